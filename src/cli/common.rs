@@ -7,7 +7,7 @@ use std::str::FromStr;
 use anyhow::anyhow;
 use undertext::context::cut::{KEPT, Limit};
 use undertext::model::EntryId;
-use undertext::ops::{self, Archive, Kin, Manner, Session};
+use undertext::ops::{self, Archive, Case, Kin, Manner, Pattern, Session, Words};
 use undertext::report::{Changed, Line, Listing, Report};
 use undertext::wire;
 
@@ -26,6 +26,11 @@ const MOST_DIGITS: usize = 13;
 /// Reads a number.
 pub(crate) fn number<T: FromStr>(text: &str) -> Result<T, String> {
     text.parse().map_err(|_| "it must be a whole number from 0 on".to_owned())
+}
+
+/// Reads words that are looked for as they stand.
+pub(crate) fn pattern(words: &str) -> Result<Pattern, String> {
+    Pattern::new(words, Words::Literal, Case::Smart).map_err(|unfit| unfit.to_string())
 }
 
 /// Reads the name of an agent's format.

@@ -1,6 +1,6 @@
 //! `graph`: shows where a session's paths part, and their ends.
 
-use undertext::ops;
+use undertext::ops::{self, Pattern};
 use undertext::report::EmptyBranch;
 
 use super::Context;
@@ -19,12 +19,13 @@ What ends without a name is kept all the same; `branch` gives it one.
 Examples:
   undertext graph
   undertext graph --all session.jsonl
+  undertext graph --grep linker            where it was spoken of
 
 JSON: one object a stretch, the newest first, each before its parents
   {\"type\":\"node\", \"node\":N, its place in the list, from 0, \"entry\":ID of its first entry that is part of
    the conversation, \"uuid\":its record's own name or null, \"last\":ID of its last entry, \"kind\":KIND as log has it, \"time\":TIME or null,
    \"words\":the first words, \"entries\":how many it holds, \"cut\":how many of them hide
-   a part of what they stand for, \"cleared\":how often the agent cleared older answers there,
+   a part of what they stand for, \"found\":how many hold the words of --grep, \"cleared\":how often the agent cleared older answers there,
    \"tokens_before\" and \"tokens_after\":N of a compaction or null,
    \"parents\":[the nodes it follows],
    \"checkpoint\":N that stands before it or null, \"own\":the agent's own number of that, such as kimi:3, or null,
@@ -48,11 +49,15 @@ pub(crate) struct Args {
     /// Show every entry, also those that no path reaches: the talk of commands, and records that others replaced
     #[arg(long)]
     all: bool,
+
+    /// Mark where these words were said; small letters stand for capital ones too, unless there is a capital one
+    #[arg(long, value_name = "WORDS", value_parser = common::pattern)]
+    grep: Option<Pattern>,
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let (archive, session) = context.look(args.about.wanted()?)?;
-    let graph = ops::drawing(&archive, &session, args.all)?;
+    let graph = ops::drawing(&archive, &session, args.all, args.grep.as_ref())?;
     for branch in &graph.empty {
         context.answer(&EmptyBranch { branch, is_current: *branch == graph.current })?;
     }

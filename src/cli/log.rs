@@ -16,6 +16,7 @@ Examples:
   undertext log -n 20 --full 3f2a91c0    the last 20 entries of a session, whole
   undertext log --at @7                  up to checkpoint 7
   undertext log --at main.1              the branch that a revert left
+  undertext log --grep linker            the entries that speak of it
   undertext log session.jsonl            a session file as it is; nothing is written
   undertext log -f -n 5                  the last 5 entries, then each new one as it is written
 

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use undertext::model::{EntryId, EntryNumber};
-use undertext::ops::{self, Archive, Line, Log, Session, Target};
+use undertext::ops::{self, Archive, Line, Log, Pattern, Session, Target};
 use undertext::report::{self, Hint};
 
 use super::Context;
-use super::common::{counted, number};
+use super::common::{counted, number, pattern};
 use super::error::{CommandError, Exit};
 use crate::render::answers;
 use crate::render::conversation::{self, Manner};
@@ -26,6 +26,11 @@ pub(super) struct Shown {
     /// Show long texts whole
     #[arg(long)]
     full: bool,
+
+    /// Show only the entries in which these words were said; small letters stand for capital ones too, unless there is a capital
+    /// one
+    #[arg(long, value_name = "WORDS", value_parser = pattern)]
+    grep: Option<Pattern>,
 
     /// Show every entry by itself, also the agent's own records, and tell of repaired links
     #[arg(short, long)]
@@ -65,6 +70,7 @@ impl Shown {
                     !is_left
                 });
                 log.lines.drain(..first.unwrap_or_default());
+                log.lines.retain(|line| self.has(line) || line.damage.is_some());
                 return Ok(log);
             }
             // The records of the agent's own are not counted where they are not shown.
@@ -74,7 +80,12 @@ impl Shown {
 
     /// Returns whether an entry is shown by itself.
     pub(super) fn shows(&self, context: &Context, line: &Line) -> bool {
-        self.all || self.verbose || context.json || !answers::is_own(line)
+        self.has(line) && (self.all || self.verbose || context.json || !answers::is_own(line))
+    }
+
+    /// Returns whether the words that are looked for were said in an entry, if any are.
+    fn has(&self, line: &Line) -> bool {
+        self.grep.as_ref().is_none_or(|pattern| pattern.is_in(&line.messages))
     }
 
     /// Shows entries.
@@ -118,7 +129,9 @@ impl Shown {
             return Ok(exit);
         }
         if log.lines.is_empty() {
-            context.output.note("Nothing has been said yet");
+            let is_search = self.grep.is_some();
+            let told = if is_search { "Nothing was found" } else { "Nothing has been said yet" };
+            context.output.note(told);
         }
         context.output.page()?;
         let naming = context.output.naming().clone();

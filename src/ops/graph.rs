@@ -22,6 +22,7 @@ use crate::{
     },
     ops::{OpsError, note},
     report::{GraphNode, GraphView},
+    search::{Pattern, Seeker},
     session::{
         Damaged, Damages, Kin, Session, SessionError, View,
         checkpoints::{self, Given, Places},
@@ -80,7 +81,7 @@ pub struct Outlined<'d> {
 
 /// Returns the graph of a session, condensed to turns or with `all` entries.
 pub fn graph(archive: &Archive, session: &Session, all: bool) -> Result<GraphView, OpsError> {
-    let drawing = drawing(archive, session, all)?;
+    let drawing = drawing(archive, session, all, None)?;
     let mut nodes = Vec::new();
     drawing.each(|node| {
         nodes.push(node);
@@ -91,11 +92,13 @@ pub fn graph(archive: &Archive, session: &Session, all: bool) -> Result<GraphVie
     Ok(GraphView { nodes, current, at, empty, before, kin, damaged })
 }
 
-/// Returns the same as a drawing, which holds none of its words: for a session that may be long.
+/// Returns the same as a drawing, which holds none of its words: for a session that may be long. A node tells how many of its
+/// entries hold a pattern, if one is given.
 pub fn drawing<'a>(
     archive: &'a Archive,
     session: &'a Session,
     all: bool,
+    pattern: Option<&Pattern>,
 ) -> Result<Drawing<'a>, OpsError> {
     let state = archive.store().state(session.key)?;
     let current = state.current().to_owned();
@@ -132,7 +135,15 @@ pub fn drawing<'a>(
     let ends = |entry: EntryNumber| {
         heads.contains_key(&entry) || !places.behind(entry).is_empty() || left.contains_key(&entry)
     };
-    let stretches = stretches(web, &view, &replays, all, ends)?;
+    let mut found = EntrySet::default();
+    if let Some(pattern) = pattern {
+        let end = archive.store().state(session.key)?.next_entry();
+        let all = EntryNumber::FIRST..end;
+        Seeker::new(pattern.clone()).scan(archive.store(), session, all, &mut |it| {
+            found.insert(it.entry);
+        })?;
+    }
+    let stretches = stretches(web, &view, &replays, &found, all, ends)?;
     let at = checkpoints::standing_at(archive.store(), session)?;
     let kin = kin(archive.store(), session)?;
     let mut drawing = Drawing {
@@ -204,7 +215,7 @@ impl Drawing<'_> {
         stretch: &Stretch,
         facts: &mut Facts,
     ) -> Result<GraphNode, OpsError> {
-        let &Stretch { said: first, last, entries, cut, cleared, is_leaf, .. } = stretch;
+        let &Stretch { said: first, last, entries, cut, found, cleared, is_leaf, .. } = stretch;
         let branches = self.heads.get(&last).cloned().unwrap_or_default();
         let record = self.view.record(first)?;
         let checkpoint = self.before(first)?;
@@ -224,6 +235,7 @@ impl Drawing<'_> {
             is_from_later: record.kind == Kind::Note && said.is_from_later,
             entries,
             cut,
+            found,
             cleared,
             tokens: said.tokens,
             parents: stretch.parents.to_vec(),

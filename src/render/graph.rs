@@ -166,6 +166,10 @@ fn message(
         after.push((Label::Dim, format!("({})", facts.join(", "))));
     }
     after.extend(units::compacted(node.tokens).map(|tokens| (Label::Boundary, tokens)));
+    if node.found > 0 {
+        let times = if node.found > 1 { format!(" in {}", node.found) } else { String::new() };
+        after.push((Label::Match, format!("found{times}")));
+    }
     if node.cut > 0 {
         after.push((Label::Note, format!("{} cut", node.cut)));
     }

@@ -36,6 +36,8 @@ pub struct GraphNode {
     pub entries: u64,
     /// How many of them hide a part of their origins.
     pub cut: u64,
+    /// How many of them hold what was looked for.
+    pub found: u64,
     /// How many times the agent cleared older answers of tools in it.
     pub cleared: u64,
     /// Of a compaction, how many tokens it found and left, as far as its record tells.
@@ -94,6 +96,7 @@ report!(GraphNode, "node", |it| {
     words: it.words,
     entries: it.entries,
     cut: it.cut,
+    found: it.found,
     cleared: it.cleared,
     tokens_before: it.tokens.0,
     tokens_after: it.tokens.1,

@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 
+use super::pattern::Pattern;
 use crate::{
     json::Raw,
     model::{Block, Message, Role},
@@ -30,6 +31,19 @@ pub(super) fn passages<'m>(messages: &'m [Message], each: &mut dyn FnMut(Passage
         for block in &message.blocks {
             told(message.role, None, block, each);
         }
+    }
+}
+
+impl Pattern {
+    /// Returns whether some line of what was said in messages has a match.
+    pub fn is_in(&self, messages: &[Message]) -> bool {
+        let mut is_found = false;
+        passages(messages, &mut |passage| {
+            is_found = is_found
+                || self.may_match(&passage.text)
+                    && passage.text.split('\n').any(|line| self.is_match(line));
+        });
+        is_found
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{
     dag::{Few, Web},
-    model::{EntryNumber, Kind},
+    model::{EntryNumber, EntrySet, Kind},
     session::{SessionError, View, replay::Replays},
     wire::Graph,
 };
@@ -14,6 +14,8 @@ pub(crate) struct Stretch {
     pub(crate) last: EntryNumber,
     pub(crate) entries: u64,
     pub(crate) cut: u64,
+    /// How many of its entries were looked for and found.
+    pub(crate) found: u64,
     /// How many times the agent cleared older answers of tools there.
     pub(crate) cleared: u64,
     pub(crate) parents: Few,
@@ -27,6 +29,7 @@ pub(crate) fn stretches(
     web: Web<EntryNumber>,
     view: &View<'_>,
     replays: &Replays,
+    found: &EntrySet,
     all: bool,
     ends: impl Fn(EntryNumber) -> bool,
 ) -> Result<Vec<Stretch>, SessionError> {
@@ -58,6 +61,7 @@ pub(crate) fn stretches(
             stretch.entries += 1;
             stretch.is_bare &= is_bare(kind);
             stretch.cut += u64::from(replays.cut.contains(&entry));
+            stretch.found += u64::from(found.contains(entry));
             stretch.cleared += cleared;
             if !is_aside(kind) && is_aside(view.record(stretch.said)?.kind) {
                 stretch.said = entry;
@@ -70,6 +74,7 @@ pub(crate) fn stretches(
             last: entry,
             entries: 1,
             cut: u64::from(replays.cut.contains(&entry)),
+            found: u64::from(found.contains(entry)),
             cleared,
             parents,
             is_leaf,
@@ -122,10 +127,11 @@ fn fold_bare(stretches: &mut [Stretch], owner: &mut [usize], ends: &impl Fn(Entr
         for parent in std::mem::take(&mut stretches[n].parents).iter().copied() {
             let folded = &mut stretches[parent];
             if children[parent] == 1 && folded.is_bare && !ends(folded.last) {
-                let (entries, cleared) = (folded.entries, folded.cleared);
+                let (entries, cleared, found) = (folded.entries, folded.cleared, folded.found);
                 parents.extend_from_slice(&std::mem::take(&mut folded.parents));
                 stretches[n].entries += entries;
                 stretches[n].cleared += cleared;
+                stretches[n].found += found;
                 into[parent] = n;
             } else {
                 parents.push(parent);
@@ -172,8 +178,8 @@ mod tests {
                 let parents = parents.iter().copied().filter(|parent| *parent < n).collect();
                 let n = EntryNumber::new(n as u64);
                 let is_bare = *is_bare;
-                let (entries, cut, cleared, is_leaf) = (1, 0, 0, false);
-                Stretch { said: n, last: n, entries, cut, cleared, parents, is_leaf, is_bare }
+                let (entries, cut, found, cleared, is_leaf) = (1, 0, 0, 0, false);
+                Stretch { said: n, last: n, entries, cut, found, cleared, parents, is_leaf, is_bare }
             };
             let before: Vec<Stretch> = stretches.iter().enumerate().map(stretch).collect();
             let mut after: Vec<Stretch> = stretches.iter().enumerate().map(stretch).collect();
@@ -212,6 +218,7 @@ mod tests {
             last: EntryNumber::default(),
             entries: 1,
             cut: 0,
+            found: 0,
             cleared: 0,
             parents: parents.into_iter().collect(),
             is_leaf: false,

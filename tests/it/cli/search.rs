@@ -79,6 +79,35 @@ fn what_was_undone_or_cut_or_is_above_a_compaction_is_found() {
 }
 
 #[test]
+fn log_and_graph_mark_what_is_looked_for() {
+    let Stored { env, archive, .. } = Stored::reverted();
+    drop(archive);
+    assert_snapshot!(env.run(&["graph", "--grep", "red"]).masked(), @r"
+    ◉  entry-id  from later:  Red paint is sold out.  (2 entries, 2001-02-03)  found  [main]  HEAD
+    │ ○  entry-id  Red.  (2 entries, 2001-02-03)  found in 2  [main.1]
+    ├─╯
+    ○  @0  entry-id  Paint the boat.  (2 entries, 2001-02-03)  @1 before colours
+    ");
+    assert_snapshot!(env.run(&["log", "--grep", "BOAT"]).masked(), @r"
+    ------- stderr -------
+    Nothing was found
+    ");
+    assert_snapshot!(env.run(&["log", "--grep", "boat", "-n", "5"]).masked(), @r"
+    @0  user  entry-id  04:05
+      Paint the boat.
+    ");
+    assert_snapshot!(env.run(&["graph", "--grep", ""]), @r#"
+    ------- stderr -------
+    error: --grep <WORDS> cannot be "": the pattern is empty
+    hint: how it is used: undertext graph --help
+    [exit status: 2]
+    "#);
+    let nodes = env.run(&["graph", "--json", "--grep", "red"]).success().stdout;
+    let found = |line: &str| json(line)["found"].as_u64().unwrap_or_default();
+    assert_eq!(nodes.lines().map(found).sum::<u64>(), 3);
+}
+
+#[test]
 fn what_forks_share_is_found_once_with_its_places() {
     let env = TestEnv::new();
     let garden = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/claude-garden.jsonl");
