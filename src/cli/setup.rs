@@ -64,8 +64,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let list = || Line::new("setup").to("list the agents that can be set up here");
     let Some(place) = places(context).into_iter().find(|place| place.format.name() == agent) else {
         let error = anyhow!("{agent} calls no program with the file of a session");
-        let import = Line::new("import").to("take its sessions in by hand");
-        return Err(CommandError::user(error).hinted(list()).hinted(import));
+        let watch = Line::new("watch").to("take its sessions in as they go on");
+        return Err(CommandError::user(error).hinted(watch).hinted(list()));
     };
     if !place.home.is_dir() {
         let home = context.env.homely(&place.home);

@@ -2,6 +2,7 @@
 //! without it.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::PathBuf;
 use std::process::Command;
@@ -9,7 +10,7 @@ use std::process::Command;
 use insta::assert_snapshot;
 use serde_json::Value;
 
-use super::{json, pipe};
+use super::{json, pipe, screens};
 use crate::env::TestEnv;
 
 const AGENTS: [(&str, &str); 3] = [
@@ -130,6 +131,40 @@ fn the_change_is_shown_and_made_only_with_consent() {
     assert_eq!(fs::read(&settings).unwrap(), before);
 }
 
+/// Has a person answer the question of a command, and returns what the terminal showed and how the command ended.
+fn asked(env: &TestEnv, args: &[&str], answer: &str) -> (String, Option<i32>) {
+    let (mut host, terminal) = screens::terminal();
+    let mut command = env.command();
+    command.args(args).env("TERM", "xterm").stdin(terminal.try_clone().unwrap());
+    command.stdout(terminal.try_clone().unwrap()).stderr(terminal);
+    let mut child = command.spawn().unwrap();
+    // The terminal ends with the last process that has it open.
+    drop(command);
+    let (mut said, mut buffer, mut is_answered) = (String::new(), [0; 4096], false);
+    while let Ok(n @ 1..) = host.read(&mut buffer) {
+        said.push_str(&String::from_utf8_lossy(&buffer[..n]));
+        if said.contains("[y/N]") && !is_answered {
+            host.write_all(answer.as_bytes()).unwrap();
+            is_answered = true;
+        }
+    }
+    (said, child.wait().unwrap().code())
+}
+
+#[test]
+fn a_person_is_asked() {
+    let env = machine();
+    let settings = path(&env, "claude");
+    for (answer, code) in [("\n", 1), ("n\n", 1), ("what?\n", 1), ("Y\n", 0)] {
+        let (said, ended) = asked(&env, &["setup", "claude"], answer);
+        assert!(said.contains("Change ~/.claude/settings.json? [y/N] "), "{said}");
+        assert_eq!((ended, settings.exists()), (Some(code), code == 0), "{answer:?}: {said}");
+    }
+    let (said, ended) = asked(&env, &["setup", "claude", "--off"], "yes\n");
+    assert!(said.contains("no longer calls undertext"), "{said}");
+    assert_eq!((ended, settings.exists()), (Some(0), false));
+}
+
 #[test]
 fn settings_are_as_before_without_the_call() {
     let env = machine();
@@ -231,8 +266,8 @@ fn settings_that_cannot_be_changed_are_left_alone() {
     assert_snapshot!(unused, @r"
     ------- stderr -------
     error: kimi calls no program with the file of a session
+    hint: take its sessions in as they go on: undertext watch
     hint: list the agents that can be set up here: undertext setup
-    hint: take its sessions in by hand: undertext import
     [exit status: 2]
     ");
     fs::remove_dir_all(env.home().join(".codex")).unwrap();
@@ -254,7 +289,7 @@ fn called(env: &TestEnv, words: &[&str], stdin: &str) -> (Option<i32>, String) {
         .env("XDG_DATA_HOME", env.project())
         .env("UNDERTEXT_STORE", env.project().join("theirs"));
     let (read, mut write) = std::io::pipe().unwrap();
-    std::io::Write::write_all(&mut write, stdin.as_bytes()).unwrap();
+    write.write_all(stdin.as_bytes()).unwrap();
     drop(write);
     let output = shell.stdin(read).output().unwrap();
     let said = [output.stdout, output.stderr].concat();
