@@ -267,7 +267,7 @@ impl Waiting {
                 Turn::Take(file.clone())
             }
             (_, None) if age >= ABSENT => {
-                Turn::Leave(format!("{}: there is no such file", self.name()))
+                Turn::Leave(format!("{}: nothing is there yet", self.name()))
             }
             _ => Turn::Wait,
         }

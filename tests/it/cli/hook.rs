@@ -8,6 +8,9 @@ use std::process::Stdio;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use undertext::ops::Queue;
+use undertext::wire::Named;
+
 use super::{json, pipe, store};
 use crate::env::TestEnv;
 
@@ -244,6 +247,36 @@ fn no_folder_and_no_variable_names_the_store() {
     assert_eq!(sessions(&env).len(), 1);
     let here = env.run(&["sessions", "--json"]).success();
     assert_eq!(here.stdout.lines().count(), 1, "only the one that was made here: {here}");
+}
+
+#[test]
+fn a_program_that_changes_the_store_is_waited_for() {
+    let env = TestEnv::new();
+    env.run(&["new", "-q"]).success();
+    let path = transcript(&env);
+    fs::write(&path, example("claude-garden.jsonl")).unwrap();
+    let lock = fs::File::options().write(true).open(store(&env).join("lock")).unwrap();
+    lock.lock().unwrap();
+    hook(&env, &["hook", "claude", &event(&path)], b"");
+    thread::sleep(Duration::from_secs(2));
+    assert_eq!(log(&env), "");
+    // A name that comes meanwhile waits in the queue.
+    let absent = path.with_file_name("later.jsonl");
+    hook(&env, &["hook", "claude", &event(&absent)], b"");
+    drop(lock);
+    wait(&env, "28 new entries");
+    wait(&env, "later.jsonl: nothing is there yet");
+}
+
+#[test]
+fn what_a_worker_left_that_was_killed_is_taken_in_with_the_next() {
+    let env = TestEnv::new();
+    let path = transcript(&env);
+    fs::write(&path, example("claude-garden.jsonl")).unwrap();
+    let queue = Queue::of(&env.home().join(".local/state/undertext"));
+    queue.add("claude", &Named::File(path)).unwrap();
+    hook(&env, &["hook", "claude", &event(&env.home().join("none"))], b"");
+    wait(&env, "28 new entries");
 }
 
 #[test]
