@@ -26,6 +26,7 @@ mod generator;
 mod growth;
 mod native;
 mod plain;
+mod search;
 
 use std::{
     collections::BTreeMap,
@@ -63,7 +64,7 @@ fn main() {
         agents::sessions(&arguments, Path::new(folder));
         return;
     }
-    let figures: [(&str, &str, Figure); 31] = [
+    let figures: [(&str, &str, Figure); 33] = [
         ("native", "append", native::append),
         ("native", "batch", native::batch),
         ("native", "process", native::process),
@@ -77,6 +78,8 @@ fn main() {
         ("agents", "path", agents::path),
         ("agents", "forks", agents::forks),
         ("agents", "size", agents::size),
+        ("search", "scan", search::scan),
+        ("search", "index", search::index),
         ("context", "pairs", context::pairs),
         ("context", "context", context::context),
         ("context", "tokens", context::tokens),

@@ -1,0 +1,97 @@
+//! Figures of searching: with an index of words and without, and what the index takes.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use crate::{
+    Arguments, PerProgram, agents, bytes, compare_programs, folder, own, timed, within_programs,
+};
+
+/// A pattern that few lines have, and one that many have.
+const RARE: &str = "segfault";
+const COMMON: &str = "error";
+
+/// Runs a program over a store, reads what it says to its end, and returns how long that took.
+fn run(program: &Path, store: &Path, args: &[&str]) -> Duration {
+    let mut command = Command::new(program);
+    command.args(["-q", "--store"]).arg(store).args(args).stderr(Stdio::null());
+    timed(|| {
+        command.output().unwrap();
+    })
+}
+
+/// Takes sessions into a store, in which a folder keeps the index from being made.
+fn without_index(sessions: &Path) -> PerProgram<'_, PathBuf> {
+    PerProgram::new(move |program, store| {
+        let mut import = Command::new(program);
+        import.args(["-q", "--store"]).arg(store).arg("import").arg(sessions);
+        assert!(import.status().unwrap().success());
+        fs::create_dir(store.join("search.db")).unwrap();
+        store.to_owned()
+    })
+}
+
+/// Searches 1,000 MB of sessions without an index, next to `rg` over their files, and `zstd -dc | rg`.
+pub(crate) fn scan(arguments: &Arguments) {
+    let folder = folder();
+    let source = folder.path().join("sessions");
+    let (files, _) = agents::sessions(arguments, &source);
+    let mut stores = without_index(&source);
+    let mut packed = Vec::new();
+    for (n, file) in files.iter().enumerate() {
+        packed.push(folder.path().join(format!("{n}.zst")));
+        let file = fs::read(file).unwrap();
+        fs::write(&packed[n], zstd::encode_all(&file[..], 3).unwrap()).unwrap();
+    }
+    let piped = |line: &str, files: &[PathBuf]| {
+        let mut command = Command::new("sh");
+        command.args(["-c", line, "sh"]).args(files);
+        timed(|| {
+            command.output().unwrap();
+        })
+    };
+    for (name, pattern) in [("scan-rare", RARE), ("scan-common", COMMON)] {
+        let args = ["search", "--count", pattern];
+        let raw = format!("rg -S --no-filename {pattern} \"$@\" | wc -l");
+        let mut ours = |program: &Path| run(program, stores.of(program), &args);
+        compare_programs(name, 4.0, 9, ("search", &mut ours), ("rg", || piped(&raw, &files)));
+        let unpacked = format!("zstd -dcq \"$@\" | rg -S {pattern} | wc -l");
+        let zstd = ("zstd -dc | rg", || piped(&unpacked, &packed));
+        compare_programs(name, 1.0, 3, ("search", &mut ours), zstd);
+    }
+}
+
+/// Makes the index of words of 1,000 MB of sessions, and searches with it.
+pub(crate) fn index(arguments: &Arguments) {
+    let folder = folder();
+    let source = folder.path().join("sessions");
+    let (_, size) = agents::sessions(arguments, &source);
+    let mut stores = PerProgram::new(|program, store| {
+        let mut import = Command::new(program);
+        import.args(["-q", "--store"]).arg(store).arg("import").arg(&source);
+        assert!(import.status().unwrap().success());
+        let begun = Instant::now();
+        run(program, store, &["store", "index"]);
+        (store.to_owned(), begun.elapsed())
+    });
+    let (store, took) = stores.of(own());
+    let taken: u64 = ["search.db", "search.db-wal"]
+        .iter()
+        .filter_map(|name| fs::metadata(store.join(name)).ok())
+        .map(|meta| meta.len())
+        .sum();
+    println!(
+        "index            {:.1}% of the raw bytes (limit 7)   {:.0} MB/s (at least 40)",
+        100.0 * bytes(taken) / bytes(size),
+        bytes(size) / 1e6 / took.as_secs_f64()
+    );
+    for (name, limit, pattern) in [("indexed-rare", 25, RARE), ("indexed-common", 50, COMMON)] {
+        within_programs(name, Duration::from_millis(limit), 25, |program| {
+            run(program, &stores.of(program).0, &["search", pattern])
+        });
+    }
+}
