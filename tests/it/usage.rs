@@ -98,11 +98,10 @@ fn a_word_that_is_no_command_never_suggests_a_change() {
     hint: list the commands: undertext help
     [exit status: 2]
     "#);
-    assert_snapshot!(env.run(&["search"]), @r#"
+    assert_snapshot!(env.run(&["find"]), @r#"
     ------- stderr -------
-    error: there is no command "search"
-    hint: to find lines in an entry: undertext help show
-    hint: to list the sessions, each with its title: undertext sessions
+    error: there is no command "find"
+    hint: to find what was said: undertext help search
     hint: list the commands: undertext help
     [exit status: 2]
     "#);
