@@ -1,5 +1,6 @@
 //! `search`: what was said in any session, by its words.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -37,6 +38,7 @@ Examples:
   undertext search --tool Bash --regex 'rm -rf? /'
   undertext search -l TODO                  the sessions that have it
   undertext search roof 3f2a91c0            in one session
+  undertext search -- '-> Option<u64>'
 
 Exit codes: 0 something was found, 1 nothing was
 
@@ -56,8 +58,7 @@ and at the end
    \"damaged\":N entries that could not be searched}")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that a person types")]
 pub(crate) struct Args {
-    /// The words that are looked for, as they stand
-    #[arg(allow_hyphen_values = true)]
+    /// The words that are looked for, as they stand; behind -- they may begin with a dash
     pattern: String,
 
     #[command(flatten)]
@@ -197,7 +198,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         let mut before = None;
         ops::search(&archive, &search, |hit| tell(context, &archive, hit, args, &mut before))?
     };
-    let exit = end(context, &searched, args, number)?;
+    let exit = end(context, &searched, args)?;
     if archive.root().is_some() {
         drop(archive);
         context.output.flush()?;
@@ -308,12 +309,7 @@ fn tell_count(
 }
 
 /// Tells how a search ended.
-fn end(
-    context: &mut Context,
-    searched: &Searched,
-    args: &Args,
-    number: Option<usize>,
-) -> Result<Exit, CommandError> {
+fn end(context: &mut Context, searched: &Searched, args: &Args) -> Result<Exit, CommandError> {
     let exit = if searched.lines > 0 { Exit::Yes } else { Exit::No };
     if context.answer(searched)? {
         return Ok(exit);
@@ -325,10 +321,8 @@ fn end(
         context.output.note(&format!("{lines} in all"));
     }
     if searched.has_more {
-        let number = number.unwrap_or_default();
-        let what = if args.list || args.count { "sessions" } else { "texts" };
-        let line = Line::new("search").option("number", "0").with(&args.pattern);
-        context.output.hint(line.to(format!("these are the newest {number} {what}; show all")));
+        let line = again(&context.env.args).option("number", "0");
+        context.output.hint(line.to("there may be more; show all"));
     }
     if searched.damaged > 0 {
         let entries = counted(searched.damaged, "entry is", "entries are");
@@ -336,4 +330,20 @@ fn end(
         context.output.hints(undertext::report::Report::hints(searched));
     }
     Ok(exit)
+}
+
+/// Returns the command as it was typed, without the number of what is shown, and the store, which each command line names.
+fn again(args: &[OsString]) -> Line {
+    let mut line = Line::new("search");
+    let mut words = args.iter().skip(1).skip_while(|word| *word != "search").skip(1);
+    while let Some(word) = words.next() {
+        match word.to_str().unwrap_or_default() {
+            "-n" | "--number" | "--store" => drop(words.next()),
+            "--" => return words.fold(line.with("--"), Line::with),
+            word if word.starts_with("-n") && word.len() > 2 => {}
+            word if word.starts_with("--number=") || word.starts_with("--store=") => {}
+            _ => line = line.with(word),
+        }
+    }
+    line
 }

@@ -1,5 +1,6 @@
 //! What was found: texts with their matches, where each stands, and the command that shows it.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::ops::Range;
 
@@ -47,10 +48,24 @@ pub(crate) fn hit(out: &mut dyn Write, hit: &Hit, command: &str, look: Look) -> 
         styles.paint(Label::Dim, &format!("{time}, {}", stands(place))),
     )?;
     let shown = if look.full { hit.lines.len() } else { hit.lines.len().min(LINES) };
-    let digits = hit.lines.last().map_or(1, |line| (line.n + line.after.len()).to_string().len());
-    let mut told = 0;
-    for line in hit.lines.iter().take(shown) {
-        lines(out, line, digits, &mut told, look)?;
+    let mut rows: BTreeMap<usize, (&str, &[Range<usize>])> = BTreeMap::new();
+    for HitLine { n, line, before, after, .. } in hit.lines.iter().take(shown) {
+        let around = (n - before.len()..).zip(before).chain((n + 1..).zip(after));
+        for (n, line) in around {
+            rows.entry(n).or_insert((line, &[]));
+        }
+        rows.insert(*n, (line, &[]));
+    }
+    for HitLine { n, line, matches, .. } in hit.lines.iter().take(shown) {
+        rows.insert(*n, (line, matches));
+    }
+    let digits = rows.last_key_value().map_or(1, |(n, _)| n.to_string().len());
+    for (n, (line, matches)) in rows {
+        let line = line.strip_suffix('\r').unwrap_or(line);
+        let text = marked(line, matches, look, digits + 4);
+        let label = if matches.is_empty() { Label::Dim } else { Label::Plain };
+        let head = styles.paint(Label::Dim, &format!("  {n:>digits$}  "));
+        writeln!(out, "{head}{}", styles.paint(label, text.trim_end()))?;
     }
     let left = hit.lines.len() - shown;
     if left > 0 {
@@ -68,46 +83,6 @@ pub(crate) fn hit(out: &mut dyn Write, hit: &Hit, command: &str, look: Look) -> 
         writeln!(out, "{}", styles.paint(Label::Dim, &also))?;
     }
     writeln!(out, "  {}", styles.paint(Label::Hint, command))
-}
-
-/// Writes a line with a match, and those around it that were not written yet.
-fn lines(
-    out: &mut dyn Write,
-    line: &HitLine,
-    digits: usize,
-    told: &mut usize,
-    look: Look,
-) -> io::Result<()> {
-    let HitLine { n, line, matches, before, after } = line;
-    let room = |text: &str| match look.width {
-        Some(width) if !look.full => {
-            safe::clip(text, width.saturating_sub(digits + 4)).into_owned()
-        }
-        _ => text.to_owned(),
-    };
-    let mut around = |out: &mut dyn Write, first: usize, lines: &[String]| -> io::Result<()> {
-        for (n, line) in (first..).zip(lines).filter(|(n, _)| *n > *told) {
-            let text = format!("  {n:>digits$}  {}", room(&safe::line(line)));
-            writeln!(out, "{}", look.styles.paint(Label::Dim, text.trim_end()))?;
-        }
-        *told = (*told).max(first + lines.len() - 1);
-        Ok(())
-    };
-    around(out, n - before.len(), before)?;
-    let head = format!("  {n:>digits$}  ");
-    let taken = digits + 4;
-    let text = marked(line, matches, look, taken);
-    writeln!(out, "{}{}", look.styles.paint(Label::Dim, &head), text.trim_end())?;
-    *told = (*told).max(*n);
-    let mut behind = |out: &mut dyn Write, first: usize, lines: &[String]| -> io::Result<()> {
-        for (n, line) in (first..).zip(lines) {
-            let text = format!("  {n:>digits$}  {}", room(&safe::line(line)));
-            writeln!(out, "{}", look.styles.paint(Label::Dim, text.trim_end()))?;
-        }
-        *told = (*told).max(first + lines.len() - 1);
-        Ok(())
-    };
-    behind(out, n + 1, after)
 }
 
 /// Returns a line with its matches marked; of one that is too long, what is around the first match.

@@ -171,6 +171,19 @@ fn lines_around_a_match_are_shown_once() {
     let lines: Vec<&str> =
         told.lines().filter(|line| line.trim_start().starts_with(char::is_numeric)).collect();
     assert_eq!(lines, ["  2  two", "  3  three mark", "  4  four", "  5  five mark", "  6  six"]);
+    let told = env.run(&["search", "mark", "-C", "2"]).success().stdout;
+    assert_eq!(told.matches("three mark").count(), 1);
+}
+
+#[test]
+fn the_hint_for_more_repeats_what_was_typed() {
+    let env = TestEnv::new();
+    conversation(&env);
+    let told = env.run(&["search", "-i", "--role", "user", "-n", "1", "-C1", "e"]).success();
+    let hint =
+        "hint: there may be more; show all: undertext search -i --role user -C1 e --number 0";
+    assert_eq!(told.stderr.trim_end(), hint);
+    assert_eq!(env.run(&["search", "--", "-n"]).code(), Some(1));
 }
 
 #[test]
