@@ -292,6 +292,7 @@ impl Context {
         let entries = counted(watched.entries, "new entry", "new entries");
         let what = match watched.change {
             Becoming::New => format!("new, {entries}"),
+            Becoming::Grown if watched.entries == 0 => "changed, without a new entry".to_owned(),
             Becoming::Grown => entries,
             Becoming::Rewritten => format!("rewritten, {entries}; the store keeps what it was"),
             Becoming::Deleted => "deleted; the store holds all of it".to_owned(),

@@ -11,7 +11,7 @@
 //!
 //! Invariant: no link is followed, nothing is opened, and no more than [`MOST`] files and folders are known.
 //!
-//! Invariant: of a root that is gone, or another one now, no file is said to be gone: its disk may only be away.
+//! Invariant: that a root is gone, or another one now, tells nothing of its files: its disk may only be away.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

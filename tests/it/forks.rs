@@ -11,6 +11,7 @@ use undertext::{
     context::{cut::Limit, plan::Keep},
     model::Timestamp,
     ops::{self, Archive, Bound, Compacting, Gap, OpsError, Session, SyncError, Workspace},
+    settings::Exclude,
     wire::{Draft, Speaker},
 };
 
@@ -128,6 +129,21 @@ fn a_parent_that_the_store_holds_or_that_comes_later_completes_its_forks() {
     assert_eq!(sent(&archive, &of(&archive, CHILD)), OWN);
     fs::write(&parent, bytes).unwrap();
     import(&mut archive, std::slice::from_ref(&parent));
+    with_parent(&archive);
+}
+
+#[test]
+fn nothing_of_a_parent_that_the_settings_leave_out_comes_with_a_fork() {
+    let (home, ..) = fork();
+    let mut archive = Archive::in_memory(Seeded::boxed(9));
+    let sessions = vec![THREAD.to_owned()];
+    archive.set_exclude(Exclude { sessions, ..Exclude::default() });
+    import(&mut archive, &[home.codex()]);
+    assert_eq!(archive.every().unwrap().len(), 1);
+    assert_eq!(sent(&archive, &of(&archive, CHILD)), OWN);
+    // It is whole as soon as they do not.
+    archive.set_exclude(Exclude::default());
+    import(&mut archive, &[home.codex()]);
     with_parent(&archive);
 }
 

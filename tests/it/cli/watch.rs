@@ -15,6 +15,7 @@ use serde_json::Value;
 
 use super::json;
 use crate::env::TestEnv;
+use crate::needs;
 
 /// How long a line is waited for: no test is to fail because a machine is busy.
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -185,6 +186,29 @@ fn a_person_reads_a_line_a_change() {
     Claude Code: ~/.claude/projects
     Watching 1 folder; ctrl-C ends it
     ");
+}
+
+#[test]
+fn where_the_system_tells_of_no_changes_files_are_looked_at_again_and_again() {
+    let Some(namespaces) = needs::namespaces() else { return };
+    let env = TestEnv::new();
+    let boat = file(&env, "boat");
+    write(&boat, &records("boat", 0..2));
+    fs::write(env.project().join("more"), records("boat", 2..4)).unwrap();
+    let (home, boat) = (env.home().display(), boat.display());
+    let program = env!("CARGO_BIN_EXE_undertext");
+    let script = format!(
+        "echo 0 > /proc/sys/user/max_inotify_watches
+         wait_for() {{ n=0; until grep -q $1 out; do n=$((n + 1)); test $n -lt 3000; sleep 0.1; done; }}
+         cd {home}/project; export HOME={home}
+         {program} watch --json > out 2> talk & watch=$!
+         wait_for '\"watching\"'; cat more >> {boat}; wait_for '\"watched\"'
+         kill $watch; wait $watch; tail -n 1 out; cat talk"
+    );
+    let told = namespaces.run(&script, env.home());
+    let (line, talk) = told.split_once('\n').unwrap();
+    assert_eq!((&json(line)["change"], &json(line)["entries"]), (&"grown".into(), &2.into()));
+    assert!(talk.contains("the system does not tell of all changes"), "{talk}");
 }
 
 #[test]
