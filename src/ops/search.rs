@@ -27,7 +27,7 @@ use crate::{
         stands::{Stands, stands},
         tools::{self, CALL_WITHIN},
     },
-    store::{Listed, SessionFilter, Store, StoreError},
+    store::{Listed, SessionFilter, SessionKey, Store},
     sync::{Archive, follow},
 };
 
@@ -76,6 +76,8 @@ enum Part {
     Likely(Vec<EntryNumber>),
     /// The same among these, for which the index is asked then.
     Asked(Range<EntryNumber>),
+    /// All of a group: of each member the entries in which something may be, and those of which nothing is known.
+    Group(Vec<(Vec<EntryNumber>, Range<EntryNumber>)>),
 }
 
 /// An index of words, and what it is asked.
@@ -92,6 +94,17 @@ struct Member {
     held: EntryNumber,
     /// The first entry that the index of words does not have.
     indexed: EntryNumber,
+    /// Whether its live file holds more.
+    is_grown: bool,
+}
+
+/// What was found in a part.
+#[derive(Default)]
+struct Answer {
+    found: Vec<(usize, Found)>,
+    /// The same as hits, if the part is all of a group.
+    hits: Option<Vec<Hit>>,
+    damaged: u64,
 }
 
 /// Searches, and hands over what is found.
@@ -191,13 +204,13 @@ fn run<E: From<OpsError>>(
     let pieces = pieces(&groups, likely);
     let asked = Mutex::new(asked);
     let is_enough = AtomicBool::new(false);
-    let work = |store: &dyn Store, n: usize| -> Result<_, StoreError> {
-        let mut found = Vec::new();
+    let work = |store: &dyn Store, n: usize| -> Result<Answer, OpsError> {
+        let mut answer = Answer::default();
         let piece = pieces.get(n).filter(|_| !is_enough.load(Ordering::Relaxed));
-        let Some(Piece { group, member, part }) = piece else { return Ok((found, Vec::new())) };
-        let session = groups.get(*group).and_then(|members| members.get(*member));
-        let Some(Member { session, .. }) = session else { return Ok((found, Vec::new())) };
-        let each = &mut |it| found.push(it);
+        let Some(Piece { group, member, part }) = piece else { return Ok(answer) };
+        let members = groups.get(*group).map(Vec::as_slice).unwrap_or_default();
+        let Some(Member { session, .. }) = members.get(*member) else { return Ok(answer) };
+        let each = &mut |it| answer.found.push((*member, it));
         let damaged = match part {
             Part::Range(range) if range.is_empty() => Vec::new(),
             Part::Range(range) => seeker.scan(store, session, range.clone(), each)?,
@@ -206,21 +219,36 @@ fn run<E: From<OpsError>>(
                 Some(entries) => seeker.try_each(store, session, &entries, each)?,
                 None => seeker.scan(store, session, range.clone(), each)?,
             },
+            Part::Group(parts) => {
+                for (member, (likely, range)) in parts.iter().enumerate() {
+                    let Some(Member { session, .. }) = members.get(member) else { continue };
+                    let each = &mut |it| answer.found.push((member, it));
+                    let damaged = seeker.try_each(store, session, likely, each)?;
+                    let more = seeker.scan(store, session, range.clone(), each)?;
+                    answer.damaged += (damaged.len() + more.len()) as u64;
+                }
+                let found = std::mem::take(&mut answer.found);
+                answer.hits = Some(hits_of(store, search, members, found)?);
+                Vec::new()
+            }
         };
-        Ok((found, damaged))
+        answer.damaged += damaged.len() as u64;
+        Ok(answer)
     };
     let (mut n, mut due, mut gathered, mut failed) = (0, texts, Vec::new(), None);
     let store = beneath.as_deref().unwrap_or(archive.store());
-    in_order(store, pieces.len(), &work, &mut |answer: Result<_, StoreError>| {
+    in_order(store, pieces.len(), &work, &mut |answer: Result<Answer, OpsError>| {
         let piece = pieces.get(n);
         n += 1;
-        let Some(Piece { group, member, .. }) = piece.filter(|_| failed.is_none()) else { return };
+        let Some(Piece { group, .. }) = piece.filter(|_| failed.is_none()) else { return };
+        let mut done = None;
         match answer {
-            Ok((found, damaged)) => {
-                gathered.extend(found.into_iter().map(|found| (*member, found)));
-                searched.damaged += damaged.len() as u64;
+            Ok(answer) => {
+                gathered.extend(answer.found);
+                searched.damaged += answer.damaged;
+                done = answer.hits;
             }
-            Err(error) => failed = Some(OpsError::from(error).into()),
+            Err(error) => failed = Some(error.into()),
         }
         let is_last = pieces.get(n).is_none_or(|next| next.group != *group);
         let members = groups.get(*group).map(Vec::as_slice).unwrap_or_default();
@@ -229,9 +257,14 @@ fn run<E: From<OpsError>>(
         if !(is_last || may_do) || failed.is_some() || is_enough.load(Ordering::Relaxed) {
             return;
         }
-        let found = if is_last { std::mem::take(&mut gathered) } else { gathered.clone() };
-        let hits = grown(archive, &seeker, members, found, searched);
-        let hits = hits.and_then(|found| hits_of(archive, search, members, found));
+        let hits = done.map_or_else(
+            || {
+                let found = if is_last { std::mem::take(&mut gathered) } else { gathered.clone() };
+                let found = grown(archive, &seeker, members, found, searched)?;
+                hits_of(archive.store(), search, members, found)
+            },
+            Ok,
+        );
         due = if is_last { texts } else { gathered.len().saturating_mul(2) };
         if !is_last && hits.as_ref().is_ok_and(|hits| hits.len() < texts) {
             return;
@@ -279,6 +312,12 @@ fn pieces(groups: &[Vec<Member>], likely: Option<Likely>) -> Vec<Piece> {
     let mut pieces = Vec::new();
     let mut likely = likely;
     for (group, members) in groups.iter().enumerate() {
+        if let Some(Likely::All(all)) = &mut likely
+            && let Some(parts) = whole(members, all)
+        {
+            pieces.push(Piece { group, member: 0, part: Part::Group(parts) });
+            continue;
+        }
         for (member, Member { session, held, indexed, .. }) in members.iter().enumerate() {
             let from = if likely.is_some() { *indexed } else { EntryNumber::FIRST };
             let ranges = EntryNumber::batches(from..*held, PIECE).map(Part::Range);
@@ -301,6 +340,23 @@ fn pieces(groups: &[Vec<Member>], likely: Option<Likely>) -> Vec<Piece> {
         }
     }
     pieces
+}
+
+/// Returns the work on a group as one part, if it is little.
+fn whole(
+    members: &[Member],
+    all: &BTreeMap<SessionKey, Vec<EntryNumber>>,
+) -> Option<Vec<(Vec<EntryNumber>, Range<EntryNumber>)>> {
+    let part = |Member { session, held, indexed, .. }: &Member| {
+        let likely = all.get(&session.key).into_iter().flatten();
+        let likely: Vec<EntryNumber> = likely.copied().filter(|entry| entry < indexed).collect();
+        (likely, *indexed..*held)
+    };
+    let parts: Vec<_> = members.iter().map(part).collect();
+    let size =
+        parts.iter().map(|(likely, range)| likely.len() as u64 + range.end.since(range.start));
+    let is_little = size.sum::<u64>() <= PIECE as u64;
+    (is_little && !members.iter().any(|member| member.is_grown)).then_some(parts)
 }
 
 /// Returns the sessions that are searched, the newest first; what their live files hold beyond the store is laid over it.
@@ -327,10 +383,11 @@ fn members(
         let indexed = index.map(|index| index.next(store, session.key, &state));
         let indexed = indexed.transpose()?.unwrap_or_default().min(held);
         // A live file that cannot be followed is as the store has it.
-        if follow(archive, &session, &state).unwrap_or(false) {
+        let is_grown = follow(archive, &session, &state).unwrap_or(false);
+        if is_grown {
             listed.card = store.card(session.key)?;
         }
-        members.push(Member { session, listed, held, indexed });
+        members.push(Member { session, listed, held, indexed, is_grown });
     }
     members.sort_by_key(|member| Reverse(member.listed.card.active));
     Ok(members)
@@ -396,7 +453,7 @@ type Same = ([u8; 32], Option<Timestamp>, Option<(usize, EntryNumber, usize)>);
 
 /// Makes hits of what was found in a group, the newest first.
 fn hits_of(
-    archive: &Archive,
+    store: &dyn Store,
     search: &Search,
     members: &[Member],
     found: Vec<(usize, Found)>,
@@ -409,9 +466,9 @@ fn hits_of(
     let mut known: BTreeMap<Same, usize> = BTreeMap::new();
     for (n, found) in by_member {
         let Some(Member { session, listed, .. }) = members.get(n) else { continue };
-        let found = of_tool(archive.store(), session, search.tool.as_deref(), found)?;
-        let found = on_branch(archive.store(), session, search.branch.as_deref(), found)?;
-        let places = places(archive, session, listed, &found)?;
+        let found = of_tool(store, session, search.tool.as_deref(), found)?;
+        let found = on_branch(store, session, search.branch.as_deref(), found)?;
+        let places = places(store, session, listed, &found)?;
         for (found, place) in found.into_iter().zip(places) {
             let alone = found.time.is_none().then_some((n, found.entry, found.text));
             let same = (found.sum, found.time, alone);
@@ -487,15 +544,15 @@ fn on_branch(
 
 /// Returns where texts stand that were found in a session.
 fn places(
-    archive: &Archive,
+    store: &dyn Store,
     session: &Session,
     listed: &Listed,
     found: &[Found],
 ) -> Result<Vec<FoundPlace>, OpsError> {
     let entries: Vec<EntryNumber> = found.iter().map(|found| found.entry).collect();
-    let stands = stands(archive.store(), session, &entries)?;
-    let ids = entry_ids(archive.store(), session, &entries.iter().copied().collect())?;
-    let parent = parent(archive.store(), session)?;
+    let stands = stands(store, session, &entries)?;
+    let ids = entry_ids(store, session, &entries.iter().copied().collect())?;
+    let parent = parent(store, session)?;
     let place = |(entry, stands): (EntryNumber, Stands)| FoundPlace {
         session: session.name.clone(),
         title: listed.card.title.clone(),
