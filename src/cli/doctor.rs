@@ -48,6 +48,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if !is_there(&root)? {
         return Err(StoreError::Absent { path: root }.into());
     }
+    if args.fix {
+        ops::finish_mending(&root)?;
+    }
     let mut ailments = ops::doctor(&root)?;
     let mut mended = None;
     if args.fix {

@@ -12,6 +12,11 @@ use crate::{
     sync::{Ambient, Archive, Here, Machine, Mending, SyncError, is_broken, sweep, take_back},
 };
 
+/// Brings a mending that was cut short to its end, or takes back what it left behind.
+pub fn finish_mending(root: &Path) -> Result<(), OpsError> {
+    Ok(sweep(root)?)
+}
+
 /// Mends the store in a folder if it is damaged or has forgotten something. None: it is neither, or nothing more of it
 /// comes back. `told` hears what is wrong with it.
 pub fn mend(
@@ -20,7 +25,7 @@ pub fn mend(
     ambient: Box<dyn Ambient>,
     told: &mut dyn FnMut(&Finding),
 ) -> Result<Option<Mended>, OpsError> {
-    sweep(root)?;
+    finish_mending(root)?;
     let (mut mended, mut forgotten) = (None, 0);
     let before = damage(root, told)?;
     if before > Damage::default() {

@@ -59,7 +59,8 @@ pub struct Pattern {
     manner: Manner,
 }
 
-/// How many bytes a pattern may take up.
+/// How many bytes a pattern may have, and how many it may take up when it is read.
+const LONGEST: usize = 256 << 10;
 const LARGEST: usize = 16 << 20;
 
 impl Pattern {
@@ -67,6 +68,9 @@ impl Pattern {
     pub fn new(words: &str, manner: Manner, case: Case) -> Result<Self, Unfit> {
         if words.is_empty() {
             return Err(Unfit::Empty);
+        }
+        if words.len() > LONGEST {
+            return Err(Unfit::TooLarge);
         }
         if manner != Manner::Regex && words.contains('\n') {
             return Err(Unfit::LineEnd);
@@ -197,6 +201,7 @@ mod tests {
         let unfit = |words: &str, manner| Pattern::new(words, manner, Case::Smart).unwrap_err();
         assert_eq!(unfit("", Manner::Literal), Unfit::Empty);
         assert_eq!(unfit("a\nb", Manner::Word), Unfit::LineEnd);
+        assert_eq!(unfit(&"a".repeat(10 << 20), Manner::Literal), Unfit::TooLarge);
         assert_eq!(unfit("((a{1000}){1000}){1000}", Manner::Regex), Unfit::TooLarge);
         assert!(unfit("a(b", Manner::Regex).to_string().contains("unclosed group"));
         assert!(unfit("*", Manner::Regex).to_string().contains("repetition operator"));

@@ -67,7 +67,7 @@ fn take_lock(root: &Path) -> Result<File, SyncError> {
 pub(crate) fn sweep(root: &Path) -> Result<(), SyncError> {
     let io = |source| SyncError::Io { path: root.to_owned(), source };
     let _lock = take_lock(root)?;
-    put_back(root).and_then(|()| remove(&root.join(MENDING))).map_err(io)
+    put_back(root).and_then(|()| finish(root)).and_then(|()| clear(&root.join(MENDING))).map_err(io)
 }
 
 /// A fresh store with all that could be salvaged of a damaged one. Dropped, it is forgotten.
@@ -119,7 +119,7 @@ impl Mending {
 impl Drop for Mending {
     fn drop(&mut self) {
         // The next one removes it as well.
-        let _ = remove(&self.folder);
+        let _ = clear(&self.folder);
     }
 }
 
@@ -307,6 +307,25 @@ fn put_back(root: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Gives a fresh store its own witness, if the change of places was cut short behind the store: what the damaged one had seen
+/// would tell that it has forgotten.
+fn finish(root: &Path) -> io::Result<()> {
+    let mending = root.join(MENDING);
+    if fs::symlink_metadata(mending.join("store.db")).is_ok() {
+        return Ok(());
+    }
+    match fs::rename(mending.join("store.witness"), root.join("store.witness")) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        renamed => renamed.and_then(|()| disk::sync_folder(root)),
+    }
+}
+
+/// Removes a fresh store that did not take its place: its witness first, for one that is left alone is that of a store that did.
+fn clear(mending: &Path) -> io::Result<()> {
+    remove_file(&mending.join("store.witness"))?;
+    remove(mending)
 }
 
 fn remove(folder: &Path) -> io::Result<()> {

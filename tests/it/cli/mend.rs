@@ -354,6 +354,31 @@ fn a_mending_that_is_killed_leaves_a_store_that_can_be_mended() {
 }
 
 #[test]
+fn a_mending_that_is_killed_before_the_store_has_its_own_witness_is_finished() {
+    let home = Home::new();
+    drop(home.settle());
+    let folder = store(&home.env);
+    let witness = folder.join("store.witness");
+    home.run(&["append", "-q", "-s", &home.own, "In the log."]).success();
+    let ahead = fs::read(&witness).unwrap();
+    // The log is lost, and a live file gives the words back as another change.
+    fs::write(folder.join("store.db-wal"), b"").unwrap();
+    assert!(matches!(home.run(&["doctor", "--fix"]).code(), Some(0 | 1)));
+    home.run(&["verify"]).success();
+    let own = fs::read(&witness).unwrap();
+    assert!(own != ahead);
+    let is_forgetful = || home.run(&["append", "-s", &home.own, "More."]).code() == Some(3);
+    fs::write(&witness, &ahead).unwrap();
+    assert!(is_forgetful());
+    fs::create_dir(folder.join("mending")).unwrap();
+    fs::write(folder.join("mending/store.witness"), &own).unwrap();
+    home.run(&["doctor", "--fix"]).success();
+    assert!(!folder.join("mending").exists());
+    assert!(!is_forgetful());
+    home.run(&["verify"]).success();
+}
+
+#[test]
 fn a_damaged_row_of_the_journal_hides_nothing_any_more_when_it_is_mended() {
     let home = Home::new();
     let said = home.said();
