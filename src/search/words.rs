@@ -31,7 +31,7 @@ const MEANT: usize = 1000;
 /// What a character is in a word.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sort {
-    /// A letter or a digit.
+    /// A letter, or a digit of ASCII.
     Letter,
     /// A sign of a script without spaces.
     Unspaced,
@@ -54,7 +54,8 @@ fn sort(c: char) -> Sort {
         | '\u{4e00}'..='\u{9fff}'
         | '\u{f900}'..='\u{faff}'
         | '\u{20000}'..='\u{3ffff}' => Sort::Unspaced,
-        c if c.is_alphanumeric() => Sort::Letter,
+        // Only what a regular expression takes for part of a word, so that what ends one there ends one here.
+        c if c.is_alphabetic() => Sort::Letter,
         c if c.is_control() || c == '\u{e000}' => Sort::None,
         _ => Sort::Sign,
     }
@@ -254,6 +255,7 @@ mod tests {
             "ERROR: NO SUCH FILE",
             "deadbeefdeadbeefdeadbeefdeadbeefdeadbeefdeadbeefdeadbeefdeadbeef",
             "É́clair ﬁn ǅ İ ß ẞ",
+            "O(n²) of ½ a ٣٤ m³, x٣ Ⅳ ⓐ a_b 1a²b",
             "x",
             "C:\\a\\b",
         ];
@@ -266,8 +268,15 @@ mod tests {
             for from in 0..chars.len() {
                 for to in from + 1..=chars.len() {
                     let part: String = chars[from..to].iter().collect();
-                    for case in [Case::Told, Case::Ignored] {
-                        let pattern = Pattern::new(&part, Manner::Literal, case).unwrap();
+                    let manners = [Manner::Literal, Manner::Word];
+                    for (manner, case) in manners
+                        .into_iter()
+                        .flat_map(|manner| [(manner, Case::Told), (manner, Case::Ignored)])
+                    {
+                        let pattern = Pattern::new(&part, manner, case).unwrap();
+                        if !pattern.is_match(text) {
+                            continue;
+                        }
                         for part in parts(&pattern).into_iter().flatten().flatten() {
                             let mut found = BTreeSet::new();
                             assert!(part.meant(&lexicon, &mut found));
