@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// More entries than these are not asked for at once, if not all are wanted.
-const FEW: usize = 2000;
+const FEW: usize = 500;
 
 /// An index that was opened to be asked.
 pub(crate) struct Index {
