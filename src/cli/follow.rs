@@ -22,7 +22,7 @@ use super::shown::Shown;
 
 /// How often the file is looked at.
 const TICK: Duration = Duration::from_millis(200);
-/// How much of the time may be spent on reading a long session again: one part of so many.
+/// Reading a long session again may take up one part in this many of the time.
 const SHARE: u32 = 5;
 /// How many entries that precede are known, to tell where a conversation goes on that went back.
 const KNOWN: usize = 4096;

@@ -108,7 +108,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
 }
 
 /// Takes in the session files at and below some paths, those below others as live files, and tells what came of it. Returns
-/// what was left out, and how many session files there are.
+/// what was left out, and the number of session files.
 pub(super) fn take_in(
     context: &mut Context,
     (paths, attach): (&[PathBuf], &[PathBuf]),

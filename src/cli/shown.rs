@@ -38,7 +38,7 @@ pub(super) struct Shown {
 }
 
 impl Shown {
-    /// Reads so many of the last entries.
+    /// Reads the last `count` entries.
     pub(super) fn newest(
         &self,
         archive: &Archive,

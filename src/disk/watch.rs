@@ -56,7 +56,7 @@ impl Changes {
         later.gone.into_iter().for_each(|path| self.went(path));
     }
 
-    /// Takes out the first so many of them.
+    /// Takes out the first `n` of them.
     #[must_use]
     pub fn first(&mut self, n: usize) -> Self {
         let mut first = Self::default();

@@ -34,7 +34,7 @@ pub(crate) struct Question(Vec<Vec<Vec<String>>>);
 pub(crate) enum Likely {
     /// All of them.
     All(BTreeMap<SessionKey, Vec<EntryNumber>>),
-    /// So many that each session is asked about by itself.
+    /// Too many to list: each session is asked about by itself.
     Many,
 }
 
