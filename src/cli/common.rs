@@ -1,6 +1,7 @@
 //! Shared by several commands: ids of entries, numbers, and the telling of a change.
 
 use std::ffi::OsStr;
+use std::fs;
 use std::path::Path;
 use std::str::FromStr;
 
@@ -9,6 +10,7 @@ use undertext::context::cut::{KEPT, Limit};
 use undertext::model::EntryId;
 use undertext::ops::{self, Archive, Case, Kin, Manner, Pattern, Session, Words};
 use undertext::report::{Changed, Line, Listing, Report};
+use undertext::store::Within;
 use undertext::wire;
 
 use super::Context;
@@ -167,6 +169,14 @@ pub(crate) fn first_line(text: &str) -> &str {
 }
 
 impl Context {
+    /// Returns in which folders sessions are to work: those below the current one, or below the one that was typed.
+    pub(crate) fn within(&self, here: bool, folder: Option<&Path>) -> Option<Within> {
+        let folder = here.then_some(Path::new(".")).or(folder)?;
+        let folder = self.env.current_dir.join(folder);
+        let folder = fs::canonicalize(&folder).unwrap_or(folder);
+        Some(Within::Below(folder.to_string_lossy().into_owned()))
+    }
+
     /// Returns how files are written, from the folder of this command.
     pub(crate) fn manner(&self, force: bool, rotate: bool) -> Manner {
         let folder = self.env.current_dir.to_str().map(str::to_owned);

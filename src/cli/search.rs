@@ -1,7 +1,6 @@
 //! `search`: what was said in any session, by its words.
 
 use std::ffi::OsString;
-use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,7 +8,7 @@ use std::time::Duration;
 use undertext::model::{Role, SessionName};
 use undertext::ops::{self, Archive, Case, Pattern, Search, Words};
 use undertext::report::{Counted, FoundLine, Hit, Line, Searched};
-use undertext::store::{SessionFilter, Within};
+use undertext::store::SessionFilter;
 
 use super::common::{self, counted};
 use super::error::{CommandError, Exit};
@@ -40,7 +39,7 @@ Examples:
   undertext search roof 3f2a91c0            in one session
   undertext search -- '-> Option<u64>'
 
-Exit codes: 0 something was found, 1 nothing was
+Exit codes: 0 something was found, 1 nothing was, or a session is damaged
 
 JSON: one object a line that has a match, of all texts unless -n says of how many
   {\"type\":\"hit\", \"session\":ID, \"agent\":NAME, \"title\":TEXT or null, \"folder\":PATH or null,
@@ -53,6 +52,8 @@ JSON: one object a line that has a match, of all texts unless -n says of how man
    \"stands\":WORD, \"branch\":NAME or null, \"sub_agent\":BOOL} for each other place of the same text]}
 with -l or --count one object a session
   {\"type\":\"count\", \"session\":ID, \"agent\":NAME, \"title\":TEXT or null, \"lines\":N}
+one of each session that could not be searched, as sessions has it
+  {\"type\":\"damaged\", ...}
 and at the end
   {\"type\":\"searched\", \"lines\":N that were found, \"more\":whether there may be more BOOL,
    \"damaged\":N entries that could not be searched}")]
@@ -161,11 +162,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             other => (other?, None),
         },
     };
-    let here = args.here.then_some(Path::new("."));
-    let folder = here.or(args.folder.as_deref()).map(|folder| {
-        let folder = context.env.current_dir.join(folder);
-        fs::canonicalize(&folder).unwrap_or(folder).to_string_lossy().into_owned()
-    });
+    let folder = context.within(args.here, args.folder.as_deref());
     let now = context.env.ambient().now();
     let moment = |at: moment::Since| at.at(context.env.zone, now);
     let since = args.since.map(moment);
@@ -175,7 +172,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         pattern,
         sessions: SessionFilter {
             format: args.agent.clone(),
-            folder: folder.map(Within::Below),
+            folder,
             since,
             hidden: args.hidden,
             ..SessionFilter::default()
@@ -310,7 +307,8 @@ fn tell_count(
 
 /// Tells how a search ended.
 fn end(context: &mut Context, searched: &Searched, args: &Args) -> Result<Exit, CommandError> {
-    let exit = if searched.lines > 0 { Exit::Yes } else { Exit::No };
+    let exit = context.tell_damaged_sessions(&searched.sessions)?;
+    let exit = if searched.lines > 0 { exit } else { Exit::No };
     if context.answer(searched)? {
         return Ok(exit);
     }

@@ -1,13 +1,12 @@
 //! `sessions`: lists sessions, and leaves some out of lists.
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use undertext::model::Timestamp;
 use undertext::ops::{self, Kin, Order};
 use undertext::report::{Line, ListedSession, Listing};
-use undertext::store::{SessionFilter, Within};
+use undertext::store::SessionFilter;
 
 use super::error::{CommandError, Exit};
 use super::{Context, common, complete};
@@ -126,16 +125,12 @@ fn list(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
         }
         other => other?,
     };
-    let here = args.here.then_some(Path::new("."));
-    let folder = here.or(args.folder.as_deref()).map(|folder| {
-        let folder = context.env.current_dir.join(folder);
-        fs::canonicalize(&folder).unwrap_or(folder).to_string_lossy().into_owned()
-    });
+    let folder = context.within(args.here, args.folder.as_deref());
     let now = context.env.ambient().now();
     let limit = Some(args.number).filter(|number| *number > 0);
     let filter = SessionFilter {
         format: args.agent.clone(),
-        folder: folder.map(Within::Below),
+        folder,
         since: args.since.map(|since| since.at(context.env.zone, now)),
         hidden: args.hidden,
         sub_agents: args.all || args.tree,

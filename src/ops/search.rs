@@ -20,14 +20,14 @@ use std::{
 use crate::{
     model::{EntryId, EntryNumber, EntrySet, Position, Role, TieKind, Timestamp},
     ops::{OpsError, several::in_order},
-    report::{Counted, FoundPlace, Hit, HitLine, Searched},
+    report::{Counted, DamagedSession, FoundPlace, Hit, HitLine, Searched},
     search::{Found, FoundLine, Index, Likely, Pattern, Question, Seeker},
     session::{
         Damages, Session, Stand, View, entry_ids, listing,
         stands::{Stands, stands},
         tools::{self, CALL_WITHIN},
     },
-    store::{Listed, SessionFilter, SessionKey, Store},
+    store::{Listed, SessionFilter, SessionKey, Store, StoreError},
     sync::{Archive, follow},
 };
 
@@ -199,7 +199,8 @@ fn run<E: From<OpsError>>(
         Some(likely) => (asked, Some(likely)),
         None => (None, None),
     };
-    let members = members(archive, search, asked.as_ref().map(|asked| &asked.index))?;
+    let index = asked.as_ref().map(|asked| &asked.index);
+    let members = members(archive, search, index, &mut searched.sessions)?;
     let groups = groups(archive.store(), members)?;
     let pieces = pieces(&groups, likely);
     let asked = Mutex::new(asked);
@@ -364,21 +365,32 @@ fn members(
     archive: &Archive,
     search: &Search,
     index: Option<&Index>,
+    damaged: &mut Vec<DamagedSession>,
 ) -> Result<Vec<Member>, OpsError> {
     let store = archive.store();
     let filter = SessionFilter { sub_agents: true, limit: None, ..search.sessions.clone() };
-    let found = match &search.session {
-        Some(session) => {
-            let (key, name) = (session.key, session.name.clone());
-            vec![Listed { key, name, card: store.card(key)? }]
-        }
-        None => listing::listed(store, &filter)?.listed,
+    let found = if let Some(Session { key, name, .. }) = &search.session {
+        vec![Listed { key: *key, name: name.clone(), card: store.card(*key)? }]
+    } else {
+        let found = listing::listed(store, &filter)?;
+        damaged.extend(found.damaged.into_iter().map(|(name, error)| {
+            let problem = error.to_string();
+            DamagedSession { name, problem }
+        }));
+        found.listed
     };
     let mut members = Vec::with_capacity(found.len());
     for mut listed in found {
         // Of a format that only a newer version knows, nothing can be read.
         let Ok(session) = Session::from_store(listed.key, listed.name.clone()) else { continue };
-        let state = store.state(session.key)?;
+        let state = match store.state(session.key) {
+            Err(error @ StoreError::Corrupt { .. }) => {
+                let problem = error.to_string();
+                damaged.push(DamagedSession { name: session.name, problem });
+                continue;
+            }
+            state => state?,
+        };
         let held = state.next_entry();
         let indexed = index.map(|index| index.next(store, session.key, &state));
         let indexed = indexed.transpose()?.unwrap_or_default().min(held);

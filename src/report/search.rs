@@ -7,6 +7,7 @@ use serde::{Serialize, Serializer, ser::SerializeMap};
 use super::{
     hint::{Hint, Line},
     shape::{object, report},
+    status::DamagedSession,
 };
 use crate::{
     model::{CheckpointNumber, EntryId, SessionName, Timestamp},
@@ -94,6 +95,8 @@ pub struct Searched {
     pub has_more: bool,
     /// How many entries are damaged and were not searched.
     pub damaged: u64,
+    /// The sessions that are damaged and were not searched.
+    pub sessions: Vec<DamagedSession>,
 }
 
 /// What was added to an index of words.

@@ -373,6 +373,21 @@ fn what_came_after_the_index_in_another_history_is_found() {
 }
 
 #[test]
+fn a_damaged_session_hides_nothing_of_the_others() {
+    let env = TestEnv::new();
+    let damaged = conversation(&env);
+    conversation(&env);
+    assert_eq!(stands(&env, &["symbol"]).len(), 2);
+    let db = rusqlite::Connection::open(super::store(&env).join("store.db")).unwrap();
+    let sql = "UPDATE card SET state = zeroblob(9) WHERE id = ?";
+    assert_eq!(db.execute(sql, [&damaged]).unwrap(), 1);
+    let told = env.run(&["search", "symbol"]);
+    assert_eq!(told.code(), Some(1));
+    assert_eq!(told.stdout.matches("A symbol is missing.").count(), 1, "{told}");
+    assert!(told.stderr.contains(&damaged), "{told}");
+}
+
+#[test]
 fn a_store_that_may_not_be_written_is_searched() {
     let env = TestEnv::new();
     conversation(&env);
