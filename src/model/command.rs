@@ -254,6 +254,19 @@ commands! {
     }
     /// An operation that the store has lost: what is known of it stands in its place.
     16 Lost "lost" {}
+    /// Bytes were taken out of lines.
+    17 Redact "redact" {
+        /// Of how many lines.
+        1 lines: u64,
+        /// The rule by which they were found.
+        2 rule: Option<String>,
+        /// Whether all that was said in the session went.
+        3 whole: bool,
+        /// Who asked for it.
+        4 by: Option<Text>,
+        /// Why.
+        5 reason: Option<Text>,
+    }
 }
 
 /// A field that is shown if it holds something.

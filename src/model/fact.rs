@@ -8,20 +8,18 @@
 //!
 //! # Taking bytes out
 //!
-//! `redact` is not built; this is how it will be, and nothing here stands in its way. A [`Tombstone`] names an entry and
-//! says how long its line was. Every hash stays: the entry keeps its id, and with it running hashes, digests and the
-//! chain of operations; only the id can no longer be computed from the line, and `verify` says so (`intact, N redacted`).
-//! These go with the line: the literal bytes of its texts, moved to the first other line that refers to them, or gone
-//! with the last; its tag among lines without names, so that the same bytes are not taken for it when they come again;
-//! words of persons ([`super::Text`]) by their rows; derived rows (card, hints, counts), rebuilt. The segment is
-//! written again without it, then the file is vacuumed and its log truncated, so that no page holds the bytes.
+//! A [`Tombstone`] names an entry whose line has other bytes now: as many as before, with those that were to go covered.
+//! Every hash stays: the entry keeps its id, and with it running hashes, digests and the chain of operations. The
+//! tombstone has the id of the line that came, from which the entry's id can still be computed, and the digest of the
+//! bytes that stand there now. As no length changes, a file of the session that is covered in the same way is the same
+//! generation, and reads as the same entries.
 
 mod encoding;
 
 use std::ops::Range;
 
 use super::{
-    CheckpointNumber, Command, Digest, EntryId, EntryNumber, FileNumber, GenerationNumber,
+    CheckpointNumber, Command, Digest, EntryId, EntryNumber, FileNumber, GenerationNumber, LineId,
     MachineId, OperationNumber, Running, Tagged, Text,
     varint::{put_varint, take_varint},
 };
@@ -247,13 +245,19 @@ pub struct Pending {
     pub to: Option<Position>,
 }
 
-/// A line that was taken out: its entry keeps its id.
+/// A line of which bytes were taken out: its entry keeps its id.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tombstone {
     /// The entry.
     pub entry: EntryNumber,
-    /// How many bytes its line had.
+    /// How many bytes its line has, as before.
     pub size: u64,
+    /// The line that came.
+    pub line: Option<LineId>,
+    /// The line that stands there now.
+    pub covered: Option<LineId>,
+    /// The rule by which the bytes were found, if one found them.
+    pub rule: Option<String>,
 }
 
 /// The facts that stand in an operation's record.

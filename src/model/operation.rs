@@ -278,7 +278,12 @@ mod tests {
                 to: Some(place(1)),
             }],
             carried: vec![OperationNumber::FIRST],
-            tombstones: vec![Tombstone { entry: EntryNumber::new(2), size: 12 }],
+            tombstones: vec![Tombstone {
+                entry: EntryNumber::new(2),
+                size: 12,
+                // These came later, and what was pinned stays.
+                ..Tombstone::default()
+            }],
             // It came later, and what was pinned stays.
             title: None,
         }

@@ -7,8 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     Base, Bulk, CheckpointNumber, Container, EntryNumber, FileNumber, Generation, GenerationNumber,
-    Malformed, Operation, OperationId, OperationNumber, Pending, Place, Position, Rotation, Run,
-    Tagged, Text, Timestamp, Tombstone, tagged::tagged,
+    LineId, Malformed, Operation, OperationId, OperationNumber, Pending, Place, Position, Rotation,
+    Run, Tagged, Text, Timestamp, Tombstone, tagged::tagged,
 };
 
 /// The newest operation of a session, the token of compare-and-swap.
@@ -196,6 +196,17 @@ impl State {
     /// Returns the file of a generation.
     pub fn file_of(&self, generation: GenerationNumber) -> Option<FileNumber> {
         self.generations.get(generation.index()?).and_then(|(_, generation)| generation.file)
+    }
+
+    /// Returns the line that came of an entry of which bytes were taken out, and the one that stands there now.
+    pub fn covered(&self, entry: EntryNumber) -> Option<(LineId, LineId)> {
+        let newest = self.tombstones.iter().rev().find(|one| one.entry == entry)?;
+        Some((newest.line?, newest.covered?))
+    }
+
+    /// Returns the lines that stand in the place of others, each with the one that came.
+    pub fn coverings(&self) -> BTreeMap<LineId, LineId> {
+        self.tombstones.iter().filter_map(|one| Some((one.covered?, one.line?))).collect()
     }
 
     /// Returns whether an undo or a redo began a generation.

@@ -12,8 +12,8 @@
 //! Invariant: equal values have equal encodings, and [`Tagged::read`] accepts only what [`Tagged::write`] wrote.
 
 use super::{
-    CheckpointNumber, Digest, EntryId, EntryNumber, FileNumber, GenerationNumber, MachineId,
-    OperationId, OperationNumber, Running, Text, Timestamp,
+    CheckpointNumber, Digest, EntryId, EntryNumber, FileNumber, GenerationNumber, LineId,
+    MachineId, OperationId, OperationNumber, Running, Text, Timestamp,
     varint::{put_varint, take_varint},
 };
 
@@ -333,7 +333,7 @@ macro_rules! hash_field {
     )+};
 }
 
-hash_field!(Digest, EntryId, OperationId, Running);
+hash_field!(Digest, EntryId, LineId, OperationId, Running);
 
 macro_rules! zero_is_nothing {
     ($($type:ident: $zero:expr),+) => {$(

@@ -8,10 +8,11 @@ use std::{
 use crate::{
     model::{
         Bulk, Card, Digest, EntryId, EntryNumber, GenerationNumber, LineId, NameTag, Operation,
-        OperationId, Parent, Record, Run, SessionName, State, StoreId, Tie,
+        OperationId, OperationNumber, Parent, Record, Run, SessionName, State, StoreId, Tie,
+        Tombstone,
         line::{Line, TEXT_MIN},
     },
-    store::StoreError,
+    store::{SessionKey, StoreError},
 };
 
 /// A line to be kept, in the order of the facts' entries.
@@ -125,6 +126,42 @@ pub struct Commit {
     pub ties: Vec<(GenerationNumber, Vec<Tie>)>,
     /// The card that lists show from now on; None leaves the old one.
     pub card: Option<Card>,
+}
+
+/// Bytes that take the place of an entry's line, as many as before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Covering {
+    /// The session.
+    pub session: SessionKey,
+    /// The entry, for which the session has a tombstone.
+    pub entry: EntryNumber,
+    /// The bytes.
+    pub line: Vec<u8>,
+}
+
+/// Words that a person gave, which are taken out of an operation or of a checkpoint that it gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TakenOut {
+    /// The session.
+    pub session: SessionKey,
+    /// The operation.
+    pub operation: OperationNumber,
+    /// The digest of the words, which the record has.
+    pub digest: Digest,
+}
+
+impl Covering {
+    /// Refuses bytes for which a session has no tombstone.
+    pub fn check(&self, state: &State) -> Result<(), StoreError> {
+        let newest = state.tombstones.iter().rev().find(|one| one.entry == self.entry);
+        let is_told = |one: &Tombstone| {
+            one.covered == Some(LineId::of(&self.line)) && one.size == self.line.len() as u64
+        };
+        if newest.is_some_and(is_told) {
+            return Ok(());
+        }
+        Err(refused("no tombstone says that these bytes stand in the place of a line"))
+    }
 }
 
 /// A session, as a store knows it when something is added to it.

@@ -18,8 +18,9 @@ use crate::{
         State, StoreId, Tie,
     },
     store::{
-        CacheStore, Commit, Committed, Cursor, Derived, FactStore, Fault, Listed, Reading,
-        SessionFilter, SessionKey, Sieve, Sighting, Sizes, Store, StoreError, Total, Transaction,
+        CacheStore, Commit, Committed, Covering, Cursor, Derived, FactStore, Fault, Listed,
+        Reading, SessionFilter, SessionKey, Sieve, Sighting, Sizes, Store, StoreError, TakenOut,
+        Total, Transaction,
         answer::{answer_by_look, check},
         overlay::{
             Overlay,
@@ -124,6 +125,10 @@ impl Store for MemoryStore {
         // Nothing lies packed in memory, and nothing beneath is changed.
         Ok(0)
     }
+
+    fn purge(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
 }
 
 /// A transaction, with the content before it to go back to.
@@ -166,6 +171,17 @@ impl Transaction for Writing<'_> {
         let seen = sightings.iter().map(|seen| (seen.path.clone(), seen.clone()));
         self.store.held.borrow_mut().sightings.extend(seen);
         Ok(())
+    }
+
+    fn cover(&mut self, lines: Vec<Covering>, words: &[TakenOut]) -> Result<(), StoreError> {
+        for covering in &lines {
+            covering.check(&self.store.state(covering.session)?)?;
+        }
+        let mut held = self.store.held.borrow_mut();
+        for words in words {
+            held.overlay.take_out(words);
+        }
+        lines.into_iter().try_for_each(|covering| held.overlay.cover(covering))
     }
 
     fn count(

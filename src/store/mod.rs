@@ -26,7 +26,7 @@ mod sqlite;
 mod traits;
 mod values;
 
-pub use commit::{Commit, Known, NewLine, Whole};
+pub use commit::{Commit, Covering, Known, NewLine, TakenOut, Whole};
 pub use error::StoreError;
 pub use memory::MemoryStore;
 pub use sieve::Sieve;

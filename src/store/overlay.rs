@@ -18,9 +18,9 @@ use std::{
 use crate::{
     model::{
         Card, Checkpoint, Entry, EntryId, EntryNumber, GenerationNumber, NameTag, Operation,
-        OperationNumber, Origin, Record, Run, SessionName, State, Tie,
+        OperationNumber, Origin, Record, Run, SessionName, State, Tagged, Text, Tie,
     },
-    store::{Commit, Derived, NewLine, SessionKey, StoreError},
+    store::{Commit, Covering, Derived, NewLine, SessionKey, StoreError, TakenOut},
 };
 
 /// The recent operations of one session.
@@ -94,6 +94,36 @@ impl Overlay {
             sheet.tie(derived.ties.clone());
             (sheet.card, sheet.state) = (derived.card.clone(), derived.state.clone());
         }
+    }
+
+    /// Puts other bytes in the place of the line of a recent entry.
+    pub(super) fn cover(&mut self, covering: Covering) -> Result<(), StoreError> {
+        let sheet = self.sheets.get_mut(&covering.session).map(Arc::make_mut);
+        let held = sheet.and_then(|sheet| {
+            sheet.counts.retain(|(_, n), _| *n != covering.entry);
+            let at = covering.entry.index_from(sheet.first_entry)?;
+            sheet.entries.get_mut(at)
+        });
+        let (_, line) = held.ok_or_else(|| StoreError::Refused("it lies beneath".to_owned()))?;
+        *line = Arc::new(covering.line);
+        Ok(())
+    }
+
+    /// Takes words out of a recent operation, and of the checkpoints that it gave.
+    pub(super) fn take_out(&mut self, words: &TakenOut) {
+        let Some(sheet) = self.sheets.get_mut(&words.session).map(Arc::make_mut) else { return };
+        let mut forget = |text: &mut Text| {
+            if text.words().is_some_and(|found| found.digest() == words.digest) {
+                text.forget();
+            }
+        };
+        for (_, operation) in &mut sheet.operations {
+            if operation.n == words.operation {
+                Tagged::texts(operation, &mut forget);
+            }
+        }
+        let given = sheet.checkpoints.iter_mut().filter(|(n, _)| *n == words.operation);
+        given.filter_map(|(_, given)| given.note.as_mut()).for_each(forget);
     }
 
     /// Keeps the token counts of recent entries, and returns whether there are counts of others.

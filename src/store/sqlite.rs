@@ -12,7 +12,8 @@
 //! derived rows; `sqlite/list.rs` lists sessions, `sqlite/add.rs` adds rows; `sqlite/bytes.rs` keeps lines, which
 //! `sqlite/held.rs` finds by their entries and `sqlite/known.rs` has by heart; `sqlite/body.rs` writes them down, some as
 //! `sqlite/difference.rs` has them, `sqlite/pack.rs` packs them, `sqlite/repack.rs` again and smaller, `sqlite/lengths.rs`
-//! has their lengths, `sqlite/check.rs` checks them; `sqlite/totals.rs` sums up how much is held; `sqlite/copy.rs` copies the
+//! has their lengths, `sqlite/check.rs` checks them; `sqlite/redact.rs` takes
+//! bytes out of them, which `sqlite/covered.rs` knows; `sqlite/totals.rs` sums up how much is held; `sqlite/copy.rs` copies the
 //! database; `sqlite/witness.rs` says next to it how far it had come. `sqlite/salvage.rs` copies what a damaged store still
 //! holds. This file puts them together.
 //!
@@ -25,6 +26,7 @@ mod body;
 mod bytes;
 mod check;
 mod copy;
+mod covered;
 mod derived;
 mod difference;
 mod held;
@@ -37,6 +39,7 @@ mod open;
 mod opened;
 mod pack;
 mod query;
+mod redact;
 mod repack;
 mod rows;
 mod salvage;
@@ -390,6 +393,10 @@ impl Store for SqliteStore {
 
     fn pack(&self, each: &mut dyn FnMut(u64, u64)) -> Result<u64, StoreError> {
         self.repack(each)
+    }
+
+    fn purge(&self) -> Result<(), StoreError> {
+        self.write_in_order()
     }
 }
 

@@ -9,8 +9,8 @@ use crate::{
         State, StoreId, Tie,
     },
     store::{
-        Commit, Committed, Cursor, Derived, Fault, Listed, SessionFilter, SessionKey, Sieve,
-        Sighting, Sizes, StoreError, Total,
+        Commit, Committed, Covering, Cursor, Derived, Fault, Listed, SessionFilter, SessionKey,
+        Sieve, Sighting, Sizes, StoreError, TakenOut, Total,
     },
 };
 
@@ -214,6 +214,9 @@ pub trait Store: Reading + Send {
     /// Keeps all lines in as little room as it can, while other programs go on; tells how many lines of how many are done,
     /// and returns how many parts are damaged and stay as they are.
     fn pack(&self, each: &mut dyn FnMut(u64, u64)) -> Result<u64, StoreError>;
+
+    /// Leaves nothing on the disk of bytes that were taken out, in no empty page and in no log; waits for who reads.
+    fn purge(&self) -> Result<(), StoreError>;
 }
 
 /// A write in progress. Dropped without [`Transaction::commit`], it leaves nothing behind.
@@ -230,6 +233,11 @@ pub trait Transaction {
 
     /// Keeps sightings, each in the place of an earlier one of its path.
     fn sight(&mut self, sightings: &[Sighting]) -> Result<(), StoreError>;
+
+    /// Puts other bytes in the place of lines, as many as before, for which tombstones were added. Each entry that has one of
+    /// these lines is named, and what was there is kept nowhere. Takes words out, too. The caller derives the rows of the
+    /// sessions.
+    fn cover(&mut self, lines: Vec<Covering>, words: &[TakenOut]) -> Result<(), StoreError>;
 
     /// Keeps token counts of entries.
     fn count(

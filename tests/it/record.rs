@@ -168,8 +168,11 @@ fn facts() -> impl Strategy<Value = Facts> {
         entry,
     });
     let pending = (command(), of(position())).prop_map(|(command, to)| Pending { command, to });
-    let tombstone =
-        (integer(), integer()).prop_map(|(entry, size)| Tombstone { entry: number(entry), size });
+    let tombstone = (integer(), integer()).prop_map(|(entry, size)| Tombstone {
+        entry: number(entry),
+        size,
+        ..Tombstone::default()
+    });
     (
         (vec(file, 0..3), vec(generation, 0..3), vec(moved, 0..3)),
         (step(text()), step(integer().prop_map(FileNumber::new)), step(integer())),

@@ -2,12 +2,14 @@
 //! SQLite with journals of every size.
 //!
 //! Commits are put together by hand (`writer`), so that they can also be put together wrongly (`refused`). What lists show is
-//! in `lists`; what becomes of lines, in `bytes`; what only a store in a file can be asked, another connection and opening it
+//! in `lists`; what becomes of lines, in `bytes` and, of those that are taken
+//! out, in `covered`; what only a store in a file can be asked, another connection and opening it
 //! again, in `settling`; what others change in it, in `altered`; what breaks it, in `faults`. `random` compares stores whatever
 //! comes, and `lab` has the stores and the questions.
 
 mod altered;
 mod bytes;
+mod covered;
 mod faults;
 mod lab;
 mod ledger;

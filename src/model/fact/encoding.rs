@@ -34,7 +34,7 @@ tagged!(Container { 1: generation, 2: digest, 3: size });
 tagged!(Sidecar { 1: file, 2: digest, 3: size });
 tagged!(Base { 1: generation, 2: format, 3: id, 4: entry });
 tagged!(Pending { 1: command, 2: to });
-tagged!(Tombstone { 1: entry, 2: size });
+tagged!(Tombstone { 1: entry, 2: size, 3: line, 4: covered, 5: rule });
 tagged!(Named { 1: count, 2: digest });
 tagged!(Facts {
     1: files,

@@ -59,7 +59,9 @@ impl Laid<'_> {
                 Some(n) => self.entries(session, n.alone())?.first().map(|entry| entry.id),
                 None => None,
             };
-            if EntryId::of(link, LineId::of(line)) != entry.id {
+            let line = LineId::of(line);
+            let covered = sheet.state.covered(entry.n).filter(|(_, now)| *now == line);
+            if EntryId::of(link, covered.map_or(line, |(came, _)| came)) != entry.id {
                 let problem = "its line is not the one that its id was made of".into();
                 let item = format!("entry {}", entry.n);
                 report(Fault { session: Some(session), item, problem });

@@ -22,6 +22,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{
     body::{self, Parts, Place},
+    covered::{self, Covered},
     difference::{self, Guess, Other},
     held::{Held, held},
     known::Known,
@@ -59,6 +60,8 @@ pub(super) struct Bytes {
     is_due: bool,
     opened: RefCell<Opened>,
     lengths: Lengths,
+    /// The covered entries of the session that was asked for last.
+    covered: RefCell<Option<(SessionKey, Covered)>>,
     /// A line that is known to lie in a segment, as all before it do.
     packed: Cell<i64>,
 }
@@ -400,7 +403,7 @@ impl Bytes {
     ) -> Result<(), StoreError> {
         for entries in entries.chunks(TOGETHER) {
             for (&n, row) in entries.iter().zip(held(db, session, entries)) {
-                let line = row.and_then(|row| self.line_of(db, n, row));
+                let line = row.and_then(|row| self.line_of(db, (session, n), row));
                 match line {
                     Ok(_) | Err(StoreError::Corrupt { .. }) => each(n, line),
                     Err(error) => return Err(error),
@@ -414,7 +417,7 @@ impl Bytes {
     fn line_of(
         &self,
         db: &Connection,
-        n: EntryNumber,
+        (session, n): (SessionKey, EntryNumber),
         row: Option<Held>,
     ) -> Result<Vec<u8>, StoreError> {
         let torn = |problem: &str| StoreError::corrupt(format!("entry {n}"), problem);
@@ -423,11 +426,40 @@ impl Bytes {
             return Err(torn("its line is lost"));
         }
         let line = self.line(db, key)?;
-        if EntryId::of(link, LineId::of(&line)) == id {
+        let found = LineId::of(&line);
+        if EntryId::of(link, found) == id || self.is_covered(db, session, (n, id), link, found)? {
             Ok(line)
         } else {
             Err(torn("its line is not the one that its id was made of"))
         }
+    }
+
+    /// Returns whether a line stands in the place of the one that an entry had.
+    fn is_covered(
+        &self,
+        db: &Connection,
+        session: SessionKey,
+        entry: (EntryNumber, EntryId),
+        link: Option<EntryId>,
+        line: LineId,
+    ) -> Result<bool, StoreError> {
+        let mut known = self.covered.borrow_mut();
+        let is_of_it = |covered: &Covered| covered::stands_for(covered, entry, link, line);
+        if known.as_ref().is_some_and(|(of, covered)| *of == session && is_of_it(covered)) {
+            return Ok(true);
+        }
+        // Another program may have covered it since, and a state that is damaged or not made yet says nothing.
+        for read in [covered::by_state, covered::by_operations] {
+            match read(db, session) {
+                Ok(covered) if is_of_it(&covered) => {
+                    *known = Some((session, covered));
+                    return Ok(true);
+                }
+                Ok(_) | Err(StoreError::Corrupt { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(false)
     }
 
     /// Returns a line, which is checked against nothing but its length.

@@ -24,12 +24,15 @@ use super::{
     add::OWN,
     body::{Parts, Place},
     bytes::{Bytes, LOST},
+    covered::{self, Covered},
     long, open,
     query::hash,
     totals,
 };
 use crate::{
-    model::{Digest, EntryId, LineId, Operation, OperationId, OperationNumber, Tagged},
+    model::{
+        Digest, EntryId, EntryNumber, LineId, Operation, OperationId, OperationNumber, Tagged,
+    },
     store::{Fault, SessionKey, StoreError},
 };
 
@@ -507,6 +510,7 @@ impl Part<'_> {
         let mut linked = self.db.prepare("SELECT id FROM entry WHERE session = ? AND n = ?")?;
         let mut rows = query.query(params![held.start, held.end, session])?;
         let mut before: Option<(i64, i64, EntryId)> = None;
+        let mut covered: Option<(i64, Covered)> = None;
         while let Some(row) = rows.next()? {
             let (session, n, id): (i64, i64, _) =
                 (row.get(0)?, row.get(1)?, EntryId::new(hash(row, 2)?));
@@ -525,6 +529,16 @@ impl Part<'_> {
             let is_right = |line| link.is_some_and(|link| EntryId::of(link, line) == id);
             let found = window.get(line);
             if found.is_some_and(is_right) {
+                continue;
+            }
+            let of_session = match covered.take().filter(|(of, _)| *of == session) {
+                Some(known) => known,
+                None => (session, covered::by_operations(self.db, SessionKey(session))?),
+            };
+            let (_, known) = covered.insert(of_session);
+            let entry = (EntryNumber::new(n.unsigned_abs()), id);
+            let stands = |(line, link)| covered::stands_for(known, entry, link, line);
+            if found.zip(link).is_some_and(stands) {
                 continue;
             }
             let problem = window.problem(line, "its id is not that of its link and line");

@@ -152,6 +152,11 @@ impl Bodies {
         bodies
     }
 
+    /// Begins bodies with the number of the first line.
+    pub(super) fn starting(first: i64) -> Self {
+        Self { first, ..Self::default() }
+    }
+
     fn end(&self) -> i64 {
         self.first.saturating_add(i64::try_from(self.ends.len()).unwrap_or(i64::MAX))
     }
@@ -164,7 +169,7 @@ impl Bodies {
         Some((self.data.get(before.map_or(0, |&(end, _)| end)..end)?, size))
     }
 
-    fn add(&mut self, size: u64, body: Vec<u8>) {
+    pub(super) fn add(&mut self, size: u64, body: Vec<u8>) {
         if body.len() >= LONG && self.data.is_empty() {
             // A long line is not copied once more.
             self.data = body;
@@ -191,7 +196,7 @@ pub(super) struct Compressor {
 }
 
 impl Compressor {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self { level: LEVEL, context: None, segment: Vec::new(), frame: Vec::new() }
     }
 

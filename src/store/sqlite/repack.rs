@@ -53,11 +53,7 @@ impl SqliteStore {
         let number = |sql| db.query_row(sql, [], |row| row.get::<_, u64>(0));
         let is_loose = number("PRAGMA freelist_count")? * EMPTY > number("PRAGMA page_count")?;
         if is_due || is_loose {
-            // The copy that SQLite makes has the size of the database, which may be larger than memory.
-            db.execute_batch("PRAGMA temp_store = FILE")?;
-            let written = db.execute_batch("VACUUM");
-            db.execute_batch("PRAGMA temp_store = MEMORY")?;
-            self.sure(written.map_err(StoreError::from))?;
+            self.vacuum()?;
         }
         // A reader may be in the way for long: the next writer can do it.
         db.busy_timeout(Duration::ZERO)?;
@@ -67,6 +63,23 @@ impl SqliteStore {
             Err(StoreError::Busy) => Ok(()),
             closed => closed,
         }
+    }
+
+    /// Writes the database in order, so that no page holds anything but rows, and the log nothing at all.
+    pub(super) fn write_in_order(&self) -> Result<(), StoreError> {
+        self.writable()?;
+        self.apart(PATIENCE, || self.settle_journal())?.ok_or(StoreError::Busy)?;
+        self.vacuum()?;
+        self.sure(self.close_log())
+    }
+
+    fn vacuum(&self) -> Result<(), StoreError> {
+        let db = self.db();
+        // The copy that SQLite makes has the size of the database, which may be larger than memory.
+        db.execute_batch("PRAGMA temp_store = FILE")?;
+        let written = db.execute_batch("VACUUM");
+        db.execute_batch("PRAGMA temp_store = MEMORY")?;
+        self.sure(written.map_err(StoreError::from))
     }
 
     /// Writes nothing more after a write or a sync that failed.

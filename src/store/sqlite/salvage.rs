@@ -19,7 +19,7 @@ mod first_page;
 mod scan;
 
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
     path::{Path, PathBuf},
 };
 
@@ -29,6 +29,7 @@ use super::{
     add::OWN,
     bytes::{Bytes, LOST},
     check::kept_digest,
+    covered::{self, Covered},
     journal, open,
     query::{collect, hash},
     rows::Tables,
@@ -323,11 +324,22 @@ impl Salvage {
         let bytes = Bytes::default();
         let mut last: Option<(i64, LineId, i64)> = None;
         let mut session = None;
+        let mut covered: BTreeMap<SessionKey, Covered> = BTreeMap::new();
         for (wanted, old) in all {
             if session.replace(wanted.session) != Some(wanted.session) {
                 self.fresh.bytes.borrow_mut().begin_operation(self.db(), None)?;
             }
-            let is_of = |line: LineId| EntryId::of(wanted.link, line) == wanted.id;
+            let known = match covered.entry(wanted.session) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(place) => {
+                    place.insert(covered::by_operations(self.db(), wanted.session)?)
+                }
+            };
+            let entry = (wanted.entry, wanted.id);
+            let is_of = |line: LineId| {
+                EntryId::of(wanted.link, line) == wanted.id
+                    || covered::stands_for(known, entry, wanted.link, line)
+            };
             let number = match last.filter(|(at, id, _)| *at == old && is_of(*id)) {
                 Some((_, _, number)) => number,
                 None => match bytes.line(&self.old, old) {

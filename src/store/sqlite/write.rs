@@ -27,13 +27,13 @@ use super::{
     journal,
     open::{Access, PATIENCE},
     query::first,
-    totals,
+    redact, totals,
 };
 use crate::{
     model::{Card, Entry, EntryId, EntryNumber, IdPrefix, Record, State, Tie, TieKind},
     store::{
-        CacheStore, Commit, Committed, Derived, FactStore, Known, NewLine, SessionKey, Sighting,
-        StoreError, Transaction,
+        CacheStore, Commit, Committed, Covering, Derived, FactStore, Known, NewLine, SessionKey,
+        Sighting, StoreError, TakenOut, Transaction,
         overlay::{Overlay, laid::Laid},
     },
 };
@@ -524,6 +524,19 @@ impl Transaction for Writing<'_> {
     fn sight(&mut self, sightings: &[Sighting]) -> Result<(), StoreError> {
         self.alive()?;
         self.work(|writing| writing.store.tables.keep_sightings(sightings))
+    }
+
+    fn cover(&mut self, lines: Vec<Covering>, words: &[TakenOut]) -> Result<(), StoreError> {
+        self.alive()?;
+        self.work(|writing| {
+            writing.go_direct()?;
+            let store = writing.store;
+            for covering in &lines {
+                covering.check(&store.tables.standing(covering.session)?.0)?;
+            }
+            redact::take_out(store.db(), words)?;
+            store.bytes()?.cover(store.db(), lines)
+        })
     }
 
     fn count(

@@ -14,12 +14,12 @@ use undertext::{
     model::{
         Card, Checkpoint, CheckpointNumber, Entry, EntryId, EntryNumber, FileNumber,
         GenerationNumber, IdPrefix, Kind, LineId, NameTag, Operation, OperationNumber, Origin,
-        Place, Record, Run, SessionName, State, StoreId, Tie, TieKind,
+        Place, Record, Run, SessionName, State, StoreId, Tagged, Text, Tie, TieKind,
     },
     store::{
-        ByteStore, CacheStore, Commit, Committed, Cursor, Derived, FactStore, Fault, Known, Listed,
-        SessionFilter, SessionKey, Sieve, Sighting, Sizes, Store, StoreError, Total, Transaction,
-        Within,
+        ByteStore, CacheStore, Commit, Committed, Covering, Cursor, Derived, FactStore, Fault,
+        Known, Listed, SessionFilter, SessionKey, Sieve, Sighting, Sizes, Store, StoreError,
+        TakenOut, Total, Transaction, Within,
     },
 };
 
@@ -39,6 +39,8 @@ struct Held {
     sightings: BTreeMap<Vec<u8>, Sighting>,
     /// By session, rule and entry.
     counts: BTreeMap<(SessionKey, u64, EntryNumber), Vec<u64>>,
+    /// What stands in the place of lines.
+    covered: BTreeMap<(SessionKey, EntryNumber), Vec<u8>>,
 }
 
 fn damaged(item: &str) -> StoreError {
@@ -244,7 +246,12 @@ impl ByteStore for Ledger {
         each: &mut dyn FnMut(EntryNumber, Result<Vec<u8>, StoreError>),
     ) -> Result<(), StoreError> {
         let all = self.held().lines(session)?;
+        let covered = self.held().covered.clone();
         for &n in entries {
+            if let Some(line) = covered.get(&(session, n)) {
+                each(n, Ok(line.clone()));
+                continue;
+            }
             let linked =
                 |n: EntryNumber| all.iter().find(|(entry, _)| entry.n == n).map(|(e, _)| e.id);
             let found = all.iter().find(|(entry, _)| entry.n == n);
@@ -482,6 +489,10 @@ impl Store for Ledger {
     fn pack(&self, _: &mut dyn FnMut(u64, u64)) -> Result<u64, StoreError> {
         Ok(0)
     }
+
+    fn purge(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
 }
 
 /// What is being written, and what to go back to.
@@ -513,6 +524,28 @@ impl Transaction for Page<'_> {
     fn sight(&mut self, sightings: &[Sighting]) -> Result<(), StoreError> {
         let seen = sightings.iter().map(|seen| (seen.path.clone(), seen.clone()));
         self.ledger.held.borrow_mut().sightings.extend(seen);
+        Ok(())
+    }
+
+    fn cover(&mut self, lines: Vec<Covering>, words: &[TakenOut]) -> Result<(), StoreError> {
+        let mut held = self.ledger.held.borrow_mut();
+        for covering in lines {
+            covering.check(&held.derived(covering.session)?.state)?;
+            held.covered.insert((covering.session, covering.entry), covering.line);
+        }
+        for TakenOut { session, operation, digest } in words {
+            let own = held.added.iter_mut().filter(|(key, _)| key == session);
+            let mut forget = |text: &mut Text| {
+                if text.words().is_some_and(|found| found.digest() == *digest) {
+                    text.forget();
+                }
+            };
+            for (_, commit) in own.filter(|(_, commit)| commit.operation.n == *operation) {
+                Tagged::texts(&mut commit.operation, &mut forget);
+                let given = commit.bulk.checkpoints.iter_mut();
+                given.filter_map(|given| given.note.as_mut()).for_each(&mut forget);
+            }
+        }
         Ok(())
     }
 

@@ -322,7 +322,7 @@ impl Writer {
                 to: Some(place(1)),
             });
             facts.carried.push(number(n - 1));
-            facts.tombstones.push(Tombstone { entry: number(2), size: 12 });
+            facts.tombstones.push(Tombstone { entry: number(2), size: 12, ..Tombstone::default() });
             facts.title = Some(given("A title"));
             facts.current = Some(Step { from: Some(own("main")), to: Some(given("mine")) });
             facts.live = Some(Step { from: Some(number(1)), to: None });

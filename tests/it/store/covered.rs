@@ -1,0 +1,138 @@
+//! Covered lines: bytes are taken out of lines that several sessions and texts share, and all else comes back as it came.
+
+use crate::fixture::number;
+use undertext::{
+    model::{EntryNumber, LineId, Tombstone},
+    store::{Covering, SessionKey, Store, StoreError, whole_lines},
+};
+
+use super::{
+    bytes::repetitive,
+    lab::{Folder, assert_whole, commit, over_each},
+    writer::Writer,
+};
+
+const SECRET: &str = "hunter-is-not-a-password";
+
+/// Returns lines of which every third has the secret, in a long text that several have and in a short one.
+fn lines(seed: usize) -> Vec<Vec<u8>> {
+    let shared = format!("{}{SECRET}{}", "a word of it ".repeat(40), " and more".repeat(30));
+    let mut lines = repetitive(seed, 30);
+    for (n, line) in lines.iter_mut().enumerate() {
+        if n % 3 == 0 {
+            let named = format!(
+                r#"{{"uuid":"{seed}-{n}","t":"{shared}","s":"<{SECRET}>","u":"{shared}"}}"#
+            );
+            *line = named.into_bytes();
+        }
+    }
+    lines
+}
+
+fn covered(line: &[u8]) -> Vec<u8> {
+    let text = String::from_utf8(line.to_vec()).unwrap();
+    text.replace(SECRET, &"*".repeat(SECRET.len())).into_bytes()
+}
+
+fn all(store: &dyn Store, session: SessionKey) -> Vec<Vec<u8>> {
+    let entries: Vec<EntryNumber> =
+        store.entries(session, EntryNumber::ALL).unwrap().iter().map(|entry| entry.n).collect();
+    let mut found = Vec::new();
+    whole_lines(store, session, &entries, &mut |_, line| found.push(line)).unwrap();
+    found
+}
+
+/// Takes the secret out of sessions, in one transaction.
+fn cover(store: &dyn Store, writers: &mut [(Writer, SessionKey)]) -> Result<(), StoreError> {
+    let mut writing = store.begin()?;
+    let mut coverings = Vec::new();
+    for (writer, session) in writers {
+        let mut tombstones = Vec::new();
+        for (n, line) in (1..).zip(all(store, *session)) {
+            let now = covered(&line);
+            if now != line {
+                tombstones.push(Tombstone {
+                    entry: number(n),
+                    size: line.len() as u64,
+                    line: Some(LineId::of(&line)),
+                    covered: Some(LineId::of(&now)),
+                    rule: None,
+                });
+                coverings.push(Covering { session: *session, entry: number(n), line: now });
+            }
+        }
+        writing.add(writer.next(&[], |brought| brought.facts.tombstones = tombstones))?;
+    }
+    writing.cover(coverings, &[])?;
+    writing.commit().map(drop)
+}
+
+#[test]
+fn a_secret_goes_from_all_lines_that_share_it_and_the_rest_stays() {
+    over_each(|store| {
+        let mut writers = Vec::new();
+        for (id, seed) in [("one", 0), ("two", 0), ("three", 7)] {
+            let mut writer = Writer::new(store, id);
+            let mut key = commit(store, writer.begin()).unwrap();
+            for part in lines(seed).chunks(11) {
+                key = commit(store, writer.next(part, |_| {})).unwrap();
+            }
+            writers.push((writer, key));
+        }
+        let before: Vec<_> = writers.iter().map(|(_, key)| all(store, *key)).collect();
+        let ids = |key| store.entries(key, EntryNumber::ALL).unwrap();
+        let ids_before: Vec<_> = writers.iter().map(|(_, key)| ids(*key)).collect();
+        cover(store, &mut writers).unwrap();
+        store.purge().unwrap();
+        for (((_, key), before), ids_before) in writers.iter().zip(before).zip(ids_before) {
+            let expected: Vec<_> = before.iter().map(|line| covered(line)).collect();
+            assert!(all(store, *key) == expected);
+            assert_eq!(ids(*key), ids_before);
+        }
+        assert_whole(store);
+        // What comes later is kept as ever, also what was covered elsewhere.
+        let (writer, key) = &mut writers[0];
+        let more = repetitive(100, 5);
+        commit(store, writer.next(&more, |_| {})).unwrap();
+        assert!(all(store, *key).ends_with(&more));
+        store.pack(&mut |_, _| {}).unwrap();
+        assert!(all(store, *key).ends_with(&more));
+        assert_whole(store);
+    });
+}
+
+#[test]
+fn without_a_tombstone_no_line_is_covered() {
+    over_each(|store| {
+        let mut writer = Writer::new(store, "one");
+        let key = commit(store, writer.begin()).unwrap();
+        commit(store, writer.next(&lines(0), |_| {})).unwrap();
+        let before = all(store, key);
+        let line = covered(&before[2]);
+        let mut writing = store.begin().unwrap();
+        let covering = Covering { session: key, entry: number(3), line };
+        assert!(matches!(writing.cover(vec![covering], &[]), Err(StoreError::Refused(_))));
+        drop(writing);
+        assert!(all(store, key) == before);
+    });
+}
+
+#[test]
+fn no_session_that_shares_a_line_is_left_out() {
+    let folder = Folder::new(64, 1 << 20);
+    let store = folder.write();
+    let mut writers: Vec<_> = ["one", "two"]
+        .into_iter()
+        .map(|id| {
+            let mut writer = Writer::new(&store, id);
+            commit(&store, writer.begin()).unwrap();
+            let key = commit(&store, writer.next(&lines(0), |_| {})).unwrap();
+            (writer, key)
+        })
+        .collect();
+    let before = all(&store, writers[1].1);
+    let refused = cover(&store, &mut writers[..1]);
+    assert!(matches!(refused, Err(StoreError::Refused(_))), "{refused:?}");
+    assert!(all(&store, writers[1].1) == before);
+    assert_whole(&store);
+}
