@@ -91,6 +91,7 @@
 //!
 //! ```text
 //! json      a scanner of bytes, and edits in place      -> nothing
+//! cover     what is to go of a line is written over      -> json
 //! dag       graphs over closures                        -> nothing
 //! model     values: ids, lines, facts, messages         -> json
 //! settings  what the user sets, read from text          -> nothing
@@ -105,7 +106,7 @@
 //! search    what was said in any session, by its words  -> model json store session
 //! report    what verbs answer, its JSON and hints       -> model wire context store session settings
 //! sync      files and store: all locks and transactions -> model json wire store session live disk report settings
-//! ops       verbs, a function each                      -> model json dag wire context store session search sync live disk report settings
+//! ops       verbs, a function each                      -> model json cover dag wire context store session search sync live disk report settings
 //! render    what is shown (of the program)              -> the library
 //! cli       commands (of the program)                   -> the library, render
 //! ```
@@ -170,6 +171,7 @@
 //! Architecture invariant: no input makes a panic.
 
 pub mod context;
+mod cover;
 pub mod dag;
 pub mod disk;
 pub mod json;

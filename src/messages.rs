@@ -211,6 +211,7 @@ fn ops(text: &mut String) {
         E::NoGeneration { .. } => [
             E::NoGeneration { wanted: GenerationNumber::new(9), newest: GenerationNumber::new(2) },
         ],
+        E::TooShort { .. } => [E::TooShort { least: 4 }],
         E::NotUndoable { .. } => [E::NotUndoable { n: SEVEN, why: "it began the session" }],
         E::NoOperation(_) => [E::NoOperation(SEVEN)],
         E::Summary(_) => [E::Summary(SummaryError::TimedOut { model: told("large") })],

@@ -29,7 +29,7 @@ const GROUPS: [(&str, &[&str], &[&str]); 7] = [
         &["revert", "undo", "redo", "switch", "branch", "checkpoint"],
     ),
     ("Fit the window", &["context"], &["truncate", "compact", "clear"]),
-    ("Prove", &["audit", "verify", "doctor", "operations", "rotations"], &[]),
+    ("Prove", &["audit", "verify", "doctor", "operations", "rotations"], &["redact", "forget"]),
     ("In and out", &["export"], &["import", "restore"]),
     ("Set up", &["store"], &["setup", "watch", "attach", "trust"]),
     (PROGRAMS, &["completions", "man"], &["new", "append", "turn", "recover", "hook"]),

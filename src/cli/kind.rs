@@ -78,6 +78,7 @@ fn kind_of(error: &OpsError) -> Kind {
         | E::CurrentBranch(_)
         | E::BadName { .. }
         | E::NoOperation(_)
+        | E::TooShort { .. }
         | E::NotUndoable { .. }
         | E::NoFile { .. }
         | E::NoContainer { .. }

@@ -31,6 +31,7 @@ mod env;
 mod error;
 mod export;
 mod follow;
+mod forget;
 mod graph;
 mod help;
 mod hint;
@@ -51,6 +52,7 @@ mod pack;
 mod pointed;
 mod rebuild;
 mod recover;
+mod redact;
 mod redo;
 mod restore;
 mod resume;
@@ -218,6 +220,7 @@ commands! {
     Diff diff "diff",
     Doctor doctor "doctor",
     Export export "export",
+    Forget forget "forget",
     Graph graph "graph",
     Help help "help",
     Hook hook "hook",
@@ -227,6 +230,7 @@ commands! {
     New new "new",
     Operations operations "operations",
     Recover recover "recover",
+    Redact redact "redact",
     Redo redo "redo",
     Restore restore "restore",
     Resume resume "resume",

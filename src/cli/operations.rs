@@ -138,6 +138,16 @@ fn words(operation: &Operation) -> String {
         }
         Command::CatchUp { .. } => format!("took in {entries} that another program wrote"),
         Command::Import { .. } => format!("took in {entries}"),
+        Command::Redact { lines, whole, rule, reason, .. } => {
+            let what = if *whole {
+                "took out what it says".to_owned()
+            } else {
+                format!("took something out of {}", counted(*lines, "line", "lines"))
+            };
+            let rule = rule.as_ref().map(|rule| format!(" ({rule})")).unwrap_or_default();
+            let reason = reason.as_ref().map(|why| format!(": {}", why.to_text()));
+            format!("{what}{rule}{}", reason.unwrap_or_default())
+        }
         Command::Lost {} => "the store has lost it".to_owned(),
         _ => "written by a newer undertext".to_owned(),
     }

@@ -26,7 +26,8 @@ Examples:
 JSON: one object a finding
   {\"type\":\"finding\", \"severity\":\"damage\" or \"note\", \"session\":ID or null, \"item\":TEXT, \"problem\":TEXT}
 and at last
-  {\"type\":\"verified\", \"ok\":BOOL, \"sessions\":N, \"operations\":N, \"entries\":N, \"damaged\":N, \"notes\":N}")]
+  {\"type\":\"verified\", \"ok\":BOOL, \"sessions\":N, \"operations\":N, \"entries\":N, \"damaged\":N, \"notes\":N,
+   \"redacted\":N entries of whose lines something was taken out}")]
 pub(crate) struct Args {
     #[command(flatten)]
     about: OneOrAll,
@@ -79,7 +80,7 @@ fn tell(output: &mut Output, json: bool, finding: &Finding) -> io::Result<()> {
 fn conclude(context: &mut Context, verified: Verified) -> Result<Exit, CommandError> {
     let ok = verified.is_ok();
     if !context.answer(&verified)? {
-        let Verified { sessions, operations, entries, damaged, .. } = verified;
+        let Verified { sessions, operations, entries, damaged, redacted, .. } = verified;
         let found = if ok {
             "no damage found".to_owned()
         } else {
@@ -88,7 +89,11 @@ fn conclude(context: &mut Context, verified: Verified) -> Result<Exit, CommandEr
         let sessions = counted(sessions, "session", "sessions");
         let operations = counted(operations, "operation", "operations");
         let entries = counted(entries, "entry", "entries");
-        context.say(&format!("Verified {sessions}, {operations}, {entries}: {found}"))?;
+        let redacted = match redacted {
+            0 => String::new(),
+            redacted => format!("; intact, {redacted} redacted"),
+        };
+        context.say(&format!("Verified {sessions}, {operations}, {entries}: {found}{redacted}"))?;
         context.output.hints(verified.hints());
     }
     Ok(if ok { Exit::Yes } else { Exit::No })

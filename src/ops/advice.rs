@@ -67,6 +67,9 @@ impl OpsError {
                     "mend it, or put it right in the agent itself, and run the command again";
                 vec![words.into()]
             }
+            Self::TooShort { .. } => {
+                vec!["give more of the text around it, as it stands there".into()]
+            }
             Self::NothingAsked => vec!["say something: name a PROMPT".into()],
             Self::BadName { .. } => {
                 vec![Line::new("branch").flag("help").to("a name such as second-try will do")]

@@ -76,6 +76,12 @@ pub enum OpsError {
         /// The newest one.
         newest: GenerationNumber,
     },
+    /// What is to be taken out is too short to be told from anything else.
+    #[error("what is to be taken out has fewer than {least} bytes, and would be found everywhere")]
+    TooShort {
+        /// How many bytes it must have.
+        least: usize,
+    },
     /// The operation cannot be undone.
     #[error("operation {n} cannot be undone: {why}")]
     NotUndoable {

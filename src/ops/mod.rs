@@ -42,6 +42,7 @@ mod pack;
 mod read;
 mod rebuild;
 mod recover;
+mod redact;
 mod request;
 mod restore;
 mod revert;
@@ -89,6 +90,7 @@ pub use read::{
 };
 pub use rebuild::{rebuild, sum_up};
 pub use recover::recover;
+pub use redact::{Cause, Wanted, redact, redaction};
 pub use restore::{lost, lost_file, restore};
 pub use revert::{clear, revert};
 pub use search::{Search, count, search};

@@ -51,18 +51,20 @@ pub fn undo(
 ) -> Result<Undone, OpsError> {
     execute(archive, session, |before| {
         let undone = before.state.undone();
+        let is_meant = |operation: &Operation| {
+            let is_final = matches!(operation.command, Command::Redact { .. });
+            is_final || obstacle(operation, &undone).is_none()
+        };
         let operation = match wanted {
             Some(n) => {
                 let found = before.store().operations(session.key, n.alone())?.pop();
-                let operation = found.ok_or(OpsError::NoOperation(n))?;
-                match obstacle(&operation, &undone) {
-                    Some(why) => return Err(OpsError::NotUndoable { n, why }),
-                    None => operation,
-                }
+                found.ok_or(OpsError::NoOperation(n))?
             }
-            None => newest(before, session, |operation| obstacle(operation, &undone).is_none())?
-                .ok_or(SyncError::Nothing("undo"))?,
+            None => newest(before, session, is_meant)?.ok_or(SyncError::Nothing("undo"))?,
         };
+        if let Some(why) = obstacle(&operation, &undone) {
+            return Err(OpsError::NotUndoable { n: operation.n, why });
+        }
         plan(before, &operation, |undoes, command, left| Command::Undo { undoes, command, left })
     })
 }

@@ -7,7 +7,7 @@
 //!
 //! Threads share the pieces, and what is told does not show it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     disk::{self, Links, Refusal},
@@ -207,11 +207,12 @@ fn look(
                 }
                 checked => failed = failed.take().or(checked.err()),
             }
-            let Verified { operations, entries, outdated, files, .. } = whole.verified;
+            let Verified { operations, entries, outdated, files, redacted, .. } = whole.verified;
             verified.operations += operations;
             verified.entries += entries;
             verified.outdated += outdated;
             verified.files += files;
+            verified.redacted += redacted;
             for finding in whole.findings {
                 tell(finding, &mut verified);
             }
@@ -340,6 +341,9 @@ impl<'a> Check<'a> {
             }
         }
         self.seen.verified.entries += state.entries();
+        let covered = state.tombstones.iter().filter(|one| one.covered.is_some());
+        let covered: BTreeSet<EntryNumber> = covered.map(|one| one.entry).collect();
+        self.seen.verified.redacted += covered.len() as u64;
         Ok(())
     }
 
@@ -522,7 +526,7 @@ impl<'a> Check<'a> {
             }
             opened => opened.map_err(io)?,
         };
-        if rotations::running_hash(file)? != (running, tail) {
+        if rotations::running_hash(file, &tip.coverings())? != (running, tail) {
             let behind = live_file::is_behind(archive, tip)?;
             if behind || attached {
                 self.find(

@@ -19,6 +19,7 @@ mod landing;
 mod machine;
 mod notice;
 mod place;
+mod redact;
 mod search;
 mod session;
 mod setup;
@@ -45,6 +46,7 @@ pub use notice::Notice;
 pub use place::{
     Branched, Cleared, ListedBranch, Marked, OperationView, Redone, Reverted, Switched, Undone,
 };
+pub use redact::{Redacted, RedactedSession};
 pub use search::{Counted, FoundLine, FoundPlace, Hit, HitLine, Indexed, Searched};
 pub use session::{Attached, Concealed, Created, LostFile, Outcome, Restored};
 pub use setup::{Calling, SetUp};

@@ -139,6 +139,8 @@ pub struct Verified {
     pub notes: u64,
     /// How many of the damaged things are derived rows.
     pub outdated: u64,
+    /// How many entries' lines had something taken out of them; the entries keep their ids.
+    pub redacted: u64,
     /// How many of them are files of sessions that somebody changed: in the store nothing is damaged.
     pub files: u64,
 }
@@ -159,6 +161,7 @@ report!(Verified, "verified", |it| {
     entries: it.entries,
     damaged: it.damaged,
     notes: it.notes,
+    redacted: it.redacted,
 }, hints: |it| {
     if it.damaged > it.outdated + it.files {
         Some(Line::new("doctor").flag("fix").to("to mend what can be mended"))

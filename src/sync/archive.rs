@@ -141,7 +141,7 @@ impl Archive {
         }
         let archive = Self { root: Some(root), ..Self::over(Box::new(store), ambient) };
         if access != Access::Read && archive.store.is_stale()? {
-            let _lock = archive.lock()?;
+            let _lock = archive.lock_alone()?;
             rebuild_all(archive.store())?;
         }
         Ok(archive)
@@ -242,8 +242,8 @@ impl Archive {
         self.ambient.borrow_mut().salt()
     }
 
-    /// Waits until no other program changes this archive, and keeps the others out while the answer lives.
-    pub(crate) fn lock(&self) -> Result<Option<File>, SyncError> {
+    /// Takes the lock, whatever another program has left half-done.
+    pub(super) fn lock_alone(&self) -> Result<Option<File>, SyncError> {
         let Some(root) = self.root.as_ref().filter(|_| !self.is_preview) else { return Ok(None) };
         lock::lock(&self.disk, root, &self.waiting).map(Some)
     }

@@ -19,8 +19,9 @@ use crate::{
     json::Raw,
     model::{
         Bulk, Checkpoint, CheckpointNumber, Container, Cutting, Digest, Entry, EntryId,
-        EntryNumber, Facts, FileNumber, Generation, GenerationNumber, IdPrefix, Kind, NameTag,
-        OperationNumber, Origin, Parent, Place, Position, Run, SessionName, Step, Text, line::Line,
+        EntryNumber, Facts, FileNumber, Generation, GenerationNumber, IdPrefix, Kind, LineId,
+        NameTag, OperationNumber, Origin, Parent, Place, Position, Run, SessionName, Step, Text,
+        line::Line,
     },
     session::{
         Deriver, Growth, Pending, Session, View, marker,
@@ -49,6 +50,8 @@ pub(crate) struct Change<'a> {
     pub(crate) bytes: u64,
     deriver: Deriver,
     fresh_ids: BTreeMap<EntryId, EntryNumber>,
+    /// The lines of the session that stand in the place of others.
+    covered: BTreeMap<LineId, LineId>,
     moved: BTreeMap<String, (Option<Position>, Option<Position>)>,
     follow: Follow,
     writing: Writing<'a>,
@@ -93,6 +96,15 @@ impl<'a> Change<'a> {
         Self::with(Standing::nowhere(archive, name, format), Writing::Among(gathering))
     }
 
+    /// Begins an operation of a session that has caught up, which becomes durable with others; the caller holds the lock.
+    pub(crate) fn also(
+        archive: &'a Archive,
+        session: &Session,
+        gathering: &'a mut dyn Gathering,
+    ) -> Result<Self, SyncError> {
+        Ok(Self::with(Standing::of(archive, session)?, Writing::Among(gathering)))
+    }
+
     /// Begins a change of a session that has caught up, under the archive's lock.
     pub(crate) fn locked(
         archive: &'a Archive,
@@ -121,6 +133,7 @@ impl<'a> Change<'a> {
 
     fn with(before: Standing<'a>, writing: Writing<'a>) -> Self {
         Self {
+            covered: before.state.coverings(),
             before,
             notices: Vec::new(),
             is_replay: false,
@@ -338,12 +351,19 @@ impl<'a> Change<'a> {
         new: Scanned,
     ) -> Result<EntryNumber, SyncError> {
         let link = growth.last.filter(|_| !new.is_named);
-        let id = new.line.entry_id(link.map(|(_, id)| id));
+        let link_id = link.map(|(_, id)| id);
+        let covered = self.covered.get(&new.line.id()).map(|came| EntryId::of(link_id, *came));
+        // A covered line is the entry that it was, if the session has that.
+        let covered = match covered {
+            Some(id) => self.held(id)?.map(|_| id),
+            None => None,
+        };
+        let id = covered.unwrap_or_else(|| new.line.entry_id(link_id));
         let length = new.line.bytes().len() as u64;
         // No entry is linked to the newest one yet.
         let is_new = link.is_some_and(|(last, _)| last.next() == self.next_entry());
         let known = match self.fresh_ids.get(&id).copied().filter(|_| !is_new) {
-            None if is_new || self.is_new_name(&new)? => None,
+            None if covered.is_none() && (is_new || self.is_new_name(&new)?) => None,
             None => self.held(id)?,
             known => known,
         };

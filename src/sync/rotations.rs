@@ -1,6 +1,6 @@
 //! Rotations: the files that were set aside, and whether their content is unchanged.
 
-use std::{io::Read, os::unix::ffi::OsStrExt};
+use std::{collections::BTreeMap, io::Read, os::unix::ffi::OsStrExt};
 
 use crate::{
     disk::{self, Links},
@@ -21,6 +21,7 @@ pub fn rotations(archive: &Archive, session: &Session) -> Result<Vec<Rotated>, S
     let Some(LiveFile { path: live, .. }) = live_file(archive, &tip) else {
         return Ok(Vec::new());
     };
+    let covered = tip.coverings();
     let mut rotated = Vec::new();
     for (n, rotation) in &tip.rotations {
         let by = archive.store.operations(session.key, n.alone())?.pop();
@@ -28,7 +29,7 @@ pub fn rotations(archive: &Archive, session: &Session) -> Result<Vec<Rotated>, S
         rotated.push(Rotated {
             operation: *n,
             command: by.map_or("", |by| by.command.as_str()),
-            state: state(archive, session, &live, &path, rotation)?,
+            state: state(archive, session, &live, &path, (rotation, &covered))?,
             length: rotation.length,
             path,
         });
@@ -41,7 +42,7 @@ fn state(
     session: &Session,
     live: &std::path::Path,
     path: &std::path::Path,
-    rotation: &Rotation,
+    (rotation, covered): (&Rotation, &BTreeMap<LineId, LineId>),
 ) -> Result<RotatedState, SyncError> {
     let io = |source| SyncError::Io { path: path.to_owned(), source };
     let seen = live::look(path).map_err(io)?;
@@ -56,7 +57,8 @@ fn state(
     let (running, tail) =
         runs.last().map_or((Running::EMPTY, &[][..]), |run| (run.running, run.tail.as_slice()));
     let length = runs.last().map_or(0, |run| run.bytes) + tail.len() as u64;
-    let found = running_hash(disk::open(path, Links::Refuse).map_err(io)?.take(length))?;
+    let file = disk::open(path, Links::Refuse).map_err(io)?.take(length);
+    let found = running_hash(file, covered)?;
     Ok(if (found.0, found.1.as_slice()) != (running, tail) {
         RotatedState::Changed
     } else if seen.length == length {
@@ -68,15 +70,20 @@ fn state(
     })
 }
 
-/// Returns the running hash and the tail of a file as it stands.
-pub(crate) fn running_hash(file: impl std::io::Read) -> Result<(Running, Vec<u8>), SyncError> {
+/// Returns the running hash and the tail of a file as it stands, with covered lines taken for those that came.
+pub(crate) fn running_hash(
+    file: impl std::io::Read,
+    covered: &BTreeMap<LineId, LineId>,
+) -> Result<(Running, Vec<u8>), SyncError> {
     let mut reader = Reader::new(file);
     let mut running = Running::EMPTY;
     let mut before: Option<EntryId> = None;
     while let Some(located) = reader.next_line()? {
         let line = located.line;
         let named = line.shape.is_some_and(|shape| shape.name.is_some());
-        let id = EntryId::of(before.filter(|_| !named), LineId::of(line.bytes));
+        let line_id = LineId::of(line.bytes);
+        let line_id = covered.get(&line_id).copied().unwrap_or(line_id);
+        let id = EntryId::of(before.filter(|_| !named), line_id);
         running = running.then(line.separator, id);
         before = Some(id);
     }

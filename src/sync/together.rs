@@ -3,7 +3,7 @@
 use std::fs::File;
 
 use crate::{
-    store::{Commit, SessionKey, StoreError, Transaction},
+    store::{Commit, Covering, Derived, SessionKey, StoreError, TakenOut, Transaction},
     sync::{Archive, SyncError, change::Gathering},
 };
 
@@ -44,8 +44,31 @@ impl<'a> Together<'a> {
     /// Locks the archive and opens a transaction.
     pub(crate) fn begin(&mut self) -> Result<(), SyncError> {
         self.lock = self.archive.lock()?;
+        Ok(self.open()?)
+    }
+
+    /// Opens a transaction for a caller that holds the archive's lock.
+    pub(crate) fn open(&mut self) -> Result<(), StoreError> {
         self.writing = Some(self.archive.store.begin()?);
         Ok(())
+    }
+
+    /// Puts other bytes in the place of lines, and takes words out.
+    pub(crate) fn cover(
+        &mut self,
+        lines: Vec<Covering>,
+        words: &[TakenOut],
+    ) -> Result<(), StoreError> {
+        self.writing.as_mut().ok_or(StoreError::Conflict)?.cover(lines, words)
+    }
+
+    /// Replaces all derived rows of a session.
+    pub(crate) fn derive(
+        &mut self,
+        session: SessionKey,
+        derived: &Derived,
+    ) -> Result<(), StoreError> {
+        self.writing.as_mut().ok_or(StoreError::Conflict)?.derive(session, derived)
     }
 
     /// Returns whether a transaction is open.

@@ -42,6 +42,7 @@ mod write;
 pub use answers::{Answer, Answers, Earlier, How, Piece};
 pub use claude::Claude;
 pub use codex::Codex;
+pub(crate) use fields::says_nothing;
 pub use format::Format;
 pub use formats::{FORMATS, by_name, detect, is_secret};
 pub use graph::{Before, Failure, Graph};

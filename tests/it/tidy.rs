@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use undertext::wire::{self, Traits};
 
 /// Folder, then the folders it may import: the table of the architecture, complete.
-const LAYERS: [(&str, &[&str]); 18] = [
+const LAYERS: [(&str, &[&str]); 19] = [
     ("json", &[]),
+    ("cover", &["json"]),
     ("dag", &[]),
     ("model", &["json"]),
     ("settings", &[]),
@@ -25,8 +26,8 @@ const LAYERS: [(&str, &[&str]); 18] = [
     (
         "ops",
         &[
-            "model", "json", "dag", "wire", "context", "store", "session", "search", "sync",
-            "live", "disk", "report", "settings",
+            "model", "json", "cover", "dag", "wire", "context", "store", "session", "search",
+            "sync", "live", "disk", "report", "settings",
         ],
     ),
     // These two are the binary, which also imports the library, as `undertext::`.

@@ -12,7 +12,7 @@ use crate::{
     live::{self, Lock, WritableFile},
     model::{
         Card, Command, EntryNumber, GenerationNumber, Move, NameTag, Operation, Place, Position,
-        Record, Run, Tagged, Text, Tie,
+        Record, Run, Tagged, Text, Tie, Tombstone,
     },
     session::{
         Session,
@@ -70,26 +70,8 @@ impl Change<'_> {
             follow = (self.before.writable_file(&live)?, Step::Stamp).into();
         }
         follow.prepare(self.before.at).map_err(|(path, source)| SyncError::Io { path, source })?;
-        let ties = self.ties()?;
-        let operation = self.seal(command)?;
-        let n = operation.n;
-        let mut deriver = std::mem::take(&mut self.deriver);
-        let (records, twins) =
-            (std::mem::take(&mut deriver.records), std::mem::take(&mut deriver.twins));
-        let card = self.card(&operation, &records)?;
-        self.deriver = deriver.behind(self.before.session.is_none());
-        let commit = Commit {
-            session: self.before.name.clone(),
-            expected: self.before.state.hash(),
-            operation,
-            bulk: std::mem::take(&mut self.bulk),
-            lines: std::mem::take(&mut self.lines),
-            kept: std::mem::take(&mut self.kept),
-            records,
-            twins: twins.into_iter().collect(),
-            ties,
-            card: Some(card),
-        };
+        let commit = self.sealed(command)?;
+        let n = commit.operation.n;
         let key = self.write(commit)?;
         let session = Session { key, name: self.before.name.clone(), format: self.before.format };
         if self.before.archive.is_preview {
@@ -105,6 +87,40 @@ impl Change<'_> {
         }
         let notices = std::mem::take(&mut self.notices);
         Ok((Outcome { session, operation: n, notices }, is_alone))
+    }
+
+    /// Adds an operation that takes bytes out of lines, and touches no file.
+    pub(crate) fn bury(
+        &mut self,
+        command: Command,
+        tombstones: Vec<Tombstone>,
+    ) -> Result<(), SyncError> {
+        self.facts.tombstones = tombstones;
+        let commit = self.sealed(command)?;
+        self.write(commit).map(drop)
+    }
+
+    /// Puts the operation together with all that it brings.
+    fn sealed(&mut self, command: Command) -> Result<Commit, SyncError> {
+        let ties = self.ties()?;
+        let operation = self.seal(command)?;
+        let mut deriver = std::mem::take(&mut self.deriver);
+        let (records, twins) =
+            (std::mem::take(&mut deriver.records), std::mem::take(&mut deriver.twins));
+        let card = self.card(&operation, &records)?;
+        self.deriver = deriver.behind(self.before.session.is_none());
+        Ok(Commit {
+            session: self.before.name.clone(),
+            expected: self.before.state.hash(),
+            operation,
+            bulk: std::mem::take(&mut self.bulk),
+            lines: std::mem::take(&mut self.lines),
+            kept: std::mem::take(&mut self.kept),
+            records,
+            twins: twins.into_iter().collect(),
+            ties,
+            card: Some(card),
+        })
     }
 
     /// Adds the operation, and makes it durable unless it is one among many.
@@ -162,7 +178,7 @@ impl Change<'_> {
     }
 
     /// Refuses to write a file whose session a process has loaded, unless the caller insists.
-    fn refuse_if_loaded(&self, path: &Path) -> Result<(), SyncError> {
+    pub(crate) fn refuse_if_loaded(&self, path: &Path) -> Result<(), SyncError> {
         let Some(session) =
             self.before.session.as_ref().filter(|_| !self.before.archive.manner.force)
         else {

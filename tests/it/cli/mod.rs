@@ -26,6 +26,7 @@ mod mend;
 mod places;
 mod pointed;
 mod preview;
+mod redact;
 mod restore;
 mod revert;
 mod screens;

@@ -1,0 +1,40 @@
+//! `forget`: takes out what a whole session says.
+
+use undertext::ops::Wanted;
+use undertext::report::Line;
+
+use super::Context;
+use super::error::{CommandError, Exit};
+use super::redact::{Consent, carry_out};
+use super::words::About;
+
+/// Take out all that a session says, for ever; its entries, dates and branches stay, without a word in them
+///
+/// Lines that other sessions share with it, such as its forks, are taken out there too, and listed before. See redact for what is
+/// written over and what is not looked through. This cannot be undone.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  undertext forget 8f14e45f --dry-run
+  undertext forget 8f14e45f --reason 'the client asked for it'
+
+Exit codes: 1 if nothing was changed because nobody agreed
+
+JSON: the object of redact")]
+pub(crate) struct Args {
+    #[command(flatten)]
+    about: About,
+
+    #[command(flatten)]
+    consent: Consent,
+}
+
+pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
+    let (archive, session) = context.look(args.about.wanted()?)?;
+    if archive.root().is_none() {
+        let error = anyhow::anyhow!("a session file that is not in the store cannot be forgotten");
+        return Err(CommandError::user(error).hinted("delete the file"));
+    }
+    let line = Line::about("forget");
+    carry_out(context, archive, &Wanted::Session(&session), &args.consent, Some(line))
+}

@@ -1,0 +1,274 @@
+//! Redacting: a secret, an entry or a session is taken out wherever it is kept, and the chain of operations still verifies.
+
+use std::collections::BTreeSet;
+
+use memchr::memmem::Finder;
+
+use crate::{
+    cover::{Secret, cover_all},
+    json::Raw,
+    model::{Command, EntryNumber, LineId, OperationNumber, State, Tagged, Text, line},
+    ops::{OpsError, several::in_order},
+    report::{Redacted, RedactedSession},
+    session::{Session, SessionError, Target, lines, origins, plan::given},
+    store::{Sieve, Store, StoreError, TakenOut, whole_lines},
+    sync::{self, Archive, Redaction, SyncError},
+    wire,
+};
+
+/// How long a text of an entry is that goes with it wherever it stands.
+const LONG: usize = line::TEXT_MIN;
+/// How many lines are read together.
+const BATCH: usize = 1024;
+
+/// What is taken out.
+pub enum Wanted<'w> {
+    /// These characters, wherever they stand.
+    Secret(&'w str),
+    /// What an entry says, wherever else it is said at length.
+    Entry(&'w Session, &'w Target),
+    /// What a session says.
+    Session(&'w Session),
+}
+
+/// Who takes something out, and why.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Cause<'c> {
+    /// The rule by which it was found.
+    pub rule: Option<&'c str>,
+    /// The user.
+    pub by: Option<&'c str>,
+    /// The reason.
+    pub reason: Option<&'c str>,
+}
+
+/// Returns what would be taken out.
+pub fn redaction(archive: &Archive, wanted: &Wanted<'_>) -> Result<Redacted, OpsError> {
+    let found = Search::new(archive.store(), wanted)?.all(archive)?;
+    report(archive, &found, true)
+}
+
+/// Takes something out of every session that has it, and leaves no trace of it in the store or in the sessions' own files.
+pub fn redact(
+    archive: &mut Archive,
+    wanted: &Wanted<'_>,
+    cause: Cause<'_>,
+) -> Result<Redacted, OpsError> {
+    let whole = matches!(wanted, Wanted::Session(_));
+    let command = |lines| Command::Redact {
+        lines,
+        rule: cause.rule.map(str::to_owned),
+        whole,
+        by: cause.by.map(given),
+        reason: cause.reason.map(given),
+    };
+    let archive = &*archive;
+    let (found, done) = sync::redact(archive, &command, cause.rule, || {
+        Search::new(archive.store(), wanted)?.all(archive)
+    })?;
+    let mut redacted = report(archive, &found, false)?;
+    redacted.covered = done.covered;
+    redacted.left = done.left;
+    redacted.notices = done.notices;
+    Ok(redacted)
+}
+
+fn report(archive: &Archive, found: &[Redaction], planned: bool) -> Result<Redacted, OpsError> {
+    let mut redacted = Redacted { planned, ..Redacted::default() };
+    for Redaction { session, lines, words, fixed } in found {
+        if let Some(place) = fixed {
+            let id = &session.name.id;
+            let why = format!("it stands in {place} of session {id}, which cannot be taken out");
+            return Err(SyncError::Unsupported(why).into());
+        }
+        let card = archive.store().card(session.key)?;
+        let count = lines.len() as u64;
+        redacted.lines += count;
+        redacted.notes += words.len() as u64;
+        redacted.sessions.push(RedactedSession {
+            session: session.name.id.clone(),
+            format: session.name.format.clone(),
+            title: card.title,
+            lines: count,
+        });
+    }
+    Ok(redacted)
+}
+
+/// What is looked for in lines.
+struct Search {
+    secrets: Vec<Secret>,
+    /// The lines that are covered whole.
+    lines: BTreeSet<LineId>,
+    /// The session of which all words of persons go.
+    whole: Option<Session>,
+    sieve: Sieve,
+}
+
+impl Search {
+    fn new(store: &dyn Store, wanted: &Wanted<'_>) -> Result<Self, OpsError> {
+        let (mut secrets, mut whole_of, mut whole) = (Vec::new(), BTreeSet::new(), None);
+        match wanted {
+            Wanted::Secret(secret) => {
+                let secret = Secret::new(secret);
+                secrets.push(secret.ok_or(OpsError::TooShort { least: crate::cover::SHORTEST })?);
+            }
+            Wanted::Entry(session, target) => {
+                let entry = lines::entry_of(store, session, target)?;
+                let none = || SessionError::NoEntry("before the first".to_owned());
+                for entry in versions(store, session, entry.ok_or_else(none)?)? {
+                    whole_lines(store, session.key, &[entry], &mut |_, line| {
+                        whole_of.insert(LineId::of(&line));
+                        secrets.extend(long_texts(&line));
+                    })?;
+                }
+            }
+            Wanted::Session(session) => {
+                let all = EntryNumber::FIRST..store.state(session.key)?.next_entry();
+                for batch in EntryNumber::batches(all, BATCH) {
+                    let entries: Vec<_> = EntryNumber::each(batch).collect();
+                    whole_lines(store, session.key, &entries, &mut |_, line| {
+                        whole_of.insert(LineId::of(&line));
+                    })?;
+                }
+                whole = Some((*session).clone());
+            }
+        }
+        // Of a line that goes as a whole nothing is known by which it is found.
+        let needles: Option<Vec<_>> = secrets.iter().map(Secret::needles).collect();
+        let needles = needles.filter(|_| whole_of.is_empty()).map(|needles| needles.concat());
+        let sieve = match needles {
+            Some(needles) => Sieve::new(needles.into_iter().map(|needle| {
+                let finder = Finder::new(&needle).into_owned();
+                move |bytes: &[u8]| finder.find(bytes).map(|at| at..at + needle.len())
+            })),
+            None => Sieve::new([|bytes: &[u8]| Some(0..bytes.len())]),
+        };
+        Ok(Self { secrets, lines: whole_of, whole, sieve })
+    }
+
+    /// Looks through all sessions.
+    fn all(&self, archive: &Archive) -> Result<Vec<Redaction>, OpsError> {
+        let sessions = archive.every()?;
+        let work = |store: &dyn Store, n: usize| match sessions.get(n) {
+            Some(session) => self.look(store, session).map(Some),
+            None => Ok(None),
+        };
+        let (mut found, mut failed) = (Vec::new(), None);
+        in_order(archive.store(), sessions.len(), &work, &mut |looked| match looked {
+            Ok(redaction) => found.extend(redaction),
+            Err(error) => failed = failed.take().or(Some(error)),
+        });
+        found.retain(|one: &Redaction| {
+            !one.lines.is_empty() || !one.words.is_empty() || one.fixed.is_some()
+        });
+        failed.map_or(Ok(found), |error: OpsError| Err(error))
+    }
+
+    /// Looks through a session.
+    fn look(&self, store: &dyn Store, session: &Session) -> Result<Redaction, OpsError> {
+        let state = store.state(session.key)?;
+        let (mut lines, mut fixed, mut damaged) = (Vec::new(), self.fixed(session, &state), None);
+        let all = EntryNumber::FIRST..state.next_entry();
+        store.sift(session.key, all, &self.sieve, &mut |entry, line| match line {
+            Ok(line) => {
+                if let Some(covered) = self.cover(&line).filter(|covered| *covered != line) {
+                    if name_of(&line) != name_of(&covered) {
+                        let place = || format!("the name of entry {entry}");
+                        fixed = fixed.take().or_else(|| Some(place()));
+                    }
+                    lines.push((entry, covered));
+                }
+            }
+            Err(error) => damaged = damaged.take().or(Some(error)),
+        })?;
+        if let Some(error) = damaged {
+            // What cannot be read might have it.
+            return Err(error.into());
+        }
+        let words = self.words(store, session, &state)?;
+        Ok(Redaction { session: session.clone(), lines, words, fixed })
+    }
+
+    /// Returns by what a session is found in which it stands.
+    fn fixed(&self, session: &Session, state: &State) -> Option<String> {
+        // An entry's long texts, and what a session says, are no names.
+        if !self.lines.is_empty() {
+            return None;
+        }
+        let has = |bytes: &[u8]| self.secrets.iter().any(|secret| secret.is_in(bytes));
+        if has(session.name.id.as_bytes()) {
+            return Some("the id".to_owned());
+        }
+        state.files.iter().any(|place| has(place.path())).then(|| "the path of a file".to_owned())
+    }
+
+    /// Returns what is to stand in the place of a line, if it has anything of what is looked for.
+    fn cover(&self, line: &[u8]) -> Option<Vec<u8>> {
+        if self.lines.contains(&LineId::of(line)) {
+            return Some(cover_all(line, &wire::says_nothing));
+        }
+        let mut covered: Option<Vec<u8>> = None;
+        for secret in &self.secrets {
+            let next = secret.cover(covered.as_deref().unwrap_or(line));
+            covered = next.or(covered);
+        }
+        covered
+    }
+
+    /// Returns the words of persons in a session's operations that have it.
+    fn words(
+        &self,
+        store: &dyn Store,
+        session: &Session,
+        state: &State,
+    ) -> Result<Vec<TakenOut>, StoreError> {
+        let is_whole = self.whole.as_ref().is_some_and(|whole| whole.key == session.key);
+        let mut found = Vec::new();
+        let mut see = |operation: OperationNumber, text: &Text| {
+            let has = |text: &str| self.secrets.iter().any(|secret| secret.is_in(text.as_bytes()));
+            if let Some(words) = text.words().filter(|words| is_whole || has(&words.text)) {
+                found.push(TakenOut { session: session.key, operation, digest: words.digest() });
+            }
+        };
+        let all = OperationNumber::FIRST..state.next_operation();
+        for mut operation in store.operations(session.key, all)? {
+            let n = operation.n;
+            Tagged::texts(&mut operation, &mut |text: &mut Text| see(n, text));
+        }
+        let given = crate::model::CheckpointNumber::FIRST..state.next_checkpoint();
+        for (n, checkpoint) in store.checkpoints(session.key, given)? {
+            checkpoint.note.iter().for_each(|note| see(n, note));
+        }
+        Ok(found)
+    }
+}
+
+/// Returns an entry, those that it stands for, and those that stand for it.
+fn versions(
+    store: &dyn Store,
+    session: &Session,
+    entry: EntryNumber,
+) -> Result<BTreeSet<EntryNumber>, OpsError> {
+    let first = origins::first(store, session, entry)?;
+    let mut versions = BTreeSet::from([first, entry]);
+    for (_, origin) in store.origins(session.key, EntryNumber::ALL)? {
+        if versions.contains(&origin.origin) || versions.contains(&origin.entry) {
+            versions.extend([origin.entry, origin.origin]);
+        }
+    }
+    Ok(versions)
+}
+
+/// Returns the long texts that a line says.
+fn long_texts(line: &[u8]) -> Vec<Secret> {
+    let Some(record) = Raw::object(line) else { return Vec::new() };
+    let texts = record.strings(&wire::says_nothing).filter_map(Raw::text);
+    texts.filter(|text| text.len() >= LONG).filter_map(|text| Secret::new(&text)).collect()
+}
+
+/// Returns the name that a record has, as its bytes.
+fn name_of(bytes: &[u8]) -> Option<&[u8]> {
+    let found = line::split(bytes, false, false).next()?;
+    found.bytes.get(found.shape?.name?)
+}

@@ -1,0 +1,62 @@
+//! Redactions: what was taken out, of which sessions, and where it may still lie.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+
+use super::{Notice, hint::Line, shape::report};
+
+/// What was taken out of the store, or would be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Redacted {
+    /// Whether nothing was changed yet.
+    pub planned: bool,
+    /// How many lines have it.
+    pub lines: u64,
+    /// How many words of persons, such as notes, have it.
+    pub notes: u64,
+    /// The sessions that have it.
+    pub sessions: Vec<RedactedSession>,
+    /// The files of sessions in which it was covered.
+    pub covered: Vec<PathBuf>,
+    /// The files of sessions that may still hold it.
+    pub left: Vec<PathBuf>,
+    /// The notices on the way.
+    pub notices: Vec<Notice>,
+}
+
+/// A session of which something was taken out, or would be.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct RedactedSession {
+    /// The agent's id.
+    pub session: String,
+    /// The name of the format.
+    pub format: String,
+    /// The title, once it is taken out.
+    pub title: Option<String>,
+    /// Of how many lines.
+    pub lines: u64,
+}
+
+impl Redacted {
+    /// Returns whether nothing has it.
+    pub fn is_nowhere(&self) -> bool {
+        self.lines == 0 && self.notes == 0
+    }
+}
+
+fn texts(paths: &[PathBuf]) -> Vec<String> {
+    paths.iter().map(|path| path.display().to_string()).collect()
+}
+
+report!(Redacted, "redact", |it| {
+    planned: it.planned,
+    lines: it.lines,
+    notes: it.notes,
+    sessions: it.sessions,
+    covered: texts(&it.covered),
+    left: texts(&it.left),
+}, hints: |it| {
+    let verify = || Line::new("verify").to("see that the rest is as it was");
+    (!it.planned && !it.is_nowhere()).then(verify)
+});

@@ -1,0 +1,356 @@
+//! `redact` and `forget`: what is taken out is nowhere afterwards, and all else is as it was.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use insta::assert_snapshot;
+
+use super::json;
+use crate::env::TestEnv;
+
+const SECRET: &str = "tok-9f8e7d6c/5b4a=hidden";
+const ONE: &str = "8f14e45f-ceea-467f-a26a-5dba2f5b6d35";
+const TWO: &str = "c9f0f895-fb98-4b91-8f2a-3c5b6d7e8f90";
+
+/// Writes two sessions of Claude Code, of which the second one begins as the first, and one of Codex. All have the secret: as it
+/// is, escaped, in JSON within JSON, in base64, and within a long text that occurs several times.
+fn sessions(env: &TestEnv) -> [PathBuf; 3] {
+    let long = format!("{} {SECRET} {}", "before ".repeat(60), "behind ".repeat(60));
+    let said = [
+        ("user", format!("the token is {SECRET}, use it")),
+        ("assistant", "tok-9f8e7d6c\\/5b4a\\u003dhidden is used".to_owned()),
+        ("user", long.clone()),
+        ("assistant", format!("{{\\\"token\\\":\\\"{}\\\"}}", SECRET.replace('/', "\\\\/"))),
+        ("user", "dG9rLTlmOGU3ZDZjLzViNGE9aGlkZGVu".to_owned()),
+        ("assistant", format!("again: {long}")),
+        ("user", "and nothing of the kind".to_owned()),
+    ];
+    let claude = |id: &str, count: usize| {
+        let mut text = String::new();
+        for (n, (role, said)) in said.iter().take(count).enumerate() {
+            let parent = if n == 0 { "null".to_owned() } else { format!("\"r{}\"", n - 1) };
+            let record = format!(
+                "{{\"parentUuid\":{parent},\"isSidechain\":false,\"userType\":\"external\",\"cwd\":\"/work\",\
+                 \"sessionId\":\"{id}\",\"version\":\"2.1.0\",\"type\":\"{role}\",\"message\":{{\"role\":\"{role}\",\
+                 \"content\":\"{said}\"}},\"uuid\":\"r{n}\",\"timestamp\":\"2026-01-01T00:00:0{n}.000Z\"}}\n"
+            );
+            text.push_str(&record);
+        }
+        let path = env.home().join(format!(".claude/projects/-work/{id}.jsonl"));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, text).unwrap();
+        path
+    };
+    let id = "019a0000-0000-7000-8000-000000000001";
+    let mut text = format!(
+        "{{\"timestamp\":\"2026-01-02T00:00:00.000Z\",\"type\":\"session_meta\",\"payload\":{{\"id\":\"{id}\",\
+         \"timestamp\":\"2026-01-02T00:00:00.000Z\",\"cwd\":\"/work\",\"originator\":\"codex_cli_rs\",\"cli_version\":\"0.90.0\",\
+         \"instructions\":null,\"source\":\"cli\"}}}}\n"
+    );
+    for (role, said) in &said {
+        let kind = if *role == "user" { "input_text" } else { "output_text" };
+        let record = format!(
+            "{{\"timestamp\":\"2026-01-02T00:00:01.000Z\",\"type\":\"response_item\",\"payload\":{{\"type\":\"message\",\
+             \"role\":\"{role}\",\"content\":[{{\"type\":\"{kind}\",\"text\":\"{said}\"}}]}}}}\n"
+        );
+        text.push_str(&record);
+    }
+    let codex = env
+        .home()
+        .join(format!(".codex/sessions/2026/01/02/rollout-2026-01-02T00-00-00-{id}.jsonl"));
+    fs::create_dir_all(codex.parent().unwrap()).unwrap();
+    fs::write(&codex, text).unwrap();
+    [claude(ONE, 7), claude(TWO, 5), codex]
+}
+
+/// Returns the files below a folder.
+fn below(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).into_iter().flatten() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(below(&path));
+        } else {
+            found.push(path);
+        }
+    }
+    found
+}
+
+/// Returns the files below the home folder that have the secret in any spelling, as they are or in anything that zstd packed,
+/// whether a row still points there or not.
+fn traces(env: &TestEnv) -> Vec<PathBuf> {
+    let spelt = [SECRET, "5b4a\\u003dhidden", "5b4a=hidden", "dG9rLTlmOGU3ZDZj", "tok-9f8e7d6c"];
+    let has = |bytes: &[u8]| {
+        spelt.iter().any(|spelt| bytes.windows(spelt.len()).any(|part| part == spelt.as_bytes()))
+    };
+    let packed = |bytes: &[u8]| {
+        let magic = [0x28, 0xb5, 0x2f, 0xfd];
+        let starts = (0..bytes.len()).filter(|&at| bytes[at..].starts_with(&magic));
+        starts.into_iter().any(|at| {
+            let mut text = Vec::new();
+            let mut decoder = zstd::Decoder::new(&bytes[at..]).unwrap().single_frame();
+            let _ = std::io::copy(&mut decoder, &mut text);
+            has(&text)
+        })
+    };
+    let mut found = below(env.home());
+    found.retain(|path| {
+        let bytes = fs::read(path).unwrap();
+        has(&bytes) || packed(&bytes)
+    });
+    found
+}
+
+#[test]
+fn a_secret_is_nowhere_afterwards_and_all_else_is_as_it_was() {
+    let env = TestEnv::new();
+    let files = sessions(&env);
+    let before = files.each_ref().map(|path| fs::read(path).unwrap());
+    env.run(&["import"]).success();
+    // A branch that was left, a note, an index, and a file that was set aside have it too.
+    env.run(&["revert", "1", "-m", &format!("not {SECRET}"), "-s", "8f14", "--rotate"]).success();
+    env.run(&["store", "index"]).success();
+    env.run(&["search", "token"]).success();
+    assert!(traces(&env).len() > 4, "{:?}", traces(&env));
+
+    assert_snapshot!(env.run_with_stdin(&["redact", "--dry-run"], SECRET.as_bytes()), @r"
+    8f14e45f  7 lines  claude
+    c9f0f895  5 lines  claude
+    019a0000  6 lines  codex
+    1 note or name of yours has it too
+    ------- stderr -------
+    Nothing is changed
+    ");
+    assert_snapshot!(env.run_with_stdin(&["redact"], SECRET.as_bytes()), @r"
+    8f14e45f  7 lines  claude
+    c9f0f895  5 lines  claude
+    019a0000  6 lines  codex
+    1 note or name of yours has it too
+    ------- stderr -------
+    Nothing is changed
+    hint: to take it out: undertext redact --yes
+    [exit status: 1]
+    ");
+    assert_eq!(fs::read(&files[1]).unwrap(), before[1]);
+    assert_snapshot!(env.run_with_stdin(&["redact", "--yes"], format!("{SECRET}\n").as_bytes()), @r"
+    Taken out of 18 lines of 3 sessions; every entry keeps its id
+    covered in ~/.claude/projects/-work/8f14e45f-ceea-467f-a26a-5dba2f5b6d35.jsonl
+    covered in ~/.claude/projects/-work/8f14e45f-ceea-467f-a26a-5dba2f5b6d35.jsonl.undertext-1
+    covered in ~/.claude/projects/-work/c9f0f895-fb98-4b91-8f2a-3c5b6d7e8f90.jsonl
+    covered in ~/.codex/sessions/2026/01/02/rollout-2026-01-02T00-00-00-019a0000-0000-7000-8000-000000000001.jsonl
+    ------- stderr -------
+    hint: see that the rest is as it was: undertext verify
+    ");
+    assert_eq!(traces(&env), Vec::<PathBuf>::new());
+
+    assert_snapshot!(env.run(&["verify"]).success(), @"Verified 3 sessions, 7 operations, 21 entries: no damage found; intact, 18 redacted");
+    for (path, before) in files.iter().zip(before).skip(1) {
+        // The same file, with other bytes in the place of some.
+        let now = fs::read(path).unwrap();
+        assert_eq!(now.len(), before.len());
+        let same = now.iter().zip(&before).filter(|(now, before)| now == before).count();
+        assert!(same > before.len() * 3 / 4, "{path:?}");
+        assert!(
+            now.split(|&byte| byte == b'\n')
+                .filter(|line| !line.is_empty())
+                .all(|line| { serde_json::from_slice::<serde_json::Value>(line).is_ok() })
+        );
+    }
+    let log = env.run(&["log", "-s", "c9f0"]).success();
+    assert!(log.stdout.contains("the token is [redacted]**************, use it"), "{log}");
+    assert!(env.run(&["import"]).success().stdout.contains("0 new entries"));
+    assert!(env.run(&["store", "rebuild"]).success().stdout.contains("equal"));
+    let search = env.run(&["search", "redacted"]).success();
+    assert!(search.stdout.contains("use it"), "{search}");
+
+    // Nothing of it comes back, and the sessions go on.
+    assert_snapshot!(env.run(&["undo", "-s", "c9f0"]), @r"
+    ------- stderr -------
+    error: operation 2 cannot be undone: what it took out is kept nowhere
+    hint: list the operations: undertext operations -s c9f0f895
+    [exit status: 2]
+    ");
+    env.run(&["append", "-s", "c9f0", "go on"]).success();
+    env.run(&["revert", "0", "-s", "8f14"]).success();
+    env.run(&["undo", "-s", "8f14"]).success();
+    assert_eq!(traces(&env), Vec::<PathBuf>::new());
+    let verified = json(env.run(&["verify", "--json"]).success().stdout.lines().last().unwrap());
+    assert!(verified["ok"] == true && verified["redacted"].as_u64() > Some(10), "{verified}");
+    let nothing = env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes());
+    assert_eq!(nothing.code(), Some(1), "{nothing}");
+
+    // A copy of what stood there before is the same session, and brings nothing back into the store.
+    let store = env.home().join(".local/share/undertext");
+    fs::write(&files[2], sessions_again(&env, &files[2])).unwrap();
+    env.run(&["import"]).success();
+    let left = traces(&env);
+    assert!(!left.iter().any(|path| path.starts_with(&store)), "{left:?}");
+    env.run(&["verify"]).success();
+}
+
+/// Returns a file as it was before anything was taken out of it.
+fn sessions_again(env: &TestEnv, path: &Path) -> Vec<u8> {
+    let other = TestEnv::new();
+    let [_, _, codex] = sessions(&other);
+    assert_eq!(codex.strip_prefix(other.home()), path.strip_prefix(env.home()));
+    fs::read(codex).unwrap()
+}
+
+#[test]
+fn a_redaction_that_is_killed_at_any_time_is_done_or_not_begun() {
+    let env = TestEnv::new();
+    sessions(&env);
+    env.run(&["import"]).success();
+    let all = traces(&env).len();
+    let (mut done, mut none) = (0, 0);
+    for step in 0..24 {
+        let mut redacting = env.command();
+        redacting.args(["redact", "--yes"]).stdin(Stdio::piped());
+        let mut child = redacting.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::io::Write::write_all(&mut child.stdin.take().unwrap(), SECRET.as_bytes()).unwrap();
+        std::thread::sleep(Duration::from_millis(step * 4));
+        let _ = child.kill();
+        child.wait().unwrap();
+        // Any change brings it to its end.
+        env.run(&["checkpoint", "-s", "c9f0"]).success();
+        env.run(&["verify"]).success();
+        match traces(&env).len() {
+            0 => {
+                done += 1;
+                break;
+            }
+            left => {
+                assert!(left >= all, "{:?}", traces(&env));
+                none += 1;
+            }
+        }
+    }
+    if done == 0 {
+        env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes()).success();
+        assert!(traces(&env).is_empty(), "{none} kills");
+    }
+}
+
+#[test]
+fn what_was_committed_before_a_kill_is_carried_out_by_the_next_change() {
+    let env = TestEnv::new();
+    let files = sessions(&env);
+    let before = fs::read(&files[1]).unwrap();
+    env.run(&["import"]).success();
+    env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes()).success();
+    // As if the program had been killed before it came to the files.
+    fs::write(&files[1], before).unwrap();
+    fs::write(env.home().join(".local/share/undertext/redacting"), "").unwrap();
+    assert_eq!(traces(&env).len(), 1);
+    env.run(&["checkpoint", "-s", "8f14"]).success();
+    assert_eq!(traces(&env), Vec::<PathBuf>::new());
+    let log = env.run(&["graph", "-s", "c9f0"]).success();
+    assert!(!log.stdout.contains("outside"), "{log}");
+    env.run(&["verify"]).success();
+}
+
+#[test]
+fn an_entry_goes_with_its_long_texts_and_a_session_with_all_that_it_says() {
+    let env = TestEnv::new();
+    let files = sessions(&env);
+    env.run(&["import"]).success();
+    let entry = env.run(&["redact", "@1", "-s", "8f14", "--yes", "--reason", "a letter"]).success();
+    assert_snapshot!(entry, @r"
+    Taken out of 5 lines of 3 sessions; every entry keeps its id
+    covered in ~/.claude/projects/-work/8f14e45f-ceea-467f-a26a-5dba2f5b6d35.jsonl
+    covered in ~/.claude/projects/-work/c9f0f895-fb98-4b91-8f2a-3c5b6d7e8f90.jsonl
+    covered in ~/.codex/sessions/2026/01/02/rollout-2026-01-02T00-00-00-019a0000-0000-7000-8000-000000000001.jsonl
+    ------- stderr -------
+    hint: see that the rest is as it was: undertext verify
+    ");
+    for path in &files {
+        let text = fs::read_to_string(path).unwrap();
+        assert!(!text.contains("before before"), "{text}");
+        assert!(text.contains("the token is"), "{text}");
+    }
+    assert!(env.run(&["operations", "-s", "8f14"]).success().stdout.contains(": a letter"));
+
+    assert_snapshot!(env.run(&["forget", "8f14", "--dry-run"]), @r"
+    8f14e45f  6 lines  claude
+    2 notes and names of yours have it too
+    ------- stderr -------
+    Nothing is changed
+    ");
+    assert_snapshot!(env.run(&["forget", "8f14", "--yes", "--reason", "asked for"]), @r"
+    Taken out of 6 lines of 1 session; every entry keeps its id
+    covered in ~/.claude/projects/-work/8f14e45f-ceea-467f-a26a-5dba2f5b6d35.jsonl
+    ------- stderr -------
+    hint: see that the rest is as it was: undertext verify
+    ");
+    let text = fs::read_to_string(&files[0]).unwrap();
+    assert!(!text.contains("token") && !text.contains("nothing of the kind"), "{text}");
+    assert!(
+        text.contains("\"uuid\":\"r6\"") && text.contains("2026-01-01T00:00:06.000Z"),
+        "{text}"
+    );
+    env.run(&["verify"]).success();
+    assert!(env.run(&["log", "-s", "8f14"]).success().stdout.contains("redacted"));
+    assert!(fs::read_to_string(&files[2]).unwrap().contains("the token is"));
+}
+
+#[test]
+fn a_damaged_store_is_mended_with_what_was_taken_out_of_it() {
+    let env = TestEnv::new();
+    sessions(&env);
+    env.run(&["import"]).success();
+    env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes()).success();
+    let store = env.home().join(".local/share/undertext/store.db");
+    let db = rusqlite::Connection::open(&store).unwrap();
+    db.execute_batch("DROP TRIGGER run_is_not_updated; UPDATE card SET state = x'00'").unwrap();
+    drop(db);
+    env.run(&["doctor", "--fix"]).success();
+    let verified = env.run(&["verify"]).success();
+    assert!(verified.stdout.contains("intact, "), "{verified}");
+    assert!(env.run(&["log", "-s", "c9f0"]).success().stdout.contains("[redacted]"));
+}
+
+#[test]
+fn wrong_use_changes_nothing() {
+    let env = TestEnv::new();
+    let files = sessions(&env);
+    assert_snapshot!(env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes()), @r"
+    ------- stderr -------
+    error: there is no store at $HOME/.local/share/undertext/store.db
+    hint: take in the sessions of your agents: undertext import
+    hint: begin a session of undertext's own: undertext new
+    [exit status: 2]
+    ");
+    env.run(&["import"]).success();
+    let before = fs::read(&files[0]).unwrap();
+    assert_snapshot!(env.run_with_stdin(&["redact", "--yes"], b""), @r"
+    ------- stderr -------
+    error: there is no secret on stdin
+    hint: how it is used: undertext redact --help
+    [exit status: 2]
+    ");
+    assert_snapshot!(env.run_with_stdin(&["redact", "--yes"], b"tok"), @r"
+    ------- stderr -------
+    error: what is to be taken out has fewer than 4 bytes, and would be found everywhere
+    hint: give more of the text around it, as it stands there
+    [exit status: 2]
+    ");
+    assert_snapshot!(env.run_with_stdin(&["redact", "--yes"], b"\xff\xfe\xfd\xfc"), @r"
+    ------- stderr -------
+    error: the secret on stdin is not UTF-8
+    [exit status: 2]
+    ");
+    // A name by which records refer to each other cannot be covered.
+    let named = env.run_with_stdin(&["redact", "--yes"], ONE.as_bytes());
+    assert_ne!(named.code(), Some(0), "{named}");
+    assert_snapshot!(env.run(&["redact", "deadbeef", "-s", "8f14"]), @r#"
+    ------- stderr -------
+    error: no entry matches "deadbeef"
+    hint: list the entries with their ids: undertext log -s 8f14e45f
+    [exit status: 2]
+    "#);
+    assert_eq!(fs::read(&files[0]).unwrap(), before);
+    env.run(&["verify"]).success();
+}
