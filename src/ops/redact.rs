@@ -7,13 +7,15 @@ use memchr::memmem::Finder;
 use crate::{
     cover::{Secret, cover_all},
     json::Raw,
-    model::{Command, EntryNumber, LineId, OperationNumber, State, Tagged, Text, line},
+    model::{
+        Command, EntryNumber, Kind, LineId, OperationNumber, State, Tagged, Text, Timestamp, line,
+    },
     ops::{OpsError, several::in_order},
     report::{Redacted, RedactedSession},
     session::{Session, SessionError, Target, lines, origins, plan::given},
     store::{Sieve, Store, StoreError, TakenOut, whole_lines},
     sync::{self, Archive, Redaction, SyncError},
-    wire,
+    wire::{self, Envelope, Link},
 };
 
 /// How long a text of an entry is that goes with it wherever it stands.
@@ -173,8 +175,11 @@ impl Search {
         store.sift(session.key, all, &self.sieve, &mut |entry, line| match line {
             Ok(line) => {
                 if let Some(covered) = self.cover(&line).filter(|covered| *covered != line) {
-                    if name_of(&line) != name_of(&covered) {
-                        let place = || format!("the name of entry {entry}");
+                    let is_whole = self.lines.contains(&LineId::of(&line));
+                    if name_of(&line) != name_of(&covered)
+                        || !is_whole && frame(session, &line) != frame(session, &covered)
+                    {
+                        let place = || format!("what makes entry {entry} a record");
                         fixed = fixed.take().or_else(|| Some(place()));
                     }
                     lines.push((entry, covered));
@@ -265,6 +270,15 @@ fn long_texts(line: &[u8]) -> Vec<Secret> {
     let Some(record) = Raw::object(line) else { return Vec::new() };
     let texts = record.strings(&wire::says_nothing).filter_map(Raw::text);
     texts.filter(|text| text.len() >= LONG).filter_map(|text| Secret::new(&text)).collect()
+}
+
+/// Returns what a line is as a record, apart from what it says.
+fn frame(
+    session: &Session,
+    line: &[u8],
+) -> Option<(Kind, Option<String>, Link, Option<Timestamp>)> {
+    let Envelope { kind, name, parent, time, .. } = session.format.envelope(Raw::object(line)?);
+    Some((kind, name, parent, time))
 }
 
 /// Returns the name that a record has, as its bytes.

@@ -20,7 +20,7 @@ use std::{
 
 use crate::{
     disk::{self, Links},
-    live::WritableFile,
+    live::{self, WritableFile},
     model::{Command, EntryNumber, FileNumber, LineId, State, Timestamp, Tombstone},
     session::{Session, rows},
     store::{Covering, Store, TakenOut, WordIndex, whole_lines},
@@ -190,7 +190,8 @@ fn finish(archive: &Archive) -> Result<(Vec<PathBuf>, Vec<PathBuf>), SyncError> 
     }
 }
 
-/// Covers the live file of a session and those that were set aside, and looks for what was taken out in its other files.
+/// Covers the live file of a session and those that were set aside, and its other files where they may be written and no
+/// process has them.
 fn files(
     archive: &Archive,
     session: &Session,
@@ -223,14 +224,25 @@ fn files(
         let Some(path) = archive.path_of(place).filter(|path| !own.contains(path)) else {
             continue;
         };
-        if packed.contains(&n) || holds(&path, &lines)? {
+        if packed.contains(&n) {
             left.push(path);
+        } else if holds(&path, &lines)? {
+            let target = archive.writable.agents_file(&archive.disk, &session.name.format, &path);
+            let is_free = live::holders(&path, None, session.format.traits()).is_empty();
+            match target.ok().filter(|_| is_free) {
+                Some(target) => {
+                    cover_file(&target, &lines, archive.now())?;
+                    file::saw(archive, &target)?;
+                    covered.push(path);
+                }
+                None => left.push(path),
+            }
         }
     }
     Ok(())
 }
 
-/// Returns the lines that came and were covered, each with what stands in its place.
+/// Returns the lines that came and were covered, and those that stood in their places for a while, each with what stands there.
 fn covered_lines(
     store: &dyn Store,
     session: &Session,
@@ -238,9 +250,11 @@ fn covered_lines(
 ) -> Result<BTreeMap<LineId, Vec<u8>>, SyncError> {
     let mut lines = BTreeMap::new();
     for tombstone in &state.tombstones {
-        if let (Some(came), Some(_)) = (tombstone.line, tombstone.covered) {
+        if let (Some(came), Some(covered)) = (tombstone.line, tombstone.covered) {
             whole_lines(store, session.key, &[tombstone.entry], &mut |_, line| {
-                lines.insert(came, line);
+                let is_now = LineId::of(&line) == covered;
+                let before = [came].into_iter().chain((!is_now).then_some(covered));
+                lines.extend(before.map(|before| (before, line.clone())));
             })?;
         }
     }

@@ -50,6 +50,9 @@ PLAYS = [
     ["compact", "undo"],
     ["compact", "append", "undo", "revert"],
     ["clear", "append", "undo", "undo"],
+    ["redact", "append", "revert"],
+    ["redact entry", "append"],
+    ["forget", "append"],
 ]
 VERBS = ["append", "revert", "switch", "truncate", "compact", "clear"]
 PAIRS = [list(pair) for pair in itertools.product(VERBS, repeat=2)]
@@ -83,11 +86,15 @@ class Session:
         self.folder, self.id = folder, None
         self.id = self.ask("attach", str(self.file))[0]["session"]
 
-    def ask(self, *arguments):
-        """Runs a command and returns the objects that it prints."""
+    def ask(self, *arguments, told=None):
+        """Runs a command, which may be told something, and returns the objects that it prints."""
         program = os.environ["UNDERTEXT"]
         command = [program, "--store", str(self.folder / "store"), "--json", *arguments]
-        done = subprocess.run(command, cwd=self.folder, env=self.env, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            command, cwd=self.folder, env=self.env, input=told, capture_output=True, text=True, check=False
+        )
+        if done.returncode == 1 and arguments[0] == "redact":
+            raise Nothing
         if done.returncode != 0:
             raise Refused(cause(done.stderr))
         return [json.loads(line) for line in done.stdout.splitlines()]
@@ -142,6 +149,20 @@ class Session:
 
     def clear(self):
         return self.ask("clear", self.id)
+
+    def redact(self):
+        """Takes out a word of the last words that were said at length."""
+        texts = (block.get("text") or "" for line in self.ask("log", self.id) for block in line.get("blocks", []))
+        words = sorted((word for text in texts for word in re.findall("[A-Za-z]{5,}", text)), key=len)
+        if not words:
+            raise Nothing
+        return self.ask("redact", "--yes", told=words[-1])
+
+    def redact_entry(self):
+        return self.ask("redact", "HEAD", "-s", self.id, "--yes")
+
+    def forget(self):
+        return self.ask("forget", self.id, "--yes")
 
     def context(self):
         """Returns the parts that undertext shows of what would be sent."""
