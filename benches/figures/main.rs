@@ -27,6 +27,7 @@ mod growth;
 mod native;
 mod plain;
 mod search;
+mod secrets;
 
 use std::{
     collections::BTreeMap,
@@ -64,7 +65,7 @@ fn main() {
         agents::sessions(&arguments, Path::new(folder));
         return;
     }
-    let figures: [(&str, &str, Figure); 33] = [
+    let figures: [(&str, &str, Figure); 34] = [
         ("native", "append", native::append),
         ("native", "batch", native::batch),
         ("native", "process", native::process),
@@ -80,6 +81,7 @@ fn main() {
         ("agents", "size", agents::size),
         ("search", "scan", search::scan),
         ("search", "index", search::index),
+        ("secrets", "redact", secrets::redact),
         ("context", "pairs", context::pairs),
         ("context", "context", context::context),
         ("context", "tokens", context::tokens),
