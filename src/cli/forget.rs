@@ -1,5 +1,6 @@
 //! `forget`: takes out what a whole session says.
 
+use anyhow::anyhow;
 use undertext::ops::Wanted;
 use undertext::report::Line;
 
@@ -11,7 +12,7 @@ use super::words::About;
 /// Take out all that a session says, for ever; its entries, dates and branches stay, without a word in them
 ///
 /// Lines that other sessions share with it, such as its forks, are taken out there too, and listed before. See redact for what is
-/// written over and what is not looked through. This cannot be undone.
+/// written over and what is not looked through. This cannot be undone, so the session must be named.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -30,9 +31,13 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let (archive, session) = context.look(args.about.wanted()?)?;
+    let Some(wanted) = args.about.wanted()? else {
+        let error = anyhow!("name the session that is to be forgotten");
+        return Err(CommandError::user(error).hinted(Line::new("sessions").to("list them")));
+    };
+    let (archive, session) = context.look(Some(wanted))?;
     if archive.root().is_none() {
-        let error = anyhow::anyhow!("a session file that is not in the store cannot be forgotten");
+        let error = anyhow!("a session file that is not in the store cannot be forgotten");
         return Err(CommandError::user(error).hinted("delete the file"));
     }
     let line = Line::about("forget");

@@ -347,6 +347,8 @@ fn wrong_use_changes_nothing() {
     // A name by which records refer to each other cannot be covered.
     let named = env.run_with_stdin(&["redact", "--yes"], ONE.as_bytes());
     assert_ne!(named.code(), Some(0), "{named}");
+    let unnamed = env.run(&["forget", "--yes"]);
+    assert!(unnamed.stderr.contains("name the session") && unnamed.code() == Some(2), "{unnamed}");
     assert_snapshot!(env.run(&["redact", "deadbeef", "-s", "8f14"]), @r#"
     ------- stderr -------
     error: no entry matches "deadbeef"
