@@ -331,6 +331,7 @@ fn reasons(text: &mut String) {
         Quirk::Rewritten => [Quirk::Rewritten],
         Quirk::Repeated => [Quirk::Repeated],
         Quirk::Unkept => [Quirk::Unkept],
+        Quirk::LeftOut(_) => [Quirk::LeftOut("it lies next to the session and cannot be read")],
         Quirk::Mended(_) => [Quirk::Mended("its parent is not in the file")],
     });
 }

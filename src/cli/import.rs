@@ -38,11 +38,11 @@ Exit codes: 0 also if files were skipped, 3 if nothing could be read
 
 JSON: one object a session, then one for all
   {\"type\":\"imported\", \"session\":ID, \"agent\":NAME, \"new\":BOOL, \"operation\":N, \"files\":N, \"entries\":N, \"bytes\":N,
-   \"left\":NAME of the branch that holds where a command had put main, or null,
+   \"sidecars\":files next to its own that are new or changed N, \"left\":NAME of the branch that holds where a command had put main, or null,
    \"oddities\":[{\"path\":PATH, \"line\":N or null, \"lines\":N, \"kind\":NAME, \"what\":TEXT}]}
   {\"type\":\"summary\", \"files\":N, \"unchanged\":N, \"skipped\":N, \"left_out\":{REASON:N}, \"sessions\":N,
-   \"entries\":N, \"bytes\":N, \"gone\":sessions whose file was deleted N, \"oddities\":{KIND:N}} with the kinds
-   opaque, glued, torn, rewritten and mended, and the reasons no-format, beside, unread, aside, link,
+   \"entries\":N, \"sidecars\":N, \"bytes\":N, \"gone\":sessions whose file was deleted N, \"oddities\":{KIND:N}} with the kinds
+   opaque, glued, torn, rewritten, left-out and mended, and the reasons no-format, beside, unread, aside, link,
    twice, special, made-up, store, excluded, denied, unreadable, too-long and too-many
 and with --dry-run one a file
   {\"type\":\"source\", \"session\":ID, \"agent\":NAME, \"path\":PATH, \"bytes\":N}")]
@@ -214,6 +214,10 @@ fn conclude(context: &mut Context, summary: &Summary, new: usize) -> Result<(), 
         counted(summary.entries, "new entry", "new entries"),
         units::size(summary.bytes),
     ))?;
+    if summary.sidecars > 0 {
+        let files = counted(summary.sidecars, "file", "files");
+        context.say(&format!("{files} next to sessions' own, such as long answers of tools"))?;
+    }
     if summary.gone > 0 {
         let files = counted(summary.gone, "session's file was", "sessions' files were");
         context
@@ -234,6 +238,10 @@ fn conclude(context: &mut Context, summary: &Summary, new: usize) -> Result<(), 
             "rewritten" => {
                 (false, counted(n, "file that was rewritten", "files that were rewritten"))
             }
+            "left-out" => (
+                false,
+                counted(n, "left out next to its session", "left out next to their sessions"),
+            ),
             "repeated" => (false, counted(n, "repeated record", "repeated records")),
             kind => (false, format!("{n} {kind}")),
         };

@@ -41,6 +41,10 @@ impl Context {
         for folder in self.agent_folders() {
             writable.folder(folder.format, folder.path);
         }
+        let variable = |name: &str| self.env.variable(name).map(PathBuf::from);
+        for (format, folder) in discover::annexes(self.env.home.as_deref(), &variable) {
+            writable.folder(format, folder);
+        }
         let files = self.pointed().map(|files| files.all()).transpose().unwrap_or_else(|error| {
             self.output.warn(&format!("the list of attached files cannot be read: {error}"));
             None

@@ -12,7 +12,8 @@ use super::words::About;
 /// Put a session's file back where its agent reads it, after the agent or somebody else deleted it
 ///
 /// The file comes back as the agent left it last, byte for byte, and the session follows it again, so that the agent can
-/// resume it. Where the session had been changed in the store meanwhile, that is kept as a branch. Nothing that lies at the
+/// resume it. What the agent kept next to it, such as long answers of tools, comes back too, also if only that is gone. Where
+/// the session had been changed in the store meanwhile, that is kept as a branch. Nothing that lies at the
 /// file's place is ever written over.
 ///
 /// Agents delete old transcripts by themselves: Claude Code after 30 days, unless cleanupPeriodDays in
@@ -27,10 +28,11 @@ Examples:
 Exit codes: 1 with --all, if a file could not be put back
 
 JSON: one object a session
-  {\"type\":\"restore\", \"session\":ID, \"title\":TEXT or null, \"format\":NAME, \"path\":PATH, \"files\":[PATH] that were written,
+  {\"type\":\"restore\", \"session\":ID, \"title\":TEXT or null, \"format\":NAME, \"path\":PATH or null if that is there,
+   \"files\":[PATH] that were written, \"sidecars\":[PATH] that were too, \"others\":[PATH] left alone for their other bytes,
    \"left\":the branch that keeps where main stood or null, \"operation\":N or null}
 and with --dry-run, or where it failed with --all
-  {\"type\":\"lost\", \"session\":ID, \"agent\":NAME, \"path\":PATH}")]
+  {\"type\":\"lost\", \"session\":ID, \"agent\":NAME, \"path\":PATH or null if that is there, \"sidecars\":[PATH]}")]
 pub(crate) struct Args {
     #[command(flatten)]
     about: About,
@@ -55,10 +57,10 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let wanted = args.about.wanted()?;
     if args.dry_run {
         let (archive, session) = context.find(wanted)?;
-        let Some(path) = ops::lost_file(&archive, &session)? else {
+        let Some(lost) = ops::lost_files(&archive, &session)? else {
             return Err(CommandError::user(anyhow!("no agent's file of this session is gone")));
         };
-        tell_lost(context, &LostFile { session, path })?;
+        tell_lost(context, &lost)?;
         return Ok(Exit::Yes);
     }
     let (mut archive, session) = context.change(wanted)?;
@@ -100,7 +102,9 @@ fn all(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     if lost.is_empty() {
         context.output.note("No agent's file is gone");
     } else if args.dry_run {
-        context.output.note(&counted(lost.len() as u64, "file is gone", "files are gone"));
+        let files = |lost: &LostFile| lost.path.iter().chain(&lost.sidecars).count() as u64;
+        let files = lost.iter().map(files).sum();
+        context.output.note(&counted(files, "file is gone", "files are gone"));
     }
     Ok(if failed > 0 { Exit::No } else { Exit::Yes })
 }
@@ -109,8 +113,11 @@ fn tell_lost(context: &mut Context, lost: &LostFile) -> Result<(), CommandError>
     if context.answer(lost)? {
         return Ok(());
     }
-    let path = context.env.homely(&lost.path);
-    context.say(&format!("{} of session {:.8} is gone", path, lost.session.name.id))
+    for path in lost.path.iter().chain(&lost.sidecars) {
+        let path = context.env.homely(path);
+        context.say(&format!("{} of session {:.8} is gone", path, lost.session.name.id))?;
+    }
+    Ok(())
 }
 
 fn tell(
@@ -118,7 +125,8 @@ fn tell(
     (archive, session): (&Archive, &Session),
     restored: &Restored,
 ) -> Result<(), CommandError> {
-    context.tell(&restored.attached.notices);
+    let attached = restored.attached.as_ref();
+    context.tell(attached.map_or(&[], |attached| &attached.notices));
     if context.answer_change((archive, session), restored)? {
         return Ok(());
     }
@@ -126,7 +134,17 @@ fn tell(
         let path = context.env.homely(file);
         context.say(&format!("{path} is there again, as its agent left it"))?;
     }
-    if let Some(left) = &restored.attached.left {
+    let sidecars = &restored.sidecars;
+    if !sidecars.written.is_empty() {
+        let n = sidecars.written.len() as u64;
+        let files = counted(n, "file next to it is", "files next to it are");
+        context.say(&format!("{files} there again"))?;
+    }
+    for path in &sidecars.others {
+        let path = context.env.homely(path);
+        context.output.warn(&format!("{path} is not as the agent left it; it is left alone"));
+    }
+    if let Some(left) = attached.and_then(|attached| attached.left.as_ref()) {
         context.say(&format!("main follows the file; where it stood is kept as branch {left}"))?;
     }
     Ok(())

@@ -53,7 +53,7 @@ Exit codes: 0 if a signal ended it, or the reader of its output
 JSON: as import at first, then one object, and one for each change
   {\"type\":\"watching\", \"folders\":[PATH], \"problem\":why the system does not tell of all changes or null}
   {\"type\":\"watched\", \"session\":ID, \"agent\":NAME, \"title\":TEXT or null, \"change\":\"new\", \"grown\", \"rewritten\" or \"deleted\",
-   \"entries\":N, \"bytes\":N, \"operation\":N or null, \"left\":the branch that holds where a command had put main or null,
+   \"entries\":N, \"sidecars\":N, \"bytes\":N, \"operation\":N or null, \"left\":the branch that holds where a command had put main or null,
    \"path\":PATH of the deleted file or null}")]
 pub(crate) struct Args {
     /// Look at the files again and again, and do not rely on the system to tell of changes
@@ -292,6 +292,10 @@ impl Context {
         let entries = counted(watched.entries, "new entry", "new entries");
         let what = match watched.change {
             Becoming::New => format!("new, {entries}"),
+            Becoming::Grown if watched.entries == 0 && watched.sidecars > 0 => {
+                let files = counted(watched.sidecars, "new file", "new files");
+                format!("{files} next to its own")
+            }
             Becoming::Grown if watched.entries == 0 => "changed, without a new entry".to_owned(),
             Becoming::Grown => entries,
             Becoming::Rewritten => format!("rewritten, {entries}; the store keeps what it was"),

@@ -13,14 +13,18 @@ mod events;
 mod watch;
 
 use std::{
+    ffi::{OsStr, OsString},
     fmt,
     fs::File,
     io::{self, Read, Write},
-    os::{fd::AsFd, unix::fs::FileExt},
-    path::Path,
+    os::{
+        fd::AsFd,
+        unix::{ffi::OsStrExt, fs::FileExt},
+    },
+    path::{Component, Path},
 };
 
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, Stat};
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat};
 
 pub use change::{Disk, Kernel, Paper};
 #[cfg(feature = "watch")]
@@ -153,6 +157,28 @@ pub(crate) fn is_made_up_folder(folder: &Path) -> bool {
 /// Writes bytes at a place in a file, which grows if it ends before that.
 pub(crate) fn write_at(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
     file.write_all_at(bytes, at)
+}
+
+/// Opens a folder that lies below another, by names alone and through no link.
+pub(crate) fn folder_below(from: &Path, below: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let mut folder = rustix::fs::open(from, flags, Mode::empty())?;
+    for part in below.components() {
+        let Component::Normal(name) = part else { return Err(Refusal::Link.into()) };
+        folder = rustix::fs::openat(&folder, name, flags, Mode::empty())?;
+    }
+    Ok(folder.into())
+}
+
+/// Returns the names in an open folder, in order.
+pub(crate) fn names(folder: &File) -> io::Result<Vec<OsString>> {
+    let mut names = Vec::new();
+    for found in Dir::read_from(folder)? {
+        names.push(OsStr::from_bytes(found?.file_name().to_bytes()).to_owned());
+    }
+    names.retain(|name| name != "." && name != "..");
+    names.sort();
+    Ok(names)
 }
 
 /// Waits until the bytes that were written to a file are on the disk.

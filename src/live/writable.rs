@@ -78,11 +78,7 @@ impl Writable {
         // Nothing below the last folder that is there can be a link.
         let there = folder.ancestors().find(|above| fs::symlink_metadata(above).is_ok());
         let there = there.unwrap_or(folder);
-        let real = there.canonicalize()?;
-        let is_below = |(of, folder): &(&str, PathBuf)| {
-            *of == format && folder.canonicalize().is_ok_and(|folder| real.starts_with(folder))
-        };
-        if !self.folders.iter().any(is_below) {
+        if !self.is_below(format, &real(folder)?) {
             return Err(Denied::Outside);
         }
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -94,6 +90,18 @@ impl Writable {
             rustix::fs::fsync(above).map_err(io::Error::from)?;
         }
         Ok(())
+    }
+
+    /// Returns whether a folder, which may not be there yet, is one of its agent's or lies below one.
+    pub fn has(&self, format: &str, folder: &Path) -> bool {
+        real(folder).is_ok_and(|folder| self.is_below(format, &folder))
+    }
+
+    fn is_below(&self, format: &str, path: &Path) -> bool {
+        let is_below = |(of, folder): &(&str, PathBuf)| {
+            *of == format && real(folder).is_ok_and(|folder| path.starts_with(folder))
+        };
+        self.folders.iter().any(is_below)
     }
 
     /// Returns a session's file as one that may be written, if it may be.
@@ -112,10 +120,7 @@ impl Writable {
         }
         // The real place counts, without links; the agent's folder is resolved too.
         let parent = parent.canonicalize()?;
-        let is_below = |(of, folder): &(&str, PathBuf)| {
-            *of == format && folder.canonicalize().is_ok_and(|folder| parent.starts_with(folder))
-        };
-        if !self.folders.iter().any(is_below) && !self.files.contains(&parent.join(name)) {
+        if !self.is_below(format, &parent) && !self.files.contains(&parent.join(name)) {
             return Err(Denied::Outside);
         }
         Self::checked(WritableFile::of(disk, &parent, name)?)
@@ -157,6 +162,18 @@ impl Writable {
         disk::look(target.path())?;
         Ok(target)
     }
+}
+
+/// Returns a folder's real path, whether it is there or not: nothing below the last folder that is there can be a link.
+fn real(folder: &Path) -> io::Result<PathBuf> {
+    let there = folder.ancestors().find(|above| fs::symlink_metadata(above).is_ok());
+    let there = there.unwrap_or(folder);
+    let mut real = there.canonicalize()?;
+    for part in folder.strip_prefix(there).unwrap_or(Path::new("")).components() {
+        let Component::Normal(part) = part else { return Err(io::ErrorKind::InvalidInput.into()) };
+        real.push(part);
+    }
+    Ok(real)
 }
 
 #[cfg(test)]

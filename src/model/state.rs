@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{
     Base, Bulk, CheckpointNumber, Container, EntryNumber, FileNumber, Generation, GenerationNumber,
     LineId, Malformed, Operation, OperationId, OperationNumber, Pending, Place, Position, Rotation,
-    Run, Tagged, Text, Timestamp, Tombstone, tagged::tagged,
+    Run, Sidecar, Tagged, Text, Timestamp, Tombstone, tagged::tagged,
 };
 
 /// The newest operation of a session, the token of compare-and-swap.
@@ -63,6 +63,9 @@ pub struct State {
     pub tombstones: Vec<Tombstone>,
     /// The first operation in which a newer program wrote something that this one does not know.
     pub unknown: Option<OperationNumber>,
+    /// The files next to the session's own as they were last, each behind its operation and its place among the files which
+    /// that keeps.
+    pub sidecars: BTreeMap<FileNumber, (OperationNumber, u64, Sidecar)>,
 }
 
 impl State {
@@ -100,6 +103,8 @@ impl State {
         self.rotations.extend(facts.rotations.iter().map(|rotation| (n, rotation.clone())));
         let containers = (0..).zip(&facts.containers);
         self.containers.extend(containers.map(|(at, container)| (n, at, container.clone())));
+        let sidecars = (facts.containers.len() as u64..).zip(&facts.sidecars);
+        self.sidecars.extend(sidecars.map(|(at, kept)| (kept.file, (n, at, kept.clone()))));
         self.gone.extend(&facts.gone);
         for step in facts.live.iter().filter_map(|step| step.to) {
             self.gone.remove(&step);
@@ -265,12 +270,14 @@ struct Fields {
     pending: Vec<Of<Pending>>,
     tombstones: Vec<Tombstone>,
     unknown: Option<OperationNumber>,
+    sidecars: Vec<Of<Sidecar>>,
 }
 
 tagged!(Of<Generation> { 1: operation, 2: at, 3: fact });
 tagged!(Of<Position> { 1: operation, 2: at, 3: fact });
 tagged!(Of<Rotation> { 1: operation, 2: at, 3: fact });
 tagged!(Of<Container> { 1: operation, 2: at, 3: fact });
+tagged!(Of<Sidecar> { 1: operation, 2: at, 3: fact });
 tagged!(Of<Pending> { 1: operation, 2: at, 3: fact });
 tagged!(Of<OperationNumber> { 1: operation, 2: at, 3: fact });
 tagged!(Branch { 1: name, 2: position });
@@ -293,10 +300,15 @@ tagged!(Fields {
     16: pending,
     17: tombstones,
     18: unknown,
+    19: sidecars,
 });
 
 fn of<T: Clone>((operation, fact): &(OperationNumber, T)) -> Of<T> {
     Of { operation: *operation, at: 0, fact: Some(fact.clone()) }
+}
+
+fn placed<T: Clone>((operation, at, fact): &(OperationNumber, u64, T)) -> Of<T> {
+    Of { operation: *operation, at: *at, fact: Some(fact.clone()) }
 }
 
 fn back<T>(of: Vec<Of<T>>) -> Vec<(OperationNumber, T)> {
@@ -305,11 +317,7 @@ fn back<T>(of: Vec<Of<T>>) -> Vec<(OperationNumber, T)> {
 
 impl Tagged for State {
     fn write(&self, out: &mut Vec<u8>) {
-        let containers = self.containers.iter().map(|(operation, at, container)| Of {
-            operation: *operation,
-            at: *at,
-            fact: Some(container.clone()),
-        });
+        let containers = self.containers.iter().map(placed);
         let branches = self
             .branches
             .iter()
@@ -333,6 +341,7 @@ impl Tagged for State {
             pending: self.pending.iter().map(of).collect(),
             tombstones: self.tombstones.clone(),
             unknown: self.unknown,
+            sidecars: self.sidecars.values().map(placed).collect(),
         };
         fields.write(out);
     }
@@ -341,6 +350,10 @@ impl Tagged for State {
         let fields: Fields = Tagged::read(bytes, unknown)?;
         let containers = fields.containers.into_iter();
         let branches = fields.branches.into_iter();
+        let sidecars = fields.sidecars.into_iter().filter_map(|of| {
+            let kept = of.fact?;
+            Some((kept.file, (of.operation, of.at, kept)))
+        });
         Ok(Self {
             newest: fields.newest,
             files: fields.files,
@@ -360,6 +373,7 @@ impl Tagged for State {
             pending: back(fields.pending),
             tombstones: fields.tombstones,
             unknown: fields.unknown,
+            sidecars: sidecars.collect(),
         })
     }
 

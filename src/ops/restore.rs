@@ -2,17 +2,26 @@
 
 use crate::{
     ops::{OpsError, attach},
-    report::{LostFile, Restored},
+    report::{LostFile, Restored, Sidecars},
     session::Session,
     sync::{self, Archive, SyncError, gone},
 };
 
-/// Puts the files of a session that are gone back where its agent reads them, and attaches the agent's.
+/// Puts the files of a session that are gone back where its agent reads them, with those that it kept next to them, and
+/// attaches the agent's.
 pub fn restore(archive: &mut Archive, session: &Session) -> Result<Restored, OpsError> {
-    let files = sync::exclusively(archive, |_| sync::put_back(archive, session))?;
-    let Some(last) = files.last() else { return Err(nothing(archive, session)?.into()) };
-    let attached = attach(archive, session, Some(last))?;
-    Ok(Restored { files, attached })
+    let (files, sidecars) = sync::exclusively(archive, |_| {
+        let files = sync::put_back(archive, session)?;
+        Ok((files, sync::put_sidecars_back(archive, session)?))
+    })?;
+    let Some(last) = files.last() else {
+        if sidecars == Sidecars::default() {
+            return Err(nothing(archive, session)?.into());
+        }
+        return Ok(Restored { files, attached: None, sidecars });
+    };
+    let attached = Some(attach(archive, session, Some(last))?);
+    Ok(Restored { files, attached, sidecars })
 }
 
 /// Returns why there is nothing to restore.
@@ -29,16 +38,14 @@ fn nothing(archive: &Archive, session: &Session) -> Result<SyncError, OpsError> 
     })
 }
 
-/// Returns the sessions, of a format or of all, whose agent's file is gone, with that file.
+/// Returns the sessions, of a format or of all, of which files are gone.
 pub fn lost(archive: &Archive, format: Option<&str>) -> Result<Vec<LostFile>, OpsError> {
     let mut all = Vec::new();
     for session in archive.every()? {
         if format.is_some_and(|format| format != session.name.format) {
             continue;
         }
-        if let Some(path) = lost_file(archive, &session)? {
-            all.push(LostFile { session, path });
-        }
+        all.extend(lost_files(archive, &session)?);
     }
     Ok(all)
 }
@@ -50,4 +57,13 @@ pub fn lost_file(
 ) -> Result<Option<std::path::PathBuf>, OpsError> {
     let state = archive.store().state(session.key)?;
     Ok(gone::lost(archive, &state).map(|lost| lost.path))
+}
+
+/// Returns which files of a session are gone, if any are.
+pub fn lost_files(archive: &Archive, session: &Session) -> Result<Option<LostFile>, OpsError> {
+    let state = archive.store().state(session.key)?;
+    let path = gone::lost(archive, &state).map(|lost| lost.path);
+    let sidecars = sync::sidecars::lost(archive, session, &state);
+    let is_lost = path.is_some() || !sidecars.is_empty();
+    Ok(is_lost.then(|| LostFile { session: session.clone(), path, sidecars }))
 }

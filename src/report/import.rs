@@ -27,7 +27,9 @@ pub struct Summary {
     pub sessions: u64,
     /// How many entries are new.
     pub entries: u64,
-    /// How many bytes were read in.
+    /// How many files that lie next to sessions' own are new or changed.
+    pub sidecars: u64,
+    /// How many bytes of records were read in.
     pub bytes: u64,
     /// How many sessions have lost their agent's file since the last look.
     pub gone: u64,
@@ -49,7 +51,9 @@ pub struct Imported {
     pub files: u64,
     /// How many entries are new.
     pub entries: u64,
-    /// How many bytes were read in.
+    /// How many files that lie next to its own are new or changed.
+    pub sidecars: u64,
+    /// How many bytes of records were read in.
     pub bytes: u64,
     /// The branch that holds where `main` stood, if a command had moved it.
     pub left: Option<String>,
@@ -88,6 +92,8 @@ pub enum Quirk {
     Repeated,
     /// The file is compressed, and too large for its compressed form to be kept too.
     Unkept,
+    /// A file next to the session's own is left out.
+    LeftOut(&'static str),
     /// An edge of the main path had to be mended.
     Mended(&'static str),
 }
@@ -102,6 +108,7 @@ impl Quirk {
             Self::Rewritten => "rewritten",
             Self::Repeated => "repeated",
             Self::Unkept => "unkept",
+            Self::LeftOut(_) => "left-out",
             Self::Mended(_) => "mended",
         }
     }
@@ -115,7 +122,7 @@ impl Quirk {
             Self::Rewritten => "rewritten: it does not begin with what was read before",
             Self::Repeated => REPEATED,
             Self::Unkept => "only its content is kept, not its compressed form",
-            Self::Mended(what) => what,
+            Self::LeftOut(what) | Self::Mended(what) => what,
         }
     }
 }

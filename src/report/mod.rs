@@ -48,7 +48,7 @@ pub use place::{
 };
 pub use redact::{Redacted, RedactedSession};
 pub use search::{Counted, FoundLine, FoundPlace, Hit, HitLine, Indexed, Searched};
-pub use session::{Attached, Concealed, Created, LostFile, Outcome, Restored};
+pub use session::{Attached, Concealed, Created, LostFile, Outcome, Restored, Sidecars};
 pub use setup::{Calling, SetUp};
 pub use shape::{Changed, Failed, Report};
 pub use status::{

@@ -1,6 +1,6 @@
 //! Sessions: made, hidden, attached to a file, and let go.
 
-use std::path::PathBuf;
+use std::{borrow::Cow, path::PathBuf};
 
 use serde::Serialize;
 
@@ -60,34 +60,56 @@ report!(Created, "session", |it| {
 
 report!(Attached, "attach");
 
-/// A session whose agent's file is gone.
-#[derive(Clone, Debug, Serialize)]
+/// A session of which files are gone.
+#[derive(Clone, Debug)]
 pub struct LostFile {
     /// The session.
-    #[serde(flatten)]
     pub session: Session,
-    /// Where the file was.
-    #[serde(serialize_with = "path")]
-    pub path: PathBuf,
+    /// Where the agent's file was, if it is gone.
+    pub path: Option<PathBuf>,
+    /// Where those files were that the agent kept next to it and that are gone.
+    pub sidecars: Vec<PathBuf>,
 }
 
-report!(LostFile, "lost");
+report!(LostFile, "lost", |it| {
+    session: it.session.name.id,
+    agent: it.session.name.format,
+    path: it.path.as_ref().map(|path| path.to_string_lossy()),
+    sidecars: paths(&it.sidecars),
+});
 
 /// The result of a restore.
 #[derive(Clone, Debug)]
 pub struct Restored {
     /// The files that were written, the one that the agent reads last.
     pub files: Vec<PathBuf>,
-    /// How that one became the live file.
-    pub attached: Attached,
+    /// How that one became the live file; none if it was there.
+    pub attached: Option<Attached>,
+    /// What became of the files that the agent kept next to it.
+    pub sidecars: Sidecars,
+}
+
+/// What became of the files that an agent kept next to a session's own, where they were to be restored.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Sidecars {
+    /// Those that were written.
+    pub written: Vec<PathBuf>,
+    /// Those in whose place something else lies, which is left alone.
+    pub others: Vec<PathBuf>,
 }
 
 report!(Restored, "restore", |it| {
-    path: it.attached.path.to_string_lossy(),
-    files: it.files.iter().map(|file| file.to_string_lossy()).collect::<Vec<_>>(),
-    left: it.attached.left,
-    operation: it.attached.operation,
+    path: it.attached.as_ref().map(|attached| attached.path.to_string_lossy()),
+    files: paths(&it.files),
+    sidecars: paths(&it.sidecars.written),
+    others: paths(&it.sidecars.others),
+    left: it.attached.as_ref().and_then(|attached| attached.left.as_ref()),
+    operation: it.attached.as_ref().and_then(|attached| attached.operation),
 });
+
+fn paths(paths: &[PathBuf]) -> Vec<Cow<'_, str>> {
+    paths.iter().map(|path| path.to_string_lossy()).collect()
+}
 
 /// A session that lists leave out from now on, or show again.
 #[derive(Clone, Debug, Serialize)]

@@ -34,6 +34,8 @@ pub struct Watched {
     pub change: Becoming,
     /// How many entries are new.
     pub entries: u64,
+    /// How many files that lie next to its own are new or changed.
+    pub sidecars: u64,
     /// How many bytes were read in.
     pub bytes: u64,
     /// The operation that took them in.
@@ -75,6 +77,7 @@ impl Watched {
                 (false, false) => Becoming::Grown,
             },
             entries: done.entries,
+            sidecars: done.sidecars,
             bytes: done.bytes,
             operation: Some(done.operation),
             left: done.left.clone(),
@@ -85,7 +88,7 @@ impl Watched {
     /// Returns the change of a session whose file was deleted.
     pub fn deleted(session: Session, title: Option<String>, path: PathBuf) -> Self {
         let (change, path) = (Becoming::Deleted, Some(path));
-        let (entries, bytes, operation, left) = (0, 0, None, None);
-        Self { session, title, change, entries, bytes, operation, left, path }
+        let (entries, sidecars, bytes, operation, left) = (0, 0, 0, None, None);
+        Self { session, title, change, entries, sidecars, bytes, operation, left, path }
     }
 }

@@ -10,6 +10,7 @@
 //!
 //! Invariant: a growth and a reading of its file say the same, because both come from the same reader.
 
+mod kept;
 mod live;
 mod settle;
 
@@ -18,10 +19,9 @@ use std::{cell::OnceCell, collections::BTreeMap, fs::File, io::Read};
 use crate::{
     json::Raw,
     model::{
-        Bulk, Checkpoint, CheckpointNumber, Container, Cutting, Digest, Entry, EntryId,
-        EntryNumber, Facts, FileNumber, Generation, GenerationNumber, IdPrefix, Kind, LineId,
-        NameTag, OperationNumber, Origin, Parent, Place, Position, Run, SessionName, Step, Text,
-        line::Line,
+        Bulk, Checkpoint, CheckpointNumber, Cutting, Entry, EntryId, EntryNumber, Facts,
+        FileNumber, Generation, GenerationNumber, IdPrefix, Kind, LineId, NameTag, OperationNumber,
+        Origin, Parent, Place, Position, Run, SessionName, Step, Text, line::Line,
     },
     session::{
         Deriver, Growth, Pending, Session, View, marker,
@@ -46,7 +46,9 @@ pub(crate) struct Change<'a> {
     bulk: Bulk,
     lines: Vec<NewLine>,
     kept: Vec<Vec<u8>>,
-    /// How many bytes the lines have.
+    /// The bytes of sidecars, which are kept behind the others.
+    sidecars: Vec<Vec<u8>>,
+    /// How many bytes the lines and the sidecars have.
     pub(crate) bytes: u64,
     deriver: Deriver,
     fresh_ids: BTreeMap<EntryId, EntryNumber>,
@@ -141,6 +143,7 @@ impl<'a> Change<'a> {
             bulk: Bulk::default(),
             lines: Vec::new(),
             kept: Vec::new(),
+            sidecars: Vec::new(),
             bytes: 0,
             deriver: Deriver::default(),
             fresh_ids: BTreeMap::new(),
@@ -230,19 +233,6 @@ impl<'a> Change<'a> {
         let n = self.before.state.next_generation().plus(self.facts.generations.len() as u64);
         self.facts.generations.push(Generation { n, file });
         Growth::empty(n)
-    }
-
-    /// Keeps a compressed file with the generation that it holds, and returns whether that is new.
-    pub(crate) fn contain(&mut self, generation: GenerationNumber, bytes: Vec<u8>) -> bool {
-        let container =
-            Container { generation, digest: Digest::of_bytes(&bytes), size: bytes.len() as u64 };
-        let mut held = self.before.state.containers.iter().rev().map(|(.., held)| held);
-        if held.find(|held| held.generation == generation) == Some(&container) {
-            return false;
-        }
-        self.facts.containers.push(container);
-        self.kept.push(bytes);
-        true
     }
 
     /// Takes up a generation at its end, with the lines that this change added to it.

@@ -31,6 +31,7 @@ use crate::{
         judge::Verdict,
         live_file::{LiveFile, live_file},
         scan::Ahead,
+        sidecars,
         sources::{self, Met},
         titles::Lists,
         together::Together,
@@ -87,6 +88,7 @@ pub fn import(
     let mut met = Vec::new();
     let named = with_states(paths, &mut shelved);
     sources::walk(&named, Some(archive), &mut |file| met.push(file));
+    let met = sources::with_keepers(met);
     let mut summary = take(archive, met, (&attach, shelved), report)?;
     let paths = real(paths);
     let is_meant = |file: &Path| {
@@ -110,6 +112,7 @@ pub fn import_changed(
     let attach = real(attach);
     let mut shelved = Shelved::default();
     let met = with_states(changed, &mut shelved).into_iter().filter_map(Met::there).collect();
+    let met = sources::with_keepers(met);
     let mut summary = take(archive, met, (&attach, shelved), report)?;
     for path in gone {
         for (key, name, _) in archive.store().files(&archive.place_of(path))? {
@@ -239,7 +242,7 @@ impl Taking<'_> {
                 |path: &Path, n| report(Step::Reading { path, done, total, bytes: read + n, of });
             let gathers = self.open.is_open();
             let gathering = gathers.then_some(&mut self.open as &mut dyn Gathering);
-            let folders = (self.attach, &mut self.shelved);
+            let folders = (self.attach, &mut self.shelved, &mut self.sightings);
             match take_in(self.archive, &group, folders, ahead, gathering, &mut before) {
                 Ok(imported) => {
                     let changed = imported.as_ref().map_or(0, |imported| imported.files);
@@ -359,6 +362,7 @@ impl Summary {
     fn see(&mut self, imported: &Imported) {
         self.sessions += 1;
         self.entries += imported.entries;
+        self.sidecars += imported.sidecars;
         self.bytes += imported.bytes;
         for oddity in &imported.oddities {
             *self.oddities.entry(oddity.quirk.as_str()).or_default() += oddity.lines;
@@ -472,6 +476,13 @@ fn belonging(archive: &Archive, met: &Met) -> Result<Held, SyncError> {
     }
     let sighting = sources::sighting(path, meta);
     if archive.store().sighting(&sighting.path)?.is_some_and(|last| last == sighting) {
+        for (key, name, _) in archive.store().files(&archive.place_of(path))? {
+            let session = Session::from_store(key, name)?;
+            let source = Source::of(path.clone(), meta, session.format, session.name.clone());
+            if sidecars::are_changed(archive, &source)? {
+                return Ok(Held::By(session));
+            }
+        }
         return Ok(Held::Unchanged);
     }
     Ok(holder(archive, path)?.map_or(Held::No { new: false }, Held::By))

@@ -13,10 +13,11 @@ use memchr::memchr_iter;
 use crate::{
     live::is_same,
     model::{
-        Command, EntryNumber, FileNumber, GenerationNumber, OperationNumber, PlaceNumber, Position,
-        Run, Running, State, Timestamp,
+        Command, EntryNumber, FileNumber, GenerationNumber, OperationNumber, Place, PlaceNumber,
+        Position, Run, Running, State, Timestamp,
     },
     session::{Growth, Session, SessionError, View, elsewhere::is_adopted, oddities, plan::MAIN},
+    store::Sighting,
     sync::{
         Archive, Imported, Notice, Oddity, Quirk, Source, SyncError, Why,
         adopt::adopt,
@@ -28,7 +29,9 @@ use crate::{
         look::{Looking, Trouble},
         moved::was_moved,
         scan::{Ahead, Lines},
-        segment, sources,
+        segment,
+        sidecars::{self, Taken},
+        sources,
     },
     wire::{FileName, Graph, jsonl::Tail},
 };
@@ -97,10 +100,13 @@ pub(crate) struct States {
 }
 
 impl States {
-    /// Returns those of the files that lie on this computer.
+    /// Returns those of the files with records that lie on this computer.
     pub(crate) fn of(archive: &Archive, state: &State) -> Self {
         let files = FileNumber::FIRST.onwards().zip(&state.files);
-        let files = files.filter(|(_, place)| !is_adopted(place));
+        let is_own = |(n, place): &(FileNumber, &Place)| {
+            !is_adopted(place) && !state.sidecars.contains_key(n)
+        };
+        let files = files.filter(is_own);
         let generations = state.generations.iter().map(|(_, generation)| generation);
         Self {
             files: files.filter_map(|(n, place)| Some((n, archive.path_of(place)?))).collect(),
@@ -152,15 +158,18 @@ struct Intake<'a> {
     /// Whether a line was met that the session has already.
     met: bool,
     files: u64,
+    /// How many sidecars were new or changed.
+    sidecars: u64,
     bytes: u64,
     oddities: Vec<Oddity>,
 }
 
-/// Takes in the files of one session, in their order; those below `attach` become live files.
+/// Takes in the files of one session, in their order, with its sidecars, whose sightings are added to `seen`; those files
+/// below `attach` become live files.
 pub(crate) fn take_in<'a>(
     archive: &'a Archive,
     group: &[Source],
-    (attach, shelved): (&'a [PathBuf], &mut Shelved),
+    (attach, shelved, seen): (&'a [PathBuf], &mut Shelved, &mut Vec<Sighting>),
     ahead: Option<(&'a Ahead, &'a mut BTreeMap<PathBuf, usize>)>,
     gathering: Option<&'a mut dyn Gathering>,
     reading: &mut dyn FnMut(&Path, u64),
@@ -189,6 +198,7 @@ pub(crate) fn take_in<'a>(
         adopted: false,
         met: false,
         files: 0,
+        sidecars: 0,
         bytes: 0,
         oddities,
     };
@@ -200,18 +210,23 @@ pub(crate) fn take_in<'a>(
             failed @ Failed::Verb(_) => failed,
         })?;
     }
-    if intake.ends.is_empty() && !intake.repacked && !intake.adopted {
+    for source in group {
+        intake.sidecars(source, seen)?;
+    }
+    let has_records = !intake.ends.is_empty() || intake.repacked || intake.adopted;
+    if !has_records && intake.sidecars == 0 {
         return Ok(intake.caught_up());
     }
-    let left = intake.follow()?;
-    let Intake { change, files, bytes, oddities, .. } = intake;
+    let left = if has_records { intake.follow()? } else { None };
+    let Intake { change, files, sidecars, bytes, oddities, .. } = intake;
     let entries = change.next_entry().since(first);
-    let outcome = commit(change, Command::Import { files, part: false })?;
+    let outcome = commit(change, Command::Import { files: files + sidecars, part: false })?;
     Ok(Some(Imported {
         session: outcome.session,
         new,
         operation: outcome.operation,
         files,
+        sidecars,
         entries,
         bytes,
         left,
@@ -233,6 +248,7 @@ impl Intake<'_> {
             new: false,
             operation,
             files: 1,
+            sidecars: 0,
             entries,
             bytes: self.change.before.state.growth().map_or(0, |run| run.bytes),
             left: None,
@@ -306,6 +322,27 @@ impl Intake<'_> {
         self.change.grown(growth);
         self.contain(path, generation)?;
         self.ends.insert(file, End { generation, entries, length, running, lines });
+        Ok(())
+    }
+
+    /// Takes in the sidecars that lie next to one of the session's files and are new or changed.
+    fn sidecars(&mut self, source: &Source, seen: &mut Vec<Sighting>) -> Result<(), Failed> {
+        for found in sidecars::changed(self.change.before.archive, source)? {
+            match found.take(&mut self.change) {
+                Taken::Held { seen: sighting, is_new } => {
+                    seen.push(sighting);
+                    self.sidecars += u64::from(is_new);
+                }
+                Taken::LeftOut { seen: sighting, why } => {
+                    seen.extend(sighting);
+                    self.odd(&found.path, None, Quirk::LeftOut(why));
+                }
+            }
+            if self.change.bytes >= PART {
+                self.begin();
+                self.change.part(Command::Import { files: 1, part: true })?;
+            }
+        }
         Ok(())
     }
 

@@ -1,18 +1,22 @@
 //! Putting back: the files of a session that somebody deleted are written again, where the agent reads them.
 //!
-//! Agents delete their old transcripts. The store holds the bytes of each, as the agent left them last.
+//! Agents delete their old transcripts, and what they keep next to them. The store holds the bytes of each, as the agent left
+//! them last.
 //!
 //! Invariant: nothing that lies where a file belongs is written over, and each file is there whole or not at all.
 
 use std::{io::ErrorKind, path::PathBuf};
 
 use crate::{
+    live::Fresh,
     model::{GenerationNumber, Place, State},
+    report::Sidecars,
     session::{Session, content},
     sync::{
         Archive, SyncError, beside, catch_up,
         gone::{is_gone, lost, newest},
         live_file::LiveFile,
+        sidecars::{self, Kept, is_same},
         sources, states,
     },
 };
@@ -44,6 +48,29 @@ pub(crate) fn put_back(archive: &Archive, session: &Session) -> Result<Vec<PathB
     Ok(written)
 }
 
+/// Writes the sidecars of a session that are gone, also where its own files are there. The caller holds the lock.
+pub(crate) fn put_sidecars_back(
+    archive: &Archive,
+    session: &Session,
+) -> Result<Sidecars, SyncError> {
+    let state = archive.store.state(session.key)?;
+    let mut all = Sidecars::default();
+    for Kept { path, at: (operation, at), sidecar } in sidecars::kept(archive, session, &state) {
+        if is_gone(&path) {
+            let bytes = archive.store.kept(session.key, operation, at)?;
+            let file = LiveFile { n: sidecar.file, path, attached: true };
+            install(archive, session, &file, |fresh| {
+                let io = |source| SyncError::Io { path: file.path.clone(), source };
+                fresh.write(&bytes).map_err(io)
+            })?;
+            all.written.push(file.path);
+        } else if !is_same(&path, &sidecar) {
+            all.others.push(path);
+        }
+    }
+    Ok(all)
+}
+
 /// Writes a file as it was in a generation.
 fn write(
     archive: &Archive,
@@ -53,18 +80,32 @@ fn write(
     generation: GenerationNumber,
 ) -> Result<(), SyncError> {
     let io = |source| SyncError::Io { path: file.path.clone(), source };
+    install(archive, session, file, |fresh| {
+        if let Some((operation, at, _)) = states::container(state, generation) {
+            fresh.write(&archive.store.kept(session.key, operation, at)?).map_err(io)?;
+        } else {
+            let runs = archive.store.runs(session.key, generation, 0)?;
+            content::write(archive.store.as_ref(), session, &runs, &mut |part| fresh.write(part))?;
+        }
+        Ok(())
+    })
+}
+
+/// Puts a file that is gone into its place, whole, unless something lies there meanwhile.
+fn install(
+    archive: &Archive,
+    session: &Session,
+    file: &LiveFile,
+    fill: impl FnOnce(&mut Fresh) -> Result<(), SyncError>,
+) -> Result<(), SyncError> {
+    let io = |source| SyncError::Io { path: file.path.clone(), source };
     archive
         .writable
         .make_folder(&session.name.format, &file.path)
         .map_err(|why| SyncError::denied(&session.name, &file.path, why))?;
     let target = archive.writable_file(&session.name, file)?;
     let mut fresh = target.fresh().map_err(io)?;
-    if let Some((operation, at, _)) = states::container(state, generation) {
-        fresh.write(&archive.store.kept(session.key, operation, at)?).map_err(io)?;
-    } else {
-        let runs = archive.store.runs(session.key, generation, 0)?;
-        content::write(archive.store.as_ref(), session, &runs, &mut |part| fresh.write(part))?;
-    }
+    fill(&mut fresh)?;
     // It is new to its agent, which may delete what was not written for long.
     fresh.finish(archive.now()).map_err(io)?;
     if target.install_new().map_err(io)? {

@@ -3,7 +3,7 @@
 //! Invariant: nothing here writes, and no file that cannot be read ends the search.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     fs::{self, File, Metadata},
     io::{self, Read, Seek, SeekFrom},
     num::NonZero,
@@ -210,6 +210,7 @@ pub fn sources(
 ) -> Vec<Source> {
     let mut met = Vec::new();
     walk(paths, None, &mut |file| met.push(file));
+    let met = with_keepers(met);
     let mut identities = identify_all(&met.iter().filter_map(Met::path).collect::<Vec<_>>());
     let mut found = Vec::new();
     for met in met {
@@ -357,6 +358,37 @@ pub(crate) fn walk(paths: &[PathBuf], archive: Option<&Archive>, each: &mut dyn 
             }
         }
     }
+}
+
+/// Puts the files of sessions into the place of sidecars that were met next to them, so that each of these is met once.
+pub(crate) fn with_keepers(met: Vec<Met>) -> Vec<Met> {
+    let mut all = Vec::with_capacity(met.len());
+    // Each with whether one of its sidecars was asked for by name.
+    let mut keepers: BTreeMap<PathBuf, bool> = BTreeMap::new();
+    for met in met {
+        match met.path().and_then(keeper) {
+            Some(keeper) => {
+                let is_asked = matches!(met, Met::File { asked: true, .. });
+                *keepers.entry(keeper).or_default() |= is_asked;
+            }
+            None => all.push(met),
+        }
+    }
+    for path in all.iter().filter_map(Met::path) {
+        keepers.remove(path);
+    }
+    for (path, is_asked) in keepers {
+        if let Some(Met::File { path, meta, .. }) = Met::there(path) {
+            all.push(Met::File { path, meta, asked: is_asked });
+        }
+    }
+    all
+}
+
+/// Returns the session's file that is there and next to which another one is kept.
+fn keeper(path: &Path) -> Option<PathBuf> {
+    let mut keepers = wire::FORMATS.into_iter().filter_map(|format| format.keeper(path));
+    keepers.find(|keeper| disk::look(keeper).unwrap_or(false))
 }
 
 /// Returns the paths in a folder, in the order of the names.

@@ -14,7 +14,7 @@ const MANY: u64 = 64 << 20;
 pub(crate) struct Together<'a> {
     archive: &'a Archive,
     writing: Option<Box<dyn Transaction + 'a>>,
-    /// How many bytes the lines of its changes have.
+    /// How many bytes the lines and the kept files of its changes have.
     bytes: u64,
     /// The archive's lock, while it is open.
     lock: Option<File>,
@@ -22,7 +22,9 @@ pub(crate) struct Together<'a> {
 
 impl Gathering for Together<'_> {
     fn add(&mut self, commit: Commit) -> Result<SessionKey, StoreError> {
-        self.bytes += commit.lines.iter().map(|line| line.bytes().len() as u64).sum::<u64>();
+        let lines = commit.lines.iter().map(|line| line.bytes().len());
+        let kept = commit.kept.iter().map(Vec::len);
+        self.bytes += lines.chain(kept).sum::<usize>() as u64;
         self.writing.as_mut().ok_or(StoreError::Conflict)?.add(commit)
     }
 

@@ -29,6 +29,7 @@
 
 #![deny(clippy::indexing_slicing)]
 
+mod annex;
 mod beside;
 mod chain;
 mod hooks;
@@ -44,8 +45,8 @@ use crate::{
     json::Raw,
     model::{EntryNumber, Kind, Message, Record, Tie},
     wire::{
-        Answers, Back, Call, Cleanup, Draft, Earlier, Envelope, Failure, Files, Folder, Graph,
-        Hooks, Identify, Interface, Invalid, Layout, Named, Nearby, Path, Paths, Read, Sent,
+        Annex, Answers, Back, Call, Cleanup, Draft, Earlier, Envelope, Failure, Files, Folder,
+        Graph, Hooks, Identify, Interface, Invalid, Layout, Named, Nearby, Path, Paths, Read, Sent,
         Setting, Telling, Titled, Told, Traits, Walk, Write,
         compaction::{Compaction, Lines},
         fields::{self, text},
@@ -63,8 +64,9 @@ const TRAITS: Traits = Traits {
         agent: "Claude Code",
         variable: Some("CLAUDE_CONFIG_DIR"),
         usual: ".claude",
-        sessions: "projects",
+        sessions: annex::SESSIONS,
         each: None,
+        annexes: &annex::APART,
     }],
     programs: &["claude"],
     cleanup: Some(Cleanup { settings: "settings.json", field: "cleanupPeriodDays", days: 30 }),
@@ -143,7 +145,15 @@ impl Files for Claude {
     }
 }
 
-impl Layout for Claude {}
+impl Layout for Claude {
+    fn annexes(&self, file: &std::path::Path, session: &str) -> Vec<Annex> {
+        annex::annexes(file, session)
+    }
+
+    fn keeper(&self, file: &std::path::Path) -> Option<std::path::PathBuf> {
+        annex::keeper(file)
+    }
+}
 
 impl Hooks for Claude {
     fn named(&self, event: Raw<'_>) -> Option<Named> {

@@ -95,6 +95,7 @@ const TRAITS: Traits = Traits {
             usual: ".codex",
             sessions: "sessions",
             each: None,
+            annexes: &[],
         },
         Folder {
             agent: "Codex",
@@ -102,6 +103,7 @@ const TRAITS: Traits = Traits {
             usual: ".codex",
             sessions: "archived_sessions",
             each: None,
+            annexes: &[],
         },
     ],
     programs: &["codex"],

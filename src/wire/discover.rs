@@ -35,6 +35,21 @@ pub fn homes(home: Option<&Path>, variable: &dyn Fn(&str) -> Option<PathBuf>) ->
     folders.filter_map(home_of).collect()
 }
 
+/// Returns the folders away from their sessions in which the agents of a user keep more of them, each behind the format.
+pub fn annexes(
+    home: Option<&Path>,
+    variable: &dyn Fn(&str) -> Option<PathBuf>,
+) -> Vec<(&'static str, PathBuf)> {
+    let folders = FORMATS.into_iter().flat_map(|format| {
+        format.traits().folders.iter().map(|folder| (format.traits().name, folder))
+    });
+    let annexes = folders.filter_map(|(format, folder)| {
+        let root = root(folder, home, variable)?;
+        Some(folder.annexes.iter().map(move |annex| (format, root.join(annex))))
+    });
+    annexes.flatten().collect()
+}
+
 /// How long an agent keeps sessions, and where its settings say so.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keeping {

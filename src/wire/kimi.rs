@@ -33,7 +33,7 @@ use crate::{
         TieKind, Usage,
     },
     wire::{
-        Answer, Answers, Departure, Draft, Envelope, Failure, Files, Folder, Graph, Hooks,
+        Annex, Answer, Answers, Departure, Draft, Envelope, Failure, Files, Folder, Graph, Hooks,
         Identify, Invalid, Layout, Link, Named, Path, Piece, Read, Sent, Setting, Telling, Told,
         Traits, Walk, Write,
         answers::parts,
@@ -74,8 +74,11 @@ const MAIL: &str = "<system>You just got a D-Mail from your future self.";
 /// How a text that it says in the user's place ends.
 const NOTE_END: &str = "</system>";
 
-/// The files that it keeps next to its sessions: the output shown, and its settings.
-const ASIDE: [&str; 2] = ["wire.jsonl", "state.json"];
+/// The file of a session's own settings.
+const STATE: &str = "state.json";
+
+/// The files that it keeps next to its sessions: the output shown, which grows with each turn, and the settings.
+const ASIDE: [&str; 2] = ["wire.jsonl", STATE];
 
 /// The traits of the format.
 const TRAITS: Traits = Traits {
@@ -85,6 +88,7 @@ const TRAITS: Traits = Traits {
         usual: ".kimi",
         sessions: "sessions",
         each: None,
+        annexes: &[],
     }],
     programs: &["kimi", "kimi-cli"],
     live_name: Some(LIVE),
@@ -176,6 +180,21 @@ impl Files for Kimi {
 }
 
 impl Layout for Kimi {
+    fn annexes(&self, file: &std::path::Path, _session: &str) -> Vec<Annex> {
+        let from = file.parent().filter(|_| file.ends_with(LIVE) && !is_beside_kimi_code(file));
+        let annex = |from: &std::path::Path| Annex {
+            from: from.to_owned(),
+            folder: std::path::PathBuf::new(),
+            name: Some(STATE.to_owned()),
+            is_apart: false,
+        };
+        from.map(annex).into_iter().collect()
+    }
+
+    fn keeper(&self, file: &std::path::Path) -> Option<std::path::PathBuf> {
+        file.ends_with(STATE).then(|| file.with_file_name(LIVE))
+    }
+
     fn rotation(&self, name: &str) -> Option<u64> {
         name.strip_prefix("context_")?.strip_suffix(".jsonl")?.parse().ok()
     }

@@ -99,6 +99,16 @@ pub trait Layout {
         None
     }
 
+    /// Returns where more files of the session of a file lie that hold no session themselves.
+    fn annexes(&self, _file: &Path, _session: &str) -> Vec<Annex> {
+        Vec::new()
+    }
+
+    /// Returns the session's file next to which another one is kept, if names tell.
+    fn keeper(&self, _file: &Path) -> Option<PathBuf> {
+        None
+    }
+
     /// Returns whether a record is one with which each file of the agent must begin.
     fn opens_file(&self, _record: &Record) -> bool {
         false
@@ -175,6 +185,19 @@ pub struct FileName {
     pub id: String,
     /// The session's id.
     pub session: String,
+}
+
+/// Where more files of a session lie: below a folder, by names alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Annex {
+    /// The folder below which they lie.
+    pub from: PathBuf,
+    /// Their own folder, below that one.
+    pub folder: PathBuf,
+    /// The name of the one that is meant; none if all files of the folder are.
+    pub name: Option<String>,
+    /// Whether they lie away from the session's file, so that only the agent's own folders can hold them.
+    pub is_apart: bool,
 }
 
 /// A folder in which an agent keeps files of its sessions.

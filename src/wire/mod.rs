@@ -49,7 +49,7 @@ pub use graph::{Before, Failure, Graph};
 pub use hooks::{Call, Hooks, Named};
 pub use identify::{Identify, TIED};
 pub use kimi::Kimi;
-pub use layout::{Base, FileName, Files, Layout, Shelf};
+pub use layout::{Annex, Base, FileName, Files, Layout, Shelf};
 pub use native::Native;
 pub use pi::Pi;
 pub use read::{Envelope, Link, Read, Scene, Telling, Titled, Told};

@@ -51,6 +51,7 @@ const TRAITS: Traits = Traits {
         usual: ".clawdcode",
         sessions: "projects",
         each: None,
+        annexes: &[],
     }],
     has_parents_in_file: true,
     joins_first_call: true,

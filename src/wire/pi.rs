@@ -47,6 +47,7 @@ const TRAITS: Traits = Traits {
             usual: ".pi/agent",
             sessions: "sessions",
             each: None,
+            annexes: &[],
         },
         Folder {
             agent: "OpenClaw",
@@ -54,6 +55,7 @@ const TRAITS: Traits = Traits {
             usual: ".openclaw",
             sessions: "agents",
             each: Some("sessions"),
+            annexes: &[],
         },
     ],
     programs: &["pi", "openclaw"],

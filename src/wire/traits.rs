@@ -107,6 +107,8 @@ pub struct Folder {
     pub sessions: &'static str,
     /// If the sessions lie in each folder of that one, the folder in there that holds them.
     pub each: Option<&'static str>,
+    /// The folders in the agent's own that hold more of each session, in a folder named by its id.
+    pub annexes: &'static [&'static str],
 }
 
 /// The nearby record that a new one is written like.

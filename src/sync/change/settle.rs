@@ -115,7 +115,7 @@ impl Change<'_> {
             operation,
             bulk: std::mem::take(&mut self.bulk),
             lines: std::mem::take(&mut self.lines),
-            kept: std::mem::take(&mut self.kept),
+            kept: [std::mem::take(&mut self.kept), std::mem::take(&mut self.sidecars)].concat(),
             records,
             twins: twins.into_iter().collect(),
             ties,

@@ -97,9 +97,9 @@ fn without_a_path_every_agents_folder_is_searched() {
     ");
     assert!(!super::store(&env).exists());
     assert_snapshot!(env.run(&["import", "--json"]).masked(), @r#"
-    {"type":"imported","session":"boat","agent":"claude","new":true,"operation":1,"files":1,"entries":2,"bytes":456,"left":null,"oddities":[]}
-    {"type":"imported","session":"k-1","agent":"kimi","new":true,"operation":1,"files":2,"entries":3,"bytes":136,"left":null,"oddities":[]}
-    {"type":"summary","files":3,"unchanged":0,"skipped":0,"left_out":{},"sessions":2,"entries":5,"bytes":592,"gone":0,"oddities":{}}
+    {"type":"imported","session":"boat","agent":"claude","new":true,"operation":1,"files":1,"entries":2,"sidecars":0,"bytes":456,"left":null,"oddities":[]}
+    {"type":"imported","session":"k-1","agent":"kimi","new":true,"operation":1,"files":2,"entries":3,"sidecars":0,"bytes":136,"left":null,"oddities":[]}
+    {"type":"summary","files":3,"unchanged":0,"skipped":0,"left_out":{},"sessions":2,"entries":5,"sidecars":0,"bytes":592,"gone":0,"oddities":{}}
     ------- stderr -------
     Claude Code: ~/.claude/projects
     Kimi CLI: ~/.kimi/sessions
@@ -358,7 +358,7 @@ fn what_the_settings_exclude_stays_out() {
     Kimi CLI: ~/.kimi/sessions
     5 sessions excluded by your settings (-v lists them): exclude.agents has kimi; exclude.folders has $HOME/secret; exclude.sessions has claude:8f14
     ");
-    assert_snapshot!(env.run(&["import", "--json", "-q"]).masked(), @r#"{"type":"summary","files":1,"unchanged":1,"skipped":5,"left_out":{"excluded":5},"sessions":0,"entries":0,"bytes":0,"gone":0,"oddities":{}}"#);
+    assert_snapshot!(env.run(&["import", "--json", "-q"]).masked(), @r#"{"type":"summary","files":1,"unchanged":1,"skipped":5,"left_out":{"excluded":5},"sessions":0,"entries":0,"sidecars":0,"bytes":0,"gone":0,"oddities":{}}"#);
     assert_snapshot!(env.run(&["import", "-v", kimi.to_str().unwrap()]), @"
     ------- stderr -------
     warning: skipped $HOME/.kimi/sessions/0123/k-1/context.jsonl: your settings leave it out: exclude.agents has kimi

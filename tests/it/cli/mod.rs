@@ -34,6 +34,7 @@ mod search;
 mod sessions;
 mod setup;
 mod show;
+mod sidecars;
 mod so;
 mod status;
 mod strange;

@@ -179,6 +179,12 @@ fn a_person_reads_a_line_a_change() {
     // The line may be there before it watches; then the session is taken in by the next look.
     append(&boat, &records("boat", 2..3));
     assert_snapshot!(line(), @"claude  boat  1 new entry  Part 0 of boat");
+    // A tool's long answer, which no record names yet.
+    let answer = boat.with_extension("").join("tool-results/answer.txt");
+    fs::create_dir_all(answer.parent().unwrap()).unwrap();
+    fs::write(answer.with_extension("part"), "said").unwrap();
+    fs::rename(answer.with_extension("part"), &answer).unwrap();
+    assert_snapshot!(line(), @"claude  boat  1 new file next to its own  Part 0 of boat");
     fs::remove_file(&boat).unwrap();
     assert_snapshot!(line(), @"claude  boat  deleted; the store holds all of it  Part 0 of boat");
     assert_eq!(watch.end(Signal::INT), Some(0));

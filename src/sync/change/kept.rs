@@ -1,0 +1,51 @@
+//! The files that a change keeps whole: compressed ones, and sidecars.
+
+use super::Change;
+use crate::model::{Container, Digest, GenerationNumber, Place, Sidecar};
+
+impl Change<'_> {
+    /// Keeps a compressed file with the generation that it holds, and returns whether that is new.
+    pub(crate) fn contain(&mut self, generation: GenerationNumber, bytes: Vec<u8>) -> bool {
+        let container =
+            Container { generation, digest: Digest::of_bytes(&bytes), size: bytes.len() as u64 };
+        let mut held = self.before.state.containers.iter().rev().map(|(.., held)| held);
+        if held.find(|held| held.generation == generation) == Some(&container) {
+            return false;
+        }
+        self.facts.containers.push(container);
+        self.kept.push(bytes);
+        true
+    }
+
+    /// Keeps a file that lies next to the session's own, and returns whether its bytes are new.
+    pub(crate) fn sidecar(&mut self, place: Place, bytes: Vec<u8>) -> bool {
+        let (digest, size) = (Digest::of_bytes(&bytes), bytes.len() as u64);
+        let known = self.sidecars().find(|(known, _)| **known == place);
+        if known.is_some_and(|(_, kept)| kept.digest == digest) {
+            return false;
+        }
+        let held = known.map(|(_, kept)| kept.file);
+        let file = held.unwrap_or_else(|| self.file(place));
+        self.facts.sidecars.push(Sidecar { file, digest, size });
+        self.bytes += size;
+        self.sidecars.push(bytes);
+        true
+    }
+
+    /// Returns how many sidecars the session has in other places, and how many bytes these have.
+    pub(crate) fn sidecars_besides(&self, place: &Place) -> (usize, u64) {
+        let others = self.sidecars().filter(|(other, _)| *other != place);
+        others.fold((0, 0), |(count, size), (_, kept)| (count + 1, size + kept.size))
+    }
+
+    /// Returns the newest sidecars and where they lie; no file comes twice into one change.
+    fn sidecars(&self) -> impl Iterator<Item = (&Place, &Sidecar)> {
+        let is_new = |file| self.facts.sidecars.iter().any(|new| new.file == file);
+        let held = self.before.state.sidecars.values().map(|(.., kept)| kept);
+        let held = held.filter(move |kept| !is_new(kept.file)).chain(&self.facts.sidecars);
+        held.filter_map(|kept| {
+            let met = self.facts.files.iter().find(|met| met.n == kept.file).map(|met| &met.place);
+            Some((met.or_else(|| self.before.state.file(kept.file))?, kept))
+        })
+    }
+}

@@ -1,0 +1,178 @@
+//! Sidecars: files that an agent keeps of a session besides its records, such as a tool's long answer.
+//!
+//! Which they are, the format tells from the path of the session's file. A path that a record names leads nowhere: anybody
+//! may have written the record.
+//!
+//! Invariant: only regular files are taken in, below the session's folder or those of its agent, and through no link.
+
+use std::{
+    ffi::OsString,
+    fs::File,
+    io::ErrorKind,
+    path::{Path, PathBuf},
+    rc::Rc,
+};
+
+use rustix::fs::OFlags;
+
+use crate::{
+    disk::{self, Links, Refusal},
+    live,
+    model::{Digest, FileNumber, OperationNumber, Sidecar, State},
+    session::Session,
+    store::Sighting,
+    sync::{Archive, Source, SyncError, change::Change, gone::is_gone, sources},
+    wire::Annex,
+};
+
+/// The longest one.
+const LONGEST: u64 = 64 << 20;
+/// How many of them a session has at most.
+const MOST: usize = 1000;
+/// How many bytes they have together at most.
+const ALL: u64 = 256 << 20;
+
+/// A sidecar that may bring anything new.
+pub(crate) struct Changed {
+    /// Where it lies.
+    pub(crate) path: PathBuf,
+    folder: Rc<File>,
+    name: OsString,
+    /// How it was found; none if it cannot be read.
+    sighting: Option<Sighting>,
+}
+
+/// What became of a sidecar.
+pub(crate) enum Taken {
+    /// It is held as it was seen; `is_new` if it was not before.
+    Held { seen: Sighting, is_new: bool },
+    /// It is left out for a reason.
+    LeftOut { seen: Option<Sighting>, why: &'static str },
+}
+
+/// Returns the sidecars of the session of a file that were changed since they were looked at last.
+pub(crate) fn changed(archive: &Archive, source: &Source) -> Result<Vec<Changed>, SyncError> {
+    let mut changed = Vec::new();
+    for annex in source.format.annexes(&source.path, &source.session.id) {
+        let Ok(folder) = disk::folder_below(&annex.from, &annex.folder) else { continue };
+        let path = annex.from.join(&annex.folder);
+        if annex.is_apart && !archive.writable.has(source.format.name(), &path) {
+            continue;
+        }
+        let names = match annex.name {
+            Some(name) => vec![name.into()],
+            None => disk::names(&folder).unwrap_or_default(),
+        };
+        let folder = Rc::new(folder);
+        for name in names {
+            let path = path.join(&name);
+            let mut found = Changed { path, folder: Rc::clone(&folder), name, sighting: None };
+            match found.open() {
+                Ok((_, sighting)) if !is_seen(archive, &sighting)? => {
+                    found.sighting = Some(sighting);
+                }
+                Err(error) if is_left(&error) => {}
+                _ => continue,
+            }
+            if !live::is_aside(&found.path) {
+                changed.push(found);
+            }
+        }
+    }
+    Ok(changed)
+}
+
+/// Returns whether the session of a file has a sidecar that can be read and was changed.
+pub(crate) fn are_changed(archive: &Archive, source: &Source) -> Result<bool, SyncError> {
+    Ok(changed(archive, source)?.iter().any(|found| found.sighting.is_some()))
+}
+
+/// Returns whether a sidecar is as it was when it was looked at last.
+fn is_seen(archive: &Archive, sighting: &Sighting) -> Result<bool, SyncError> {
+    Ok(archive.store.sighting(&sighting.path)?.as_ref() == Some(sighting))
+}
+
+/// Returns whether an error says that something is there, and not a folder, which holds other things.
+fn is_left(error: &std::io::Error) -> bool {
+    !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::IsADirectory)
+}
+
+impl Changed {
+    fn open(&self) -> std::io::Result<(File, Sighting)> {
+        let name = Path::new(&self.name);
+        let file = disk::open_at(&self.folder, name, Links::Refuse, OFlags::RDONLY)?;
+        let sighting = sources::sighting(&self.path, &file.metadata()?);
+        Ok((file, sighting))
+    }
+
+    /// Takes it into a change, unless the session holds it as it is.
+    pub(crate) fn take(&self, change: &mut Change<'_>) -> Taken {
+        let left_out = |seen, why| Taken::LeftOut { seen, why };
+        let (file, seen) = match self.open() {
+            Ok(opened) => opened,
+            Err(error) if matches!(Refusal::of(&error), Some(Refusal::Link)) => {
+                return left_out(None, "it is a link next to the session, which is not followed");
+            }
+            Err(_) => return left_out(None, "it lies next to the session and cannot be read"),
+        };
+        if seen.length > LONGEST {
+            return left_out(Some(seen), "it lies next to the session and is longer than 64 MiB");
+        }
+        let place = change.before.archive.place_of(&self.path);
+        let (count, size) = change.sidecars_besides(&place);
+        if count >= MOST {
+            return left_out(Some(seen), "1,000 files next to the session are held already");
+        }
+        if size + seen.length > ALL {
+            return left_out(Some(seen), "256 MiB of files next to the session are held already");
+        }
+        match disk::whole(file, LONGEST) {
+            Ok(bytes) => Taken::Held { seen, is_new: change.sidecar(place, bytes) },
+            Err(_) => left_out(None, "it lies next to the session and cannot be read"),
+        }
+    }
+}
+
+/// A sidecar that the store holds, with where it belongs.
+pub(crate) struct Kept {
+    /// Where it belongs.
+    pub(crate) path: PathBuf,
+    /// The operation that kept it, and its place among that one's files.
+    pub(crate) at: (OperationNumber, u64),
+    /// How it was.
+    pub(crate) sidecar: Sidecar,
+}
+
+/// Returns the sidecars of a session that belong where its agent keeps them on this computer.
+pub(crate) fn kept(archive: &Archive, session: &Session, state: &State) -> Vec<Kept> {
+    let format = session.format;
+    let own = FileNumber::FIRST.onwards().zip(&state.files);
+    let own = own.filter(|(n, _)| !state.sidecars.contains_key(n));
+    let own = own.filter_map(|(_, place)| archive.path_of(place));
+    let annexes: Vec<Annex> =
+        own.flat_map(|file| format.annexes(&file, &session.name.id)).collect();
+    // That a session has a file is a fact of its store, and does not permit writing there.
+    let is_meant = |path: &Path| {
+        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return false };
+        let mut annexes = annexes.iter().filter(|annex| annex.from.join(&annex.folder) == folder);
+        annexes.any(|annex| annex.name.as_deref().is_none_or(|meant| name == meant))
+            && archive.writable.has(format.name(), folder)
+    };
+    let kept = |(file, (operation, at, sidecar)): (&FileNumber, &(_, _, Sidecar))| {
+        let path = archive.path_of(state.file(*file)?).filter(|path| is_meant(path))?;
+        Some(Kept { path, at: (*operation, *at), sidecar: sidecar.clone() })
+    };
+    state.sidecars.iter().filter_map(kept).collect()
+}
+
+/// Returns those of them that are gone.
+pub(crate) fn lost(archive: &Archive, session: &Session, state: &State) -> Vec<PathBuf> {
+    let kept = kept(archive, session, state).into_iter().map(|kept| kept.path);
+    kept.filter(|path| is_gone(path)).collect()
+}
+
+/// Returns whether a file has the bytes of a sidecar.
+pub(crate) fn is_same(path: &Path, sidecar: &Sidecar) -> bool {
+    let bytes = disk::open(path, Links::Refuse).and_then(|file| disk::whole(file, LONGEST));
+    bytes.is_ok_and(|bytes| Digest::of_bytes(&bytes) == sidecar.digest)
+}
