@@ -27,7 +27,8 @@ const LISTED: usize = 10;
 ///
 /// What is taken out is written over, with as many bytes as before, in the store and in the files of the sessions that undertext
 /// follows; the database is written again, and the index of words is deleted. Every entry keeps its id, so the rest still verifies.
-/// This cannot be undone. Not looked through: what is compressed or encrypted, a secret that is split over several lines, copies that
+/// This cannot be undone. Files that are kept whole next to a session, such as long answers of tools, are looked through and named, and
+/// go on holding it. Not looked through: what is compressed or encrypted, a secret that is split over several lines, copies that
 /// undertext does not know (backups, the agent's own list of prompts, other machines). So change the key too.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -41,7 +42,7 @@ Exit codes: 1 if nothing has it, or if nothing was changed because nobody agreed
 JSON: one object
   {\"type\":\"redact\", \"planned\":whether nothing was changed yet BOOL, \"lines\":N that have it, \"notes\":N words of yours that have it,
    \"sessions\":[{\"session\":ID, \"format\":NAME, \"title\":TEXT or null, \"lines\":N}], \"covered\":[PATH] in which it was covered,
-   \"left\":[PATH] that may still hold it}")]
+   \"left\":[PATH] that may still hold it, \"whole\":[PATH] kept whole and holding it}")]
 pub(crate) struct Args {
     /// The entry: HEAD, HEAD~2, @7 (the turn of checkpoint 7), or the beginning of an id
     #[arg(value_name = "ENTRY")]
@@ -159,7 +160,18 @@ pub(super) fn carry_out(
     tell(context, &redacted)
 }
 
+/// Warns of what is kept whole, and stays as it is.
+fn warn(context: &mut Context, redacted: &Redacted) {
+    for path in &redacted.whole {
+        let path = context.env.homely(path);
+        context
+            .output
+            .warn(&format!("{path} is kept whole next to its session, and goes on holding it"));
+    }
+}
+
 fn list(context: &mut Context, plan: &Redacted) -> Result<(), CommandError> {
+    warn(context, plan);
     let mut table = Table::new([Align::Left, Align::Right, Align::Left]);
     for one in plan.sessions.iter().take(LISTED) {
         let id: String = one.session.chars().take(8).collect();
@@ -183,8 +195,9 @@ fn list(context: &mut Context, plan: &Redacted) -> Result<(), CommandError> {
 }
 
 fn tell(context: &mut Context, redacted: &Redacted) -> Result<Exit, CommandError> {
+    let changed = redacted.sessions.iter().filter(|one| one.lines > 0).count() as u64;
     let lines = counted(redacted.lines, "line", "lines");
-    let sessions = counted(redacted.sessions.len() as u64, "session", "sessions");
+    let sessions = counted(changed, "session", "sessions");
     context.say(&format!("Taken out of {lines} of {sessions}; every entry keeps its id"))?;
     for path in &redacted.covered {
         let path = context.env.homely(path);
@@ -196,6 +209,7 @@ fn tell(context: &mut Context, redacted: &Redacted) -> Result<Exit, CommandError
             "{path} may still hold it: it is compressed, or not a file that undertext follows"
         ));
     }
+    warn(context, redacted);
     let hints = undertext::report::Report::hints(redacted);
     context.output.hints(hints);
     Ok(Exit::Yes)

@@ -1,6 +1,6 @@
 //! Redacting: a secret, an entry or a session is taken out wherever it is kept, and the chain of operations still verifies.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, ffi::OsStr, os::unix::ffi::OsStrExt};
 
 use memchr::memmem::Finder;
 
@@ -8,7 +8,8 @@ use crate::{
     cover::{Secret, cover_all},
     json::Raw,
     model::{
-        Command, EntryNumber, Kind, LineId, OperationNumber, State, Tagged, Text, Timestamp, line,
+        Command, EntryNumber, FileNumber, Kind, LineId, OperationNumber, State, Tagged, Text,
+        Timestamp, line,
     },
     ops::{OpsError, several::in_order},
     report::{Redacted, RedactedSession},
@@ -77,7 +78,7 @@ pub fn redact(
 
 fn report(archive: &Archive, found: &[Redaction], planned: bool) -> Result<Redacted, OpsError> {
     let mut redacted = Redacted { planned, ..Redacted::default() };
-    for Redaction { session, lines, words, fixed } in found {
+    for Redaction { session, lines, words, kept, fixed } in found {
         if let Some(place) = fixed {
             let id = &session.name.id;
             let why = format!("it stands in {place} of session {id}, which cannot be taken out");
@@ -86,6 +87,12 @@ fn report(archive: &Archive, found: &[Redaction], planned: bool) -> Result<Redac
         let card = archive.store().card(session.key)?;
         let count = lines.len() as u64;
         redacted.lines += count;
+        let state = archive.store().state(session.key)?;
+        let places = kept.iter().filter_map(|n| state.file(*n));
+        redacted.whole.extend(places.map(|place| match archive.path_of(place) {
+            Some(path) => path,
+            None => OsStr::from_bytes(place.path()).into(),
+        }));
         redacted.notes += words.len() as u64;
         redacted.sessions.push(RedactedSession {
             session: session.name.id.clone(),
@@ -162,7 +169,8 @@ impl Search {
             Err(error) => failed = failed.take().or(Some(error)),
         });
         found.retain(|one: &Redaction| {
-            !one.lines.is_empty() || !one.words.is_empty() || one.fixed.is_some()
+            let is_kept = !one.kept.is_empty() || one.fixed.is_some();
+            !one.lines.is_empty() || !one.words.is_empty() || is_kept
         });
         failed.map_or(Ok(found), |error: OpsError| Err(error))
     }
@@ -192,7 +200,28 @@ impl Search {
             return Err(error.into());
         }
         let words = self.words(store, session, &state)?;
-        Ok(Redaction { session: session.clone(), lines, words, fixed })
+        let kept = self.kept(store, session, &state)?;
+        Ok(Redaction { session: session.clone(), lines, words, kept, fixed })
+    }
+
+    /// Returns the files of a session that are kept whole and have it.
+    fn kept(
+        &self,
+        store: &dyn Store,
+        session: &Session,
+        state: &State,
+    ) -> Result<Vec<FileNumber>, StoreError> {
+        if self.whole.as_ref().is_some_and(|whole| whole.key == session.key) {
+            return Ok(state.sidecars.keys().copied().collect());
+        }
+        let mut kept = Vec::new();
+        for (file, (operation, at, _)) in &state.sidecars {
+            let bytes = store.kept(session.key, *operation, *at)?;
+            if self.secrets.iter().any(|secret| secret.is_in(&bytes)) {
+                kept.push(*file);
+            }
+        }
+        Ok(kept)
     }
 
     /// Returns by what a session is found in which it stands.

@@ -43,6 +43,8 @@ pub(crate) struct Redaction {
     pub(crate) lines: Vec<(EntryNumber, Vec<u8>)>,
     /// The words of persons that are taken out.
     pub(crate) words: Vec<TakenOut>,
+    /// The files that are kept whole and have it: their bytes stay as they are.
+    pub(crate) kept: Vec<FileNumber>,
     /// A place in which it stands and cannot be covered, such as a name.
     pub(crate) fixed: Option<String>,
 }
@@ -86,7 +88,8 @@ pub(crate) fn redact<E: From<SyncError>>(
     }
     let redactions = find()?;
     // One that cannot be covered is for the caller to tell of.
-    if redactions.is_empty() || redactions.iter().any(|one| one.fixed.is_some()) {
+    let is_nothing = |one: &Redaction| one.lines.is_empty() && one.words.is_empty();
+    if redactions.iter().all(is_nothing) || redactions.iter().any(|one| one.fixed.is_some()) {
         return Ok((redactions, purged));
     }
     refuse_if_loaded(archive, &redactions)?;
@@ -121,7 +124,8 @@ fn commit(
     let mut together = Together::new(archive);
     together.open()?;
     let (mut coverings, mut words) = (Vec::new(), Vec::new());
-    for redaction in redactions {
+    for redaction in redactions.iter().filter(|one| !one.lines.is_empty() || !one.words.is_empty())
+    {
         let session = &redaction.session;
         let mut tombstones = Vec::new();
         for (entry, line) in &redaction.lines {

@@ -299,6 +299,22 @@ fn an_entry_goes_with_its_long_texts_and_a_session_with_all_that_it_says() {
 }
 
 #[test]
+fn a_file_that_is_kept_whole_is_named() {
+    let env = TestEnv::new();
+    let files = sessions(&env);
+    let result = files[0].with_extension("").join("tool-results/a.txt");
+    fs::create_dir_all(result.parent().unwrap()).unwrap();
+    fs::write(&result, format!("the answer is {SECRET}")).unwrap();
+    env.run(&["import"]).success();
+    let redacted = env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes()).success();
+    assert!(redacted.stderr.contains("tool-results/a.txt is kept whole"), "{redacted}");
+    let again = env.run_with_stdin(&["redact", "--yes", "--json"], SECRET.as_bytes()).success();
+    let again = json(&again.stdout);
+    assert!(again["lines"] == 0 && again["whole"].as_array().unwrap().len() == 1, "{again}");
+    env.run(&["verify"]).success();
+}
+
+#[test]
 fn a_damaged_store_is_mended_with_what_was_taken_out_of_it() {
     let env = TestEnv::new();
     sessions(&env);
