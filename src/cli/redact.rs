@@ -173,7 +173,8 @@ fn warn(context: &mut Context, redacted: &Redacted) {
 fn list(context: &mut Context, plan: &Redacted) -> Result<(), CommandError> {
     warn(context, plan);
     let mut table = Table::new([Align::Left, Align::Right, Align::Left]);
-    for one in plan.sessions.iter().take(LISTED) {
+    let sessions: Vec<_> = plan.sessions.iter().filter(|one| one.lines > 0).collect();
+    for one in sessions.iter().take(LISTED) {
         let id: String = one.session.chars().take(8).collect();
         table.row([
             Cell::new(Label::Id, &id),
@@ -182,7 +183,7 @@ fn list(context: &mut Context, plan: &Redacted) -> Result<(), CommandError> {
         ]);
     }
     context.show(&table)?;
-    let more = plan.sessions.len().saturating_sub(LISTED);
+    let more = sessions.len().saturating_sub(LISTED);
     if more > 0 {
         context.say(&format!("and {}", counted(more as u64, "more session", "more sessions")))?;
     }

@@ -27,7 +27,8 @@ Examples:
 JSON: one object
   {\"type\":\"status\", \"session\":ID, \"format\":NAME, \"title\":TEXT or null, \"folder\":PATH or null,
    \"branch\":NAME, \"branches\":how many there are, \"head\":ID or null at the start,
-   \"checkpoint\":the newest N or null, \"turns\":N, \"entries\":N, \"operations\":N, \"started\":TIME,
+   \"checkpoint\":the newest N or null, \"turns\":N, \"entries\":N, \"operations\":N,
+   \"sidecars\":files next to its own N, \"started\":TIME,
    \"active\":TIME, \"hidden\":BOOL, \"kin\":the session that it was made of as sessions has it,
    \"elsewhere\":null or where the history begins that is not shown {\"session\":ID of the parent or null, \"file\":ID of the file,
    \"why\":\"parent\", \"missing\", \"short\" or \"endless\", \"words\":TEXT}, \"live\":PATH or null, \"gone\":PATH of the agent's file if it was deleted or null,
@@ -97,7 +98,11 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let entries = counted(entries, "entry", "entries");
     if archive.root().is_some() {
         let operations = counted(status.operations, "operation", "operations");
-        row("holds", Label::Plain, &format!("{turns}, {entries}, {operations}"));
+        let files = match status.sidecars {
+            0 => String::new(),
+            n => format!(", {} next to its own", counted(n, "file", "files")),
+        };
+        row("holds", Label::Plain, &format!("{turns}, {entries}, {operations}{files}"));
     } else {
         row("holds", Label::Plain, &format!("{turns}, {entries}"));
     }

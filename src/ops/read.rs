@@ -135,6 +135,7 @@ pub fn status(archive: &Archive, session: &Session) -> Result<Status, OpsError> 
         branches: tip.branches.len() as u64,
         entries: tip.entries(),
         operations: tip.operations(),
+        sidecars: tip.sidecars.len() as u64,
         checkpoint: checkpoints::newest(archive.store(), session)?.map(|checkpoint| checkpoint.n),
         kin: kin(archive.store(), session)?,
         elsewhere: elsewhere(archive, session)?,

@@ -32,6 +32,8 @@ pub struct Status {
     pub entries: u64,
     /// How many operations there are.
     pub operations: u64,
+    /// How many files of its agent are kept that lie next to its own.
+    pub sidecars: u64,
     /// The newest checkpoint that is not undone.
     pub checkpoint: Option<CheckpointNumber>,
     /// The session that it was made of.
@@ -86,6 +88,7 @@ report!(Standing<'_>, "status", |it| {
     turns: it.status.card.turns,
     entries: it.status.entries,
     operations: it.status.operations,
+    sidecars: it.status.sidecars,
     started: it.status.card.started,
     active: it.status.card.active,
     hidden: it.status.card.hidden,

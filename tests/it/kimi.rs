@@ -245,8 +245,8 @@ fn a_session_is_shown_with_its_numbers_and_what_is_beside_it_is_left_alone() {
     assert_eq!(env.run(&["log", "k"]).stdout, file.success().stdout);
     assert_snapshot!(env.run(&["import", "-v", "k"]), @"
     5 files read, 0 unchanged: 1 session (1 new), 45 new entries, 3.6 kB
+    1 file next to sessions' own, such as long answers of tools
     ------- stderr -------
-    warning: skipped $HOME/project/k/state.json: kimi keeps it next to a session; it is left alone
     warning: skipped $HOME/project/k/wire.jsonl: kimi keeps it next to a session; it is left alone
     ");
 }

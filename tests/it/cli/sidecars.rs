@@ -91,6 +91,8 @@ fn what_lies_next_to_a_session_comes_in_with_it_and_goes_back() {
     Claude Code: ~/.claude/projects
     1 file skipped: not sessions (-v lists them)
     ");
+    let status = env.run(&["status", "-s", SESSION]).success();
+    assert!(status.stdout.contains("operation, 6 files next to its own"), "{status}");
     assert_snapshot!(env.run(&["import"]), @"
     0 files read, 2 unchanged: 0 sessions (0 new), 0 new entries, 0 B
     ------- stderr -------
