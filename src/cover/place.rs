@@ -1,0 +1,125 @@
+//! Where something stands in a line, however it is spelt there, and what is written over it.
+
+use std::ops::Range;
+
+use super::text::Text;
+use crate::json::Raw;
+
+/// How often a text may be escaped within another.
+const LEVELS: usize = 4;
+/// What stands in the place of what was taken out, where it fits in.
+const MARK: &str = "[redacted]";
+
+/// A place in a line where a secret stands.
+pub(super) struct Place {
+    pub(super) range: Range<usize>,
+    pub(super) filling: Filling,
+}
+
+/// What is written over a secret.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Filling {
+    /// A mark, and asterisks.
+    Mark,
+    /// What is base64 as well.
+    Code,
+    /// What is a number as well.
+    Number,
+}
+
+impl Place {
+    /// Returns whether it lies in one of an object's strings, or is a part of a number: anything else is what the object is
+    /// made of, and only looks like it.
+    fn fits(&mut self, line: &[u8], strings: &[Range<usize>]) -> bool {
+        let string = strings.get(strings.partition_point(|one| one.end < self.range.end));
+        if string.is_some_and(|one| one.start <= self.range.start && self.range.end <= one.end) {
+            return true;
+        }
+        let is_around =
+            |one: &Range<usize>| one.start < self.range.end && self.range.start < one.end;
+        let bytes = line.get(self.range.clone()).unwrap_or_default();
+        let is_number = bytes.iter().all(u8::is_ascii_digit) && !string.is_some_and(is_around);
+        self.filling = Filling::Number;
+        is_number
+    }
+}
+
+/// A spelling that was found in a text: what is sure to be its own, and how many characters around that are partly so.
+pub(super) struct Spelt {
+    pub(super) range: Range<usize>,
+    pub(super) filling: Filling,
+    pub(super) before: usize,
+    pub(super) after: usize,
+}
+
+/// Finds the spellings in a text.
+type Find<'f> = dyn FnMut(&[u8], &mut dyn FnMut(Spelt)) + 'f;
+
+/// Returns where spellings stand in a line, in order: in its bytes, in these as they read without escapes, and so on. `find`
+/// is asked about each text, and `goes_on` whether anything could stand in the texts that are escaped within the line.
+pub(super) fn places(line: &[u8], goes_on: bool, find: &mut Find<'_>) -> Vec<Place> {
+    let mut found = Vec::new();
+    let mut text = Text { bytes: line.to_vec(), from: None };
+    for level in 0..=LEVELS {
+        find(&text.bytes, &mut |spelt: Spelt| {
+            let Spelt { range, filling, before, after } = spelt;
+            let is_code = |byte: &&u8| byte.is_ascii_alphanumeric() || b"+/-_".contains(byte);
+            let end = (range.end + after).min(text.bytes.len());
+            let rest = text.bytes.get(range.end..end).unwrap_or_default();
+            let more = rest.iter().take_while(is_code).count();
+            let whole = range.start.saturating_sub(before)..range.end + more;
+            found.push(Place { range: text.raw(whole), filling });
+        });
+        if level == LEVELS || !goes_on || !text.bytes.contains(&b'\\') {
+            break;
+        }
+        text = text.unescaped();
+    }
+    if let Some(strings) = strings(line) {
+        found.retain_mut(|place| place.fits(line, &strings));
+    }
+    found.sort_by_key(|place| (place.range.start, place.filling, place.range.end));
+    found
+}
+
+/// Returns a line with these places written over, if that changes it.
+pub(super) fn cover(line: &[u8], places: Vec<Place>) -> Option<Vec<u8>> {
+    let mut covered = line.to_vec();
+    for Place { range, filling } in places {
+        fill(covered.get_mut(range).unwrap_or_default(), filling);
+    }
+    (covered != line).then_some(covered)
+}
+
+/// Returns the strings of an object between their quotes, in order; of any other line nothing.
+fn strings(line: &[u8]) -> Option<Vec<Range<usize>>> {
+    Raw::object(line)?;
+    let (mut spans, mut open, mut at) = (Vec::new(), None, 0);
+    while let Some(byte) = line.get(at) {
+        match (byte, open) {
+            (b'\\', Some(_)) => at += 1,
+            (b'"', None) => open = Some(at + 1),
+            (b'"', Some(start)) => {
+                spans.push(start..at);
+                open = None;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    Some(spans)
+}
+
+/// Writes over bytes.
+pub(super) fn fill(bytes: &mut [u8], filling: Filling) {
+    bytes.fill(match filling {
+        Filling::Mark => b'*',
+        Filling::Code => b'A',
+        Filling::Number => b'1',
+    });
+    if filling == Filling::Mark
+        && let Some(place) = bytes.get_mut(..MARK.len())
+    {
+        place.copy_from_slice(MARK.as_bytes());
+    }
+}

@@ -1,0 +1,183 @@
+//! A secret: all that it may look like where it stands in a line.
+
+use std::collections::BTreeSet;
+
+use super::place::{self, Filling, Place, Spelt};
+
+/// How few bytes a secret may have: what is shorter is found everywhere.
+pub(crate) const SHORTEST: usize = 4;
+/// How few characters of base64 tell something.
+const TELLING: usize = 6;
+
+/// Something that is to be found wherever it stands.
+#[derive(Clone)]
+pub(crate) struct Secret {
+    /// The spellings that stand in a text as they are.
+    pub(super) plain: Vec<Vec<u8>>,
+    /// Those in base64: what is sure to stand there, behind how many characters that are partly its own, and before how many.
+    pub(super) encoded: Vec<(usize, Vec<u8>, usize)>,
+    /// The longest part of it that no spelling changes.
+    pub(super) sure: Vec<u8>,
+}
+
+impl Secret {
+    /// Takes a secret, unless it is too short to be told from anything else.
+    pub(crate) fn new(secret: &str) -> Option<Self> {
+        if secret.len() < SHORTEST {
+            return None;
+        }
+        let percent = |upper: bool| -> Vec<u8> {
+            let mut spelt = Vec::new();
+            for byte in secret.bytes() {
+                if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+                    spelt.push(byte);
+                } else {
+                    let hex = if upper { format!("%{byte:02X}") } else { format!("%{byte:02x}") };
+                    spelt.extend_from_slice(hex.as_bytes());
+                }
+            }
+            spelt
+        };
+        let plain = BTreeSet::from([secret.as_bytes().to_vec(), percent(true), percent(false)]);
+        let is_sure = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
+        let runs = secret.as_bytes().split(|byte| !is_sure(byte));
+        let sure = runs.max_by_key(|run| run.len()).unwrap_or_default().to_vec();
+        let encoded = (0..3).flat_map(|before| encoded(secret.as_bytes(), before)).collect();
+        Some(Self { plain: plain.into_iter().collect(), encoded, sure })
+    }
+
+    /// Returns bytes of which each line that has it has some; nothing if any line may have it.
+    pub(crate) fn needles(&self) -> Option<Vec<Vec<u8>>> {
+        if self.sure.is_empty() {
+            return None;
+        }
+        let encoded = self.encoded.iter().map(|(_, core, _)| core.clone());
+        // Any character may be escaped by its number.
+        Some(encoded.chain([self.sure.clone(), b"\\u00".to_vec()]).collect())
+    }
+
+    /// Returns whether it stands in a line.
+    pub(crate) fn is_in(&self, line: &[u8]) -> bool {
+        !self.places(line).is_empty()
+    }
+
+    /// Returns where it stands in a line, in order.
+    fn places(&self, line: &[u8]) -> Vec<Place> {
+        place::places(line, true, &mut |text, see| {
+            for plain in &self.plain {
+                for start in memchr::memmem::find_iter(text, plain) {
+                    let range = start..start + plain.len();
+                    see(Spelt { range, filling: Filling::Mark, before: 0, after: 0 });
+                }
+            }
+            for (before, core, after) in &self.encoded {
+                for start in memchr::memmem::find_iter(text, core) {
+                    let range = start..start + core.len();
+                    see(Spelt { range, filling: Filling::Code, before: *before, after: *after });
+                }
+            }
+        })
+    }
+
+    /// Returns the line with it covered, if it stands there.
+    pub(crate) fn cover(&self, line: &[u8]) -> Option<Vec<u8>> {
+        place::cover(line, self.places(line))
+    }
+}
+
+/// Returns what is sure to stand in the base64 of bytes in which these stand behind `before` others, for both alphabets.
+fn encoded(bytes: &[u8], before: usize) -> Vec<(usize, Vec<u8>, usize)> {
+    let all: Vec<u8> = std::iter::repeat_n(0, before).chain(bytes.iter().copied()).collect();
+    // The first character that no byte before it is part of, and those whose bits are all here.
+    let (from, to) = ((before * 8).div_ceil(6), all.len() * 8 / 6);
+    let code = |alphabet: &[u8; 64]| -> Vec<u8> {
+        let sextet = |n: usize| {
+            let bit = |n: usize| all.get(n / 8).map_or(0, |byte| byte >> (7 - n % 8) & 1);
+            (0..6).fold(0, |value, of| value << 1 | usize::from(bit(n * 6 + of)))
+        };
+        (from..to).filter_map(|n| alphabet.get(sextet(n)).copied()).collect()
+    };
+    let partly = usize::from(before > 0);
+    let cores = BTreeSet::from([code(STANDARD), code(SAFE)]);
+    let telling = cores.into_iter().filter(|core| core.len() >= TELLING);
+    telling.map(|core| (partly, core, 1)).collect()
+}
+
+const STANDARD: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+const SAFE: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::json::Raw;
+
+    #[track_caller]
+    fn check(secret: &str, line: &str, expected: &str) {
+        let secret = Secret::new(secret).unwrap();
+        let covered = secret.cover(line.as_bytes()).unwrap_or_else(|| line.into());
+        assert_eq!(String::from_utf8_lossy(&covered), expected);
+        assert_eq!(covered.len(), line.len());
+        let has = |needle: &Vec<u8>| memchr::memmem::find(line.as_bytes(), needle).is_some();
+        let needles = secret.needles().unwrap_or_default();
+        assert!(line == expected || needles.is_empty() || needles.iter().any(has), "{line}");
+    }
+
+    #[test]
+    fn a_secret_is_covered_as_it_stands_and_as_it_is_escaped() {
+        check("hunter2!", r#"{"a":"is hunter2!."}"#, r#"{"a":"is ********."}"#);
+        check("hunter2!", r#"{"a":"hunter2\u0021"}"#, r#"{"a":"[redacted]***"}"#);
+        check("hunter2!", r#"{"a":"\u0068unter2!"}"#, r#"{"a":"[redacted]***"}"#);
+        check("hunter2!", r#"{"a":"\\u0068unter2!"}"#, r#"{"a":"[redacted]****"}"#);
+        check("a/b\n\"c", r#"{"a":"a\/b\n\"c"}"#, r#"{"a":"*********"}"#);
+        check(
+            "a/b\n\"c",
+            r#"{"a":"{\"x\":\"a/b\\n\\\"c\"}"}"#,
+            r#"{"a":"{\"x\":\"[redacted]*\"}"}"#,
+        );
+        check("pass🔑word", r#"{"a":"pass\ud83d\udd11word"}"#, r#"{"a":"[redacted]**********"}"#);
+        check("grün-und-blau", "kein Objekt grün-und-blau", "kein Objekt [redacted]****");
+        check("hunter2!", "https://x/?p=hunter2%21&q", "https://x/?p=[redacted]&q");
+        check("\"a\":", r#"{"a":"\"a\":"}"#, r#"{"a":"******"}"#);
+        check("123456", r#"{"123456":123456,"b":1234567.5}"#, r#"{"******":111111,"b":1111117.5}"#);
+        check("hunter2!", r#"{"a":"hunter3!"}"#, r#"{"a":"hunter3!"}"#);
+    }
+
+    #[test]
+    fn a_secret_in_base64_is_covered_wherever_it_begins() {
+        // 0 bytes before it.
+        check("hunter2!", r#"{"a":"aHVudGVyMiF0YWls"}"#, r#"{"a":"AAAAAAAAAAA0YWls"}"#);
+        // 1 bytes before it.
+        check("hunter2!", r#"{"a":"eGh1bnRlcjIhdGFpbA=="}"#, r#"{"a":"eAAAAAAAAAAAAGFpbA=="}"#);
+        // 2 bytes before it.
+        check("hunter2!", r#"{"a":"eHhodW50ZXIyIXRhaWw="}"#, r#"{"a":"eHAAAAAAAAAAAARhaWw="}"#);
+    }
+
+    #[test]
+    fn what_is_too_short_is_no_secret() {
+        assert!(Secret::new("abc").is_none());
+        assert!(Secret::new("abcd").is_some());
+    }
+
+    proptest! {
+        #[test]
+        fn a_covered_line_has_no_trace_of_it_and_is_read_as_before(
+            secret in r#"[a-zA-Z0-9+/!"\\é-]{8,20}"#,
+            before in r#"[a-z "\\]{0,8}"#,
+            after in r#"[a-z "\\]{0,8}"#,
+            depth in 0..4_usize,
+        ) {
+            let mut text = format!("{before}{secret}{after}");
+            for _ in 0..depth {
+                text = crate::json::quote(&text);
+            }
+            let line = format!(r#"{{"uuid":"u","a":{}}}"#, crate::json::quote(&text));
+            let looked = Secret::new(&secret).unwrap();
+            let covered = looked.cover(line.as_bytes()).unwrap();
+            prop_assert_eq!(covered.len(), line.len());
+            prop_assert!(!looked.is_in(&covered));
+            prop_assert!(Raw::object(&covered).is_some(), "{}", String::from_utf8_lossy(&covered));
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! A text in a line, and the texts that are escaped within it.
+
+use std::ops::Range;
+
+/// A text that was unescaped, and where each of its bytes comes from.
+pub(super) struct Text {
+    pub(super) bytes: Vec<u8>,
+    /// Of each byte the place in the line, and the end; none where they are the same.
+    pub(super) from: Option<Vec<usize>>,
+}
+
+impl Text {
+    /// Returns the stretch of the line from which bytes come.
+    pub(super) fn raw(&self, range: Range<usize>) -> Range<usize> {
+        let at = |n: usize| match &self.from {
+            Some(from) => from.get(n).copied().unwrap_or_default(),
+            None => n,
+        };
+        at(range.start)..at(range.end)
+    }
+
+    /// Reads all of it as if it stood in a JSON string; what is no escape stays as it is.
+    pub(super) fn unescaped(&self) -> Self {
+        let (mut bytes, mut from) = (Vec::with_capacity(self.bytes.len()), Vec::new());
+        let mut at = 0;
+        while let Some(&byte) = self.bytes.get(at) {
+            let place = self.raw(at..at).start;
+            let (text, length) = match byte {
+                b'\\' => escape(self.bytes.get(at + 1..).unwrap_or_default()),
+                byte => (Some(char::from(byte)).filter(char::is_ascii), 1),
+            };
+            if let Some(text) = text {
+                let mut room = [0; 4];
+                let spelt = text.encode_utf8(&mut room).as_bytes();
+                bytes.extend_from_slice(spelt);
+                from.extend(spelt.iter().map(|_| place));
+                at += length;
+            } else {
+                bytes.push(byte);
+                from.push(place);
+                at += 1;
+            }
+        }
+        from.push(self.raw(at..at).start);
+        Self { bytes, from: Some(from) }
+    }
+}
+
+/// Returns the character of an escape, given what follows its backslash, and the length of all; without one, nothing.
+fn escape(rest: &[u8]) -> (Option<char>, usize) {
+    let unit = |at: usize| {
+        let digits = std::str::from_utf8(rest.get(at..at + 4)?).ok()?;
+        u16::from_str_radix(digits, 16).ok()
+    };
+    match rest.first() {
+        Some(b'n') => (Some('\n'), 2),
+        Some(b't') => (Some('\t'), 2),
+        Some(b'r') => (Some('\r'), 2),
+        Some(b'b') => (Some('\u{8}'), 2),
+        Some(b'f') => (Some('\u{c}'), 2),
+        Some(&other @ (b'"' | b'\\' | b'/')) => (Some(char::from(other)), 2),
+        Some(b'u') => {
+            let Some(first) = unit(1) else { return (None, 1) };
+            if let Some(one) = char::from_u32(first.into()) {
+                return (Some(one), 6);
+            }
+            let second = unit(7).filter(|_| rest.get(5..7) == Some(b"\\u"));
+            let pair = second.and_then(|second| char::decode_utf16([first, second]).next()?.ok());
+            (pair, if pair.is_some() { 12 } else { 1 })
+        }
+        _ => (None, 1),
+    }
+}
