@@ -1,4 +1,4 @@
--- The tables of an undertext store, version 3.
+-- The tables of an undertext store, version 4.
 --
 -- Part 1 holds facts: they belong to an operation, and triggers refuse every update, delete and replacement.
 -- Part 2 holds bytes: lines, which may be packed differently, but never become others.
@@ -267,6 +267,21 @@ CREATE TABLE total (
   sessions INTEGER NOT NULL,
   entries  INTEGER NOT NULL,
   bytes    INTEGER NOT NULL                          -- of their lines, as they arrived
+) STRICT, WITHOUT ROWID;
+
+-- What is known of a secret that was taken out, by which it is kept out of what comes later: a salted hash. Since version 4.
+CREATE TABLE kept_out (
+  row     BLOB NOT NULL,
+  session INTEGER NOT NULL,                          -- of whose operation it is a fact
+  PRIMARY KEY (row, session)
+) STRICT, WITHOUT ROWID;
+
+-- A line that came and was taken out: where the one stands that took its place. Since version 4.
+CREATE TABLE buried (
+  tag     BLOB NOT NULL CHECK (length(tag) = 6),     -- of the id of the line that came
+  session INTEGER NOT NULL,
+  entry   INTEGER NOT NULL,
+  PRIMARY KEY (tag, session, entry)
 ) STRICT, WITHOUT ROWID;
 
 -- A cache: a file as it was when all of it was in the store, so that an unchanged one is not read again.

@@ -105,7 +105,7 @@
 //! session   a session as it is read, and verbs' plans   -> model json dag wire store
 //! search    what was said in any session, by its words  -> model json store session
 //! report    what verbs answer, its JSON and hints       -> model wire context store session settings
-//! sync      files and store: all locks and transactions -> model json wire store session live disk report settings
+//! sync      files and store: all locks and transactions -> model json cover wire store session live disk report settings
 //! ops       verbs, a function each                      -> model json cover dag wire context store session search sync live disk report settings
 //! render    what is shown (of the program)              -> the library
 //! cli       commands (of the program)                   -> the library, render

@@ -175,6 +175,7 @@ fn sync(text: &mut String) {
         E::NoFormat(_) => [E::NoFormat(path())],
         E::UnreadAgent { .. } => [E::UnreadAgent { path: path(), agent: "Copilot" }],
         E::Excluded { .. } => [E::Excluded { path: path(), by: Exclusion::Session(told("8f14")) }],
+        E::KeptOut => [E::KeptOut],
         E::Read(_) => [
             E::Read(ReadError::Io { offset: 7, source: broken() }),
             E::Read(ReadError::TooLong { offset: 7, number: 3, max: 100 }),
@@ -354,6 +355,10 @@ fn notices(text: &mut String) {
         N::Elsewhere => [N::Elsewhere],
         N::Unresumed { .. } => [N::Unresumed { why: "the agent reads another file" }],
         N::Gone { .. } => [N::Gone { path: path() }],
+        N::KeptOut { .. } => [
+            N::KeptOut { lines: 1, left: 0 }, N::KeptOut { lines: 2, left: 1 },
+            N::KeptOut { lines: 0, left: 2 },
+        ],
         N::Late { .. } => [late(1, None), late(2, Some(branch()))],
     });
 }

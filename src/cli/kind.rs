@@ -68,6 +68,7 @@ fn kind_of(error: &OpsError) -> Kind {
             SyncError::NoFormat(_)
             | SyncError::UnreadAgent { .. }
             | SyncError::Excluded { .. }
+            | SyncError::KeptOut
             | SyncError::Invalid { .. }
             | SyncError::Nothing(_)
             | SyncError::Unsupported(_)

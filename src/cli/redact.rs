@@ -27,8 +27,8 @@ const LISTED: usize = 10;
 ///
 /// What is taken out is written over, with as many bytes as before, in the store and in the files of the sessions that undertext
 /// follows; the database is written again, and the index of words is deleted. Every entry keeps its id, so the rest still verifies.
-/// This cannot be undone. Files that are kept whole next to a session, such as long answers of tools, are looked through and named, and
-/// go on holding it. Not looked through: what is compressed or encrypted, a secret that is split over several lines, copies that
+/// This cannot be undone. What is taken out is kept out: a salted hash of it stays, and lines that come later are covered as they are
+/// taken in. Not looked through: what is encrypted, or compressed within a record; a secret that is split over several lines; copies that
 /// undertext does not know (backups, the agent's own list of prompts, other machines). So change the key too.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -42,7 +42,8 @@ Exit codes: 1 if nothing has it, or if nothing was changed because nobody agreed
 JSON: one object
   {\"type\":\"redact\", \"planned\":whether nothing was changed yet BOOL, \"lines\":N that have it, \"notes\":N words of yours that have it,
    \"sessions\":[{\"session\":ID, \"format\":NAME, \"title\":TEXT or null, \"lines\":N}], \"covered\":[PATH] in which it was covered,
-   \"left\":[PATH] that may still hold it, \"whole\":[PATH] kept whole and holding it}")]
+   \"left\":[PATH] that still hold it, \"files\":[PATH] kept whole, such as long answers of tools, that have it,
+   \"deleted\":[PATH] of damaged stores that were set aside}")]
 pub(crate) struct Args {
     /// The entry: HEAD, HEAD~2, @7 (the turn of checkpoint 7), or the beginning of an id
     #[arg(value_name = "ENTRY")]
@@ -160,18 +161,7 @@ pub(super) fn carry_out(
     tell(context, &redacted)
 }
 
-/// Warns of what is kept whole, and stays as it is.
-fn warn(context: &mut Context, redacted: &Redacted) {
-    for path in &redacted.whole {
-        let path = context.env.homely(path);
-        context
-            .output
-            .warn(&format!("{path} is kept whole next to its session, and goes on holding it"));
-    }
-}
-
 fn list(context: &mut Context, plan: &Redacted) -> Result<(), CommandError> {
-    warn(context, plan);
     let mut table = Table::new([Align::Left, Align::Right, Align::Left]);
     let sessions: Vec<_> = plan.sessions.iter().filter(|one| one.lines > 0).collect();
     for one in sessions.iter().take(LISTED) {
@@ -186,6 +176,14 @@ fn list(context: &mut Context, plan: &Redacted) -> Result<(), CommandError> {
     let more = sessions.len().saturating_sub(LISTED);
     if more > 0 {
         context.say(&format!("and {}", counted(more as u64, "more session", "more sessions")))?;
+    }
+    for path in &plan.files {
+        let path = context.env.homely(path);
+        context.say(&format!("{path} has it too"))?;
+    }
+    for path in plan.deleted.iter().filter(|_| !plan.is_nowhere()) {
+        let path = context.env.homely(path);
+        context.say(&format!("{path}, a damaged store that was set aside, is deleted with it"))?;
     }
     if plan.notes > 0 {
         let notes =
@@ -204,13 +202,16 @@ fn tell(context: &mut Context, redacted: &Redacted) -> Result<Exit, CommandError
         let path = context.env.homely(path);
         context.say(&format!("covered in {path}"))?;
     }
+    for path in &redacted.deleted {
+        let path = context.env.homely(path);
+        context.say(&format!("deleted {path}, a damaged store that was set aside"))?;
+    }
     for path in &redacted.left {
         let path = context.env.homely(path);
         context.output.warn(&format!(
-            "{path} may still hold it: it is compressed, or not a file that undertext follows"
+            "{path} still holds it: a process has it open, or undertext may not write there"
         ));
     }
-    warn(context, redacted);
     let hints = undertext::report::Report::hints(redacted);
     context.output.hints(hints);
     Ok(Exit::Yes)

@@ -11,9 +11,11 @@
 //! Invariant: a covered line has the length of the line, is an object if that was one, and its strings stand where they stood.
 
 mod all;
+mod kept_out;
 mod place;
 mod secret;
 mod text;
 
 pub(crate) use all::cover_all;
+pub(crate) use kept_out::Guard;
 pub(crate) use secret::{SHORTEST, Secret};

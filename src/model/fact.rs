@@ -260,6 +260,21 @@ pub struct Tombstone {
     pub rule: Option<String>,
 }
 
+/// A file kept whole of which bytes were taken out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CoveredFile {
+    /// The operation that kept it.
+    pub operation: OperationNumber,
+    /// Its place among the files that the operation keeps: its containers, then its sidecars, from 0.
+    pub at: u64,
+    /// The digest of the bytes that it has now.
+    pub digest: Digest,
+    /// How many they are.
+    pub size: u64,
+    /// The rule by which the bytes were found, if one found them.
+    pub rule: Option<String>,
+}
+
 /// The facts that stand in an operation's record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
@@ -293,6 +308,10 @@ pub struct Facts {
     pub tombstones: Vec<Tombstone>,
     /// The title that the agent keeps in a file of its own, if it became another.
     pub title: Option<Text>,
+    /// What is known of secrets that were taken out, by which they are kept out of what comes later.
+    pub kept_out: Vec<Vec<u8>>,
+    /// Files kept whole of which bytes were taken out.
+    pub covered_files: Vec<CoveredFile>,
 }
 
 /// The facts of which an operation may have many.

@@ -286,6 +286,8 @@ mod tests {
             }],
             // It came later, and what was pinned stays.
             title: None,
+            kept_out: Vec::new(),
+            covered_files: Vec::new(),
         }
     }
 

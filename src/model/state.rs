@@ -6,9 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    Base, Bulk, CheckpointNumber, Container, EntryNumber, FileNumber, Generation, GenerationNumber,
-    LineId, Malformed, Operation, OperationId, OperationNumber, Pending, Place, Position, Rotation,
-    Run, Sidecar, Tagged, Text, Timestamp, Tombstone, tagged::tagged,
+    Base, Bulk, CheckpointNumber, Container, CoveredFile, EntryNumber, FileNumber, Generation,
+    GenerationNumber, LineId, Malformed, Operation, OperationId, OperationNumber, Pending, Place,
+    Position, Rotation, Run, Sidecar, Tagged, Text, Timestamp, Tombstone, tagged::tagged,
 };
 
 /// The newest operation of a session, the token of compare-and-swap.
@@ -61,6 +61,10 @@ pub struct State {
     pub pending: Vec<(OperationNumber, Pending)>,
     /// The lines that were taken out.
     pub tombstones: Vec<Tombstone>,
+    /// What is known of secrets that were taken out, by which they are kept out of what comes later.
+    pub kept_out: Vec<Vec<u8>>,
+    /// The files kept whole of which bytes were taken out.
+    pub covered_files: Vec<CoveredFile>,
     /// The first operation in which a newer program wrote something that this one does not know.
     pub unknown: Option<OperationNumber>,
     /// The files next to the session's own as they were last, each behind its operation and its place among the files which
@@ -117,6 +121,8 @@ impl State {
         }));
         self.pending.retain(|(n, _)| !facts.carried.contains(n));
         self.tombstones.extend(facts.tombstones.iter().cloned());
+        self.kept_out.extend(facts.kept_out.iter().cloned());
+        self.covered_files.extend(facts.covered_files.iter().cloned());
         if !operation.unknown.is_empty() {
             self.unknown = self.unknown.or(Some(n));
         }
@@ -209,9 +215,26 @@ impl State {
         Some((newest.line?, newest.covered?))
     }
 
+    /// Returns an entry for which this line came, and which has another one in its place.
+    pub fn entry_covered_from(&self, line: LineId) -> Option<EntryNumber> {
+        let is_it = |one: &&Tombstone| one.line == Some(line) && one.covered.is_some();
+        self.tombstones.iter().find(is_it).map(|one| one.entry)
+    }
+
     /// Returns the lines that stand in the place of others, each with the one that came.
     pub fn coverings(&self) -> BTreeMap<LineId, LineId> {
         self.tombstones.iter().filter_map(|one| Some((one.covered?, one.line?))).collect()
+    }
+
+    /// Returns what a file that an operation kept whole has now, if bytes were taken out of it.
+    pub fn covered_file(&self, operation: OperationNumber, at: u64) -> Option<&CoveredFile> {
+        let is_it = |one: &&CoveredFile| (one.operation, one.at) == (operation, at);
+        self.covered_files.iter().rev().find(is_it)
+    }
+
+    /// Returns whether bytes were taken out of anything that the session has.
+    pub fn is_covered(&self) -> bool {
+        !self.tombstones.is_empty() || !self.covered_files.is_empty()
     }
 
     /// Returns whether an undo or a redo began a generation.
@@ -271,6 +294,8 @@ struct Fields {
     tombstones: Vec<Tombstone>,
     unknown: Option<OperationNumber>,
     sidecars: Vec<Of<Sidecar>>,
+    kept_out: Vec<Vec<u8>>,
+    covered_files: Vec<CoveredFile>,
 }
 
 tagged!(Of<Generation> { 1: operation, 2: at, 3: fact });
@@ -301,6 +326,8 @@ tagged!(Fields {
     17: tombstones,
     18: unknown,
     19: sidecars,
+    20: kept_out,
+    21: covered_files,
 });
 
 fn of<T: Clone>((operation, fact): &(OperationNumber, T)) -> Of<T> {
@@ -342,6 +369,8 @@ impl Tagged for State {
             tombstones: self.tombstones.clone(),
             unknown: self.unknown,
             sidecars: self.sidecars.values().map(placed).collect(),
+            kept_out: self.kept_out.clone(),
+            covered_files: self.covered_files.clone(),
         };
         fields.write(out);
     }
@@ -374,6 +403,8 @@ impl Tagged for State {
             tombstones: fields.tombstones,
             unknown: fields.unknown,
             sidecars: sidecars.collect(),
+            kept_out: fields.kept_out,
+            covered_files: fields.covered_files,
         })
     }
 

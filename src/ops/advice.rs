@@ -154,6 +154,7 @@ fn after_sync(error: &SyncError) -> Vec<Hint> {
             vec![Line::new("import").flag("dry-run").to("list the session files of your agents")]
         }
         E::Excluded { .. } => vec![Hint::settings("")],
+        E::KeptOut => vec!["say it without that: redact and forget keep it out for ever".into()],
         E::Nothing("undo" | "redo") => vec![Line::about("operations").to("list the operations")],
         E::Ahead { .. } => {
             vec![Line::new("doctor").flag("fix").to("take in what the live file still holds")]

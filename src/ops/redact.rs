@@ -7,16 +7,13 @@ use memchr::memmem::Finder;
 use crate::{
     cover::{Secret, cover_all},
     json::Raw,
-    model::{
-        Command, EntryNumber, FileNumber, Kind, LineId, OperationNumber, State, Tagged, Text,
-        Timestamp, line,
-    },
+    model::{Command, EntryNumber, LineId, OperationNumber, State, Tagged, Text, line},
     ops::{OpsError, several::in_order},
     report::{Redacted, RedactedSession},
     session::{Session, SessionError, Target, lines, origins, plan::given},
     store::{Sieve, Store, StoreError, TakenOut, whole_lines},
-    sync::{self, Archive, Redaction, SyncError},
-    wire::{self, Envelope, Link},
+    sync::{self, Archive, Found, Kept, Redaction, SyncError},
+    wire::{self, Envelope},
 };
 
 /// How long a text of an entry is that goes with it wherever it stands.
@@ -67,17 +64,23 @@ pub fn redact(
     };
     let archive = &*archive;
     let (found, done) = sync::redact(archive, &command, cause.rule, || {
-        Search::new(archive.store(), wanted)?.all(archive)
+        let search = Search::new(archive.store(), wanted)?;
+        let redactions = search.all(archive)?;
+        Ok::<_, OpsError>(Found { redactions, kept_out: search.rows(archive.salt(), cause.rule) })
     })?;
     let mut redacted = report(archive, &found, false)?;
     redacted.covered = done.covered;
     redacted.left = done.left;
+    redacted.deleted = done.deleted;
     redacted.notices = done.notices;
     Ok(redacted)
 }
 
 fn report(archive: &Archive, found: &[Redaction], planned: bool) -> Result<Redacted, OpsError> {
     let mut redacted = Redacted { planned, ..Redacted::default() };
+    if planned && let Some(root) = archive.root() {
+        redacted.deleted = sync::set_aside(root);
+    }
     for Redaction { session, lines, words, kept, fixed } in found {
         if let Some(place) = fixed {
             let id = &session.name.id;
@@ -88,8 +91,9 @@ fn report(archive: &Archive, found: &[Redaction], planned: bool) -> Result<Redac
         let count = lines.len() as u64;
         redacted.lines += count;
         let state = archive.store().state(session.key)?;
-        let places = kept.iter().filter_map(|n| state.file(*n));
-        redacted.whole.extend(places.map(|place| match archive.path_of(place) {
+        let files: BTreeSet<_> = kept.iter().filter_map(|kept| kept.file).collect();
+        let places = files.into_iter().filter_map(|n| state.file(n));
+        redacted.files.extend(places.map(|place| match archive.path_of(place) {
             Some(path) => path,
             None => OsStr::from_bytes(place.path()).into(),
         }));
@@ -156,6 +160,11 @@ impl Search {
         Ok(Self { secrets, lines: whole_of, whole, sieve })
     }
 
+    /// Returns by what all of it is kept out of what comes later. A line that goes as a whole is known by its id.
+    fn rows(&self, salt: [u8; 16], rule: Option<&str>) -> Vec<Vec<u8>> {
+        self.secrets.iter().flat_map(|secret| secret.rows(salt, rule)).collect()
+    }
+
     /// Looks through all sessions.
     fn all(&self, archive: &Archive) -> Result<Vec<Redaction>, OpsError> {
         let sessions = archive.every()?;
@@ -168,10 +177,7 @@ impl Search {
             Ok(redaction) => found.extend(redaction),
             Err(error) => failed = failed.take().or(Some(error)),
         });
-        found.retain(|one: &Redaction| {
-            let is_kept = !one.kept.is_empty() || one.fixed.is_some();
-            !one.lines.is_empty() || !one.words.is_empty() || is_kept
-        });
+        found.retain(|one: &Redaction| !one.is_nothing() || one.fixed.is_some());
         failed.map_or(Ok(found), |error: OpsError| Err(error))
     }
 
@@ -185,7 +191,7 @@ impl Search {
                 if let Some(covered) = self.cover(&line).filter(|covered| *covered != line) {
                     let is_whole = self.lines.contains(&LineId::of(&line));
                     if name_of(&line) != name_of(&covered)
-                        || !is_whole && frame(session, &line) != frame(session, &covered)
+                        || !is_whole && !is_framed_alike(session, &line, &covered)
                     {
                         let place = || format!("what makes entry {entry} a record");
                         fixed = fixed.take().or_else(|| Some(place()));
@@ -210,15 +216,28 @@ impl Search {
         store: &dyn Store,
         session: &Session,
         state: &State,
-    ) -> Result<Vec<FileNumber>, StoreError> {
-        if self.whole.as_ref().is_some_and(|whole| whole.key == session.key) {
-            return Ok(state.sidecars.keys().copied().collect());
-        }
+    ) -> Result<Vec<Kept>, OpsError> {
+        let is_whole = self.whole.as_ref().is_some_and(|whole| whole.key == session.key);
         let mut kept = Vec::new();
-        for (file, (operation, at, _)) in &state.sidecars {
-            let bytes = store.kept(session.key, *operation, *at)?;
-            if self.secrets.iter().any(|secret| secret.is_in(&bytes)) {
-                kept.push(*file);
+        let all = OperationNumber::FIRST..state.next_operation();
+        for operation in store.operations(session.key, all)? {
+            let facts = &operation.facts;
+            let packed = facts.containers.iter().map(|one| (true, state.file_of(one.generation)));
+            let plain = facts.sidecars.iter().map(|one| (false, Some(one.file)));
+            for (at, (is_packed, file)) in (0..).zip(packed.chain(plain)) {
+                let bytes = store.kept(session.key, operation.n, at)?;
+                let covered = if is_packed {
+                    sync::cover_packed(&bytes, &mut |line| self.cover(line)).map_err(|error| {
+                        StoreError::corrupt(session.name.id.clone(), error.to_string())
+                    })?
+                } else if is_whole {
+                    Some(cover_all(&bytes, &wire::says_nothing))
+                } else {
+                    self.cover_secrets(&bytes)
+                };
+                if let Some(bytes) = covered.filter(|covered| *covered != bytes) {
+                    kept.push(Kept { file, at: (operation.n, at), bytes });
+                }
             }
         }
         Ok(kept)
@@ -242,6 +261,11 @@ impl Search {
         if self.lines.contains(&LineId::of(line)) {
             return Some(cover_all(line, &wire::says_nothing));
         }
+        self.cover_secrets(line)
+    }
+
+    /// Returns bytes with all secrets covered that are looked for, if they have any.
+    fn cover_secrets(&self, line: &[u8]) -> Option<Vec<u8>> {
         let mut covered: Option<Vec<u8>> = None;
         for secret in &self.secrets {
             let next = secret.cover(covered.as_deref().unwrap_or(line));
@@ -301,13 +325,13 @@ fn long_texts(line: &[u8]) -> Vec<Secret> {
     texts.filter(|text| text.len() >= LONG).filter_map(|text| Secret::new(&text)).collect()
 }
 
-/// Returns what a line is as a record, apart from what it says.
-fn frame(
-    session: &Session,
-    line: &[u8],
-) -> Option<(Kind, Option<String>, Link, Option<Timestamp>)> {
-    let Envelope { kind, name, parent, time, .. } = session.format.envelope(Raw::object(line)?);
-    Some((kind, name, parent, time))
+/// Returns whether two lines are the same as records, apart from what they say.
+fn is_framed_alike(session: &Session, line: &[u8], other: &[u8]) -> bool {
+    let envelope = |line| {
+        let record = Raw::object(line);
+        record.map_or_else(Envelope::opaque, |record| session.format.envelope(record))
+    };
+    envelope(line).frame() == envelope(other).frame()
 }
 
 /// Returns the name that a record has, as its bytes.

@@ -68,6 +68,13 @@ pub enum Notice {
         /// Where it was.
         path: PathBuf,
     },
+    /// Lines came that have something that was taken out before: they are kept without it.
+    KeptOut {
+        /// How many.
+        lines: u64,
+        /// How many have it where it makes them the records that they are: these are kept as they came.
+        left: u64,
+    },
     /// A file that was set aside has grown; the new records are taken in.
     Late {
         /// The file.
@@ -136,6 +143,18 @@ impl fmt::Display for Notice {
             Self::Unresumed { why } => write!(f, "{why}; only the store is changed"),
             Self::Gone { path } => {
                 write!(f, "{} is gone; the session goes on without it", path.display())
+            }
+            Self::KeptOut { lines, left } => {
+                let has = |count: u64| if count == 1 { "line has" } else { "lines have" };
+                if *lines > 0 {
+                    let has = has(*lines);
+                    write!(f, "{lines} new {has} something that was taken out of the store; it is kept out, and still in the file")?;
+                }
+                if *left > 0 {
+                    let (and, has) = (if *lines > 0 { "; " } else { "" }, has(*left));
+                    write!(f, "{and}{left} new {has} it as a name or a time, and cannot be kept without it")?;
+                }
+                Ok(())
             }
             Self::Late { aside, entries, branch } => {
                 let noun = if *entries == 1 { "entry" } else { "entries" };

@@ -21,8 +21,10 @@ pub struct Redacted {
     pub covered: Vec<PathBuf>,
     /// The files of sessions that may still hold it.
     pub left: Vec<PathBuf>,
-    /// The files that are kept whole, such as long answers of tools, and have it: it stays in them.
-    pub whole: Vec<PathBuf>,
+    /// The files that are kept whole, such as long answers of tools, and have it.
+    pub files: Vec<PathBuf>,
+    /// The folders with damaged stores that were set aside, which are deleted.
+    pub deleted: Vec<PathBuf>,
     /// The notices on the way.
     pub notices: Vec<Notice>,
 }
@@ -43,7 +45,7 @@ pub struct RedactedSession {
 impl Redacted {
     /// Returns whether nothing has it.
     pub fn is_nowhere(&self) -> bool {
-        self.lines == 0 && self.notes == 0 && self.whole.is_empty()
+        self.lines == 0 && self.notes == 0 && self.files.is_empty()
     }
 }
 
@@ -58,7 +60,8 @@ report!(Redacted, "redact", |it| {
     sessions: it.sessions,
     covered: texts(&it.covered),
     left: texts(&it.left),
-    whole: texts(&it.whole),
+    files: texts(&it.files),
+    deleted: texts(&it.deleted),
 }, hints: |it| {
     let verify = || Line::new("verify").to("see that the rest is as it was");
     (!it.planned && !it.is_nowhere()).then(verify)

@@ -87,6 +87,10 @@ macro_rules! answer_by_look {
             fn sighting(path: &[u8]) -> Option<Sighting>;
             fn counts(session: SessionKey, range: Range<EntryNumber>, rule: u64) -> Vec<(EntryNumber, Vec<u64>)>;
         });
+        $crate::store::answer::answers!(DoorStore for $store {
+            fn kept_out() -> KeptOut;
+            fn buried(line: LineId) -> Option<(SessionKey, EntryNumber)>;
+        });
     };
 }
 

@@ -17,11 +17,13 @@ use crate::{
 
 /// A line to be kept, in the order of the facts' entries.
 ///
-/// Invariant: the ids are those of the bytes.
+/// Invariant: the ids are those of the bytes; of a line that takes the place of another, the entry's is that of the other one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewLine {
     pub(super) bytes: Vec<u8>,
     pub(super) id: LineId,
+    /// The line that came, if bytes were taken out of it before it was kept.
+    pub(super) came: Option<LineId>,
     /// The id of an entry that covers it alone.
     pub(super) alone: EntryId,
     pub(super) texts: Vec<Range<usize>>,
@@ -63,7 +65,14 @@ impl NewLine {
     pub fn new(bytes: Vec<u8>, texts: Vec<Range<usize>>) -> Self {
         let id = LineId::of(&bytes);
         let alone = EntryId::of(None, id);
-        Self { bytes, id, alone, texts, text_ids: Vec::new(), wholes: Vec::new() }
+        Self { bytes, id, came: None, alone, texts, text_ids: Vec::new(), wholes: Vec::new() }
+    }
+
+    /// Puts other bytes, as many, in the place of the line, whose entry keeps its id. Its commit has a tombstone for it.
+    pub fn cover(&mut self, bytes: Vec<u8>) {
+        self.came = self.came.or(Some(self.id));
+        (self.id, self.bytes) = (LineId::of(&bytes), bytes);
+        (self.text_ids, self.wholes) = (Vec::new(), Vec::new());
     }
 
     /// Hashes the long strings, which a store that keeps them once asks for.
@@ -99,7 +108,8 @@ impl NewLine {
 
     /// Returns the id of an entry that holds the line and is linked to another, or to none.
     pub fn entry_id(&self, link: Option<EntryId>) -> EntryId {
-        link.map_or(self.alone, |link| EntryId::of(Some(link), self.id))
+        let came = self.came.unwrap_or(self.id);
+        link.map_or(self.alone, |link| EntryId::of(Some(link), came))
     }
 }
 
@@ -139,6 +149,30 @@ pub struct Covering {
     pub line: Vec<u8>,
 }
 
+/// Bytes that take the place of a file that an operation kept whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileCovering {
+    /// The session.
+    pub session: SessionKey,
+    /// The operation.
+    pub operation: OperationNumber,
+    /// The file's place among those that the operation keeps.
+    pub at: u64,
+    /// The bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// What is taken out in one step, of lines, of files and of words.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Coverings {
+    /// The lines.
+    pub lines: Vec<Covering>,
+    /// The files that are kept whole.
+    pub files: Vec<FileCovering>,
+    /// The words of persons.
+    pub words: Vec<TakenOut>,
+}
+
 /// Words that a person gave, which are taken out of an operation or of a checkpoint that it gave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TakenOut {
@@ -161,6 +195,17 @@ impl Covering {
             return Ok(());
         }
         Err(refused("no tombstone says that these bytes stand in the place of a line"))
+    }
+}
+
+impl FileCovering {
+    /// Refuses bytes of which a session's facts do not tell.
+    pub fn check(&self, state: &State) -> Result<(), StoreError> {
+        let told = state.covered_file(self.operation, self.at);
+        if told.is_some_and(|told| told.digest == Digest::of_bytes(&self.bytes)) {
+            return Ok(());
+        }
+        Err(refused("no fact says that these bytes stand in the place of a file"))
     }
 }
 
@@ -300,6 +345,8 @@ impl Commit {
     /// Refuses entries that are there already, or whose ids are not those of their lines.
     fn has_lines(&self, known: &dyn Known) -> Result<(), StoreError> {
         let (entries, first) = (&self.bulk.entries, self.operation.first);
+        let tombstones = self.operation.facts.tombstones.iter().map(|one| (one.entry, one));
+        let tombstones: BTreeMap<EntryNumber, &Tombstone> = tombstones.collect();
         if self.lines.len() != entries.len() || self.records.len() != entries.len() {
             return Err(refused("an entry has no line or no record, or one too many"));
         }
@@ -323,6 +370,15 @@ impl Commit {
             };
             if entry.link.is_some() != before.is_some() || entry.id != line.entry_id(before) {
                 return Err(refused("an entry's id is not that of its line"));
+            }
+            let is_told = |one: &&Tombstone| {
+                let lines = (one.line, one.covered) == (line.came, Some(line.id));
+                lines && one.size == line.bytes.len() as u64
+            };
+            if line.came.is_some() && tombstones.get(&n).is_none_or(|one| !is_told(one)) {
+                return Err(refused(
+                    "no tombstone says that a line stands in the place of another",
+                ));
             }
             if known.holds(&entry.id)? {
                 return Err(refused("this entry exists"));

@@ -14,12 +14,12 @@ use std::{
 use crate::{
     model::{
         Card, Checkpoint, CheckpointNumber, Entry, EntryNumber, FileNumber, GenerationNumber,
-        IdPrefix, NameTag, Operation, OperationNumber, Origin, Place, Record, Run, SessionName,
-        State, StoreId, Tie,
+        IdPrefix, LineId, NameTag, Operation, OperationNumber, Origin, Place, Record, Run,
+        SessionName, State, StoreId, Tie,
     },
     store::{
-        CacheStore, Commit, Committed, Covering, Cursor, Derived, FactStore, Fault, Listed,
-        Reading, SessionFilter, SessionKey, Sieve, Sighting, Sizes, Store, StoreError, TakenOut,
+        CacheStore, Commit, Committed, Coverings, Cursor, Derived, FactStore, Fault, KeptOut,
+        Listed, Reading, SessionFilter, SessionKey, Sieve, Sighting, Sizes, Store, StoreError,
         Total, Transaction,
         answer::{answer_by_look, check},
         overlay::{
@@ -173,14 +173,19 @@ impl Transaction for Writing<'_> {
         Ok(())
     }
 
-    fn cover(&mut self, lines: Vec<Covering>, words: &[TakenOut]) -> Result<(), StoreError> {
+    fn cover(&mut self, coverings: Coverings) -> Result<(), StoreError> {
+        let Coverings { lines, files, words } = coverings;
         for covering in &lines {
             covering.check(&self.store.state(covering.session)?)?;
         }
+        for covering in &files {
+            covering.check(&self.store.state(covering.session)?)?;
+        }
         let mut held = self.store.held.borrow_mut();
-        for words in words {
+        for words in &words {
             held.overlay.take_out(words);
         }
+        files.into_iter().try_for_each(|covering| held.overlay.cover_file(covering))?;
         lines.into_iter().try_for_each(|covering| held.overlay.cover(covering))
     }
 

@@ -26,7 +26,7 @@ mod sqlite;
 mod traits;
 mod values;
 
-pub use commit::{Commit, Covering, Known, NewLine, TakenOut, Whole};
+pub use commit::{Commit, Covering, Coverings, FileCovering, Known, NewLine, TakenOut, Whole};
 pub use error::StoreError;
 pub use memory::MemoryStore;
 pub use sieve::Sieve;
@@ -34,8 +34,10 @@ pub use sqlite::{
     Access, FORMAT_VERSION, Loss, RULES_VERSION, Reach, Salvage, SqliteStore, Tried, Unknown,
     Wanted, Witness, WordIndex, is_witnessed,
 };
-pub use traits::{ByteStore, CacheStore, FactStore, Reading, Store, Transaction, whole_lines};
+pub use traits::{
+    ByteStore, CacheStore, DoorStore, FactStore, Reading, Store, Transaction, whole_lines,
+};
 pub use values::{
-    Committed, Cursor, Derived, Fault, Listed, SessionFilter, SessionKey, Sighting, Sizes, Total,
-    Within,
+    Committed, Cursor, Derived, Fault, KeptOut, Listed, SessionFilter, SessionKey, Sighting, Sizes,
+    Total, Within,
 };

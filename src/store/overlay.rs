@@ -8,6 +8,7 @@
 //!
 //! Invariant: the data beneath ends where the sheet begins, and an answer is that of one store that holds all of it.
 
+mod door;
 pub(super) mod laid;
 
 use std::{
@@ -20,7 +21,7 @@ use crate::{
         Card, Checkpoint, Entry, EntryId, EntryNumber, GenerationNumber, NameTag, Operation,
         OperationNumber, Origin, Record, Run, SessionName, State, Tagged, Text, Tie,
     },
-    store::{Commit, Covering, Derived, NewLine, SessionKey, StoreError, TakenOut},
+    store::{Commit, Covering, Derived, FileCovering, NewLine, SessionKey, StoreError, TakenOut},
 };
 
 /// The recent operations of one session.
@@ -106,6 +107,16 @@ impl Overlay {
         });
         let (_, line) = held.ok_or_else(|| StoreError::Refused("it lies beneath".to_owned()))?;
         *line = Arc::new(covering.line);
+        Ok(())
+    }
+
+    /// Puts other bytes in the place of a file that a recent operation kept whole.
+    pub(super) fn cover_file(&mut self, covering: FileCovering) -> Result<(), StoreError> {
+        let sheet = self.sheets.get_mut(&covering.session).map(Arc::make_mut);
+        let at = (covering.operation, covering.at);
+        let held = sheet.and_then(|sheet| sheet.kept.get_mut(&at));
+        *held.ok_or_else(|| StoreError::Refused("it lies beneath".to_owned()))? =
+            Arc::new(covering.bytes);
         Ok(())
     }
 

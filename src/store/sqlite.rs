@@ -73,12 +73,12 @@ pub use words::{Reach, WordIndex};
 use crate::{
     model::{
         Card, Checkpoint, CheckpointNumber, Entry, EntryNumber, FileNumber, GenerationNumber,
-        IdPrefix, NameTag, Operation, OperationId, OperationNumber, Origin, Place, Record, Run,
-        SessionName, State, StoreId, Tie,
+        IdPrefix, LineId, NameTag, Operation, OperationId, OperationNumber, Origin, Place, Record,
+        Run, SessionName, State, StoreId, Tie,
     },
     store::{
-        CacheStore, Cursor, FactStore, Fault, Listed, SessionFilter, SessionKey, Sieve, Sighting,
-        Sizes, Store, StoreError, Total, Transaction,
+        CacheStore, Cursor, FactStore, Fault, KeptOut, Listed, SessionFilter, SessionKey, Sieve,
+        Sighting, Sizes, Store, StoreError, Total, Transaction,
         answer::{answer_by_look, check},
         overlay::{Overlay, laid::Laid},
     },

@@ -5,12 +5,12 @@ use std::ops::Range;
 use crate::{
     model::{
         Card, Checkpoint, CheckpointNumber, Entry, EntryNumber, FileNumber, GenerationNumber,
-        IdPrefix, NameTag, Operation, OperationNumber, Origin, Place, Record, Run, SessionName,
-        State, StoreId, Tie,
+        IdPrefix, LineId, NameTag, Operation, OperationNumber, Origin, Place, Record, Run,
+        SessionName, State, StoreId, Tie,
     },
     store::{
-        Commit, Committed, Covering, Cursor, Derived, Fault, Listed, SessionFilter, SessionKey,
-        Sieve, Sighting, Sizes, StoreError, TakenOut, Total,
+        Commit, Committed, Coverings, Cursor, Derived, Fault, KeptOut, Listed, SessionFilter,
+        SessionKey, Sieve, Sighting, Sizes, StoreError, Total,
     },
 };
 
@@ -193,10 +193,19 @@ pub trait CacheStore {
     ) -> Result<Vec<(EntryNumber, Vec<u64>)>, StoreError>;
 }
 
-/// Answers all questions about what is kept.
-pub trait Reading: FactStore + ByteStore + CacheStore {}
+/// What was taken out of a store, as far as it is known there: enough to keep it out of what comes later.
+pub trait DoorStore {
+    /// Returns what is known of what was taken out of any session, by which it is kept out of what comes later.
+    fn kept_out(&self) -> Result<KeptOut, StoreError>;
 
-impl<T: FactStore + ByteStore + CacheStore> Reading for T {}
+    /// Returns an entry for which this line came, and which has another one in its place, if any session has one.
+    fn buried(&self, line: LineId) -> Result<Option<(SessionKey, EntryNumber)>, StoreError>;
+}
+
+/// Answers all questions about what is kept.
+pub trait Reading: FactStore + ByteStore + CacheStore + DoorStore {}
+
+impl<T: FactStore + ByteStore + CacheStore + DoorStore> Reading for T {}
 
 /// A place where facts, bytes and derived rows are kept.
 pub trait Store: Reading + Send {
@@ -234,10 +243,10 @@ pub trait Transaction {
     /// Keeps sightings, each in the place of an earlier one of its path.
     fn sight(&mut self, sightings: &[Sighting]) -> Result<(), StoreError>;
 
-    /// Puts other bytes in the place of lines, as many as before, for which tombstones were added. Each entry that has one of
-    /// these lines is named, and what was there is kept nowhere. Takes words out, too. The caller derives the rows of the
-    /// sessions.
-    fn cover(&mut self, lines: Vec<Covering>, words: &[TakenOut]) -> Result<(), StoreError>;
+    /// Puts other bytes in the place of lines, as many as before, for which tombstones were added, and of files that are kept
+    /// whole. Each entry and each file that has one of these bodies is named, and what was there is kept nowhere. Takes words
+    /// out, too. The caller derives the rows of the sessions.
+    fn cover(&mut self, coverings: Coverings) -> Result<(), StoreError>;
 
     /// Keeps token counts of entries.
     fn count(

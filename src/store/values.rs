@@ -1,5 +1,7 @@
 //! Values: the arguments and the answers of a store.
 
+use std::collections::BTreeSet;
+
 use crate::{
     model::{Card, GenerationNumber, NameTag, Record, SessionName, State, Tie, Timestamp},
     store::StoreError,
@@ -58,6 +60,15 @@ impl Within {
                 .is_some_and(|rest| rest.is_empty() || at.ends_with('/') || rest.starts_with('/')),
         }
     }
+}
+
+/// What is known of what was taken out of sessions, by which it is kept out of what comes later.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct KeptOut {
+    /// The salted hashes of secrets, in no order.
+    pub secrets: BTreeSet<Vec<u8>>,
+    /// Whether lines were taken out, which [`CacheStore::buried`](crate::store::CacheStore::buried) finds.
+    pub has_lines: bool,
 }
 
 /// The conditions that narrow a list of sessions.

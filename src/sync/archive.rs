@@ -21,6 +21,7 @@ use crate::{
     store::{Access, MemoryStore, SessionFilter, SqliteStore, Store, StoreError},
     sync::{
         SyncError,
+        door::{Door, Doors},
         lock::{self, Waiting},
         owner,
         rebuild::rebuild_all,
@@ -108,6 +109,7 @@ pub struct Archive {
     pub(crate) writable: Writable,
     pub(crate) exclude: Exclude,
     waiting: Waiting,
+    doors: Doors,
     /// Whether changes are only laid over the store, and no file is written.
     pub(crate) is_preview: bool,
 }
@@ -153,14 +155,27 @@ impl Archive {
         let (ambient, here) = (RefCell::new(ambient), Here::default());
         let (disk, waiting) = (Arc::new(Kernel), Waiting::default());
         let (root, is_preview, exclude) = (None, false, Exclude::default());
-        Self { store, root, ambient, disk, here, manner, writable, exclude, waiting, is_preview }
+        let doors = Doors::default();
+        Self {
+            store,
+            root,
+            ambient,
+            disk,
+            here,
+            manner,
+            writable,
+            exclude,
+            waiting,
+            doors,
+            is_preview,
+        }
     }
 
     /// Makes of an archive one in which changes can be looked at: nobody else sees them, no file is written, and they end with
     /// the value.
     pub fn preview(self) -> Result<Self, SyncError> {
         let store = Box::new(MemoryStore::over(self.store)?);
-        Ok(Self { store, disk: Arc::new(Paper), is_preview: true, ..self })
+        Ok(Self { store, disk: Arc::new(Paper), is_preview: true, doors: Doors::default(), ..self })
     }
 
     /// Makes an archive that lasts as long as its value.
@@ -232,6 +247,11 @@ impl Archive {
 
     pub(crate) fn now(&self) -> Timestamp {
         self.ambient.borrow_mut().now()
+    }
+
+    /// Returns what is kept out of the store; the caller holds the lock.
+    pub(crate) fn door(&self) -> Result<Door, SyncError> {
+        Ok(self.doors.door(self.store())?)
     }
 
     pub(crate) fn uuid(&self) -> Uuid {

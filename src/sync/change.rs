@@ -10,9 +10,12 @@
 //!
 //! Invariant: a growth and a reading of its file say the same, because both come from the same reader.
 
+mod door;
 mod kept;
 mod live;
 mod settle;
+
+pub(crate) use settle::Buried;
 
 use std::{cell::OnceCell, collections::BTreeMap, fs::File, io::Read};
 
@@ -28,7 +31,9 @@ use crate::{
         plan::{Steps, branch_text, free_name, given},
     },
     store::{Commit, NewLine, SessionKey, StoreError, Transaction, Whole},
-    sync::{Archive, Notice, SyncError, follow::Follow, scan::Scanned, standing::Standing},
+    sync::{
+        Archive, Notice, SyncError, door::Door, follow::Follow, scan::Scanned, standing::Standing,
+    },
     wire::{
         Envelope, Format, Graph,
         jsonl::{Reader, Tail},
@@ -54,6 +59,9 @@ pub(crate) struct Change<'a> {
     fresh_ids: BTreeMap<EntryId, EntryNumber>,
     /// The lines of the session that stand in the place of others.
     covered: BTreeMap<LineId, LineId>,
+    /// What is kept out of the store, once it was asked for; how many lines were covered for it, and how many could not be.
+    door: Option<Door>,
+    kept_out: (u64, u64),
     moved: BTreeMap<String, (Option<Position>, Option<Position>)>,
     follow: Follow,
     writing: Writing<'a>,
@@ -147,6 +155,8 @@ impl<'a> Change<'a> {
             bytes: 0,
             deriver: Deriver::default(),
             fresh_ids: BTreeMap::new(),
+            door: None,
+            kept_out: (0, 0),
             moved: BTreeMap::new(),
             follow: Follow::default(),
             writing,
@@ -293,12 +303,13 @@ impl<'a> Change<'a> {
         view
     }
 
-    /// Reads bytes into a growth; new lines become entries.
+    /// Reads bytes that are to be written to the live file into a growth; new lines become entries.
     pub(crate) fn read_bytes(
         &mut self,
         growth: &mut Growth,
         bytes: &[u8],
     ) -> Result<(), SyncError> {
+        self.door()?.refuse(bytes)?;
         self.read_with(growth, |tail| Reader::resume(bytes, tail).expecting(bytes.len()))
     }
 
@@ -321,8 +332,7 @@ impl<'a> Change<'a> {
         }
         let tail = reader.into_tail().bytes;
         growth.tail = before;
-        growth.end(tail);
-        Ok(())
+        self.end(growth, tail)
     }
 
     /// Adds a line at the end of a growth and returns its entry.
@@ -441,11 +451,12 @@ impl<'a> Change<'a> {
         &mut self,
         id: EntryId,
         link: Option<EntryNumber>,
-        line: NewLine,
-        envelope: Envelope,
+        mut line: NewLine,
+        mut envelope: Envelope,
         growth: &Growth,
     ) -> Result<EntryNumber, SyncError> {
         let n = self.next_entry();
+        self.keep_out(n, &mut line, &mut envelope)?;
         let kind = envelope.kind;
         let held = self
             .before
@@ -528,6 +539,7 @@ impl<'a> Change<'a> {
         self.bulk.origins.clear();
         self.facts.files.clear();
         self.facts.generations.clear();
+        self.facts.tombstones.clear();
         self.bulk.checkpoints.clear();
         self.lines.clear();
         self.deriver = Deriver::default();

@@ -152,6 +152,9 @@ pub enum SyncError {
         /// The setting.
         by: Exclusion,
     },
+    /// Words that undertext would write have something that was taken out of the store.
+    #[error("the words have something that was taken out of the store, and nothing is written")]
+    KeptOut,
     /// A file could not be read as lines.
     #[error(transparent)]
     Read(#[from] ReadError),

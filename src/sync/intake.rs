@@ -328,7 +328,7 @@ impl Intake<'_> {
     /// Takes in the sidecars that lie next to one of the session's files and are new or changed.
     fn sidecars(&mut self, source: &Source, seen: &mut Vec<Sighting>) -> Result<(), Failed> {
         for found in sidecars::changed(self.change.before.archive, source)? {
-            match found.take(&mut self.change) {
+            match found.take(&mut self.change)? {
                 Taken::Held { seen: sighting, is_new } => {
                     seen.push(sighting);
                     self.sidecars += u64::from(is_new);
@@ -409,7 +409,7 @@ impl Intake<'_> {
             let number = tail.number + memchr_iter(b'\n', blank).count() as u64;
             self.odd(path, Some(number), Quirk::Torn);
         }
-        growth.end(tail.bytes);
+        self.change.end(growth, tail.bytes)?;
         Ok(lines)
     }
 

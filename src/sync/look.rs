@@ -1,14 +1,20 @@
 //! Looking at a file's bytes next to those of a generation, as far as a judgement asks for it.
 //!
+//! A line of which bytes were taken out may still stand in the file as it came: that is the same line.
+//!
 //! Invariant: no more than a part of either is held in memory.
 
-use std::io::{self, Read};
+use std::{
+    collections::BTreeSet,
+    io::{self, Read},
+};
 
 use crate::{
-    model::{GenerationNumber, Rotation, Run},
+    model::{GenerationNumber, LineId, Rotation, Run},
     session::{Session, SessionError, content},
     store::Store,
     sync::judge::{Judgement, Known, Look, Looked, Seen, Verdict, Whole, judge},
+    wire::jsonl::{ReadError, Reader},
 };
 
 /// How many bytes before the known end are compared when a file has grown.
@@ -36,6 +42,12 @@ pub(crate) enum Trouble {
 impl From<SessionError> for Trouble {
     fn from(error: SessionError) -> Self {
         Self::Session(error)
+    }
+}
+
+impl From<ReadError> for Trouble {
+    fn from(error: ReadError) -> Self {
+        Self::File(io::Error::other(error))
     }
 }
 
@@ -83,7 +95,34 @@ impl Looking<'_> {
         let mut there = Vec::with_capacity(known.len());
         let stream = (self.open)(self.length() - known.len() as u64)?;
         stream.take(known.len() as u64).read_to_end(&mut there)?;
-        Ok(there == known)
+        Ok(there == known || self.is_uncovered(&there, &known)?)
+    }
+
+    /// Returns whether bytes are known ones, but for lines that stand there as they came.
+    fn is_uncovered(&self, there: &[u8], known: &[u8]) -> Result<bool, Trouble> {
+        let covered = self.covered()?;
+        if covered.is_empty() || there.len() != known.len() {
+            return Ok(false);
+        }
+        let (mut reader, mut from) = (Reader::new(known), 0);
+        while let Some(line) = reader.next_line()? {
+            let (start, line) =
+                (usize::try_from(line.offset).unwrap_or(usize::MAX), line.line.bytes);
+            let end = start.saturating_add(line.len());
+            let is_it = there.get(start..end).is_some_and(|there| covered.has(line, there));
+            if !is_it || there.get(from..start) != known.get(from..start) {
+                return Ok(false);
+            }
+            from = end;
+        }
+        Ok(there.get(from..) == known.get(from..))
+    }
+
+    /// Returns the lines of the session of which bytes were taken out.
+    fn covered(&self) -> Result<Covered, Trouble> {
+        let state = self.store.state(self.session.key).map_err(SessionError::from)?;
+        let pairs = state.tombstones.iter().filter_map(|one| Some((one.covered?, one.line?)));
+        Ok(Covered(pairs.collect()))
     }
 
     /// Returns whether the file ends within the bytes of the newest run, and holds all before them.
@@ -109,13 +148,13 @@ impl Looking<'_> {
         mut stream: impl Read,
     ) -> Result<Compared, Trouble> {
         let runs = self.store.runs(self.session.key, generation, 0).map_err(SessionError::from)?;
-        let mut there = Vec::new();
+        let (covered, mut there) = (self.covered()?, Vec::new());
         let (mut compared, mut failed) = (Compared::Equal, None);
         content::write(self.store, self.session, &runs, &mut |part| {
             if compared == Compared::Equal && failed.is_none() {
                 there.clear();
                 failed = stream.by_ref().take(part.len() as u64).read_to_end(&mut there).err();
-                if there != part {
+                if !covered.has(part, &there) {
                     let is_shorter = part.starts_with(&there);
                     compared = if is_shorter { Compared::Shorter } else { Compared::Other };
                 }
@@ -127,6 +166,21 @@ impl Looking<'_> {
         let rest = failed.map_or(rest, Err)?;
         let is_longer = compared == Compared::Equal && rest > 0;
         Ok(if is_longer { Compared::Longer } else { compared })
+    }
+}
+
+/// The lines of a session of which bytes were taken out, each with the one that came.
+struct Covered(BTreeSet<(LineId, LineId)>);
+
+impl Covered {
+    fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns whether bytes are those of a line as it is held, or as it came.
+    fn has(&self, held: &[u8], there: &[u8]) -> bool {
+        let is_pair = || self.0.contains(&(LineId::of(held), LineId::of(there)));
+        held == there || !self.is_empty() && is_pair()
     }
 }
 

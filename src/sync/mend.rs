@@ -260,6 +260,19 @@ fn found_in(
     Ok(lines)
 }
 
+/// Returns the folders in which damaged stores are kept.
+pub(crate) fn set_aside(root: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(root).into_iter().flatten().flatten();
+    let is_one = |path: &PathBuf| {
+        let name = path.file_name().and_then(OsStr::to_str);
+        let number = name.and_then(|name| name.strip_prefix("damaged-")?.parse::<u32>().ok());
+        number.is_some() && fs::symlink_metadata(path).is_ok_and(|meta| meta.is_dir())
+    };
+    let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_one).collect();
+    found.sort();
+    found
+}
+
 /// Keeps the damaged store in a folder of its own, puts the fresh one in its place, and returns that folder.
 fn change_places(root: &Path, mending: &Path) -> io::Result<PathBuf> {
     let kept = (1..u32::MAX)

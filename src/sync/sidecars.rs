@@ -106,8 +106,8 @@ impl Changed {
     }
 
     /// Takes it into a change, unless the session holds it as it is.
-    pub(crate) fn take(&self, change: &mut Change<'_>) -> Taken {
-        let left_out = |seen, why| Taken::LeftOut { seen, why };
+    pub(crate) fn take(&self, change: &mut Change<'_>) -> Result<Taken, SyncError> {
+        let left_out = |seen, why| Ok(Taken::LeftOut { seen, why });
         let (file, seen) = match self.open() {
             Ok(opened) => opened,
             Err(error) if matches!(Refusal::of(&error), Some(Refusal::Link)) => {
@@ -127,7 +127,10 @@ impl Changed {
             return left_out(Some(seen), "256 MiB of files next to the session are held already");
         }
         match disk::whole(file, LONGEST) {
-            Ok(bytes) => Taken::Held { seen, is_new: change.sidecar(place, bytes) },
+            Ok(bytes) => match change.sidecar(place, bytes)? {
+                Some(is_new) => Ok(Taken::Held { seen, is_new }),
+                None => left_out(Some(seen), "it has something that was taken out of the store"),
+            },
             Err(_) => left_out(None, "it lies next to the session and cannot be read"),
         }
     }
@@ -139,7 +142,7 @@ pub(crate) struct Kept {
     pub(crate) path: PathBuf,
     /// The operation that kept it, and its place among that one's files.
     pub(crate) at: (OperationNumber, u64),
-    /// How it was.
+    /// How it is held.
     pub(crate) sidecar: Sidecar,
 }
 
@@ -160,7 +163,11 @@ pub(crate) fn kept(archive: &Archive, session: &Session, state: &State) -> Vec<K
     };
     let kept = |(file, (operation, at, sidecar)): (&FileNumber, &(_, _, Sidecar))| {
         let path = archive.path_of(state.file(*file)?).filter(|path| is_meant(path))?;
-        Some(Kept { path, at: (*operation, *at), sidecar: sidecar.clone() })
+        let covered = state.covered_file(*operation, *at);
+        let (digest, size) =
+            covered.map_or((sidecar.digest, sidecar.size), |file| (file.digest, file.size));
+        let sidecar = Sidecar { digest, size, ..sidecar.clone() };
+        Some(Kept { path, at: (*operation, *at), sidecar })
     };
     state.sidecars.iter().filter_map(kept).collect()
 }

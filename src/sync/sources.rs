@@ -552,6 +552,24 @@ pub(crate) fn container(path: &Path) -> io::Result<Option<Result<Vec<u8>, u64>>>
     Ok(Some(Ok(disk::whole(file, CONTAINER)?)))
 }
 
+/// Returns a compressed file with other bytes, as many as before, in the place of those of its lines of which `cover` tells;
+/// nothing if it tells of none.
+pub(crate) fn cover_packed(
+    packed: &[u8],
+    cover: &mut dyn FnMut(&[u8]) -> Option<Vec<u8>>,
+) -> io::Result<Option<Vec<u8>>> {
+    let mut reader = Reader::new(Bounded { stream: zstd::Decoder::new(packed)?, left: DECODED });
+    let (mut content, mut is_covered) = (Vec::new(), false);
+    while let Some(located) = reader.next_line().map_err(io::Error::other)? {
+        content.extend_from_slice(located.line.separator);
+        let covered = cover(located.line.bytes);
+        is_covered |= covered.is_some();
+        content.extend_from_slice(covered.as_deref().unwrap_or(located.line.bytes));
+    }
+    content.extend(reader.into_tail().bytes);
+    Ok(if is_covered { Some(zstd::encode_all(content.as_slice(), 0)?) } else { None })
+}
+
 /// Returns how long the content of a file is, if that is known without reading it.
 pub(crate) fn length(path: &Path) -> io::Result<Option<u64>> {
     let mut file = disk::open(path, Links::Follow)?;

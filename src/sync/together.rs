@@ -3,7 +3,7 @@
 use std::fs::File;
 
 use crate::{
-    store::{Commit, Covering, Derived, SessionKey, StoreError, TakenOut, Transaction},
+    store::{Commit, Coverings, Derived, SessionKey, StoreError, Transaction},
     sync::{Archive, SyncError, change::Gathering},
 };
 
@@ -55,13 +55,9 @@ impl<'a> Together<'a> {
         Ok(())
     }
 
-    /// Puts other bytes in the place of lines, and takes words out.
-    pub(crate) fn cover(
-        &mut self,
-        lines: Vec<Covering>,
-        words: &[TakenOut],
-    ) -> Result<(), StoreError> {
-        self.writing.as_mut().ok_or(StoreError::Conflict)?.cover(lines, words)
+    /// Puts other bytes in the place of lines and files, and takes words out.
+    pub(crate) fn cover(&mut self, coverings: Coverings) -> Result<(), StoreError> {
+        self.writing.as_mut().ok_or(StoreError::Conflict)?.cover(coverings)
     }
 
     /// Replaces all derived rows of a session.

@@ -100,6 +100,11 @@ impl Envelope {
         Self { kind: Kind::Opaque, name: None, parent: Link::Root, time: None, hint: Vec::new() }
     }
 
+    /// Returns what the record is, apart from what it says.
+    pub(crate) fn frame(&self) -> (Kind, Option<&str>, &Link, Option<Timestamp>) {
+        (self.kind, self.name.as_deref(), &self.parent, self.time)
+    }
+
     /// Returns the tag of the name.
     pub fn tag(&self) -> Option<NameTag> {
         self.name.as_deref().map(NameTag::of)

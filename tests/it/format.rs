@@ -382,7 +382,7 @@ fn a_store_of_version_1_is_refused_and_not_touched() {
 
 #[test]
 fn a_store_of_a_version_that_never_was_released_is_refused_and_not_touched() {
-    for version in [1001, 1999, 2000, 2004, 2999, 3001] {
+    for version in [1001, 1999, 2000, 2004, 2999, 3001, 4001] {
         let folder = of_version(version);
         assert_refused(folder.path(), |refused| matches!(refused, StoreError::Old { .. }));
     }
@@ -391,7 +391,7 @@ fn a_store_of_a_version_that_never_was_released_is_refused_and_not_touched() {
 #[test]
 fn a_newer_store_is_refused_and_not_touched() {
     // The next one that is released, one that leads to it, and later ones.
-    for version in [4, 4001, 5, 5001, i64::from(i32::MAX)] {
+    for version in [5, 5001, 6, 6001, i64::from(i32::MAX)] {
         let folder = of_version(version);
         assert_refused(folder.path(), |refused| {
             matches!(refused, StoreError::Newer { known: FORMAT_VERSION, .. })
@@ -401,7 +401,7 @@ fn a_newer_store_is_refused_and_not_touched() {
 
 #[test]
 fn a_store_whose_version_is_still_in_its_wal_is_refused() {
-    for (version, is_newer) in [(4, true), (4001, true), (2004, false), (1, false)] {
+    for (version, is_newer) in [(5, true), (5001, true), (2004, false), (1, false)] {
         let folder = TempDir::new().unwrap();
         make(folder.path());
         let path = folder.path().join("store.db");

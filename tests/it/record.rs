@@ -5,10 +5,10 @@
 use crate::fixture::number;
 use proptest::{collection::vec, option::of, prelude::*};
 use undertext::model::{
-    Base, Bulk, Checkpoint, Command, Container, CutOff, Cutting, Digest, Entry, EntryId, Facts,
-    File, FileNumber, Gaps, Generation, MachineId, Move, Operation, OperationId, OperationNumber,
-    Origin, Pending, Place, Position, Rotation, Run, Running, SessionName, Sidecar, State, Step,
-    StoreId, Tagged, Text, Timestamp, Tombstone, Words,
+    Base, Bulk, Checkpoint, Command, Container, CoveredFile, CutOff, Cutting, Digest, Entry,
+    EntryId, Facts, File, FileNumber, Gaps, Generation, MachineId, Move, Operation, OperationId,
+    OperationNumber, Origin, Pending, Place, Position, Rotation, Run, Running, SessionName,
+    Sidecar, State, Step, StoreId, Tagged, Text, Timestamp, Tombstone, Words,
 };
 
 const STORE: StoreId = StoreId::new([0x5a; 16]);
@@ -173,14 +173,22 @@ fn facts() -> impl Strategy<Value = Facts> {
         size,
         ..Tombstone::default()
     });
+    let covered_file = (integer(), integer(), hash().prop_map(Digest::new), integer());
+    let covered_file = covered_file.prop_map(|(operation, at, digest, size)| CoveredFile {
+        operation: number(operation),
+        at,
+        digest,
+        size,
+        rule: None,
+    });
     (
         (vec(file, 0..3), vec(generation, 0..3), vec(moved, 0..3)),
         (step(text()), step(integer().prop_map(FileNumber::new)), step(integer())),
         (vec(rotation, 0..2), vec(container, 0..3), vec(sidecar, 0..2), vec(integer(), 0..3)),
         (vec(base, 0..2), vec(pending, 0..2), vec(integer(), 0..3), vec(tombstone, 0..2)),
-        of(text()),
+        (of(text()), vec(bytes(), 0..2), vec(covered_file, 0..2)),
     )
-        .prop_map(|(a, b, c, d, title)| Facts {
+        .prop_map(|(a, b, c, d, e)| Facts {
             files: a.0,
             generations: a.1,
             moves: a.2,
@@ -195,7 +203,9 @@ fn facts() -> impl Strategy<Value = Facts> {
             pending: d.1,
             carried: d.2.into_iter().map(number).collect(),
             tombstones: d.3,
-            title,
+            title: e.0,
+            kept_out: e.1,
+            covered_files: e.2,
         })
 }
 

@@ -22,7 +22,13 @@ const LAYERS: [(&str, &[&str]); 19] = [
     ("session", &["model", "json", "dag", "wire", "store"]),
     ("search", &["model", "json", "store", "session"]),
     ("report", &["model", "wire", "context", "store", "session", "settings"]),
-    ("sync", &["model", "json", "wire", "store", "session", "live", "disk", "report", "settings"]),
+    (
+        "sync",
+        &[
+            "model", "json", "cover", "wire", "store", "session", "live", "disk", "report",
+            "settings",
+        ],
+    ),
     (
         "ops",
         &[

@@ -3,8 +3,8 @@
 //! Invariant: the number of a field never gets another meaning.
 
 use super::{
-    Base, Checkpoint, Container, CutOff, Cutting, Facts, File, Gaps, Generation, Move, Named,
-    Origin, Pending, Place, Position, Rotation, Run, Sidecar, Step, Tombstone,
+    Base, Checkpoint, Container, CoveredFile, CutOff, Cutting, Facts, File, Gaps, Generation, Move,
+    Named, Origin, Pending, Place, Position, Rotation, Run, Sidecar, Step, Tombstone,
 };
 use crate::model::{
     Command, MachineId, Text,
@@ -35,6 +35,7 @@ tagged!(Sidecar { 1: file, 2: digest, 3: size });
 tagged!(Base { 1: generation, 2: format, 3: id, 4: entry });
 tagged!(Pending { 1: command, 2: to });
 tagged!(Tombstone { 1: entry, 2: size, 3: line, 4: covered, 5: rule });
+tagged!(CoveredFile { 1: operation, 2: at, 3: digest, 4: size, 5: rule });
 tagged!(Named { 1: count, 2: digest });
 tagged!(Facts {
     1: files,
@@ -52,6 +53,8 @@ tagged!(Facts {
     13: carried,
     14: tombstones,
     15: title,
+    16: kept_out,
+    17: covered_files,
 });
 
 impl Default for Place {

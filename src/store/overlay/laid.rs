@@ -40,7 +40,7 @@ impl Laid<'_> {
     }
 
     /// Asks the store beneath.
-    fn beneath<T: Default>(
+    pub(super) fn beneath<T: Default>(
         &self,
         ask: impl FnOnce(&dyn Reading) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {

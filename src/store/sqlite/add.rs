@@ -5,7 +5,7 @@
 
 use rusqlite::{CachedStatement, Connection, ToSql, params};
 
-use super::long;
+use super::{covered, long};
 use crate::{
     model::{
         Bulk, Card, FileNumber, GenerationNumber, NameTag, Operation, Parent, Place, Record,
@@ -277,5 +277,6 @@ pub(super) fn derive(
     add_records(db, &[(session, &derived.records)])?;
     add_twins_and_ties(db, session, &derived.twins, &derived.ties)?;
     add_places(db, session, FileNumber::FIRST, derived.state.files.iter())?;
+    covered::derive(db, session, &derived.state)?;
     put_card(db, session, &derived.card, &derived.state)
 }

@@ -40,6 +40,8 @@ use crate::{
 const WINDOW: i64 = 1 << 19;
 /// How many threads check at most.
 const THREADS: usize = 8;
+/// The rows by which something is kept out of what comes later.
+const TAKEN_OUT: &str = "the list of what was taken out";
 /// How many bytes of lines are worth a thread.
 const WORTH: i64 = 1 << 20;
 
@@ -166,8 +168,8 @@ fn of(column: &str, only: Option<i64>) -> String {
     only.map_or(String::new(), |session| format!("WHERE {column} = {session}"))
 }
 
-/// Reports cards with the names of other sessions, and files that are not found where their sessions have them. A
-/// session's other derived rows are rebuilt and compared by a caller that knows its format.
+/// Reports cards with the names of other sessions, and files, and what was taken out, that are not found where their sessions
+/// have them. A session's other derived rows are rebuilt and compared by a caller that knows its format.
 fn cards(
     db: &Connection,
     only: Option<i64>,
@@ -180,7 +182,7 @@ fn cards(
     ))?;
     let mut there =
         db.prepare("SELECT 1 FROM place WHERE place = ? AND session = ? AND file = ?")?;
-    let (mut places, mut is_known) = (0, true);
+    let (mut places, mut kept_out, mut is_known) = (0, covered::Checked::begin(db)?, true);
     let mut rows = query.query([])?;
     while let Some(row) = rows.next()? {
         let key = row.get(0)?;
@@ -201,6 +203,10 @@ fn cards(
                 fault(format!("file {file}"), "it is not found by its place");
             }
         }
+        if kept_out.is_lacking(db, SessionKey(key), &state)? {
+            let problem = "something that was taken out is not kept out of what comes later";
+            fault(TAKEN_OUT.to_owned(), problem);
+        }
     }
     if only.is_some() {
         // The places of one session are not found without those of all.
@@ -210,6 +216,9 @@ fn cards(
     if is_known && count > places {
         let problem = format!("there are {count}, and the sessions have {places}");
         report(Fault { session: None, item: "the places of files".to_owned(), problem });
+    }
+    if let Some(problem) = kept_out.too_many().filter(|_| is_known) {
+        report(Fault { session: None, item: TAKEN_OUT.to_owned(), problem });
     }
     Ok(())
 }
@@ -566,28 +575,26 @@ impl Part<'_> {
                 Some(n) => {
                     let hash = OperationId::new(hash(row, 5)?);
                     let operation = Operation::open(n, row.get(4)?, hash, &[]).ok();
-                    operation.and_then(|operation| kept_digest(&operation, at))
+                    operation.and_then(|operation| covered::kept_digest(&operation, at))
                 }
                 None => None,
             };
-            let found = window.get(line);
-            if wanted.is_some() && wanted.map(|w| *w.as_bytes()) == found.map(|f| *f.as_bytes()) {
+            let found = window.get(line).map(|found| *found.as_bytes());
+            let is_found = |wanted: Option<Digest>| {
+                wanted.is_some_and(|wanted| Some(*wanted.as_bytes()) == found)
+            };
+            let session = SessionKey(session);
+            let covered = || n.map(|n| covered::file_by_operations(self.db, session, (n, at)));
+            if is_found(wanted) || is_found(covered().transpose()?.flatten()) {
                 continue;
             }
             let problem = window.problem(line, "it is not what its operation says");
             self.faults.push(Fault {
-                session: Some(SessionKey(session)),
+                session: Some(session),
                 item: format!("kept file {at} of operation {}", n.unwrap_or_default()),
                 problem,
             });
         }
         Ok(())
     }
-}
-
-/// Returns the digest of a file that an operation keeps.
-pub(super) fn kept_digest(operation: &Operation, at: u64) -> Option<Digest> {
-    let containers = operation.facts.containers.iter().map(|container| container.digest);
-    let sidecars = operation.facts.sidecars.iter().map(|sidecar| sidecar.digest);
-    containers.chain(sidecars).nth(usize::try_from(at).ok()?)
 }

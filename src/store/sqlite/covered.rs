@@ -1,16 +1,19 @@
-//! Covered lines: those of which bytes were taken out, as their entries' tombstones tell.
+//! Covered lines: those of which bytes were taken out, as their entries' tombstones tell, and by what all of it is kept out
+//! of lines that come later.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use rusqlite::Connection;
+use rusqlite::{Connection, params};
 
 use super::{
     long,
     query::{collect, first},
 };
 use crate::{
-    model::{EntryId, EntryNumber, LineId, Operation, State, Tagged, Tombstone},
-    store::{SessionKey, StoreError},
+    model::{
+        Digest, EntryId, EntryNumber, LineId, Operation, OperationNumber, State, Tagged, Tombstone,
+    },
+    store::{KeptOut, SessionKey, StoreError},
 };
 
 /// Of each entry with a tombstone, the line that came and the one that stands there now.
@@ -35,6 +38,23 @@ pub(super) fn by_operations(db: &Connection, session: SessionKey) -> Result<Cove
     Ok(covered)
 }
 
+/// Returns the digest of what stands in the place of a file that an operation kept whole, as the session's operations have it.
+pub(super) fn file_by_operations(
+    db: &Connection,
+    session: SessionKey,
+    (operation, at): (OperationNumber, u64),
+) -> Result<Option<Digest>, StoreError> {
+    let mut found = None;
+    let sql = "SELECT record FROM operation WHERE session = ? ORDER BY n";
+    for record in collect(db, sql, [session.0], |row| row.get::<_, Vec<u8>>(0))? {
+        let read: Result<Operation, _> = Tagged::read(&record, &mut Vec::new());
+        let mut files = read.iter().flat_map(|operation| &operation.facts.covered_files);
+        let file = files.rfind(|one| (one.operation, one.at) == (operation, at));
+        found = file.map(|one| one.digest).or(found);
+    }
+    Ok(found)
+}
+
 fn gather(tombstones: &[Tombstone]) -> Covered {
     let each = tombstones.iter().filter_map(|one| Some((one.entry, (one.line?, one.covered?))));
     each.collect()
@@ -49,4 +69,137 @@ pub(super) fn stands_for(
 ) -> bool {
     let found = covered.get(&n);
     found.is_some_and(|(came, now)| *now == line && EntryId::of(link, *came) == id)
+}
+
+/// Returns whether the store has the tables of what is kept out, as versions from 4 on do.
+fn are_kept(db: &Connection) -> Result<bool, StoreError> {
+    Ok(db.table_exists(None, "kept_out")?)
+}
+
+/// Returns by what all that was taken out is kept out.
+pub(super) fn kept_out(db: &Connection) -> Result<KeptOut, StoreError> {
+    if !are_kept(db)? {
+        return Ok(KeptOut::default());
+    }
+    let secrets = collect(db, "SELECT row FROM kept_out", [], |row| row.get(0))?;
+    let has_lines = first(db, "SELECT 1 FROM buried LIMIT 1", [], |_| Ok(()))?.is_some();
+    Ok(KeptOut { secrets: secrets.into_iter().collect(), has_lines })
+}
+
+/// Returns the entries for which a line may have come that has another one in its place.
+pub(super) fn buried(
+    db: &Connection,
+    line: LineId,
+) -> Result<Vec<(SessionKey, EntryNumber)>, StoreError> {
+    if !are_kept(db)? {
+        return Ok(Vec::new());
+    }
+    let sql = "SELECT session, entry FROM buried WHERE tag = ? ORDER BY session, entry";
+    collect(db, sql, [tag(line)], |row| Ok((SessionKey(row.get(0)?), row.get(1)?)))
+}
+
+/// Adds the rows by which what was taken out of a session is kept out.
+pub(super) fn add(
+    db: &Connection,
+    session: SessionKey,
+    kept_out: &[Vec<u8>],
+    tombstones: &[Tombstone],
+) -> Result<(), StoreError> {
+    for row in kept_out {
+        db.prepare_cached("INSERT OR IGNORE INTO kept_out (row, session) VALUES (?, ?)")?
+            .execute(params![row, session.0])?;
+    }
+    for (entry, (came, _)) in gather(tombstones) {
+        db.prepare_cached("INSERT OR IGNORE INTO buried (tag, session, entry) VALUES (?, ?, ?)")?
+            .execute(params![tag(came), session.0, entry])?;
+    }
+    Ok(())
+}
+
+/// Puts the rows that a session's state gives in the place of those that it had.
+pub(super) fn derive(
+    db: &Connection,
+    session: SessionKey,
+    state: &State,
+) -> Result<(), StoreError> {
+    for table in ["kept_out", "buried"] {
+        db.prepare_cached(&format!("DELETE FROM {table} WHERE session = ?"))?
+            .execute([session.0])?;
+    }
+    add(db, session, &state.kept_out, &state.tombstones)
+}
+
+/// Adds the rows of all sessions to a store that had none; a state that cannot be read is made again, with its rows, by a rebuild.
+pub(super) fn fill(db: &Connection) -> Result<(), StoreError> {
+    let mut query = db.prepare("SELECT session, state FROM card")?;
+    let mut rows = query.query([])?;
+    while let Some(row) = rows.next()? {
+        if let Ok(state) = long::state(row, 1) {
+            add(db, SessionKey(row.get(0)?), &state.kept_out, &state.tombstones)?;
+        }
+    }
+    Ok(())
+}
+
+/// Checks the rows of one session after the other.
+pub(super) struct Checked {
+    /// How many rows there are; nothing if the store does not keep them.
+    there: Option<u64>,
+    /// How many the sessions give.
+    given: u64,
+}
+
+impl Checked {
+    pub(super) fn begin(db: &Connection) -> Result<Self, StoreError> {
+        let sql = "SELECT (SELECT count(*) FROM kept_out) + (SELECT count(*) FROM buried)";
+        let there = if are_kept(db)? { first(db, sql, [], |row| row.get(0))? } else { None };
+        Ok(Self { there, given: 0 })
+    }
+
+    /// Returns whether a row is missing that a session's state gives.
+    pub(super) fn is_lacking(
+        &mut self,
+        db: &Connection,
+        session: SessionKey,
+        state: &State,
+    ) -> Result<bool, StoreError> {
+        if self.there.is_none() {
+            return Ok(false);
+        }
+        let mut is_lacking = false;
+        let mut see = |found: Option<()>| {
+            self.given += 1;
+            is_lacking |= found.is_none();
+        };
+        let kept_out: BTreeSet<&Vec<u8>> = state.kept_out.iter().collect();
+        for row in kept_out {
+            let sql = "SELECT 1 FROM kept_out WHERE row = ? AND session = ?";
+            see(first(db, sql, params![row, session.0], |_| Ok(()))?);
+        }
+        for (entry, (came, _)) in gather(&state.tombstones) {
+            let sql = "SELECT 1 FROM buried WHERE tag = ? AND session = ? AND entry = ?";
+            see(first(db, sql, params![tag(came), session.0, entry], |_| Ok(()))?);
+        }
+        Ok(is_lacking)
+    }
+
+    /// Tells of too many rows, once all sessions were seen.
+    pub(super) fn too_many(&self) -> Option<String> {
+        let (there, given) = (self.there?, self.given);
+        (there > given).then(|| format!("there are {there} rows, and the sessions have {given}"))
+    }
+}
+
+/// Returns the digest of a file that an operation keeps.
+pub(super) fn kept_digest(operation: &Operation, at: u64) -> Option<Digest> {
+    let containers = operation.facts.containers.iter().map(|container| container.digest);
+    let sidecars = operation.facts.sidecars.iter().map(|sidecar| sidecar.digest);
+    containers.chain(sidecars).nth(usize::try_from(at).ok()?)
+}
+
+/// Returns the tag under which a line that came is found.
+fn tag(line: LineId) -> [u8; 6] {
+    let mut tag = [0; 6];
+    tag.copy_from_slice(&line.as_bytes()[..6]);
+    tag
 }

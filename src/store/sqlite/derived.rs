@@ -7,18 +7,21 @@ use std::{collections::BTreeMap, ops::Range};
 use rusqlite::{Row, params};
 
 use super::{
-    add, list, long,
+    add, covered, list, long,
     query::{bounds, collect, damaged, first, unknown},
     rows::Tables,
     totals,
 };
 use crate::{
     model::{
-        Bulk, Card, CheckpointNumber, EntryNumber, FileNumber, GenerationNumber, Kind, NameTag,
-        OperationNumber, Parent, Place, Record, SessionName, State, Tagged, Tie, TieKind,
+        Bulk, Card, CheckpointNumber, EntryNumber, FileNumber, GenerationNumber, Kind, LineId,
+        NameTag, OperationNumber, Parent, Place, Record, SessionName, State, Tagged, Tie, TieKind,
         Timestamp, put_varint, take_varint,
     },
-    store::{CacheStore, FactStore, Listed, SessionFilter, SessionKey, Sighting, StoreError},
+    store::{
+        CacheStore, DoorStore, FactStore, KeptOut, Listed, SessionFilter, SessionKey, Sighting,
+        StoreError,
+    },
 };
 
 /// How many sessions' states are remembered.
@@ -309,4 +312,20 @@ fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
         time: row.get::<_, Option<i64>>(4)?.map(Timestamp),
         hint: row.get::<_, Option<Vec<u8>>>(5)?.unwrap_or_default(),
     })
+}
+
+impl DoorStore for Tables {
+    fn kept_out(&self) -> Result<KeptOut, StoreError> {
+        covered::kept_out(&self.db)
+    }
+
+    fn buried(&self, line: LineId) -> Result<Option<(SessionKey, EntryNumber)>, StoreError> {
+        for (session, entry) in covered::buried(&self.db, line)? {
+            let came = self.standing(session)?.0.covered(entry).map(|(came, _)| came);
+            if came == Some(line) {
+                return Ok(Some((session, entry)));
+            }
+        }
+        Ok(None)
+    }
 }

@@ -188,7 +188,8 @@ fn take_line(from: &mut In<'_>, hashes: bool) -> Option<NewLine> {
         return None;
     }
     let id = if hashes { LineId::of(&bytes) } else { LineId::default() };
-    Some(NewLine { alone: EntryId::of(None, id), bytes, id, texts, text_ids: Vec::new(), wholes })
+    let (alone, came, text_ids) = (EntryId::of(None, id), None, Vec::new());
+    Some(NewLine { bytes, id, came, alone, texts, text_ids, wholes })
 }
 
 fn put_record(out: &mut Out, record: &Record) {

@@ -17,7 +17,7 @@ use std::{
 
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
 
-use super::{bytes::Bytes, totals, witness};
+use super::{bytes::Bytes, covered, totals, witness};
 use crate::{
     disk::{self, Links},
     model::StoreId,
@@ -26,12 +26,13 @@ use crate::{
 
 /// The version of the schema, kept as `user_version`. One that is developed has 1000 times the number under which it will be
 /// released, and how many changes it has seen.
-pub const FORMAT_VERSION: i64 = 3;
+pub const FORMAT_VERSION: i64 = 4;
 /// The schema of this version.
 const SCHEMA: &str = include_str!("../../../schema.sql");
 /// The versions that were released, each with the tables that it brought. A store of any other version was never
 /// released, or is newer. All of them are read as they are.
-const RELEASED: [(i64, &[&str]); 2] = [(2, &[]), (FORMAT_VERSION, &["total"])];
+const RELEASED: [(i64, &[&str]); 3] =
+    [(2, &[]), (3, &["total"]), (FORMAT_VERSION, &["kept_out", "buried"])];
 /// The version of the rules by which derived rows are made.
 pub const RULES_VERSION: i64 = 7;
 /// Marks a file as a store: "uTXT".
@@ -210,6 +211,7 @@ fn make(db: &mut Connection, path: &Path) -> Result<(), StoreError> {
             transaction.execute_batch(definition(table))?;
         }
         totals::sum_up(&transaction, &Bytes::default())?;
+        covered::fill(&transaction)?;
     }
     transaction.execute_batch(&format!("PRAGMA user_version = {FORMAT_VERSION}"))?;
     transaction.commit()?;

@@ -19,15 +19,16 @@ use super::{
 };
 use crate::{
     model::line,
-    store::{Covering, StoreError, TakenOut},
+    store::{Covering, Coverings, FileCovering, StoreError, TakenOut},
 };
 
 impl Bytes {
-    /// Puts other bytes in the place of the lines of entries, as many as before. Each line's entries must all be named.
+    /// Puts other bytes in the place of the lines of entries, as many as before, and of files that are kept whole. All that have
+    /// one of these bodies must be named.
     pub(super) fn cover(
         &mut self,
         db: &Connection,
-        coverings: Vec<Covering>,
+        coverings: Coverings,
     ) -> Result<(), StoreError> {
         self.settle(db)?;
         let lines = lines_of(db, coverings)?;
@@ -54,21 +55,26 @@ impl Bytes {
 }
 
 /// Returns the lines that are to be covered, by their numbers, each with its new bytes.
-fn lines_of(
-    db: &Connection,
-    coverings: Vec<Covering>,
-) -> Result<BTreeMap<i64, Vec<u8>>, StoreError> {
+fn lines_of(db: &Connection, coverings: Coverings) -> Result<BTreeMap<i64, Vec<u8>>, StoreError> {
     let refused = |why: &str| StoreError::Refused(why.to_owned());
     let mut lines: BTreeMap<i64, Vec<u8>> = BTreeMap::new();
-    let mut named = BTreeSet::new();
+    let mut add = |key: i64, bytes: Vec<u8>| {
+        let other = lines.insert(key, bytes);
+        let is_other = other.is_some_and(|other| lines.get(&key) != Some(&other));
+        if is_other { Err(refused("a line would get two contents")) } else { Ok(()) }
+    };
+    let (mut named, mut named_files) = (BTreeSet::new(), BTreeSet::new());
     let mut find = db.prepare("SELECT line FROM entry WHERE session = ? AND n = ?")?;
-    for Covering { session, entry, line } in coverings {
-        let key: i64 =
-            find.query_row(params![session.0, bounds(&entry.alone()).0], |row| row.get(0))?;
+    for Covering { session, entry, line } in coverings.lines {
+        let place = params![session.0, bounds(&entry.alone()).0];
         named.insert((session.0, entry));
-        if lines.insert(key, line.clone()).is_some_and(|other| other != line) {
-            return Err(refused("a line would get two contents"));
-        }
+        add(find.query_row(place, |row| row.get(0))?, line)?;
+    }
+    let mut find =
+        db.prepare("SELECT line FROM kept WHERE session = ? AND operation = ? AND n = ?")?;
+    for FileCovering { session, operation, at, bytes } in coverings.files {
+        named_files.insert((session.0, operation, at));
+        add(find.query_row(params![session.0, operation, at], |row| row.get(0))?, bytes)?;
     }
     let mut all = db.prepare("SELECT session, n, line FROM entry")?;
     let mut rows = all.query([])?;
@@ -77,10 +83,11 @@ fn lines_of(
             return Err(refused("another entry has the line"));
         }
     }
-    for key in collect(db, "SELECT line FROM kept", [], |row| row.get(0))? {
-        if lines.contains_key(&key) {
-            return Err(refused("a file that is kept whole has the line"));
-        }
+    let kept = collect(db, "SELECT session, operation, n, line FROM kept", [], |row| {
+        Ok(((row.get(0)?, row.get(1)?, row.get(2)?), row.get(3)?))
+    })?;
+    if kept.iter().any(|(file, key)| lines.contains_key(key) && !named_files.contains(file)) {
+        return Err(refused("another file that is kept whole has the line"));
     }
     Ok(lines)
 }

@@ -28,8 +28,7 @@ use rusqlite::{Connection, params, types::Value};
 use super::{
     add::OWN,
     bytes::{Bytes, LOST},
-    check::kept_digest,
-    covered::{self, Covered},
+    covered::{self, Covered, kept_digest},
     journal, open,
     query::{collect, hash},
     rows::Tables,
@@ -38,7 +37,8 @@ use super::{
 };
 use crate::{
     model::{
-        Digest, EntryId, EntryNumber, LineId, Operation, OperationId, SessionName, StoreId, line,
+        Digest, EntryId, EntryNumber, LineId, Operation, OperationId, OperationNumber, SessionName,
+        StoreId, line,
     },
     store::{Access, FactStore, NewLine, SessionKey, StoreError},
 };
@@ -377,7 +377,13 @@ impl Salvage {
             let by = by.iter().find(|by| by.n == operation);
             let wanted = by.and_then(|by| kept_digest(by, n));
             let found = bytes.line(&self.old, old).ok();
-            let found = found.filter(|found| Some(Digest::of_bytes(found)) == wanted);
+            let covered = covered::file_by_operations(self.db(), SessionKey(session), {
+                (OperationNumber::new(operation), n)
+            })?;
+            let found = found.filter(|found| {
+                let digest = Some(Digest::of_bytes(found));
+                digest == wanted || digest == covered
+            });
             let number = if let Some(found) = found {
                 let line = NewLine::new(found, Vec::new());
                 self.fresh.bytes.borrow_mut().add(self.db(), line, None)?
@@ -451,9 +457,20 @@ fn copy(
     count: usize,
 ) -> Result<bool, StoreError> {
     let columns = table.columns.replace("-line", "line");
+    let is_turned: Vec<bool> =
+        table.columns.split(", ").map(|name| name.starts_with('-')).collect();
+    // No number of a fact is negative: a row with one is damaged, and could not be read.
+    let is_wrong = |(value, is_turned): (&Value, &bool)| match value {
+        Value::Integer(number) => *number != 0 && (*number < 0) != *is_turned,
+        _ => false,
+    };
     table.scan(old, &mut |row| {
         let values = (0..count).map(|column| row.get(column));
-        insert(fresh, table.name, &columns, values.collect::<Result<_, _>>()?)
+        let values: Vec<Value> = values.collect::<Result<_, _>>()?;
+        if values.iter().zip(&is_turned).any(is_wrong) {
+            return Ok(());
+        }
+        insert(fresh, table.name, &columns, values)
     })
 }
 

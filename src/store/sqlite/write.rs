@@ -24,7 +24,7 @@ use super::{
     Journal, RULES_VERSION, SqliteStore, WAL_PAGES, WAL_PAGES_BRIEF, Witness,
     add::{self, Placed},
     bytes::Bytes,
-    journal,
+    covered, journal,
     open::{Access, PATIENCE},
     query::first,
     redact, totals,
@@ -32,8 +32,8 @@ use super::{
 use crate::{
     model::{Card, Entry, EntryId, EntryNumber, IdPrefix, Record, State, Tie, TieKind},
     store::{
-        CacheStore, Commit, Committed, Covering, Derived, FactStore, Known, NewLine, SessionKey,
-        Sighting, StoreError, TakenOut, Transaction,
+        CacheStore, Commit, Committed, Coverings, Derived, FactStore, Known, NewLine, SessionKey,
+        Sighting, StoreError, Transaction,
         overlay::{Overlay, laid::Laid},
     },
 };
@@ -376,10 +376,11 @@ pub(super) fn placed(
 /// Adds the derived rows of an operation that are few.
 fn add_rest(db: &Connection, session: SessionKey, commit: &Commit) -> Result<(), StoreError> {
     add::add_twins_and_ties(db, session, &commit.twins, &commit.ties)?;
-    for file in &commit.operation.facts.files {
+    let facts = &commit.operation.facts;
+    for file in &facts.files {
         add::add_places(db, session, file.n, std::iter::once(&file.place))?;
     }
-    Ok(())
+    covered::add(db, session, &facts.kept_out, &facts.tombstones)
 }
 
 /// A session, as it is known when a commit is checked.
@@ -526,16 +527,19 @@ impl Transaction for Writing<'_> {
         self.work(|writing| writing.store.tables.keep_sightings(sightings))
     }
 
-    fn cover(&mut self, lines: Vec<Covering>, words: &[TakenOut]) -> Result<(), StoreError> {
+    fn cover(&mut self, coverings: Coverings) -> Result<(), StoreError> {
         self.alive()?;
         self.work(|writing| {
             writing.go_direct()?;
             let store = writing.store;
-            for covering in &lines {
+            for covering in &coverings.lines {
                 covering.check(&store.tables.standing(covering.session)?.0)?;
             }
-            redact::take_out(store.db(), words)?;
-            store.bytes()?.cover(store.db(), lines)
+            for covering in &coverings.files {
+                covering.check(&store.tables.standing(covering.session)?.0)?;
+            }
+            redact::take_out(store.db(), &coverings.words)?;
+            store.bytes()?.cover(store.db(), coverings)
         })
     }
 

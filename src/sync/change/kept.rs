@@ -1,11 +1,18 @@
 //! The files that a change keeps whole: compressed ones, and sidecars.
 
 use super::Change;
-use crate::model::{Container, Digest, GenerationNumber, Place, Sidecar};
+use crate::{
+    model::{Container, Digest, FileNumber, GenerationNumber, Place, Sidecar},
+    sync::SyncError,
+};
 
 impl Change<'_> {
-    /// Keeps a compressed file with the generation that it holds, and returns whether that is new.
+    /// Keeps a compressed file with the generation that it holds, and returns whether that is new. It is not kept where bytes
+    /// were taken out of the session: it may have them.
     pub(crate) fn contain(&mut self, generation: GenerationNumber, bytes: Vec<u8>) -> bool {
+        if self.before.state.is_covered() || !self.facts.tombstones.is_empty() {
+            return false;
+        }
         let container =
             Container { generation, digest: Digest::of_bytes(&bytes), size: bytes.len() as u64 };
         let mut held = self.before.state.containers.iter().rev().map(|(.., held)| held);
@@ -17,19 +24,39 @@ impl Change<'_> {
         true
     }
 
-    /// Keeps a file that lies next to the session's own, and returns whether its bytes are new.
-    pub(crate) fn sidecar(&mut self, place: Place, bytes: Vec<u8>) -> bool {
+    /// Keeps a file that lies next to the session's own, and returns whether its bytes are new; nothing if they have something
+    /// that was taken out.
+    pub(crate) fn sidecar(
+        &mut self,
+        place: Place,
+        bytes: Vec<u8>,
+    ) -> Result<Option<bool>, SyncError> {
         let (digest, size) = (Digest::of_bytes(&bytes), bytes.len() as u64);
-        let known = self.sidecars().find(|(known, _)| **known == place);
-        if known.is_some_and(|(_, kept)| kept.digest == digest) {
-            return false;
+        let known = self.sidecars().find(|(known, _)| **known == place).map(|(_, kept)| kept.file);
+        if known.is_some_and(|file| self.is_held(file, digest)) {
+            return Ok(Some(false));
         }
-        let held = known.map(|(_, kept)| kept.file);
+        if self.door()?.keeps_out(&bytes) {
+            return Ok(None);
+        }
+        let held = known;
         let file = held.unwrap_or_else(|| self.file(place));
         self.facts.sidecars.push(Sidecar { file, digest, size });
         self.bytes += size;
         self.sidecars.push(bytes);
-        true
+        Ok(Some(true))
+    }
+
+    /// Returns whether a sidecar's newest bytes have this digest, as they came or as they are since something was taken out.
+    fn is_held(&self, file: FileNumber, digest: Digest) -> bool {
+        if let Some(new) = self.facts.sidecars.iter().rev().find(|new| new.file == file) {
+            return new.digest == digest;
+        }
+        let held = self.before.state.sidecars.get(&file);
+        held.is_some_and(|(operation, at, kept)| {
+            let covered = self.before.state.covered_file(*operation, *at);
+            kept.digest == digest || covered.is_some_and(|covered| covered.digest == digest)
+        })
     }
 
     /// Returns how many sidecars the session has in other places, and how many bytes these have.

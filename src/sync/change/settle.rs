@@ -11,8 +11,8 @@ use crate::{
     json::Raw,
     live::{self, Lock, WritableFile},
     model::{
-        Card, Command, EntryNumber, GenerationNumber, Move, NameTag, Operation, Place, Position,
-        Record, Run, Tagged, Text, Tie, Tombstone,
+        Card, Command, CoveredFile, EntryNumber, GenerationNumber, Move, NameTag, Operation, Place,
+        Position, Record, Run, Tagged, Text, Tie, Tombstone,
     },
     session::{
         Session,
@@ -26,7 +26,7 @@ use crate::{
         change::{Change, Writing},
         file,
         follow::Step,
-        listing, segment,
+        listing, purge, segment,
     },
     wire::{TIED, Titled},
 };
@@ -34,10 +34,21 @@ use crate::{
 /// How many records are read at a time.
 const BATCH: usize = 1024;
 
+/// The facts by which bytes are taken out.
+#[derive(Default)]
+pub(crate) struct Buried {
+    pub(crate) tombstones: Vec<Tombstone>,
+    pub(crate) covered_files: Vec<CoveredFile>,
+    /// By what they are kept out of what comes later.
+    pub(crate) kept_out: Vec<Vec<u8>>,
+}
+
 impl Change<'_> {
     /// Commits the changes that were gathered so far as an operation of its own, and goes on with the next one.
     pub(crate) fn part(&mut self, command: Command) -> Result<(), SyncError> {
+        let kept_out = std::mem::take(&mut self.kept_out);
         let session = self.commit(command)?.0.session;
+        self.kept_out = kept_out;
         match &mut self.writing {
             Writing::Alone(writing) => *writing = Some(self.before.archive.store.begin()?),
             Writing::Among(gathering) => gathering.renew()?,
@@ -70,6 +81,16 @@ impl Change<'_> {
             follow = (self.before.writable_file(&live)?, Step::Stamp).into();
         }
         follow.prepare(self.before.at).map_err(|(path, source)| SyncError::Io { path, source })?;
+        let (lines, left) = std::mem::take(&mut self.kept_out);
+        if lines + left > 0 {
+            self.notices.push(Notice::KeptOut { lines, left });
+        }
+        // What another program wrote into the store's own file is covered there, too.
+        let is_own = self.before.live_file().is_some_and(|live| !live.attached);
+        let covers_own = lines > 0 && is_own && !self.before.archive.is_preview;
+        if covers_own {
+            purge::mark(self.before.archive)?;
+        }
         let commit = self.sealed(command)?;
         let n = commit.operation.n;
         let key = self.write(commit)?;
@@ -82,6 +103,9 @@ impl Change<'_> {
             .carry_out(self.before.at)
             .map_err(|(path, source)| SyncError::Behind { operation: n, path, source })?;
         drop(lock);
+        if covers_own {
+            purge::finish(self.before.archive)?;
+        }
         if let Some(target) = attached.filter(|_| is_alone) {
             file::saw(self.before.archive, &target)?;
         }
@@ -89,13 +113,11 @@ impl Change<'_> {
         Ok((Outcome { session, operation: n, notices }, is_alone))
     }
 
-    /// Adds an operation that takes bytes out of lines, and touches no file.
-    pub(crate) fn bury(
-        &mut self,
-        command: Command,
-        tombstones: Vec<Tombstone>,
-    ) -> Result<(), SyncError> {
+    /// Adds an operation that takes bytes out, and touches no file.
+    pub(crate) fn bury(&mut self, command: Command, buried: Buried) -> Result<(), SyncError> {
+        let Buried { tombstones, covered_files, kept_out } = buried;
         self.facts.tombstones = tombstones;
+        (self.facts.covered_files, self.facts.kept_out) = (covered_files, kept_out);
         let commit = self.sealed(command)?;
         self.write(commit).map(drop)
     }
@@ -204,10 +226,21 @@ impl Change<'_> {
         let mut facts = std::mem::take(&mut self.facts);
         facts.moves = moves;
         let archive = self.before.archive;
-        let mut salt = |text: &mut Text| text.salt(|| archive.salt());
+        let (door, mut is_kept_out) = (self.door()?.clone(), false);
+        let has_it =
+            |text: &Text| text.words().is_some_and(|words| door.keeps_out(words.text.as_bytes()));
+        // A title that an agent gives is not taken over.
+        facts.title = facts.title.filter(|title| !has_it(title));
+        let mut salt = |text: &mut Text| {
+            is_kept_out |= has_it(text);
+            text.salt(|| archive.salt());
+        };
         Tagged::texts(&mut command, &mut salt);
         Tagged::texts(&mut facts, &mut salt);
         self.bulk.checkpoints.iter_mut().filter_map(|given| given.note.as_mut()).for_each(salt);
+        if is_kept_out {
+            return Err(SyncError::KeptOut);
+        }
         facts.sort();
         self.bulk.sort();
         let place = (self.number(), self.before.at, self.before.state.next_entry());

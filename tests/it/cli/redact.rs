@@ -10,13 +10,13 @@ use insta::assert_snapshot;
 use super::json;
 use crate::env::TestEnv;
 
-const SECRET: &str = "tok-9f8e7d6c/5b4a=hidden";
+pub(super) const SECRET: &str = "tok-9f8e7d6c/5b4a=hidden";
 const ONE: &str = "8f14e45f-ceea-467f-a26a-5dba2f5b6d35";
 const TWO: &str = "c9f0f895-fb98-4b91-8f2a-3c5b6d7e8f90";
 
 /// Writes two sessions of Claude Code, of which the second one begins as the first, and one of Codex. All have the secret: as it
 /// is, escaped, in JSON within JSON, in base64, and within a long text that occurs several times.
-fn sessions(env: &TestEnv) -> [PathBuf; 3] {
+pub(super) fn sessions(env: &TestEnv) -> [PathBuf; 3] {
     let long = format!("{} {SECRET} {}", "before ".repeat(60), "behind ".repeat(60));
     let said = [
         ("user", format!("the token is {SECRET}, use it")),
@@ -81,7 +81,7 @@ fn below(folder: &Path) -> Vec<PathBuf> {
 
 /// Returns the files below the home folder that have the secret in any spelling, as they are or in anything that zstd packed,
 /// whether a row still points there or not.
-fn traces(env: &TestEnv) -> Vec<PathBuf> {
+pub(super) fn traces(env: &TestEnv) -> Vec<PathBuf> {
     let spelt = [SECRET, "5b4a\\u003dhidden", "5b4a=hidden", "dG9rLTlmOGU3ZDZj", "tok-9f8e7d6c"];
     let has = |bytes: &[u8]| {
         spelt.iter().any(|spelt| bytes.windows(spelt.len()).any(|part| part == spelt.as_bytes()))
@@ -299,7 +299,7 @@ fn an_entry_goes_with_its_long_texts_and_a_session_with_all_that_it_says() {
 }
 
 #[test]
-fn a_file_that_is_kept_whole_is_named() {
+fn what_is_kept_whole_is_covered_where_it_lies_and_in_the_store() {
     let env = TestEnv::new();
     let files = sessions(&env);
     let result = files[0].with_extension("").join("tool-results/a.txt");
@@ -307,11 +307,21 @@ fn a_file_that_is_kept_whole_is_named() {
     fs::write(&result, format!("the answer is {SECRET}")).unwrap();
     env.run(&["import"]).success();
     let redacted = env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes()).success();
-    assert!(redacted.stderr.contains("tool-results/a.txt is kept whole"), "{redacted}");
-    let again = env.run_with_stdin(&["redact", "--yes", "--json"], SECRET.as_bytes()).success();
-    let again = json(&again.stdout);
-    assert!(again["lines"] == 0 && again["whole"].as_array().unwrap().len() == 1, "{again}");
+    assert!(redacted.stdout.contains("covered in ~/.claude/projects/-work/8f14e45f-ceea-467f-a26a-5dba2f5b6d35/tool-results/a.txt"), "{redacted}");
+    assert_eq!(traces(&env), Vec::<PathBuf>::new());
+    let covered = fs::read_to_string(&result).unwrap();
+    assert!(covered.starts_with("the answer is [redacted]"), "{covered}");
     env.run(&["verify"]).success();
+    assert!(env.run(&["import"]).success().stdout.contains("0 new entries"));
+    // It comes back with restore as it is now, and what is written there again is left out.
+    fs::remove_file(&result).unwrap();
+    env.run(&["restore", "-s", "8f14"]).success();
+    assert_eq!(fs::read_to_string(&result).unwrap(), covered);
+    fs::write(&result, format!("once more {SECRET}")).unwrap();
+    env.run(&["import"]).success();
+    assert_eq!(traces(&env), [result]);
+    env.run(&["verify"]).success();
+    assert!(env.run(&["store", "rebuild"]).success().stdout.contains("equal"));
 }
 
 #[test]
@@ -327,6 +337,14 @@ fn a_damaged_store_is_mended_with_what_was_taken_out_of_it() {
     env.run(&["doctor", "--fix"]).success();
     let verified = env.run(&["verify"]).success();
     assert!(verified.stdout.contains("intact, "), "{verified}");
+    // What was set aside goes with the next thing that is taken out: it may have it.
+    let aside = env.home().join(".local/share/undertext/damaged-1");
+    assert!(aside.exists());
+    let dry = env.run_with_stdin(&["redact", "--dry-run"], b"nothing of the kind").success();
+    assert!(dry.stdout.contains("damaged-1, a damaged store") && aside.exists(), "{dry}");
+    let done = env.run_with_stdin(&["redact", "--yes"], b"nothing of the kind").success();
+    assert!(done.stdout.contains("deleted ~/.local/share/undertext/damaged-1"), "{done}");
+    assert!(!aside.exists());
     assert!(env.run(&["log", "-s", "c9f0"]).success().stdout.contains("[redacted]"));
 }
 

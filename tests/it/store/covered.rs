@@ -3,7 +3,7 @@
 use crate::fixture::number;
 use undertext::{
     model::{EntryNumber, LineId, Tombstone},
-    store::{Covering, SessionKey, Store, StoreError, whole_lines},
+    store::{Covering, Coverings, SessionKey, Store, StoreError, whole_lines},
 };
 
 use super::{
@@ -63,7 +63,7 @@ fn cover(store: &dyn Store, writers: &mut [(Writer, SessionKey)]) -> Result<(), 
         }
         writing.add(writer.next(&[], |brought| brought.facts.tombstones = tombstones))?;
     }
-    writing.cover(coverings, &[])?;
+    writing.cover(Coverings { lines: coverings, ..Coverings::default() })?;
     writing.commit().map(drop)
 }
 
@@ -111,7 +111,10 @@ fn without_a_tombstone_no_line_is_covered() {
         let line = covered(&before[2]);
         let mut writing = store.begin().unwrap();
         let covering = Covering { session: key, entry: number(3), line };
-        assert!(matches!(writing.cover(vec![covering], &[]), Err(StoreError::Refused(_))));
+        assert!(matches!(
+            writing.cover(Coverings { lines: vec![covering], ..Coverings::default() }),
+            Err(StoreError::Refused(_))
+        ));
         drop(writing);
         assert!(all(store, key) == before);
     });

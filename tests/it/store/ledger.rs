@@ -17,9 +17,9 @@ use undertext::{
         Place, Record, Run, SessionName, State, StoreId, Tagged, Text, Tie, TieKind,
     },
     store::{
-        ByteStore, CacheStore, Commit, Committed, Covering, Cursor, Derived, FactStore, Fault,
-        Known, Listed, SessionFilter, SessionKey, Sieve, Sighting, Sizes, Store, StoreError,
-        TakenOut, Total, Transaction, Within,
+        ByteStore, CacheStore, Commit, Committed, Coverings, Cursor, Derived, DoorStore, FactStore,
+        Fault, KeptOut, Known, Listed, SessionFilter, SessionKey, Sieve, Sighting, Sizes, Store,
+        StoreError, TakenOut, Total, Transaction, Within,
     },
 };
 
@@ -41,6 +41,8 @@ struct Held {
     counts: BTreeMap<(SessionKey, u64, EntryNumber), Vec<u64>>,
     /// What stands in the place of lines.
     covered: BTreeMap<(SessionKey, EntryNumber), Vec<u8>>,
+    /// What stands in the place of files that are kept whole.
+    covered_files: BTreeMap<(SessionKey, OperationNumber, u64), Vec<u8>>,
 }
 
 fn damaged(item: &str) -> StoreError {
@@ -292,6 +294,9 @@ impl ByteStore for Ledger {
         operation: OperationNumber,
         at: u64,
     ) -> Result<Vec<u8>, StoreError> {
+        if let Some(bytes) = self.held().covered_files.get(&(session, operation, at)) {
+            return Ok(bytes.clone());
+        }
         let all = self.held().all(session, |commit| {
             let numbered = (0..).zip(&commit.kept);
             numbered.map(|(at, bytes)| ((commit.operation.n, at), bytes.clone())).collect()
@@ -327,6 +332,27 @@ impl ByteStore for Ledger {
             total.bytes += lengths.iter().sum::<u64>();
         }
         Ok(totals.into_values().collect())
+    }
+}
+
+impl DoorStore for Ledger {
+    fn kept_out(&self) -> Result<KeptOut, StoreError> {
+        let mut found = KeptOut::default();
+        for derived in self.held().derived.values() {
+            found.secrets.extend(derived.state.kept_out.iter().cloned());
+            found.has_lines |= derived.state.tombstones.iter().any(|one| one.covered.is_some());
+        }
+        Ok(found)
+    }
+
+    fn buried(&self, line: LineId) -> Result<Option<(SessionKey, EntryNumber)>, StoreError> {
+        let held = self.held();
+        let all = held
+            .derived
+            .iter()
+            .flat_map(|(key, derived)| derived.state.tombstones.iter().map(|one| (*key, one)));
+        let mut came = all.filter(|(_, one)| one.line == Some(line) && one.covered.is_some());
+        Ok(came.next().map(|(key, one)| (key, one.entry)))
     }
 }
 
@@ -527,13 +553,19 @@ impl Transaction for Page<'_> {
         Ok(())
     }
 
-    fn cover(&mut self, lines: Vec<Covering>, words: &[TakenOut]) -> Result<(), StoreError> {
+    fn cover(&mut self, coverings: Coverings) -> Result<(), StoreError> {
+        let Coverings { lines, files, words } = coverings;
         let mut held = self.ledger.held.borrow_mut();
         for covering in lines {
             covering.check(&held.derived(covering.session)?.state)?;
             held.covered.insert((covering.session, covering.entry), covering.line);
         }
-        for TakenOut { session, operation, digest } in words {
+        for covering in files {
+            covering.check(&held.derived(covering.session)?.state)?;
+            let place = (covering.session, covering.operation, covering.at);
+            held.covered_files.insert(place, covering.bytes);
+        }
+        for TakenOut { session, operation, digest } in &words {
             let own = held.added.iter_mut().filter(|(key, _)| key == session);
             let mut forget = |text: &mut Text| {
                 if text.words().is_some_and(|found| found.digest() == *digest) {

@@ -1,0 +1,28 @@
+//! What was taken out, of the data beneath and of recent operations.
+
+use std::sync::Arc;
+
+use super::{Sheet, laid::Laid};
+use crate::{
+    model::{EntryNumber, LineId},
+    store::{DoorStore, KeptOut, SessionKey, StoreError},
+};
+
+impl DoorStore for Laid<'_> {
+    fn kept_out(&self) -> Result<KeptOut, StoreError> {
+        let mut found = self.beneath(|store| store.kept_out())?;
+        for state in self.over.sheets.values().map(|sheet| &sheet.state) {
+            found.secrets.extend(state.kept_out.iter().cloned());
+            found.has_lines |= !state.coverings().is_empty();
+        }
+        Ok(found)
+    }
+
+    fn buried(&self, line: LineId) -> Result<Option<(SessionKey, EntryNumber)>, StoreError> {
+        let found = self.beneath(|store| store.buried(line))?;
+        let of_sheet = |(key, sheet): (&SessionKey, &Arc<Sheet>)| {
+            Some((*key, sheet.state.entry_covered_from(line)?))
+        };
+        Ok(found.or_else(|| self.over.sheets.iter().find_map(of_sheet)))
+    }
+}
