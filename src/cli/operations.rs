@@ -148,6 +148,7 @@ fn words(operation: &Operation) -> String {
             let reason = reason.as_ref().map(|why| format!(": {}", why.to_text()));
             format!("{what}{rule}{}", reason.unwrap_or_default())
         }
+        Command::Rekey { .. } => "wrote the session again under new ids".to_owned(),
         Command::Lost {} => "the store has lost it".to_owned(),
         _ => "written by a newer undertext".to_owned(),
     }

@@ -1,6 +1,6 @@
 //! `redact`: takes a secret, or what an entry says, out of the store and of the files of its sessions.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 use anyhow::anyhow;
 use undertext::ops::{self, Archive, Cause, Wanted};
@@ -30,12 +30,21 @@ const LISTED: usize = 10;
 /// This cannot be undone. What is taken out is kept out: a salted hash of it stays, and lines that come later are covered as they are
 /// taken in. Not looked through: what is encrypted, or compressed within a record; a secret that is split over several lines; copies that
 /// undertext does not know (backups, the agent's own list of prompts, other machines). So change the key too.
+///
+/// An entry's id is a hash of the line that came, and stays. Where all else of that line is known, it tells whether a guess at what was
+/// taken out is right: good enough for a key of 20 random characters, and not for a PIN, a name, a date or a short password. For these
+/// use --rekey. The sessions are then written again under ids that are made of the lines as they are now, and nothing is kept by which
+/// a guess could be tried, so that what was taken out is not kept out of what comes later either. Ids that you wrote down, or that the
+/// agent was told, no longer find anything. The old chain of operations is committed to by a hash under a salt that is told once. With
+/// -s and without ENTRY, a session of which something was taken out before is rekeyed.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   undertext redact < leaked-key.txt
   printf %s \"$LEAKED\" | undertext redact --dry-run
   undertext redact 7c2a51de --reason 'a letter of a client'
+  printf %s \"$PIN\" | undertext redact --rekey
+  undertext redact --rekey -s 8f14e45f          of which it was taken out before
 
 Exit codes: 1 if nothing has it, or if nothing was changed because nobody agreed
 
@@ -43,7 +52,8 @@ JSON: one object
   {\"type\":\"redact\", \"planned\":whether nothing was changed yet BOOL, \"lines\":N that have it, \"notes\":N words of yours that have it,
    \"sessions\":[{\"session\":ID, \"format\":NAME, \"title\":TEXT or null, \"lines\":N}], \"covered\":[PATH] in which it was covered,
    \"left\":[PATH] that still hold it, \"files\":[PATH] kept whole, such as long answers of tools, that have it,
-   \"deleted\":[PATH] of damaged stores that were set aside}")]
+   \"deleted\":[PATH] of damaged stores that were set aside,
+   \"rekeyed\":[{\"session\":ID, \"format\":NAME, \"head\":HASH with which its chain ended, \"salt\":HEX of the commitment to it}]}")]
 pub(crate) struct Args {
     /// The entry: HEAD, HEAD~2, @7 (the turn of checkpoint 7), or the beginning of an id
     #[arg(value_name = "ENTRY")]
@@ -70,10 +80,17 @@ pub(super) struct Consent {
     /// Keep a reason with the operation
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
+
+    /// Give the sessions other ids too, so that no hash is left by which a guess could be tried
+    #[arg(long)]
+    pub(super) rekey: bool,
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let Some(entry) = args.entry.as_deref() else {
+        if let Some(session) = args.about.wanted()?.filter(|_| args.consent.rekey) {
+            return rekey(context, session, &args.consent);
+        }
         let secret = secret(context)?;
         let path = context.root()?.join("store.db");
         if !is_there(&path)? {
@@ -92,6 +109,67 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let target = ops::find_entry(archive.store(), &session, wanted)?;
     let line = Line::about("redact").with(wanted);
     carry_out(context, archive, &Wanted::Entry(&session, &target), &args.consent, Some(line))
+}
+
+/// Gives a session of which something was taken out before other ids.
+fn rekey(context: &mut Context, wanted: &OsStr, consent: &Consent) -> Result<Exit, CommandError> {
+    let (archive, session) = context.look(Some(wanted))?;
+    if archive.root().is_none() {
+        let error = anyhow!("a session file that is not in the store has no ids to change");
+        return Err(CommandError::user(error).hinted(Line::new("import").to("take it in first")));
+    }
+    let is_covered = archive.store().state(session.key)?.is_covered();
+    drop(archive);
+    if !is_covered {
+        context.output.note("Nothing was taken out of this session");
+        return Ok(Exit::No);
+    }
+    if consent.dry_run {
+        context.output.note("Nothing is changed");
+        return Ok(Exit::Yes);
+    }
+    if !consent.yes {
+        let is_asked = context.env.terminal.stdin && context.env.terminal.stderr && !context.json;
+        if !(is_asked && context.output.ask("Give all its entries other ids, for ever?")?) {
+            context.output.note("Nothing is changed");
+            if !is_asked {
+                let line = Line::about("redact").flag("rekey").flag("yes");
+                context.output.hint(line.to("to do it"));
+            }
+            return Ok(Exit::No);
+        }
+    }
+    let mut archive = context.open_writer()?;
+    let user = context.env.user.clone();
+    let redacted = ops::rekey(&mut archive, &session, user.as_deref())?;
+    context.tell(&redacted.notices);
+    if !context.answer(&redacted)? {
+        tell_ids(context, &redacted)?;
+        warn(context, &redacted);
+    }
+    Ok(if redacted.rekeyed.is_empty() { Exit::No } else { Exit::Yes })
+}
+
+/// Warns of files that still hold it.
+fn warn(context: &mut Context, redacted: &Redacted) {
+    for path in &redacted.left {
+        let path = context.env.homely(path);
+        context.output.warn(&format!(
+            "{path} still holds it: a process has it open, or undertext may not write there"
+        ));
+    }
+}
+
+/// Tells which sessions have other ids, and what is told only once.
+fn tell_ids(context: &mut Context, redacted: &Redacted) -> Result<(), CommandError> {
+    for one in &redacted.rekeyed {
+        let id: String = one.session.chars().take(8).collect();
+        context.say(&format!(
+            "{id} has other ids; its chain ended with {}, committed to under the salt {}",
+            one.head, one.salt
+        ))?;
+    }
+    Ok(())
 }
 
 /// Reads the secret: all of stdin but for the end of its last line.
@@ -120,7 +198,7 @@ pub(super) fn carry_out(
     consent: &Consent,
     line: Option<Line>,
 ) -> Result<Exit, CommandError> {
-    let plan = ops::redaction(&archive, wanted)?;
+    let plan = ops::redaction(&archive, wanted, consent.rekey)?;
     drop(archive);
     if plan.is_nowhere() {
         if !context.answer(&plan)? {
@@ -152,13 +230,14 @@ pub(super) fn carry_out(
     }
     let mut archive = context.open_writer()?;
     let user = context.env.user.clone();
-    let cause = Cause { rule: None, by: user.as_deref(), reason: consent.reason.as_deref() };
+    let (by, reason) = (user.as_deref(), consent.reason.as_deref());
+    let cause = Cause { rule: None, by, reason, rekey: consent.rekey };
     let redacted = ops::redact(&mut archive, wanted, cause)?;
     context.tell(&redacted.notices);
     if context.answer(&redacted)? {
         return Ok(Exit::Yes);
     }
-    tell(context, &redacted)
+    tell(context, &redacted, consent.rekey)
 }
 
 fn list(context: &mut Context, plan: &Redacted) -> Result<(), CommandError> {
@@ -193,11 +272,13 @@ fn list(context: &mut Context, plan: &Redacted) -> Result<(), CommandError> {
     Ok(())
 }
 
-fn tell(context: &mut Context, redacted: &Redacted) -> Result<Exit, CommandError> {
+fn tell(context: &mut Context, redacted: &Redacted, rekey: bool) -> Result<Exit, CommandError> {
     let changed = redacted.sessions.iter().filter(|one| one.lines > 0).count() as u64;
     let lines = counted(redacted.lines, "line", "lines");
     let sessions = counted(changed, "session", "sessions");
-    context.say(&format!("Taken out of {lines} of {sessions}; every entry keeps its id"))?;
+    let ids = if redacted.rekeyed.is_empty() { "; every entry keeps its id" } else { "" };
+    context.say(&format!("Taken out of {lines} of {sessions}{ids}"))?;
+    tell_ids(context, redacted)?;
     for path in &redacted.covered {
         let path = context.env.homely(path);
         context.say(&format!("covered in {path}"))?;
@@ -206,11 +287,9 @@ fn tell(context: &mut Context, redacted: &Redacted) -> Result<Exit, CommandError
         let path = context.env.homely(path);
         context.say(&format!("deleted {path}, a damaged store that was set aside"))?;
     }
-    for path in &redacted.left {
-        let path = context.env.homely(path);
-        context.output.warn(&format!(
-            "{path} still holds it: a process has it open, or undertext may not write there"
-        ));
+    warn(context, redacted);
+    if rekey && redacted.rekeyed.is_empty() {
+        context.output.warn("the sessions keep their ids, because files still hold it");
     }
     let hints = undertext::report::Report::hints(redacted);
     context.output.hints(hints);

@@ -5,7 +5,7 @@
 use serde_json::{Map, Value};
 
 use super::{
-    CheckpointNumber, EntryId, FileNumber, OperationNumber, Text,
+    CheckpointNumber, Digest, EntryId, FileNumber, OperationNumber, Text,
     tagged::{Field, Malformed, Tagged, put_field, take_field},
 };
 
@@ -267,6 +267,13 @@ commands! {
         /// Why.
         5 reason: Option<Text>,
     }
+    /// The session was written again under ids that are made of the lines that it has now.
+    18 Rekey "rekey" {
+        /// The commitment to the hash with which its chain ended before.
+        1 before: Option<Digest>,
+        /// Who asked for it.
+        2 by: Option<Text>,
+    }
 }
 
 /// A field that is shown if it holds something.
@@ -316,6 +323,12 @@ impl Shown for EntryId {
     }
 }
 
+impl Shown for Digest {
+    fn shown(&self) -> Option<Value> {
+        Some(self.to_string().into())
+    }
+}
+
 impl<T: Shown> Shown for Option<T> {
     fn shown(&self) -> Option<Value> {
         self.as_ref()?.shown()
@@ -342,6 +355,11 @@ impl Command {
             Self::Undo { undoes, .. } | Self::Redo { undoes, .. } => Some(*undoes),
             _ => None,
         }
+    }
+
+    /// Returns whether it took bytes out for ever, or the ids that were made of them.
+    pub fn is_final(&self) -> bool {
+        matches!(self, Self::Redact { .. } | Self::Rekey { .. })
     }
 
     /// Returns whether it only took in records that another program wrote.

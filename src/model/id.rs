@@ -37,6 +37,7 @@ const RUNNING: [u8; 32] = domain("undertext running 1");
 const OPERATION: [u8; 32] = domain("undertext operation 2");
 const FACTS: [u8; 32] = domain("undertext facts 2");
 const WORDS: [u8; 32] = domain("undertext words 2");
+const COMMITMENT: [u8; 32] = domain("undertext commitment 1");
 /// How many bytes of facts are hashed in one piece.
 const PIECE: usize = 1 << 16;
 
@@ -229,6 +230,12 @@ impl Digest {
     pub fn of_words(salt: &[u8; 16], text: &str) -> Self {
         let mut hasher = blake3::Hasher::new_keyed(&WORDS);
         Self(*hasher.update(salt).update(text.as_bytes()).finalize().as_bytes())
+    }
+
+    /// Returns the commitment to an operation's hash under a salt: without that, it says nothing about the hash.
+    pub fn commitment(salt: &[u8; 16], hash: OperationId) -> Self {
+        let mut hasher = blake3::Hasher::new_keyed(&COMMITMENT);
+        Self(*hasher.update(salt).update(hash.as_bytes()).finalize().as_bytes())
     }
 
     /// Returns the digest of bytes.

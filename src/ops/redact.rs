@@ -7,7 +7,7 @@ use memchr::memmem::Finder;
 use crate::{
     cover::{Secret, cover_all},
     json::Raw,
-    model::{Command, EntryNumber, LineId, OperationNumber, State, Tagged, Text, line},
+    model::{Command, EntryNumber, LineId, OperationNumber, Run, State, Tagged, Text, line},
     ops::{OpsError, several::in_order},
     report::{Redacted, RedactedSession},
     session::{Session, SessionError, Target, lines, origins, plan::given},
@@ -40,11 +40,17 @@ pub struct Cause<'c> {
     pub by: Option<&'c str>,
     /// The reason.
     pub reason: Option<&'c str>,
+    /// Whether the sessions get other ids, which are not made of it.
+    pub rekey: bool,
 }
 
-/// Returns what would be taken out.
-pub fn redaction(archive: &Archive, wanted: &Wanted<'_>) -> Result<Redacted, OpsError> {
-    let found = Search::new(archive.store(), wanted)?.all(archive)?;
+/// Returns what would be taken out; `rekey` if the sessions are to get other ids.
+pub fn redaction(
+    archive: &Archive,
+    wanted: &Wanted<'_>,
+    rekey: bool,
+) -> Result<Redacted, OpsError> {
+    let found = Search::new(archive.store(), wanted, rekey)?.all(archive)?;
     report(archive, &found, true)
 }
 
@@ -64,16 +70,32 @@ pub fn redact(
     };
     let archive = &*archive;
     let (found, done) = sync::redact(archive, &command, cause.rule, || {
-        let search = Search::new(archive.store(), wanted)?;
+        let search = Search::new(archive.store(), wanted, cause.rekey)?;
         let redactions = search.all(archive)?;
-        Ok::<_, OpsError>(Found { redactions, kept_out: search.rows(archive.salt(), cause.rule) })
+        // Whoever has the store could try guesses at what is known of it.
+        let kept_out =
+            if cause.rekey { Vec::new() } else { search.rows(archive.salt(), cause.rule) };
+        let rekey = (cause.rekey, cause.by.map(given));
+        Ok::<_, OpsError>(Found { redactions, kept_out, rekey })
     })?;
     let mut redacted = report(archive, &found, false)?;
     redacted.covered = done.covered;
     redacted.left = done.left;
     redacted.deleted = done.deleted;
+    redacted.rekeyed = done.rekeyed;
     redacted.notices = done.notices;
     Ok(redacted)
+}
+
+/// Gives a session of which something was taken out before ids that are not made of it, and those that refer to its entries.
+pub fn rekey(
+    archive: &mut Archive,
+    session: &Session,
+    by: Option<&str>,
+) -> Result<Redacted, OpsError> {
+    let done = sync::rekey(archive, session, by.map(given).as_ref())?;
+    let sync::Purged { covered, left, deleted, rekeyed, notices } = done;
+    Ok(Redacted { covered, left, deleted, rekeyed, notices, ..Redacted::default() })
 }
 
 fn report(archive: &Archive, found: &[Redaction], planned: bool) -> Result<Redacted, OpsError> {
@@ -115,11 +137,13 @@ struct Search {
     lines: BTreeSet<LineId>,
     /// The session of which all words of persons go.
     whole: Option<Session>,
+    /// Whether the sessions get other ids.
+    rekey: bool,
     sieve: Sieve,
 }
 
 impl Search {
-    fn new(store: &dyn Store, wanted: &Wanted<'_>) -> Result<Self, OpsError> {
+    fn new(store: &dyn Store, wanted: &Wanted<'_>, rekey: bool) -> Result<Self, OpsError> {
         let (mut secrets, mut whole_of, mut whole) = (Vec::new(), BTreeSet::new(), None);
         match wanted {
             Wanted::Secret(secret) => {
@@ -157,7 +181,7 @@ impl Search {
             })),
             None => Sieve::new([|bytes: &[u8]| Some(0..bytes.len())]),
         };
-        Ok(Self { secrets, lines: whole_of, whole, sieve })
+        Ok(Self { secrets, lines: whole_of, whole, rekey, sieve })
     }
 
     /// Returns by what all of it is kept out of what comes later. A line that goes as a whole is known by its id.
@@ -184,7 +208,8 @@ impl Search {
     /// Looks through a session.
     fn look(&self, store: &dyn Store, session: &Session) -> Result<Redaction, OpsError> {
         let state = store.state(session.key)?;
-        let (mut lines, mut fixed, mut damaged) = (Vec::new(), self.fixed(session, &state), None);
+        let (mut lines, mut damaged) = (Vec::new(), None);
+        let mut fixed = self.fixed(session, &state).or(self.unfinished(store, session, &state)?);
         let all = EntryNumber::FIRST..state.next_entry();
         store.sift(session.key, all, &self.sieve, &mut |entry, line| match line {
             Ok(line) => {
@@ -241,6 +266,24 @@ impl Search {
             }
         }
         Ok(kept)
+    }
+
+    /// Returns whether it stands in an unfinished line, as it was read once: other ids leave nothing of those that were finished.
+    fn unfinished(
+        &self,
+        store: &dyn Store,
+        session: &Session,
+        state: &State,
+    ) -> Result<Option<String>, StoreError> {
+        let has = |tail: &[u8]| self.secrets.iter().any(|secret| secret.is_in(tail));
+        let is_last = |run: &Run| state.ends.get(&run.generation) == Some(run);
+        let runs = store.growths(session.key, OperationNumber::ALL)?;
+        let mut runs = runs.iter().filter(|(_, run)| has(&run.tail));
+        let found = runs.find(|(_, run)| !self.rekey || is_last(run));
+        Ok(found.map(|(by, run)| {
+            let unless = if is_last(run) { "" } else { " (without --rekey)" };
+            format!("an unfinished line that operation {by} read{unless}")
+        }))
     }
 
     /// Returns by what a session is found in which it stands.

@@ -52,8 +52,7 @@ pub fn undo(
     execute(archive, session, |before| {
         let undone = before.state.undone();
         let is_meant = |operation: &Operation| {
-            let is_final = matches!(operation.command, Command::Redact { .. });
-            is_final || obstacle(operation, &undone).is_none()
+            operation.command.is_final() || obstacle(operation, &undone).is_none()
         };
         let operation = match wanted {
             Some(n) => {

@@ -46,7 +46,7 @@ pub use notice::Notice;
 pub use place::{
     Branched, Cleared, ListedBranch, Marked, OperationView, Redone, Reverted, Switched, Undone,
 };
-pub use redact::{Redacted, RedactedSession};
+pub use redact::{Redacted, RedactedSession, Rekeyed};
 pub use search::{Counted, FoundLine, FoundPlace, Hit, HitLine, Indexed, Searched};
 pub use session::{Attached, Concealed, Created, LostFile, Outcome, Restored, Sidecars};
 pub use setup::{Calling, SetUp};

@@ -25,6 +25,8 @@ pub struct Redacted {
     pub files: Vec<PathBuf>,
     /// The folders with damaged stores that were set aside, which are deleted.
     pub deleted: Vec<PathBuf>,
+    /// The sessions that have other ids now.
+    pub rekeyed: Vec<Rekeyed>,
     /// The notices on the way.
     pub notices: Vec<Notice>,
 }
@@ -40,6 +42,19 @@ pub struct RedactedSession {
     pub title: Option<String>,
     /// Of how many lines.
     pub lines: u64,
+}
+
+/// A session that was written again under new ids, and how the chain that it had can be told one day.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Rekeyed {
+    /// The agent's id.
+    pub session: String,
+    /// The name of the format.
+    pub format: String,
+    /// The hash with which its chain ended.
+    pub head: String,
+    /// The salt of the commitment to that, which is kept nowhere.
+    pub salt: String,
 }
 
 impl Redacted {
@@ -62,6 +77,7 @@ report!(Redacted, "redact", |it| {
     left: texts(&it.left),
     files: texts(&it.files),
     deleted: texts(&it.deleted),
+    rekeyed: it.rekeyed,
 }, hints: |it| {
     let verify = || Line::new("verify").to("see that the rest is as it was");
     (!it.planned && !it.is_nowhere()).then(verify)

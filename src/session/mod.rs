@@ -22,6 +22,7 @@ pub(crate) mod origins;
 mod places;
 pub(crate) mod plan;
 mod reader;
+pub(crate) mod rekey;
 pub(crate) mod replay;
 pub(crate) mod rows;
 pub(crate) mod select;

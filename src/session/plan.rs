@@ -108,7 +108,7 @@ pub(crate) fn obstacle(
         Some("it undid another one; redo undoes the newest undo")
     } else if operation.command.takes_in() {
         Some("it only took in what another program wrote")
-    } else if matches!(operation.command, Command::Redact { .. }) {
+    } else if operation.command.is_final() {
         Some("what it took out is kept nowhere")
     } else {
         None

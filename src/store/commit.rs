@@ -138,6 +138,9 @@ pub struct Commit {
     pub card: Option<Card>,
 }
 
+/// Operations in order, each with the facts next to its record.
+pub type Chain = [(Operation, Bulk)];
+
 /// Bytes that take the place of an entry's line, as many as before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Covering {

@@ -18,9 +18,9 @@ use crate::{
         SessionName, State, StoreId, Tie,
     },
     store::{
-        CacheStore, Commit, Committed, Coverings, Cursor, Derived, FactStore, Fault, KeptOut,
-        Listed, Reading, SessionFilter, SessionKey, Sieve, Sighting, Sizes, Store, StoreError,
-        Total, Transaction,
+        CacheStore, Chain, Commit, Committed, Coverings, Cursor, Derived, FactStore, Fault,
+        KeptOut, Listed, Reading, SessionFilter, SessionKey, Sieve, Sighting, Sizes, Store,
+        StoreError, Total, Transaction,
         answer::{answer_by_look, check},
         overlay::{
             Overlay,
@@ -187,6 +187,10 @@ impl Transaction for Writing<'_> {
         }
         files.into_iter().try_for_each(|covering| held.overlay.cover_file(covering))?;
         lines.into_iter().try_for_each(|covering| held.overlay.cover(covering))
+    }
+
+    fn rekey(&mut self, session: SessionKey, chain: &Chain) -> Result<(), StoreError> {
+        self.store.held.borrow_mut().overlay.rekey(session, chain)
     }
 
     fn count(

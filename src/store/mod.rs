@@ -26,7 +26,9 @@ mod sqlite;
 mod traits;
 mod values;
 
-pub use commit::{Commit, Covering, Coverings, FileCovering, Known, NewLine, TakenOut, Whole};
+pub use commit::{
+    Chain, Commit, Covering, Coverings, FileCovering, Known, NewLine, TakenOut, Whole,
+};
 pub use error::StoreError;
 pub use memory::MemoryStore;
 pub use sieve::Sieve;

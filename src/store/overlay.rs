@@ -21,7 +21,9 @@ use crate::{
         Card, Checkpoint, Entry, EntryId, EntryNumber, GenerationNumber, NameTag, Operation,
         OperationNumber, Origin, Record, Run, SessionName, State, Tagged, Text, Tie,
     },
-    store::{Commit, Covering, Derived, FileCovering, NewLine, SessionKey, StoreError, TakenOut},
+    store::{
+        Chain, Commit, Covering, Derived, FileCovering, NewLine, SessionKey, StoreError, TakenOut,
+    },
 };
 
 /// The recent operations of one session.
@@ -117,6 +119,29 @@ impl Overlay {
         let held = sheet.and_then(|sheet| sheet.kept.get_mut(&at));
         *held.ok_or_else(|| StoreError::Refused("it lies beneath".to_owned()))? =
             Arc::new(covering.bytes);
+        Ok(())
+    }
+
+    /// Puts operations under other ids in the place of those of a session of which nothing lies beneath.
+    pub(super) fn rekey(&mut self, key: SessionKey, chain: &Chain) -> Result<(), StoreError> {
+        let sheet = self.sheets.get_mut(&key).map(Arc::make_mut);
+        let is_all = |sheet: &&mut Sheet| {
+            sheet.first == OperationNumber::FIRST && sheet.operations.len() == chain.len()
+        };
+        let refused = || StoreError::Refused("it lies beneath".to_owned());
+        let sheet = sheet.filter(is_all).ok_or_else(refused)?;
+        for ((_, held), (operation, _)) in sheet.operations.iter_mut().zip(chain) {
+            *held = operation.clone();
+        }
+        let added = chain.iter().flat_map(|(_, bulk)| &bulk.entries);
+        for ((held, _), entry) in sheet.entries.iter_mut().zip(added) {
+            held.id = entry.id;
+        }
+        sheet.ids = sheet.entries.iter().map(|(entry, _)| (entry.id, entry.n)).collect();
+        sheet.runs = chain
+            .iter()
+            .flat_map(|(by, bulk)| bulk.runs.iter().map(|run| (by.n, run.clone())))
+            .collect();
         Ok(())
     }
 

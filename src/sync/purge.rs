@@ -23,6 +23,7 @@ use crate::{
     disk::{self, Links},
     live::{self, WritableFile},
     model::{Digest, FileNumber, LineId, OperationNumber, State, Timestamp},
+    report::Rekeyed,
     session::Session,
     store::{Store, WordIndex, whole_lines},
     sync::{Archive, Notice, SyncError, file, live_file::live_file, mend},
@@ -41,6 +42,8 @@ pub(crate) struct Purged {
     pub(crate) left: Vec<PathBuf>,
     /// Folders with damaged stores, which are deleted.
     pub(crate) deleted: Vec<PathBuf>,
+    /// Sessions that have other ids now.
+    pub(crate) rekeyed: Vec<Rekeyed>,
     /// The notices on the way.
     pub(crate) notices: Vec<Notice>,
 }

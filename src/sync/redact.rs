@@ -13,7 +13,8 @@
 
 use crate::{
     model::{
-        Command, CoveredFile, Digest, EntryNumber, FileNumber, LineId, OperationNumber, Tombstone,
+        Command, CoveredFile, Digest, EntryNumber, FileNumber, LineId, OperationNumber, Text,
+        Tombstone,
     },
     session::{Session, rows},
     store::{Covering, Coverings, FileCovering, Store, TakenOut, whole_lines},
@@ -21,6 +22,7 @@ use crate::{
         Archive, SyncError, catch_up,
         change::{Buried, Change},
         purge::{Purged, finish, mark},
+        rekey,
         together::Together,
     },
 };
@@ -65,6 +67,8 @@ pub(crate) struct Found {
     pub(crate) redactions: Vec<Redaction>,
     /// By what it is kept out of what comes later.
     pub(crate) kept_out: Vec<Vec<u8>>,
+    /// Whether the sessions get other ids, which are not made of it, and who asks for it.
+    pub(crate) rekey: (bool, Option<Text>),
 }
 
 /// Covers lines wherever a verb finds them once every session has caught up, under the rule by which they were found.
@@ -79,7 +83,7 @@ pub(crate) fn redact<E: From<SyncError>>(
     for session in archive.every()? {
         notices.extend(catch_up::catch_up(archive, &session)?);
     }
-    let Found { redactions, kept_out } = find()?;
+    let Found { redactions, kept_out, rekey } = find()?;
     // One that cannot be covered is for the caller to tell of.
     if redactions.iter().all(Redaction::is_nothing)
         || redactions.iter().any(|one| one.fixed.is_some())
@@ -88,8 +92,14 @@ pub(crate) fn redact<E: From<SyncError>>(
     }
     refuse_if_loaded(archive, &redactions)?;
     mark(archive)?;
-    commit(archive, command, rule, &redactions, kept_out)?;
-    Ok((redactions, Purged { notices, ..finish(archive)? }))
+    commit(archive, (command, rule), &redactions, kept_out)?;
+    let mut purged = Purged { notices, ..finish(archive)? };
+    if let (true, by) = rekey {
+        let changed = redactions.iter().filter(|one| !one.is_nothing());
+        let changed: Vec<Session> = changed.map(|one| one.session.clone()).collect();
+        rekey::rekey_purged(archive, &changed, by.as_ref(), &mut purged)?;
+    }
+    Ok((redactions, purged))
 }
 
 /// Refuses to take bytes out of sessions that an agent has loaded: it would go on with them, and write them again.
@@ -109,8 +119,7 @@ fn refuse_if_loaded(archive: &Archive, redactions: &[Redaction]) -> Result<(), S
 /// Adds the operations and puts the covered lines in their places, in one transaction.
 fn commit(
     archive: &Archive,
-    command: &dyn Fn(u64) -> Command,
-    rule: Option<&str>,
+    (command, rule): (&dyn Fn(u64) -> Command, Option<&str>),
     redactions: &[Redaction],
     mut kept_out: Vec<Vec<u8>>,
 ) -> Result<(), SyncError> {

@@ -3,7 +3,7 @@
 use std::fs::File;
 
 use crate::{
-    store::{Commit, Coverings, Derived, SessionKey, StoreError, Transaction},
+    store::{Chain, Commit, Coverings, Derived, SessionKey, StoreError, Transaction},
     sync::{Archive, SyncError, change::Gathering},
 };
 
@@ -58,6 +58,11 @@ impl<'a> Together<'a> {
     /// Puts other bytes in the place of lines and files, and takes words out.
     pub(crate) fn cover(&mut self, coverings: Coverings) -> Result<(), StoreError> {
         self.writing.as_mut().ok_or(StoreError::Conflict)?.cover(coverings)
+    }
+
+    /// Puts a chain under other ids in the place of a session's.
+    pub(crate) fn rekey(&mut self, session: SessionKey, chain: &Chain) -> Result<(), StoreError> {
+        self.writing.as_mut().ok_or(StoreError::Conflict)?.rekey(session, chain)
     }
 
     /// Replaces all derived rows of a session.

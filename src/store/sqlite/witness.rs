@@ -126,6 +126,18 @@ impl WitnessFile {
         Ok(())
     }
 
+    /// Leaves no word of how far the store has come: the hashes of its operations are about to be others.
+    pub(super) fn forget(&mut self) -> io::Result<()> {
+        let file = match self.file.take() {
+            Some(file) => file,
+            None => disk::open_or_make(&self.path)?,
+        };
+        disk::write_at(&file, &[0; 2 * SLOT], 0)?;
+        disk::sync_data(&file)?;
+        (self.file, self.last, self.is_dirty) = (Some(file), None, false);
+        Ok(())
+    }
+
     /// Waits until all writes are on the disk, if there were any.
     pub(super) fn sync(&mut self) -> io::Result<()> {
         match &self.file {

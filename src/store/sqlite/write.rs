@@ -32,8 +32,8 @@ use super::{
 use crate::{
     model::{Card, Entry, EntryId, EntryNumber, IdPrefix, Record, State, Tie, TieKind},
     store::{
-        CacheStore, Commit, Committed, Coverings, Derived, FactStore, Known, NewLine, SessionKey,
-        Sighting, StoreError, Transaction,
+        CacheStore, Chain, Commit, Committed, Coverings, Derived, FactStore, Known, NewLine,
+        SessionKey, Sighting, StoreError, Transaction,
         overlay::{Overlay, laid::Laid},
     },
 };
@@ -540,6 +540,16 @@ impl Transaction for Writing<'_> {
             }
             redact::take_out(store.db(), &coverings.words)?;
             store.bytes()?.cover(store.db(), coverings)
+        })
+    }
+
+    fn rekey(&mut self, session: SessionKey, chain: &Chain) -> Result<(), StoreError> {
+        self.alive()?;
+        self.work(|writing| {
+            writing.go_direct()?;
+            writing.store.rekey(session, chain)?;
+            writing.store.journal_mut()?.newest = writing.store.tables.newest()?;
+            Ok(())
         })
     }
 

@@ -20,7 +20,7 @@ fn redacted(env: &TestEnv) -> [PathBuf; 3] {
 }
 
 /// Returns a record of Claude Code in which something is said.
-fn said(id: &str, (parent, name): (&str, &str), said: &str) -> String {
+pub(super) fn said(id: &str, (parent, name): (&str, &str), said: &str) -> String {
     format!(
         "{{\"parentUuid\":\"{parent}\",\"isSidechain\":false,\"userType\":\"external\",\"cwd\":\"/work\",\
          \"sessionId\":\"{id}\",\"version\":\"2.1.0\",\"type\":\"user\",\"message\":{{\"role\":\"user\",\
@@ -29,7 +29,7 @@ fn said(id: &str, (parent, name): (&str, &str), said: &str) -> String {
     )
 }
 
-fn append(path: &Path, text: &str) {
+pub(super) fn append(path: &Path, text: &str) {
     OpenOptions::new().append(true).open(path).unwrap().write_all(text.as_bytes()).unwrap();
 }
 

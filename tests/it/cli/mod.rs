@@ -28,6 +28,7 @@ mod places;
 mod pointed;
 mod preview;
 mod redact;
+mod rekey;
 mod restore;
 mod revert;
 mod screens;

@@ -17,9 +17,9 @@ use undertext::{
         Place, Record, Run, SessionName, State, StoreId, Tagged, Text, Tie, TieKind,
     },
     store::{
-        ByteStore, CacheStore, Commit, Committed, Coverings, Cursor, Derived, DoorStore, FactStore,
-        Fault, KeptOut, Known, Listed, SessionFilter, SessionKey, Sieve, Sighting, Sizes, Store,
-        StoreError, TakenOut, Total, Transaction, Within,
+        ByteStore, CacheStore, Chain, Commit, Committed, Coverings, Cursor, Derived, DoorStore,
+        FactStore, Fault, KeptOut, Known, Listed, SessionFilter, SessionKey, Sieve, Sighting,
+        Sizes, Store, StoreError, TakenOut, Total, Transaction, Within,
     },
 };
 
@@ -577,6 +577,16 @@ impl Transaction for Page<'_> {
                 let given = commit.bulk.checkpoints.iter_mut();
                 given.filter_map(|given| given.note.as_mut()).for_each(&mut forget);
             }
+        }
+        Ok(())
+    }
+
+    fn rekey(&mut self, session: SessionKey, chain: &Chain) -> Result<(), StoreError> {
+        let mut held = self.ledger.held.borrow_mut();
+        let own = held.added.iter_mut().filter(|(key, _)| *key == session);
+        for ((_, commit), (operation, bulk)) in own.zip(chain) {
+            commit.operation = operation.clone();
+            commit.bulk = bulk.clone();
         }
         Ok(())
     }

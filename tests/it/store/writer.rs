@@ -325,13 +325,8 @@ impl Writer {
             facts.tombstones.push(Tombstone { entry: number(2), size: 12, ..Tombstone::default() });
             facts.title = Some(given("A title"));
             facts.kept_out.push(vec![n.to_le_bytes()[0]; 61]);
-            facts.covered_files.push(CoveredFile {
-                operation: number(n),
-                at: 2,
-                digest: two,
-                size: b,
-                rule: Some("a-rule".into()),
-            });
+            let (operation, rule) = (number(n), Some("a-rule".into()));
+            facts.covered_files.push(CoveredFile { operation, at: 2, digest: two, size: b, rule });
             facts.current = Some(Step { from: Some(own("main")), to: Some(given("mine")) });
             facts.live = Some(Step { from: Some(number(1)), to: None });
             facts.moves.push(Move { branch: given("mine"), from: None, to: Some(place(2)) });
