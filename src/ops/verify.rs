@@ -1,19 +1,22 @@
 //! Verifying: everything that a hash vouches for is computed again; nothing stops at the first fault.
 //!
 //! ```text
-//! pieces     the bytes | of session 1: derived rows, oddities, facts | of session 2: ...
+//! pieces     the bytes | of session 1: derived rows, its live file, oddities, facts | of session 2: ...
 //! told       the faults of the bytes, then those of each session and its files
 //! ```
 //!
 //! Threads share the pieces, and what is told does not show it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+};
 
 use crate::{
     disk::{self, Links, Refusal},
     live,
     model::{
-        Bulk, CheckpointNumber, Command, EntryNumber, OperationId, OperationNumber, Origin,
+        Bulk, CheckpointNumber, Command, EntryNumber, LineId, OperationId, OperationNumber, Origin,
         Running, State,
     },
     ops::{OpsError, several::in_order},
@@ -21,7 +24,7 @@ use crate::{
     session::{Session, oddities, rows},
     store::{Fault, Store, StoreError, whole_lines},
     sync::{
-        self, Archive, RotatedState, SyncError,
+        self, Archive, Places, RotatedState, SyncError,
         live_file::{self, LiveFile, live_file},
         rotations,
     },
@@ -90,15 +93,38 @@ fn is_damage(error: &OpsError) -> bool {
 enum Piece {
     Bytes(Vec<Fault>, Result<(), StoreError>),
     Derived(Seen, Result<bool, OpsError>),
+    Live(Option<Hashed>),
     Odd(Seen, Result<(), OpsError>),
     Facts(Seen, Result<Box<State>, OpsError>),
 }
 
-/// How many pieces a session is.
-const PIECES: usize = 3;
+/// A live file as it was read, with covered lines taken for those that came.
+struct Hashed {
+    path: PathBuf,
+    covered: BTreeMap<LineId, LineId>,
+    found: (Running, Vec<u8>),
+}
 
-/// Does a piece of the work: the first one is the bytes, and three more are each session.
-fn piece(store: &dyn Store, only: Option<&Session>, sessions: &[Session], n: usize) -> Piece {
+impl Hashed {
+    /// Reads the live file that a session has by its derived rows; nothing if there is none, or if it cannot be read.
+    fn of(store: &dyn Store, session: &Session, places: &Places) -> Option<Self> {
+        let tip = store.state(session.key).ok()?;
+        let (path, covered) = (places.live_file(&tip)?.path, tip.coverings());
+        let found = rotations::running_hash(disk::open(&path, Links::Refuse).ok()?, &covered);
+        Some(Self { found: found.ok()?, path, covered })
+    }
+}
+
+/// How many pieces a session is.
+const PIECES: usize = 4;
+
+/// Does a piece of the work: the first one is the bytes, and four more are each session.
+fn piece(
+    store: &dyn Store,
+    only: Option<&Session>,
+    (sessions, places): (&[Session], Option<&Places>),
+    n: usize,
+) -> Piece {
     let Some(session) = n.checked_sub(1).and_then(|n| sessions.get(n / PIECES)) else {
         let mut faults = Vec::new();
         let mut gather = |fault| faults.push(fault);
@@ -115,7 +141,8 @@ fn piece(store: &dyn Store, only: Option<&Session>, sessions: &[Session], n: usi
             let is_readable = check.derived();
             Piece::Derived(check.seen, is_readable)
         }
-        2 => {
+        2 => Piece::Live(places.and_then(|places| Hashed::of(store, session, places))),
+        3 => {
             let looked = check.oddities();
             Piece::Odd(check.seen, looked)
         }
@@ -152,10 +179,11 @@ fn look(
             Err(error) => (Vec::new(), Some(error)),
         },
     };
-    let work = |store: &dyn Store, n: usize| piece(store, only, &sessions, n);
+    let places = with_files.then(|| archive.places());
+    let work = |store: &dyn Store, n: usize| piece(store, only, (&sessions, places.as_ref()), n);
     let (mut has_forgotten, mut unread) = (false, unread);
     let mut told = sessions.iter();
-    let (mut derived, mut odd) = (None, None);
+    let (mut derived, mut hashed, mut odd) = (None, None, None);
     in_order(archive.store(), 1 + PIECES * sessions.len(), &work, &mut |piece| match piece {
         Piece::Bytes(faults, checked) => {
             let whole = |item: &str, error| Finding {
@@ -180,9 +208,10 @@ fn look(
             }
         }
         Piece::Derived(seen, is_readable) => derived = Some((seen, is_readable)),
+        Piece::Live(found) => hashed = found,
         Piece::Odd(seen, looked) => odd = Some((seen, looked)),
         Piece::Facts(mut whole, state) => {
-            let before = derived.take().zip(odd.take());
+            let (before, hashed) = (derived.take().zip(odd.take()), hashed.take());
             let (Some(session), Some((derived, odd))) = (told.next(), before) else { return };
             verified.sessions += 1;
             let checked = state.and_then(|state| {
@@ -197,7 +226,7 @@ fn look(
                     return Ok(());
                 }
                 let mut check = Check::new(archive.store(), session);
-                let checked = check.files(archive, &state, has_forgotten);
+                let checked = check.files(archive, &state, hashed, has_forgotten);
                 whole.add(check.seen);
                 checked
             });
@@ -460,6 +489,7 @@ impl<'a> Check<'a> {
         &mut self,
         archive: &Archive,
         tip: &State,
+        hashed: Option<Hashed>,
         has_forgotten: bool,
     ) -> Result<(), OpsError> {
         for rotated in rotations::rotations(archive, self.session)? {
@@ -518,14 +548,20 @@ impl<'a> Check<'a> {
         let (running, tail) = tip
             .growth()
             .map_or((Running::EMPTY, Vec::new()), |run| (run.running, run.tail.clone()));
-        let file = match disk::open(&path, Links::Refuse) {
-            Err(error) if Refusal::of(&error).is_some() => {
-                self.find(Severity::Note, &item, &error.to_string());
-                return Ok(());
-            }
-            opened => opened.map_err(io)?,
+        let covered = tip.coverings();
+        // The derived rows, by which it was read, may be wrong.
+        let hashed = hashed.filter(|hashed| hashed.path == path && hashed.covered == covered);
+        let found = match hashed {
+            Some(hashed) => hashed.found,
+            None => match disk::open(&path, Links::Refuse) {
+                Err(error) if Refusal::of(&error).is_some() => {
+                    self.find(Severity::Note, &item, &error.to_string());
+                    return Ok(());
+                }
+                opened => rotations::running_hash(opened.map_err(io)?, &covered)?,
+            },
         };
-        if rotations::running_hash(file, &tip.coverings())? != (running, tail) {
+        if found != (running, tail) {
             let behind = live_file::is_behind(archive, tip)?;
             if behind || attached {
                 self.find(

@@ -87,6 +87,20 @@ impl Here {
     }
 }
 
+/// Where the files of an archive lie, for a thread that reads them.
+#[derive(Clone, Debug)]
+pub(crate) struct Places {
+    here: Here,
+    root: Option<PathBuf>,
+}
+
+impl Places {
+    /// Returns where a file of a session lies, if that is here.
+    pub(crate) fn path_of(&self, place: &model::Place) -> Option<PathBuf> {
+        self.here.path_of(self.root.as_deref(), place)
+    }
+}
+
 /// How changes treat a file of an agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Manner {
@@ -287,5 +301,10 @@ impl Archive {
     /// Returns where a file of a session lies, if that is on this computer and in this account.
     pub fn path_of(&self, place: &model::Place) -> Option<PathBuf> {
         self.here.path_of(self.root.as_deref(), place)
+    }
+
+    /// Returns where its files lie.
+    pub(crate) fn places(&self) -> Places {
+        Places { here: self.here.clone(), root: self.root.clone() }
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::{
     live::{self, Seen, Writable, WritableFile},
     model::{FileNumber, Place, Run, SessionName, State},
-    sync::{Archive, SyncError},
+    sync::{Archive, Places, SyncError},
 };
 
 /// A session's live file.
@@ -21,10 +21,21 @@ pub(crate) struct LiveFile {
 
 /// Returns a session's live file.
 pub(crate) fn live_file(archive: &Archive, tip: &State) -> Option<LiveFile> {
+    located(tip, |place| archive.path_of(place))
+}
+
+impl Places {
+    /// Returns a session's live file.
+    pub(crate) fn live_file(&self, tip: &State) -> Option<LiveFile> {
+        located(tip, |place| self.path_of(place))
+    }
+}
+
+fn located(tip: &State, path_of: impl Fn(&Place) -> Option<PathBuf>) -> Option<LiveFile> {
     let n = tip.live?;
     let place = tip.file(n)?;
     let attached = !matches!(place, Place::Store(_));
-    Some(LiveFile { n, path: archive.path_of(place)?, attached })
+    Some(LiveFile { n, path: path_of(place)?, attached })
 }
 
 /// Returns whether the live file is not as the store left it, as a reading command may tell without touching it.

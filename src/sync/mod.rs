@@ -59,6 +59,7 @@ pub(crate) mod titles;
 pub(crate) mod together;
 mod workspace;
 
+pub(crate) use archive::Places;
 pub use archive::{Ambient, Archive, Here, Machine, Manner};
 pub use catch_up::follow;
 pub(crate) use copy::copy;
