@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
+use undertext::context::cut::Limit;
 use undertext::context::event::Cause;
 use undertext::disk::{self, Refusal};
 use undertext::model::EntryId;
@@ -116,6 +117,17 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let limit = args.max_chars.map(limit).transpose()?;
     let (mut archive, session) = context.change(args.about.wanted()?)?;
     archive.set_manner(context.manner(args.force, false));
+    let exit = append(context, args, limit, (&mut archive, &session))?;
+    Context::leave(archive);
+    Ok(exit)
+}
+
+fn append(
+    context: &mut Context,
+    args: &Args,
+    limit: Option<Limit>,
+    (archive, session): (&mut Archive, &Session),
+) -> Result<Exit, CommandError> {
     // A writer to stdin may take long; nothing is locked meanwhile.
     let batch = read_batch(context, args)?;
     if batch.drafts.is_empty() {
@@ -123,22 +135,22 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return Ok(Exit::Yes);
     }
     let workspace = context.workspace();
-    let appended = ops::append_cut(&mut archive, &session, &workspace, &batch.drafts, limit);
+    let appended = ops::append_cut(archive, session, &workspace, &batch.drafts, limit);
     let appended = appended.map_err(|error| batch.locate(error))?;
     context.tell(&appended.notices);
-    let compacted = compact_if_due(context, args, &mut archive, &session)?;
+    let compacted = compact_if_due(context, args, archive, session)?;
     if context.json {
         for AppendedEntry { id, uuid, .. } in &appended.entries {
             let (uuid, call) = (uuid.as_deref(), batch.call.as_deref());
             let entry = NewEntry { entry: *id, uuid, operation: appended.operation, call };
-            context.answer_change((&archive, &session), &entry)?;
+            context.answer_change((archive, session), &entry)?;
         }
         if let Some(done) = &compacted {
-            context.answer_change((&archive, &session), done)?;
+            context.answer_change((archive, session), done)?;
         }
         return Ok(Exit::Yes);
     }
-    context.say_session((&archive, &session))?;
+    context.say_session((archive, session))?;
     list(context, &appended.entries, batch.call.as_deref())?;
     match (appended.operation, appended.checkpoints.as_slice()) {
         (None, _) => context.output.note("It was there already, and nothing is changed"),

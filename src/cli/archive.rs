@@ -50,6 +50,12 @@ impl Context {
         Ok(archive)
     }
 
+    /// Leaves an archive that was opened to read, or for this command, to the end of the process: nothing in it waits to be
+    /// written, and the system takes its memory back at once where SQLite does so piece by piece.
+    pub(crate) fn leave(archive: Archive) {
+        std::mem::forget(archive);
+    }
+
     /// Opens the archive to take in files, but for those that the user's settings leave out.
     pub(crate) fn open_intake(&mut self) -> Result<Archive, CommandError> {
         let exclude = self.exclude()?;

@@ -61,7 +61,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         at.as_deref().map(|at| ops::find_entry(archive.store(), &session, at)).transpose()?;
     let log = shown.read(context, (&archive, &session), target.as_ref())?;
     if !follow {
-        return shown.show(context, (&archive, &session), log);
+        let exit = shown.show(context, (&archive, &session), log)?;
+        Context::leave(archive);
+        return Ok(exit);
     }
     context.output.forgo_pager();
     let following = Following::of(context, (&archive, &session), shown)?;

@@ -139,6 +139,7 @@ fn list(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     };
     let order = if args.tree { Order::Tree } else { Order::Newest };
     let Listing { sessions, damaged, more } = ops::list(&archive, &filter, order)?;
+    Context::leave(archive);
     if context.answer_all(&sessions)? {
         return context.tell_damaged_sessions(&damaged);
     }

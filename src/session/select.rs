@@ -111,23 +111,34 @@ fn by_beginning(
     if prefix.is_empty() {
         return Ok(Vec::new());
     }
-    let beginning = SessionFilter {
+    // The ids of sub-agents begin with their session's id.
+    let every = SessionFilter {
         prefix: Some(prefix.to_owned()),
         format: format.map(str::to_owned),
         hidden: true,
+        sub_agents: true,
         ..SessionFilter::default()
     };
-    let mut found = sessions(store, &beginning)?;
-    if !found.iter().any(|listed| listed.name.id == wanted) {
-        // The ids of sub-agents begin with their session's id.
-        let every = SessionFilter { sub_agents: true, ..beginning };
-        let mut every = sessions(store, &every)?;
-        every.retain(|listed| is_meant(&listed.name.id, wanted));
-        let is_exact = every.iter().any(|listed| listed.name.id == wanted);
-        found = if found.is_empty() || is_exact || !agent.is_empty() { every } else { found };
+    let is_exact = |listed: &Listed| listed.name.id == wanted;
+    let mut all = sessions(store, &every)?;
+    // Which of them are sub-agents is asked only if that decides.
+    let exact = all.iter().filter(|listed| is_exact(listed)).count();
+    if exact == 1 {
+        all.retain(is_exact);
+        return Ok(all);
     }
-    if found.iter().any(|listed| listed.name.id == wanted) {
-        found.retain(|listed| listed.name.id == wanted);
+    if let [one] = all.as_slice()
+        && is_meant(&one.name.id, wanted)
+    {
+        return Ok(all);
+    }
+    let mut found = sessions(store, &SessionFilter { sub_agents: false, ..every })?;
+    if !found.iter().any(is_exact) {
+        all.retain(|listed| is_meant(&listed.name.id, wanted));
+        found = if found.is_empty() || exact > 0 || !agent.is_empty() { all } else { found };
+    }
+    if found.iter().any(is_exact) {
+        found.retain(is_exact);
     }
     Ok(found)
 }

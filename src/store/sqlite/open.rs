@@ -323,7 +323,8 @@ fn order(version: i64) -> (i64, i64) {
 fn version(db: &Connection, path: &Path) -> Result<i64, StoreError> {
     let number = |pragma| db.query_row(pragma, [], |row| row.get::<_, i64>(0));
     let version = number("PRAGMA user_version").map_err(|error| cannot_open(error, path))?;
-    let empty = number("SELECT count(*) FROM sqlite_schema")? == 0;
+    // What has a version holds something.
+    let empty = version == 0 && number("SELECT count(*) FROM sqlite_schema")? == 0;
     refuse_version(path, version, number("PRAGMA application_id")?, empty)?;
     Ok(version)
 }
