@@ -3,12 +3,13 @@
 //!
 //! Invariant: none of this shows in an answer. Whatever is settled, a session is what one in memory is.
 
-use std::{thread, time::Duration};
+use std::{fs, thread, time::Duration};
 
 use crate::fixture::number;
 use undertext::model::EntryNumber;
 use undertext::store::{
-    Access, CacheStore, Cursor, FactStore, MemoryStore, SessionKey, Store, StoreError, whole_lines,
+    Access, CacheStore, Cursor, FactStore, MemoryStore, SessionKey, SqliteStore, Store, StoreError,
+    whole_lines,
 };
 
 use super::{
@@ -81,6 +82,24 @@ fn a_session_gives_equal_answers_before_and_after_it_is_settled_and_opened_again
             assert_whole(&store);
         }
     }
+}
+
+#[test]
+fn a_program_that_ends_after_one_command_leaves_a_short_log_to_the_next() {
+    const PAGE: u64 = 4096 + 24;
+    let folder = patient();
+    let mut writer = begun(&folder, "s", 0);
+    let wal = folder.path().with_file_name("store.db-wal");
+    let mut most = 0;
+    for n in 0..100 {
+        let store = SqliteStore::open(&folder.path(), Access::Brief).unwrap();
+        let line = format!("line {n} {}", "x".repeat(700)).into_bytes();
+        commit(&store, writer.next(&[line], |_| {})).unwrap();
+        drop(store);
+        most = most.max(fs::metadata(&wal).unwrap().len() / PAGE);
+    }
+    assert!((32..96).contains(&most), "{most} pages");
+    assert_whole(&folder.read());
 }
 
 #[test]
