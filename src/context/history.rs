@@ -184,6 +184,10 @@ pub fn limit(
     missing: u64,
     changes: &mut Vec<Change>,
 ) -> (Vec<Item>, Limited) {
+    if *limits == Limits::default() {
+        let turns = items.iter().filter(|item| item.begins_turn).count();
+        return (items, Limited { turns, kept: turns, exceeds: false });
+    }
     let stays = stays(&items);
     let (turns, places) = measure(&items, &stays, shape, missing);
     let asked = turns.iter().filter(|turn| turn.is_asked).count();
@@ -376,6 +380,20 @@ mod tests {
         assert_eq!(changes[0].why, "it is older than the newest 2 turns");
         check(turns(3), turns_of(0), &[1, 6, 7], false);
         check(Vec::new(), turns_of(1), &[], false);
+    }
+
+    #[test]
+    fn without_a_limit_all_stays_as_it_does_with_one_that_is_never_reached() {
+        let mut parted = turns(3);
+        parted[3].message.is_summary = true;
+        for items in [Vec::new(), turns(0), turns(3), turns(3).split_off(2), parted] {
+            let under = |messages| {
+                let (limits, mut changes) = (Limits { messages, ..Limits::default() }, Vec::new());
+                let made = limit(items.clone(), &limits, Shape::Anthropic, 20, &mut changes);
+                (made, changes)
+            };
+            assert_eq!(under(None), under(Some(usize::MAX)));
+        }
     }
 
     #[test]
