@@ -89,8 +89,8 @@ use witness::WitnessFile;
 
 /// How many pages the WAL may have before they are moved into the database, for a program that stays open.
 const WAL_PAGES: i32 = 4000;
-/// The same for a program that ends after one command: the next one has to read them all, which takes about 2 us a page. To
-/// move them takes about as long as to read 400, and a small operation writes 2 in the mean.
+/// The same for a program that ends after one command: the next one has to read and sum them all, in 4,000 instructions a page.
+/// To move them takes two syncs, which some twenty small operations share.
 const WAL_PAGES_BRIEF: i32 = 48;
 /// How many operations the journal holds before they are settled, for a program that stays open.
 const JOURNAL_ROWS: u64 = 64;
