@@ -276,11 +276,13 @@ fn a_live_file_without_a_session_is_named_and_becomes_one() {
 fn every_flip_of_the_log_that_drops_an_operation_is_named() {
     let home = Home::new();
     home.settle();
-    for n in 0..12 {
+    // In the middle of them the journal is settled, and the log, which is long then, is emptied.
+    for n in 0..20 {
         home.run(&["append", "-q", "-s", &home.own, &format!("More {n}.")]).success();
     }
     let log = home.database().with_extension("db-wal");
     let whole = fs::read(&log).unwrap();
+    assert!(whole.len() > 4 * 4096, "{} bytes", whole.len());
     let newest = newest(&home.database());
     let mut dice = Dice(11);
     let mut dropped = 0;
