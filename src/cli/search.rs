@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use undertext::model::{Role, SessionName};
-use undertext::ops::{self, Archive, Case, Pattern, Search, Words};
+use undertext::ops::{self, Archive, Case, Pattern, Search, Sort, Words};
 use undertext::report::{Counted, FoundLine, Hit, Line, Searched};
 use undertext::store::SessionFilter;
 
@@ -24,10 +24,15 @@ const SHOWN: usize = 20;
 
 /// Search what was said in all sessions: messages, calls of tools and their answers
 ///
-/// Lines of texts are searched as they were said, the newest sessions first. Small letters match capital ones too, unless
-/// the pattern has a capital letter. A text that several sessions share, or that stands in one of them more than once, is
-/// found once. Each hit tells where it stands: on the current path, above a compaction, beneath a truncation, on another
-/// branch, undone, or left behind by the agent.
+/// Lines of texts are searched as they were said. Small letters match capital ones too, unless the pattern has a capital
+/// letter. A text that several sessions share, or that stands in one of them more than once, is found once. Each hit tells where
+/// it stands: on the current path, above a compaction, beneath a truncation, on another branch, undone, or left behind by the
+/// agent.
+///
+/// Of the newest hundred texts, those come first in which the words match best: whole words before parts of words, rare ones
+/// before frequent ones, several in one line, said to the agent or by it before what a tool was called with or answered, on the
+/// current path before what was left, and recently. --sort time shows the newest sessions first, and programs get
+/// them so. The order is the same with the index and without it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -45,7 +50,7 @@ JSON: one object a line that has a match, of all texts unless -n says of how man
   {\"type\":\"hit\", \"session\":ID, \"agent\":NAME, \"title\":TEXT or null, \"folder\":PATH or null,
    \"parent\":ID of the session for which it works, if it is a sub-agent, or null, \"entry\":ID,
    \"turn\":N of the checkpoint before its turn or null,
-   \"stands\":\"current\", \"compacted\", \"truncated\", \"branch\", \"undone\" or \"left\", \"branch\":NAME or null,
+   \"stands\":\"current\", \"compacted\", \"truncated\", \"branch\", \"undone\", \"left\" or \"unknown\" where the session is damaged, \"branch\":NAME or null,
    \"sub_agent\":BOOL, \"time\":TIME or null, \"role\":\"system\", \"user\", \"assistant\" or \"tool\", \"tool\":NAME or null,
    \"line\":N in the text, from 1, \"text\":the line TEXT, \"matches\":[[start, end] in bytes of it],
    \"before\":[TEXT], \"after\":[TEXT], \"places\":[{\"session\":ID, \"agent\":NAME, \"entry\":ID, \"turn\":N or null,
@@ -125,6 +130,10 @@ pub(crate) struct Args {
     #[arg(short, long = "number", value_name = "N", value_parser = common::number::<usize>, allow_negative_numbers = true)]
     number: Option<usize>,
 
+    /// Show first what matches best, or what is newest: relevance or time [default: relevance, and time in JSON]
+    #[arg(long, value_name = "ORDER", value_parser = sort, conflicts_with_all = ["list", "count"])]
+    sort: Option<Sort>,
+
     /// Show only the sessions in which something is found
     #[arg(short, long)]
     list: bool,
@@ -143,6 +152,15 @@ fn role(text: &str) -> Result<Role, String> {
     let roles = [Role::User, Role::Assistant, Role::Tool, Role::System];
     let found = roles.into_iter().find(|role| role.as_str() == text);
     found.ok_or_else(|| "it is user, assistant, tool or system".to_owned())
+}
+
+/// Reads in which order texts are shown.
+fn sort(text: &str) -> Result<Sort, String> {
+    match text {
+        "relevance" => Ok(Sort::Relevance),
+        "time" => Ok(Sort::Time),
+        _ => Err("it is relevance or time".to_owned()),
+    }
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
@@ -185,6 +203,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         until: args.until.map(moment),
         around: args.around,
         limit: number.filter(|number| *number > 0),
+        sort: args.sort.unwrap_or(if is_for_people { Sort::Relevance } else { Sort::Time }),
     };
     if !context.json {
         context.output.page()?;

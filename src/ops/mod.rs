@@ -27,6 +27,7 @@ mod excerpts;
 mod gate;
 mod graph;
 mod handle;
+mod hits;
 mod hook;
 mod index;
 mod landing;
@@ -39,6 +40,7 @@ mod new;
 mod note;
 mod origin;
 mod pack;
+mod pieces;
 mod read;
 mod rebuild;
 mod recover;
@@ -51,6 +53,7 @@ mod seen;
 mod setup;
 mod several;
 mod shorten;
+mod sought;
 mod stats;
 mod truncate;
 mod turn;
@@ -93,9 +96,10 @@ pub use recover::recover;
 pub use redact::{Cause, Wanted, redact, redaction, rekey};
 pub use restore::{lost, lost_file, lost_files, restore};
 pub use revert::{clear, revert};
-pub use search::{Search, count, search};
+pub use search::{count, search};
 pub use seen::Asked;
 pub use setup::{Setup, calling, setup};
+pub use sought::Search;
 pub use stats::{stats, stats_of};
 pub use truncate::{Bound, oversized, truncate};
 pub use turn::{Answer, STEPS, Turning, turn};
@@ -110,7 +114,7 @@ pub use crate::{
         Planned, Recovered, Replaced, Reverted, SessionStats, Severity, Side, Stats, Status,
         Summary, Surroundings, Truncated, Turned, Undone, Verified,
     },
-    search::{Case, Manner as Words, Pattern, Unfit},
+    search::{Case, Manner as Words, Pattern, Sort, Unfit},
     session::{
         Bond, Conversation, Damaged, Elsewhere, Gap, Kin, Line, Log, Reader, RecentCall, Renewed,
         Session, SessionError, Shown, Stand, SubAgent, Target, View, checkpoints, conversation,

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::ops::Range;
 
+use undertext::model::Role;
 use undertext::ops::Stand;
 use undertext::report::{FoundPlace, Hit, HitLine};
 
@@ -32,10 +33,10 @@ pub(crate) fn hit(out: &mut dyn Write, hit: &Hit, command: &str, look: Look) -> 
     let styles = look.styles;
     let turn = place.turn.map(|turn| format!("@{turn} ")).unwrap_or_default();
     let label = match hit.role {
-        "user" => Label::User,
-        "assistant" => Label::Assistant,
-        "tool" => Label::Tool,
-        _ => Label::Dim,
+        Role::User => Label::User,
+        Role::Assistant => Label::Assistant,
+        Role::Tool => Label::Tool,
+        Role::System => Label::Dim,
     };
     let tool = hit.tool.as_deref().map(|tool| format!(" {}", safe::line(tool))).unwrap_or_default();
     let time = hit.time.map(|time| format!(", {}", look.zone.show(time))).unwrap_or_default();
@@ -43,7 +44,7 @@ pub(crate) fn hit(out: &mut dyn Write, hit: &Hit, command: &str, look: Look) -> 
         out,
         "{}{}{}{}",
         styles.paint(Label::Checkpoint, &turn),
-        styles.paint(label, hit.role),
+        styles.paint(label, hit.role.as_str()),
         tool,
         styles.paint(Label::Dim, &format!("{time}, {}", stands(place))),
     )?;
@@ -127,6 +128,7 @@ fn stands(place: &FoundPlace) -> String {
         Stand::Branch(name) => format!("on branch {}", safe::line(name)),
         Stand::Undone => "undone".to_owned(),
         Stand::Left => "left behind by the agent".to_owned(),
+        Stand::Unknown => "in a damaged session".to_owned(),
     };
     if place.is_of_sub_agent { format!("{place_words}, in a sub-agent") } else { place_words }
 }

@@ -10,7 +10,7 @@ use super::{
     status::DamagedSession,
 };
 use crate::{
-    model::{CheckpointNumber, EntryId, SessionName, Timestamp},
+    model::{CheckpointNumber, EntryId, Role, SessionName, Timestamp},
     session::Stand,
 };
 
@@ -44,7 +44,7 @@ pub struct Hit {
     /// When it was said.
     pub time: Option<Timestamp>,
     /// Who said it.
-    pub role: &'static str,
+    pub role: Role,
     /// The tool that is called or answers.
     pub tool: Option<String>,
     /// The lines.
@@ -149,7 +149,7 @@ impl Serialize for FoundLine<'_> {
             object.serialize_entry("sub_agent", &place.is_of_sub_agent)?;
         }
         object.serialize_entry("time", &hit.time)?;
-        object.serialize_entry("role", hit.role)?;
+        object.serialize_entry("role", hit.role.as_str())?;
         object.serialize_entry("tool", &hit.tool)?;
         object.serialize_entry("line", &line.n)?;
         object.serialize_entry("text", &line.line)?;

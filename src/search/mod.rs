@@ -5,6 +5,7 @@
 //! needle     bytes that a record must have if such a line is in it, by which a store sieves its lines
 //! passages   the texts of a record
 //! scan       the records of a session that hold it
+//! rank       which of several texts is shown first
 //! words      what an index knows of a text, and can tell of a pattern
 //! index      a store's index of words, brought along and asked
 //! ```
@@ -15,9 +16,12 @@ mod index;
 mod needle;
 mod passages;
 mod pattern;
+mod rank;
 mod scan;
 mod words;
 
 pub(crate) use index::{Index, Likely, Question, fits, words};
 pub use pattern::{Case, Manner, Pattern, Unfit};
+pub use rank::Sort;
+pub(crate) use rank::{Standing, ranks};
 pub(crate) use scan::{Found, FoundLine, Seeker};

@@ -24,6 +24,8 @@ pub enum Stand {
     Undone,
     /// On no branch: the agent left it behind.
     Left,
+    /// Not known: the session is damaged there.
+    Unknown,
 }
 
 impl Stand {
@@ -36,6 +38,7 @@ impl Stand {
             Self::Branch(_) => "branch",
             Self::Undone => "undone",
             Self::Left => "left",
+            Self::Unknown => "unknown",
         }
     }
 }
@@ -79,6 +82,21 @@ pub(crate) fn stands(
 /// The first entry of a turn, and the entry before it on the path.
 type Turn = (EntryNumber, Option<EntryNumber>);
 
+/// What was met on the way back on a path.
+struct Met {
+    /// The entries of the path, as far as it was looked at.
+    on: EntrySet,
+    /// Of each entry that was looked for the turn of which it is a part.
+    turns: BTreeMap<EntryNumber, Turn>,
+    /// Those before a boundary or a summary.
+    is_passed: EntrySet,
+}
+
+/// How many entries more are looked at than lie behind those that are looked for, for the beginning of their turn.
+const LOOKED: usize = 64;
+/// How many times as many are looked at, where that was not enough.
+const MORE: usize = 4;
+
 /// The work on a question.
 struct Finding<'a> {
     store: &'a dyn Store,
@@ -105,33 +123,21 @@ impl<'a> Finding<'a> {
 
     /// Finds those that stand on the current path, or beneath it.
     fn current(&mut self, left: &mut Vec<EntryNumber>) -> Result<(), SessionError> {
-        let sending = self.view.sending()?;
-        let sent: EntrySet = sending.sent.iter().copied().collect();
-        let is_near = |entry: &EntryNumber| sent.contains(*entry);
-        let path = if sending.is_all || left.iter().all(is_near) {
-            sending.path
-        } else {
-            self.view.path(usize::MAX)?.entries
+        let met = self.meet(&self.view, left)?;
+        // Only what stands before a boundary or a summary may be no longer sent.
+        let sent: EntrySet = match met.is_passed.is_empty() {
+            true => EntrySet::default(),
+            false => self.view.sending()?.sent.into_iter().collect(),
         };
-        let on: EntrySet = path.iter().copied().collect();
-        let mut is_above = false;
-        let mut above = EntrySet::default();
-        for &entry in path.iter().rev() {
-            if is_above && !sent.contains(entry) {
-                above.insert(entry);
-            }
-            is_above |= matches!(self.view.record(entry)?.kind, Kind::Boundary | Kind::Summary);
-        }
-        let turns = self.turns(&path, left)?;
         left.retain(|&entry| {
-            let over = self.replays.last(entry, |entry| on.contains(entry));
-            let stand = match on.contains(entry) {
-                true if above.contains(entry) => Stand::Compacted,
+            let over = self.replays.last(entry, |entry| met.on.contains(entry));
+            let stand = match met.on.contains(entry) {
+                true if met.is_passed.contains(entry) && !sent.contains(entry) => Stand::Compacted,
                 true => Stand::Current,
                 false if over != entry => Stand::Truncated,
                 false => return true,
             };
-            let turn = turns.get(&entry).or(turns.get(&over)).copied();
+            let turn = met.turns.get(&entry).or(met.turns.get(&over)).copied();
             self.known.insert(entry, (stand, turn));
             false
         });
@@ -146,36 +152,77 @@ impl<'a> Finding<'a> {
         left: &mut Vec<EntryNumber>,
     ) -> Result<(), SessionError> {
         let view = View::new(self.store, self.session, position, None);
-        let path = view.gathering(self.view.damages()).path(usize::MAX)?.entries;
-        let on: EntrySet = path.iter().copied().collect();
-        let turns = self.turns(&path, left)?;
+        let met = self.meet(&view.gathering(self.view.damages()), left)?;
         left.retain(|entry| {
-            if on.contains(*entry) {
+            if met.on.contains(*entry) {
                 let stand = Stand::Branch(name.to_owned());
-                self.known.insert(*entry, (stand, turns.get(entry).copied()));
+                self.known.insert(*entry, (stand, met.turns.get(entry).copied()));
             }
-            !on.contains(*entry)
+            !met.on.contains(*entry)
         });
         Ok(())
     }
 
-    /// Returns of these entries, and of those that were put over them, the turn of which each is a part on a path.
-    fn turns(
+    /// Goes back on a path until all of these entries, or those that were put over them, were met with their turns; to its
+    /// beginning, if one is not on it.
+    fn meet(&self, view: &View<'_>, wanted: &[EntryNumber]) -> Result<Met, SessionError> {
+        // As far from the end as the oldest one came before the newest entry, where a session only went on.
+        let oldest = wanted.iter().min().copied().unwrap_or_default();
+        let behind = self.state.next_entry().since(oldest);
+        let mut limit = usize::try_from(behind).unwrap_or(usize::MAX).saturating_add(LOOKED);
+        loop {
+            let path = view.path(limit)?.entries;
+            let is_all = path.len() < limit;
+            if let Some(met) = self.meet_on(view, &path, wanted, is_all)? {
+                return Ok(met);
+            }
+            limit = limit.saturating_mul(MORE);
+        }
+    }
+
+    /// Returns what was met on the end of a path, if that is enough of it.
+    fn meet_on(
         &self,
+        view: &View<'_>,
         path: &[EntryNumber],
         wanted: &[EntryNumber],
-    ) -> Result<BTreeMap<EntryNumber, Turn>, SessionError> {
-        let over = wanted.iter().map(|entry| self.replays.last(*entry, |_| true));
-        let wanted: EntrySet = wanted.iter().copied().chain(over).collect();
-        let (mut turns, mut waiting) = (BTreeMap::new(), Vec::new());
-        for (at, &entry) in path.iter().enumerate().rev() {
-            waiting.extend(wanted.contains(entry).then_some(entry));
-            if !waiting.is_empty() && self.view.record(entry)?.kind == Kind::User {
-                let before = at.checked_sub(1).and_then(|at| path.get(at)).copied();
-                turns.extend(waiting.drain(..).map(|part| (part, (entry, before))));
-            }
+        is_all: bool,
+    ) -> Result<Option<Met>, SessionError> {
+        let on: EntrySet = path.iter().copied().collect();
+        let over = |entry: &EntryNumber| match on.contains(*entry) {
+            true => *entry,
+            false => self.replays.last(*entry, |entry| on.contains(entry)),
+        };
+        let overs: EntrySet = wanted.iter().map(over).collect();
+        let is_met = overs.iter().all(|entry| on.contains(entry));
+        if !is_all && !is_met {
+            return Ok(None);
         }
-        Ok(turns)
+        let mut met = Met { on, turns: BTreeMap::new(), is_passed: EntrySet::default() };
+        let (mut waiting, mut is_passed) = (Vec::new(), false);
+        let mut left = overs.iter().filter(|entry| met.on.contains(*entry)).count();
+        for (at, &entry) in path.iter().enumerate().rev() {
+            if overs.contains(entry) {
+                left -= 1;
+                waiting.push(entry);
+                if is_passed {
+                    met.is_passed.insert(entry);
+                }
+            }
+            let kind = view.record(entry)?.kind;
+            if kind == Kind::User && !waiting.is_empty() {
+                let before = at.checked_sub(1).and_then(|at| path.get(at)).copied();
+                if before.is_none() && !is_all {
+                    return Ok(None);
+                }
+                met.turns.extend(waiting.drain(..).map(|part| (part, (entry, before))));
+            }
+            if left == 0 && waiting.is_empty() {
+                return Ok(Some(met));
+            }
+            is_passed |= matches!(kind, Kind::Boundary | Kind::Summary);
+        }
+        Ok(is_all.then_some(met))
     }
 
     /// Returns whether the operation that brought an entry was undone.

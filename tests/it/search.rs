@@ -5,7 +5,7 @@ use std::path::Path;
 
 use regex::Regex;
 use undertext::model::{Block, EntryNumber, Message};
-use undertext::ops::{self, Archive, Case, Machine, Pattern, Search, Words};
+use undertext::ops::{self, Archive, Case, Machine, Pattern, Search, Sort, Words};
 use undertext::report::Hit;
 use undertext::settings::Exclude;
 use undertext::store::{Access, SessionFilter};
@@ -83,6 +83,7 @@ fn search_for(pattern: Pattern) -> Search {
         until: None,
         around: 0,
         limit: None,
+        sort: Sort::Time,
     }
 }
 

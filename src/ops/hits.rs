@@ -1,0 +1,221 @@
+//! Hits: what was found in sessions that share a history, each text once, with the places at which it stands.
+//!
+//! ```text
+//! found      A3 A3 A7 A9   C3 C9        A3 and C3 are the same text of the same time
+//! texts      A9 C9, A7, A3 C3           of the newest session first, from its newest entry on, as many as are wanted
+//! hits       the same, with where each stands; to find that out costs most, so that it is asked of these only
+//! ```
+//!
+//! Invariant: which texts of a session alone are chosen depends on what stands behind the last of them only, so that a search
+//! may end there.
+//! Invariant: a session that is damaged hides nothing of the others, and is named.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+};
+
+use crate::{
+    model::{EntryId, EntryNumber, EntrySet, Position, TieKind, Timestamp},
+    ops::{
+        OpsError,
+        sought::{Member, Search},
+    },
+    report::{DamagedSession, FoundPlace, Hit, HitLine},
+    search::{Found, FoundLine},
+    session::{
+        Damages, Session, Stand, View, entry_ids,
+        stands::{Stands, stands},
+        tools::{self, CALL_WITHIN},
+    },
+    store::{Listed, Store, StoreError},
+};
+
+/// A text in which something was found.
+pub(super) struct Text {
+    pub(super) found: Found,
+    /// The members of the group that have it, the first one first, and the entries at which they do.
+    pub(super) at: Vec<(usize, EntryNumber)>,
+}
+
+/// The same text of the same time, or of the same entry if that says no time.
+type Same = ([u8; 32], Option<Timestamp>, Option<(usize, EntryNumber, usize)>);
+
+/// Returns the texts that were found in a group, as many as are wanted, the newest first.
+pub(super) fn texts(
+    store: &dyn Store,
+    search: &Search,
+    members: &[Member],
+    found: Vec<(usize, Found)>,
+    wanted: usize,
+    damaged: &mut Vec<DamagedSession>,
+) -> Result<Vec<Text>, OpsError> {
+    let mut by_member: BTreeMap<usize, Vec<Found>> = BTreeMap::new();
+    for (n, found) in found {
+        by_member.entry(n).or_default().push(found);
+    }
+    let mut texts: Vec<Text> = Vec::new();
+    let mut known: BTreeMap<Same, usize> = BTreeMap::new();
+    for (n, found) in by_member {
+        let Some(Member { session, .. }) = members.get(n) else { continue };
+        let asked = of_tool(store, session, search.tool.as_deref(), found)
+            .and_then(|found| on_branch(store, session, search.branch.as_deref(), found));
+        let Some(mut found) = or_named(asked, session, damaged)? else { continue };
+        found.sort_by_key(|found| (Reverse(found.entry), found.text));
+        for found in found {
+            let alone = found.time.is_none().then_some((n, found.entry, found.text));
+            let same = (found.sum, found.time, alone);
+            if texts.len() >= wanted && members.len() == 1 && is_behind(&texts, found.entry) {
+                break;
+            }
+            if let Some(text) = known.get(&same).and_then(|at| texts.get_mut(*at)) {
+                text.at.push((n, found.entry));
+            } else if texts.len() < wanted {
+                known.insert(same, texts.len());
+                texts.push(Text { at: vec![(n, found.entry)], found });
+            }
+        }
+    }
+    // Texts of one time are told as they follow each other.
+    texts.sort_by_key(|Text { found, at }| (Reverse(found.time), at.first().copied(), found.text));
+    Ok(texts)
+}
+
+/// Returns whether an entry stands behind all of those, in the order in which they are chosen.
+fn is_behind(texts: &[Text], entry: EntryNumber) -> bool {
+    texts.last().is_some_and(|last| entry < last.found.entry)
+}
+
+/// Returns these texts as hits.
+pub(super) fn hits(
+    store: &dyn Store,
+    members: &[Member],
+    texts: Vec<Text>,
+    damaged: &mut Vec<DamagedSession>,
+) -> Result<Vec<Hit>, OpsError> {
+    let mut asked: BTreeMap<usize, BTreeSet<EntryNumber>> = BTreeMap::new();
+    for (n, entry) in texts.iter().flat_map(|text| &text.at) {
+        asked.entry(*n).or_default().insert(*entry);
+    }
+    let mut places: BTreeMap<(usize, EntryNumber), FoundPlace> = BTreeMap::new();
+    for (n, entries) in asked {
+        let Some(Member { session, listed, .. }) = members.get(n) else { continue };
+        let entries: Vec<EntryNumber> = entries.into_iter().collect();
+        let found = places_of(store, session, listed, &entries, damaged);
+        let found = or_named(found, session, damaged)?.unwrap_or_default();
+        places.extend(entries.into_iter().map(|entry| (n, entry)).zip(found));
+    }
+    let mut hits = Vec::with_capacity(texts.len());
+    for Text { found, at } in texts {
+        let mut places: Vec<FoundPlace> =
+            at.iter().filter_map(|at| places.get(at).cloned()).collect();
+        // Where the newest session has it on its current path, there it is shown.
+        let newest = places.first().map(|place| place.session.clone());
+        places.sort_by_key(|place| {
+            (Some(&place.session) != newest.as_ref(), place.stand != Stand::Current)
+        });
+        let Found { time, role, tool, lines, .. } = found;
+        let line = |FoundLine { n, line, matches, before, after }| HitLine {
+            n,
+            line,
+            matches,
+            before,
+            after,
+        };
+        let lines = lines.into_iter().map(line).collect();
+        hits.extend((!places.is_empty()).then_some(Hit { places, time, role, tool, lines }));
+    }
+    Ok(hits)
+}
+
+/// Returns an answer about a session, or names the session if it is damaged.
+pub(super) fn or_named<T>(
+    answer: Result<T, OpsError>,
+    session: &Session,
+    damaged: &mut Vec<DamagedSession>,
+) -> Result<Option<T>, OpsError> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(OpsError::Store(error @ StoreError::Corrupt { .. })) => {
+            let problem = error.to_string();
+            damaged.push(DamagedSession { name: session.name.clone(), problem });
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// Leaves those texts with which a tool was called, or that it answered.
+fn of_tool(
+    store: &dyn Store,
+    session: &Session,
+    tool: Option<&str>,
+    found: Vec<Found>,
+) -> Result<Vec<Found>, OpsError> {
+    let Some(tool) = tool else { return Ok(found) };
+    let view = View::new(store, session, Position::default(), None);
+    let view = view.gathering(&Damages::gathered());
+    let mut left = Vec::with_capacity(found.len());
+    for mut found in found {
+        // An answer may name only the call, which was made shortly before.
+        if let (None, Some(call)) = (&found.tool, &found.call) {
+            let first = found.entry.earlier().nth(CALL_WITHIN - 1).unwrap_or(EntryNumber::FIRST);
+            let near: Vec<EntryNumber> = EntryNumber::each(first..found.entry).collect();
+            let called = tools::call(&view, session.format, &near, call)?;
+            found.tool = called.map(|called| called.tool);
+        }
+        if found.tool.as_deref() == Some(tool) {
+            left.push(found);
+        }
+    }
+    Ok(left)
+}
+
+/// Leaves what stands on a branch.
+fn on_branch(
+    store: &dyn Store,
+    session: &Session,
+    branch: Option<&str>,
+    found: Vec<Found>,
+) -> Result<Vec<Found>, OpsError> {
+    let Some(branch) = branch else { return Ok(found) };
+    let state = store.state(session.key)?;
+    let Some(position) = state.branches.get(branch) else { return Ok(Vec::new()) };
+    let path = View::new(store, session, *position, None).path(usize::MAX)?.entries;
+    let on: EntrySet = path.into_iter().collect();
+    Ok(found.into_iter().filter(|found| on.contains(found.entry)).collect())
+}
+
+/// Returns where these entries of a session stand; what cannot be told of a damaged one is unknown, and the session is named.
+fn places_of(
+    store: &dyn Store,
+    session: &Session,
+    listed: &Listed,
+    entries: &[EntryNumber],
+    damaged: &mut Vec<DamagedSession>,
+) -> Result<Vec<FoundPlace>, OpsError> {
+    let stands = stands(store, session, entries).map_err(OpsError::from);
+    let unknown = || Stands { stand: Stand::Unknown, turn: None, is_of_sub_agent: false };
+    let stands = or_named(stands, session, damaged)?
+        .unwrap_or_else(|| entries.iter().map(|_| unknown()).collect());
+    let ids = entry_ids(store, session, &entries.iter().copied().collect())?;
+    let parent = parent(store, session)?;
+    let place = |(entry, stands): (&EntryNumber, Stands)| FoundPlace {
+        session: session.name.clone(),
+        title: listed.card.title.clone(),
+        folder: listed.card.folder.clone(),
+        entry: ids.get(entry).copied().unwrap_or(EntryId::new([0; 32])),
+        turn: stands.turn,
+        stand: stands.stand,
+        is_of_sub_agent: stands.is_of_sub_agent || parent.is_some(),
+        parent: parent.clone(),
+    };
+    Ok(entries.iter().zip(stands).map(place).collect())
+}
+
+/// Returns the session for which a session works, if it is a sub-agent.
+fn parent(store: &dyn Store, session: &Session) -> Result<Option<String>, OpsError> {
+    let ties = store.ties(session.key)?;
+    let mut ties = ties.into_iter().flat_map(|(_, ties)| ties);
+    Ok(ties.find(|tie| tie.kind == TieKind::SubAgent).map(|tie| tie.other))
+}
