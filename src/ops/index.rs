@@ -10,7 +10,7 @@ use crate::{
     session::{Session, listing},
     settings::Exclude,
     store::{Listed, Reach, SessionFilter, SessionKey, Store, StoreError, WordIndex},
-    sync::Archive,
+    sync::{Archive, mark},
 };
 
 /// How many entries are read together.
@@ -44,13 +44,30 @@ pub fn index(
         Ok(None) => Ok(None),
         Err(error) => Err(error),
     };
+    // What these settings leave out is not missing.
+    let left_out = blake3::hash(format!("{exclude:?}").as_bytes());
+    let known = match &opened {
+        Ok(Some((index, _))) => index.settled().ok().flatten(),
+        _ => None,
+    };
+    let settled = known.as_ref().filter(|(_, known)| known == left_out.as_bytes());
+    let (changed, cursor) = store.since(settled.map(|(cursor, _)| cursor))?;
+    if settled.is_some() && changed.is_empty() {
+        done.is_whole = true;
+        return Ok(done);
+    }
     let filter = SessionFilter { hidden: true, sub_agents: true, ..SessionFilter::default() };
     let listed = listing::listed(store, &filter)?.listed;
     let mut sessions = Vec::new();
-    for listed in listed.iter().filter(|listed| !is_left_out(exclude, listed)) {
+    let is_changed = |listed: &&Listed| changed.binary_search(&listed.key).is_ok();
+    for listed in listed.iter().filter(is_changed).filter(|listed| !is_left_out(exclude, listed)) {
         // Of a format that only a newer version knows, nothing can be read.
         let Ok(session) = Session::from_store(listed.key, listed.name.clone()) else { continue };
-        sessions.push((session, store.state(listed.key)?));
+        match store.state(listed.key) {
+            // A search names what is damaged.
+            Err(StoreError::Corrupt { .. }) => {}
+            state => sessions.push((session, state?)),
+        }
     }
     let mut index = match opened {
         Ok(Some((index, reaches))) => {
@@ -60,7 +77,11 @@ pub fn index(
                     is_of_it &= fits(store, session.key, state, reach)?;
                 }
             }
-            if is_of_it { index } else { WordIndex::make(root, store.id()?)? }
+            if !is_of_it {
+                WordIndex::make(root, store.id()?)?;
+                return self::index(archive, exclude, goes_on, told);
+            }
+            index
         }
         Err(error) if !matches!(error, StoreError::Corrupt { .. } | StoreError::Database(_)) => {
             return Err(error.into());
@@ -73,17 +94,29 @@ pub fn index(
         let Some(newest) = state.newest else { continue };
         let operation = (newest.n, newest.hash);
         let from = reaches.get(&session.key).map_or(EntryNumber::FIRST, |reach| reach.next);
-        for range in EntryNumber::batches(from..state.next_entry(), PIECE) {
-            let reach = Reach { next: range.end, operation };
+        let mut ranges: Vec<_> = EntryNumber::batches(from..state.next_entry(), PIECE).collect();
+        // What took in no entry may have another live file.
+        if ranges.is_empty() {
+            ranges.push(from..from);
+        }
+        for range in ranges {
+            let reach = Reach { next: range.end, operation, mark: mark(archive, state) };
             missing.push(Missing { session, range, reach });
         }
     }
     let all: u64 = missing.iter().map(|missing| missing.range.end.since(missing.range.start)).sum();
-    if missing.is_empty() {
-        done.is_whole = true;
-        return Ok(done);
-    }
-    if !index.begin()? {
+    // What another program has brought along meanwhile is left to it.
+    let begin = |index: &mut WordIndex| -> Result<bool, StoreError> {
+        if !index.begin()? {
+            return Ok(false);
+        }
+        let is_as_it_was = index.settled()? == known;
+        if !is_as_it_was {
+            index.commit()?;
+        }
+        Ok(is_as_it_was)
+    };
+    if !begin(&mut index)? {
         return Ok(done);
     }
     // What another program added meanwhile is known now.
@@ -93,6 +126,9 @@ pub fn index(
         .retain(|missing| next(missing.session.key).is_none_or(|next| next <= missing.range.start));
     let work = |store: &dyn Store, n: usize| {
         let Some(missing) = missing.get(n).filter(|_| goes_on()) else { return Ok(None) };
+        if missing.range.is_empty() {
+            return Ok(Some(Vec::new()));
+        }
         words(store, missing.session, missing.range.clone()).map(Some)
     };
     let (mut n, mut fresh) = (0, 0);
@@ -116,7 +152,7 @@ pub fn index(
             if fresh >= KEPT {
                 index.commit()?;
                 fresh = 0;
-                is_stopped = !index.begin()?;
+                is_stopped = !begin(&mut index)?;
             }
             told(done.entries, all);
             Ok(())
@@ -125,6 +161,9 @@ pub fn index(
     });
     if let Some(error) = failed {
         return Err(error.into());
+    }
+    if !is_stopped {
+        index.settle(&cursor, left_out.as_bytes())?;
     }
     if !is_stopped || fresh > 0 {
         index.commit()?;

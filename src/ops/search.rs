@@ -321,7 +321,8 @@ fn grown(
     mut found: Vec<(usize, Found)>,
     searched: &mut Searched,
 ) -> Result<Vec<(usize, Found)>, OpsError> {
-    for (n, Member { session, held, .. }) in members.iter().enumerate() {
+    let grown = members.iter().enumerate().filter(|(_, member)| member.is_grown);
+    for (n, Member { session, held, .. }) in grown {
         let end = archive.store().state(session.key)?.next_entry();
         if *held < end {
             let each = &mut |it| found.push((n, it));

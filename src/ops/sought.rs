@@ -13,8 +13,8 @@ use crate::{
     report::DamagedSession,
     search::{Index, Pattern, Sort},
     session::{Session, listing},
-    store::{Listed, SessionFilter, Store, StoreError},
-    sync::{Archive, follow},
+    store::{Listed, Reach, SessionFilter, Store, StoreError},
+    sync::{Archive, follow, may_be_behind},
 };
 
 /// What is searched for, and where.
@@ -79,6 +79,13 @@ pub(super) fn members(
     for mut listed in found {
         // Of a format that only a newer version knows, nothing can be read.
         let Ok(session) = Session::from_store(listed.key, listed.name.clone()) else { continue };
+        // Of one that took in nothing since it was wholly in the index, that tells all.
+        let whole = index.and_then(|index| index.whole(session.key));
+        if let Some(Reach { next, .. }) = whole.filter(|it| !may_be_behind(archive, &it.mark)) {
+            let (held, indexed) = (*next, *next);
+            members.push(Member { session, listed, held, indexed, is_grown: false });
+            continue;
+        }
         let state = match store.state(session.key) {
             Err(error @ StoreError::Corrupt { .. }) => {
                 let problem = error.to_string();

@@ -25,6 +25,8 @@ const FEW: usize = 500;
 pub(crate) struct Index {
     index: WordIndex,
     reaches: BTreeMap<SessionKey, Reach>,
+    /// The sessions that took something in since all was in the index, if it is known when that was.
+    changed: Option<BTreeSet<SessionKey>>,
 }
 
 /// What an index is asked for a pattern: of each alternative the lists of words, one of each of which an entry has.
@@ -43,7 +45,16 @@ impl Index {
     pub(crate) fn open(root: &Path, store: &dyn Store) -> Option<Self> {
         let index = WordIndex::open(root, store.id().ok()?).ok()??;
         let reaches = index.reaches().ok()?;
-        Some(Self { index, reaches })
+        let settled = index.settled().ok()?;
+        let changed = settled.and_then(|(cursor, _)| store.since(Some(&cursor)).ok());
+        let changed = changed.map(|(changed, _)| changed.into_iter().collect());
+        Some(Self { index, reaches, changed })
+    }
+
+    /// Returns how far it has come in a session that took in nothing since, which is to the end; of another one nothing.
+    pub(crate) fn whole(&self, session: SessionKey) -> Option<&Reach> {
+        let changed = self.changed.as_ref()?;
+        self.reaches.get(&session).filter(|_| !changed.contains(&session))
     }
 
     /// Returns the first entry of a session that is not in the index.

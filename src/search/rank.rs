@@ -79,7 +79,7 @@ pub(crate) fn ranks(texts: &[Standing<'_>]) -> Vec<u64> {
     let newest = texts.iter().filter_map(|text| text.time).max();
     let rank = |(text, lines): (&Standing<'_>, &Vec<BTreeMap<String, bool>>)| {
         let words = lines.iter().map(of_line).max().unwrap_or(1);
-        words * voice(text) * if text.is_current { 2 } else { 1 } * recency(text.time, newest)
+        words * voice(text) * if text.is_current { 3 } else { 1 } * recency(text.time, newest)
     };
     texts.iter().zip(&words).map(rank).collect()
 }

@@ -33,7 +33,7 @@ pub use error::StoreError;
 pub use memory::MemoryStore;
 pub use sieve::Sieve;
 pub use sqlite::{
-    Access, FORMAT_VERSION, Loss, RULES_VERSION, Reach, Salvage, SqliteStore, Tried, Unknown,
+    Access, FORMAT_VERSION, Loss, Mark, RULES_VERSION, Reach, Salvage, SqliteStore, Tried, Unknown,
     Wanted, Witness, WordIndex, is_witnessed,
 };
 pub use traits::{

@@ -180,12 +180,6 @@ impl Overlay {
         }
         others
     }
-
-    /// Returns the greatest number in the store of a recent operation.
-    pub(super) fn seq(&self) -> Option<u64> {
-        let newest = |sheet: &Arc<Sheet>| sheet.operations.last().map(|(seq, _)| *seq);
-        self.sheets.values().filter_map(newest).max()
-    }
 }
 
 impl Sheet {

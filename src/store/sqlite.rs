@@ -69,7 +69,7 @@ use rusqlite::{Connection, ffi};
 pub use open::{Access, FORMAT_VERSION, RULES_VERSION};
 pub use salvage::{Loss, Salvage, Tried, Unknown, Wanted};
 pub use witness::{Witness, is_witnessed};
-pub use words::{Reach, WordIndex};
+pub use words::{Mark, Reach, WordIndex};
 
 use crate::{
     model::{

@@ -74,7 +74,8 @@ pub trait FactStore {
     ) -> Result<Vec<(OperationNumber, Origin)>, StoreError>;
 
     /// Returns the sessions that took in an operation since a cursor was given, in the order of their keys, and a cursor for
-    /// the next time; without one, all sessions. A cursor that was given within a transaction says nothing once that is dropped.
+    /// the next time; without one, all sessions, as with one of another history: of a transaction that was dropped, or of a store
+    /// that was put back.
     fn since(&self, cursor: Option<&Cursor>) -> Result<(Vec<SessionKey>, Cursor), StoreError>;
 }
 

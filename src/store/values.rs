@@ -3,7 +3,9 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    model::{Card, GenerationNumber, NameTag, Record, SessionName, State, Tie, Timestamp},
+    model::{
+        Card, GenerationNumber, NameTag, OperationId, Record, SessionName, State, Tie, Timestamp,
+    },
     store::StoreError,
 };
 
@@ -12,10 +14,23 @@ use crate::{
 pub struct SessionKey(pub i64);
 
 /// How far someone has read the operations that a store took in; only that store can read it.
+///
+/// It names the newest of them by its number and its hash, so that one of another history is noticed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Cursor(Vec<u8>);
 
 impl Cursor {
+    /// Makes a cursor of the newest operation.
+    pub(super) fn at(seq: u64, hash: OperationId) -> Self {
+        Self([seq.to_le_bytes().as_slice(), hash.as_bytes()].concat())
+    }
+
+    /// Returns the operation that was the newest one.
+    pub(super) fn newest(&self) -> Option<(u64, OperationId)> {
+        let (seq, hash) = self.0.split_first_chunk()?;
+        Some((u64::from_le_bytes(*seq), OperationId::new(hash.try_into().ok()?)))
+    }
+
     /// Makes a cursor of the bytes that a store writes in it.
     pub fn new(bytes: Vec<u8>) -> Self {
         Self(bytes)

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use crate::{
     live::{self, Seen, Writable, WritableFile},
     model::{FileNumber, Place, Run, SessionName, State},
+    store::Mark,
     sync::{Archive, Places, SyncError},
 };
 
@@ -43,11 +44,40 @@ pub(crate) fn is_behind(archive: &Archive, tip: &State) -> Result<bool, SyncErro
     let Some(LiveFile { path, attached, .. }) = live_file(archive, tip) else {
         return Ok(false);
     };
-    let seen = live::look(&path).map_err(|source| SyncError::Io { path, source })?;
     if attached {
-        return Ok(seen.is_some_and(|seen| seen.length != expected(tip)));
+        return is_longer_or_shorter(path, expected(tip));
     }
+    let seen = live::look(&path).map_err(|source| SyncError::Io { path, source })?;
     Ok(seen.is_none_or(|seen| seen.length != expected(tip) || seen.stamp != Some(tip.at())))
+}
+
+/// Returns whether an agent's own file is there and not as long as the store left it.
+fn is_longer_or_shorter(path: PathBuf, expected: u64) -> Result<bool, SyncError> {
+    let seen = live::look(&path).map_err(|source| SyncError::Io { path, source })?;
+    Ok(seen.is_some_and(|seen| seen.length != expected))
+}
+
+/// Returns what tells, as long as the session takes in no operation, whether its live file goes beyond it.
+pub(crate) fn mark(archive: &Archive, tip: &State) -> Mark {
+    match (tip.live, live_file(archive, tip)) {
+        (None, _) => Mark::Nothing,
+        (_, Some(LiveFile { path, attached: true, .. })) => {
+            Mark::File { path, length: expected(tip) }
+        }
+        _ => Mark::Unknown,
+    }
+}
+
+/// Returns whether a session's live file may go beyond it, by its mark.
+pub(crate) fn may_be_behind(archive: &Archive, mark: &Mark) -> bool {
+    match mark {
+        Mark::Nothing => false,
+        Mark::File { path, length } if archive.is_preview => {
+            is_longer_or_shorter(path.clone(), *length).unwrap_or(true)
+        }
+        Mark::File { .. } => false,
+        Mark::Unknown => true,
+    }
 }
 
 /// Returns whether a live file of the store's own was stamped by an operation that the store does not hold.

@@ -29,7 +29,7 @@ use crate::{
     live::TRANSCRIPTS,
     model::{EntryId, LineId, SessionName},
     report::Refilled,
-    store::{self, Access, Salvage, SessionKey, SqliteStore, StoreError, Tried, Wanted},
+    store::{self, Access, Salvage, SessionKey, SqliteStore, StoreError, Tried, Wanted, WordIndex},
     sync::{
         Here, SyncError,
         lock::{self, Waiting},
@@ -112,7 +112,10 @@ impl Mending {
     /// Puts the fresh store in the place of the damaged one, and returns the folder in which that is kept.
     pub(crate) fn accept(&self) -> Result<PathBuf, SyncError> {
         let io = |source| SyncError::Io { path: self.root.clone(), source };
-        change_places(&self.root, &self.folder).map_err(io)
+        let kept = change_places(&self.root, &self.folder).map_err(io)?;
+        // The fresh store may number sessions otherwise, and the index knows them by their numbers.
+        WordIndex::remove(&self.root)?;
+        Ok(kept)
     }
 }
 

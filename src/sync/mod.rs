@@ -67,6 +67,7 @@ pub use error::SyncError;
 pub(crate) use execute::{cache, exclusively, execute, execute_first, execute_uncaught};
 pub use holder::Holder;
 pub use import::{Step, import, import_changed};
+pub(crate) use live_file::{mark, may_be_behind};
 pub(crate) use lock::lock_if_there;
 pub use lock::{Told, Waiting};
 pub(crate) use mend::{Mending, is_broken, set_aside, sweep};

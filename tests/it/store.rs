@@ -537,6 +537,11 @@ fn a_cursor_tells_each_session_that_took_something_in_once() {
         assert_eq!(ids(&store.since(None).unwrap().0), "abc");
         // What is written down and read again is the same cursor.
         assert_eq!(since(&Cursor::new(third.as_bytes().to_vec())).0, "ab");
+        // One of another history, or of none, tells everything.
+        let mut other = third.as_bytes().to_vec();
+        *other.last_mut().unwrap() ^= 1;
+        assert_eq!(since(&Cursor::new(other)).0, "abc");
+        assert_eq!(since(&Cursor::new(third.as_bytes()[..8].to_vec())).0, "abc");
     });
 }
 

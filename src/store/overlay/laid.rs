@@ -259,18 +259,23 @@ impl FactStore for Laid<'_> {
     }
 
     fn since(&self, cursor: Option<&Cursor>) -> Result<(Vec<SessionKey>, Cursor), StoreError> {
-        let seen = cursor.and_then(|cursor| cursor.as_bytes().try_into().ok());
-        let seen = seen.map_or(0, u64::from_le_bytes);
+        let operations = || self.over.sheets.values().flat_map(|sheet| &sheet.operations);
+        let is_it = |(seq, hash)| operations().any(|(n, it)| (*n, it.hash) == (seq, hash));
+        let seen = cursor.and_then(Cursor::newest).filter(|newest| is_it(*newest));
         let (mut found, beneath) = match self.beneath {
+            // All that lies beneath came before a recent operation.
+            Some(_) if seen.is_some() => (Vec::new(), Cursor::default()),
             Some(store) => store.since(cursor)?,
             None => (Vec::new(), Cursor::default()),
         };
+        let seen = seen.map_or(0, |(seq, _)| seq);
         let is_new = |sheet: &Arc<Sheet>| sheet.operations.iter().any(|(seq, _)| *seq > seen);
         let late = self.over.sheets.iter().filter(|(_, sheet)| is_new(sheet));
         found.extend(late.map(|(key, _)| *key));
         found.sort_unstable();
         found.dedup();
-        let newest = self.over.seq().map(|seq| Cursor::new(seq.to_le_bytes().to_vec()));
+        let newest = operations().max_by_key(|(seq, _)| *seq);
+        let newest = newest.map(|(seq, newest)| Cursor::at(*seq, newest.hash));
         Ok((found, newest.unwrap_or(beneath)))
     }
 }

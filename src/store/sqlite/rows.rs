@@ -323,9 +323,10 @@ impl FactStore for Tables {
     }
 
     fn since(&self, cursor: Option<&Cursor>) -> Result<(Vec<SessionKey>, Cursor), StoreError> {
-        let seen = cursor.and_then(|cursor| cursor.as_bytes().try_into().ok());
-        let seen = seen.map_or(0, u64::from_le_bytes);
-        let newest = self.newest()?.map_or(0, |(seq, _)| seq);
+        let seen = match cursor.and_then(Cursor::newest) {
+            Some((seq, hash)) if self.hash_at(seq)? == Some(hash) => seq,
+            _ => 0,
+        };
         // The order is made here: asked for in SQL, it leads the planner to walk all operations.
         let mut found: Vec<i64> = if seen == 0 {
             collect(&self.db, "SELECT key FROM session", [], |row| row.get(0))?
@@ -339,7 +340,8 @@ impl FactStore for Tables {
         };
         found.sort_unstable();
         found.dedup();
-        let cursor = Cursor::new(newest.to_le_bytes().to_vec());
+        let newest = self.newest()?.map(|(seq, hash)| Cursor::at(seq, hash));
+        let cursor = newest.unwrap_or_default();
         Ok((found.into_iter().map(SessionKey).collect(), cursor))
     }
 }

@@ -2,18 +2,25 @@
 //! deletes it, or damages it, makes searches slower and nothing else.
 //!
 //! ```text
-//! reach     up to which entry of a session the index is, and after which operation that was so
+//! store     of which store it is, and up to which of its operations all is in it but for what the settings keep out
+//! reach     up to which entry of a session the index is, after which operation that was so, and how long its live file was then
 //! words     an FTS5 table without content: a row for each entry that has words, numbered by session and entry
-//! lexicon   all words, as a few sorted lists, among which parts of words are looked for
+//! lexicon   all words, as a few sorted lists, each with a checksum, among which parts of words are looked for
 //! ```
+//!
+//! A bit that flips in a list of words is noticed by its checksum. In the table of words it is noticed where SQLite or FTS5 stumbles
+//! over it, and else may hide an entry until the index is made again: FTS5 does not say which of its blocks an answer came from,
+//! and to sum up all of them takes longer than a search.
 //!
 //! Invariant: the words of an entry are there before it counts as reached.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ffi::OsString,
     fs,
     io::ErrorKind,
     ops::Range,
+    os::unix::ffi::{OsStrExt as _, OsStringExt as _},
     path::{Path, PathBuf},
 };
 
@@ -23,11 +30,11 @@ use super::query::hash;
 use crate::{
     disk,
     model::{EntryNumber, OperationId, OperationNumber, StoreId},
-    store::{SessionKey, StoreError},
+    store::{Cursor, SessionKey, StoreError},
 };
 
 /// The version of the index, kept as `user_version`; one of another version is made again.
-const VERSION: i64 = 1;
+const VERSION: i64 = 2;
 /// Marks a file as an index of words: "uTXW".
 const APPLICATION_ID: i64 = 0x7554_5857;
 /// How many bits of a row's number tell the entry.
@@ -36,23 +43,48 @@ const ENTRY_BITS: u32 = 32;
 const HELD: i64 = 16 << 20;
 
 const SCHEMA: &str = "
-  CREATE TABLE store (id BLOB NOT NULL) STRICT;
+  CREATE TABLE store (id BLOB NOT NULL, cursor BLOB, kept_out BLOB) STRICT;
   CREATE TABLE reach (
     session   INTEGER PRIMARY KEY,
     next      INTEGER NOT NULL,
     operation INTEGER NOT NULL,
-    hash      BLOB NOT NULL
+    hash      BLOB NOT NULL,
+    length    INTEGER,
+    path      BLOB
   ) STRICT;
-  CREATE TABLE lexicon (n INTEGER PRIMARY KEY, size INTEGER NOT NULL, body TEXT NOT NULL) STRICT;
+  CREATE TABLE lexicon (
+    n    INTEGER PRIMARY KEY,
+    size INTEGER NOT NULL,
+    sum  BLOB NOT NULL,
+    body TEXT NOT NULL
+  ) STRICT;
   CREATE VIRTUAL TABLE words USING fts5 (w, content='', detail='none', columnsize=0, tokenize='ascii');";
 
 /// How far an index has come in a session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reach {
     /// The first entry that is not in it.
     pub next: EntryNumber,
     /// The newest operation at that time, and its hash.
     pub operation: (OperationNumber, OperationId),
+    /// What told then of its live file.
+    pub mark: Mark,
+}
+
+/// What tells, as long as a session takes in no operation, whether its live file goes beyond it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Mark {
+    /// It has none.
+    Nothing,
+    /// If it has another length.
+    File {
+        /// Where it lies.
+        path: PathBuf,
+        /// How long it was.
+        length: u64,
+    },
+    /// Only the session's state tells.
+    Unknown,
 }
 
 /// An index of words.
@@ -129,21 +161,33 @@ impl WordIndex {
 
     /// Returns how far the index has come in each session.
     pub fn reaches(&self) -> Result<BTreeMap<SessionKey, Reach>, StoreError> {
-        let mut find =
-            self.db.prepare_cached("SELECT session, next, operation, hash FROM reach")?;
+        let mut find = self
+            .db
+            .prepare_cached("SELECT session, next, operation, hash, length, path FROM reach")?;
         let found = find.query_map([], |row| {
             let operation = (row.get(2)?, OperationId::new(hash(row, 3)?));
-            Ok((SessionKey(row.get(0)?), Reach { next: row.get(1)?, operation }))
+            let mark = match (row.get(4)?, row.get::<_, Option<Vec<u8>>>(5)?) {
+                (None, _) => Mark::Unknown,
+                (Some(_), None) => Mark::Nothing,
+                (Some(length), Some(path)) => {
+                    Mark::File { path: OsString::from_vec(path).into(), length }
+                }
+            };
+            Ok((SessionKey(row.get(0)?), Reach { next: row.get(1)?, operation, mark }))
         })?;
         Ok(found.collect::<Result<_, _>>()?)
     }
 
     /// Hands over lists that together have every word, each word behind a line end.
     pub fn lexicon(&self, each: &mut dyn FnMut(&str)) -> Result<(), StoreError> {
-        let mut find = self.db.prepare_cached("SELECT body FROM lexicon")?;
+        let mut find = self.db.prepare_cached("SELECT body, sum FROM lexicon")?;
         let mut rows = find.query([])?;
         while let Some(row) = rows.next()? {
-            each(row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?);
+            let list = row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?;
+            if hash(row, 1)? != sum(list) {
+                return Err(StoreError::corrupt("the index", "a list of words is not what it was"));
+            }
+            each(list);
         }
         Ok(())
     }
@@ -211,9 +255,29 @@ impl WordIndex {
     /// Says how far it has come in a session.
     pub fn reach(&mut self, session: SessionKey, reach: &Reach) -> Result<(), StoreError> {
         let (operation, hash) = reach.operation;
+        let (length, path) = match &reach.mark {
+            Mark::Nothing => (Some(0), None),
+            Mark::File { path, length } => (Some(*length), Some(path.as_os_str().as_bytes())),
+            Mark::Unknown => (None, None),
+        };
         self.db
-            .prepare_cached("INSERT OR REPLACE INTO reach VALUES (?, ?, ?, ?)")?
-            .execute(params![session.0, reach.next, operation, hash.as_bytes()])?;
+            .prepare_cached("INSERT OR REPLACE INTO reach VALUES (?, ?, ?, ?, ?, ?)")?
+            .execute(params![session.0, reach.next, operation, hash.as_bytes(), length, path])?;
+        Ok(())
+    }
+
+    /// Returns up to which of the store's operations all is in it, but for what these settings keep out.
+    pub fn settled(&self) -> Result<Option<(Cursor, Vec<u8>)>, StoreError> {
+        let sql = "SELECT cursor, kept_out FROM store";
+        let found: (Option<Vec<u8>>, Option<Vec<u8>>) =
+            self.db.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(found.0.zip(found.1).map(|(cursor, kept_out)| (Cursor::new(cursor), kept_out)))
+    }
+
+    /// Says so.
+    pub fn settle(&self, cursor: &Cursor, kept_out: &[u8]) -> Result<(), StoreError> {
+        let sql = "UPDATE store SET cursor = ?, kept_out = ?";
+        self.db.prepare_cached(sql)?.execute(params![cursor.as_bytes(), kept_out])?;
         Ok(())
     }
 
@@ -223,12 +287,14 @@ impl WordIndex {
         // A list takes those before it in until one is at least twice as long, so that there are few.
         let mut size = size_of(&list);
         loop {
-            let last =
-                "SELECT n, body FROM lexicon WHERE n = (SELECT max(n) FROM lexicon) AND size < ?";
+            let last = "SELECT n, body, sum FROM lexicon WHERE n = (SELECT max(n) FROM lexicon) AND size < ?";
             let found = self.db.prepare_cached(last)?.query_row([size.saturating_mul(2)], |row| {
-                Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
+                Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, hash(row, 2)?))
             });
-            let Some((n, body)) = found.optional()? else { break };
+            let Some((n, body, known)) = found.optional()? else { break };
+            if known != sum(&body) {
+                return Err(StoreError::corrupt("the index", "a list of words is not what it was"));
+            }
             list.extend(body.split_terminator('\n').skip(1).map(str::to_owned));
             size = size_of(&list);
             self.db.prepare_cached("DELETE FROM lexicon WHERE n = ?")?.execute([n])?;
@@ -241,12 +307,17 @@ impl WordIndex {
             }
             body.push('\n');
             self.db
-                .prepare_cached("INSERT INTO lexicon (size, body) VALUES (?, ?)")?
-                .execute(params![size, body])?;
+                .prepare_cached("INSERT INTO lexicon (size, sum, body) VALUES (?, ?, ?)")?
+                .execute(params![size, sum(&body), body])?;
         }
         self.db.execute_batch("COMMIT")?;
         Ok(())
     }
+}
+
+/// Returns the checksum of a list.
+fn sum(list: &str) -> [u8; 32] {
+    *blake3::hash(list.as_bytes()).as_bytes()
 }
 
 /// Returns how many bytes a list takes up.

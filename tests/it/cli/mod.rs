@@ -21,6 +21,7 @@ mod graph;
 mod hints;
 mod hook;
 mod import;
+mod indexed;
 mod kept_out;
 mod log;
 mod mend;

@@ -162,6 +162,59 @@ fn filters_leave_what_is_asked_for() {
     assert!(count(&["-n", "1"]) < all);
 }
 
+/// Returns the lines that a person is shown, in order.
+fn shown(env: &TestEnv, args: &[&str]) -> Vec<String> {
+    let told = env.run(&[&["search"], args].concat()).success().stdout;
+    let lines = told.lines().filter_map(|line| line.trim_start().split_once("  "));
+    let lines = lines.filter(|(n, _)| n.parse::<usize>().is_ok());
+    lines.map(|(_, line)| line.to_owned()).collect()
+}
+
+#[test]
+fn the_best_match_is_shown_first_and_the_newest_if_that_is_asked_for() {
+    let env = TestEnv::new();
+    env.run(&["new"]).success();
+    env.run(&["append", "the log is full"]).success();
+    env.run(&["append", "--call", "Read", "--input", r#"{"path":"the log"}"#, "--id", "c"])
+        .success();
+    env.run(&["append", "--result", "c", "a log, read"]).success();
+    env.run(&["append", "--role", "assistant", "the logs are rotated"]).success();
+    env.run(&["append", "--role", "assistant", "a log that is undone"]).success();
+    env.run(&["undo"]).success();
+    let by_relevance = [
+        "the log is full",
+        "the log",
+        "the logs are rotated",
+        "a log that is undone",
+        "a log, read",
+    ];
+    let mut by_time = by_relevance;
+    by_time.sort_by_key(|line| {
+        let order = ["a log that is undone", "the logs are rotated", "a log, read", "the log"];
+        order.iter().position(|other| other == line).unwrap_or(order.len())
+    });
+    for _indexed in [false, true] {
+        assert_eq!(shown(&env, &["log"]), by_relevance);
+        assert_eq!(shown(&env, &["log", "--sort", "relevance"]), by_relevance);
+        assert_eq!(shown(&env, &["log", "-n", "2"]), by_relevance[..2]);
+        assert_eq!(shown(&env, &["log", "--sort", "time"]), by_time);
+        assert_eq!(shown(&env, &["log", "--sort", "time", "-n", "2"]), by_time[..2]);
+        // Programs read all of them, the newest first.
+        let texts = |args: &[&str]| -> Vec<String> {
+            stands(&env, args).into_iter().map(|(text, _)| text).collect()
+        };
+        assert_eq!(texts(&["log"]), by_time);
+        assert_eq!(texts(&["log", "--sort", "relevance"]), by_relevance);
+        env.run(&["store", "index"]).success();
+    }
+    assert_snapshot!(env.run(&["search", "--sort", "size", "log"]), @r#"
+    ------- stderr -------
+    error: --sort <ORDER> cannot be "size": it is relevance or time
+    hint: how it is used: undertext search --help
+    [exit status: 2]
+    "#);
+}
+
 #[test]
 fn lines_around_a_match_are_shown_once() {
     let env = TestEnv::new();
@@ -385,6 +438,30 @@ fn a_damaged_session_hides_nothing_of_the_others() {
     assert_eq!(told.code(), Some(1));
     assert_eq!(told.stdout.matches("A symbol is missing.").count(), 1, "{told}");
     assert!(told.stderr.contains(&damaged), "{told}");
+}
+
+#[test]
+fn what_a_session_with_a_damaged_path_says_is_found_and_it_is_named() {
+    let env = TestEnv::new();
+    let damaged = conversation(&env);
+    conversation(&env);
+    // What waits in the journal is settled, so that its rows can be damaged.
+    env.run(&["store", "pack"]).success();
+    let db = rusqlite::Connection::open(super::store(&env).join("store.db")).unwrap();
+    let sql = "DELETE FROM record WHERE session = (SELECT key FROM session WHERE id = ?)";
+    assert_ne!(db.execute(sql, [&damaged]).unwrap(), 0);
+    for _indexed in [false, true] {
+        let told = env.run(&["search", "symbol"]);
+        assert_eq!(told.code(), Some(1));
+        assert_eq!(told.stdout.matches("A symbol is missing.").count(), 2, "{told}");
+        assert_eq!(told.stdout.matches("in a damaged session").count(), 1, "{told}");
+        assert!(told.stderr.contains(&damaged), "{told}");
+        let mut found = stands(&env, &["symbol"]);
+        found.sort();
+        assert_eq!([found[0].1.as_str(), found[1].1.as_str()], ["current", "unknown"]);
+        assert_eq!(stands(&env, &["symbol", "--branch", "main"]).len(), 1);
+        env.run(&["store", "index"]).success();
+    }
 }
 
 #[test]

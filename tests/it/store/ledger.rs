@@ -230,12 +230,16 @@ impl FactStore for Ledger {
     }
 
     fn since(&self, cursor: Option<&Cursor>) -> Result<(Vec<SessionKey>, Cursor), StoreError> {
-        let seen = cursor.map_or(0, |cursor| {
-            str::from_utf8(cursor.as_bytes()).unwrap().parse::<usize>().unwrap()
-        });
         let held = self.held();
+        let at = |n: usize| {
+            let newest = n.checked_sub(1).map(|last| held.added[last].1.operation.hash);
+            let hash = newest.map(|hash| hash.as_bytes().to_vec()).unwrap_or_default();
+            Cursor::new([n.to_string().into_bytes(), hash].concat())
+        };
+        // One that was given after no operation of this history tells everything.
+        let seen = (1..=held.added.len()).find(|n| cursor == Some(&at(*n))).unwrap_or(0);
         let new: BTreeSet<SessionKey> = held.added.iter().skip(seen).map(|(key, _)| *key).collect();
-        let cursor = Cursor::new(held.added.len().to_string().into_bytes());
+        let cursor = at(held.added.len());
         Ok((new.into_iter().collect(), cursor))
     }
 }

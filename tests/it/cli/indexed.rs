@@ -1,0 +1,174 @@
+//! The index of words: whatever state it is in, and whoever writes meanwhile, a search finds the same.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use super::{conversation, json};
+use crate::env::TestEnv;
+use crate::needs;
+
+/// The id of the session that is an example of Claude Code's.
+const GARDEN: &str = "7c2a51de-90b4-4e6f-8a53-0d1f6b7e2c40";
+
+/// Returns the text of that session.
+fn garden() -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/claude-garden.jsonl");
+    fs::read_to_string(path).unwrap()
+}
+
+/// Takes in a session from where its agent keeps it, and returns its file.
+fn attached(env: &TestEnv) -> PathBuf {
+    let folder = env.home().join(".claude/projects/-home-ann-garden");
+    fs::create_dir_all(&folder).unwrap();
+    let path = folder.join(format!("{GARDEN}.jsonl"));
+    fs::write(&path, garden()).unwrap();
+    env.run(&["import", "-q"]).success();
+    path
+}
+
+/// Returns how many lines a search finds.
+fn found(env: &TestEnv, words: &str) -> usize {
+    let told = env.run(&["search", "--json", words]).stdout;
+    told.lines().map(json).filter(|line| line["type"] == "hit").count()
+}
+
+/// Brings the index up to date, and returns how many entries that added.
+fn index(env: &TestEnv) -> u64 {
+    let told = json(&env.run(&["store", "index", "--json"]).success().stdout);
+    assert_eq!(told["whole"], true, "{told}");
+    told["entries"].as_u64().unwrap()
+}
+
+/// Opens the index as a database.
+fn database(env: &TestEnv) -> rusqlite::Connection {
+    rusqlite::Connection::open(super::store(env).join("search.db")).unwrap()
+}
+
+#[test]
+fn what_comes_after_the_index_was_whole_is_found() {
+    let env = TestEnv::new();
+    let live = attached(&env);
+    conversation(&env);
+    assert_ne!(index(&env), 0);
+    assert_eq!(index(&env), 0);
+    assert_eq!((found(&env, "marigold"), found(&env, "Which beds")), (0, 1));
+    // The agent goes on, which no operation tells of yet.
+    let last = garden().lines().rfind(|line| line.contains("Which beds")).unwrap().to_owned();
+    let last =
+        last.replace("Which beds", "Which marigold").replacen("\"uuid\":\"c", "\"uuid\":\"d", 1);
+    let mut file = OpenOptions::new().append(true).open(&live).unwrap();
+    writeln!(file, "{last}").unwrap();
+    assert_eq!(found(&env, "marigold"), 1);
+    env.run(&["import", "-q"]).success();
+    assert_eq!(found(&env, "marigold"), 1);
+    // The search before has brought the index along.
+    assert_eq!(index(&env), 0);
+    assert_eq!(found(&env, "marigold"), 1);
+    // A change without an entry is not forgotten: the session is attached no longer, and its file says nothing.
+    env.run(&["attach", "--off", "-q", GARDEN]).success();
+    env.run(&["append", "-q", "a note of a peony"]).success();
+    assert_eq!(found(&env, "peony"), 1);
+    assert_eq!((found(&env, "marigold"), found(&env, "symbol")), (1, 1));
+}
+
+#[test]
+fn what_settings_kept_out_is_added_when_they_let_it_in() {
+    let env = TestEnv::new();
+    conversation(&env);
+    let session = conversation(&env);
+    let settings = env.home().join(".config/undertext/config.toml");
+    fs::create_dir_all(settings.parent().unwrap()).unwrap();
+    fs::write(&settings, format!("[exclude]\nsessions = [{session:?}]\n")).unwrap();
+    assert_eq!(index(&env), 4);
+    assert_eq!((index(&env), found(&env, "symbol")), (0, 2));
+    fs::remove_file(&settings).unwrap();
+    assert_eq!(index(&env), 4);
+    assert_eq!((index(&env), found(&env, "symbol")), (0, 2));
+}
+
+#[test]
+fn a_bit_that_flips_in_a_list_of_words_hides_nothing() {
+    let env = TestEnv::new();
+    conversation(&env);
+    index(&env);
+    assert_eq!(found(&env, "ymbo"), 1);
+    let db = database(&env);
+    let sql = "UPDATE lexicon SET body = replace(body, 'symbol', 'symbnl')";
+    assert_ne!(db.execute(sql, []).unwrap(), 0);
+    drop(db);
+    assert_eq!(found(&env, "ymbo"), 1);
+    // The next entry makes the index again, since its lists are put together then.
+    env.run(&["append", "a word that is new"]).success();
+    assert_eq!((found(&env, "ymbo"), found(&env, "word that")), (1, 1));
+}
+
+#[test]
+fn a_search_while_another_program_imports_finds_all_that_was_there() {
+    let env = TestEnv::new();
+    conversation(&env);
+    let folder = env.home().join("forks");
+    fs::create_dir(&folder).unwrap();
+    for n in 0..40 {
+        let fork = format!("{n:08}{}", &GARDEN[8..]);
+        let text = garden().replace(GARDEN, &fork).replace("cc0000", &format!("{n:06}"));
+        fs::write(folder.join(format!("{fork}.jsonl")), text).unwrap();
+    }
+    let mut import = env.command();
+    let import = import.args(["import", "-q"]).arg(&folder);
+    let mut import = import.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let (mut before, mut is_over) = (0, false);
+    while !is_over {
+        is_over = import.try_wait().unwrap().is_some();
+        let told = env.run(&["search", "--json", "beds"]);
+        assert!(told.code() == Some(0) || before == 0 && told.code() == Some(1), "{told}");
+        let now = told.stdout.lines().filter(|line| line.contains(r#""type":"hit""#)).count();
+        assert!(now >= before, "{now} after {before}");
+        before = now;
+        assert_eq!(found(&env, "symbol"), 1);
+    }
+    assert!(import.wait().unwrap().success());
+    let expected = found(&env, "beds");
+    index(&env);
+    assert_eq!(found(&env, "beds"), expected);
+    assert!(expected >= before && expected > 0);
+}
+
+/// Searches, and has the index made, on a disk that becomes full.
+fn fill_the_disk(root: &Path) {
+    let env = TestEnv::new();
+    conversation(&env);
+    let copy = root.join("store");
+    let copy = copy.to_str().unwrap();
+    env.run(&["store", "backup", copy]).success();
+    let ballast = root.join("ballast");
+    let mut file = fs::File::create(&ballast).unwrap();
+    while file.write_all(&[0; 4096]).is_ok() {}
+    // To read a store takes a little room too, and less than an index.
+    let size = file.metadata().unwrap().len();
+    file.set_len(size - (80 << 10)).unwrap();
+    let search = |words: &str| env.run(&["search", "--json", "--store", copy, words]);
+    for words in ["symbol", "ymbo", "mend"] {
+        assert_eq!(search(words).success().stdout.matches(r#""type":"hit""#).count(), 1);
+    }
+    assert_eq!(env.run(&["store", "index", "--store", copy]).code(), Some(3));
+    assert_eq!(search("symbol").success().stdout.matches(r#""type":"hit""#).count(), 1);
+    drop(file);
+    fs::remove_file(ballast).unwrap();
+    env.run(&["store", "index", "--store", copy]).success();
+    assert_eq!(search("symbol").success().stdout.matches(r#""type":"hit""#).count(), 1);
+    needs::tell_parent("did it");
+}
+
+#[test]
+fn a_full_disk_hinders_no_search() {
+    if let Some(root) = needs::child() {
+        return fill_the_disk(&root);
+    }
+    let Some(namespaces) = needs::namespaces() else { return };
+    let script = "mount -t tmpfs -o size=4m t /mnt
+        UNDERTEXT_TEST_CHILD=/mnt $CHILD_BINARY --exact --nocapture \
+            cli::indexed::a_full_disk_hinders_no_search";
+    assert!(namespaces.run(script, Path::new("/")).contains("did it"));
+}
