@@ -1,15 +1,15 @@
 //! Indexing: the words of what came since, the newest sessions first, are added to the index next to a store.
 
-use std::path::Path;
+use std::{collections::BTreeMap, path::Path};
 
 use crate::{
-    model::EntryNumber,
+    model::{EntryNumber, State},
     ops::{OpsError, several::in_order},
     report::Indexed,
     search::{fits, words},
     session::{Session, listing},
     settings::Exclude,
-    store::{Listed, Reach, SessionFilter, SessionKey, Store, StoreError, WordIndex},
+    store::{Cursor, Listed, Reach, SessionFilter, SessionKey, Store, StoreError, WordIndex},
     sync::{Archive, mark},
 };
 
@@ -56,19 +56,7 @@ pub fn index(
         done.is_whole = true;
         return Ok(done);
     }
-    let filter = SessionFilter { hidden: true, sub_agents: true, ..SessionFilter::default() };
-    let listed = listing::listed(store, &filter)?.listed;
-    let mut sessions = Vec::new();
-    let is_changed = |listed: &&Listed| changed.binary_search(&listed.key).is_ok();
-    for listed in listed.iter().filter(is_changed).filter(|listed| !is_left_out(exclude, listed)) {
-        // Of a format that only a newer version knows, nothing can be read.
-        let Ok(session) = Session::from_store(listed.key, listed.name.clone()) else { continue };
-        match store.state(listed.key) {
-            // A search names what is damaged.
-            Err(StoreError::Corrupt { .. }) => {}
-            state => sessions.push((session, state?)),
-        }
-    }
+    let sessions = sessions(store, &changed, exclude)?;
     let mut index = match opened {
         Ok(Some((index, reaches))) => {
             let mut is_of_it = true;
@@ -89,34 +77,9 @@ pub fn index(
         Ok(None) | Err(_) => WordIndex::make(root, store.id()?)?,
     };
     let reaches = index.reaches()?;
-    let mut missing = Vec::new();
-    for (session, state) in &sessions {
-        let Some(newest) = state.newest else { continue };
-        let operation = (newest.n, newest.hash);
-        let from = reaches.get(&session.key).map_or(EntryNumber::FIRST, |reach| reach.next);
-        let mut ranges: Vec<_> = EntryNumber::batches(from..state.next_entry(), PIECE).collect();
-        // What took in no entry may have another live file.
-        if ranges.is_empty() {
-            ranges.push(from..from);
-        }
-        for range in ranges {
-            let reach = Reach { next: range.end, operation, mark: mark(archive, state) };
-            missing.push(Missing { session, range, reach });
-        }
-    }
+    let mut missing = missing(archive, &sessions, &reaches);
     let all: u64 = missing.iter().map(|missing| missing.range.end.since(missing.range.start)).sum();
-    // What another program has brought along meanwhile is left to it.
-    let begin = |index: &mut WordIndex| -> Result<bool, StoreError> {
-        if !index.begin()? {
-            return Ok(false);
-        }
-        let is_as_it_was = index.settled()? == known;
-        if !is_as_it_was {
-            index.commit()?;
-        }
-        Ok(is_as_it_was)
-    };
-    if !begin(&mut index)? {
+    if !begin(&mut index, known.as_ref())? {
         return Ok(done);
     }
     // What another program added meanwhile is known now.
@@ -152,7 +115,7 @@ pub fn index(
             if fresh >= KEPT {
                 index.commit()?;
                 fresh = 0;
-                is_stopped = !begin(&mut index)?;
+                is_stopped = !begin(&mut index, known.as_ref())?;
             }
             told(done.entries, all);
             Ok(())
@@ -170,6 +133,64 @@ pub fn index(
     }
     done.is_whole = !is_stopped;
     Ok(done)
+}
+
+/// Begins to add, unless another program adds, or has brought the index along since it was known to be so.
+fn begin(index: &mut WordIndex, known: Option<&(Cursor, Vec<u8>)>) -> Result<bool, StoreError> {
+    if !index.begin()? {
+        return Ok(false);
+    }
+    let is_as_it_was = index.settled()?.as_ref() == known;
+    if !is_as_it_was {
+        index.commit()?;
+    }
+    Ok(is_as_it_was)
+}
+
+/// Returns those of these sessions that the user's settings let in, each with its state.
+fn sessions(
+    store: &dyn Store,
+    keys: &[SessionKey],
+    exclude: &Exclude,
+) -> Result<Vec<(Session, State)>, OpsError> {
+    let filter = SessionFilter { hidden: true, sub_agents: true, ..SessionFilter::default() };
+    let listed = listing::listed(store, &filter)?.listed;
+    let mut sessions = Vec::new();
+    let is_of_them = |listed: &&Listed| keys.binary_search(&listed.key).is_ok();
+    for listed in listed.iter().filter(is_of_them).filter(|listed| !is_left_out(exclude, listed)) {
+        // Of a format that only a newer version knows, nothing can be read.
+        let Ok(session) = Session::from_store(listed.key, listed.name.clone()) else { continue };
+        match store.state(listed.key) {
+            // A search names what is damaged.
+            Err(StoreError::Corrupt { .. }) => {}
+            state => sessions.push((session, state?)),
+        }
+    }
+    Ok(sessions)
+}
+
+/// Returns what is missing of sessions in an index that has come this far.
+fn missing<'m>(
+    archive: &Archive,
+    sessions: &'m [(Session, State)],
+    reaches: &BTreeMap<SessionKey, Reach>,
+) -> Vec<Missing<'m>> {
+    let mut missing = Vec::new();
+    for (session, state) in sessions {
+        let Some(newest) = state.newest else { continue };
+        let operation = (newest.n, newest.hash);
+        let from = reaches.get(&session.key).map_or(EntryNumber::FIRST, |reach| reach.next);
+        let mut ranges: Vec<_> = EntryNumber::batches(from..state.next_entry(), PIECE).collect();
+        // What took in no entry may have another live file.
+        if ranges.is_empty() {
+            ranges.push(from..from);
+        }
+        for range in ranges {
+            let reach = Reach { next: range.end, operation, mark: mark(archive, state) };
+            missing.push(Missing { session, range, reach });
+        }
+    }
+    missing
 }
 
 /// Returns whether the user's settings leave a session out.

@@ -216,33 +216,16 @@ fn run<T: Send, E: From<OpsError>>(
         let piece = pieces.get(n).filter(|_| !is_enough.load(Ordering::Relaxed));
         let Some(Piece { group, member, part }) = piece else { return Ok(answer) };
         let members = groups.get(*group).map(Vec::as_slice).unwrap_or_default();
-        let look = |member: usize, part: &Part, answer: &mut Answer<T>| {
-            let Some(Member { session, .. }) = members.get(member) else { return Ok(()) };
-            let each = &mut |it| answer.found.push((member, it));
-            let damaged = match part {
-                Part::Range(range) if range.is_empty() => Ok(Vec::new()),
-                Part::Range(range) => seeker.scan(store, session, range.clone(), each),
-                Part::Likely(entries) => seeker.try_each(store, session, entries, each),
-                Part::Asked(range) => match likely_of(&asked, session, range) {
-                    Some(entries) => seeker.try_each(store, session, &entries, each),
-                    None => seeker.scan(store, session, range.clone(), each),
-                },
-                Part::Group(_) => Ok(Vec::new()),
-            };
-            let damaged = or_named(damaged.map_err(OpsError::from), session, &mut answer.sessions)?;
-            answer.damaged += damaged.map_or(0, |damaged| damaged.len() as u64);
-            Ok::<_, OpsError>(())
-        };
         if let Part::Group(parts) = part {
             for (member, parts) in parts.iter().enumerate() {
                 for part in parts {
-                    look(member, part, &mut answer)?;
+                    look(&seeker, store, &asked, members, (member, part), &mut answer)?;
                 }
             }
             let found = std::mem::take(&mut answer.found);
             answer.told = Some(tell(store, members, found, &mut answer.sessions)?);
         } else {
-            look(*member, part, &mut answer)?;
+            look(&seeker, store, &asked, members, (*member, part), &mut answer)?;
         }
         Ok(answer)
     };
@@ -302,6 +285,32 @@ fn run<T: Send, E: From<OpsError>>(
         }
     });
     failed.map_or(Ok(()), Err)
+}
+
+/// Looks through a part of a session; what cannot be read of one that is damaged is left out, and the session is named.
+fn look<T>(
+    seeker: &Seeker,
+    store: &dyn Store,
+    asked: &Mutex<Option<Asked>>,
+    members: &[Member],
+    (member, part): (usize, &Part),
+    answer: &mut Answer<T>,
+) -> Result<(), OpsError> {
+    let Some(Member { session, .. }) = members.get(member) else { return Ok(()) };
+    let each = &mut |it| answer.found.push((member, it));
+    let damaged = match part {
+        Part::Range(range) if range.is_empty() => Ok(Vec::new()),
+        Part::Range(range) => seeker.scan(store, session, range.clone(), each),
+        Part::Likely(entries) => seeker.try_each(store, session, entries, each),
+        Part::Asked(range) => match likely_of(asked, session, range) {
+            Some(entries) => seeker.try_each(store, session, &entries, each),
+            None => seeker.scan(store, session, range.clone(), each),
+        },
+        Part::Group(_) => Ok(Vec::new()),
+    };
+    let damaged = or_named(damaged.map_err(OpsError::from), session, &mut answer.sessions)?;
+    answer.damaged += damaged.map_or(0, |damaged| damaged.len() as u64);
+    Ok(())
 }
 
 /// Names damaged sessions, each once.

@@ -23,7 +23,7 @@ const FEW: usize = 500;
 
 /// An index that was opened to be asked.
 pub(crate) struct Index {
-    index: WordIndex,
+    words: WordIndex,
     reaches: BTreeMap<SessionKey, Reach>,
     /// The sessions that took something in since all was in the index, if it is known when that was.
     changed: Option<BTreeSet<SessionKey>>,
@@ -48,7 +48,7 @@ impl Index {
         let settled = index.settled().ok()?;
         let changed = settled.and_then(|(cursor, _)| store.since(Some(&cursor)).ok());
         let changed = changed.map(|(changed, _)| changed.into_iter().collect());
-        Some(Self { index, reaches, changed })
+        Some(Self { words: index, reaches, changed })
     }
 
     /// Returns how far it has come in a session that took in nothing since, which is to the end; of another one nothing.
@@ -79,7 +79,7 @@ impl Index {
                 parts.iter().map(|part| Some(word(part).into_iter().collect())).collect()
             })
             .collect();
-        self.index.lexicon(&mut |lexicon| {
+        self.words.lexicon(&mut |lexicon| {
             let parts = alternatives.iter().flatten();
             for (part, list) in parts.zip(lists.iter_mut().flatten()) {
                 if let (Some(found), None) = (&mut *list, part.word())
@@ -104,7 +104,7 @@ impl Index {
         let limit = if all { usize::MAX } else { FEW };
         let mut found: BTreeMap<SessionKey, BTreeSet<EntryNumber>> = BTreeMap::new();
         for lists in &question.0 {
-            let entries = self.index.entries(lists, None, limit)?;
+            let entries = self.words.entries(lists, None, limit)?;
             if entries.len() == limit {
                 return Ok(Likely::Many);
             }
@@ -126,7 +126,7 @@ impl Index {
     ) -> Result<Vec<EntryNumber>, StoreError> {
         let mut found = BTreeSet::new();
         for lists in &question.0 {
-            let entries = self.index.entries(lists, Some((session, range.clone())), usize::MAX)?;
+            let entries = self.words.entries(lists, Some((session, range.clone())), usize::MAX)?;
             found.extend(entries.into_iter().map(|(_, entry)| entry));
         }
         Ok(found.into_iter().collect())

@@ -141,10 +141,10 @@ mod tests {
     /// Returns these texts in the order of their ranks, by their numbers.
     fn ranked(pattern: &str, samples: &[Sample]) -> Vec<usize> {
         let pattern = Pattern::new(pattern, Manner::Regex, Case::Smart).unwrap();
-        let lines: Vec<Vec<(&str, Vec<Range<usize>>)>> = samples
-            .iter()
-            .map(|it| it.line.split('\n').map(|line| (line, pattern.matches(line))).collect())
-            .collect();
+        let lines_of = |it: &Sample| -> Vec<(&str, Vec<Range<usize>>)> {
+            it.line.split('\n').map(|line| (line, pattern.matches(line))).collect()
+        };
+        let lines: Vec<_> = samples.iter().map(lines_of).collect();
         let texts: Vec<Standing<'_>> = samples
             .iter()
             .zip(&lines)

@@ -125,9 +125,10 @@ impl<'a> Finding<'a> {
     fn current(&mut self, left: &mut Vec<EntryNumber>) -> Result<(), SessionError> {
         let met = self.meet(&self.view, left)?;
         // Only what stands before a boundary or a summary may be no longer sent.
-        let sent: EntrySet = match met.is_passed.is_empty() {
-            true => EntrySet::default(),
-            false => self.view.sending()?.sent.into_iter().collect(),
+        let sent: EntrySet = if met.is_passed.is_empty() {
+            EntrySet::default()
+        } else {
+            self.view.sending()?.sent.into_iter().collect()
         };
         left.retain(|&entry| {
             let over = self.replays.last(entry, |entry| met.on.contains(entry));
@@ -189,9 +190,9 @@ impl<'a> Finding<'a> {
         is_all: bool,
     ) -> Result<Option<Met>, SessionError> {
         let on: EntrySet = path.iter().copied().collect();
-        let over = |entry: &EntryNumber| match on.contains(*entry) {
-            true => *entry,
-            false => self.replays.last(*entry, |entry| on.contains(entry)),
+        let over = |entry: &EntryNumber| {
+            let is_on = on.contains(*entry);
+            if is_on { *entry } else { self.replays.last(*entry, |entry| on.contains(entry)) }
         };
         let overs: EntrySet = wanted.iter().map(over).collect();
         let is_met = overs.iter().all(|entry| on.contains(entry));

@@ -72,10 +72,9 @@ pub(crate) fn mark(archive: &Archive, tip: &State) -> Mark {
 pub(crate) fn may_be_behind(archive: &Archive, mark: &Mark) -> bool {
     match mark {
         Mark::Nothing => false,
-        Mark::File { path, length } if archive.is_preview => {
-            is_longer_or_shorter(path.clone(), *length).unwrap_or(true)
+        Mark::File { path, length } => {
+            archive.is_preview && is_longer_or_shorter(path.clone(), *length).unwrap_or(true)
         }
-        Mark::File { .. } => false,
         Mark::Unknown => true,
     }
 }
