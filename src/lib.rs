@@ -104,9 +104,10 @@
 //! live      files that an agent reads                   -> model json wire disk
 //! session   a session as it is read, and verbs' plans   -> model json dag wire store
 //! search    what was said in any session, by its words  -> model json store session
+//! secrets   what looks like a secret in a text, masks   -> model json cover
 //! report    what verbs answer, its JSON and hints       -> model wire context store session settings
 //! sync      files and store: all locks and transactions -> model json cover wire store session live disk report settings
-//! ops       verbs, a function each                      -> model json cover dag wire context store session search sync live disk report settings
+//! ops       verbs, a function each                      -> model json cover dag wire context store session search secrets sync live disk report settings
 //! render    what is shown (of the program)              -> the library
 //! cli       commands (of the program)                   -> the library, render
 //! ```
@@ -184,6 +185,7 @@ pub mod ops;
 pub mod provider;
 pub mod report;
 mod search;
+mod secrets;
 mod session;
 pub mod settings;
 pub mod store;

@@ -81,6 +81,7 @@ fn main() {
         ("agents", "size", agents::size),
         ("search", "scan", search::scan),
         ("search", "index", search::index),
+        ("secrets", "audit", secrets::audit),
         ("secrets", "redact", secrets::redact),
         ("context", "pairs", context::pairs),
         ("context", "context", context::context),

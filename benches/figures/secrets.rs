@@ -1,4 +1,4 @@
-//! Figures of taking a secret out of a large store.
+//! Figures of finding secrets in a large store, and of taking one out.
 
 use std::{
     fs,
@@ -8,10 +8,48 @@ use std::{
     time::Duration,
 };
 
-use crate::{Arguments, PerProgram, agents, folder, timed, within_programs};
+use crate::{Arguments, PerProgram, agents, bytes, compare, folder, own, timed, within_programs};
 
 /// A word that few lines have.
 const RARE: &str = "segfault";
+
+/// The rules of which an expression is made for the yardstick.
+const RULES: [&str; 2] =
+    [include_str!("../../src/secrets/own.toml"), include_str!("../../src/secrets/gitleaks.toml")];
+
+/// Looks for secrets in 1,000 MB of sessions, next to `rg` with the expressions of all rules over their files.
+pub(crate) fn audit(arguments: &Arguments) {
+    let folder = folder();
+    let source = folder.path().join("sessions");
+    let (files, size) = agents::sessions(arguments, &source);
+    let (store, rules) = (folder.path().join("store"), folder.path().join("rules"));
+    let mut import = Command::new(own());
+    import.args(["-q", "--store"]).arg(&store).args(["import", "--detached"]).arg(&source);
+    assert!(import.status().unwrap().success());
+    let tables = RULES.map(|text| text.parse::<toml::Table>().unwrap());
+    let all = tables.iter().flat_map(|table| table["rules"].as_array().unwrap());
+    let all: Vec<&str> = all.map(|rule| rule["regex"].as_str().unwrap()).collect();
+    fs::write(&rules, all.join("\n")).unwrap();
+    let ours = || {
+        let mut audit = Command::new(own());
+        audit.args(["-q", "--store"]).arg(&store).args(["audit", "--secrets", "--json"]);
+        timed(|| {
+            assert!(matches!(audit.output().unwrap().status.code(), Some(0 | 1)));
+        })
+    };
+    let rate = bytes(size) / 1e6 / ours().as_secs_f64();
+    println!("audit-secrets    {rate:.0} MB/s of {} MB", size / 1_000_000);
+    let rg = || {
+        let mut rg = Command::new("rg");
+        rg.args(["--no-unicode", "--dfa-size-limit=1G", "--regex-size-limit=1G", "-co", "-f"])
+            .arg(&rules)
+            .args(&files);
+        timed(|| {
+            rg.output().unwrap();
+        })
+    };
+    compare("audit-secrets", 1.0, 3, ("audit --secrets", ours), ("rg -f", rg));
+}
 
 /// Takes a word of 116 lines out of a store with 1,000 MB of sessions.
 pub(crate) fn redact(arguments: &Arguments) {

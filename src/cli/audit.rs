@@ -1,4 +1,4 @@
-//! `audit`: shows what was cut, by whom, and how much of it is hidden.
+//! `audit`: shows what was cut, by whom, and how much of it is hidden; with --secrets, what looks like a secret.
 
 use std::io::Write as _;
 
@@ -11,7 +11,7 @@ use super::Context;
 use super::common::{self, counted};
 use super::error::{CommandError, Exit};
 use super::words::About;
-use super::{env, models};
+use super::{complete, env, models, secrets};
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 use crate::render::units::DIGITS;
@@ -20,6 +20,10 @@ use crate::render::units::DIGITS;
 ///
 /// Entries that undertext replaced are kept whole, and `show --hidden` prints what they hide. What an
 /// agent had cut, compacted or put into files before the session was taken in is listed apart, as far as its records tell.
+///
+/// With --secrets it looks instead for keys, tokens, passwords, private keys and addresses with a password in them: in all sessions
+/// unless one is named, on branches that were left and beneath truncations too, in files that are kept whole, in notes and names.
+/// Each is told once, with every place at which it stands, and is never printed. Your settings say what is none: [secrets].
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -27,6 +31,10 @@ Examples:
   undertext audit --boundary
   undertext audit --all                  in every session
   undertext audit --json session.jsonl
+  undertext audit --secrets              keys and passwords in every session
+  undertext audit --secrets --rule github-pat 3f2a91c0
+
+Exit codes: with --secrets 0 nothing was found, 1 something was, or a session is damaged
 
 JSON: one object an entry that was replaced, in order
   {\"type\":\"replaced\", \"operation\":N, \"at\":TIME, \"command\":NAME, \"undone\":BOOL, \"limit\":CHARACTERS,
@@ -45,6 +53,13 @@ with --boundary one object a compaction instead, the agent's own first, each in 
   {\"type\":\"boundary\", \"operation\":N or null of the agent's own, \"entry\":ID of the agent's own or null, \"at\":TIME or null,
    \"undone\":BOOL, \"summarised\":MESSAGES, \"kept\":MESSAGES, \"model\":NAME or null,
    \"fallback\":BOOL, \"losses\":[LOSS as compact has it]}
+with --secrets one object a secret instead
+  {\"type\":\"secret\", \"rule\":NAME, \"characters\":N, \"places\":[{\"session\":ID, \"agent\":NAME, \"title\":TEXT or null,
+   \"entry\":ID or null, \"turn\":N or null, \"stands\":as search has it or null, \"branch\":NAME or null, \"sub_agent\":BOOL,
+   \"summary\":BOOL, \"file\":PATH that is kept whole or null, \"operation\":N with which a person gave it or null}]}
+one of each session that could not be looked through, as sessions has it, and at the end
+  {\"type\":\"secrets\", \"found\":N, \"sessions\":N that were looked through, \"allowed\":N places that your settings allow,
+   \"damaged\":N entries that could not be looked through}
 and of entries that are damaged, as log has them
   {\"type\":\"damaged\", ...}")]
 pub(crate) struct Args {
@@ -56,6 +71,14 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["session", "named", "boundary"])]
     all: bool,
 
+    /// List what looks like a secret, and where it stands
+    #[arg(long, conflicts_with_all = ["boundary", "all"])]
+    secrets: bool,
+
+    /// List only what this rule finds, by its name; may be given more than once
+    #[arg(long, value_name = "NAME", requires = "secrets", value_parser = secrets::rule, add = complete::rules())]
+    rule: Vec<String>,
+
     #[command(flatten)]
     about: About,
 }
@@ -63,6 +86,9 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     if args.all {
         return all(context);
+    }
+    if args.secrets {
+        return secrets::run(context, args.about.wanted()?, &args.rule);
     }
     let (archive, session) = context.look(args.about.wanted()?)?;
     if args.boundary {

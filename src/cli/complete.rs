@@ -58,6 +58,15 @@ pub(crate) fn agents() -> ArgValueCompleter {
     ArgValueCompleter::new(|word: &OsStr| Typed::read(word).agents())
 }
 
+/// Returns what completes the name of a rule by which secrets are found.
+pub(crate) fn rules() -> ArgValueCompleter {
+    ArgValueCompleter::new(|word: &OsStr| {
+        let word = word.to_str().unwrap_or_default();
+        let fit = ops::secret_rules().into_iter().filter(|rule| rule.starts_with(word));
+        fit.map(CompletionCandidate::new).collect()
+    })
+}
+
 /// Writes the script that makes a shell ask.
 pub(crate) fn register(shell: &str, out: &mut dyn io::Write) -> io::Result<()> {
     let shells = Shells::builtins();

@@ -12,7 +12,7 @@ use undertext::ops::{self, Archive, Conversation, Session};
 use undertext::report::{Exported, Line};
 
 use super::Context;
-use super::common::first_line;
+use super::common::{counted, first_line};
 use super::error::{CommandError, Exit, Kind, of_path};
 use super::words::About;
 use crate::render::answers::Pairs;
@@ -22,11 +22,15 @@ use crate::render::table::{Align, Cell, Table};
 use crate::render::{safe, units};
 
 /// Write a session's file, byte for byte, or its conversation as a document
+///
+/// In a document, what `audit --secrets` finds is masked, and by the settings in [mask] more: homes and e-mail addresses. A file is
+/// written byte for byte, and nothing in it is masked.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   undertext export -o session.jsonl
   undertext export --as markdown -o session.md
+  undertext export --as markdown --no-mask
   undertext export --list
   undertext export --generation 2 | less
   undertext export --file context_1.jsonl
@@ -55,6 +59,10 @@ pub(crate) struct Args {
     /// Write the conversation of the current branch as a document to read, in place of the file
     #[arg(long = "as", value_name = "FORM", conflicts_with_all = ["generation", "file", "container", "leave_damaged", "list"])]
     form: Option<Form>,
+
+    /// Leave in a document what looks like a secret; without it each is masked, as [masked: RULE]
+    #[arg(long, requires = "form")]
+    no_mask: bool,
 
     /// Write this state of the file; left out, the one in which the current branch stands
     #[arg(long, value_name = "N", value_parser = super::common::number::<GenerationNumber>, allow_negative_numbers = true)]
@@ -145,38 +153,51 @@ fn document(
     let found = ops::conversation(archive.store(), session, None, usize::MAX)?;
     let card = archive.store().card(session.key)?;
     let title = card.title.as_deref().map(first_line).filter(|title| !title.is_empty());
+    let masks = if args.no_mask { None } else { Some(context.masks()?) };
     let front = Front {
         title: title.unwrap_or("Session"),
         session: &session.name.id,
         agent: session.format.name(),
         folder: card.folder.as_deref(),
         zone: context.env.zone,
+        masks: masks.as_ref(),
     };
     let damaged = || found.as_ref().map_or_else(|| Ok(Vec::new()), Conversation::damaged);
     let Some(out) = &args.out else {
         context.output.page()?;
-        write_document(&mut context.output, front, found.as_ref())?;
+        let masked = write_document(&mut context.output, front, found.as_ref())?;
+        tell_masked(context, masked);
         return context.tell_damaged(&damaged()?);
     };
     let path = context.env.current_dir.join(out);
-    let mut bytes = 0;
+    let (mut bytes, mut masked) = (0, 0);
     write_file(&path, args.force, &mut |file| {
         let mut file = Counted { file, bytes: 0 };
-        write_document(&mut file, front, found.as_ref())?;
+        masked = write_document(&mut file, front, found.as_ref())?;
         bytes = file.bytes;
         Ok(())
     })?;
     context.answer(&Exported { session: &session.name.id, path: out, bytes })?;
     context.output.note(&format!("Wrote {} to {}", units::size(bytes), safe::path(out)));
+    tell_masked(context, masked);
     context.tell_damaged(&damaged()?)
 }
 
-/// Writes a conversation as a document: its calls and results are paired first, then its words are written.
+/// Tells how many secrets were masked, and how to leave them.
+fn tell_masked(context: &mut Context, masked: u64) {
+    if masked > 0 {
+        let masked = counted(masked, "secret is", "secrets are");
+        context.output.note(&format!("{masked} masked; --no-mask leaves them as they are"));
+    }
+}
+
+/// Writes a conversation as a document: its calls and results are paired first, then its words are written. Returns how many
+/// secrets were masked.
 fn write_document(
     out: &mut dyn Write,
     front: Front<'_>,
     conversation: Option<&Conversation<'_>>,
-) -> Result<(), CommandError> {
+) -> Result<u64, CommandError> {
     let mut document = Document::begin(out, front)?;
     if let Some(conversation) = conversation {
         let mut pairs = Pairs::default();

@@ -59,6 +59,7 @@ mod resume;
 mod revert;
 mod rotations;
 mod search;
+mod secrets;
 mod service;
 mod sessions;
 mod settings;

@@ -3,16 +3,15 @@
 use std::ffi::{OsStr, OsString};
 
 use anyhow::anyhow;
-use undertext::ops::{self, Archive, Cause, Wanted};
+use undertext::ops::{self, Archive, Cause, Suspects, Wanted};
 use undertext::report::{Line, Redacted};
 use undertext::store::StoreError;
 
-use super::Context;
 use super::archive::is_there;
 use super::common::counted;
-use super::env;
 use super::error::{CommandError, Exit};
 use super::words::{About, Noun};
+use super::{Context, complete, env, secrets};
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 
@@ -23,7 +22,8 @@ const LISTED: usize = 10;
 ///
 /// Without ENTRY it reads a secret from stdin: a key, a password, any text of 4 bytes or more. It is found in every session, in
 /// branches that were left and beneath truncations too, as it is, as JSON escapes it (also JSON within JSON), in base64 and in
-/// addresses. With ENTRY, all that this entry says is taken out, and its longer texts wherever else they stand.
+/// addresses. With ENTRY, all that this entry says is taken out, and its longer texts wherever else they stand. With --found, nothing
+/// is read from stdin: what `audit --secrets` finds is taken out, wherever it stands, and the names of the rules stay with the entries.
 ///
 /// What is taken out is written over, with as many bytes as before, in the store and in the files of the sessions that undertext
 /// follows; the database is written again, and the index of words is deleted. Every entry keeps its id, so the rest still verifies.
@@ -45,11 +45,14 @@ Examples:
   undertext redact 7c2a51de --reason 'a letter of a client'
   printf %s \"$PIN\" | undertext redact --rekey
   undertext redact --rekey -s 8f14e45f          of which it was taken out before
+  undertext redact --found --dry-run       what audit --secrets finds
+  undertext redact --found 7c2a51de --rule github-pat
 
 Exit codes: 1 if nothing has it, or if nothing was changed because nobody agreed
 
 JSON: one object
   {\"type\":\"redact\", \"planned\":whether nothing was changed yet BOOL, \"lines\":N that have it, \"notes\":N words of yours that have it,
+   \"rules\":[NAME] that found it,
    \"sessions\":[{\"session\":ID, \"format\":NAME, \"title\":TEXT or null, \"lines\":N}], \"covered\":[PATH] in which it was covered,
    \"left\":[PATH] that still hold it, \"files\":[PATH] kept whole, such as long answers of tools, that have it,
    \"deleted\":[PATH] of damaged stores that were set aside,
@@ -58,6 +61,14 @@ pub(crate) struct Args {
     /// The entry: HEAD, HEAD~2, @7 (the turn of checkpoint 7), or the beginning of an id
     #[arg(value_name = "ENTRY")]
     entry: Option<OsString>,
+
+    /// Take out what audit --secrets finds: in ENTRY, in the session that -s names, or else in all of them
+    #[arg(long)]
+    found: bool,
+
+    /// Take out only what this rule finds, by its name; may be given more than once
+    #[arg(long, value_name = "NAME", requires = "found", value_parser = secrets::rule, add = complete::rules())]
+    rule: Vec<String>,
 
     #[command(flatten)]
     about: About,
@@ -87,6 +98,9 @@ pub(super) struct Consent {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
+    if args.found {
+        return found(context, args);
+    }
     let Some(entry) = args.entry.as_deref() else {
         if let Some(session) = args.about.wanted()?.filter(|_| args.consent.rekey) {
             return rekey(context, session, &args.consent);
@@ -103,8 +117,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let (archive, session) = context.look(words.session)?;
     let wanted = words.nouns.first().copied().unwrap_or_default();
     if archive.root().is_none() {
-        let error = anyhow!("a session file that is not in the store cannot be redacted");
-        return Err(CommandError::user(error).hinted(Line::new("import").to("take it in first")));
+        return Err(not_in_store());
     }
     let target = ops::find_entry(archive.store(), &session, wanted)?;
     let line = Line::about("redact").with(wanted);
@@ -172,6 +185,49 @@ fn tell_ids(context: &mut Context, redacted: &Redacted) -> Result<(), CommandErr
     Ok(())
 }
 
+/// Takes out what looks like a secret.
+fn found(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
+    let mut suspects =
+        Suspects { rules: args.rule.clone(), allowed: context.allowed()?, ..Suspects::default() };
+    let mut line = Line::about("redact").flag("found");
+    let words = match args.entry.as_deref() {
+        Some(entry) => {
+            let words = context.words(Noun::Entry, (1, 1), &[Some(entry)], &args.about)?;
+            Some((words.session, words.nouns.first().copied()))
+        }
+        None => args.about.wanted()?.map(|session| (Some(session), None)),
+    };
+    let archive = match words {
+        None => {
+            line = Line::new("redact").flag("found");
+            context.open_reader()?
+        }
+        Some((session, entry)) => {
+            let (archive, session) = context.look(session)?;
+            if archive.root().is_none() {
+                return Err(not_in_store());
+            }
+            if let Some(entry) = entry {
+                let target = ops::find_entry(archive.store(), &session, entry)?;
+                let shown = ops::show(&archive, &session, &target)?;
+                suspects.entry = shown.map(|(line, _)| line.id);
+                line = line.with(entry);
+            }
+            suspects.session = Some(session);
+            archive
+        }
+    };
+    for rule in &args.rule {
+        line = line.option("rule", rule);
+    }
+    carry_out(context, archive, &Wanted::Found(&suspects), &args.consent, Some(line))
+}
+
+fn not_in_store() -> CommandError {
+    let error = anyhow!("a session file that is not in the store cannot be redacted");
+    CommandError::user(error).hinted(Line::new("import").to("take it in first"))
+}
+
 /// Reads the secret: all of stdin but for the end of its last line.
 fn secret(context: &mut Context) -> Result<String, CommandError> {
     if context.env.terminal.stdin {
@@ -202,7 +258,13 @@ pub(super) fn carry_out(
     drop(archive);
     if plan.is_nowhere() {
         if !context.answer(&plan)? {
-            context.output.note("Nothing in the store has it");
+            let is_found = matches!(wanted, Wanted::Found(_));
+            let nothing = if is_found {
+                "Nothing there looks like a secret"
+            } else {
+                "Nothing in the store has it"
+            };
+            context.output.note(nothing);
         }
         return Ok(Exit::No);
     }
@@ -241,6 +303,9 @@ pub(super) fn carry_out(
 }
 
 fn list(context: &mut Context, plan: &Redacted) -> Result<(), CommandError> {
+    if !plan.rules.is_empty() {
+        context.say(&format!("found by {}", plan.rules.join(", ")))?;
+    }
     let mut table = Table::new([Align::Left, Align::Right, Align::Left]);
     let sessions: Vec<_> = plan.sessions.iter().filter(|one| one.lines > 0).collect();
     for one in sessions.iter().take(LISTED) {

@@ -4,8 +4,9 @@ use std::io::{ErrorKind, Write as _};
 
 use anyhow::{Context as _, anyhow};
 use undertext::disk;
+use undertext::ops::{Allowed, Masks};
 use undertext::report::{Hint, ReadSetting};
-use undertext::settings::{Author, Exclude, File, Read, Setting, Settings};
+use undertext::settings::{Author, Exclude, File, Mask, Read, Secrets, Setting, Settings};
 use undertext::wire;
 
 use super::Context;
@@ -29,12 +30,27 @@ impl Context {
         if let Some(first) = read.refused.first() {
             let keys: Vec<String> = read.refused.iter().map(Setting::name).collect();
             self.output.warn(&format!(
-                "{} may not set {}: what runs, sends or reads beyond a session, or leaves sessions out, is set in your own settings",
+                "{} may not set {}: what runs, sends or reads beyond a session, leaves sessions out, or says what is secret, is set in your own settings",
                 first.file,
                 keys.join(", "),
             ));
         }
         Ok(read.settings)
+    }
+
+    /// Returns what the user says is no secret.
+    pub(crate) fn allowed(&mut self) -> Result<Allowed, CommandError> {
+        let Secrets { allow_rules, allow_values, allow_entries } = self.settings()?.secrets;
+        Allowed::new(&allow_rules, &allow_values, &allow_entries).map_err(|why| {
+            let error = anyhow!("your settings, [secrets]: {why}");
+            CommandError::user(error).hinted(Hint::settings(""))
+        })
+    }
+
+    /// Returns what is masked in a document.
+    pub(crate) fn masks(&mut self) -> Result<Masks, CommandError> {
+        let Mask { homes, emails } = self.settings()?.mask;
+        Ok(Masks { secrets: Some(self.allowed()?), homes, emails })
     }
 
     /// Returns which sessions the user leaves out of the store.

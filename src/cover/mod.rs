@@ -19,3 +19,4 @@ mod text;
 pub(crate) use all::cover_all;
 pub(crate) use kept_out::Guard;
 pub(crate) use secret::{SHORTEST, Secret};
+pub(crate) use text::unescaped;

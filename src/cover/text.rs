@@ -46,6 +46,23 @@ impl Text {
     }
 }
 
+/// Reads bytes as if they stood in a JSON string; what is no escape stays as it is.
+pub(crate) fn unescaped(bytes: &[u8]) -> Vec<u8> {
+    let (mut text, mut rest) = (Vec::with_capacity(bytes.len()), bytes);
+    while let Some(at) = memchr::memchr(b'\\', rest) {
+        let (plain, escaped) = rest.split_at(at);
+        text.extend_from_slice(plain);
+        let (found, length) = escape(escaped.get(1..).unwrap_or_default());
+        match found {
+            Some(found) => text.extend_from_slice(found.encode_utf8(&mut [0; 4]).as_bytes()),
+            None => text.push(b'\\'),
+        }
+        rest = escaped.get(length..).unwrap_or_default();
+    }
+    text.extend_from_slice(rest);
+    text
+}
+
 /// Returns the character of an escape, given what follows its backslash, and the length of all; without one, nothing.
 fn escape(rest: &[u8]) -> (Option<char>, usize) {
     let unit = |at: usize| {
@@ -69,5 +86,20 @@ fn escape(rest: &[u8]) -> (Option<char>, usize) {
             (pair, if pair.is_some() { 12 } else { 1 })
         }
         _ => (None, 1),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_text_reads_the_same_with_its_places_and_without(text in r#"(?:[a-zé"]|\\[nrtu"/\\x]|\\u00[0-9a-f]{2}|\\ud83d\\udd11|\\ud83d){0,12}"#) {
+            let whole = Text { bytes: text.clone().into_bytes(), from: None };
+            prop_assert_eq!(unescaped(text.as_bytes()), whole.unescaped().bytes);
+        }
     }
 }

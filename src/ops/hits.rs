@@ -8,7 +8,6 @@
 //!
 //! Invariant: which texts of a session alone are chosen depends on what stands behind the last of them only, so that a search
 //! may end there.
-//! Invariant: a session that is damaged hides nothing of the others, and is named.
 
 use std::{
     cmp::Reverse,
@@ -16,19 +15,19 @@ use std::{
 };
 
 use crate::{
-    model::{EntryId, EntryNumber, EntrySet, Position, TieKind, Timestamp},
+    model::{EntryNumber, EntrySet, Position, Timestamp},
     ops::{
         OpsError,
-        sought::{Member, Search},
+        members::{Member, or_named, places_of},
+        sought::Search,
     },
     report::{DamagedSession, FoundPlace, Hit, HitLine},
     search::{Found, FoundLine},
     session::{
-        Damages, Session, Stand, View, entry_ids,
-        stands::{Stands, stands},
+        Damages, Session, Stand, View,
         tools::{self, CALL_WITHIN},
     },
-    store::{Listed, Store, StoreError},
+    store::Store,
 };
 
 /// A text in which something was found.
@@ -101,7 +100,7 @@ pub(super) fn hits(
     for (n, entries) in asked {
         let Some(Member { session, listed, .. }) = members.get(n) else { continue };
         let entries: Vec<EntryNumber> = entries.into_iter().collect();
-        let found = places_of(store, session, listed, &entries, damaged);
+        let found = places_of(store, session, &listed.card, &entries, damaged);
         let found = or_named(found, session, damaged)?.unwrap_or_default();
         places.extend(entries.into_iter().map(|entry| (n, entry)).zip(found));
     }
@@ -126,23 +125,6 @@ pub(super) fn hits(
         hits.extend((!places.is_empty()).then_some(Hit { places, time, role, tool, lines }));
     }
     Ok(hits)
-}
-
-/// Returns an answer about a session, or names the session if it is damaged.
-pub(super) fn or_named<T>(
-    answer: Result<T, OpsError>,
-    session: &Session,
-    damaged: &mut Vec<DamagedSession>,
-) -> Result<Option<T>, OpsError> {
-    match answer {
-        Ok(answer) => Ok(Some(answer)),
-        Err(OpsError::Store(error @ StoreError::Corrupt { .. })) => {
-            let problem = error.to_string();
-            damaged.push(DamagedSession { name: session.name.clone(), problem });
-            Ok(None)
-        }
-        Err(error) => Err(error),
-    }
 }
 
 /// Leaves those texts with which a tool was called, or that it answered.
@@ -184,38 +166,4 @@ fn on_branch(
     let path = View::new(store, session, *position, None).path(usize::MAX)?.entries;
     let on: EntrySet = path.into_iter().collect();
     Ok(found.into_iter().filter(|found| on.contains(found.entry)).collect())
-}
-
-/// Returns where these entries of a session stand; what cannot be told of a damaged one is unknown, and the session is named.
-fn places_of(
-    store: &dyn Store,
-    session: &Session,
-    listed: &Listed,
-    entries: &[EntryNumber],
-    damaged: &mut Vec<DamagedSession>,
-) -> Result<Vec<FoundPlace>, OpsError> {
-    let stands = stands(store, session, entries).map_err(OpsError::from);
-    let unknown = || Stands { stand: Stand::Unknown, turn: None, is_of_sub_agent: false };
-    let stands = or_named(stands, session, damaged)?
-        .unwrap_or_else(|| entries.iter().map(|_| unknown()).collect());
-    let ids = entry_ids(store, session, &entries.iter().copied().collect())?;
-    let parent = parent(store, session)?;
-    let place = |(entry, stands): (&EntryNumber, Stands)| FoundPlace {
-        session: session.name.clone(),
-        title: listed.card.title.clone(),
-        folder: listed.card.folder.clone(),
-        entry: ids.get(entry).copied().unwrap_or(EntryId::new([0; 32])),
-        turn: stands.turn,
-        stand: stands.stand,
-        is_of_sub_agent: stands.is_of_sub_agent || parent.is_some(),
-        parent: parent.clone(),
-    };
-    Ok(entries.iter().zip(stands).map(place).collect())
-}
-
-/// Returns the session for which a session works, if it is a sub-agent.
-fn parent(store: &dyn Store, session: &Session) -> Result<Option<String>, OpsError> {
-    let ties = store.ties(session.key)?;
-    let mut ties = ties.into_iter().flat_map(|(_, ties)| ties);
-    Ok(ties.find(|tie| tie.kind == TieKind::SubAgent).map(|tie| tie.other))
 }

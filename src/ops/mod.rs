@@ -25,6 +25,7 @@ mod doctor;
 mod error;
 mod excerpts;
 mod gate;
+mod given;
 mod graph;
 mod handle;
 mod hits;
@@ -35,6 +36,7 @@ mod layers;
 mod list;
 mod material;
 mod measuring;
+mod members;
 mod mend;
 mod new;
 mod note;
@@ -49,6 +51,7 @@ mod request;
 mod restore;
 mod revert;
 mod search;
+mod secrets;
 mod seen;
 mod setup;
 mod several;
@@ -97,6 +100,7 @@ pub use redact::{Cause, Wanted, redact, redaction, rekey};
 pub use restore::{lost, lost_file, lost_files, restore};
 pub use revert::{clear, revert};
 pub use search::{count, search};
+pub use secrets::{Suspects, audit_secrets, secret_rules};
 pub use seen::Asked;
 pub use setup::{Setup, calling, setup};
 pub use sought::Search;
@@ -115,6 +119,7 @@ pub use crate::{
         Summary, Surroundings, Truncated, Turned, Undone, Verified,
     },
     search::{Case, Manner as Words, Pattern, Sort, Unfit},
+    secrets::{Allowed, Masked, Masks, Unallowed},
     session::{
         Bond, Conversation, Damaged, Elsewhere, Gap, Kin, Line, Log, Reader, RecentCall, Renewed,
         Session, SessionError, Shown, Stand, SubAgent, Target, View, checkpoints, conversation,

@@ -8,7 +8,7 @@ use std::{
 
 use crate::{
     model::EntryNumber,
-    ops::sought::{Member, Search},
+    ops::{members::Member, sought::Search},
     search::{Index, Likely, Question},
     session::Session,
     store::SessionKey,

@@ -1,14 +1,24 @@
 //! Redacting: a secret, an entry or a session is taken out wherever it is kept, and the chain of operations still verifies.
 
-use std::{collections::BTreeSet, ffi::OsStr, os::unix::ffi::OsStrExt};
+use std::{
+    cell::OnceCell,
+    collections::{BTreeMap, BTreeSet},
+    ffi::OsStr,
+    os::unix::ffi::OsStrExt,
+};
 
-use memchr::memmem::Finder;
+use aho_corasick::AhoCorasick;
 
 use crate::{
     cover::{Secret, cover_all},
     json::Raw,
-    model::{Command, EntryNumber, LineId, OperationNumber, Run, State, Tagged, Text, line},
-    ops::{OpsError, several::in_order},
+    model::{Command, EntryNumber, LineId, OperationNumber, Run, State, line},
+    ops::{
+        OpsError,
+        given::each_given,
+        secrets::{Suspect, Suspects, suspects},
+        several::in_order,
+    },
     report::{Redacted, RedactedSession},
     session::{Session, SessionError, Target, lines, origins, plan::given},
     store::{Sieve, Store, StoreError, TakenOut, whole_lines},
@@ -29,6 +39,8 @@ pub enum Wanted<'w> {
     Entry(&'w Session, &'w Target),
     /// What a session says.
     Session(&'w Session),
+    /// What looks like a secret, wherever it stands.
+    Found(&'w Suspects),
 }
 
 /// Who takes something out, and why.
@@ -50,8 +62,10 @@ pub fn redaction(
     wanted: &Wanted<'_>,
     rekey: bool,
 ) -> Result<Redacted, OpsError> {
-    let found = Search::new(archive.store(), wanted, rekey)?.all(archive)?;
-    report(archive, &found, true)
+    let search = Search::new(archive, wanted, rekey)?;
+    let mut redacted = report(archive, &search.all(archive)?, true)?;
+    redacted.rules = search.rules();
+    Ok(redacted)
 }
 
 /// Takes something out of every session that has it, and leaves no trace of it in the store or in the sessions' own files.
@@ -61,16 +75,19 @@ pub fn redact(
     cause: Cause<'_>,
 ) -> Result<Redacted, OpsError> {
     let whole = matches!(wanted, Wanted::Session(_));
+    let rules: OnceCell<Vec<String>> = OnceCell::new();
+    let all_rules = || rules.get().map(|rules| rules.join(", ")).filter(|rules| !rules.is_empty());
     let command = |lines| Command::Redact {
         lines,
-        rule: cause.rule.map(str::to_owned),
+        rule: cause.rule.map(str::to_owned).or_else(all_rules),
         whole,
         by: cause.by.map(given),
         reason: cause.reason.map(given),
     };
     let archive = &*archive;
     let (found, done) = sync::redact(archive, &command, cause.rule, || {
-        let search = Search::new(archive.store(), wanted, cause.rekey)?;
+        let search = Search::new(archive, wanted, cause.rekey)?;
+        rules.get_or_init(|| search.rules());
         let redactions = search.all(archive)?;
         // Whoever has the store could try guesses at what is known of it.
         let kept_out =
@@ -79,6 +96,7 @@ pub fn redact(
         Ok::<_, OpsError>(Found { redactions, kept_out, rekey })
     })?;
     let mut redacted = report(archive, &found, false)?;
+    redacted.rules = rules.into_inner().unwrap_or_default();
     redacted.covered = done.covered;
     redacted.left = done.left;
     redacted.deleted = done.deleted;
@@ -103,7 +121,7 @@ fn report(archive: &Archive, found: &[Redaction], planned: bool) -> Result<Redac
     if planned && let Some(root) = archive.root() {
         redacted.deleted = sync::set_aside(root);
     }
-    for Redaction { session, lines, words, kept, fixed } in found {
+    for Redaction { session, lines, rules, words, kept, fixed } in found {
         if let Some(place) = fixed {
             let id = &session.name.id;
             let why = format!("it stands in {place} of session {id}, which cannot be taken out");
@@ -123,7 +141,8 @@ fn report(archive: &Archive, found: &[Redaction], planned: bool) -> Result<Redac
         redacted.sessions.push(RedactedSession {
             session: session.name.id.clone(),
             format: session.name.format.clone(),
-            title: card.title,
+            // Who has rules look for secrets has not seen them yet.
+            title: card.title.filter(|_| !planned || rules.is_empty()),
             lines: count,
         });
     }
@@ -133,6 +152,8 @@ fn report(archive: &Archive, found: &[Redaction], planned: bool) -> Result<Redac
 /// What is looked for in lines.
 struct Search {
     secrets: Vec<Secret>,
+    /// The rules that found them, in the same order; none if no rule did.
+    rules: Vec<&'static str>,
     /// The lines that are covered whole.
     lines: BTreeSet<LineId>,
     /// The session of which all words of persons go.
@@ -143,9 +164,17 @@ struct Search {
 }
 
 impl Search {
-    fn new(store: &dyn Store, wanted: &Wanted<'_>, rekey: bool) -> Result<Self, OpsError> {
+    fn new(archive: &Archive, wanted: &Wanted<'_>, rekey: bool) -> Result<Self, OpsError> {
         let (mut secrets, mut whole_of, mut whole) = (Vec::new(), BTreeSet::new(), None);
+        let (store, mut rules) = (archive.store(), Vec::new());
         match wanted {
+            Wanted::Found(found) => {
+                for Suspect { rule, secret } in suspects(archive, found)? {
+                    let secret = Secret::new(&secret);
+                    rules.extend(secret.is_some().then_some(rule));
+                    secrets.extend(secret);
+                }
+            }
             Wanted::Secret(secret) => {
                 let secret = Secret::new(secret);
                 secrets.push(secret.ok_or(OpsError::TooShort { least: crate::cover::SHORTEST })?);
@@ -174,19 +203,28 @@ impl Search {
         // Of a line that goes as a whole nothing is known by which it is found.
         let needles: Option<Vec<_>> = secrets.iter().map(Secret::needles).collect();
         let needles = needles.filter(|_| whole_of.is_empty()).map(|needles| needles.concat());
+        let needles = needles.and_then(|needles| AhoCorasick::new(needles).ok());
         let sieve = match needles {
-            Some(needles) => Sieve::new(needles.into_iter().map(|needle| {
-                let finder = Finder::new(&needle).into_owned();
-                move |bytes: &[u8]| finder.find(bytes).map(|at| at..at + needle.len())
-            })),
+            Some(needles) => {
+                Sieve::new([move |bytes: &[u8]| needles.find(bytes).map(|found| found.range())])
+            }
             None => Sieve::new([|bytes: &[u8]| Some(0..bytes.len())]),
         };
-        Ok(Self { secrets, lines: whole_of, whole, rekey, sieve })
+        Ok(Self { secrets, rules, lines: whole_of, whole, rekey, sieve })
     }
 
     /// Returns by what all of it is kept out of what comes later. A line that goes as a whole is known by its id.
     fn rows(&self, salt: [u8; 16], rule: Option<&str>) -> Vec<Vec<u8>> {
-        self.secrets.iter().flat_map(|secret| secret.rows(salt, rule)).collect()
+        let secrets = self.secrets.iter().enumerate();
+        let rows =
+            secrets.map(|(n, secret)| secret.rows(salt, self.rules.get(n).copied().or(rule)));
+        rows.flatten().collect()
+    }
+
+    /// Returns the names of the rules that found what is looked for.
+    fn rules(&self) -> Vec<String> {
+        let names: BTreeSet<&str> = self.rules.iter().copied().collect();
+        names.into_iter().map(str::to_owned).collect()
     }
 
     /// Looks through all sessions.
@@ -210,10 +248,12 @@ impl Search {
         let state = store.state(session.key)?;
         let (mut lines, mut damaged) = (Vec::new(), None);
         let mut fixed = self.fixed(session, &state).or(self.unfinished(store, session, &state)?);
+        let mut rules = BTreeMap::new();
         let all = EntryNumber::FIRST..state.next_entry();
         store.sift(session.key, all, &self.sieve, &mut |entry, line| match line {
             Ok(line) => {
-                if let Some(covered) = self.cover(&line).filter(|covered| *covered != line) {
+                let (covered, found) = self.cover(&line);
+                if let Some(covered) = covered.filter(|covered| *covered != line) {
                     let is_whole = self.lines.contains(&LineId::of(&line));
                     if name_of(&line) != name_of(&covered)
                         || !is_whole && !is_framed_alike(session, &line, &covered)
@@ -221,6 +261,7 @@ impl Search {
                         let place = || format!("what makes entry {entry} a record");
                         fixed = fixed.take().or_else(|| Some(place()));
                     }
+                    rules.extend(found.map(|found| (entry, found)));
                     lines.push((entry, covered));
                 }
             }
@@ -232,7 +273,7 @@ impl Search {
         }
         let words = self.words(store, session, &state)?;
         let kept = self.kept(store, session, &state)?;
-        Ok(Redaction { session: session.clone(), lines, words, kept, fixed })
+        Ok(Redaction { session: session.clone(), lines, rules, words, kept, fixed })
     }
 
     /// Returns the files of a session that are kept whole and have it.
@@ -252,13 +293,13 @@ impl Search {
             for (at, (is_packed, file)) in (0..).zip(packed.chain(plain)) {
                 let bytes = store.kept(session.key, operation.n, at)?;
                 let covered = if is_packed {
-                    sync::cover_packed(&bytes, &mut |line| self.cover(line)).map_err(|error| {
+                    sync::cover_packed(&bytes, &mut |line| self.cover(line).0).map_err(|error| {
                         StoreError::corrupt(session.name.id.clone(), error.to_string())
                     })?
                 } else if is_whole {
                     Some(cover_all(&bytes, &wire::says_nothing))
                 } else {
-                    self.cover_secrets(&bytes)
+                    self.cover_secrets(&bytes).0
                 };
                 if let Some(bytes) = covered.filter(|covered| *covered != bytes) {
                     kept.push(Kept { file, at: (operation.n, at), bytes });
@@ -299,22 +340,26 @@ impl Search {
         state.files.iter().any(|place| has(place.path())).then(|| "the path of a file".to_owned())
     }
 
-    /// Returns what is to stand in the place of a line, if it has anything of what is looked for.
-    fn cover(&self, line: &[u8]) -> Option<Vec<u8>> {
+    /// Returns what is to stand in the place of a line, if it has anything of what is looked for, and the rules that found it.
+    fn cover(&self, line: &[u8]) -> (Option<Vec<u8>>, Option<String>) {
         if self.lines.contains(&LineId::of(line)) {
-            return Some(cover_all(line, &wire::says_nothing));
+            return (Some(cover_all(line, &wire::says_nothing)), None);
         }
         self.cover_secrets(line)
     }
 
-    /// Returns bytes with all secrets covered that are looked for, if they have any.
-    fn cover_secrets(&self, line: &[u8]) -> Option<Vec<u8>> {
+    /// Returns bytes with all secrets covered that are looked for, if they have any, and the rules that found these.
+    fn cover_secrets(&self, line: &[u8]) -> (Option<Vec<u8>>, Option<String>) {
         let mut covered: Option<Vec<u8>> = None;
-        for secret in &self.secrets {
-            let next = secret.cover(covered.as_deref().unwrap_or(line));
-            covered = next.or(covered);
+        let mut rules = BTreeSet::new();
+        for (n, secret) in self.secrets.iter().enumerate() {
+            if let Some(next) = secret.cover(covered.as_deref().unwrap_or(line)) {
+                rules.extend(self.rules.get(n).copied());
+                covered = Some(next);
+            }
         }
-        covered
+        let rules = rules.into_iter().collect::<Vec<_>>().join(", ");
+        (covered, Some(rules).filter(|rules| !rules.is_empty()))
     }
 
     /// Returns the words of persons in a session's operations that have it.
@@ -325,22 +370,13 @@ impl Search {
         state: &State,
     ) -> Result<Vec<TakenOut>, StoreError> {
         let is_whole = self.whole.as_ref().is_some_and(|whole| whole.key == session.key);
+        let has = |text: &str| self.secrets.iter().any(|secret| secret.is_in(text.as_bytes()));
         let mut found = Vec::new();
-        let mut see = |operation: OperationNumber, text: &Text| {
-            let has = |text: &str| self.secrets.iter().any(|secret| secret.is_in(text.as_bytes()));
-            if let Some(words) = text.words().filter(|words| is_whole || has(&words.text)) {
+        each_given(store, session, state, &mut |operation, words| {
+            if is_whole || has(&words.text) {
                 found.push(TakenOut { session: session.key, operation, digest: words.digest() });
             }
-        };
-        let all = OperationNumber::FIRST..state.next_operation();
-        for mut operation in store.operations(session.key, all)? {
-            let n = operation.n;
-            Tagged::texts(&mut operation, &mut |text: &mut Text| see(n, text));
-        }
-        let given = crate::model::CheckpointNumber::FIRST..state.next_checkpoint();
-        for (n, checkpoint) in store.checkpoints(session.key, given)? {
-            checkpoint.note.iter().for_each(|note| see(n, note));
-        }
+        })?;
         Ok(found)
     }
 }

@@ -22,10 +22,11 @@ use crate::{
     model::Role,
     ops::{
         OpsError,
-        hits::{Text, hits, or_named, texts},
+        hits::{Text, hits, texts},
+        members::{Member, members, or_named},
         pieces::{Asked, Part, Piece, asked, likely_of, pieces},
         several::in_order,
-        sought::{Member, Search, groups, members},
+        sought::{Search, groups},
     },
     report::{Counted, DamagedSession, Hit, HitLine, Searched},
     search::{Found, Seeker, Sort, Standing, ranks},
@@ -202,7 +203,8 @@ fn run<T: Send, E: From<OpsError>>(
         None => (None, None),
     };
     let index = asked.as_ref().map(|asked| &asked.index);
-    let members = members(archive, search, index, &mut searched.sessions)?;
+    let sessions = (&search.sessions, search.session.as_ref());
+    let members = members(archive, sessions, index, &mut searched.sessions)?;
     let groups = groups(archive.store(), members)?;
     let pieces = pieces(&groups, likely);
     let asked = Mutex::new(asked);

@@ -5,16 +5,14 @@
 //! groups                       A C     B   D
 //! ```
 
-use std::{cmp::Reverse, collections::BTreeMap};
+use std::collections::BTreeMap;
 
 use crate::{
-    model::{EntryNumber, Role, TieKind, Timestamp},
-    ops::OpsError,
-    report::DamagedSession,
-    search::{Index, Pattern, Sort},
-    session::{Session, listing},
-    store::{Listed, Reach, SessionFilter, Store, StoreError},
-    sync::{Archive, follow, may_be_behind},
+    model::{Role, TieKind, Timestamp},
+    ops::{OpsError, members::Member},
+    search::{Pattern, Sort},
+    session::Session,
+    store::{SessionFilter, Store},
 };
 
 /// What is searched for, and where.
@@ -42,70 +40,6 @@ pub struct Search {
     pub limit: Option<usize>,
     /// In which order.
     pub sort: Sort,
-}
-
-/// A session that is searched.
-pub(super) struct Member {
-    pub(super) session: Session,
-    pub(super) listed: Listed,
-    /// The first entry that the store does not hold.
-    pub(super) held: EntryNumber,
-    /// The first entry that the index of words does not have.
-    pub(super) indexed: EntryNumber,
-    /// Whether its live file holds more.
-    pub(super) is_grown: bool,
-}
-
-/// Returns the sessions that are searched, the newest first; what their live files hold beyond the store is laid over it.
-pub(super) fn members(
-    archive: &Archive,
-    search: &Search,
-    index: Option<&Index>,
-    damaged: &mut Vec<DamagedSession>,
-) -> Result<Vec<Member>, OpsError> {
-    let store = archive.store();
-    let filter = SessionFilter { sub_agents: true, limit: None, ..search.sessions.clone() };
-    let found = if let Some(Session { key, name, .. }) = &search.session {
-        vec![Listed { key: *key, name: name.clone(), card: store.card(*key)? }]
-    } else {
-        let found = listing::listed(store, &filter)?;
-        damaged.extend(found.damaged.into_iter().map(|(name, error)| {
-            let problem = error.to_string();
-            DamagedSession { name, problem }
-        }));
-        found.listed
-    };
-    let mut members = Vec::with_capacity(found.len());
-    for mut listed in found {
-        // Of a format that only a newer version knows, nothing can be read.
-        let Ok(session) = Session::from_store(listed.key, listed.name.clone()) else { continue };
-        // Of one that took in nothing since it was wholly in the index, that tells all.
-        let whole = index.and_then(|index| index.whole(session.key));
-        if let Some(Reach { next, .. }) = whole.filter(|it| !may_be_behind(archive, &it.mark)) {
-            let (held, indexed) = (*next, *next);
-            members.push(Member { session, listed, held, indexed, is_grown: false });
-            continue;
-        }
-        let state = match store.state(session.key) {
-            Err(error @ StoreError::Corrupt { .. }) => {
-                let problem = error.to_string();
-                damaged.push(DamagedSession { name: session.name, problem });
-                continue;
-            }
-            state => state?,
-        };
-        let held = state.next_entry();
-        let indexed = index.map(|index| index.next(store, session.key, &state));
-        let indexed = indexed.transpose()?.unwrap_or_default().min(held);
-        // A live file that cannot be followed is as the store has it.
-        let is_grown = follow(archive, &session, &state).unwrap_or(false);
-        if is_grown {
-            listed.card = store.card(session.key)?;
-        }
-        members.push(Member { session, listed, held, indexed, is_grown });
-    }
-    members.sort_by_key(|member| Reverse(member.listed.card.active));
-    Ok(members)
 }
 
 /// Puts sessions together that share a history, in the order of the newest of each.

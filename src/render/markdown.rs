@@ -16,7 +16,7 @@
 use std::io::{self, Write};
 
 use undertext::model::{Block, Kind, Message};
-use undertext::ops::Line;
+use undertext::ops::{Line, Masks};
 
 use super::answers::{Answers, blocks, is_own};
 use super::call::{self, Worth};
@@ -33,6 +33,8 @@ pub(crate) struct Front<'a> {
     pub(crate) agent: &'a str,
     pub(crate) folder: Option<&'a str>,
     pub(crate) zone: Zone,
+    /// What is masked; nothing without.
+    pub(crate) masks: Option<&'a Masks>,
 }
 
 /// A document while it is written.
@@ -42,17 +44,31 @@ pub(crate) struct Document<'a> {
     own: u64,
     /// Whose words the last ones are.
     speaks: Option<Kind>,
+    /// How many secrets were masked.
+    masked: u64,
 }
 
 impl<'a> Document<'a> {
     /// Begins a document.
     pub(crate) fn begin(out: &mut dyn Write, front: Front<'a>) -> io::Result<Self> {
-        writeln!(out, "# {}\n", escaped(&safe::line(front.title)))?;
-        writeln!(out, "Session {} of {}", span(front.session), span(front.agent))?;
+        let mut document = Self { front, own: 0, speaks: None, masked: 0 };
+        let mut room = Vec::new();
+        writeln!(room, "# {}\n", escaped(&safe::line(front.title)))?;
+        writeln!(room, "Session {} of {}", span(front.session), span(front.agent))?;
         if let Some(folder) = front.folder {
-            writeln!(out, "in {}", span(folder))?;
+            writeln!(room, "in {}", span(folder))?;
         }
-        Ok(Self { front, own: 0, speaks: None })
+        document.write_masked(out, room)?;
+        Ok(document)
+    }
+
+    /// Writes a part of the document with masks in it.
+    fn write_masked(&mut self, out: &mut dyn Write, part: Vec<u8>) -> io::Result<()> {
+        let Some(masks) = self.front.masks else { return out.write_all(&part) };
+        let text = String::from_utf8_lossy(&part);
+        let masked = masks.mask(&text);
+        self.masked += masked.secrets;
+        out.write_all(masked.text.as_bytes())
     }
 
     /// Writes entries of the conversation, behind those before them.
@@ -83,19 +99,22 @@ impl<'a> Document<'a> {
             let is_again = line.kind == Kind::Boundary && line.messages.len() > 1;
             let is_shown = |message: &&Message| !is_again || message.is_summary;
             for block in line.messages.iter().filter(is_shown).flat_map(Message::parts) {
-                part(out, front, line, block, answers)?;
+                let mut room = Vec::new();
+                part(&mut room, front, line, block, answers)?;
+                self.write_masked(out, room)?;
             }
         }
         Ok(())
     }
 
-    /// Ends the document.
-    pub(crate) fn end(self, out: &mut dyn Write) -> io::Result<()> {
+    /// Ends the document, and returns how many secrets were masked in it.
+    pub(crate) fn end(self, out: &mut dyn Write) -> io::Result<u64> {
         match self.own {
-            0 => Ok(()),
-            1 => writeln!(out, "\n*1 record of the agent's own is left out.*"),
-            n => writeln!(out, "\n*{n} records of the agent's own are left out.*"),
+            0 => {}
+            1 => writeln!(out, "\n*1 record of the agent's own is left out.*")?,
+            n => writeln!(out, "\n*{n} records of the agent's own are left out.*")?,
         }
+        Ok(self.masked)
     }
 }
 

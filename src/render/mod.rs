@@ -17,6 +17,7 @@ pub(crate) mod markdown;
 pub(crate) mod moment;
 pub(crate) mod safe;
 pub(crate) mod search;
+pub(crate) mod secrets;
 pub(crate) mod style;
 pub(crate) mod table;
 pub(crate) mod time;

@@ -120,7 +120,7 @@ fn marked(line: &str, matches: &[Range<usize>], look: Look, taken: usize) -> Str
 }
 
 /// Returns in words where an entry stands.
-fn stands(place: &FoundPlace) -> String {
+pub(super) fn stands(place: &FoundPlace) -> String {
     let place_words = match &place.stand {
         Stand::Current => "on the current path".to_owned(),
         Stand::Compacted => "above a compaction".to_owned(),

@@ -21,6 +21,7 @@ mod notice;
 mod place;
 mod redact;
 mod search;
+mod secrets;
 mod session;
 mod setup;
 mod shape;
@@ -48,6 +49,7 @@ pub use place::{
 };
 pub use redact::{Redacted, RedactedSession, Rekeyed};
 pub use search::{Counted, FoundLine, FoundPlace, Hit, HitLine, Indexed, Searched};
+pub use secrets::{Secret, SecretPlace, Secrets, Spot};
 pub use session::{Attached, Concealed, Created, LostFile, Outcome, Restored, Sidecars};
 pub use setup::{Calling, SetUp};
 pub use shape::{Changed, Failed, Report};

@@ -15,6 +15,8 @@ pub struct Redacted {
     pub lines: u64,
     /// How many words of persons, such as notes, have it.
     pub notes: u64,
+    /// The rules that found it, if rules did.
+    pub rules: Vec<String>,
     /// The sessions that have it.
     pub sessions: Vec<RedactedSession>,
     /// The files of sessions in which it was covered.
@@ -72,6 +74,7 @@ report!(Redacted, "redact", |it| {
     planned: it.planned,
     lines: it.lines,
     notes: it.notes,
+    rules: it.rules,
     sessions: it.sessions,
     covered: texts(&it.covered),
     left: texts(&it.left),

@@ -4,7 +4,8 @@
 //! that it lacks is unknown, so that no key goes unexplained. Several files are laid over each other, key by key.
 //!
 //! Invariant: a file with an unknown key is read; one with a value of the wrong type is refused, by line and key.
-//! Invariant: only the user's own file sets a key that runs, sends or reads beyond a session, or leaves sessions out.
+//! Invariant: only the user's own file sets a key that runs, sends or reads beyond a session, leaves sessions out, or hides or shows
+//! secrets.
 
 mod exclude;
 mod explain;
@@ -14,5 +15,6 @@ mod section;
 pub use exclude::{Exclude, Exclusion};
 pub use read::{Author, File, Read, Setting, SettingsError, Unknown};
 pub use section::{
-    Channel, Compaction, EXAMPLE, Limits, Model, Provider, ProviderKind, Settings, Turn, Window,
+    Channel, Compaction, EXAMPLE, Limits, Mask, Model, Provider, ProviderKind, Secrets, Settings,
+    Turn, Window,
 };

@@ -14,7 +14,8 @@ use super::section::{EXAMPLE, Settings};
 pub enum Author {
     /// The user.
     User,
-    /// The maker of the store: a key that runs, sends or reads beyond a session, or leaves sessions out, is not taken from it.
+    /// The maker of the store: a key that runs, sends or reads beyond a session, leaves sessions out, or says what is
+    /// secret, is not taken from it.
     Store,
 }
 
@@ -105,8 +106,9 @@ pub enum SettingsError {
     },
 }
 
-/// The keys that run, send or read beyond a session, or leave sessions out, which only the user's own file may set.
-const RESERVED: [&[&str]; 12] = [
+/// The keys that run, send or read beyond a session, leave sessions out, or say what is secret, which only the user's own file
+/// may set.
+const RESERVED: [&[&str]; 17] = [
     &["compaction", "before"],
     &["compaction", "after"],
     &["compaction", "outside"],
@@ -119,6 +121,11 @@ const RESERVED: [&[&str]; 12] = [
     &["exclude", "folders"],
     &["exclude", "sessions"],
     &["exclude", "agents"],
+    &["secrets", "allow_rules"],
+    &["secrets", "allow_values"],
+    &["secrets", "allow_entries"],
+    &["mask", "homes"],
+    &["mask", "emails"],
 ];
 
 impl Settings {
@@ -327,7 +334,8 @@ fn distance(one: &str, other: &str) -> usize {
 mod tests {
     use super::*;
     use crate::settings::{
-        Channel, Compaction, Exclude, Limits, Model, Provider, ProviderKind, Turn, Window,
+        Channel, Compaction, Exclude, Limits, Mask, Model, Provider, ProviderKind, Secrets, Turn,
+        Window,
     };
 
     /// Reads files of the user.
@@ -405,6 +413,11 @@ mod tests {
                 "exclude.folders",
                 "exclude.sessions",
                 "exclude.agents",
+                "secrets.allow_rules",
+                "secrets.allow_values",
+                "secrets.allow_entries",
+                "mask.homes",
+                "mask.emails",
             ]
         );
     }
@@ -474,6 +487,8 @@ mod tests {
                 steps: Some(100),
             },
             exclude: Exclude::default(),
+            secrets: Secrets::default(),
+            mask: Mask::default(),
         };
         assert_eq!(settings, expected);
     }

@@ -30,6 +30,10 @@ pub struct Settings {
     pub turn: Turn,
     /// Which sessions are left out of the store.
     pub exclude: Exclude,
+    /// What is no secret although it looks like one.
+    pub secrets: Secrets,
+    /// What is masked in documents, next to secrets.
+    pub mask: Mask,
 }
 
 /// The window guard.
@@ -163,4 +167,26 @@ pub struct Turn {
     pub tools_timeout: Option<u64>,
     /// How often the model is asked in one turn.
     pub steps: Option<usize>,
+}
+
+/// What is no secret although it looks like one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Secrets {
+    /// Rules that find nothing, by their names.
+    pub allow_rules: Vec<String>,
+    /// Regular expressions: what fits one as a whole.
+    pub allow_values: Vec<String>,
+    /// Entries in which nothing is found, by the beginnings of their ids.
+    pub allow_entries: Vec<String>,
+}
+
+/// What is masked in documents, next to secrets.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Mask {
+    /// Whether the names of persons are, in the paths of their folders.
+    pub homes: bool,
+    /// Whether e-mail addresses are.
+    pub emails: bool,
 }

@@ -11,6 +11,8 @@
 //! Invariant: what is cut short before the commit has changed nothing, and what is cut short behind it is carried out by the next
 //! change.
 
+use std::collections::BTreeMap;
+
 use crate::{
     model::{
         Command, CoveredFile, Digest, EntryNumber, FileNumber, LineId, OperationNumber, Text,
@@ -34,6 +36,8 @@ pub(crate) struct Redaction {
     pub(crate) session: Session,
     /// Its entries, each with what is to stand in its line's place.
     pub(crate) lines: Vec<(EntryNumber, Vec<u8>)>,
+    /// The rules by which something was found in these, where rules found it.
+    pub(crate) rules: BTreeMap<EntryNumber, String>,
     /// The words of persons that are taken out.
     pub(crate) words: Vec<TakenOut>,
     /// The files that are kept whole and have it, each with what is to stand in its place.
@@ -131,6 +135,7 @@ fn commit(
         let session = &redaction.session;
         let (mut tombstones, mut covered_files) = (Vec::new(), Vec::new());
         for (entry, line) in &redaction.lines {
+            let rule = redaction.rules.get(entry).map(String::as_str).or(rule);
             tombstones.push(tombstone(store, session, *entry, line, rule)?);
             let covering = Covering { session: session.key, entry: *entry, line: line.clone() };
             coverings.lines.push(covering);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use undertext::wire::{self, Traits};
 
 /// Folder, then the folders it may import: the table of the architecture, complete.
-const LAYERS: [(&str, &[&str]); 19] = [
+const LAYERS: [(&str, &[&str]); 20] = [
     ("json", &[]),
     ("cover", &["json"]),
     ("dag", &[]),
@@ -21,6 +21,7 @@ const LAYERS: [(&str, &[&str]); 19] = [
     ("live", &["model", "json", "wire", "disk"]),
     ("session", &["model", "json", "dag", "wire", "store"]),
     ("search", &["model", "json", "store", "session"]),
+    ("secrets", &["model", "json", "cover"]),
     ("report", &["model", "wire", "context", "store", "session", "settings"]),
     (
         "sync",
@@ -33,7 +34,7 @@ const LAYERS: [(&str, &[&str]); 19] = [
         "ops",
         &[
             "model", "json", "cover", "dag", "wire", "context", "store", "session", "search",
-            "sync", "live", "disk", "report", "settings",
+            "secrets", "sync", "live", "disk", "report", "settings",
         ],
     ),
     // These two are the binary, which also imports the library, as `undertext::`.
@@ -42,14 +43,16 @@ const LAYERS: [(&str, &[&str]); 19] = [
 ];
 
 /// Crate, then the paths under `src` that may import it.
-const CRATES: [(&str, &[&str]); 12] = [
+const CRATES: [(&str, &[&str]); 14] = [
+    ("aho_corasick", &["ops/redact", "secrets"]),
     ("anyhow", &["cli"]),
     ("clap", &["cli"]),
     ("clap_complete", &["cli"]),
     ("clap_mangen", &["cli"]),
     ("notify", &["disk/events"]),
     ("regex", &["cli", "search"]),
-    ("regex_syntax", &["search"]),
+    ("regex_automata", &["secrets"]),
+    ("regex_syntax", &["search", "secrets"]),
     ("rusqlite", &["live/index", "store/sqlite"]),
     ("signal_hook", &["cli"]),
     ("terminal_size", &["cli"]),

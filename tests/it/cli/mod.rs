@@ -34,6 +34,7 @@ mod restore;
 mod revert;
 mod screens;
 mod search;
+mod secrets;
 mod sessions;
 mod setup;
 mod show;

@@ -1,0 +1,126 @@
+//! `audit --secrets`: tells what looks like a secret, and where it stands.
+
+use std::ffi::OsStr;
+
+use undertext::model::SessionName;
+use undertext::ops::{self, Archive, Suspects};
+use undertext::report::{Report, Secret, Secrets};
+
+use super::Context;
+use super::common::counted;
+use super::error::{CommandError, Exit};
+use super::output::Progress;
+use crate::render::secrets;
+
+/// How many names an error lists.
+const LISTED: usize = 5;
+
+/// Reads the name of a rule.
+pub(super) fn rule(name: &str) -> Result<String, String> {
+    let rules = ops::secret_rules();
+    if rules.contains(&name) {
+        return Ok(name.to_owned());
+    }
+    let mut parts = name.split('-').filter(|part| part.len() > 2);
+    let near = |part: &str| -> Vec<&str> {
+        rules.iter().copied().filter(|rule| rule.contains(part)).take(LISTED).collect()
+    };
+    let near = parts.find_map(|part| Some(near(part)).filter(|near| !near.is_empty()));
+    Err(match near {
+        Some(near) => format!("no rule is called so; near it are {}", near.join(", ")),
+        None => "no rule is called so".to_owned(),
+    })
+}
+
+/// Looks for secrets in all sessions, or in the one that is named.
+pub(super) fn run(
+    context: &mut Context,
+    wanted: Option<&OsStr>,
+    rules: &[String],
+) -> Result<Exit, CommandError> {
+    let allowed = context.allowed()?;
+    let (archive, session) = match wanted {
+        Some(_) => {
+            let (archive, session) = context.find(wanted)?;
+            (archive, Some(session))
+        }
+        None => (context.open_reader()?, None),
+    };
+    let suspects = Suspects { session, rules: rules.to_vec(), allowed, ..Suspects::default() };
+    let output = &mut context.output;
+    let told = ops::audit_secrets(&archive, &suspects, &mut |done, all| {
+        let (label, total) = ("looking", Some(all));
+        output.progress(Progress { label, done, total, bytes: 0, of: None });
+    })?;
+    if !context.json {
+        context.output.page()?;
+    }
+    for (n, secret) in told.found.iter().enumerate() {
+        tell(context, &archive, secret, n > 0)?;
+    }
+    end(context, &archive, &told)
+}
+
+/// Tells of a secret.
+fn tell(
+    context: &mut Context,
+    archive: &Archive,
+    secret: &Secret,
+    is_next: bool,
+) -> Result<(), CommandError> {
+    if context.answer(secret)? {
+        return Ok(());
+    }
+    let mut lines = Vec::new();
+    if let Some(found) = secret.shown() {
+        name(context, archive, &found.session)?;
+        lines.push(context.output.spell(&found.show()));
+        // A file that is looked through as it is has nothing to be taken out of.
+        if archive.root().is_some() {
+            lines.push(context.output.spell(&Secret::redact(found)));
+        }
+    }
+    let styles = context.output.styles();
+    let room = context.output.columns();
+    Ok(secrets::secret(&mut context.output, secret, &lines, (styles, room, is_next))?)
+}
+
+/// Has further command lines name a session.
+fn name(context: &mut Context, archive: &Archive, name: &SessionName) -> Result<(), CommandError> {
+    // A file that is looked through as it is was named so.
+    if archive.root().is_some()
+        && let Some(session) = archive.session(name)?
+    {
+        context.output.naming().session = Some(context.short_name(archive, &session)?.into());
+    }
+    Ok(())
+}
+
+/// Tells how the search ended.
+fn end(context: &mut Context, archive: &Archive, told: &Secrets) -> Result<Exit, CommandError> {
+    let exit = context.tell_damaged_sessions(&told.damaged_sessions)?;
+    let exit = if told.found.is_empty() { exit } else { Exit::No };
+    if context.answer(told)? {
+        return Ok(if told.damaged > 0 { Exit::No } else { exit });
+    }
+    let sessions = counted(told.sessions, "session", "sessions");
+    if told.found.is_empty() {
+        context.output.note(&format!("Nothing that looks like a secret in {sessions}"));
+    } else {
+        let one = "thing that looks like a secret";
+        let found = counted(told.found.len() as u64, one, "things that look like secrets");
+        context.output.note(&format!("{found} in {sessions}"));
+    }
+    if told.allowed > 0 {
+        let places = counted(told.allowed, "place", "places");
+        context.output.note(&format!("{places} not told: your settings allow what stands there"));
+    }
+    if told.damaged > 0 {
+        let entries = counted(told.damaged, "entry is", "entries are");
+        context.output.warn(&format!("{entries} damaged and could not be looked through"));
+    }
+    if archive.root().is_some() {
+        context.output.hints(told.hints());
+    }
+    Ok(if told.damaged > 0 { Exit::No } else { exit })
+}

@@ -1,0 +1,338 @@
+//! Finding: the secrets in a text, wherever they stand in it and however they are escaped there.
+
+use std::ops::{ControlFlow, Range};
+
+use super::{
+    rule::{Reach, Rule},
+    rules::Rules,
+};
+use crate::{
+    cover::{SHORTEST, unescaped},
+    json::Raw,
+};
+
+/// How often a text may be escaped within another.
+const LEVELS: usize = 4;
+/// How much of what stands before a keyword is looked at: the rest of a name.
+const BEFORE: usize = 64;
+/// How much is looked at behind a keyword first; where a match goes on, more.
+const BEHIND: usize = 512;
+/// How near to where a window is cut a match is not sure to be whole: an escape may be cut, or the end of a private key.
+const UNSURE: usize = 160;
+/// How much at most.
+const MOST: usize = 64 << 10;
+
+/// A secret that a rule found.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// The number of the rule.
+    pub(crate) rule: usize,
+    /// The secret, as it was meant.
+    pub(crate) secret: String,
+}
+
+impl std::fmt::Debug for Found {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "Found {{ rule: {:?} }}", Rules::get().name(self.rule))
+    }
+}
+
+/// Sees a secret, with the rule and the keyword; it breaks off when it has seen enough.
+type See<'s> = dyn FnMut(usize, &[u8], Range<usize>) -> ControlFlow<()> + 's;
+
+impl Rules {
+    /// Returns the secrets in a record, or in any other text.
+    pub(crate) fn find(&self, text: &[u8]) -> Vec<Found> {
+        let mut found: Vec<Found> = Vec::new();
+        // Of a record nothing is meant as it is escaped.
+        let is_record = Raw::object(text).is_some();
+        let _ = self.each(text, is_record, &mut |rule, secret, _| {
+            let valid = secret.utf8_chunks().next().map(|chunk| chunk.valid()).unwrap_or_default();
+            let one = Found { rule, secret: valid.to_owned() };
+            if valid.len() >= SHORTEST && !found.contains(&one) {
+                found.push(one);
+            }
+            ControlFlow::Continue(())
+        });
+        self.settle(found)
+    }
+
+    /// Returns where the first keyword stands by which anything is found in bytes, which may be a part of a record.
+    pub(crate) fn first(&self, bytes: &[u8]) -> Option<Range<usize>> {
+        let mut first = None;
+        let _ = self.each(bytes, false, &mut |_, _, keyword| {
+            first = Some(keyword);
+            ControlFlow::Break(())
+        });
+        first
+    }
+
+    fn each(&self, bytes: &[u8], is_record: bool, see: &mut See<'_>) -> ControlFlow<()> {
+        let Some(keywords) = &self.keywords else { return ControlFlow::Continue(()) };
+        for hit in keywords.find_overlapping_iter(bytes) {
+            let called = self.called.get(hit.pattern().as_usize()).into_iter().flatten();
+            for &n in called {
+                if let Some(rule) = self.rules.get(n) {
+                    self.try_rule((n, rule), bytes, hit.range(), is_record, see)?;
+                }
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    /// Tries a rule where one of its keywords stands.
+    fn try_rule(
+        &self,
+        (n, rule): (usize, &Rule),
+        bytes: &[u8],
+        keyword: Range<usize>,
+        is_record: bool,
+        see: &mut See<'_>,
+    ) -> ControlFlow<()> {
+        let Some(compiled) = rule.compiled() else { return ControlFlow::Continue(()) };
+        let (before, mut behind) = match compiled.reach {
+            Reach::From(longest) => (BEFORE, longest.saturating_add(BEFORE).min(BEHIND)),
+            Reach::Around(far) => (far + BEFORE, far.max(BEHIND)),
+        };
+        loop {
+            let from = keyword.start.saturating_sub(before);
+            let to = keyword.start.saturating_add(behind).min(bytes.len());
+            let window = Window {
+                before: bytes.get(from..keyword.start).unwrap_or_default(),
+                behind: bytes.get(keyword.start..to).unwrap_or_default(),
+                is_cut: (from > 0, to < bytes.len()),
+            };
+            let mut is_short = false;
+            window.each_reading(is_record, &mut |text, at| {
+                let mut from = 0;
+                while let Some(found) = rule.find(text, from, at) {
+                    from = found.end.max(found.start + 1);
+                    let goes_on = window.is_cut.1 && found.end + UNSURE >= text.len();
+                    is_short |= goes_on;
+                    let is_cut = goes_on || window.is_cut.0 && found.start == 0;
+                    if !is_cut && self.holds(rule, &found) {
+                        see(n, found.secret, keyword.clone())?;
+                    }
+                }
+                ControlFlow::Continue(())
+            })?;
+            if !is_short || behind >= MOST {
+                return ControlFlow::Continue(());
+            }
+            behind *= 4;
+        }
+    }
+
+    /// Leaves of secrets that are one, or lie within each other, the one that tells most.
+    fn settle(&self, mut found: Vec<Found>) -> Vec<Found> {
+        let is_weak = |one: &Found| self.rules.get(one.rule).is_some_and(|rule| rule.weak);
+        found.sort_by_key(|one| (is_weak(one), one.rule));
+        let mut settled: Vec<Found> = Vec::new();
+        for one in found {
+            let mut is_kept = true;
+            settled.retain(|other| {
+                let is_equal = is_weak(&one) == is_weak(other);
+                match gives_way(&other.secret, &one.secret) {
+                    Some(is_worse) if is_worse && is_equal => false,
+                    Some(_) => {
+                        is_kept = false;
+                        true
+                    }
+                    None => true,
+                }
+            });
+            if is_kept {
+                settled.push(one);
+            }
+        }
+        settled
+    }
+}
+
+/// Returns whether a secret gives way to another one that lies within it, or within which it lies: the one that is escaped, the
+/// one that has a name before it or an escape behind it, and else the shorter one. Nothing if neither does.
+fn gives_way(one: &str, other: &str) -> Option<bool> {
+    if one == other || is_spelling(other, one) {
+        return Some(false);
+    }
+    if is_spelling(one, other) {
+        return Some(true);
+    }
+    let is_named = |long: &str, short: &str| {
+        long.strip_suffix(short).is_some_and(|name| name.ends_with(['=', ':']))
+    };
+    let is_worse = |long: &str, short: &str| {
+        let is_escape = long.strip_prefix(short).is_some_and(|rest| rest.starts_with('\\'));
+        is_named(long, short) || is_escape
+    };
+    if one.contains(other) {
+        return Some(is_worse(one, other));
+    }
+    other.contains(one).then(|| !is_worse(other, one))
+}
+
+/// Returns whether a text is another one, escaped.
+fn is_spelling(text: &str, of: &str) -> bool {
+    let mut bytes = text.as_bytes().to_vec();
+    for _ in 0..LEVELS {
+        if memchr::memchr(b'\\', &bytes).is_none() {
+            return false;
+        }
+        bytes = unescaped(&bytes);
+        if bytes == of.as_bytes() {
+            return true;
+        }
+    }
+    false
+}
+
+/// The bytes around a keyword.
+struct Window<'b> {
+    before: &'b [u8],
+    behind: &'b [u8],
+    /// Whether there are more before, and behind.
+    is_cut: (bool, bool),
+}
+
+impl Window<'_> {
+    /// Hands over each text that may be meant, with the place of the keyword: the bytes as they are, without escapes, and so on.
+    fn each_reading(
+        &self,
+        is_record: bool,
+        each: &mut dyn FnMut(&[u8], usize) -> ControlFlow<()>,
+    ) -> ControlFlow<()> {
+        let is_escaped = |bytes: &[u8]| memchr::memchr(b'\\', bytes).is_some();
+        let (mut before, mut behind) = (self.before.to_vec(), self.behind.to_vec());
+        for level in 0..=LEVELS {
+            let goes_on = is_escaped(&before) || is_escaped(&behind);
+            if level > 0 || !is_record || !goes_on {
+                let text = [before.as_slice(), behind.as_slice()].concat();
+                each(&text, before.len())?;
+            }
+            if !goes_on {
+                break;
+            }
+            (before, behind) = (unescaped(&before), unescaped(&behind));
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns the rules and the secrets that are found in a text.
+    fn find(text: &str) -> Vec<(String, String)> {
+        let rules = Rules::get();
+        let found = rules.find(text.as_bytes());
+        assert_eq!(rules.first(text.as_bytes()).is_some(), !found.is_empty(), "{text}");
+        found.into_iter().map(|one| (rules.name(one.rule).to_owned(), one.secret)).collect()
+    }
+
+    #[track_caller]
+    fn check(text: &str, expected: &[(&str, &str)]) {
+        let found = find(text);
+        let found: Vec<_> = found.iter().map(|(rule, it)| (rule.as_str(), it.as_str())).collect();
+        assert_eq!(found, expected, "{text}");
+    }
+
+    const KEY: &str = "ghp_R2kq8vTz0LmXw5YbN3cJ7dHs9fGaPe1uVi4o";
+
+    #[test]
+    fn a_secret_is_found_in_any_spelling_of_the_text_around_it() {
+        let found = [("github-pat", KEY)];
+        check(KEY, &found);
+        check(&format!(r#"{{"a":"one\n{KEY}\ntwo"}}"#), &found);
+        check(&format!(r#"{{"a":"{{\"b\":\"\\n{KEY}\\n\"}}"}}"#), &found);
+        check(&format!(r#"{{"{KEY}":1}}"#), &found);
+        check(&format!(r#"torn {{"a":"{KEY}"#), &found);
+        let mut text = format!("GITHUB={KEY}");
+        for _ in 0..4 {
+            text = crate::json::quote(&text);
+            check(&text, &found);
+        }
+    }
+
+    #[test]
+    fn the_key_of_a_value_is_its_name() {
+        check(
+            r#"{"api_key":"q8Zr2LmXw5YbN3cJ7dHs"}"#,
+            &[("generic-api-key", "q8Zr2LmXw5YbN3cJ7dHs")],
+        );
+        check(
+            r#"{"a":"{\"db_password\": \"tr0ub4dor&3x\"}"}"#,
+            &[("password-in-quotes", "tr0ub4dor&3x")],
+        );
+    }
+
+    #[test]
+    fn passwords_are_found_where_they_are_given() {
+        check("PGPASSWORD=k9#vLq2z psql", &[("password-in-variable", "k9#vLq2z")]);
+        check(r#"{"a":"x\nDB_PASSWORD=k9#vLq2z\ny"}"#, &[("password-in-variable", "k9#vLq2z")]);
+        check("password: k9#vLq2z\n", &[("password-in-configuration", "k9#vLq2z")]);
+        check("app --db-password k9#vLq2z run", &[("password-in-command", "k9#vLq2z")]);
+        check("mysql -u app -pk9#vLq2z main", &[("password-of-client", "k9#vLq2z")]);
+        check("postgres://app:k9%23vLq2z@db/x", &[("password-in-url", "k9%23vLq2z")]);
+        check(r#"{"u":"redis:\/\/:k9%23vLq2z@cache:6379"}"#, &[("password-in-url", "k9%23vLq2z")]);
+        check(
+            "Authorization: Basic YXBwOms5I3ZMcTJ6",
+            &[("authorization-header", "YXBwOms5I3ZMcTJ6")],
+        );
+        check(
+            "-H 'authorization: Bearer q8Zr2LmXw5YbN3cJ7dHs'",
+            &[("bearer-token", "q8Zr2LmXw5YbN3cJ7dHs")],
+        );
+    }
+
+    #[test]
+    fn what_stands_for_a_secret_is_none() {
+        for text in [
+            "PASSWORD=$DB_PASSWORD",
+            "PASSWORD=${DB_PASSWORD}",
+            "PASSWORD=<your password>",
+            "PASSWORD=changeme",
+            "PASSWORD=xxxxxxxx",
+            "PASSWORD=********",
+            "password: process.env.DB_PASSWORD",
+            "password: string;",
+            "password = get_password()",
+            "password: z.string().min(8),",
+            "postgres://user:password@localhost:5432/db",
+            "postgres://postgres:postgres@localhost",
+            "https://user:$TOKEN@example.org",
+            "https://example.org:8080/a@b",
+            "--password-file /run/secrets/db1",
+            "mysql -h host -p main",
+            "Authorization: Bearer $TOKEN",
+            "Authorization: Bearer <token>",
+            "AKIAIOSFODNN7EXAMPLE",
+            "-----BEGIN PRIVATE KEY-----\n...\n-----END PRIVATE KEY-----",
+        ] {
+            check(text, &[]);
+        }
+    }
+
+    #[test]
+    fn a_private_key_is_found_with_any_line_ends() {
+        let body = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7".repeat(4);
+        let key = format!("-----BEGIN PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----");
+        check(&key, &[("private-key", &key)]);
+        let json = format!(r#"{{"private_key":{}}}"#, crate::json::quote(&key));
+        check(&json, &[("private-key", &key)]);
+        check(&crate::json::quote(&json), &[("private-key", &key)]);
+        // One that was cut short.
+        let cut = key.get(..150).unwrap();
+        check(cut, &[("private-key", cut)]);
+    }
+
+    #[test]
+    fn of_several_finds_in_one_place_one_is_told() {
+        check(&format!("GITHUB_TOKEN={KEY}"), &[("github-pat", KEY)]);
+        check(&format!("https://x:{KEY}@github.com/a"), &[("github-pat", KEY)]);
+        check(
+            "key: access_token=q8Zr2LmXw5YbN3cJ7dHs",
+            &[("generic-api-key", "q8Zr2LmXw5YbN3cJ7dHs")],
+        );
+    }
+}

@@ -1,0 +1,163 @@
+//! Masks: a mark in the place of each secret in a text that leaves the store for people, and of what tells who they are.
+
+use std::{borrow::Cow, cmp::Reverse, ops::Range, sync::OnceLock};
+
+use regex_automata::meta::Regex;
+
+use super::{
+    allowed::Allowed,
+    rule::{is_in_word, regex},
+    rules::Rules,
+};
+use crate::cover::Secret;
+
+/// What is masked.
+#[derive(Clone, Debug, Default)]
+pub struct Masks {
+    /// What the rules find, but for what is allowed; nothing of it without.
+    pub secrets: Option<Allowed>,
+    /// The names of persons in the paths of their folders.
+    pub homes: bool,
+    /// E-mail addresses.
+    pub emails: bool,
+}
+
+/// A text with its masks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Masked<'t> {
+    /// The text.
+    pub text: Cow<'t, str>,
+    /// How many secrets were masked in it.
+    pub secrets: u64,
+}
+
+/// What is written in the place of something.
+enum Mark<'r> {
+    /// A secret, by its rule.
+    Secret(&'r str),
+    Home,
+    Email,
+}
+
+impl Masks {
+    /// Puts marks in the place of all that is to be masked in a text.
+    pub fn mask<'t>(&self, text: &'t str) -> Masked<'t> {
+        let mut marks: Vec<(Range<usize>, Mark<'_>)> = Vec::new();
+        if let Some(allowed) = &self.secrets {
+            let rules = Rules::get();
+            let found = rules.find(text.as_bytes());
+            for one in found.iter().filter(|one| !allowed.has(rules, one)) {
+                let places = Secret::new(&one.secret).map(|secret| secret.ranges(text.as_bytes()));
+                let mark = |place| (place, Mark::Secret(rules.name(one.rule)));
+                marks.extend(places.into_iter().flatten().map(mark));
+            }
+        }
+        if self.homes {
+            marks.extend(homes(text).map(|place| (place, Mark::Home)));
+        }
+        if self.emails {
+            marks.extend(emails(text).map(|place| (place, Mark::Email)));
+        }
+        marks.sort_by_key(|(place, _)| (place.start, Reverse(place.end)));
+        let mut masked = Masked { text: Cow::Borrowed(text), secrets: 0 };
+        let (mut room, mut at) = (String::new(), 0);
+        for (place, mark) in marks {
+            // What base64 shares with its neighbours may end within a character.
+            let (start, end) = (whole(text, place.start, true), whole(text, place.end, false));
+            if start < at {
+                continue;
+            }
+            room.push_str(text.get(at..start).unwrap_or_default());
+            match mark {
+                Mark::Secret(rule) => {
+                    masked.secrets += 1;
+                    room.push_str("[masked: ");
+                    room.push_str(rule);
+                    room.push(']');
+                }
+                Mark::Home => room.push('~'),
+                Mark::Email => room.push_str("[masked: e-mail]"),
+            }
+            at = end;
+        }
+        if at > 0 {
+            room.push_str(text.get(at..).unwrap_or_default());
+            masked.text = Cow::Owned(room);
+        }
+        masked
+    }
+}
+
+/// Returns the nearest place before or behind one that parts no character.
+fn whole(text: &str, at: usize, before: bool) -> usize {
+    let is_whole = |at: &usize| text.is_char_boundary(*at);
+    let found =
+        if before { (0..=at).rev().find(is_whole) } else { (at..text.len()).find(is_whole) };
+    found.unwrap_or(if before { 0 } else { text.len() })
+}
+
+/// Returns where the folders of persons stand in a text.
+fn homes(text: &str) -> impl Iterator<Item = Range<usize>> {
+    static HOME: OnceLock<Option<Regex>> = OnceLock::new();
+    let found = all(&HOME, r"/(?:home|Users)/[A-Za-z0-9_][\w.-]*", text);
+    found.filter(|place| !is_in_word(text.as_bytes(), place.start))
+}
+
+/// Returns where e-mail addresses stand in a text; the user of a repository is no person.
+fn emails(text: &str) -> impl Iterator<Item = Range<usize>> {
+    static EMAIL: OnceLock<Option<Regex>> = OnceLock::new();
+    let found = all(&EMAIL, r"[\w.+-]+@[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)*\.[A-Za-z]{2,}", text);
+    found.filter(|place| !text.get(place.clone()).unwrap_or_default().starts_with("git@"))
+}
+
+/// Returns where an expression matches in a text.
+fn all<'t>(
+    compiled: &'static OnceLock<Option<Regex>>,
+    expression: &str,
+    text: &'t str,
+) -> impl Iterator<Item = Range<usize>> + use<'t> {
+    let compiled = compiled.get_or_init(|| regex(expression)).as_ref();
+    compiled.into_iter().flat_map(move |regex| regex.find_iter(text)).map(|found| found.range())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(masks: &Masks, text: &str, expected: &str, secrets: u64) {
+        let masked = masks.mask(text);
+        assert_eq!((masked.text.as_ref(), masked.secrets), (expected, secrets));
+    }
+
+    #[test]
+    fn a_secret_gives_way_to_a_mark_that_names_its_rule() {
+        let masks = Masks { secrets: Some(Allowed::default()), ..Masks::default() };
+        let key = "ghp_R2kq8vTz0LmXw5YbN3cJ7dHs9fGaPe1uVi4o";
+        check(
+            &masks,
+            &format!("is {key}, or {key}."),
+            "is [masked: github-pat], or [masked: github-pat].",
+            2,
+        );
+        check(&masks, "nothing of the kind", "nothing of the kind", 0);
+        check(
+            &masks,
+            "postgres://app:Vn8%24kqzT@db.internal/main",
+            "postgres://app:[masked: password-in-url]@db.internal/main",
+            1,
+        );
+        check(&Masks::default(), key, key, 0);
+    }
+
+    #[test]
+    fn homes_and_addresses_give_way_where_that_is_wanted() {
+        let masks = Masks { homes: true, emails: true, ..Masks::default() };
+        check(
+            &masks,
+            "/home/ada/src, /Users/ada.l: ada+x@example.org; /var/home/ada git@github.com:a/b",
+            "~/src, ~: [masked: e-mail]; /var/home/ada git@github.com:a/b",
+            0,
+        );
+        check(&masks, "file:///home/ada", "file://~", 0);
+    }
+}

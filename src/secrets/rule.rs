@@ -1,0 +1,291 @@
+//! Rules: by which words and which expression a secret is told, and what is none although it looks like one.
+//!
+//! An expression is compiled when it is needed first. Where each match begins at a keyword, it is only tried there.
+
+use std::sync::OnceLock;
+
+use aho_corasick::AhoCorasick;
+use regex_automata::{Input, meta::Regex, util::syntax};
+use regex_syntax::hir::{Hir, literal::Extractor};
+use serde::Deserialize;
+
+/// What most expressions begin with: the rest of a name before the keyword, which no match needs; and what is left of it.
+const NAMED: [(&str, &str); 2] =
+    [(r"[\w.-]{0,50}?(?i:[\w.-]{0,50}?", "(?i:"), (r"(?i)[\w.-]{0,50}?", "(?i)")];
+/// In how many ways a match may begin that are told apart.
+const HEADS: usize = 4096;
+/// How far around a keyword a match is looked for whose length has no bound.
+const FAR: usize = 2048;
+
+/// A rule as a file of rules has it.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Rule {
+    /// Its name.
+    #[serde(rename = "id")]
+    pub(super) name: String,
+    #[serde(rename = "regex")]
+    pub(super) expression: String,
+    /// The group of the expression that is the secret; else the first that matches.
+    #[serde(default)]
+    secret_group: usize,
+    /// How many bits a character must tell, at least.
+    #[serde(default)]
+    entropy: f64,
+    /// Words in small letters, of which one stands near every match.
+    pub(super) keywords: Vec<String>,
+    /// Whether it tells by the words around a secret: other rules count more, and what stands for any secret is none.
+    #[serde(default)]
+    pub(super) weak: bool,
+    #[serde(default)]
+    allowlists: Vec<Allow>,
+    #[serde(skip)]
+    compiled: OnceLock<Option<Compiled>>,
+}
+
+/// What is no secret.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct Allow {
+    #[serde(default)]
+    regex_target: Target,
+    #[serde(default)]
+    condition: Condition,
+    #[serde(default)]
+    regexes: Vec<String>,
+    #[serde(default)]
+    stopwords: Vec<String>,
+    #[serde(skip)]
+    compiled: OnceLock<Vec<Regex>>,
+    #[serde(skip)]
+    words: OnceLock<Option<AhoCorasick>>,
+}
+
+/// What an allowed expression is compared with.
+#[derive(Clone, Copy, Debug, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Target {
+    #[default]
+    Secret,
+    Match,
+    Line,
+}
+
+/// Whether one of expressions and words is enough.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+enum Condition {
+    #[default]
+    #[serde(rename = "OR")]
+    One,
+    #[serde(rename = "AND")]
+    All,
+}
+
+/// An expression, and where it is tried.
+#[derive(Debug)]
+pub(super) struct Compiled {
+    regex: Regex,
+    pub(super) reach: Reach,
+}
+
+/// Where the matches lie that have a keyword.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Reach {
+    /// They begin with it, and go on for so many bytes.
+    From(usize),
+    /// So many bytes before it and behind it.
+    Around(usize),
+}
+
+/// A match in a text: all of it, and the secret in it.
+pub(super) struct Match<'t> {
+    pub(super) text: &'t [u8],
+    pub(super) start: usize,
+    pub(super) end: usize,
+    pub(super) secret: &'t [u8],
+}
+
+impl Rule {
+    /// Returns the compiled expression; nothing if it is none.
+    pub(super) fn compiled(&self) -> Option<&Compiled> {
+        self.compiled.get_or_init(|| Compiled::new(&self.expression, &self.keywords)).as_ref()
+    }
+
+    /// Returns the next match from `from` on in a text; `at` is where the keyword stands.
+    pub(super) fn find<'t>(&self, text: &'t [u8], from: usize, at: usize) -> Option<Match<'t>> {
+        let Compiled { regex, reach } = self.compiled()?;
+        let input = match reach {
+            Reach::From(_) if from > at => return None,
+            Reach::From(_) => Input::new(text).range(at..).anchored(regex_automata::Anchored::Yes),
+            Reach::Around(_) => Input::new(text).range(from..),
+        };
+        let found = regex.search(&input)?;
+        let mut groups = regex.create_captures();
+        if regex.captures_len() > 1 {
+            let again = input.range(found.start()..).anchored(regex_automata::Anchored::Yes);
+            regex.search_captures(&again, &mut groups);
+        }
+        let all = groups.get_match().unwrap_or(found);
+        let group = match self.secret_group {
+            0 => (1..groups.group_len())
+                .find_map(|n| groups.get_group(n).filter(|at| at.start < at.end)),
+            n => groups.get_group(n),
+        };
+        let secret = group.map_or(all.start()..all.end(), |at| at.start..at.end);
+        let secret = text.get(secret)?;
+        Some(Match { text, start: all.start(), end: all.end(), secret })
+    }
+
+    /// Returns what the rule allows.
+    #[cfg(test)]
+    pub(super) fn allowlists(&self) -> &[Allow] {
+        &self.allowlists
+    }
+
+    /// Returns whether a match is a secret by the rule's own measures.
+    pub(super) fn holds(&self, found: &Match<'_>) -> bool {
+        let is_dull = self.entropy > 0.0 && entropy(found.secret) <= self.entropy;
+        !is_dull && !self.allowlists.iter().any(|allow| allow.has(found))
+    }
+}
+
+impl Compiled {
+    fn new(expression: &str, keywords: &[String]) -> Option<Self> {
+        let named = NAMED.into_iter().find_map(|(name, flags)| {
+            let rest = expression.strip_prefix(name)?;
+            Some(format!("{flags}{rest}"))
+        });
+        let expression = named.as_deref().unwrap_or(expression);
+        let hir = parse(expression)?;
+        let longest = hir.properties().maximum_len().unwrap_or(usize::MAX);
+        let reach = if begins_with(expression, keywords) {
+            Reach::From(longest)
+        } else {
+            Reach::Around(longest.min(FAR))
+        };
+        let regex = Regex::builder().build_from_hir(&hir).ok()?;
+        Some(Self { regex, reach })
+    }
+}
+
+fn parse(expression: &str) -> Option<Hir> {
+    let mut parser = regex_syntax::ParserBuilder::new();
+    parser.unicode(false).utf8(false).build().parse(expression).ok()
+}
+
+/// Returns whether every match begins with a keyword.
+fn begins_with(expression: &str, keywords: &[String]) -> bool {
+    // That small letters stand for capital ones only multiplies the ways in which a match may begin.
+    let plain = parse(&expression.replace("(?i)", "").replace("(?i:", "(?:"));
+    let heads =
+        plain.map(|plain| Extractor::new().limit_class(64).limit_total(HEADS).extract(&plain));
+    let is_keyword = |head: &[u8]| {
+        let head = head.to_ascii_lowercase();
+        keywords.iter().any(|keyword| head.starts_with(keyword.as_bytes()))
+    };
+    let heads = heads.as_ref().and_then(|heads| heads.literals()).filter(|heads| !heads.is_empty());
+    heads.is_some_and(|heads| heads.iter().all(|head| is_keyword(head.as_bytes())))
+}
+
+impl Allow {
+    /// Returns whether a match is allowed.
+    pub(super) fn has(&self, found: &Match<'_>) -> bool {
+        let is_fit = || {
+            let target = match self.regex_target {
+                Target::Secret => found.secret,
+                Target::Match => found.with_name(),
+                Target::Line => found.line(),
+            };
+            self.regexes().iter().any(|regex| regex.is_match(target))
+        };
+        let has_word = || self.words().is_some_and(|words| words.is_match(found.secret));
+        match self.condition {
+            Condition::One => is_fit() || has_word(),
+            Condition::All => {
+                (self.regexes.is_empty() || is_fit()) && (self.stopwords.is_empty() || has_word())
+            }
+        }
+    }
+
+    /// Returns the expressions; one that is none allows nothing.
+    pub(super) fn regexes(&self) -> &[Regex] {
+        self.compiled.get_or_init(|| self.regexes.iter().filter_map(|it| regex(it)).collect())
+    }
+
+    fn words(&self) -> Option<&AhoCorasick> {
+        let build = || {
+            let words = AhoCorasick::builder().ascii_case_insensitive(true).build(&self.stopwords);
+            words.ok().filter(|_| !self.stopwords.is_empty())
+        };
+        self.words.get_or_init(build).as_ref()
+    }
+
+    /// Returns how many expressions there are, as they were written.
+    #[cfg(test)]
+    pub(super) fn written(&self) -> usize {
+        self.regexes.len()
+    }
+}
+
+impl<'t> Match<'t> {
+    /// Returns the match with the rest of the name before it.
+    fn with_name(&self) -> &'t [u8] {
+        let before = self.text.get(..self.start).unwrap_or_default();
+        let is_name = |byte: &&u8| byte.is_ascii_alphanumeric() || b"_.-".contains(byte);
+        let name = before.iter().rev().take(50).take_while(is_name).count();
+        self.text.get(self.start - name..self.end).unwrap_or_default()
+    }
+
+    /// Returns the lines in which the match stands.
+    fn line(&self) -> &'t [u8] {
+        let before = self.text.get(..self.start).unwrap_or_default();
+        let start = memchr::memrchr(b'\n', before).map_or(0, |at| at + 1);
+        let behind = self.text.get(self.end..).unwrap_or_default();
+        let end = self.end + memchr::memchr(b'\n', behind).unwrap_or(behind.len());
+        self.text.get(start..end).unwrap_or_default()
+    }
+}
+
+/// Compiles an expression that is compared with bytes.
+pub(super) fn regex(expression: &str) -> Option<Regex> {
+    let syntax = syntax::Config::new().unicode(false).utf8(false);
+    Regex::builder().syntax(syntax).build(expression).ok()
+}
+
+/// Returns whether a place in a text has a letter, a digit, or what names of files are made of before it.
+pub(super) fn is_in_word(text: &[u8], at: usize) -> bool {
+    let before = at.checked_sub(1).and_then(|at| text.get(at));
+    before.is_some_and(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(byte))
+}
+
+/// Returns how many bits a byte of these tells.
+fn entropy(bytes: &[u8]) -> f64 {
+    let mut counts = [0_u32; 256];
+    for byte in bytes {
+        if let Some(count) = counts.get_mut(usize::from(*byte)) {
+            *count += 1;
+        }
+    }
+    let length = f64::from(u32::try_from(bytes.len()).unwrap_or(u32::MAX));
+    let share = |count: &u32| f64::from(*count) / length;
+    -counts
+        .iter()
+        .filter(|count| **count > 0)
+        .map(share)
+        .map(|share| share * share.log2())
+        .sum::<f64>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn entropy_is_counted_in_bits_a_byte() {
+        let check = |text: &str, bits: f64| assert!((entropy(text.as_bytes()) - bits).abs() < 1e-9);
+        check("aaaa", 0.0);
+        check("abab", 1.0);
+        check("abcdefgh", 3.0);
+        check("", 0.0);
+    }
+}

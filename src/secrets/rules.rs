@@ -1,0 +1,135 @@
+//! All rules, read once a process from the files that come with the program.
+
+use std::sync::OnceLock;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+use serde::Deserialize;
+
+use super::rule::{Allow, Match, Rule};
+
+/// The rules of gitleaks, and those of this program, which come first.
+const FILES: [&str; 2] = [include_str!("own.toml"), include_str!("gitleaks.toml")];
+
+/// A file of rules.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct File {
+    /// What is no secret, whichever rule finds it.
+    #[serde(default)]
+    allowlists: Vec<Allow>,
+    /// What stands for any secret.
+    placeholders: Option<Allow>,
+    rules: Vec<Rule>,
+}
+
+/// Every rule, and the words by which they are called.
+#[derive(Debug)]
+pub(crate) struct Rules {
+    /// Those that tell by a secret itself before those that tell by the words around it.
+    pub(super) rules: Vec<Rule>,
+    pub(super) allowed: Vec<Allow>,
+    pub(super) placeholders: Vec<Allow>,
+    /// The keywords of all rules, each once.
+    pub(super) keywords: Option<AhoCorasick>,
+    /// Of each keyword the rules that have it.
+    pub(super) called: Vec<Vec<usize>>,
+}
+
+impl Rules {
+    /// Returns the rules.
+    pub(crate) fn get() -> &'static Self {
+        static RULES: OnceLock<Rules> = OnceLock::new();
+        RULES.get_or_init(|| Self::new(FILES.iter().filter_map(|text| toml::from_str(text).ok())))
+    }
+
+    fn new(files: impl Iterator<Item = File>) -> Self {
+        let (mut rules, mut allowed, mut placeholders) = (Vec::new(), Vec::new(), Vec::new());
+        for file in files {
+            rules.extend(file.rules);
+            allowed.extend(file.allowlists);
+            placeholders.extend(file.placeholders);
+        }
+        rules.sort_by_key(|rule: &Rule| rule.weak);
+        let mut words: Vec<&str> = Vec::new();
+        let mut called: Vec<Vec<usize>> = Vec::new();
+        for (n, rule) in rules.iter().enumerate() {
+            for word in &rule.keywords {
+                let at = words.iter().position(|known| known == word).unwrap_or_else(|| {
+                    words.push(word);
+                    called.push(Vec::new());
+                    words.len() - 1
+                });
+                called.get_mut(at).into_iter().for_each(|rules| rules.push(n));
+            }
+        }
+        let keywords = AhoCorasick::builder()
+            .ascii_case_insensitive(true)
+            .match_kind(MatchKind::Standard)
+            .kind(Some(AhoCorasickKind::DFA))
+            .build(&words)
+            .ok();
+        Self { rules, allowed, placeholders, keywords, called }
+    }
+
+    /// Returns the names of all rules, in their order.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.rules.iter().map(|rule| rule.name.as_str())
+    }
+
+    /// Returns the name of a rule by its number.
+    pub(crate) fn name(&self, rule: usize) -> &str {
+        self.rules.get(rule).map(|rule| rule.name.as_str()).unwrap_or_default()
+    }
+
+    /// Returns whether what a rule matched is a secret.
+    pub(super) fn holds(&self, rule: &Rule, found: &Match<'_>) -> bool {
+        let is_allowed = |lists: &[Allow]| lists.iter().any(|allow| allow.has(found));
+        rule.holds(found)
+            && !is_allowed(&self.allowed)
+            && !(rule.weak && is_allowed(&self.placeholders))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::secrets::rule::Reach;
+
+    #[test]
+    fn every_rule_compiles_and_is_called_by_its_keywords() {
+        let files: Vec<File> = FILES.iter().map(|text| toml::from_str(text).unwrap()).collect();
+        let all: usize = files.iter().map(|file| file.rules.len()).sum();
+        let rules = Rules::get();
+        assert!(all > 240 && rules.rules.len() == all && rules.keywords.is_some());
+        let names: BTreeSet<&str> = rules.names().collect();
+        assert_eq!(names.len(), all, "two rules have the same name");
+        for rule in &rules.rules {
+            assert!(rule.compiled().is_some(), "{} does not compile", rule.name);
+            assert!(!rule.keywords.is_empty(), "{}", rule.name);
+            for keyword in &rule.keywords {
+                assert_eq!(*keyword, keyword.to_ascii_lowercase(), "{}", rule.name);
+            }
+        }
+        let lists = files.iter().flat_map(|file| file.allowlists.iter().chain(&file.placeholders));
+        for list in
+            lists.chain(files.iter().flat_map(|file| &file.rules).flat_map(Rule::allowlists))
+        {
+            assert_eq!(list.regexes().len(), list.written(), "{list:?}");
+        }
+    }
+
+    #[test]
+    fn most_rules_are_tried_only_where_a_keyword_stands() {
+        let reach = |rule: &Rule| rule.compiled().map(|compiled| compiled.reach);
+        let rules = Rules::get();
+        let around: Vec<&str> = rules
+            .rules
+            .iter()
+            .filter(|rule| matches!(reach(rule), Some(Reach::Around(_))))
+            .map(|rule| rule.name.as_str())
+            .collect();
+        assert!(around.len() < 40, "{}: {around:?}", around.len());
+    }
+}
