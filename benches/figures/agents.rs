@@ -59,7 +59,7 @@ pub(crate) fn sessions(arguments: &Arguments, folder: &Path) -> (Vec<PathBuf>, u
     generator::write(&Sources::read(), folder, 1, FILES, arguments.megabytes * 1_000_000)
 }
 
-fn is_there(command: &str) -> bool {
+pub(crate) fn is_there(command: &str) -> bool {
     Command::new(command).arg("--version").stdout(Stdio::null()).status().is_ok()
 }
 

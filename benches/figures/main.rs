@@ -65,7 +65,7 @@ fn main() {
         agents::sessions(&arguments, Path::new(folder));
         return;
     }
-    let figures: [(&str, &str, Figure); 34] = [
+    let figures: [(&str, &str, Figure); 35] = [
         ("native", "append", native::append),
         ("native", "batch", native::batch),
         ("native", "process", native::process),

@@ -39,6 +39,10 @@ pub(crate) fn audit(arguments: &Arguments) {
     };
     let rate = bytes(size) / 1e6 / ours().as_secs_f64();
     println!("audit-secrets    {rate:.0} MB/s of {} MB", size / 1_000_000);
+    if !agents::is_there("rg") {
+        println!("                 no rg, and nothing to compare with");
+        return;
+    }
     let rg = || {
         let mut rg = Command::new("rg");
         rg.args(["--no-unicode", "--dfa-size-limit=1G", "--regex-size-limit=1G", "-co", "-f"])

@@ -45,8 +45,8 @@ Examples:
   undertext context --explain 9c0d                        why this entry is, or is not, in it
 
 Settings are read from ~/.config/undertext/config.toml and from config.toml in the store's folder; what the latter
-says counts, but for what runs, sends or reads beyond a session, or leaves sessions out, which is taken from your own file
-alone. Every key, explained, with its value and where that comes from: undertext context --settings
+says counts, but for what runs, sends or reads beyond a session, leaves sessions out or says what
+is secret: that is taken from your own file alone. Every key, explained, with its value and where that comes from: undertext context --settings
 
 JSON: one object about all, one a message, one a change
   {\"type\":\"context\", \"session\":ID, \"as\":SHAPE, \"model\":NAME or null, \"window\":N,

@@ -20,7 +20,7 @@ const SLIP: usize = 2;
 const LONG: usize = 5;
 
 /// Words of other programs: the command that does that here, and for what.
-const FOREIGN: [(&[&str], &str, &[&str]); 35] = [
+const FOREIGN: [(&[&str], &str, &[&str]); 36] = [
     (&["checkout"], "to make a branch the current one", &["help", "switch"]),
     (
         &["checkout", "reset", "rewind", "rollback", "back", "goto", "jump"],
@@ -85,6 +85,11 @@ const FOREIGN: [(&[&str], &str, &[&str]); 35] = [
         &["doctor"],
     ),
     (&["fsck", "check"], "to compute every hash again", &["verify"]),
+    (
+        &["secrets", "leaks", "gitleaks", "scan", "keys"],
+        "to find keys and passwords",
+        &["audit", "--secrets"],
+    ),
     (
         &["config", "settings", "set", "options"],
         "to read about every setting",

@@ -16,8 +16,8 @@ use crate::{
     ops::{
         OpsError,
         given::each_given,
-        secrets::{Suspect, Suspects, suspects},
         several::in_order,
+        suspects::{Suspect, Suspects, suspects},
     },
     report::{Redacted, RedactedSession},
     session::{Session, SessionError, Target, lines, origins, plan::given},

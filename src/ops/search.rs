@@ -193,8 +193,7 @@ fn run<T: Send, E: From<OpsError>>(
     // Threads read what the store holds, and what live files hold beyond it is laid over it and searched here.
     let beneath = archive.store().reader();
     let asked = asked(archive, search);
-    let likely = asked.as_ref().map(|asked| {
-        let Asked { index, question } = asked;
+    let likely = asked.as_ref().map(|Asked { index, question }| {
         // An index that cannot be read says nothing.
         index.likely(question, search.limit.is_none() || search.session.is_some()).ok()
     });
@@ -203,8 +202,8 @@ fn run<T: Send, E: From<OpsError>>(
         None => (None, None),
     };
     let index = asked.as_ref().map(|asked| &asked.index);
-    let sessions = (&search.sessions, search.session.as_ref());
-    let members = members(archive, sessions, index, &mut searched.sessions)?;
+    let about = (&search.sessions, search.session.as_ref());
+    let members = members(archive, about, index, &mut searched.sessions)?;
     let groups = groups(archive.store(), members)?;
     let pieces = pieces(&groups, likely);
     let asked = Mutex::new(asked);

@@ -58,14 +58,14 @@ impl<'a> Document<'a> {
         if let Some(folder) = front.folder {
             writeln!(room, "in {}", span(folder))?;
         }
-        document.write_masked(out, room)?;
+        document.write_masked(out, &room)?;
         Ok(document)
     }
 
     /// Writes a part of the document with masks in it.
-    fn write_masked(&mut self, out: &mut dyn Write, part: Vec<u8>) -> io::Result<()> {
-        let Some(masks) = self.front.masks else { return out.write_all(&part) };
-        let text = String::from_utf8_lossy(&part);
+    fn write_masked(&mut self, out: &mut dyn Write, part: &[u8]) -> io::Result<()> {
+        let Some(masks) = self.front.masks else { return out.write_all(part) };
+        let text = String::from_utf8_lossy(part);
         let masked = masks.mask(&text);
         self.masked += masked.secrets;
         out.write_all(masked.text.as_bytes())
@@ -101,7 +101,7 @@ impl<'a> Document<'a> {
             for block in line.messages.iter().filter(is_shown).flat_map(Message::parts) {
                 let mut room = Vec::new();
                 part(&mut room, front, line, block, answers)?;
-                self.write_masked(out, room)?;
+                self.write_masked(out, &room)?;
             }
         }
         Ok(())

@@ -61,8 +61,7 @@ fn place_line(place: &SecretPlace, styles: Styles, room: usize) -> String {
         }
     };
     let title = place.title.as_deref().map(|title| format!("  {}", safe::line(title)));
-    let heads = [&id, &entry].into_iter().filter(|it| !it.is_empty());
-    let head: String = heads.map(|it| format!("{it}  ")).collect();
+    let head = if entry.is_empty() { format!("{id}  ") } else { format!("{id}  {entry}  ") };
     let words = safe::clip(&place_words, room.saturating_sub(safe::width(&head)));
     let left = room.saturating_sub(safe::width(&head) + safe::width(&words));
     let title = title.map(|title| safe::clip(&title, left).into_owned()).unwrap_or_default();

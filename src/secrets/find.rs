@@ -72,7 +72,7 @@ impl Rules {
         for hit in keywords.find_overlapping_iter(bytes) {
             let called = self.called.get(hit.pattern().as_usize()).into_iter().flatten();
             for &n in called {
-                if let Some(rule) = self.rules.get(n) {
+                if let Some(rule) = self.all.get(n) {
                     self.try_rule((n, rule), bytes, hit.range(), is_record, see)?;
                 }
             }
@@ -125,7 +125,7 @@ impl Rules {
 
     /// Leaves of secrets that are one, or lie within each other, the one that tells most.
     fn settle(&self, mut found: Vec<Found>) -> Vec<Found> {
-        let is_weak = |one: &Found| self.rules.get(one.rule).is_some_and(|rule| rule.weak);
+        let is_weak = |one: &Found| self.all.get(one.rule).is_some_and(|rule| rule.weak);
         found.sort_by_key(|one| (is_weak(one), one.rule));
         let mut settled: Vec<Found> = Vec::new();
         for one in found {

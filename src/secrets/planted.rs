@@ -332,7 +332,8 @@ fn most_of_what_is_planted_is_found_and_little_else() {
             look(&mut chance, &text, None, format!("harmless {kind}"));
         }
     }
-    let share = |part: usize, whole: usize| part as f64 / whole as f64;
+    let number = |n: usize| f64::from(u32::try_from(n).unwrap());
+    let share = |part: usize, whole: usize| number(part) / number(whole);
     let (precision, recall) = (share(hits, hits + alarms), share(hits, planted));
     println!("{planted} planted, {hits} found, {alarms} false alarms");
     println!("precision {precision:.3}, recall {recall:.3}");

@@ -26,7 +26,7 @@ pub(super) struct File {
 #[derive(Debug)]
 pub(crate) struct Rules {
     /// Those that tell by a secret itself before those that tell by the words around it.
-    pub(super) rules: Vec<Rule>,
+    pub(super) all: Vec<Rule>,
     pub(super) allowed: Vec<Allow>,
     pub(super) placeholders: Vec<Allow>,
     /// The keywords of all rules, each once.
@@ -68,17 +68,17 @@ impl Rules {
             .kind(Some(AhoCorasickKind::DFA))
             .build(&words)
             .ok();
-        Self { rules, allowed, placeholders, keywords, called }
+        Self { all: rules, allowed, placeholders, keywords, called }
     }
 
     /// Returns the names of all rules, in their order.
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
-        self.rules.iter().map(|rule| rule.name.as_str())
+        self.all.iter().map(|rule| rule.name.as_str())
     }
 
     /// Returns the name of a rule by its number.
     pub(crate) fn name(&self, rule: usize) -> &str {
-        self.rules.get(rule).map(|rule| rule.name.as_str()).unwrap_or_default()
+        self.all.get(rule).map(|rule| rule.name.as_str()).unwrap_or_default()
     }
 
     /// Returns whether what a rule matched is a secret.
@@ -102,10 +102,10 @@ mod tests {
         let files: Vec<File> = FILES.iter().map(|text| toml::from_str(text).unwrap()).collect();
         let all: usize = files.iter().map(|file| file.rules.len()).sum();
         let rules = Rules::get();
-        assert!(all > 240 && rules.rules.len() == all && rules.keywords.is_some());
+        assert!(all > 240 && rules.all.len() == all && rules.keywords.is_some());
         let names: BTreeSet<&str> = rules.names().collect();
         assert_eq!(names.len(), all, "two rules have the same name");
-        for rule in &rules.rules {
+        for rule in &rules.all {
             assert!(rule.compiled().is_some(), "{} does not compile", rule.name);
             assert!(!rule.keywords.is_empty(), "{}", rule.name);
             for keyword in &rule.keywords {
@@ -125,7 +125,7 @@ mod tests {
         let reach = |rule: &Rule| rule.compiled().map(|compiled| compiled.reach);
         let rules = Rules::get();
         let around: Vec<&str> = rules
-            .rules
+            .all
             .iter()
             .filter(|rule| matches!(reach(rule), Some(Reach::Around(_))))
             .map(|rule| rule.name.as_str())

@@ -422,6 +422,6 @@ fn settings_that_exclude_nothing_are_refused() {
     assert_snapshot!(env.run(&["import", "boat.jsonl"]), @"
     1 file read, 0 unchanged: 1 session (1 new), 2 new entries, 456 B
     ------- stderr -------
-    warning: $HOME/.local/share/undertext/config.toml may not set exclude.agents: what runs, sends or reads beyond a session, or leaves sessions out, is set in your own settings
+    warning: $HOME/.local/share/undertext/config.toml may not set exclude.agents: what runs, sends or reads beyond a session, leaves sessions out, or says what is secret, is set in your own settings
     ");
 }

@@ -154,30 +154,44 @@ fn a_secret_is_told_once_with_its_places_and_the_next_commands() {
 #[test]
 fn it_is_found_wherever_it_stands() {
     let env = TestEnv::new();
-    let mut records = leaking();
-    records.push((
-        "user",
-        format!("The user gave the key {KEY}."),
-        ",\"isCompactSummary\":true,\"isVisibleInTranscriptOnly\":true".to_owned(),
-    ));
-    let path = session(&env, ONE, &records);
+    let path = session(&env, ONE, &leaking());
+    let boundary = format!(
+        "{{\"parentUuid\":null,\"logicalParentUuid\":\"{ONE}-4\",\"isSidechain\":false,\"type\":\"system\",\
+         \"subtype\":\"compact_boundary\",\"content\":\"Conversation compacted\",\"isMeta\":false,\"level\":\"info\",\
+         \"compactMetadata\":{{\"trigger\":\"manual\",\"preTokens\":9}},\"cwd\":\"/work\",\"sessionId\":\"{ONE}\",\
+         \"version\":\"2.1.0\",\"uuid\":\"b\",\"timestamp\":\"2026-01-01T00:01:00.000Z\"}}\n"
+    );
+    let behind = [
+        (
+            "user",
+            format!("The user gave the key {KEY}."),
+            ",\"isCompactSummary\":true,\"isVisibleInTranscriptOnly\":true".to_owned(),
+        ),
+        said("assistant", format!("It is still {KEY}.")),
+    ];
+    let behind = text(ONE, &behind).replace("\"parentUuid\":null", "\"parentUuid\":\"b\"");
+    let behind = behind.replace(&format!("\"{ONE}-"), "\"behind-").replace("T00:00", "T00:02");
+    write(&path, &[fs::read_to_string(&path).unwrap(), boundary, behind].concat());
     let beside = path.with_extension("");
     write(&beside.join("tool-results/a.txt"), &format!("export TOKEN={KEY}"));
-    write(&beside.join("subagents/agent-a1.jsonl"), &text("agent-a1", &leaking()[..2]));
+    let agent = text(ONE, &leaking()[..2]).replace("\"isSidechain\":false", "\"isSidechain\":true");
+    let agent = agent.replace("\"userType\"", "\"agentId\":\"a1\",\"userType\"");
+    write(&beside.join("subagents/agent-a1.jsonl"), &agent.replace(&format!("\"{ONE}-"), "\"a1-"));
     env.run(&["import"]).success();
 
     // In a session of its own: cut, undone, left for another branch, and in a note.
     let own = conversation(&env);
-    let rows = "row after row\n".repeat(400);
-    let long = format!("{rows}{KEY}\n{rows}");
-    env.run(&["append", "-s", &own, "--call", "Read", "--input", "{}", "--id", "c"]).success();
-    env.run_with_stdin(&["append", "-s", &own, "--result", "c", "-"], long.as_bytes()).success();
-    env.run(&["truncate", "--max-chars", "2000", "-s", &own]).success();
     env.run(&["append", &format!("the key is {KEY}"), "-s", &own]).success();
     env.run(&["undo", "-s", &own]).success();
     env.run(&["append", &format!("it is {KEY}"), "-s", &own]).success();
     env.run(&["revert", "1", "--message", &format!("not {KEY}"), "-s", &own]).success();
-    env.run(&["checkpoint", "--note", &format!("before {KEY}"), "-s", &own]);
+    let cut = conversation(&env);
+    let rows = "row after row\n".repeat(400);
+    let long = format!("{rows}{KEY}\n{rows}");
+    env.run(&["append", "-s", &cut, "--call", "Read", "--input", "{}", "--id", "c"]).success();
+    env.run_with_stdin(&["append", "-s", &cut, "--result", "c", "-"], long.as_bytes()).success();
+    env.run(&["truncate", "--max-chars", "2000", "-s", &cut]).success();
+    env.run(&["checkpoint", "--message", &format!("before {KEY}"), "-s", &cut]).success();
 
     let (found, end) = audit(&env, &[]);
     let all = stands(&found, "github-pat");

@@ -1,0 +1,402 @@
+//! Suspects: what looks like a secret in any session, each once with all the places at which it stands.
+//!
+//! ```text
+//! sieve    the store lets those lines through in which a rule finds something; a text that many lines share is looked at once
+//! lines    as they are meant: of each, what the rules find
+//! rest     of each session the files that are kept whole, and the words of persons
+//! places   one look at a session for all of its finds
+//! ```
+//!
+//! Invariant: a secret leaves this file only for what takes it out; no part of it is told by a title, a name or a path.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+};
+
+use crate::{
+    cover::SHORTEST,
+    model::{EntryId, EntryNumber, FileNumber, Kind, OperationNumber},
+    ops::{
+        OpsError,
+        given::each_given,
+        members::{Member, members, places_of},
+        several::in_order,
+    },
+    report::{DamagedSession, FoundPlace, Secret, SecretPlace, Secrets, Spot},
+    secrets::{Allowed, Found, Rules},
+    session::{Session, Stand},
+    store::{SessionFilter, Sieve, Store, StoreError},
+    sync::Archive,
+};
+
+/// How many entries are looked through together.
+const PIECE: usize = 2048;
+/// How long a part of a secret is that tells something of it.
+const TELLING: usize = 6;
+/// What is told in the place of a name that has a part of a secret.
+const MASKED: &str = "[masked]";
+
+/// Which secrets are looked for, and where.
+#[derive(Clone, Debug, Default)]
+pub struct Suspects {
+    /// In this session only; in all, also hidden ones and sub-agents, if there is none.
+    pub session: Option<Session>,
+    /// In this entry of it only.
+    pub entry: Option<EntryId>,
+    /// What these rules find only; what any rule finds, if it is empty.
+    pub rules: Vec<String>,
+    /// What is no secret although a rule finds it.
+    pub allowed: Allowed,
+}
+
+/// A secret, and the rule that found it.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) struct Suspect {
+    pub(crate) rule: &'static str,
+    pub(crate) secret: String,
+}
+
+/// Where in a session something was found.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum At {
+    Entry(EntryNumber),
+    Kept(FileNumber),
+    Given(OperationNumber),
+}
+
+/// A part of what is looked through in a session.
+enum Part {
+    Entries(Range<EntryNumber>),
+    /// What is kept next to its entries.
+    Rest,
+}
+
+/// What was found in a part.
+#[derive(Default)]
+struct Answer {
+    found: Vec<(At, Found)>,
+    /// How many entries are damaged.
+    damaged: u64,
+}
+
+/// All that was found.
+#[derive(Default)]
+struct Findings {
+    members: Vec<Member>,
+    /// Of each secret the strongest rule, and where it stands: the member, and the place in it.
+    secrets: BTreeMap<String, (usize, Vec<(usize, At)>)>,
+    /// Those that are allowed: they are not told, and neither is any part of them.
+    allowed: BTreeSet<String>,
+    told: Secrets,
+}
+
+/// Looks for secrets, and tells where they stand; `step` is told of each part of the work, and of all parts, when it is done.
+pub(crate) fn secrets(
+    archive: &Archive,
+    suspects: &Suspects,
+    step: &mut dyn FnMut(u64, u64),
+) -> Result<Secrets, OpsError> {
+    let findings = find(archive, suspects, step)?;
+    Ok(tell(archive, suspects, findings)?.0)
+}
+
+/// Returns the secrets themselves, for what takes them out.
+pub(crate) fn suspects(archive: &Archive, suspects: &Suspects) -> Result<Vec<Suspect>, OpsError> {
+    let findings = find(archive, suspects, &mut |_, _| ())?;
+    Ok(tell(archive, suspects, findings)?.1)
+}
+
+/// Looks through all parts of all sessions.
+fn find(
+    archive: &Archive,
+    suspects: &Suspects,
+    step: &mut dyn FnMut(u64, u64),
+) -> Result<Findings, OpsError> {
+    let mut findings = Findings::default();
+    // Threads read what the store holds, and what live files hold beyond it is laid over it and looked through here.
+    let beneath = archive.store().reader();
+    let store = beneath.as_deref().unwrap_or(archive.store());
+    let all = SessionFilter { hidden: true, ..SessionFilter::default() };
+    let sessions = (&all, suspects.session.as_ref());
+    let damaged = &mut findings.told.damaged_sessions;
+    findings.members = members(archive, sessions, None, damaged)?;
+    let members = std::mem::take(&mut findings.members);
+    let mut pieces: Vec<(usize, Part)> = Vec::new();
+    for (n, member) in members.iter().enumerate() {
+        let ranges = EntryNumber::batches(EntryNumber::FIRST..member.held, PIECE);
+        pieces.extend(ranges.map(|range| (n, Part::Entries(range))));
+        pieces.push((n, Part::Rest));
+    }
+    let sieve = Sieve::new([|bytes: &[u8]| Rules::get().first(bytes)]);
+    let work = |store: &dyn Store, n: usize| match pieces.get(n) {
+        Some((n, part)) => members.get(*n).map_or_else(
+            || Ok(Answer::default()),
+            |member| look(store, &member.session, part, &sieve),
+        ),
+        None => Ok(Answer::default()),
+    };
+    let (mut n, mut failed) = (0, None);
+    let all = pieces.len() as u64;
+    in_order(store, pieces.len(), &work, &mut |answer| {
+        let member = pieces.get(n).map(|(member, _)| *member).unwrap_or_default();
+        n += 1;
+        match answer {
+            Ok(answer) => findings.take(suspects, member, answer),
+            Err(error) => {
+                let told = &mut findings.told;
+                failed = failed.take().or(damaged_session(told, members.get(member), error));
+            }
+        }
+        step(n as u64, all);
+    });
+    for (n, member) in members.iter().enumerate().filter(|(_, member)| member.is_grown) {
+        let end = archive.store().state(member.session.key)?.next_entry();
+        let part = Part::Entries(member.held..end);
+        let answer = look(archive.store(), &member.session, &part, &sieve)?;
+        findings.take(suspects, n, answer);
+    }
+    findings.told.sessions = members.len() as u64;
+    drop(pieces);
+    findings.members = members;
+    failed.map_or(Ok(findings), Err)
+}
+
+/// Names a session that cannot be read; any other failure is returned.
+fn damaged_session(
+    told: &mut Secrets,
+    member: Option<&Member>,
+    error: OpsError,
+) -> Option<OpsError> {
+    let (OpsError::Store(StoreError::Corrupt { .. }), Some(member)) = (&error, member) else {
+        return Some(error);
+    };
+    let damaged = member.session.name.clone();
+    name(told, DamagedSession { name: damaged, problem: error.to_string() });
+    None
+}
+
+/// Names a damaged session, once.
+fn name(told: &mut Secrets, damaged: DamagedSession) {
+    if !told.damaged_sessions.iter().any(|one| one.name == damaged.name) {
+        told.damaged_sessions.push(damaged);
+    }
+}
+
+/// Looks through a part of a session.
+fn look(
+    store: &dyn Store,
+    session: &Session,
+    part: &Part,
+    sieve: &Sieve,
+) -> Result<Answer, OpsError> {
+    let rules = Rules::get();
+    let mut answer = Answer::default();
+    match part {
+        Part::Entries(range) if range.is_empty() => {}
+        Part::Entries(range) => {
+            store.sift(session.key, range.clone(), sieve, &mut |entry, line| match line {
+                Ok(line) => {
+                    let found = rules.find(&line).into_iter();
+                    answer.found.extend(found.map(|one| (At::Entry(entry), one)));
+                }
+                Err(_) => answer.damaged += 1,
+            })?;
+        }
+        Part::Rest => {
+            let state = store.state(session.key)?;
+            for (file, (operation, at, _)) in &state.sidecars {
+                let bytes = store.kept(session.key, *operation, *at)?;
+                let found = rules.find(&bytes).into_iter();
+                answer.found.extend(found.map(|one| (At::Kept(*file), one)));
+            }
+            each_given(store, session, &state, &mut |operation, words| {
+                let found = rules.find(words.text.as_bytes()).into_iter();
+                answer.found.extend(found.map(|one| (At::Given(operation), one)));
+            })?;
+        }
+    }
+    Ok(answer)
+}
+
+impl Findings {
+    /// Takes what was found in a part of a session.
+    fn take(&mut self, suspects: &Suspects, member: usize, answer: Answer) {
+        let rules = Rules::get();
+        self.told.damaged += answer.damaged;
+        for (at, found) in answer.found {
+            if suspects.allowed.has(rules, &found) {
+                self.told.allowed += 1;
+                self.allowed.insert(found.secret);
+                continue;
+            }
+            let new = (found.rule, Vec::new());
+            let (rule, places) = self.secrets.entry(found.secret).or_insert(new);
+            // Rules are in the order of their strength.
+            *rule = found.rule.min(*rule);
+            if places.last() != Some(&(member, at)) {
+                places.push((member, at));
+            }
+        }
+    }
+}
+
+/// Where the entries of a session stand in which something was found, and which of them are summaries.
+type Standing = BTreeMap<EntryNumber, (FoundPlace, bool)>;
+
+/// Tells where the secrets stand, and returns them next to it.
+fn tell(
+    archive: &Archive,
+    suspects: &Suspects,
+    findings: Findings,
+) -> Result<(Secrets, Vec<Suspect>), OpsError> {
+    let Findings { members, secrets: all, allowed, mut told } = findings;
+    let rules = Rules::get();
+    let telling = Telling::of(all.keys().chain(&allowed));
+    let is_asked = |rule: usize| {
+        suspects.rules.is_empty() || suspects.rules.iter().any(|name| name == rules.name(rule))
+    };
+    let secrets = || all.iter().filter(|(_, (rule, _))| is_asked(*rule));
+    let mut entries: BTreeMap<usize, Vec<EntryNumber>> = BTreeMap::new();
+    for (member, at) in secrets().flat_map(|(_, (_, places))| places) {
+        if let At::Entry(entry) = at {
+            entries.entry(*member).or_default().push(*entry);
+        }
+    }
+    let standing = stand(archive, &members, &entries, &mut told)?;
+    let mut found: Vec<((usize, At), Secret, Suspect)> = Vec::new();
+    for (secret, (rule, at)) in secrets() {
+        let mut at = at.clone();
+        let rank = |(member, at): &(usize, At)| {
+            let place = match at {
+                At::Entry(entry) => standing.get(member).and_then(|all| all.get(entry)),
+                _ => None,
+            };
+            (*member, !place.is_some_and(|(place, _)| place.stand == Stand::Current), *at)
+        };
+        at.sort_by_key(rank);
+        let place = |(member, at): &(usize, At)| {
+            place(archive, members.get(*member)?, standing.get(member), *at, suspects, &telling)
+        };
+        let places: Vec<SecretPlace> = at.iter().filter_map(place).collect();
+        told.allowed += (at.len() - places.len()) as u64 * u64::from(suspects.entry.is_none());
+        if let Some(first) = at.first().filter(|_| !places.is_empty()) {
+            let rule = rules.name(*rule);
+            let characters = secret.chars().count();
+            let told = Secret { rule: rule.to_owned(), characters, places };
+            found.push((*first, told, Suspect { rule, secret: secret.clone() }));
+        }
+    }
+    found.sort_by_key(|(first, ..)| *first);
+    let suspects = found.iter().map(|(.., suspect)| suspect.clone()).collect();
+    told.found = found.into_iter().map(|(_, told, _)| told).collect();
+    Ok((told, suspects))
+}
+
+/// Returns where entries stand, of each session with one look at it.
+fn stand(
+    archive: &Archive,
+    members: &[Member],
+    entries: &BTreeMap<usize, Vec<EntryNumber>>,
+    told: &mut Secrets,
+) -> Result<BTreeMap<usize, Standing>, OpsError> {
+    let asked: Vec<(usize, &Member, &Vec<EntryNumber>)> =
+        entries.iter().filter_map(|(n, all)| Some((*n, members.get(*n)?, all))).collect();
+    let beneath = archive.store().reader();
+    let work = |store: &dyn Store, n: usize| match asked.get(n) {
+        Some((_, member, all)) if !member.is_grown => standing(store, member, all).map(Some),
+        _ => Ok(None),
+    };
+    let (mut found, mut failed, mut n) = (BTreeMap::new(), None, 0);
+    let store = beneath.as_deref().unwrap_or(archive.store());
+    in_order(store, asked.len(), &work, &mut |answer| {
+        let Some((member, asked, all)) = asked.get(n) else { return };
+        n += 1;
+        let answer = match answer {
+            Ok(None) => standing(archive.store(), asked, all),
+            Ok(Some(standing)) => Ok(standing),
+            Err(error) => Err(error),
+        };
+        match answer {
+            Ok((standing, damaged)) => {
+                damaged.into_iter().for_each(|one| name(told, one));
+                found.insert(*member, standing);
+            }
+            Err(error) => failed = failed.take().or(damaged_session(told, Some(asked), error)),
+        }
+    });
+    failed.map_or(Ok(found), Err)
+}
+
+fn standing(
+    store: &dyn Store,
+    Member { session, listed, .. }: &Member,
+    entries: &[EntryNumber],
+) -> Result<(Standing, Vec<DamagedSession>), OpsError> {
+    let mut damaged = Vec::new();
+    let places = places_of(store, session, &listed.card, entries, &mut damaged)?;
+    let mut standing = Standing::new();
+    for (entry, place) in entries.iter().zip(places) {
+        let record = store.records(session.key, entry.alone())?.pop();
+        let is_summary = record.is_some_and(|record| record.kind == Kind::Summary);
+        standing.insert(*entry, (place, is_summary));
+    }
+    Ok((standing, damaged))
+}
+
+/// Returns a place as it is told; nothing if it is allowed, or not asked for.
+fn place(
+    archive: &Archive,
+    Member { session, listed, .. }: &Member,
+    standing: Option<&Standing>,
+    at: At,
+    suspects: &Suspects,
+    telling: &Telling<'_>,
+) -> Option<SecretPlace> {
+    let harmless = |text: String| if telling.is_in(&text) { MASKED.to_owned() } else { text };
+    let spot = match at {
+        At::Entry(entry) => {
+            let (mut found, is_summary) = standing?.get(&entry)?.clone();
+            let is_other = suspects.entry.is_some_and(|wanted| wanted != found.entry);
+            if is_other || suspects.allowed.has_entry(found.entry) {
+                return None;
+            }
+            found.title = found.title.filter(|title| !telling.is_in(title));
+            found.folder = found.folder.filter(|folder| !telling.is_in(folder));
+            if let Stand::Branch(name) = found.stand {
+                found.stand = Stand::Branch(harmless(name));
+            }
+            Spot::Entry { found, is_summary }
+        }
+        _ if suspects.entry.is_some() => return None,
+        At::Kept(file) => {
+            let state = archive.store().state(session.key).ok()?;
+            let place = state.file(file)?;
+            let path = archive.path_of(place).map(|path| path.display().to_string());
+            let path = path.unwrap_or_else(|| String::from_utf8_lossy(place.path()).into_owned());
+            Spot::Kept { path: harmless(path) }
+        }
+        At::Given(operation) => Spot::Given { operation },
+    };
+    let title = listed.card.title.clone().filter(|title| !telling.is_in(title));
+    Some(SecretPlace { session: session.name.clone(), title, spot })
+}
+
+/// Parts of secrets that tell something of them.
+struct Telling<'s>(BTreeSet<&'s [u8]>);
+
+impl<'s> Telling<'s> {
+    fn of(secrets: impl Iterator<Item = &'s String>) -> Self {
+        let short = |secret: &'s String| {
+            let bytes = secret.as_bytes();
+            bytes.windows(TELLING.min(bytes.len()))
+        };
+        Self(secrets.flat_map(short).collect())
+    }
+
+    /// Returns whether a text has a part of a secret.
+    fn is_in(&self, text: &str) -> bool {
+        let mut parts = (SHORTEST..=TELLING).flat_map(|length| text.as_bytes().windows(length));
+        parts.any(|part| self.0.contains(part))
+    }
+}
