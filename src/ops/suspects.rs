@@ -319,7 +319,9 @@ fn stand(
         };
         match answer {
             Ok((standing, damaged)) => {
-                damaged.into_iter().for_each(|one| name(told, one));
+                for one in damaged {
+                    name(told, one);
+                }
                 found.insert(*member, standing);
             }
             Err(error) => failed = failed.take().or(damaged_session(told, Some(asked), error)),
