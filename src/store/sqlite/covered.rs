@@ -78,12 +78,21 @@ fn are_kept(db: &Connection) -> Result<bool, StoreError> {
 
 /// Returns by what all that was taken out is kept out.
 pub(super) fn kept_out(db: &Connection) -> Result<KeptOut, StoreError> {
-    if !are_kept(db)? {
-        return Ok(KeptOut::default());
+    // Every change asks, so it is one statement; a row that holds nothing says that lines were taken out.
+    let sql = "SELECT row FROM kept_out UNION ALL SELECT * FROM (SELECT NULL FROM buried LIMIT 1)";
+    let mut query = match db.prepare_cached(sql) {
+        Err(_) if !are_kept(db)? => return Ok(KeptOut::default()),
+        query => query?,
+    };
+    let mut kept_out = KeptOut::default();
+    let mut rows = query.query([])?;
+    while let Some(row) = rows.next()? {
+        match row.get::<_, Option<Vec<u8>>>(0)? {
+            Some(row) => drop(kept_out.secrets.insert(row)),
+            None => kept_out.has_lines = true,
+        }
     }
-    let secrets = collect(db, "SELECT row FROM kept_out", [], |row| row.get(0))?;
-    let has_lines = first(db, "SELECT 1 FROM buried LIMIT 1", [], |_| Ok(()))?.is_some();
-    Ok(KeptOut { secrets: secrets.into_iter().collect(), has_lines })
+    Ok(kept_out)
 }
 
 /// Returns the entries for which a line may have come that has another one in its place.
