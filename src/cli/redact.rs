@@ -22,7 +22,8 @@ const LISTED: usize = 10;
 ///
 /// Without ENTRY it reads a secret from stdin: a key, a password, any text of 4 bytes or more. It is found in every session, in
 /// branches that were left and beneath truncations too, as it is, as JSON escapes it (also JSON within JSON), in base64 and in
-/// addresses. With ENTRY, all that this entry says is taken out, and its longer texts wherever else they stand. With --found, nothing
+/// addresses; one of fewer than 8 bytes as a whole word, and not in ids and times. With ENTRY, all that this entry says is taken out, and
+/// its longer texts wherever else they stand. With --found, nothing
 /// is read from stdin: what `audit --secrets` finds is taken out, wherever it stands, and the names of the rules stay with the entries.
 ///
 /// What is taken out is written over, with as many bytes as before, in the store and in the files of the sessions that undertext

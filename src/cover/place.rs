@@ -44,6 +44,22 @@ impl Place {
     }
 }
 
+impl Place {
+    /// Returns whether it lies in one of these stretches, which are in order.
+    pub(super) fn is_within(&self, stretches: &[Range<usize>]) -> bool {
+        let stretch = stretches.get(stretches.partition_point(|one| one.end < self.range.end));
+        stretch.is_some_and(|one| one.start <= self.range.start && self.range.end <= one.end)
+    }
+}
+
+/// Returns the stretches of an object that are no values of keys that are passed, in order; of any other line nothing.
+pub(super) fn said(line: &[u8], is_passed: fn(&[u8]) -> bool) -> Option<Vec<Range<usize>>> {
+    let mut passed = Raw::object(line)?.values_of(is_passed, line);
+    passed.push(line.len()..line.len());
+    let mut from = 0;
+    Some(passed.into_iter().map(|one| std::mem::replace(&mut from, one.end)..one.start).collect())
+}
+
 /// A spelling that was found in a text: what is sure to be its own, and how many characters around that are partly so.
 pub(super) struct Spelt {
     pub(super) range: Range<usize>,

@@ -1,11 +1,13 @@
 //! A secret: all that it may look like where it stands in a line.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, ops::Range};
 
 use super::place::{self, Filling, Place, Spelt};
 
 /// How few bytes a secret may have: what is shorter is found everywhere.
 pub(crate) const SHORTEST: usize = 4;
+/// How few bytes one may have that is found as a part of a word too: a shorter one would stand in hashes and numbers by chance.
+const LONG: usize = 8;
 /// How few characters of base64 tell something.
 const TELLING: usize = 6;
 
@@ -18,11 +20,14 @@ pub(crate) struct Secret {
     pub(super) encoded: Vec<(usize, Vec<u8>, usize)>,
     /// The longest part of it that no spelling changes.
     pub(super) sure: Vec<u8>,
+    /// Of a short one, which keys have values that say nothing, such as ids and times: there it would stand by chance.
+    is_passed: Option<fn(&[u8]) -> bool>,
 }
 
 impl Secret {
-    /// Takes a secret, unless it is too short to be told from anything else.
-    pub(crate) fn new(secret: &str) -> Option<Self> {
+    /// Takes a secret, unless it is too short to be told from anything else. A short one is a whole word, and does not stand in
+    /// the values of keys that say nothing.
+    pub(crate) fn new(secret: &str, says_nothing: fn(&[u8]) -> bool) -> Option<Self> {
         if secret.len() < SHORTEST {
             return None;
         }
@@ -43,7 +48,8 @@ impl Secret {
         let runs = secret.as_bytes().split(|byte| !is_sure(byte));
         let sure = runs.max_by_key(|run| run.len()).unwrap_or_default().to_vec();
         let encoded = (0..3).flat_map(|before| encoded(secret.as_bytes(), before)).collect();
-        Some(Self { plain: plain.into_iter().collect(), encoded, sure })
+        let is_passed = (secret.len() < LONG).then_some(says_nothing);
+        Some(Self { plain: plain.into_iter().collect(), encoded, sure, is_passed })
     }
 
     /// Returns bytes of which each line that has it has some; nothing if any line may have it.
@@ -63,10 +69,13 @@ impl Secret {
 
     /// Returns where it stands in a line, in order.
     fn places(&self, line: &[u8]) -> Vec<Place> {
-        place::places(line, true, &mut |text, see| {
+        let mut places = place::places(line, true, &mut |text, see| {
             for plain in &self.plain {
                 for start in memchr::memmem::find_iter(text, plain) {
                     let range = start..start + plain.len();
+                    if self.is_passed.is_some() && !is_word(text, &range) {
+                        continue;
+                    }
                     see(Spelt { range, filling: Filling::Mark, before: 0, after: 0 });
                 }
             }
@@ -76,11 +85,16 @@ impl Secret {
                     see(Spelt { range, filling: Filling::Code, before: *before, after: *after });
                 }
             }
-        })
+        });
+        if let Some(is_passed) = self.is_passed {
+            let said = place::said(line, is_passed);
+            places.retain(|place| said.as_ref().is_none_or(|said| place.is_within(said)));
+        }
+        places
     }
 
     /// Returns the stretches of a text in which it stands, in order.
-    pub(crate) fn ranges(&self, text: &[u8]) -> Vec<std::ops::Range<usize>> {
+    pub(crate) fn ranges(&self, text: &[u8]) -> Vec<Range<usize>> {
         self.places(text).into_iter().map(|place| place.range).collect()
     }
 
@@ -88,6 +102,17 @@ impl Secret {
     pub(crate) fn cover(&self, line: &[u8]) -> Option<Vec<u8>> {
         place::cover(line, self.places(line))
     }
+}
+
+/// Returns whether bytes are no part of a longer word.
+fn is_word(text: &[u8], range: &Range<usize>) -> bool {
+    let is_part = |at: Option<usize>| {
+        let byte = at.and_then(|at| text.get(at));
+        byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_' || !byte.is_ascii())
+    };
+    let goes_on = |own: Option<usize>, next: Option<usize>| is_part(own) && is_part(next);
+    !goes_on(Some(range.start), range.start.checked_sub(1))
+        && !goes_on(range.end.checked_sub(1), Some(range.end))
 }
 
 /// Returns what is sure to stand in the base64 of bytes in which these stand behind `before` others, for both alphabets.
@@ -120,7 +145,7 @@ mod tests {
 
     #[track_caller]
     fn check(secret: &str, line: &str, expected: &str) {
-        let secret = Secret::new(secret).unwrap();
+        let secret = Secret::new(secret, |key| key == b"uuid").unwrap();
         let covered = secret.cover(line.as_bytes()).unwrap_or_else(|| line.into());
         assert_eq!(String::from_utf8_lossy(&covered), expected);
         assert_eq!(covered.len(), line.len());
@@ -145,7 +170,7 @@ mod tests {
         check("grün-und-blau", "kein Objekt grün-und-blau", "kein Objekt [redacted]****");
         check("hunter2!", "https://x/?p=hunter2%21&q", "https://x/?p=[redacted]&q");
         check("\"a\":", r#"{"a":"\"a\":"}"#, r#"{"a":"******"}"#);
-        check("123456", r#"{"123456":123456,"b":1234567.5}"#, r#"{"******":111111,"b":1111117.5}"#);
+        check("12345678", r#"{"12345678":12345678}"#, r#"{"********":11111111}"#);
         check("hunter2!", r#"{"a":"hunter3!"}"#, r#"{"a":"hunter3!"}"#);
     }
 
@@ -160,9 +185,18 @@ mod tests {
     }
 
     #[test]
+    fn a_short_one_is_a_whole_word_that_is_said() {
+        check("1234", r#"{"1234":1234,"b":12345.5}"#, r#"{"****":1111,"b":12345.5}"#);
+        check("1234", r#"{"a":"1234, x1234 12345 (1234)"}"#, r#"{"a":"****, x1234 12345 (****)"}"#);
+        let named = r#"{"uuid":"a-1234","a":[{"uuid":1234}]}"#;
+        check("1234", named, named);
+        check("1234", "the PIN is 1234", "the PIN is ****");
+    }
+
+    #[test]
     fn what_is_too_short_is_no_secret() {
-        assert!(Secret::new("abc").is_none());
-        assert!(Secret::new("abcd").is_some());
+        assert!(Secret::new("abc", |_| false).is_none());
+        assert!(Secret::new("abcd", |_| false).is_some());
     }
 
     proptest! {
@@ -178,7 +212,7 @@ mod tests {
                 text = crate::json::quote(&text);
             }
             let line = format!(r#"{{"uuid":"u","a":{}}}"#, crate::json::quote(&text));
-            let looked = Secret::new(&secret).unwrap();
+            let looked = Secret::new(&secret, |_| false).unwrap();
             let covered = looked.cover(line.as_bytes()).unwrap();
             prop_assert_eq!(covered.len(), line.len());
             prop_assert!(!looked.is_in(&covered));

@@ -135,6 +135,25 @@ impl<'a> Raw<'a> {
         })
     }
 
+    /// Returns where the values of those keys lie that are told by the bytes between their quotes, at any depth and in order, in the
+    /// bytes from which this was read; what lies within one of them is a part of it.
+    pub fn values_of(self, is_wanted: impl Fn(&[u8]) -> bool, within: &[u8]) -> Vec<Range<usize>> {
+        let (bytes, mut at, mut found) = (self.0, 0, Vec::new());
+        let start = self.span_in(within).map_or(0, |span| span.start);
+        while let Some(open) = bytes.get(at..).and_then(|rest| memchr(b'"', rest)) {
+            let open = at + open;
+            at = quoted(bytes, open);
+            let behind = blank(bytes, at);
+            let key = bytes.get(open..at).and_then(|key| Self(key).inner());
+            if bytes.get(behind) == Some(&b':') && key.is_some_and(&is_wanted) {
+                let value = blank(bytes, behind + 1);
+                at = skip(bytes, value);
+                found.push(start + value..start + at);
+            }
+        }
+        found
+    }
+
     /// Returns where the value lies in the bytes from which it was read.
     pub fn span_in(self, bytes: &[u8]) -> Option<Range<usize>> {
         let start = self.0.as_ptr().addr().checked_sub(bytes.as_ptr().addr())?;

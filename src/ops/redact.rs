@@ -170,13 +170,13 @@ impl Search {
         match wanted {
             Wanted::Found(found) => {
                 for Suspect { rule, secret } in suspects(archive, found)? {
-                    let secret = Secret::new(&secret);
+                    let secret = Secret::new(&secret, wire::says_nothing);
                     rules.extend(secret.is_some().then_some(rule));
                     secrets.extend(secret);
                 }
             }
             Wanted::Secret(secret) => {
-                let secret = Secret::new(secret);
+                let secret = Secret::new(secret, wire::says_nothing);
                 secrets.push(secret.ok_or(OpsError::TooShort { least: crate::cover::SHORTEST })?);
             }
             Wanted::Entry(session, target) => {
@@ -401,7 +401,10 @@ fn versions(
 fn long_texts(line: &[u8]) -> Vec<Secret> {
     let Some(record) = Raw::object(line) else { return Vec::new() };
     let texts = record.strings(&wire::says_nothing).filter_map(Raw::text);
-    texts.filter(|text| text.len() >= LONG).filter_map(|text| Secret::new(&text)).collect()
+    texts
+        .filter(|text| text.len() >= LONG)
+        .filter_map(|text| Secret::new(&text, wire::says_nothing))
+        .collect()
 }
 
 /// Returns whether two lines are the same as records, apart from what they say.

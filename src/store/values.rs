@@ -82,7 +82,7 @@ impl Within {
 pub struct KeptOut {
     /// The salted hashes of secrets, in no order.
     pub secrets: BTreeSet<Vec<u8>>,
-    /// Whether lines were taken out, which [`CacheStore::buried`](crate::store::CacheStore::buried) finds.
+    /// Whether lines were taken out, which [`DoorStore::buried`](crate::store::DoorStore::buried) finds.
     pub has_lines: bool,
 }
 

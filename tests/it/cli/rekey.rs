@@ -237,3 +237,23 @@ fn hex(text: &str) -> Vec<u8> {
         .map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap())
         .collect()
 }
+
+#[test]
+fn a_short_secret_is_no_part_of_ids_times_and_numbers() {
+    let env = TestEnv::new();
+    let path = env.home().join(format!(".claude/projects/-work/{ONE}.jsonl"));
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let named = "1234abcd-1234-4abc-8def-001234567890";
+    let begin = said(ONE, ("", named), "the PIN is 1234, not 12345 and not x1234")
+        .replace("\"parentUuid\":\"\"", "\"parentUuid\":null,\"tokens\":12345");
+    let next = said(ONE, (named, "b"), "go on");
+    fs::write(&path, [begin, next].concat()).unwrap();
+    env.run(&["import"]).success();
+    env.run_with_stdin(&["redact", "--rekey", "--yes"], b"1234").success();
+    let log = env.run(&["log", "-s", "8f14"]).success();
+    assert!(log.stdout.contains("the PIN is ****, not 12345 and not x1234"), "{log}");
+    let file = fs::read_to_string(&path).unwrap();
+    assert_eq!(file.matches(named).count(), 2, "{file}");
+    assert!(file.contains("\"tokens\":12345"), "{file}");
+    env.run(&["verify"]).success();
+}
