@@ -1,6 +1,7 @@
 //! Figures of finding secrets in a large store, and of taking one out.
 
 use std::{
+    collections::BTreeSet,
     fs,
     io::Write as _,
     path::Path,
@@ -13,11 +14,12 @@ use crate::{Arguments, PerProgram, agents, bytes, compare, folder, own, timed, w
 /// A word that few lines have.
 const RARE: &str = "segfault";
 
-/// The rules of which an expression is made for the yardstick.
+/// The rules, whose keywords the yardstick looks for.
 const RULES: [&str; 2] =
     [include_str!("../../src/secrets/own.toml"), include_str!("../../src/secrets/gitleaks.toml")];
 
-/// Looks for secrets in 1,000 MB of sessions, next to `rg` with the expressions of all rules over their files.
+/// Looks for secrets in 1,000 MB of sessions, next to `rg` that only counts the lines with a keyword of a rule: with the rules'
+/// expressions it takes many minutes.
 pub(crate) fn audit(arguments: &Arguments) {
     let folder = folder();
     let source = folder.path().join("sessions");
@@ -28,7 +30,10 @@ pub(crate) fn audit(arguments: &Arguments) {
     assert!(import.status().unwrap().success());
     let tables = RULES.map(|text| text.parse::<toml::Table>().unwrap());
     let all = tables.iter().flat_map(|table| table["rules"].as_array().unwrap());
-    let all: Vec<&str> = all.map(|rule| rule["regex"].as_str().unwrap()).collect();
+    let all = all.filter_map(|rule| rule.get("keywords")?.as_array());
+    let all: BTreeSet<&str> = all.flatten().filter_map(|keyword| keyword.as_str()).collect();
+    let all: Vec<&str> = all.into_iter().collect();
+    fs::write(&rules, all.join("\n")).unwrap();
     let ours = || {
         let mut audit = Command::new(own());
         audit.args(["-q", "--store"]).arg(&store).args(["audit", "--secrets", "--json"]);
@@ -42,25 +47,14 @@ pub(crate) fn audit(arguments: &Arguments) {
         println!("                 no rg, and nothing to compare with");
         return;
     }
-    // An expression that this rg cannot read is left out.
-    let is_read = |rule: &&&str| {
-        let mut rg = Command::new("rg");
-        rg.args(["--no-unicode", "-e", rule, "/dev/null"]);
-        matches!(rg.output().unwrap().status.code(), Some(0 | 1))
-    };
-    let read: Vec<&str> = all.iter().filter(is_read).copied().collect();
-    println!("                 rg reads {} of {} expressions", read.len(), all.len());
-    fs::write(&rules, read.join("\n")).unwrap();
     let rg = || {
         let mut rg = Command::new("rg");
-        rg.args(["--no-unicode", "--dfa-size-limit=1G", "--regex-size-limit=1G", "-co", "-f"])
-            .arg(&rules)
-            .args(&files);
+        rg.args(["-ciF", "-f"]).arg(&rules).args(&files);
         timed(|| {
             assert!(matches!(rg.output().unwrap().status.code(), Some(0 | 1)));
         })
     };
-    compare("audit-secrets", 1.0, 3, ("audit --secrets", ours), ("rg -f", rg));
+    compare("audit-secrets", 4.0, 3, ("audit --secrets", ours), ("rg -ciF -f", rg));
 }
 
 /// Takes a word of 116 lines out of a store with 1,000 MB of sessions.
