@@ -8,6 +8,8 @@ use super::place::{self, Filling, Place, Spelt};
 pub(crate) const SHORTEST: usize = 4;
 /// How few bytes one may have that is found as a part of a word too: a shorter one would stand in hashes and numbers by chance.
 const LONG: usize = 8;
+/// How many bytes of a spelling a line is looked through for, before it is looked at.
+const NEEDLE: usize = 64;
 /// How few characters of base64 tell something.
 const TELLING: usize = 6;
 
@@ -57,9 +59,11 @@ impl Secret {
         if self.sure.is_empty() {
             return None;
         }
-        let encoded = self.encoded.iter().map(|(_, core, _)| core.clone());
+        // What is looked for is put together as one machine, which is as large as all of it.
+        let begin = |bytes: &Vec<u8>| bytes.get(..NEEDLE).unwrap_or(bytes).to_vec();
+        let encoded = self.encoded.iter().map(|(_, core, _)| begin(core));
         // Any character may be escaped by its number.
-        Some(encoded.chain([self.sure.clone(), b"\\u00".to_vec()]).collect())
+        Some(encoded.chain([begin(&self.sure), b"\\u00".to_vec()]).collect())
     }
 
     /// Returns whether it stands in a line.

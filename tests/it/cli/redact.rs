@@ -325,6 +325,18 @@ fn what_is_kept_whole_is_covered_where_it_lies_and_in_the_store() {
 }
 
 #[test]
+fn a_very_long_secret_is_taken_out_too() {
+    let env = TestEnv::new();
+    sessions(&env);
+    env.run(&["import"]).success();
+    let long: String = (0..6_000).map(|n| format!("x{:x}", n * n)).collect();
+    env.run(&["append", "-s", "c9f0", &format!("it is {long}.")]).success();
+    let done = env.run_with_stdin(&["redact", "--yes"], long.as_bytes()).success();
+    assert!(done.stdout.starts_with("Taken out of 1 line of 1 session"), "{done}");
+    env.run(&["verify"]).success();
+}
+
+#[test]
 fn a_damaged_store_is_mended_with_what_was_taken_out_of_it() {
     let env = TestEnv::new();
     sessions(&env);
