@@ -23,7 +23,8 @@ use crate::render::units::DIGITS;
 ///
 /// With --secrets it looks instead for keys, tokens, passwords, private keys and addresses with a password in them: in all sessions
 /// unless one is named, on branches that were left and beneath truncations too, in files that are kept whole, in notes and names.
-/// Each is told once, with every place at which it stands, and is never printed. Your settings say what is none: [secrets].
+/// Each is listed once, with every place where it stands, and is never printed. The [secrets] table of your settings lists what
+/// to ignore.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

@@ -4,7 +4,7 @@
 //! ```text
 //! row    salt (16), hash (32), head (4), probe (4), length (4), flags (1), the rule by which it was found
 //! head   20 bits of a product of its first 8 bytes
-//! probe  of a spelling of more than 256 bytes, 4 bytes of the hash of so many: most that begin alike go no further
+//! probe  of a spelling of more than 256 bytes, 4 bytes of the hash of its first 256, which rules out most texts that only begin alike
 //! hash   BLAKE3, keyed "undertext kept out 1", of the salt and the spelling
 //! ```
 //!

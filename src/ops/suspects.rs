@@ -40,7 +40,7 @@ const MASKED: &str = "[masked]";
 /// Which secrets are looked for, and where.
 #[derive(Clone, Debug, Default)]
 pub struct Suspects {
-    /// In this session only; in all, also hidden ones and sub-agents, if there is none.
+    /// Only in this session; without one, in all of them, hidden ones and sub-agents included.
     pub session: Option<Session>,
     /// In this entry of it only.
     pub entry: Option<EntryId>,

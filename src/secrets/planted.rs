@@ -237,7 +237,7 @@ fn harmless(chance: &mut Chance, kind: usize) -> Option<String> {
     Some(match kind {
         0 => format!("session {} of {}", uuid(chance), uuid(chance)),
         1 => format!("commit {}\nAuthor: Ada <ada@example.org>\n\n    index {}..{}", chance.of(HEX, 40), chance.of(HEX, 7), chance.of(HEX, 7)),
-        2 => format!(r#""node_modules/key": {{"resolved": "https://registry.npmjs.org/key/-/key-1.0.tgz", "integrity": "sha512-{}"}}"#, chance.base64(64)),
+        2 => format!(r#""node_modules/key": {{"resolved": "https://example.org/key-1.0.tgz", "integrity": "sha512-{}"}}"#, chance.base64(64)),
         3 => format!("[[package]]\nname = \"secrecy\"\nversion = \"0.8.0\"\nchecksum = \"{}\"", chance.of(HEX, 64)),
         4 => format!("data:image/png;base64,iVBORw0KGgo{}", chance.base64(900)),
         5 => format!("{}=${}", chance.one(&["PASSWORD", "API_KEY", "TOKEN"]), chance.one(&["DB_PASSWORD", "{API_KEY}", "(pass show x)"])),
@@ -245,7 +245,7 @@ fn harmless(chance: &mut Chance, kind: usize) -> Option<String> {
         7 => format!("aws_access_key_id = AKIAIOSFODNN7EXAMPLE\naws_secret_access_key = {}", "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"),
         8 => format!("!function(e,t){{var n=t.key||e.keyCode;{0}.token=function(a,{1}){{return {1}.access({0},n)}}}}(window)", chance.of("abcdefgh", 1), chance.of("ijklmnop", 1)),
         9 => format!(r#"{{"usage":{{"input_tokens":{},"cache_creation_input_tokens":{}}},"id":"msg_01{}"}}"#, chance.next(99999), chance.next(99999), chance.of(ALNUM, 22)),
-        10 => format!(r#"{{"type":"tool_use","id":"toolu_01{}","name":"Read","input":{{"file_path":"/work/src/auth/token.rs"}}}}"#, chance.of(ALNUM, 22)),
+        10 => format!(r#"{{"type":"tool_use","id":"toolu_01{}","name":"Read","input":{{"file_path":"/project/src/auth/token.rs"}}}}"#, chance.of(ALNUM, 22)),
         11 => format!(r#"{{"type":"thinking","thinking":"The key to this is the token","signature":"{}"}}"#, chance.base64(300)),
         12 => format!("FROM debian@sha256:{}\nENV KEY_FILE=/run/secrets/key", chance.of(HEX, 64)),
         13 => "fn password(&self) -> &str { &self.password }\nlet token = lexer.next_token();\nassert_eq!(token.kind, TokenKind::Ident);".to_owned(),
