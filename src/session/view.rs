@@ -444,8 +444,12 @@ impl Graph for View<'_> {
                 unread.insert(self.store.records(self.key()?, range)?)
             }
         };
-        let found =
-            chunk.binary_search_by_key(&entry, |record| record.n).ok().and_then(|i| chunk.get(i));
+        // Where none is missing, a record stands as far behind the first one as its number says.
+        let found = chunk.first().and_then(|first| chunk.get(entry.index_from(first.n)?));
+        let found = found.filter(|record| record.n == entry).or_else(|| {
+            let at = chunk.binary_search_by_key(&entry, |record| record.n).ok()?;
+            chunk.get(at)
+        });
         let missing = || StoreError::corrupt(format!("entry {entry}"), "it has no record");
         Ok(found.ok_or_else(missing)?.clone())
     }
