@@ -31,6 +31,7 @@ use crate::{
 };
 
 /// A text in which something was found.
+#[derive(Clone)]
 pub(super) struct Text {
     pub(super) found: Found,
     /// The members of the group that have it, the first one first, and the entries at which they do.
@@ -85,13 +86,13 @@ fn is_behind(texts: &[Text], entry: EntryNumber) -> bool {
     texts.last().is_some_and(|last| entry < last.found.entry)
 }
 
-/// Returns these texts as hits.
+/// Returns each of these texts as a hit, unless it stands nowhere any more.
 pub(super) fn hits(
     store: &dyn Store,
     members: &[Member],
     texts: Vec<Text>,
     damaged: &mut Vec<DamagedSession>,
-) -> Result<Vec<Hit>, OpsError> {
+) -> Result<Vec<Option<Hit>>, OpsError> {
     let mut asked: BTreeMap<usize, BTreeSet<EntryNumber>> = BTreeMap::new();
     for (n, entry) in texts.iter().flat_map(|text| &text.at) {
         asked.entry(*n).or_default().insert(*entry);
@@ -122,7 +123,7 @@ pub(super) fn hits(
             after,
         };
         let lines = lines.into_iter().map(line).collect();
-        hits.extend((!places.is_empty()).then_some(Hit { places, time, role, tool, lines }));
+        hits.push((!places.is_empty()).then_some(Hit { places, time, role, tool, lines }));
     }
     Ok(hits)
 }

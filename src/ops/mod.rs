@@ -11,6 +11,7 @@ mod append;
 mod attach;
 mod audit;
 mod backup;
+mod best;
 mod boundaries;
 mod branch;
 mod cached;

@@ -1,7 +1,7 @@
 //! The pieces of a search: stretches of entries, or what the index of words knows of them, which threads share.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, VecDeque},
     ops::Range,
     sync::{Mutex, PoisonError},
 };
@@ -11,14 +11,18 @@ use crate::{
     ops::{members::Member, sought::Search},
     search::{Index, Likely, Question},
     session::Session,
-    store::SessionKey,
+    store::{SessionKey, StoreError},
     sync::Archive,
 };
 
 /// How many entries are searched together.
 const PIECE: usize = 2048;
-/// How many entries an index is asked about together, where it knows of many.
-const ASKED: usize = 512;
+/// How many entries are read together, where an index knows of many.
+const READ: usize = 512;
+/// About how many an index is asked together: to find the words takes it longer than to list the entries that have them.
+const ASKED: u64 = 32 * READ as u64;
+/// How many answers of an index are kept at hand: each thread may be at entries of its own.
+const ANSWERS: usize = 8;
 
 /// A part of what is searched in a session of a group.
 pub(super) struct Piece {
@@ -43,13 +47,48 @@ pub(super) enum Part {
 pub(super) struct Asked {
     pub(super) index: Index,
     pub(super) question: Question,
+    /// What it answered last.
+    answers: VecDeque<Answer>,
+}
+
+/// What an index knows of some entries of a session.
+struct Answer {
+    session: SessionKey,
+    about: Range<EntryNumber>,
+    likely: Vec<EntryNumber>,
+}
+
+impl Asked {
+    /// Asks about some entries of a session, which lie between those that are asked about together.
+    fn likely_of(
+        &mut self,
+        session: SessionKey,
+        range: &Range<EntryNumber>,
+    ) -> Result<Vec<EntryNumber>, StoreError> {
+        let is_about = |answer: &&Answer| {
+            answer.session == session
+                && answer.about.start <= range.start
+                && range.end <= answer.about.end
+        };
+        if self.answers.iter().find(is_about).is_none() {
+            let before = range.start.since(EntryNumber::FIRST) % ASKED;
+            let start = range.start.minus(before);
+            let about = start..start.plus(ASKED).max(range.end);
+            let likely = self.index.likely_of(&self.question, session, &about)?;
+            self.answers.truncate(ANSWERS - 1);
+            self.answers.push_front(Answer { session, about, likely });
+        }
+        let answer = self.answers.iter().find(is_about);
+        let likely = answer.map(|answer| answer.likely.as_slice()).unwrap_or_default();
+        Ok(likely.iter().copied().filter(|entry| range.contains(entry)).collect())
+    }
 }
 
 /// Opens the store's index of words, if it can tell of a pattern.
 pub(super) fn asked(archive: &Archive, search: &Search) -> Option<Asked> {
     let index = archive.root().and_then(|root| Index::open(root, archive.store()))?;
     let question = index.question(&search.pattern).ok().flatten()?;
-    Some(Asked { index, question })
+    Some(Asked { index, question, answers: VecDeque::new() })
 }
 
 /// Asks an index about some entries of a session; nothing is known if it cannot be read.
@@ -58,9 +97,8 @@ pub(super) fn likely_of(
     session: &Session,
     range: &Range<EntryNumber>,
 ) -> Option<Vec<EntryNumber>> {
-    let asked = asked.lock().unwrap_or_else(PoisonError::into_inner);
-    let Asked { index, question } = asked.as_ref()?;
-    index.likely_of(question, session.key, range).ok()
+    let mut asked = asked.lock().unwrap_or_else(PoisonError::into_inner);
+    asked.as_mut()?.likely_of(session.key, range).ok()
 }
 
 /// Returns the parts of the work, those of a group behind each other, and those of a session from its newest entries on.
@@ -84,7 +122,7 @@ pub(super) fn pieces(groups: &[Vec<Member>], likely: Option<Likely>) -> Vec<Piec
                     likely.chunks(PIECE).map(|chunk| Part::Likely(chunk.to_vec())).collect()
                 }
                 Some(Likely::Many) => {
-                    let indexed = EntryNumber::batches(EntryNumber::FIRST..*indexed, ASKED);
+                    let indexed = EntryNumber::batches(EntryNumber::FIRST..*indexed, READ);
                     indexed.map(Part::Asked).collect()
                 }
                 None => Vec::new(),

@@ -23,5 +23,5 @@ mod words;
 pub(crate) use index::{Index, Likely, Question, fits, words};
 pub use pattern::{Case, Manner, Pattern, Unfit};
 pub use rank::Sort;
-pub(crate) use rank::{Standing, ranks};
+pub(crate) use rank::{Weighed, off_the_path, ranks};
 pub(crate) use scan::{Found, FoundLine, Seeker};

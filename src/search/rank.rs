@@ -8,7 +8,8 @@
 //! recency   the newest text before those of yesterday, of a month or of a year ago, by the logarithm of the days
 //! ```
 //!
-//! The rank is the product of the four. Nothing comes from a clock: a text is as old as the newest of them makes it.
+//! The rank is the product of the four. Nothing comes from a clock: a text is as old as the newest of them makes it. Where a
+//! text stands costs most to find out, so that the rank is told first as if all stood on their current paths.
 //!
 //! Invariant: ranks depend on the texts alone, not on their order.
 
@@ -24,6 +25,8 @@ const WORDS: usize = 8;
 /// The rank that recency gives the newest text; and the least that it gives.
 const NEWEST: u64 = 16;
 const OLDEST: u64 = 2;
+/// How many times as much a text on the current path counts as the same one elsewhere.
+const CURRENT: u64 = 3;
 /// How many milliseconds a day has.
 const DAY: u64 = 86_400_000;
 
@@ -37,23 +40,21 @@ pub enum Sort {
     Time,
 }
 
-/// What the rank of a text is made of.
+/// What the rank of a text is made of, but for where it stands.
 #[derive(Clone, Debug)]
-pub(crate) struct Standing<'t> {
+pub(crate) struct Weighed<'t> {
     /// The lines with a match, and where the matches are.
     pub(crate) lines: Vec<(&'t str, &'t [Range<usize>])>,
     /// Who said it.
     pub(crate) role: Role,
     /// Whether it is of a call of a tool, or of an answer.
     pub(crate) is_of_tool: bool,
-    /// Whether it stands on the current path.
-    pub(crate) is_current: bool,
     /// When it was said.
     pub(crate) time: Option<Timestamp>,
 }
 
-/// Returns the rank of each of these texts; the greatest is the best.
-pub(crate) fn ranks(texts: &[Standing<'_>]) -> Vec<u64> {
+/// Returns the rank that each of these texts has if it stands on the current path; the greatest is the best.
+pub(crate) fn ranks(texts: &[Weighed<'_>]) -> Vec<u64> {
     let words: Vec<Vec<BTreeMap<String, bool>>> =
         texts.iter().map(|text| text.lines.iter().map(|line| words(*line)).collect()).collect();
     let mut having: BTreeMap<&str, usize> = BTreeMap::new();
@@ -77,11 +78,16 @@ pub(crate) fn ranks(texts: &[Standing<'_>]) -> Vec<u64> {
         each.iter().rev().take(WORDS).sum::<u64>()
     };
     let newest = texts.iter().filter_map(|text| text.time).max();
-    let rank = |(text, lines): (&Standing<'_>, &Vec<BTreeMap<String, bool>>)| {
+    let rank = |(text, lines): (&Weighed<'_>, &Vec<BTreeMap<String, bool>>)| {
         let words = lines.iter().map(of_line).max().unwrap_or(1);
-        words * voice(text) * if text.is_current { 3 } else { 1 } * recency(text.time, newest)
+        words * voice(text) * CURRENT * recency(text.time, newest)
     };
     texts.iter().zip(&words).map(rank).collect()
+}
+
+/// Returns the rank of a text that does not stand on the current path.
+pub(crate) fn off_the_path(rank: u64) -> u64 {
+    rank / CURRENT
 }
 
 /// Returns the words of a line that match, in small letters, each with whether it stands there as a whole word.
@@ -104,7 +110,7 @@ fn words((line, matches): (&str, &[Range<usize>])) -> BTreeMap<String, bool> {
 }
 
 /// Returns how much it counts who said a text.
-fn voice(text: &Standing<'_>) -> u64 {
+fn voice(text: &Weighed<'_>) -> u64 {
     match (text.role, text.is_of_tool) {
         (Role::User | Role::Assistant, false) => 3,
         (Role::Assistant, true) => 2,
@@ -145,18 +151,19 @@ mod tests {
             it.line.split('\n').map(|line| (line, pattern.matches(line))).collect()
         };
         let lines: Vec<_> = samples.iter().map(lines_of).collect();
-        let texts: Vec<Standing<'_>> = samples
+        let texts: Vec<Weighed<'_>> = samples
             .iter()
             .zip(&lines)
-            .map(|(it, lines)| Standing {
+            .map(|(it, lines)| Weighed {
                 lines: lines.iter().map(|(line, matches)| (*line, matches.as_slice())).collect(),
                 role: it.role,
                 is_of_tool: it.is_of_tool,
-                is_current: it.is_current,
                 time: it.day.map(|day| Timestamp(day * 86_400_000)),
             })
             .collect();
-        let ranks = ranks(&texts);
+        let ranks = ranks(&texts).into_iter().zip(samples);
+        let ranks: Vec<u64> =
+            ranks.map(|(rank, it)| if it.is_current { rank } else { off_the_path(rank) }).collect();
         let mut order: Vec<usize> = (0..samples.len()).collect();
         order.sort_by_key(|n| std::cmp::Reverse(ranks[*n]));
         order
@@ -203,14 +210,13 @@ mod tests {
     #[test]
     fn no_text_is_too_much() {
         assert!(ranks(&[]).is_empty());
-        let bare = Standing {
+        let bare = Weighed {
             lines: Vec::new(),
             role: Role::System,
             is_of_tool: false,
-            is_current: false,
             time: Some(Timestamp(i64::MIN)),
         };
-        let newest = Standing { time: Some(Timestamp(i64::MAX)), ..bare.clone() };
-        assert!(ranks(&[bare, newest]).iter().all(|rank| *rank > 0));
+        let newest = Weighed { time: Some(Timestamp(i64::MAX)), ..bare.clone() };
+        assert!(ranks(&[bare, newest]).into_iter().all(|rank| off_the_path(rank) > 0));
     }
 }
