@@ -84,6 +84,7 @@ use crate::{
         overlay::{Overlay, laid::Laid},
     },
 };
+use opened::Use;
 use rows::Tables;
 use witness::WitnessFile;
 
@@ -113,6 +114,8 @@ pub struct SqliteStore {
     limits: (u64, u64),
     /// Whether a commit failed in writing or syncing: the disk's content is unknown until it is read again.
     failed: Cell<bool>,
+    /// Whether it was opened for a thread that reads next to others.
+    is_one_of_several: bool,
 }
 
 /// The journal as this connection knows it.
@@ -145,7 +148,7 @@ impl SqliteStore {
         let is_brief = access == Access::Brief;
         let mut tables = Tables::new(opened.db, opened.id, path);
         if access != Access::Read {
-            tables.bytes.get_mut().expect_writes();
+            tables.bytes.get_mut().serve(Use::Write);
         }
         Self {
             tables,
@@ -157,6 +160,7 @@ impl SqliteStore {
             wal_pages: opened.wal_pages,
             limits: (if is_brief { JOURNAL_ROWS_BRIEF } else { JOURNAL_ROWS }, JOURNAL_BYTES),
             failed: Cell::new(false),
+            is_one_of_several: false,
         }
     }
 
@@ -391,11 +395,14 @@ impl Store for SqliteStore {
     }
 
     fn reader(&self) -> Option<Box<dyn Store>> {
-        // Only this connection can see rows that are not committed.
-        let is_one_of_several =
-            !self.tables.is_writing.get() && !lengths::has_long_lines(self.db()).unwrap_or(true);
-        let opened = is_one_of_several.then(|| open::to_read_on(&self.path).ok()).flatten()?;
-        Some(Box::new(Self::over(opened, &self.path, Access::Read)))
+        // Only this connection can see rows that are not committed. To look for long lines takes a look at each segment.
+        let may_be = self.is_one_of_several
+            || !self.tables.is_writing.get() && !lengths::has_long_lines(self.db()).unwrap_or(true);
+        let opened = may_be.then(|| open::to_read_on(&self.path).ok()).flatten()?;
+        let mut reader = Self::over(opened, &self.path, Access::Read);
+        reader.is_one_of_several = true;
+        reader.tables.bytes.get_mut().serve(Use::Share);
+        Some(Box::new(reader))
     }
 
     fn pack(&self, each: &mut dyn FnMut(u64, u64)) -> Result<u64, StoreError> {

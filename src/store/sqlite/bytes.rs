@@ -27,7 +27,7 @@ use super::{
     held::{Held, held},
     known::Known,
     lengths::Lengths,
-    opened::Opened,
+    opened::{Opened, Use},
     pack::{LONG, Packing, REST, SEGMENT, Segment, last_line},
 };
 use crate::{
@@ -74,12 +74,9 @@ pub(super) enum Body<'a> {
 }
 
 impl Body<'_> {
-    /// Returns the segment in which it lies, if it lies in one.
-    pub(super) fn segment(&self) -> Option<&Segment> {
-        match self {
-            Self::Packed(segment, ..) => Some(segment),
-            _ => None,
-        }
+    /// Returns whether it lies in a segment.
+    pub(super) fn is_packed(&self) -> bool {
+        matches!(self, Self::Packed(..))
     }
 
     pub(super) fn bytes(&self) -> &[u8] {
@@ -111,9 +108,9 @@ fn sound<T>(answer: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
 }
 
 impl Bytes {
-    /// Keeps more at hand, for a connection that writes.
-    pub(super) fn expect_writes(&mut self) {
-        self.opened.get_mut().keep_more();
+    /// Says what the connection is for.
+    pub(super) fn serve(&mut self, purpose: Use) {
+        self.opened.get_mut().serve(purpose);
     }
 
     /// Forgets the additions of a transaction that failed.
@@ -402,13 +399,17 @@ impl Bytes {
         each: &mut dyn FnMut(EntryNumber, Result<Vec<u8>, StoreError>),
     ) -> Result<(), StoreError> {
         for entries in entries.chunks(TOGETHER) {
-            for (&n, row) in entries.iter().zip(held(db, session, entries)) {
+            let rows = held(db, session, entries);
+            let lines = rows.iter().filter_map(|row| Some(row.as_ref().ok()?.as_ref()?.2));
+            self.opened.borrow_mut().expect(lines.collect());
+            for (&n, row) in entries.iter().zip(rows) {
                 let line = row.and_then(|row| self.line_of(db, (session, n), row));
                 match line {
                     Ok(_) | Err(StoreError::Corrupt { .. }) => each(n, line),
                     Err(error) => return Err(error),
                 }
             }
+            self.opened.borrow_mut().expect(Vec::new());
         }
         Ok(())
     }
@@ -531,7 +532,8 @@ impl Bytes {
                 return Ok(body);
             }
         }
-        let segment = self.segment(db, key)?;
+        let segment = self.opened.borrow_mut().part(db, key)?;
+        self.packed.set(self.packed.get().max(segment.end() - 1));
         let index = usize::try_from(key - segment.first).unwrap_or(usize::MAX);
         let found = segment.lines.get(index).cloned();
         let (range, size) = found.ok_or_else(|| torn(key, "it lies in no segment"))?;
@@ -540,7 +542,7 @@ impl Bytes {
 
     /// Returns the segment in which a line lies that lies in one.
     pub(super) fn segment(&self, db: &Connection, line: i64) -> Result<Arc<Segment>, StoreError> {
-        let segment = self.opened.borrow_mut().get(db, line)?;
+        let segment = self.opened.borrow_mut().whole(db, line)?;
         self.packed.set(self.packed.get().max(segment.end() - 1));
         Ok(segment)
     }

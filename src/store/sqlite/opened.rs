@@ -1,6 +1,8 @@
 //! Opened segments: the last ones that were looked at stay unpacked, for a line is near to those read before it.
+//!
+//! Invariant: a segment that is handed out for a line holds it, though what is behind it may not be unpacked.
 
-use std::sync::Arc;
+use std::{ops::Range, sync::Arc};
 
 use rusqlite::Connection;
 
@@ -9,8 +11,18 @@ use crate::store::StoreError;
 
 /// How many bytes of opened segments are kept at hand.
 const OPEN: usize = 12 << 20;
-/// The same for a connection that writes, which reads again what it changes: all of most sessions.
-const OPEN_TO_WRITE: usize = 2 * OPEN;
+
+/// What a connection is for: it tells how much of what was opened is looked at again.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Use {
+    /// To read.
+    #[default]
+    Read,
+    /// To write: what is changed is read again, all of most sessions.
+    Write,
+    /// To read for one of several threads, which looks at a part of a session here and there.
+    Share,
+}
 
 /// The segments at hand, the one looked at last first.
 #[derive(Default)]
@@ -19,25 +31,65 @@ pub(super) struct Opened {
     unpacker: Unpacker,
     /// The room of one that was left: to ask the system for room again and again takes nearly as long as to unpack.
     spare: Vec<u8>,
-    keeps_more: bool,
+    purpose: Use,
+    /// The lines that are about to be read, in order: of a segment that is opened for one of them the rest stays packed.
+    expected: Vec<i64>,
 }
 
 impl Opened {
-    /// Keeps more at hand, for a connection that writes.
-    pub(super) fn keep_more(&mut self) {
-        self.keeps_more = true;
+    /// Says what the connection is for.
+    pub(super) fn serve(&mut self, purpose: Use) {
+        self.purpose = purpose;
+    }
+
+    /// Says which lines are about to be read; none, if that is not known.
+    pub(super) fn expect(&mut self, mut lines: Vec<i64>) {
+        lines.sort_unstable();
+        self.expected = lines;
     }
 
     /// Returns the segment in which a line lies that lies in one.
-    pub(super) fn get(&mut self, db: &Connection, line: i64) -> Result<Arc<Segment>, StoreError> {
-        let holds = |segment: &Arc<Segment>| (segment.first..segment.end()).contains(&line);
-        if let Some(at) = self.segments.iter().position(holds) {
-            if at > 0 {
-                let segment = self.segments.remove(at);
-                self.segments.insert(0, segment);
-            }
-            return Ok(Arc::clone(&self.segments[0]));
+    pub(super) fn whole(&mut self, db: &Connection, line: i64) -> Result<Arc<Segment>, StoreError> {
+        match self.at_hand(line).filter(|segment| segment.is_whole()) {
+            Some(segment) => Ok(segment),
+            None => self.open(db, line, |_| None),
         }
+    }
+
+    /// Returns the same, of which no more may be unpacked than the lines that are expected to be read.
+    pub(super) fn part(&mut self, db: &Connection, line: i64) -> Result<Arc<Segment>, StoreError> {
+        if let Some(segment) = self.at_hand(line).filter(|segment| segment.holds(line)) {
+            return Ok(segment);
+        }
+        let expected = std::mem::take(&mut self.expected);
+        let last = |lines: Range<i64>| {
+            let behind = expected.partition_point(|line| *line < lines.end);
+            let last = behind.checked_sub(1).and_then(|at| expected.get(at))?;
+            Some(line.max(*last))
+        };
+        let segment = self.open(db, line, last);
+        self.expected = expected;
+        segment
+    }
+
+    /// Returns a segment with a line that was opened before.
+    fn at_hand(&mut self, line: i64) -> Option<Arc<Segment>> {
+        let holds = |segment: &Arc<Segment>| (segment.first..segment.end()).contains(&line);
+        let at = self.segments.iter().position(holds)?;
+        if at > 0 {
+            let segment = self.segments.remove(at);
+            self.segments.insert(0, segment);
+        }
+        self.segments.first().cloned()
+    }
+
+    /// Opens the segment in which a line lies, as far as is wanted.
+    fn open(
+        &mut self,
+        db: &Connection,
+        line: i64,
+        wanted: impl FnOnce(Range<i64>) -> Option<i64>,
+    ) -> Result<Arc<Segment>, StoreError> {
         let mut find = db.prepare_cached(&format!(
             "SELECT {} FROM segment WHERE key <= ? ORDER BY key DESC LIMIT 1",
             Segment::COLUMNS
@@ -46,7 +98,9 @@ impl Opened {
         let none = || StoreError::corrupt(format!("line {line}"), "it lies in no segment");
         let row = rows.next()?.ok_or_else(none)?;
         let spare = std::mem::take(&mut self.spare);
-        let segment = Arc::new(Segment::read(row, &mut self.unpacker, spare)?);
+        let segment = Arc::new(Segment::read_up_to(row, &mut self.unpacker, spare, wanted)?);
+        // What was opened of it before is in this one.
+        self.segments.retain(|opened| opened.first != segment.first);
         self.segments.insert(0, Arc::clone(&segment));
         self.leave_some();
         Ok(segment)
@@ -54,7 +108,11 @@ impl Opened {
 
     /// Leaves the segments for which there is no room, those that were looked at long ago first.
     fn leave_some(&mut self) {
-        let room = if self.keeps_more { OPEN_TO_WRITE } else { OPEN };
+        let room = match self.purpose {
+            Use::Read => OPEN,
+            Use::Write => 2 * OPEN,
+            Use::Share => OPEN / 4,
+        };
         let mut room = room.max(self.segments.first().map_or(0, |newest| newest.data.len()));
         let does_not_fit = |segment: &mut Arc<Segment>| {
             let left = room.checked_sub(segment.data.len());

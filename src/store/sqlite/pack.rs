@@ -21,6 +21,7 @@ use std::{
 };
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
+use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 
 use crate::{
     model::{put_varint, take_varint},
@@ -53,12 +54,24 @@ pub(super) struct Segment {
 }
 
 /// The unpacker, kept from segment to segment.
-pub(super) type Unpacker = Option<zstd::bulk::Decompressor<'static>>;
+pub(super) type Unpacker = Option<Decoder<'static>>;
 
 impl Segment {
     /// Returns the number behind its last line's.
     pub(super) fn end(&self) -> i64 {
         self.first.saturating_add(i64::try_from(self.lines.len()).unwrap_or(i64::MAX))
+    }
+
+    /// Returns whether a line lies in it and was unpacked.
+    pub(super) fn holds(&self, line: i64) -> bool {
+        let index = line.checked_sub(self.first).and_then(|index| usize::try_from(index).ok());
+        let found = index.and_then(|index| self.lines.get(index));
+        found.is_some_and(|(body, _)| body.end <= self.data.len())
+    }
+
+    /// Returns whether all of it was unpacked.
+    pub(super) fn is_whole(&self) -> bool {
+        self.lines.last().is_none_or(|(body, _)| body.end == self.data.len())
     }
 
     /// The columns that [`Segment::read`] reads.
@@ -69,6 +82,17 @@ impl Segment {
         row: &Row<'_>,
         unpacker: &mut Unpacker,
         room: Vec<u8>,
+    ) -> Result<Self, StoreError> {
+        Self::read_up_to(row, unpacker, room, |_| None)
+    }
+
+    /// Reads a segment, and unpacks no more of it than up to the last line that is wanted of those whose numbers are
+    /// handed over; all of it, if that is not said.
+    pub(super) fn read_up_to(
+        row: &Row<'_>,
+        unpacker: &mut Unpacker,
+        room: Vec<u8>,
+        wanted: impl FnOnce(Range<i64>) -> Option<i64>,
     ) -> Result<Self, StoreError> {
         let (first, count, size, codec) = (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
         let torn = |problem: &str| StoreError::corrupt(format!("segment {first}"), problem);
@@ -82,24 +106,42 @@ impl Segment {
         }
         let unpacker = match unpacker {
             Some(unpacker) => unpacker,
-            none => none.insert(zstd::bulk::Decompressor::new().map_err(failed)?),
+            none => none.insert(Decoder::new().map_err(failed)?),
         };
+        unpacker.reinit().map_err(failed)?;
         let mut data = room;
         data.clear();
         // Decoding is bounded by the recorded length, whatever the frame claims.
-        let room = usize::try_from(size).ok().filter(|&size| data.try_reserve_exact(size).is_ok());
-        let room = room.ok_or_else(|| torn("its length is damaged"))?;
-        unpacker
-            .decompress_to_buffer(body, &mut data)
-            .map_err(|error| torn(&format!("it cannot be unpacked: {error}")))?;
-        if data.len() != room {
-            return Err(torn("its length is not what it was"));
-        }
-        let lines = Self::lines(count, sizes, &data);
+        let size = usize::try_from(size).ok().filter(|&size| data.try_reserve_exact(size).is_ok());
+        let size = size.ok_or_else(|| torn("its length is damaged"))?;
+        let cannot = |error: std::io::Error| torn(&format!("it cannot be unpacked: {error}"));
+        let last = wanted(first..first.saturating_add(count));
+        let last = last.and_then(|last| usize::try_from(last.checked_sub(first)?).ok());
+        let mut input = InBuffer::around(body);
+        let lines = if let Some(last) = last {
+            unpack_up_to(unpacker, &mut input, (&mut data, size), |data| {
+                let lines = Self::lines(count, sizes, data, size)?;
+                Some((lines.get(last).map_or(size, |(body, _)| body.end), lines))
+            })
+            .map_err(cannot)?
+        } else {
+            let left =
+                unpacker.run(&mut input, &mut OutBuffer::around(&mut data)).map_err(cannot)?;
+            if left != 0 || data.len() != size {
+                return Err(torn("its length is not what it was"));
+            }
+            Self::lines(count, sizes, &data, size)
+        };
         lines.map(|lines| Self { first, lines, data }).ok_or_else(|| torn("its lists are damaged"))
     }
 
-    fn lines(count: i64, mut sizes: &[u8], data: &[u8]) -> Option<Vec<(Range<usize>, u64)>> {
+    /// Reads the lists of a segment of a size, of which the beginning is given; nothing if that is not long enough.
+    fn lines(
+        count: i64,
+        mut sizes: &[u8],
+        data: &[u8],
+        size: usize,
+    ) -> Option<Vec<(Range<usize>, u64)>> {
         let mut header = data;
         let mut lines = Vec::with_capacity(sizes.len().min(usize::try_from(count).ok()?));
         for _ in 0..count {
@@ -111,7 +153,44 @@ impl Segment {
             *body = at..at.checked_add(body.end)?;
             at = body.end;
         }
-        (at == data.len() && sizes.is_empty()).then_some(lines)
+        (at == size && sizes.is_empty()).then_some(lines)
+    }
+}
+
+/// How many bytes are unpacked first, where not all are wanted.
+const BEGINNING: usize = 4 << 10;
+
+/// Unpacks bytes until those that are there say how many are wanted, and then these; nothing is returned if all of them do
+/// not say it.
+fn unpack_up_to<T>(
+    unpacker: &mut Decoder<'_>,
+    input: &mut InBuffer<'_>,
+    (data, size): (&mut Vec<u8>, usize),
+    mut wanted: impl FnMut(&[u8]) -> Option<(usize, T)>,
+) -> std::io::Result<Option<T>> {
+    let (mut told, mut until) = (None, BEGINNING.min(size));
+    loop {
+        let from = data.len();
+        data.resize(until, 0);
+        let mut output = OutBuffer::around_pos(data.as_mut_slice(), from);
+        while output.pos() < until {
+            let (read, made) = (input.pos(), output.pos());
+            unpacker.run(input, &mut output)?;
+            if (input.pos(), output.pos()) == (read, made) {
+                return Err(std::io::ErrorKind::UnexpectedEof.into());
+            }
+        }
+        if told.is_some() {
+            return Ok(told);
+        }
+        match wanted(data) {
+            Some((end, found)) => {
+                told = Some(found);
+                until = end.clamp(data.len(), size);
+            }
+            None if until == size => return Ok(None),
+            None => until = until.saturating_mul(2).min(size),
+        }
     }
 }
 

@@ -77,10 +77,11 @@ impl Bytes {
             return Ok(verdict);
         }
         let body = self.body(db, line)?;
-        let Some(segment) = body.segment() else {
+        if !body.is_packed() {
             return Ok(judge(body.bytes(), sieve.passes(body.bytes())));
-        };
-        let verdicts = judge_all(segment, sieve);
+        }
+        let segment = self.segment(db, line)?;
+        let verdicts = judge_all(&segment, sieve);
         let at = usize::try_from(line - segment.first).unwrap_or(usize::MAX);
         let verdict = verdicts.get(at).cloned().unwrap_or(Verdict::Held);
         sieve.keep(segment.first, verdicts);

@@ -169,6 +169,39 @@ fn lines_are_packed_when_one_batch_crosses_the_threshold() {
 }
 
 #[test]
+fn a_line_is_the_same_however_much_of_its_segment_was_read_before() {
+    let unique = |n: usize| format!(r#"{{"n":{n},"x":"{} end-{n}."}}"#, format!("{n},").repeat(99));
+    let lines: Vec<Vec<u8>> = (0..3000).map(|n| unique(n).into_bytes()).collect();
+    for folder in folders() {
+        let key = {
+            let store = folder.write();
+            let mut writer = Writer::new(&store, "s");
+            commit(&store, writer.begin()).unwrap();
+            commit(&store, writer.next(&lines, |_| {})).unwrap()
+        };
+        let count = lines.len() as u64;
+        for first in (0..count).step_by(499) {
+            // A look of its own, for which nothing is unpacked.
+            let store = folder.read();
+            let mut order = vec![first, first + 1, first / 2, count - 1, first, 0];
+            order.retain(|n| *n < count);
+            for n in order {
+                let line = line_of(&store, key, 3 + n);
+                assert!(line == lines[usize::try_from(n).unwrap()], "{n} after {first}");
+            }
+            let store = folder.read();
+            assert!(line_of(&store, key, 3 + first) == lines[usize::try_from(first).unwrap()]);
+            // What lies behind it in its segment is found, too.
+            for n in [first, first + 1, first + 300].into_iter().filter(|n| *n < count) {
+                let needle = format!("end-{n}.");
+                let found = sifted(&store, key, EntryNumber::ALL, needle.as_bytes());
+                assert_eq!(found, [number::<EntryNumber>(3 + n)], "{n} after {first}");
+            }
+        }
+    }
+}
+
+#[test]
 fn nothing_of_a_large_batch_is_left_unpacked() {
     let unique =
         |n: usize| format!(r#"{{"n":{n},"x":"{}"}}"#, format!("{n},").repeat(300)).into_bytes();
