@@ -17,7 +17,7 @@ use crate::{
         OpsError,
         hits::{Text, hits},
         members::Member,
-        several::in_order,
+        several::Readers,
     },
     report::{DamagedSession, Hit},
     search::{FoundLine, Weighed, off_the_path, ranks},
@@ -37,11 +37,8 @@ enum Known {
 }
 
 /// Returns the best of these texts, as many as are wanted, the best one first.
-///
-/// `store` is what live files hold laid over what is read by threads of their own, which `reader` makes.
 pub(super) fn best(
-    store: &dyn Store,
-    reader: &dyn Store,
+    readers: &mut Readers<'_>,
     groups: &[Vec<Member>],
     texts: &[InGroup],
     wanted: usize,
@@ -75,7 +72,7 @@ pub(super) fn best(
             return Ok(order.into_iter().filter_map(hit).collect());
         }
         let asked: Vec<(usize, Vec<usize>)> = asked.into_iter().collect();
-        for (n, hit) in stand(store, reader, groups, texts, &asked, damaged)? {
+        for (n, hit) in stand(readers, groups, texts, &asked, damaged)? {
             if let Some(known) = known.get_mut(n) {
                 *known = hit.map_or(Known::Nowhere, Known::At);
             }
@@ -85,8 +82,7 @@ pub(super) fn best(
 
 /// Returns these texts of groups as hits, each behind its number.
 fn stand(
-    store: &dyn Store,
-    reader: &dyn Store,
+    readers: &mut Readers<'_>,
     groups: &[Vec<Member>],
     texts: &[InGroup],
     asked: &[(usize, Vec<usize>)],
@@ -103,8 +99,8 @@ fn stand(
     let (grown, held): (Vec<_>, Vec<_>) = asked.iter().partition(|(group, _)| is_grown(group));
     let mut answers = Vec::with_capacity(asked.len());
     let work = |store: &dyn Store, n: usize| held.get(n).map(|asked| look(store, asked));
-    in_order(reader, held.len(), &work, &mut |answer| answers.extend(answer));
-    answers.extend(grown.into_iter().map(|asked| look(store, asked)));
+    readers.in_order(held.len(), &work, &mut |answer| answers.extend(answer));
+    answers.extend(grown.into_iter().map(|asked| look(readers.laid(), asked)));
     let mut found = Vec::new();
     for answer in answers {
         let (asked, hits, named) = answer?;

@@ -21,7 +21,7 @@ use crate::{
         hits::{Text, hits, texts},
         members::{Member, members, or_named},
         pieces::{Asked, Part, Piece, asked, likely_of, pieces},
-        several::in_order,
+        several::Readers,
         sought::{Search, groups},
     },
     report::{Counted, DamagedSession, Hit, Searched},
@@ -55,31 +55,38 @@ pub fn search<E: From<OpsError>>(
     mut each: impl FnMut(&Hit) -> Result<(), E>,
 ) -> Result<Searched, E> {
     let mut searched = Searched::default();
-    let (stores, work) = (Stores::of(archive), Work::prepare(archive, search, &mut searched)?);
+    let mut readers = Readers::of(archive.store());
+    let work = Work::prepare(archive, search, &mut searched)?;
     let wanted = search.limit.unwrap_or(usize::MAX);
     if search.sort == Sort::Time {
         let tell = |store: &dyn Store, group: usize, texts: Vec<Text>, damaged: &mut Vec<_>| {
             let hits = hits(store, work.members(group), texts, damaged)?;
             Ok(hits.into_iter().flatten().collect())
         };
-        newest(&stores, &work, wanted, &mut searched, &tell, |hit: Hit| -> Result<usize, E> {
-            each(&hit)?;
-            Ok(hit.lines.len())
-        })?;
+        newest(
+            &mut readers,
+            &work,
+            wanted,
+            &mut searched,
+            &tell,
+            |hit: Hit| -> Result<usize, E> {
+                each(&hit)?;
+                Ok(hit.lines.len())
+            },
+        )?;
         return Ok(searched);
     }
     let mut texts: Vec<InGroup> = Vec::new();
     let tell = |_: &dyn Store, group: usize, texts: Vec<Text>, _: &mut Vec<_>| {
         Ok(texts.into_iter().map(|text| (group, text)).collect())
     };
-    newest(&stores, &work, wanted.max(RANKED), &mut searched, &tell, |text| {
+    newest(&mut readers, &work, wanted.max(RANKED), &mut searched, &tell, |text| {
         texts.push(text);
         Ok::<_, E>(0)
     })?;
     searched.has_more |= texts.len() > wanted;
     let mut sessions = Vec::new();
-    let (laid, reader) = (stores.laid, stores.reader());
-    for hit in best(laid, reader, &work.groups, &texts, wanted, &mut sessions)? {
+    for hit in best(&mut readers, &work.groups, &texts, wanted, &mut sessions)? {
         searched.lines += hit.lines.len() as u64;
         each(&hit)?;
     }
@@ -90,7 +97,7 @@ pub fn search<E: From<OpsError>>(
 /// Searches, and hands over the newest texts as they are told, as many as are wanted; of each how many lines it has is given
 /// back.
 fn newest<T: Send, E: From<OpsError>>(
-    stores: &Stores<'_>,
+    readers: &mut Readers<'_>,
     work: &Work<'_>,
     wanted: usize,
     searched: &mut Searched,
@@ -100,7 +107,7 @@ fn newest<T: Send, E: From<OpsError>>(
     let mut told = 0;
     // One more than is wanted tells whether there are more.
     let texts = wanted.saturating_add(1);
-    work.run(stores, texts, searched, tell, &mut |mut found: Vec<T>| {
+    work.run(readers, texts, searched, tell, &mut |mut found: Vec<T>| {
         let more = found.len() > wanted - told;
         found.truncate(wanted - told);
         told += found.len();
@@ -119,13 +126,14 @@ pub fn count<E: From<OpsError>>(
     mut each: impl FnMut(&Counted) -> Result<(), E>,
 ) -> Result<Searched, E> {
     let mut searched = Searched::default();
-    let (stores, work) = (Stores::of(archive), Work::prepare(archive, search, &mut searched)?);
+    let mut readers = Readers::of(archive.store());
+    let work = Work::prepare(archive, search, &mut searched)?;
     let wanted = search.limit.unwrap_or(usize::MAX);
     let mut told = 0;
     let count = |_: &dyn Store, group: usize, texts: Vec<Text>, _: &mut Vec<_>| {
         Ok(counts(work.members(group), &texts))
     };
-    work.run::<_, E>(&stores, usize::MAX, &mut searched, &count, &mut |mut counts| {
+    work.run::<_, E>(&mut readers, usize::MAX, &mut searched, &count, &mut |mut counts| {
         let more = counts.len() > wanted - told;
         counts.truncate(wanted - told);
         told += counts.len();
@@ -176,25 +184,6 @@ type Tell<'t, T> = dyn Fn(&dyn Store, usize, Vec<Text>, &mut Vec<DamagedSession>
 /// Takes what was found in a group.
 type Take<'t, T, E> = dyn FnMut(Vec<T>) -> Result<Taken, E> + 't;
 
-/// The stores that are looked at.
-struct Stores<'a> {
-    /// What live files hold, laid over what the store does.
-    laid: &'a dyn Store,
-    /// What the store alone holds.
-    beneath: Option<Box<dyn Store>>,
-}
-
-impl<'a> Stores<'a> {
-    fn of(archive: &'a Archive) -> Self {
-        Self { laid: archive.store(), beneath: archive.store().reader() }
-    }
-
-    /// Returns the store that threads read, each by a look of its own.
-    fn reader(&self) -> &dyn Store {
-        self.beneath.as_deref().unwrap_or(self.laid)
-    }
-}
-
 /// The work of a search: in which sessions, piece by piece, and what an index says of them.
 struct Work<'a> {
     search: &'a Search,
@@ -238,13 +227,13 @@ impl<'a> Work<'a> {
     /// Searches group by group; one that holds as many texts as are wanted at all is not searched to its end.
     fn run<T: Send, E: From<OpsError>>(
         &self,
-        stores: &Stores<'_>,
+        readers: &mut Readers<'_>,
         wanted: usize,
         searched: &mut Searched,
         tell: &Tell<'_, T>,
         take: &mut Take<'_, T, E>,
     ) -> Result<(), E> {
-        let is_enough = AtomicBool::new(false);
+        let (laid, is_enough) = (readers.laid(), AtomicBool::new(false));
         let work = |store: &dyn Store, n: usize| -> Result<Answer<T>, OpsError> {
             let piece = self.pieces.get(n).filter(|_| !is_enough.load(Ordering::Relaxed));
             piece.map_or_else(
@@ -277,10 +266,9 @@ impl<'a> Work<'a> {
                 || {
                     let found =
                         if is_last { std::mem::take(&mut gathered) } else { gathered.clone() };
-                    let found = self.grown(stores.laid, *group, found, searched)?;
+                    let found = self.grown(laid, *group, found, searched)?;
                     let mut sessions = Vec::new();
-                    let told =
-                        self.told(stores.laid, (*group, found), (wanted, tell), &mut sessions);
+                    let told = self.told(laid, (*group, found), (wanted, tell), &mut sessions);
                     name(searched, sessions);
                     told
                 },
@@ -307,7 +295,7 @@ impl<'a> Work<'a> {
                 is_enough.store(true, Ordering::Relaxed);
             }
         };
-        in_order(stores.reader(), self.pieces.len(), &work, &mut sort);
+        readers.in_order(self.pieces.len(), &work, &mut sort);
         failed.map_or(Ok(()), Err)
     }
 

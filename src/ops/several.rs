@@ -17,52 +17,96 @@ use crate::store::Store;
 /// How many threads work at most: each has a session's names, and some segments, at hand.
 const THREADS: usize = 8;
 
-/// Does pieces of work, which are numbered from 0, and hands over what each gave, in the order of their numbers.
+/// Looks at what a store holds, one for each thread that shares work. What is laid over the store later, they do not show.
+pub(crate) struct Readers<'s> {
+    store: &'s dyn Store,
+    looks: Vec<Box<dyn Store>>,
+}
+
+impl<'s> Readers<'s> {
+    /// Makes a look for each core; one at least, if the store can be looked at once more.
+    pub(crate) fn of(store: &'s dyn Store) -> Self {
+        Self::at_most(store, cores())
+    }
+
+    fn at_most(store: &'s dyn Store, most: usize) -> Self {
+        Self { store, looks: (0..most).map_while(|_| store.reader()).collect() }
+    }
+
+    /// Returns the store itself, with what was laid over it since.
+    pub(crate) fn laid(&self) -> &'s dyn Store {
+        self.store
+    }
+
+    /// Does pieces of work, which are numbered from 0, and hands over what each gave, in the order of their numbers.
+    pub(crate) fn in_order<T: Send>(
+        &mut self,
+        pieces: usize,
+        work: &(dyn Fn(&dyn Store, usize) -> T + Sync),
+        each: &mut dyn FnMut(T),
+    ) {
+        let Self { store, looks } = self;
+        let next = AtomicUsize::new(0);
+        let take = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|n| *n < pieces);
+        let take = &take;
+        if looks.len().min(pieces) < 2 {
+            // One thread has nothing to wait for.
+            let store = looks.first().map_or(*store, |look| &**look);
+            (0..pieces).for_each(|n| each(work(store, n)));
+            return;
+        }
+        thread::scope(|scope| {
+            let (send, receive) = mpsc::channel();
+            for look in looks.iter_mut().take(pieces) {
+                let send = send.clone();
+                let begin = move || {
+                    while let Some(n) = take() {
+                        if send.send((n, work(look.as_ref(), n))).is_err() {
+                            return;
+                        }
+                    }
+                };
+                // Where no more threads are to be had, the others do the work.
+                if thread::Builder::new().spawn_scoped(scope, begin).is_err() {
+                    break;
+                }
+            }
+            drop(send);
+            let (mut done, mut due) = (BTreeMap::new(), 0);
+            let mut take_in = |n: usize, answer: T| {
+                done.insert(n, answer);
+                while let Some(answer) = done.remove(&due) {
+                    each(answer);
+                    due += 1;
+                }
+            };
+            for (n, answer) in receive {
+                take_in(n, answer);
+            }
+            // Without any other thread, this one does all of it.
+            while let Some(n) = take() {
+                take_in(n, work(*store, n));
+            }
+        });
+    }
+}
+
+/// Does pieces of work as [`Readers::in_order`] does, with looks at a store that are made for them.
 pub(crate) fn in_order<T: Send>(
     store: &dyn Store,
     pieces: usize,
     work: &(dyn Fn(&dyn Store, usize) -> T + Sync),
     each: &mut dyn FnMut(T),
 ) {
-    let cores = thread::available_parallelism().map_or(1, NonZero::get).min(THREADS).min(pieces);
-    let readers = (0..cores).map_while(|_| if cores > 1 { store.reader() } else { None });
-    let readers: Vec<Box<dyn Store>> = readers.collect();
-    let next = AtomicUsize::new(0);
-    let take = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|n| *n < pieces);
-    let take = &take;
-    thread::scope(|scope| {
-        let (send, receive) = mpsc::channel();
-        for reader in readers {
-            let send = send.clone();
-            let begin = move || {
-                while let Some(n) = take() {
-                    if send.send((n, work(reader.as_ref(), n))).is_err() {
-                        return;
-                    }
-                }
-            };
-            // Where no more threads are to be had, the others do the work.
-            if thread::Builder::new().spawn_scoped(scope, begin).is_err() {
-                break;
-            }
-        }
-        drop(send);
-        let (mut done, mut due) = (BTreeMap::new(), 0);
-        let mut take_in = |n: usize, answer: T| {
-            done.insert(n, answer);
-            while let Some(answer) = done.remove(&due) {
-                each(answer);
-                due += 1;
-            }
-        };
-        for (n, answer) in receive {
-            take_in(n, answer);
-        }
-        // Without any other thread, this one does all of it.
-        while let Some(n) = take() {
-            take_in(n, work(store, n));
-        }
-    });
+    let threads = cores().min(pieces);
+    // One thread alone needs no look of its own.
+    let threads = if threads > 1 { threads } else { 0 };
+    Readers::at_most(store, threads).in_order(pieces, work, each);
+}
+
+/// Returns how many threads share work.
+fn cores() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get).min(THREADS)
 }
 
 #[cfg(test)]

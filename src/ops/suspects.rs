@@ -21,7 +21,7 @@ use crate::{
         OpsError,
         given::each_given,
         members::{Member, members, places_of},
-        several::in_order,
+        several::{Readers, in_order},
     },
     report::{DamagedSession, FoundPlace, Secret, SecretPlace, Secrets, Spot},
     secrets::{Allowed, Found, Rules},
@@ -115,8 +115,7 @@ fn find(
 ) -> Result<Findings, OpsError> {
     let mut findings = Findings::default();
     // Threads read what the store holds, and what live files hold beyond it is laid over it and looked through here.
-    let beneath = archive.store().reader();
-    let store = beneath.as_deref().unwrap_or(archive.store());
+    let mut held = Readers::of(archive.store());
     let all = SessionFilter { hidden: true, ..SessionFilter::default() };
     let sessions = (&all, suspects.session.as_ref());
     let damaged = &mut findings.told.damaged_sessions;
@@ -138,7 +137,7 @@ fn find(
     };
     let (mut n, mut failed) = (0, None);
     let all = pieces.len() as u64;
-    in_order(store, pieces.len(), &work, &mut |answer| {
+    held.in_order(pieces.len(), &work, &mut |answer| {
         let member = pieces.get(n).map(|(member, _)| *member).unwrap_or_default();
         n += 1;
         match answer {
@@ -302,14 +301,12 @@ fn stand(
 ) -> Result<BTreeMap<usize, Standing>, OpsError> {
     let asked: Vec<(usize, &Member, &Vec<EntryNumber>)> =
         entries.iter().filter_map(|(n, all)| Some((*n, members.get(*n)?, all))).collect();
-    let beneath = archive.store().reader();
     let work = |store: &dyn Store, n: usize| match asked.get(n) {
         Some((_, member, all)) if !member.is_grown => standing(store, member, all).map(Some),
         _ => Ok(None),
     };
     let (mut found, mut failed, mut n) = (BTreeMap::new(), None, 0);
-    let store = beneath.as_deref().unwrap_or(archive.store());
-    in_order(store, asked.len(), &work, &mut |answer| {
+    in_order(archive.store(), asked.len(), &work, &mut |answer| {
         let Some((member, asked, all)) = asked.get(n) else { return };
         n += 1;
         let answer = match answer {

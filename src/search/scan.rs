@@ -105,7 +105,9 @@ impl Seeker {
         line: &[u8],
         each: &mut dyn FnMut(Found),
     ) {
-        let Some(record) = Raw::object(line) else { return };
+        // To take a record apart costs more than to see that it cannot hold it.
+        let passed = Some(line).filter(|line| self.sieve.passes(line));
+        let Some(record) = passed.and_then(Raw::object) else { return };
         let messages = session.format.messages(record);
         if messages.is_empty() {
             return;
