@@ -3,6 +3,8 @@
 //! Invariant: a record is a function of its line and of the entries with smaller numbers, so that a later line never
 //! changes an earlier record, and `rebuild` makes the same ones.
 
+use std::sync::Arc;
+
 use crate::model::{EntryNumber, NameTag, Timestamp};
 
 /// The kind of an entry, for paths, turns and graphs.
@@ -81,8 +83,8 @@ pub struct Record {
     pub parent: Parent,
     /// When it was written, by its own word.
     pub time: Option<Timestamp>,
-    /// Other data for its format's path rule, in a form of the format's own.
-    pub hint: Vec<u8>,
+    /// Other data for its format's path rule, in a form of the format's own; walks hand records on, and share it.
+    pub hint: Arc<[u8]>,
 }
 
 /// A tie to another session, as a state of a file shows it.

@@ -83,7 +83,7 @@ impl Deriver {
             name: envelope.tag(),
             parent,
             time: envelope.time,
-            hint: envelope.hint,
+            hint: envelope.hint.into(),
         };
         self.take(record, held)
     }

@@ -1,6 +1,6 @@
 //! Derived rows of a session, computed from its facts and bytes, and a digest of them in the order of their keys.
 
-use std::{collections::BTreeMap, ops::Range};
+use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
 use crate::{
     json::Raw,
@@ -116,7 +116,7 @@ fn lost(store: &dyn Store, session: &Session, n: EntryNumber) -> Record {
         name: None,
         parent: Parent::Root,
         time: None,
-        hint: Vec::new(),
+        hint: Arc::default(),
     })
 }
 
@@ -294,7 +294,7 @@ impl Digester {
             self.bytes.extend(value.unwrap_or(0).to_le_bytes());
         }
         self.bytes.extend((hint.len() as u64).to_le_bytes());
-        self.bytes.extend(hint);
+        self.bytes.extend(&**hint);
         if self.bytes.len() >= TOGETHER {
             self.hasher.update(&self.bytes);
             self.bytes.clear();

@@ -91,7 +91,7 @@ impl FileGraph {
             }
         };
         let name = name.as_deref().map(NameTag::of);
-        self.records.push(Record { n, kind, name, parent: edge, time, hint });
+        self.records.push(Record { n, kind, name, parent: edge, time, hint: hint.into() });
         self.links.push(parent);
         self.lines.push(line.to_vec());
     }

@@ -411,7 +411,7 @@ fn derived_rows_are_replaced_and_facts_are_not() {
         records[1].kind = Kind::Note;
         records[1].name = Some(NameTag::of("new"));
         records[0].name = None;
-        records[4] = Record { kind: Kind::Boundary, hint: vec![9], ..records[4].clone() };
+        records[4] = Record { kind: Kind::Boundary, hint: [9].into(), ..records[4].clone() };
         let card = Card { title: None, ..Card::default() };
         let tie = Tie { kind: TieKind::SubAgent, other: "t".into() };
         let ties = vec![(number(2), vec![tie.clone()])];

@@ -310,7 +310,7 @@ fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
             }
         },
         time: row.get::<_, Option<i64>>(4)?.map(Timestamp),
-        hint: row.get::<_, Option<Vec<u8>>>(5)?.unwrap_or_default(),
+        hint: row.get_ref(5)?.as_blob_or_null()?.unwrap_or_default().into(),
     })
 }
 

@@ -219,7 +219,7 @@ fn take_record(from: &mut In<'_>, n: EntryNumber) -> Option<Record> {
             }
         },
         time: from.list(In::number)?.pop().map(|time| Timestamp(unzigzag(time))),
-        hint: from.bytes()?.to_vec(),
+        hint: from.bytes()?.into(),
     })
 }
 

@@ -232,7 +232,7 @@ pub(super) fn join(
 
 /// Returns the message of which an entry is a block.
 pub(super) fn message(record: &Record) -> Option<NameTag> {
-    Hint::of(record).tags.first().copied().filter(|_| record.kind == Kind::Assistant)
+    Hint::of(record).tags().next().filter(|_| record.kind == Kind::Assistant)
 }
 
 /// Returns the entry whose call a result answers, as the parents say: results of calls that were made together may follow each
@@ -338,7 +338,8 @@ mod tests {
         let (mut found, mut tail) = (BTreeMap::<EntryNumber, Apart>::new(), Vec::new());
         for place in PlaceNumber::each(first..graph.end()) {
             let entry = EntryNumber::new(place.get() + 1);
-            let (record, hint) = (record(entry), Hint::of(&record(entry)));
+            let record = record(entry);
+            let hint = Hint::of(&record);
             let is_glued = graph.is_glued(place).unwrap();
             if chain.contains(&entry) || is_glued || !hint.has(Hint::CHAIN) {
                 continue;
@@ -406,7 +407,7 @@ mod tests {
                 } else {
                     Parent::Entry(EntryNumber::new(1 + parent % count))
                 };
-                Record { n, kind, name: None, parent, time: None, hint }
+                Record { n, kind, name: None, parent, time: None, hint: hint.into() }
             };
             EntryNumber::FIRST.onwards().zip(all).map(record).collect()
         })
@@ -444,7 +445,7 @@ mod tests {
         };
         let records = EntryNumber::each(all.clone()).map(|n| {
             let (kind, hint) = record(n);
-            Record { n, kind, name: None, parent: Parent::Root, time: None, hint }
+            Record { n, kind, name: None, parent: Parent::Root, time: None, hint: hint.into() }
         });
         let graph = Plain(records.collect());
         let joined = join(&graph, EntryNumber::each(all).collect()).unwrap();

@@ -39,10 +39,11 @@ pub(super) fn head(graph: &dyn Graph) -> Result<Option<EntryNumber>, Failure> {
             let last = if hint.has(Hint::SIDE) { &mut side } else { &mut tail };
             last.get_or_insert(entry);
         }
-        let is_pin = hint.has(Hint::PIN) && (hint.has(Hint::EXPLICIT) || !hint.tags.is_empty());
+        let is_pin =
+            hint.has(Hint::PIN) && (hint.has(Hint::EXPLICIT) || hint.tags().next().is_some());
         if is_pin && pin.is_none() && !graph.is_glued(place)? {
             pin = Some(Pin {
-                leaf: hint.tags.first().copied(),
+                leaf: hint.tags().next(),
                 is_last: tail.is_none() && hint.has(Hint::EXPLICIT),
             });
         }
@@ -277,7 +278,8 @@ impl<'g> Walk<'g> {
         }
         for place in place.earlier().rev() {
             let Some(entry) = self.graph.at(place)? else { continue };
-            let hint = Hint::of(&self.graph.record(entry)?);
+            let record = self.graph.record(entry)?;
+            let hint = Hint::of(&record);
             if hint.has(Hint::CHAIN) && !hint.has(Hint::SIDE) && !self.seen.contains(entry) {
                 self.repairs
                     .push(Repair { entry: boundary, what: "its parent is not in the file" });
@@ -372,9 +374,10 @@ impl Kept {
     pub(super) fn find(graph: &dyn Graph) -> Result<Option<Self>, Failure> {
         let Some(boundary) = newest_boundary(graph)? else { return Ok(None) };
         let Some(place) = graph.place(boundary)? else { return Ok(None) };
-        let hint = Hint::of(&graph.record(boundary)?);
+        let record = graph.record(boundary)?;
+        let hint = Hint::of(&record);
         let mut named = Vec::new();
-        for &tag in &hint.tags {
+        for tag in hint.tags() {
             let Some(entry) = graph.named(tag)? else { return Ok(None) };
             named.push(entry);
         }

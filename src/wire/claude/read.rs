@@ -66,15 +66,9 @@ impl Hint {
     pub(super) const LOCAL: u8 = 128;
 
     /// Reads the hint of a record.
-    pub(super) fn of(record: &Record) -> Self {
-        let Some((&flags, rest)) = record.hint.split_first() else { return Self::default() };
-        let tags = rest.as_chunks().0.iter().map(|tag| NameTag::new(u64::from_le_bytes(*tag)));
-        Self { flags, tags: tags.collect() }
-    }
-
-    /// Returns whether all these flags are set.
-    pub(super) fn has(&self, flags: u8) -> bool {
-        self.flags & flags == flags
+    pub(super) fn of(record: &Record) -> Hinted<'_> {
+        let (&flags, rest) = record.hint.split_first().unwrap_or((&0, &[]));
+        Hinted { flags, tags: rest.as_chunks().0 }
     }
 
     fn bytes(&self) -> Vec<u8> {
@@ -83,6 +77,25 @@ impl Hint {
         }
         let tags = self.tags.iter().flat_map(|tag| tag.get().to_le_bytes());
         std::iter::once(self.flags).chain(tags).collect()
+    }
+}
+
+/// The hint of a record, as the record keeps it.
+#[derive(Clone, Copy)]
+pub(super) struct Hinted<'r> {
+    flags: u8,
+    tags: &'r [[u8; 8]],
+}
+
+impl Hinted<'_> {
+    /// Returns whether all these flags are set.
+    pub(super) fn has(self, flags: u8) -> bool {
+        self.flags & flags == flags
+    }
+
+    /// Returns the tags behind the flags.
+    pub(super) fn tags(self) -> impl Iterator<Item = NameTag> {
+        self.tags.iter().map(|tag| NameTag::new(u64::from_le_bytes(*tag)))
     }
 }
 
@@ -281,8 +294,8 @@ pub(super) fn told(record: Raw<'_>) -> Told {
 pub(super) fn titles(record: &Record) -> Option<Titled> {
     let hint = Hint::of(record);
     let is_title = record.kind == Kind::Meta && !hint.has(Hint::CHAIN) && hint.has(Hint::TITLE);
-    is_title.then(|| match hint.tags.first() {
-        Some(leaf) => Titled::Summary(*leaf),
+    is_title.then(|| match hint.tags().next() {
+        Some(leaf) => Titled::Summary(leaf),
         None if hint.has(Hint::EXPLICIT) => Titled::User,
         None => Titled::Agent,
     })

@@ -352,7 +352,7 @@ fn derived(store: &dyn Store, key: SessionKey, how: u8) -> Derived {
         if record.n.get() % 3 == u64::from(how) {
             record.kind = Kind::Boundary;
             record.name = Some(NameTag::of("derived"));
-            record.hint.push(how);
+            record.hint = [&record.hint, &[how][..]].concat().into();
         }
     }
     let mut card = store.card(key).unwrap();

@@ -121,7 +121,7 @@ impl Writer {
                     _ => link.map_or(Parent::Root, |link| Parent::Entry(number(link))),
                 },
                 time: (!n.is_multiple_of(3)).then(|| Timestamp(i64::try_from(n).unwrap() - 2)),
-                hint: if n.is_multiple_of(2) { vec![1, 2] } else { Vec::new() },
+                hint: if n.is_multiple_of(2) { [1, 2].into() } else { [].into() },
             });
             new.push(NewLine::new(
                 bytes.clone(),
