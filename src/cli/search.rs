@@ -31,8 +31,8 @@ const SHOWN: usize = 20;
 ///
 /// Of the newest hundred texts, those come first in which the words match best: whole words before parts of words, rare ones
 /// before frequent ones, several in one line, said to the agent or by it before what a tool was called with or answered, on the
-/// current path before other branches, and newer before older. --sort time shows the newest sessions first, and programs get
-/// them so. The order is the same with the index and without it.
+/// current path before other branches, and newer before older. --sort time shows the newest sessions first, as --json does
+/// without it. The order is the same with the index and without it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

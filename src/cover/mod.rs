@@ -20,3 +20,18 @@ pub(crate) use all::cover_all;
 pub(crate) use kept_out::Guard;
 pub(crate) use secret::{SHORTEST, Secret};
 pub(crate) use text::unescaped;
+
+/// Makes a secret, and a line that says it, escaped up to four times, among other characters.
+#[cfg(test)]
+fn secret_in_line() -> impl proptest::strategy::Strategy<Value = (String, String)> {
+    use proptest::strategy::Strategy as _;
+
+    let secret = r#"[a-zA-Z0-9+/!"\\é-]{8,20}"#;
+    let around = r#"[a-z "\\]{0,8}"#;
+    (secret, around, around, 1..5_usize).prop_map(|(secret, before, after, depth)| {
+        let said = format!("{before}{secret}{after}");
+        let text = (0..depth).fold(said, |text, _| crate::json::quote(&text));
+        let line = format!(r#"{{"uuid":"u","a":{text}}}"#);
+        (secret, line)
+    })
+}
