@@ -109,11 +109,8 @@ impl Segment {
             none => none.insert(Decoder::new().map_err(failed)?),
         };
         unpacker.reinit().map_err(failed)?;
-        let mut data = room;
-        data.clear();
         // Decoding is bounded by the recorded length, whatever the frame claims.
-        let size = usize::try_from(size).ok().filter(|&size| data.try_reserve_exact(size).is_ok());
-        let size = size.ok_or_else(|| torn("its length is damaged"))?;
+        let (mut data, size) = room_for(size, room).ok_or_else(|| torn("its length is damaged"))?;
         let cannot = |error: std::io::Error| torn(&format!("it cannot be unpacked: {error}"));
         let last = wanted(first..first.saturating_add(count));
         let last = last.and_then(|last| usize::try_from(last.checked_sub(first)?).ok());
@@ -155,6 +152,21 @@ impl Segment {
         }
         (at == size && sizes.is_empty()).then_some(lines)
     }
+}
+
+/// Returns room for a segment of some length, and the length: the given room if it is enough, since to enlarge it would copy
+/// what it held. Nothing is returned for a length that cannot be.
+fn room_for(size: i64, mut room: Vec<u8>) -> Option<(Vec<u8>, usize)> {
+    let size = usize::try_from(size).ok()?;
+    if room.capacity() < size {
+        room = Vec::new();
+        // Most are a little longer than what makes one, and their room serves the next.
+        let usual = SEGMENT + REST;
+        let wanted = if (SEGMENT..usual).contains(&size) { usual } else { size };
+        room.try_reserve_exact(wanted).ok()?;
+    }
+    room.clear();
+    Some((room, size))
 }
 
 /// How many bytes are unpacked first, where not all are wanted.
