@@ -6,8 +6,11 @@ use crate::{
     model::{EntryNumber, State},
     ops::{OpsError, several::in_order},
     report::Indexed,
-    search::{fits, words},
-    session::{Session, listing},
+    search::{fits, left_out, words},
+    session::{
+        Session,
+        listing::{self, Found},
+    },
     settings::Exclude,
     store::{Cursor, Listed, Reach, SessionFilter, SessionKey, Store, StoreError, WordIndex},
     sync::{Archive, mark},
@@ -39,24 +42,24 @@ pub fn index(
     let Some(root) = archive.root() else { return Ok(done) };
     let store = archive.store();
     let found = WordIndex::open(root, store.id()?);
-    let opened = match found {
-        Ok(Some(index)) => index.reaches().map(|reaches| Some((index, reaches))),
-        Ok(None) => Ok(None),
-        Err(error) => Err(error),
-    };
     // What these settings leave out is not missing.
-    let left_out = blake3::hash(format!("{exclude:?}").as_bytes());
-    let known = match &opened {
-        Ok(Some((index, _))) => index.settled().ok().flatten(),
+    let left_out = left_out(exclude);
+    let known = match &found {
+        Ok(Some(index)) => index.settled().ok().flatten(),
         _ => None,
     };
-    let settled = known.as_ref().filter(|(_, known)| known == left_out.as_bytes());
+    let settled = known.as_ref().filter(|(_, known)| *known == left_out);
     let (changed, cursor) = store.since(settled.map(|(cursor, _)| cursor))?;
     if settled.is_some() && changed.is_empty() {
         done.is_whole = true;
         return Ok(done);
     }
-    let sessions = sessions(store, &changed, exclude)?;
+    let opened = match found {
+        Ok(Some(index)) => index.reaches().map(|reaches| Some((index, reaches))),
+        Ok(None) => Ok(None),
+        Err(error) => Err(error),
+    };
+    let (sessions, are_all_read) = sessions(store, changed, exclude)?;
     let mut index = match opened {
         Ok(Some((index, reaches))) => {
             let mut is_of_it = true;
@@ -125,8 +128,9 @@ pub fn index(
     if let Some(error) = failed {
         return Err(error.into());
     }
-    if !is_stopped {
-        index.settle(&cursor, left_out.as_bytes())?;
+    // A session that is damaged is looked at again, so that it is named.
+    if !is_stopped && are_all_read {
+        index.settle(&cursor, &left_out)?;
     }
     if !is_stopped || fresh > 0 {
         index.commit()?;
@@ -147,26 +151,27 @@ fn begin(index: &mut WordIndex, known: Option<&(Cursor, Vec<u8>)>) -> Result<boo
     Ok(is_as_it_was)
 }
 
-/// Returns those of these sessions that the user's settings let in, each with its state.
+/// Returns those of these sessions that the user's settings let in, each with its state, and whether all could be read.
 fn sessions(
     store: &dyn Store,
-    keys: &[SessionKey],
+    only: Vec<SessionKey>,
     exclude: &Exclude,
-) -> Result<Vec<(Session, State)>, OpsError> {
-    let filter = SessionFilter { hidden: true, sub_agents: true, ..SessionFilter::default() };
-    let listed = listing::listed(store, &filter)?.listed;
+) -> Result<(Vec<(Session, State)>, bool), OpsError> {
+    let only = Some(only.into_iter().collect());
+    let filter = SessionFilter { only, hidden: true, sub_agents: true, ..Default::default() };
+    let Found { listed, damaged } = listing::listed(store, &filter)?;
     let mut sessions = Vec::new();
-    let is_of_them = |listed: &&Listed| keys.binary_search(&listed.key).is_ok();
-    for listed in listed.iter().filter(is_of_them).filter(|listed| !is_left_out(exclude, listed)) {
+    let mut are_all_read = damaged.is_empty();
+    for listed in listed.iter().filter(|listed| !is_left_out(exclude, listed)) {
         // Of a format that only a newer version knows, nothing can be read.
         let Ok(session) = Session::from_store(listed.key, listed.name.clone()) else { continue };
         match store.state(listed.key) {
             // A search names what is damaged.
-            Err(StoreError::Corrupt { .. }) => {}
+            Err(StoreError::Corrupt { .. }) => are_all_read = false,
             state => sessions.push((session, state?)),
         }
     }
-    Ok(sessions)
+    Ok((sessions, are_all_read))
 }
 
 /// Returns what is missing of sessions in an index that has come this far.

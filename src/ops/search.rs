@@ -9,9 +9,12 @@
 //!
 //! Invariant: what is told does not depend on whether an index answers, nor on the number of threads.
 
-use std::sync::{
-    Mutex,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    collections::BTreeSet,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use crate::{
@@ -22,16 +25,19 @@ use crate::{
         members::{Member, members, or_named},
         pieces::{Asked, Part, Piece, asked, likely_of, pieces},
         several::Readers,
-        sought::{Search, groups},
+        sought::{Search, groups, with_kin},
     },
     report::{Counted, DamagedSession, Hit, Searched},
-    search::{Found, Seeker, Sort},
-    store::Store,
-    sync::Archive,
+    search::{Found, Index, Likely, Seeker, Sort},
+    store::{SessionKey, Store, StoreError},
+    sync::{Archive, may_be_behind},
 };
 
 /// How many of the newest texts are ranked, if no more are wanted: where more have the words, the newest of them are meant.
 const RANKED: usize = 100;
+/// One of how many sessions may be searched at most for a search to be narrowed to them: to find out which share a history
+/// with them takes a few questions for each.
+const NARROW: u64 = 16;
 
 /// What was found in a piece.
 struct Answer<T> {
@@ -202,17 +208,24 @@ impl<'a> Work<'a> {
         let mut seeker = Seeker::new(search.pattern.clone());
         seeker.roles.clone_from(&search.roles);
         (seeker.since, seeker.until, seeker.around) = (search.since, search.until, search.around);
-        let asked = asked(archive, search);
+        let mut asked = asked(archive, search);
         let likely = asked.as_ref().map(|Asked { index, question, .. }| {
             // An index that cannot be read says nothing.
             index.likely(question, search.limit.is_none() || search.session.is_some()).ok()
         });
-        let (asked, likely) = match likely.flatten() {
-            Some(likely) => (asked, Some(likely)),
-            None => (None, None),
-        };
+        let mut likely = likely.flatten();
+        let mut sessions = search.sessions.clone();
+        if let (Some(Asked { index, .. }), Some(likely), None) =
+            (&mut asked, &likely, &search.session)
+        {
+            sessions.only = narrow(archive, index, likely).unwrap_or_default();
+        }
+        let is_told = |Asked { index, .. }: &mut Asked| index.reach(sessions.only.as_ref()).is_ok();
+        if likely.is_none() || !asked.as_mut().is_some_and(is_told) {
+            (asked, likely, sessions.only) = (None, None, None);
+        }
         let index = asked.as_ref().map(|asked| &asked.index);
-        let about = (&search.sessions, search.session.as_ref());
+        let about = (&sessions, search.session.as_ref());
         let members = members(archive, about, index, &mut searched.sessions)?;
         let groups = groups(archive.store(), members)?;
         let pieces = pieces(&groups, likely);
@@ -378,6 +391,24 @@ impl<'a> Work<'a> {
         }
         Ok(found)
     }
+}
+
+/// Returns the sessions to which a search is narrowed by an index, with all that share a history with them; nothing, if they
+/// are many. Where that cannot be told, all are looked at, which names what is damaged.
+fn narrow(
+    archive: &Archive,
+    index: &mut Index,
+    likely: &Likely,
+) -> Result<Option<BTreeSet<SessionKey>>, StoreError> {
+    let store = archive.store();
+    let Some(narrow) = index.narrow(likely, &|reach| may_be_behind(archive, &reach.mark))? else {
+        return Ok(None);
+    };
+    let all: u64 = store.totals()?.iter().map(|total| total.sessions).sum();
+    if narrow.len() as u64 * NARROW >= all {
+        return Ok(None);
+    }
+    with_kin(store, narrow).map(Some)
 }
 
 /// Names damaged sessions, each once.

@@ -5,14 +5,14 @@
 //! groups                       A C     B   D
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    model::{Role, TieKind, Timestamp},
+    model::{Role, SessionName, Tie, TieKind, Timestamp},
     ops::{OpsError, members::Member},
     search::{Pattern, Sort},
     session::Session,
-    store::{SessionFilter, Store},
+    store::{Listed, SessionFilter, SessionKey, Store, StoreError},
 };
 
 /// What is searched for, and where.
@@ -71,6 +71,39 @@ pub(super) fn groups(
         groups.entry(root(&into, n)).or_default().push(member);
     }
     Ok(groups.into_values().collect())
+}
+
+/// Returns these sessions and all that [`groups`] puts together with them.
+pub(super) fn with_kin(
+    store: &dyn Store,
+    sessions: BTreeSet<SessionKey>,
+) -> Result<BTreeSet<SessionKey>, StoreError> {
+    let (mut all, mut fresh) = (sessions.clone(), sessions);
+    let mut met: BTreeSet<SessionName> = BTreeSet::new();
+    while !fresh.is_empty() {
+        let only = Some(fresh);
+        let filter = SessionFilter { only, hidden: true, sub_agents: true, ..Default::default() };
+        let mut kin = BTreeSet::new();
+        for Listed { key, name: SessionName { format, id }, .. } in store.sessions(&filter)? {
+            let ties = store.ties(key)?.into_iter().flat_map(|(_, ties)| ties);
+            let others = ties.filter(|tie| tie.kind != TieKind::SubAgent).map(|tie| tie.other);
+            for id in std::iter::once(id).chain(others) {
+                let name = SessionName { format: format.clone(), id };
+                if met.contains(&name) {
+                    continue;
+                }
+                kin.extend(store.session(&name)?);
+                for kind in [TieKind::Beginning, TieKind::Fork, TieKind::Continuation] {
+                    let tie = Tie { kind, other: name.id.clone() };
+                    kin.extend(store.tied(&format, &tie)?.into_iter().map(|(key, _)| key));
+                }
+                met.insert(name);
+            }
+        }
+        fresh = kin.difference(&all).copied().collect();
+        all.extend(&fresh);
+    }
+    Ok(all)
 }
 
 /// Returns the first of those that were put together with one.

@@ -15,6 +15,7 @@ use crate::{
     json::Raw,
     model::{EntryNumber, State},
     session::Session,
+    settings::Exclude,
     store::{Reach, SessionKey, Store, StoreError, WordIndex},
 };
 
@@ -24,9 +25,12 @@ const FEW: usize = 500;
 /// An index that was opened to be asked.
 pub(crate) struct Index {
     words: WordIndex,
+    /// How far it has come in the sessions that are searched.
     reaches: BTreeMap<SessionKey, Reach>,
     /// The sessions that took something in since all was in the index, if it is known when that was.
     changed: Option<BTreeSet<SessionKey>>,
+    /// Whether settings kept sessions out of it.
+    is_partial: bool,
 }
 
 /// What an index is asked for a pattern: of each alternative the lists of words, one of each of which an entry has.
@@ -43,12 +47,38 @@ pub(crate) enum Likely {
 impl Index {
     /// Opens the index of the store in a folder; one that is not there, or that cannot be read, says nothing.
     pub(crate) fn open(root: &Path, store: &dyn Store) -> Option<Self> {
-        let index = WordIndex::open(root, store.id().ok()?).ok()??;
-        let reaches = index.reaches().ok()?;
-        let settled = index.settled().ok()?;
+        let words = WordIndex::open(root, store.id().ok()?).ok()??;
+        let settled = words.settled().ok()?;
+        let all_in = left_out(&Exclude::default());
+        let is_partial = settled.as_ref().is_none_or(|(_, left_out)| *left_out != all_in);
         let changed = settled.and_then(|(cursor, _)| store.since(Some(&cursor)).ok());
         let changed = changed.map(|(changed, _)| changed.into_iter().collect());
-        Some(Self { words: index, reaches, changed })
+        Some(Self { words, reaches: BTreeMap::new(), changed, is_partial })
+    }
+
+    /// Prepares to be asked about sessions, and returns which of them may have a match or have something that is not in the
+    /// index; nothing, if that may be any.
+    pub(crate) fn narrow(
+        &mut self,
+        likely: &Likely,
+        is_live: &dyn Fn(&Reach) -> bool,
+    ) -> Result<Option<BTreeSet<SessionKey>>, StoreError> {
+        let (Likely::All(found), Some(changed), false) = (likely, &self.changed, self.is_partial)
+        else {
+            return Ok(None);
+        };
+        let live = self.words.reaches_of_live()?;
+        let live = live.into_iter().filter(|(_, reach)| is_live(reach)).map(|(session, _)| session);
+        Ok(Some(found.keys().chain(changed).copied().chain(live).collect()))
+    }
+
+    /// Reads how far it has come in the sessions that are searched: in these only, if they are known.
+    pub(crate) fn reach(&mut self, only: Option<&BTreeSet<SessionKey>>) -> Result<(), StoreError> {
+        self.reaches = match only {
+            Some(only) => self.words.reaches_of(only)?,
+            None => self.words.reaches()?,
+        };
+        Ok(())
     }
 
     /// Returns how far it has come in a session that took in nothing since, which is to the end; of another one nothing.
@@ -131,6 +161,11 @@ impl Index {
         }
         Ok(found.into_iter().collect())
     }
+}
+
+/// Returns what tells which sessions settings leave out of an index.
+pub(crate) fn left_out(exclude: &Exclude) -> Vec<u8> {
+    blake3::hash(format!("{exclude:?}").as_bytes()).as_bytes().to_vec()
 }
 
 /// Returns whether a session still has the history that the index has seen of it.

@@ -89,6 +89,8 @@ pub struct KeptOut {
 /// The conditions that narrow a list of sessions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionFilter {
+    /// Only these.
+    pub only: Option<BTreeSet<SessionKey>>,
     /// Only this format.
     pub format: Option<String>,
     /// Only sessions that work there.
@@ -116,6 +118,7 @@ impl SessionFilter {
         let begins_so =
             |with: &String| title.as_deref().is_some_and(|title| title.starts_with(with.as_str()));
         (self.hidden || !hidden)
+            && self.only.as_ref().is_none_or(|only| only.contains(&listed.key))
             && self.folder.as_ref().is_none_or(works_there)
             && self.title.as_ref().is_none_or(begins_so)
             && self.since.is_none_or(|since| since <= listed.card.active)

@@ -25,12 +25,17 @@ pub(super) fn sessions(db: &Connection, filter: &SessionFilter) -> Result<Vec<Li
         let found = query.query_map(params_from_iter(bound), listed)?;
         Ok(found.collect::<Result<_, _>>()?)
     };
-    let Some(prefix) = &filter.prefix else {
-        let limit = filter.limit.map_or(-1, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
-        return cards("ORDER BY active DESC, session DESC LIMIT ?", limit);
+    let mut keys: Vec<i64> = match (&filter.prefix, &filter.only) {
+        (Some(prefix), _) => beginning(db, prefix)?,
+        (None, Some(only)) => only.iter().map(|key| key.0).collect(),
+        (None, None) => {
+            let limit = filter.limit.map_or(-1, |limit| i64::try_from(limit).unwrap_or(i64::MAX));
+            return cards("ORDER BY active DESC, session DESC LIMIT ?", limit);
+        }
     };
+    keys.retain(|key| filter.only.as_ref().is_none_or(|only| only.contains(&SessionKey(*key))));
     let mut found = Vec::new();
-    for key in beginning(db, prefix)? {
+    for key in keys {
         found.extend(cards("AND session = ?", key)?);
     }
     found.sort_by_key(|listed| std::cmp::Reverse((listed.card.active, listed.key)));

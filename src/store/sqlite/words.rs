@@ -24,7 +24,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rusqlite::{Connection, OpenFlags, OptionalExtension, params};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, params};
 
 use super::query::hash;
 use crate::{
@@ -161,21 +161,28 @@ impl WordIndex {
 
     /// Returns how far the index has come in each session.
     pub fn reaches(&self) -> Result<BTreeMap<SessionKey, Reach>, StoreError> {
-        let mut find = self
-            .db
-            .prepare_cached("SELECT session, next, operation, hash, length, path FROM reach")?;
-        let found = find.query_map([], |row| {
-            let operation = (row.get(2)?, OperationId::new(hash(row, 3)?));
-            let mark = match (row.get(4)?, row.get::<_, Option<Vec<u8>>>(5)?) {
-                (None, _) => Mark::Unknown,
-                (Some(_), None) => Mark::Nothing,
-                (Some(length), Some(path)) => {
-                    Mark::File { path: OsString::from_vec(path).into(), length }
-                }
-            };
-            Ok((SessionKey(row.get(0)?), Reach { next: row.get(1)?, operation, mark }))
-        })?;
-        Ok(found.collect::<Result<_, _>>()?)
+        let mut find = self.db.prepare_cached(REACHES)?;
+        Ok(find.query_map([], reach)?.collect::<Result<_, _>>()?)
+    }
+
+    /// Returns how far it has come in these.
+    pub fn reaches_of(
+        &self,
+        sessions: &BTreeSet<SessionKey>,
+    ) -> Result<BTreeMap<SessionKey, Reach>, StoreError> {
+        let mut find = self.db.prepare_cached(&format!("{REACHES} WHERE session = ?"))?;
+        let mut found = BTreeMap::new();
+        for session in sessions {
+            found.extend(find.query_row([session.0], reach).optional()?);
+        }
+        Ok(found)
+    }
+
+    /// Returns how far it has come in those that may have grown without an operation.
+    pub fn reaches_of_live(&self) -> Result<BTreeMap<SessionKey, Reach>, StoreError> {
+        let live = format!("{REACHES} WHERE length IS NULL OR path IS NOT NULL");
+        let mut find = self.db.prepare_cached(&live)?;
+        Ok(find.query_map([], reach)?.collect::<Result<_, _>>()?)
     }
 
     /// Hands over lists that together have every word, each word behind a line end.
@@ -313,6 +320,19 @@ impl WordIndex {
         self.db.execute_batch("COMMIT")?;
         Ok(())
     }
+}
+
+/// The rows that [`reach`] reads.
+const REACHES: &str = "SELECT session, next, operation, hash, length, path FROM reach";
+
+fn reach(row: &Row<'_>) -> rusqlite::Result<(SessionKey, Reach)> {
+    let operation = (row.get(2)?, OperationId::new(hash(row, 3)?));
+    let mark = match (row.get(4)?, row.get::<_, Option<Vec<u8>>>(5)?) {
+        (None, _) => Mark::Unknown,
+        (Some(_), None) => Mark::Nothing,
+        (Some(length), Some(path)) => Mark::File { path: OsString::from_vec(path).into(), length },
+    };
+    Ok((SessionKey(row.get(0)?), Reach { next: row.get(1)?, operation, mark }))
 }
 
 /// Returns the checksum of a list.

@@ -391,6 +391,53 @@ fn no_state_of_the_index_changes_what_is_found() {
 }
 
 #[test]
+fn what_few_of_many_sessions_say_is_told_as_without_an_index() {
+    let env = TestEnv::new();
+    let folder = env.home().join("many");
+    fs::create_dir(&folder).unwrap();
+    let id = |n: usize| format!("{n:08}-0000-4000-8000-000000000000");
+    let record = |session: usize, uuid: usize, parent: Option<usize>, minute: usize, text: &str| {
+        serde_json::json!({
+            "parentUuid": parent.map(id), "isSidechain": false, "userType": "external",
+            "cwd": "/home/ann/app", "sessionId": id(session), "version": "2.0.0", "type": "user",
+            "message": {"role": "user", "content": text}, "uuid": id(uuid),
+            "timestamp": format!("2026-03-01T{:02}:{:02}:00.000Z", minute / 60, minute % 60),
+        })
+        .to_string()
+    };
+    for n in 0..100 {
+        let first = if n == 90 { 1010 } else { 1000 + n };
+        let mut lines = vec![record(n, first, None, first - 1000, "plain words")];
+        // 90 begins as 10 does, and goes on without the fish.
+        let more = match n {
+            10 | 50 => Some("the zebrafish swims"),
+            90 => Some("the pond is still"),
+            _ => None,
+        };
+        lines.extend(more.map(|text| record(n, 2000 + n, Some(first), n, text)));
+        fs::write(folder.join(id(n) + ".jsonl"), lines.join("\n") + "\n").unwrap();
+    }
+    env.run(&["import", folder.to_str().unwrap()]).success();
+    let all = || {
+        let asked: [&[&str]; 5] =
+            [&[], &["--sort", "time"], &["-n", "1", "--sort", "time"], &["--count"], &["-l"]];
+        asked.map(|args| env.run(&[&["search", "zebrafish"], args].concat()).success().stdout)
+    };
+    fs::create_dir(index(&env)).unwrap();
+    let expected = all();
+    // What shares a history with the newest session is told first.
+    let (before, behind) = (expected[1].find(&id(10)[..8]), expected[1].find(&id(50)[..8]));
+    assert!(before.unwrap() < behind.unwrap(), "{}", expected[1]);
+    fs::remove_dir(index(&env)).unwrap();
+    env.run(&["store", "index"]).success();
+    assert_eq!(all(), expected);
+    // A session that says it later is found before the index has it.
+    env.run(&["append", "another zebrafish", "-s", &id(70)]).success();
+    assert_eq!(stands(&env, &["zebrafish"]).len(), 3);
+    assert_eq!(stands(&env, &["zebrafish"]).len(), 3);
+}
+
+#[test]
 fn an_index_that_is_being_written_hinders_no_search() {
     let env = TestEnv::new();
     conversation(&env);
