@@ -6,7 +6,7 @@ use crate::{
     model::{EntryNumber, State},
     ops::{OpsError, several::in_order},
     report::Indexed,
-    search::{fits, left_out, words},
+    search::{fits, words},
     session::{
         Session,
         listing::{self, Found},
@@ -43,12 +43,12 @@ pub fn index(
     let store = archive.store();
     let found = WordIndex::open(root, store.id()?);
     // What these settings leave out is not missing.
-    let left_out = left_out(exclude);
+    let left_out = exclude.digest();
     let known = match &found {
         Ok(Some(index)) => index.settled().ok().flatten(),
         _ => None,
     };
-    let settled = known.as_ref().filter(|(_, known)| *known == left_out);
+    let settled = known.as_ref().filter(|(_, known)| known.as_slice() == left_out);
     let (changed, cursor) = store.since(settled.map(|(cursor, _)| cursor))?;
     if settled.is_some() && changed.is_empty() {
         done.is_whole = true;

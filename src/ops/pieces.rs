@@ -11,6 +11,7 @@ use crate::{
     ops::{members::Member, sought::Search},
     search::{Index, Likely, Question},
     session::Session,
+    settings::Exclude,
     store::{SessionKey, StoreError},
     sync::Archive,
 };
@@ -86,7 +87,9 @@ impl Asked {
 
 /// Opens the store's index of words, if it can tell of a pattern.
 pub(super) fn asked(archive: &Archive, search: &Search) -> Option<Asked> {
-    let index = archive.root().and_then(|root| Index::open(root, archive.store()))?;
+    let index = archive
+        .root()
+        .and_then(|root| Index::open(root, archive.store(), &Exclude::default().digest()))?;
     let question = index.question(&search.pattern).ok().flatten()?;
     Some(Asked { index, question, answers: VecDeque::new() })
 }

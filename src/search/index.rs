@@ -15,7 +15,6 @@ use crate::{
     json::Raw,
     model::{EntryNumber, State},
     session::Session,
-    settings::Exclude,
     store::{Reach, SessionKey, Store, StoreError, WordIndex},
 };
 
@@ -45,12 +44,12 @@ pub(crate) enum Likely {
 }
 
 impl Index {
-    /// Opens the index of the store in a folder; one that is not there, or that cannot be read, says nothing.
-    pub(crate) fn open(root: &Path, store: &dyn Store) -> Option<Self> {
+    /// Opens the index of the store in a folder; one that is not there, or that cannot be read, says nothing. `nothing` tells
+    /// in an index that settings left no session out.
+    pub(crate) fn open(root: &Path, store: &dyn Store, nothing: &[u8]) -> Option<Self> {
         let words = WordIndex::open(root, store.id().ok()?).ok()??;
         let settled = words.settled().ok()?;
-        let all_in = left_out(&Exclude::default());
-        let is_partial = settled.as_ref().is_none_or(|(_, left_out)| *left_out != all_in);
+        let is_partial = settled.as_ref().is_none_or(|(_, left_out)| left_out != nothing);
         let changed = settled.and_then(|(cursor, _)| store.since(Some(&cursor)).ok());
         let changed = changed.map(|(changed, _)| changed.into_iter().collect());
         Some(Self { words, reaches: BTreeMap::new(), changed, is_partial })
@@ -161,11 +160,6 @@ impl Index {
         }
         Ok(found.into_iter().collect())
     }
-}
-
-/// Returns what tells which sessions settings leave out of an index.
-pub(crate) fn left_out(exclude: &Exclude) -> Vec<u8> {
-    blake3::hash(format!("{exclude:?}").as_bytes()).as_bytes().to_vec()
 }
 
 /// Returns whether a session still has the history that the index has seen of it.

@@ -20,7 +20,7 @@ mod rank;
 mod scan;
 mod words;
 
-pub(crate) use index::{Index, Likely, Question, fits, left_out, words};
+pub(crate) use index::{Index, Likely, Question, fits, words};
 pub use pattern::{Case, Manner, Pattern, Unfit};
 pub use rank::Sort;
 pub(crate) use rank::{Weighed, off_the_path, ranks};

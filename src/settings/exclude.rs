@@ -41,6 +41,11 @@ impl fmt::Display for Exclusion {
 }
 
 impl Exclude {
+    /// Returns a digest by which an index knows which settings left sessions out of it.
+    pub(crate) fn digest(&self) -> [u8; 32] {
+        *blake3::hash(format!("{self:?}").as_bytes()).as_bytes()
+    }
+
     /// Returns it with `~` for the home folder replaced, or what in it can leave nothing out.
     pub fn at_home(&self, home: Option<&Path>) -> Result<Self, String> {
         let folder = |folder: &PathBuf| {
