@@ -185,9 +185,8 @@ pub fn standing_at(
         if known == Some(path.len()) {
             return Ok(None);
         }
-        let first = path.iter().min().filter(|_| replays.is_empty()).copied();
-        let first = first.unwrap_or(EntryNumber::FIRST);
-        let given = since(store, session, first)?;
+        let first = path.iter().min().map(|first| replays.reach(*first));
+        let given = since(store, session, first.unwrap_or(EntryNumber::FIRST))?;
         let at = |entry: Option<EntryNumber>| {
             let entry = entry.map(|entry| replays.first(entry));
             given.iter().find(|given| given.place.head == entry).map(|given| given.n)
@@ -342,8 +341,7 @@ impl Places {
         entry: EntryNumber,
     ) -> Result<Self, SessionError> {
         let replays = Replays::of(store, session)?;
-        // Entries that were written again have larger numbers than when they were met.
-        let entry = if replays.is_empty() { entry } else { EntryNumber::FIRST };
+        let entry = replays.reach(entry);
         Self::of(session, replays, |each| each_since(store, session, entry, each))
     }
 

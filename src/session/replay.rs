@@ -69,6 +69,13 @@ impl Replays {
         end(&self.origins, entry, |_| true)
     }
 
+    /// Returns the first of the entries from this one on and of those in whose place they stand: an entry that was written
+    /// again has a larger number than when it was met.
+    pub(crate) fn reach(&self, entry: EntryNumber) -> EntryNumber {
+        let behind = self.origins.range(entry..).map(|(again, _)| self.first(*again));
+        behind.fold(entry, EntryNumber::min)
+    }
+
     /// Returns the last of some entries that stands in the place of this one, or itself.
     pub(crate) fn last(
         &self,
