@@ -79,6 +79,20 @@ impl View<'_> {
         Ok(found)
     }
 
+    /// Returns how many entries stand from one on, in the files that lead here, if it is in any of them.
+    pub(crate) fn since(&self, entry: EntryNumber) -> Result<Option<u64>, SessionError> {
+        let (mut since, mut found) = (0, None);
+        self.climb(&mut |view| {
+            if found.is_none() {
+                let place = view.place(entry)?;
+                since += view.end().since(place.unwrap_or(PlaceNumber::FIRST));
+                found = place.map(|_| since);
+            }
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
     /// Looks at each of the files that lead here, the last one first, and returns where the first one begins.
     pub(crate) fn climb(
         &self,

@@ -133,8 +133,7 @@ fn reads(
         return Ok(true);
     }
     // Records that say nothing may stand between.
-    let begin = from.head.map(|head| view.place(head)).transpose()?.flatten();
-    let behind = begin.map_or(0, |begin| view.end().since(begin));
+    let behind = from.head.map_or(Ok(None), |head| view.since(head))?.unwrap_or(0);
     if is_subsequence(&wanted, &path(usize::try_from(behind).unwrap_or(usize::MAX))?) {
         return Ok(true);
     }
