@@ -1,4 +1,4 @@
--- The tables of an undertext store, version 4.
+-- The tables of an undertext store, version 5.
 --
 -- Part 1 holds facts: they belong to an operation, and triggers refuse every update, delete and replacement.
 -- Part 2 holds bytes: lines, which may be packed differently, but never become others.
@@ -217,6 +217,8 @@ CREATE TABLE record (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX record_name ON record (session, name) WHERE name IS NOT NULL;
 CREATE INDEX record_boundary ON record (session, n) WHERE kind = 6;
+-- Signposts: no part of the conversation, but they may say where a path goes. With the hint SQLite prefers it. Since version 5.
+CREATE INDEX record_signpost ON record (session, n, hint) WHERE kind = 8 AND length(hint) > 1;
 
 -- A name that more than one entry has, or that was referred to before it came.
 CREATE TABLE twin (

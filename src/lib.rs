@@ -72,6 +72,7 @@
 //! - **branch**: a name for a position; one is **current**, and the live file holds it.
 //! - **checkpoint**: a number, given once, and its place; every turn of the user has one.
 //! - **boundary**: where a history was compacted; its summary follows.
+//! - **signpost**: a record that is no part of the conversation, but may say where a path goes.
 //! - **origin**: the entry that a changed entry stands for. The part that only the origin holds is **undertext**.
 //! - **operation**: one command that changed a session; its hash covers its facts and the operation before it.
 //! - **live file**: the file that the agent reads and appends to.

@@ -36,7 +36,7 @@ pub use number::{
     CheckpointNumber, EntryNumber, FileNumber, GenerationNumber, OperationNumber, PlaceNumber,
 };
 pub use operation::Operation;
-pub use record::{Card, Kind, Parent, Record, Tie, TieKind};
+pub use record::{Card, Kind, Landmark, Parent, Record, Tie, TieKind};
 pub use state::{Newest, State};
 pub use tagged::{Malformed, Tagged};
 pub use text::{Text, Words};

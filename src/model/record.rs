@@ -83,8 +83,35 @@ pub struct Record {
     pub parent: Parent,
     /// When it was written, by its own word.
     pub time: Option<Timestamp>,
-    /// Other data for its format's path rule, in a form of the format's own; walks hand records on, and share it.
+    /// Other data for its format's path rule, in a form of the format's own; walks hand records on, and share it. More than a
+    /// byte of it makes a record that is no part of the conversation a signpost.
     pub hint: Arc<[u8]>,
+}
+
+impl Record {
+    /// Returns whether it is a signpost: it is no part of the conversation, but may say where a path goes.
+    pub fn is_signpost(&self) -> bool {
+        self.kind == Kind::Meta && self.hint.len() > 1
+    }
+}
+
+/// A record that is found among many others at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Landmark {
+    /// A boundary.
+    Boundary,
+    /// A signpost.
+    Signpost,
+}
+
+impl Landmark {
+    /// Returns whether a record is one.
+    pub fn is(self, record: &Record) -> bool {
+        match self {
+            Self::Boundary => record.kind == Kind::Boundary,
+            Self::Signpost => record.is_signpost(),
+        }
+    }
 }
 
 /// A tie to another session, as a state of a file shows it.

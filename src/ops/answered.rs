@@ -5,7 +5,7 @@
 use crate::{
     context::tokens,
     json::Raw,
-    model::{EntryNumber, Kind, Usage},
+    model::{EntryNumber, Kind, Landmark, Usage},
     ops::OpsError,
     session::{Session, View},
     sync::Archive,
@@ -30,7 +30,9 @@ pub(super) fn largest(
     let mut ends: Vec<EntryNumber> = heads.map(EntryNumber::next).collect();
     let mut end = EntryNumber::ALL.end;
     for _ in 0..ENDS {
-        let Some(boundary) = archive.store().boundary(session.key, EntryNumber::FIRST..end)? else {
+        let Some(boundary) =
+            archive.store().landmark(session.key, Landmark::Boundary, EntryNumber::FIRST..end)?
+        else {
             break;
         };
         ends.push(boundary);

@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    model::{EntryNumber, SessionName, State, Tie, TieKind},
+    model::{EntryNumber, Landmark, SessionName, State, Tie, TieKind},
     ops::OpsError,
     report::{DamagedSession, ListedSession, Listing},
     session::{Bond, Kin, Session, kin, listing, replay::Replays},
@@ -96,7 +96,9 @@ fn known(archive: &Archive, listed: &Listed) -> Result<ListedSession, OpsError> 
 fn compactions(store: &dyn Store, session: &Session, state: &State) -> Result<u64, OpsError> {
     let (mut end, mut found) = (state.next_entry(), BTreeSet::new());
     let mut replays = None;
-    while let Some(boundary) = store.boundary(session.key, EntryNumber::FIRST..end)? {
+    while let Some(boundary) =
+        store.landmark(session.key, Landmark::Boundary, EntryNumber::FIRST..end)?
+    {
         if replays.is_none() {
             replays = Some(Replays::of(store, session)?);
         }

@@ -9,7 +9,7 @@ use crate::{
         tokens::{self, Counting},
     },
     json::Raw,
-    model::{EntryNumber, Kind, PlaceNumber, Role, Usage},
+    model::{EntryNumber, Kind, Landmark, PlaceNumber, Role, Usage},
     ops::{
         OpsError,
         counted::count,
@@ -120,7 +120,9 @@ fn is_changed_since(
     }
     let stands = view.place(answer)?;
     let mut end = EntryNumber::ALL.end;
-    while let Some(boundary) = archive.store().boundary(session.key, answer.next()..end)? {
+    while let Some(boundary) =
+        archive.store().landmark(session.key, Landmark::Boundary, answer.next()..end)?
+    {
         if view.place(boundary)? > stands {
             return Ok(true);
         }

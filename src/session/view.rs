@@ -11,7 +11,7 @@ use std::{
 use crate::{
     json::Raw,
     model::{
-        Bulk, EntryId, EntryNumber, Facts, GenerationNumber, Kind, LineId, NameTag, Parent,
+        Bulk, EntryId, EntryNumber, Facts, GenerationNumber, Landmark, LineId, NameTag, Parent,
         PlaceNumber, Position, Record, Run,
     },
     session::{Damages, Session, SessionError, content, elsewhere::Begins, places::Places},
@@ -288,16 +288,20 @@ impl<'a> View<'a> {
         Ok(lengths)
     }
 
-    /// Returns the last boundary among the entries with these numbers.
-    fn last_boundary(&self, entries: Range<EntryNumber>) -> Result<Option<EntryNumber>, Failure> {
+    /// Returns the last landmark of a kind among the entries with these numbers.
+    fn last_landmark(
+        &self,
+        landmark: Landmark,
+        entries: Range<EntryNumber>,
+    ) -> Result<Option<EntryNumber>, Failure> {
         let first = self.pending.as_ref().map_or(EntryNumber::ALL.end, |pending| pending.first);
         for entry in EntryNumber::each(entries.start.max(first)..entries.end).rev() {
-            if self.record(entry)?.kind == Kind::Boundary {
+            if landmark.is(&self.record(entry)?) {
                 return Ok(Some(entry));
             }
         }
         let held = entries.start..entries.end.min(first);
-        Ok(if held.is_empty() { None } else { self.store.boundary(self.key()?, held)? })
+        Ok(if held.is_empty() { None } else { self.store.landmark(self.key()?, landmark, held)? })
     }
 
     /// Hands over the lines of these entries, in this order: of a damaged one, over which the reader goes on, none of its bytes.
@@ -516,13 +520,17 @@ impl Graph for View<'_> {
         }
     }
 
-    fn boundary(&self, before: PlaceNumber) -> Result<Option<(PlaceNumber, EntryNumber)>, Failure> {
+    fn landmark(
+        &self,
+        landmark: Landmark,
+        before: PlaceNumber,
+    ) -> Result<Option<(PlaceNumber, EntryNumber)>, Failure> {
         let before = before.get();
         let runs = self.runs()?;
         let begun = runs.partition_point(|run| run.start < before);
         for run in runs.iter().take(begun).rev() {
             let end = run.first.plus(run.count.min(before - run.start));
-            if let Some(entry) = self.last_boundary(run.first..end)? {
+            if let Some(entry) = self.last_landmark(landmark, run.first..end)? {
                 return Ok(Some((PlaceNumber::new(run.start + entry.since(run.first)), entry)));
             }
         }

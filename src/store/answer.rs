@@ -80,7 +80,7 @@ macro_rules! answer_by_look {
             fn files(place: &Place) -> Vec<(SessionKey, SessionName, FileNumber)>;
             fn records(session: SessionKey, range: Range<EntryNumber>) -> Vec<Record>;
             fn named(session: SessionKey, low: NameTag, high: NameTag) -> Vec<EntryNumber>;
-            fn boundary(session: SessionKey, range: Range<EntryNumber>) -> Option<EntryNumber>;
+            fn landmark(session: SessionKey, landmark: Landmark, range: Range<EntryNumber>) -> Option<EntryNumber>;
             fn twins(session: SessionKey) -> Vec<NameTag>;
             fn ties(session: SessionKey) -> Vec<(GenerationNumber, Vec<Tie>)>;
             fn tied(format: &str, tie: &Tie) -> Vec<(SessionKey, SessionName)>;

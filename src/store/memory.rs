@@ -14,8 +14,8 @@ use std::{
 use crate::{
     model::{
         Card, Checkpoint, CheckpointNumber, Entry, EntryNumber, FileNumber, GenerationNumber,
-        IdPrefix, LineId, NameTag, Operation, OperationNumber, Origin, Place, Record, Run,
-        SessionName, State, StoreId, Tie,
+        IdPrefix, Landmark, LineId, NameTag, Operation, OperationNumber, Origin, Place, Record,
+        Run, SessionName, State, StoreId, Tie,
     },
     store::{
         CacheStore, Chain, Commit, Committed, Coverings, Cursor, Derived, FactStore, Fault,

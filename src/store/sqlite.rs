@@ -74,8 +74,8 @@ pub use words::{Mark, Reach, WordIndex};
 use crate::{
     model::{
         Card, Checkpoint, CheckpointNumber, Entry, EntryNumber, FileNumber, GenerationNumber,
-        IdPrefix, LineId, NameTag, Operation, OperationId, OperationNumber, Origin, Place, Record,
-        Run, SessionName, State, StoreId, Tie,
+        IdPrefix, Landmark, LineId, NameTag, Operation, OperationId, OperationNumber, Origin,
+        Place, Record, Run, SessionName, State, StoreId, Tie,
     },
     store::{
         CacheStore, Cursor, FactStore, Fault, KeptOut, Listed, SessionFilter, SessionKey, Sieve,

@@ -5,8 +5,8 @@ use std::ops::Range;
 use crate::{
     model::{
         Card, Checkpoint, CheckpointNumber, Entry, EntryNumber, FileNumber, GenerationNumber,
-        IdPrefix, LineId, NameTag, Operation, OperationNumber, Origin, Place, Record, Run,
-        SessionName, State, StoreId, Tie,
+        IdPrefix, Landmark, LineId, NameTag, Operation, OperationNumber, Origin, Place, Record,
+        Run, SessionName, State, StoreId, Tie,
     },
     store::{
         Chain, Commit, Committed, Coverings, Cursor, Derived, Fault, KeptOut, Listed,
@@ -165,10 +165,11 @@ pub trait CacheStore {
         high: NameTag,
     ) -> Result<Vec<EntryNumber>, StoreError>;
 
-    /// Returns the last of the entries with these numbers that is a boundary.
-    fn boundary(
+    /// Returns the last of the entries with these numbers that is a landmark of a kind.
+    fn landmark(
         &self,
         session: SessionKey,
+        landmark: Landmark,
         range: Range<EntryNumber>,
     ) -> Result<Option<EntryNumber>, StoreError>;
 

@@ -135,7 +135,7 @@ fn write(
     let index = format.home(&live.path).map(Index::of);
     let horizon = change.before.growth(target.generation)?.entries;
     let view = change.look(Position { horizon, ..target });
-    let path = || Ok(change.path(target)?);
+    let then = change.look(target);
     let files = || -> Result<Vec<Held>, Failure> {
         let mut files = Vec::new();
         view.climb(&mut |view| {
@@ -165,7 +165,7 @@ fn write(
         graph: &view,
         back,
         opening: &opening,
-        path: &path,
+        then: &then,
         files: &files,
         offset: &offset,
     };

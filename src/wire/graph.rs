@@ -2,7 +2,7 @@
 //!
 //! Invariant: a graph ends at its horizon; nothing behind it can be asked for.
 
-use crate::model::{EntryNumber, NameTag, PlaceNumber, Record};
+use crate::model::{EntryNumber, Landmark, NameTag, PlaceNumber, Record};
 
 /// Any failure beneath a [`Graph`].
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -35,8 +35,12 @@ pub trait Graph {
         record.name.map_or(Ok(true), |name| Ok(self.named(name)? == Some(record.n)))
     }
 
-    /// Returns the last boundary before a place, behind its own place.
-    fn boundary(&self, before: PlaceNumber) -> Result<Option<(PlaceNumber, EntryNumber)>, Failure>;
+    /// Returns the last landmark of a kind before a place, behind its own place.
+    fn landmark(
+        &self,
+        landmark: Landmark,
+        before: PlaceNumber,
+    ) -> Result<Option<(PlaceNumber, EntryNumber)>, Failure>;
 
     /// Returns whether the entry at a place begins on the physical line of the one before it.
     fn is_glued(&self, place: PlaceNumber) -> Result<bool, Failure>;

@@ -178,8 +178,8 @@ pub struct Onward<'a> {
     pub back: &'a Back<'a>,
     /// The record that opens the session's live file.
     pub opening: &'a [u8],
-    /// Returns the whole path to the entry behind which it is to go on.
-    pub path: &'a dyn Fn() -> Result<Vec<EntryNumber>, Failure>,
+    /// The same files as they were when the path to that entry was read.
+    pub then: &'a dyn Graph,
     /// Returns the files that lead there, the first one first.
     pub files: &'a dyn Fn() -> Result<Vec<Held>, Failure>,
     /// Returns where in a file, told by its number in that list, the records before a place end.

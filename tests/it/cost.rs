@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use undertext::{
     context::{Shape, cut::Limit, history::Limits, tokens::Counting, window::Windows},
     json::Raw,
-    model::{EntryNumber, EntrySet, NameTag, PlaceNumber, Record, SessionName},
+    model::{EntryNumber, EntrySet, Landmark, NameTag, PlaceNumber, Record, SessionName},
     ops::{self, Archive, Asked, Bound, Machine, Session},
     store::{Access, SessionFilter},
     wire::{self, Claude, Codex, Failure, Format, Graph, Native, Pi, Read as _, Walk as _},
@@ -286,8 +286,12 @@ impl Graph for Counted<'_> {
         self.ask().named(name)
     }
 
-    fn boundary(&self, before: PlaceNumber) -> Result<Option<(PlaceNumber, EntryNumber)>, Failure> {
-        self.ask().boundary(before)
+    fn landmark(
+        &self,
+        landmark: Landmark,
+        before: PlaceNumber,
+    ) -> Result<Option<(PlaceNumber, EntryNumber)>, Failure> {
+        self.ask().landmark(landmark, before)
     }
 
     fn is_glued(&self, place: PlaceNumber) -> Result<bool, Failure> {

@@ -382,7 +382,7 @@ fn a_store_of_version_1_is_refused_and_not_touched() {
 
 #[test]
 fn a_store_of_a_version_that_never_was_released_is_refused_and_not_touched() {
-    for version in [1001, 1999, 2000, 2004, 2999, 3001, 4001] {
+    for version in [1001, 1999, 2000, 2004, 2999, 3001, 4001, 5001] {
         let folder = of_version(version);
         assert_refused(folder.path(), |refused| matches!(refused, StoreError::Old { .. }));
     }
@@ -391,7 +391,7 @@ fn a_store_of_a_version_that_never_was_released_is_refused_and_not_touched() {
 #[test]
 fn a_newer_store_is_refused_and_not_touched() {
     // The next one that is released, one that leads to it, and later ones.
-    for version in [5, 5001, 6, 6001, i64::from(i32::MAX)] {
+    for version in [6, 6001, 7, 7001, i64::from(i32::MAX)] {
         let folder = of_version(version);
         assert_refused(folder.path(), |refused| {
             matches!(refused, StoreError::Newer { known: FORMAT_VERSION, .. })
@@ -400,8 +400,35 @@ fn a_newer_store_is_refused_and_not_touched() {
 }
 
 #[test]
+fn a_store_of_an_earlier_version_is_read_as_it_is_and_has_all_parts_once_it_is_written() {
+    let earlier = [
+        (4, "DROP INDEX record_signpost"),
+        (3, "DROP INDEX record_signpost; DROP TABLE kept_out; DROP TABLE buried"),
+    ];
+    for (version, less) in earlier {
+        let folder = of_version(version);
+        let path = folder.path().join("store.db");
+        let wanted = everything(folder.path());
+        let db = Connection::open(&path).unwrap();
+        db.execute_batch(&format!("{less}; PRAGMA wal_checkpoint(TRUNCATE)")).unwrap();
+        drop(db);
+        let held = fs::read(&path).unwrap();
+        assert_eq!(everything(folder.path()), wanted, "{version}");
+        assert!(fs::read(&path).unwrap() == held, "{version}: to read it changed it");
+        drop(SqliteStore::open(&path, Access::Write).unwrap());
+        let db = Connection::open(&path).unwrap();
+        let plain = Connection::open_in_memory().unwrap();
+        plain.execute_batch(SCHEMA).unwrap();
+        assert_eq!(parts(&db), parts(&plain), "{version}");
+        let found: i64 = db.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
+        assert_eq!(found, FORMAT_VERSION);
+        assert_eq!(everything(folder.path()), wanted, "{version}");
+    }
+}
+
+#[test]
 fn a_store_whose_version_is_still_in_its_wal_is_refused() {
-    for (version, is_newer) in [(5, true), (5001, true), (2004, false), (1, false)] {
+    for (version, is_newer) in [(6, true), (6001, true), (2004, false), (1, false)] {
         let folder = TempDir::new().unwrap();
         make(folder.path());
         let path = folder.path().join("store.db");
@@ -494,6 +521,11 @@ fn questions_asked_all_the_time_follow_an_index() {
         (
             "SELECT n FROM record WHERE session = ? AND n >= ? AND n < ? AND kind = 6 ORDER BY n DESC LIMIT 1",
             "record_boundary",
+        ),
+        (
+            "SELECT n FROM record WHERE session = ? AND n >= ? AND n < ?
+             AND kind = 8 AND length(hint) > 1 ORDER BY n DESC LIMIT 1",
+            "record_signpost",
         ),
         (
             "SELECT key, format, id FROM tie JOIN session ON key = session

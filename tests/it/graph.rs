@@ -4,7 +4,7 @@ use std::{cell::Cell, collections::BTreeMap, fs, path::Path};
 
 use undertext::{
     json::Raw,
-    model::{EntryNumber, Kind, Message, NameTag, Parent, PlaceNumber, Record},
+    model::{EntryNumber, Landmark, Message, NameTag, Parent, PlaceNumber, Record},
     wire::{Back, Envelope, Failure, Format, Graph, Link, Setting, jsonl::Reader},
 };
 
@@ -205,11 +205,15 @@ impl Graph for FileGraph {
         Ok(self.tagged.get(&name).copied())
     }
 
-    fn boundary(&self, before: PlaceNumber) -> Result<Option<(PlaceNumber, EntryNumber)>, Failure> {
+    fn landmark(
+        &self,
+        landmark: Landmark,
+        before: PlaceNumber,
+    ) -> Result<Option<(PlaceNumber, EntryNumber)>, Failure> {
         let placed = before.earlier().zip(&self.places);
         let mut last = None;
         for (place, (entry, _)) in placed {
-            if self.records[index(*entry)].kind == Kind::Boundary {
+            if landmark.is(&self.records[index(*entry)]) {
                 last = Some((place, *entry));
             }
         }

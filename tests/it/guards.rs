@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use undertext::{
     context::cut::Limit,
     json::Raw,
-    model::{EntryNumber, Message, OperationNumber, Timestamp},
+    model::{EntryNumber, Landmark, Message, OperationNumber, Timestamp},
     ops::{self, Ambient, Archive, Bound, Compacting, Notice, OpsError, Session},
     store::{Access, SessionFilter, StoreError},
     wire::{
@@ -243,7 +243,7 @@ impl Walk for Deaf {
     }
 
     fn context(&self, graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, Failure> {
-        let is_deaf = !self.is_behind || graph.boundary(graph.end())?.is_some();
+        let is_deaf = !self.is_behind || graph.landmark(Landmark::Boundary, graph.end())?.is_some();
         let mut sent = Sent::default();
         for entry in Native.context(graph, path)?.entries {
             let line = graph.line(entry)?;

@@ -8,7 +8,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use undertext::{
     json::Raw,
-    model::{Block, EntryNumber, Kind, Message, Position, Role},
+    model::{Block, EntryNumber, Kind, Landmark, Message, Position, Role},
     ops::{self, Archive, Machine, Session, SyncError, View},
     wire::{Claude, Codex, Format, Graph, Read as _, jsonl::Reader},
 };
@@ -337,14 +337,21 @@ fn assert_same(view: &View<'_>, file: &FileGraph, path: &Path) {
     let name = path.display();
     assert_eq!(view.end(), file.end(), "{name}");
     assert_eq!(view.bytes().unwrap(), file.bytes().unwrap(), "{name}");
-    assert_eq!(view.boundary(file.end()).unwrap(), file.boundary(file.end()).unwrap(), "{name}");
+    let landmarks = |place| {
+        let of = |graph: &dyn Graph| {
+            [Landmark::Boundary, Landmark::Signpost]
+                .map(|kind| graph.landmark(kind, place).unwrap())
+        };
+        assert_eq!(of(view), of(file), "{name} {place}");
+    };
+    landmarks(file.end());
     for place in file.end().earlier() {
         let entry = file.at(place).unwrap().unwrap();
         assert_eq!(view.at(place).unwrap(), Some(entry), "{name} {place}");
         assert_eq!(view.is_glued(place).unwrap(), file.is_glued(place).unwrap(), "{name} {place}");
         assert_eq!(view.place(entry).unwrap(), file.place(entry).unwrap(), "{name} {place}");
         assert_eq!(view.parent(entry).unwrap(), file.parent(entry).unwrap(), "{name} {place}");
-        assert_eq!(view.boundary(place).unwrap(), file.boundary(place).unwrap(), "{name} {place}");
+        landmarks(place);
         let record = view.record(entry).unwrap();
         assert_eq!(record, file.records[entry.index().unwrap()], "{name} {place}");
         if let Some(tag) = record.name {

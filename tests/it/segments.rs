@@ -9,8 +9,9 @@ use undertext::ops::{self, Archive, Manner, OpsError, Session, SyncError, Worksp
 
 use crate::{
     codex::{import, live, peeked, sent},
-    fixture::{Dice, damage},
+    fixture::{Dice, damage, say},
     rollout::{Home, Rollout, SECOND, THREAD, index, indexed, later},
+    vfs::Faults,
 };
 
 const OF_TWO: &str = "rules | one | to one | two | to two";
@@ -195,6 +196,113 @@ fn a_rollback_in_the_file_is_left_out() {
     assert!(!followed.kinds().contains(&"thread_rolled_back".to_owned()));
 }
 
+/// Returns a thread of so many turns and then some in which anything may happen, rollbacks too.
+fn rolled(before: u64, dice: &mut Dice) -> Rollout {
+    let mut rollout = Rollout::first(THREAD);
+    for n in 0..before {
+        rollout.turn(&format!("early {}", before - n));
+    }
+    let mut left = 5;
+    for n in 0..3 + dice.below(6) {
+        match dice.below(9) {
+            0 | 1 => {
+                let turns = (1 + dice.below(2)).min(left);
+                left -= turns;
+                rollout.event(json!({ "type": "thread_rolled_back", "num_turns": turns }));
+            }
+            2 => {
+                // Two turns in a task.
+                rollout.event(json!({ "type": "task_started", "turn_id": "both" }));
+                rollout.item("user", &format!("first of {n}"));
+                rollout.item("user", &format!("second of {n}"));
+            }
+            3 => {
+                let item = json!({ "type": "message", "role": "user", "content": [{ "type": "input_text", "text": "all" }] });
+                let all = json!({ "message": "", "replacement_history": [item] });
+                rollout.event(json!({ "type": "task_started", "turn_id": "compact" }));
+                rollout.line("compacted", all);
+            }
+            _ => rollout.turn(&format!("turn {n}")),
+        }
+    }
+    rollout.turn("last");
+    rollout
+}
+
+#[test]
+fn a_rollback_is_left_out_of_a_long_thread_as_of_a_short_one() {
+    let (mut based, mut again) = (0, 0);
+    for seed in 1..=60 {
+        let [short, long] = [6, 40].map(|before| {
+            let mut dice = Dice(seed);
+            let rollout = rolled(before, &mut dice);
+            let (early, (end, bytes)) = (thread(&[]).end().0, rollout.end());
+            let mut followed = Followed::new(&rollout, Some(bytes));
+            let checkpoints = ops::checkpoints(followed.archive.store(), &followed.session);
+            let last = checkpoints.unwrap().len() as u64 - 1;
+            let mut told = Vec::new();
+            for _ in 0..3 {
+                let to = (last - dice.below(4)).to_string();
+                let done = followed.revert(&to, None).is_ok();
+                if done && dice.below(2) == 0 {
+                    followed.undo();
+                }
+                let base = followed.base().filter(|(ordinal, _)| *ordinal > early);
+                let sent = sent(&followed.archive, &followed.session);
+                let sent = sent.rsplit("early 6").next().unwrap().to_owned();
+                told.push((done, base.map(|(ordinal, _)| end - ordinal), followed.kinds(), sent));
+            }
+            told
+        });
+        based += long.iter().filter(|(_, base, ..)| base.is_some()).count();
+        again +=
+            long.iter().filter(|(_, base, kinds, _)| base.is_some() && kinds.len() > 4).count();
+        assert_eq!(short, long, "{seed}");
+    }
+    assert!(based > 60 && again > 20, "{based} {again}");
+}
+
+#[test]
+fn a_long_thread_goes_back_at_the_cost_of_a_short_one() {
+    for rolled in [false, true] {
+        let kept = [200, 5_000].map(|turns| {
+            let mut rollout = Rollout::first(THREAD);
+            for n in 0..turns {
+                rollout.turn(&n.to_string());
+            }
+            if rolled {
+                rollout.event(json!({ "type": "thread_rolled_back", "num_turns": 2 }));
+            }
+            for n in 0..3 {
+                rollout.turn(&format!("late {n}"));
+            }
+            let followed = Followed::new(&rollout, Some(rollout.end().1));
+            let Followed { home, archive, .. } = followed;
+            drop(archive);
+            let store = home.0.path().join("store");
+            let db = rusqlite::Connection::open(store.join("store.db")).unwrap();
+            db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+            (store, home)
+        });
+        let [few, many] = [&kept[0], &kept[1]].map(|(store, _)| {
+            let watch = Faults::none(store);
+            let mut archive = crate::fixture::open(store, 6);
+            let session = archive.every().unwrap().remove(0);
+            let nowhere = Workspace::default();
+            let before = live(&archive, &session);
+            ops::revert(&mut archive, &session, &nowhere, "HEAD~2", None).unwrap();
+            assert_ne!(live(&archive, &session), before);
+            ops::undo(&mut archive, &session, None).unwrap();
+            ops::redo(&mut archive, &session).unwrap();
+            say(&mut archive, &session, "and on");
+            watch.reads()
+        });
+        // A tree that holds more is a level or two higher, and what is said again behind a rollback is spread over it. To look
+        // through all records reads 100 pages.
+        assert!(many <= few + 72, "{rolled}: {few} pages, then {many}");
+    }
+}
+
 #[test]
 fn a_base_that_is_not_as_the_session_holds_it_is_not_gone_on_from() {
     let rollout = thread(&["one", "two", "three"]);
@@ -311,14 +419,17 @@ fn a_session_follows_codex_to_the_file_that_its_index_names() {
     assert!(branches.len() >= 2, "{branches:?}");
 }
 
-/// Returns a thread of tasks and turns in which anything may be missing, with an event of some type behind its first record.
+/// Returns a thread of tasks and turns in which anything may be missing, with an event of some type behind its first record: a
+/// rollback there finds no turn to drop, and no history is in its task.
 fn wild(dice: &mut Dice, event: &str) -> Rollout {
     let mut rollout = Rollout { bytes: String::new(), next: 0, has_ordinals: true };
     rollout.meta(THREAD, &json!({}));
-    rollout.event(json!({ "type": event, "num_turns": 0 }));
+    rollout.event(json!({ "type": event, "num_turns": 1 }));
+    let mut is_started = false;
     for n in 0..2 + dice.below(7) {
         let words = format!("words {n}");
         if dice.below(6) > 0 {
+            is_started = true;
             rollout.event(json!({ "type": "task_started", "turn_id": words }));
         }
         if dice.below(3) > 0 {
@@ -339,7 +450,7 @@ fn wild(dice: &mut Dice, event: &str) -> Rollout {
         if dice.below(4) > 0 {
             rollout.item("assistant", &format!("to {words}"));
         }
-        if dice.below(9) == 0 {
+        if dice.below(9) == 0 && is_started {
             let item = json!({ "type": "message", "role": "user", "content": [{ "type": "input_text", "text": "all" }] });
             rollout.line("compacted", json!({ "message": "", "replacement_history": [item] }));
         }

@@ -22,7 +22,7 @@ mod writer;
 use crate::fixture::{number, numbers};
 use undertext::{
     model::{
-        Bulk, Card, CheckpointNumber, EntryId, EntryNumber, Facts, Kind, LineId, NameTag,
+        Bulk, Card, CheckpointNumber, EntryId, EntryNumber, Facts, Kind, Landmark, LineId, NameTag,
         OperationNumber, Origin, Record, Running, Tie, TieKind,
     },
     store::{
@@ -402,7 +402,7 @@ fn derived_rows_are_replaced_and_facts_are_not() {
         let untouched = answers(store, &other.name);
         let facts = |store: &dyn Store| {
             let all = answers(store, &writer.name);
-            let derived = ["records", "named", "card", "twins", "ties", "boundary"];
+            let derived = ["records", "named", "card", "twins", "ties", "landmark"];
             let is_fact = |told: &String| !derived.iter().any(|kind| told.starts_with(kind));
             all.into_iter().filter(is_fact).collect::<Vec<_>>()
         };
@@ -411,6 +411,7 @@ fn derived_rows_are_replaced_and_facts_are_not() {
         records[1].kind = Kind::Note;
         records[1].name = Some(NameTag::of("new"));
         records[0].name = None;
+        records[3] = Record { kind: Kind::Meta, hint: [9, 9].into(), ..records[3].clone() };
         records[4] = Record { kind: Kind::Boundary, hint: [9].into(), ..records[4].clone() };
         let card = Card { title: None, ..Card::default() };
         let tie = Tie { kind: TieKind::SubAgent, other: "t".into() };
@@ -426,7 +427,10 @@ fn derived_rows_are_replaced_and_facts_are_not() {
         assert_eq!(store.tied("native", &tie).unwrap(), [(key, writer.name.clone())]);
         assert!(store.tied("claude", &tie).unwrap().is_empty());
         assert_eq!(store.card(key).unwrap(), derived.card);
-        assert_eq!(store.boundary(key, EntryNumber::ALL).unwrap(), Some(number(5)));
+        for (landmark, n) in [(Landmark::Boundary, 5), (Landmark::Signpost, 4)] {
+            let found = store.landmark(key, landmark, EntryNumber::ALL).unwrap();
+            assert_eq!(found, Some(number(n)), "{landmark:?}");
+        }
         let named = |name| store.named(key, NameTag::of(name), NameTag::of(name)).unwrap();
         assert_eq!((named("new"), named("a"), named("b")), (vec![number(2)], vec![], vec![]));
         assert_same(&facts(store), &held);

@@ -8,7 +8,7 @@ use super::{Overlay, Sheet};
 use crate::{
     model::{
         Card, Checkpoint, CheckpointNumber, Entry, EntryId, EntryNumber, FileNumber,
-        GenerationNumber, IdPrefix, Kind, LineId, NameTag, Operation, OperationNumber, Origin,
+        GenerationNumber, IdPrefix, Landmark, LineId, NameTag, Operation, OperationNumber, Origin,
         Place, Record, Run, SessionName, State, StoreId, Tie, TieKind,
     },
     store::{
@@ -489,23 +489,24 @@ impl CacheStore for Laid<'_> {
         Ok(found)
     }
 
-    fn boundary(
+    fn landmark(
         &self,
         session: SessionKey,
+        landmark: Landmark,
         range: Range<EntryNumber>,
     ) -> Result<Option<EntryNumber>, StoreError> {
         self.known(session)?;
         let mut end = range.end;
         if let Some(sheet) = self.sheet(session) {
             let late: Vec<&Record> = numbered(&sheet.records, sheet.first_entry, &range).collect();
-            let mut boundaries = late.iter().rev().filter(|record| record.kind == Kind::Boundary);
-            if let Some(record) = boundaries.next() {
+            if let Some(record) = late.iter().rfind(|record| landmark.is(record)) {
                 return Ok(Some(record.n));
             }
             end = end.min(sheet.first_entry);
         }
         if range.start < end {
-            return self.beneath_of(session, |store| store.boundary(session, range.start..end));
+            let beneath = range.start..end;
+            return self.beneath_of(session, |store| store.landmark(session, landmark, beneath));
         }
         Ok(None)
     }

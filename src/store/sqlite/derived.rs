@@ -14,9 +14,9 @@ use super::{
 };
 use crate::{
     model::{
-        Bulk, Card, CheckpointNumber, EntryNumber, FileNumber, GenerationNumber, Kind, LineId,
-        NameTag, OperationNumber, Parent, Place, Record, SessionName, State, Tagged, Tie, TieKind,
-        Timestamp, put_varint, take_varint,
+        Bulk, Card, CheckpointNumber, EntryNumber, FileNumber, GenerationNumber, Kind, Landmark,
+        LineId, NameTag, OperationNumber, Parent, Place, Record, SessionName, State, Tagged, Tie,
+        TieKind, Timestamp, put_varint, take_varint,
     },
     store::{
         CacheStore, DoorStore, FactStore, KeptOut, Listed, SessionFilter, SessionKey, Sighting,
@@ -215,16 +215,20 @@ impl CacheStore for Tables {
         Ok(found)
     }
 
-    /// The query names the kind as the index does: only then SQLite takes the index.
-    fn boundary(
+    /// The query says which records are meant as the index does: only then SQLite takes the index.
+    fn landmark(
         &self,
         session: SessionKey,
+        landmark: Landmark,
         range: Range<EntryNumber>,
     ) -> Result<Option<EntryNumber>, StoreError> {
         let (from, to) = bounds(&range);
-        let kind = Kind::Boundary.code();
+        let which = match landmark {
+            Landmark::Boundary => format!("kind = {}", Kind::Boundary.code()),
+            Landmark::Signpost => format!("kind = {} AND length(hint) > 1", Kind::Meta.code()),
+        };
         let sql = format!(
-            "SELECT n FROM record WHERE session = ? AND n >= ? AND n < ? AND kind = {kind} ORDER BY n DESC LIMIT 1"
+            "SELECT n FROM record WHERE session = ? AND n >= ? AND n < ? AND {which} ORDER BY n DESC LIMIT 1"
         );
         first(&self.db, &sql, params![session.0, from, to], |row| row.get(0))
     }

@@ -26,13 +26,17 @@ use crate::{
 
 /// The version of the schema, kept as `user_version`. One that is developed has 1000 times the number under which it will be
 /// released, and how many changes it has seen.
-pub const FORMAT_VERSION: i64 = 4;
+pub const FORMAT_VERSION: i64 = 5;
 /// The schema of this version.
 const SCHEMA: &str = include_str!("../../../schema.sql");
-/// The versions that were released, each with the tables that it brought. A store of any other version was never
+/// The versions that were released, each with the tables and indexes that it brought. A store of any other version was never
 /// released, or is newer. All of them are read as they are.
-const RELEASED: [(i64, &[&str]); 3] =
-    [(2, &[]), (3, &["total"]), (FORMAT_VERSION, &["kept_out", "buried"])];
+const RELEASED: [(i64, &[&str]); 4] = [
+    (2, &[]),
+    (3, &["TABLE total"]),
+    (4, &["TABLE kept_out", "TABLE buried"]),
+    (FORMAT_VERSION, &["INDEX record_signpost"]),
+];
 /// The version of the rules by which derived rows are made.
 pub const RULES_VERSION: i64 = 7;
 /// Marks a file as a store: "uTXT".
@@ -207,11 +211,14 @@ fn make(db: &mut Connection, path: &Path) -> Result<(), StoreError> {
         )?;
         transaction.execute_batch(&format!("PRAGMA application_id = {APPLICATION_ID}"))?;
     } else if found < FORMAT_VERSION {
-        for table in younger(found) {
-            transaction.execute_batch(definition(table))?;
+        for part in younger(found) {
+            transaction.execute_batch(definition(part))?;
+            match part {
+                "TABLE total" => totals::sum_up(&transaction, &Bytes::default())?,
+                "TABLE buried" => covered::fill(&transaction)?,
+                _ => {}
+            }
         }
-        totals::sum_up(&transaction, &Bytes::default())?;
-        covered::fill(&transaction)?;
     }
     transaction.execute_batch(&format!("PRAGMA user_version = {FORMAT_VERSION}"))?;
     transaction.commit()?;
@@ -220,15 +227,15 @@ fn make(db: &mut Connection, path: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Returns the tables that a version has not.
+/// Returns the tables and indexes that a version has not.
 fn younger(version: i64) -> impl Iterator<Item = &'static str> {
     let later = RELEASED.into_iter().filter(move |(number, _)| *number > version);
-    later.flat_map(|(_, tables)| tables.iter().copied())
+    later.flat_map(|(_, parts)| parts.iter().copied())
 }
 
-/// Returns the statement of the schema that makes a table.
-fn definition(table: &str) -> &'static str {
-    let begin = SCHEMA.find(&format!("CREATE TABLE {table} (")).unwrap_or(SCHEMA.len());
+/// Returns the statement of the schema that makes a table or an index.
+fn definition(part: &str) -> &'static str {
+    let begin = SCHEMA.find(&format!("CREATE {part} ")).unwrap_or(SCHEMA.len());
     let rest = SCHEMA.get(begin..).unwrap_or_default();
     rest.split_once(";\n").map_or(rest, |(statement, _)| statement)
 }
@@ -244,8 +251,8 @@ pub(super) fn altered(db: &Connection) -> Result<Vec<(String, &'static str)>, St
     let made = Connection::open_in_memory()?;
     made.execute_batch(SCHEMA)?;
     let (mut made, found) = (parts(&made)?, parts(db)?);
-    for table in younger(db.query_row("PRAGMA user_version", [], |row| row.get(0))?) {
-        made.remove(&format!("table {table}"));
+    for part in younger(db.query_row("PRAGMA user_version", [], |row| row.get(0))?) {
+        made.retain(|name, _| !name.eq_ignore_ascii_case(part));
     }
     let compare = |(name, sql): (&String, &String)| match found.get(name) {
         None => Some((name.clone(), "it is not there")),

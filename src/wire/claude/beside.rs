@@ -266,7 +266,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::model::Parent;
+    use crate::model::{Landmark, Parent};
 
     /// Entries that stand in the order of their numbers, from 1.
     struct Plain(Vec<Record>);
@@ -303,7 +303,11 @@ mod tests {
             Ok(None)
         }
 
-        fn boundary(&self, _: PlaceNumber) -> Result<Option<(PlaceNumber, EntryNumber)>, Failure> {
+        fn landmark(
+            &self,
+            _: Landmark,
+            _: PlaceNumber,
+        ) -> Result<Option<(PlaceNumber, EntryNumber)>, Failure> {
             Ok(None)
         }
 

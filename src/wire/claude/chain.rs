@@ -15,7 +15,9 @@ use super::{
     read::{Hint, is_message},
 };
 use crate::{
-    model::{EntryNumber, EntrySet, Kind, NameTag, Parent, PlaceNumber, Record, Timestamp},
+    model::{
+        EntryNumber, EntrySet, Kind, Landmark, NameTag, Parent, PlaceNumber, Record, Timestamp,
+    },
     wire::{Failure, Graph, Path, Repair, Sent},
 };
 
@@ -454,7 +456,7 @@ fn between(
 
 pub(super) fn newest_boundary(graph: &dyn Graph) -> Result<Option<EntryNumber>, Failure> {
     let mut before = graph.end();
-    while let Some((place, boundary)) = graph.boundary(before)? {
+    while let Some((place, boundary)) = graph.landmark(Landmark::Boundary, before)? {
         if !Hint::of(&graph.record(boundary)?).has(Hint::SIDE) {
             return Ok(Some(boundary));
         }

@@ -21,16 +21,20 @@ use serde_json::json;
 use super::{
     hint::{OPENS, ROLLBACK, hint, is_conversation, is_turn, starts},
     read::meta,
+    walk,
     write::{self, Lines},
 };
 use crate::{
     json::{self, Raw},
-    model::{EntryNumber, Kind, PlaceNumber, Record},
+    model::{EntryNumber, Kind, Landmark, PlaceNumber, Record},
     wire::{
         Before, Failure, Graph, Held, Invalid, Onward, Segment, Setting,
         fields::{line, text},
     },
 };
+
+/// How much of a path is read first, to see whether a rollback bears on the rest.
+const STEP: usize = 64;
 
 /// Writes a file that goes on behind the end of a path, where a note may be said; None if the thread does not go on in
 /// files, or its beginning cannot be read.
@@ -125,7 +129,8 @@ impl File<'_> {
 enum OnPath {
     /// All up to the one of this number, for nothing was ever rolled back.
     UpTo(Option<usize>),
-    These(BTreeSet<EntryNumber>),
+    /// All before this number, and these.
+    Among(usize, BTreeSet<EntryNumber>),
 }
 
 /// The records of the files that lead to a place, numbered from the first one on, and read only as far as they are asked for.
@@ -156,35 +161,55 @@ impl<'a> Chain<'a> {
             first += number(graph.end());
         }
         let mut chain = Self { onward, files, path: OnPath::UpTo(None) };
-        chain.path = if chain.has_rollback()? {
-            OnPath::These((onward.path)()?.into_iter().collect())
-        } else {
-            OnPath::UpTo(chain.number_of_head()?)
-        };
+        chain.path = chain.on_path()?;
         Ok(Some(chain))
     }
 
-    /// Returns whether anything was ever rolled back.
-    fn has_rollback(&self) -> Result<bool, Failure> {
-        for file in self.files.iter().rev() {
-            for place in file.graph.end().earlier().rev() {
-                if let Some(entry) = file.graph.at(place)?
-                    && hint(&file.graph.record(entry)?).0 & ROLLBACK != 0
-                {
-                    return Ok(true);
-                }
+    fn on_path(&self) -> Result<OnPath, Failure> {
+        let Some(head) = self.onward.back.to else { return Ok(OnPath::UpTo(None)) };
+        let Some(rollback) = self.first_rollback()? else {
+            let is_record = self.onward.graph.record(head)?.kind != Kind::Opaque;
+            let number = self.number_of(head)?.filter(|_| is_record);
+            return Ok(OnPath::UpTo(number));
+        };
+        let graph = self.onward.then;
+        let resumed = walk::head(graph)?;
+        let mut limit = STEP;
+        loop {
+            let last = walk::path(graph, head, limit, resumed)?.entries;
+            if last.len() < limit {
+                return Ok(OnPath::Among(0, last.into_iter().collect()));
             }
+            // No rollback behind a settled turn drops anything before it.
+            let settled = walk::settled(graph, &last)?.first().copied();
+            let settled = settled.map_or(Ok(None), |turn| self.number_of(turn))?;
+            if let Some(n) = settled.filter(|n| *n < rollback) {
+                return Ok(OnPath::Among(n, last.into_iter().collect()));
+            }
+            limit = limit.saturating_mul(4);
         }
-        Ok(false)
     }
 
-    /// Returns the number of the record at which the path ends, where nothing was rolled back.
-    fn number_of_head(&self) -> Result<Option<usize>, Failure> {
-        let Some(head) = self.onward.back.to else { return Ok(None) };
+    /// Returns the number of the first record that rolled turns back: one that does is a signpost.
+    fn first_rollback(&self) -> Result<Option<usize>, Failure> {
+        let mut first = None;
         for file in self.files.iter().rev() {
-            if let Some(place) = file.graph.place(head)? {
-                let is_record = file.graph.record(head)?.kind != Kind::Opaque;
-                return Ok(is_record.then_some(file.first + number(place)));
+            let mut before = file.graph.end();
+            while let Some((place, entry)) = file.graph.landmark(Landmark::Signpost, before)? {
+                if hint(&file.graph.record(entry)?).0 & ROLLBACK != 0 {
+                    first = Some(file.first + number(place));
+                }
+                before = place;
+            }
+        }
+        Ok(first)
+    }
+
+    /// Returns the number of an entry's record.
+    fn number_of(&self, entry: EntryNumber) -> Result<Option<usize>, Failure> {
+        for file in self.files.iter().rev() {
+            if let Some(place) = file.graph.place(entry)? {
+                return Ok(Some(file.first + number(place)));
             }
         }
         Ok(None)
@@ -209,7 +234,9 @@ impl<'a> Chain<'a> {
         let record = file.graph.record(entry)?;
         let is_on_path = match &self.path {
             OnPath::UpTo(head) => Some(n) <= *head && record.kind != Kind::Opaque,
-            OnPath::These(entries) => entries.contains(&entry),
+            OnPath::Among(from, entries) => {
+                n < *from && record.kind != Kind::Opaque || entries.contains(&entry)
+            }
         };
         Ok(Some(Link { record, is_on_path }))
     }
@@ -231,8 +258,7 @@ impl<'a> Chain<'a> {
     fn head(&self) -> Result<Option<usize>, Failure> {
         match &self.path {
             OnPath::UpTo(head) => Ok(*head),
-            OnPath::These(entries) if entries.is_empty() => Ok(None),
-            OnPath::These(_) => self.find((0..self.end()).rev(), |_, link| link.is_on_path),
+            OnPath::Among(..) => self.find((0..self.end()).rev(), |_, link| link.is_on_path),
         }
     }
 
@@ -247,9 +273,9 @@ impl<'a> Chain<'a> {
             let stays = link.is_on_path || n >= behind || n == 0 && opens;
             !stays && link.record.kind != Kind::Opaque
         };
-        let end = match self.path {
+        let end = match &self.path {
             OnPath::UpTo(_) => held,
-            OnPath::These(_) => self.find(0..held, goes)?.unwrap_or(held),
+            OnPath::Among(from, _) => self.find(*from..held, goes)?.unwrap_or(held),
         };
         let open = self.open_task(end)?.filter(|(_, has_turn)| end < stop || !has_turn);
         let mut end = open.map_or(end, |(task, _)| task);

@@ -14,8 +14,8 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 use undertext::{
     model::{
-        CheckpointNumber, EntryNumber, GenerationNumber, IdPrefix, NameTag, OperationNumber, Place,
-        SessionName, StoreId,
+        CheckpointNumber, EntryNumber, GenerationNumber, IdPrefix, Landmark, NameTag,
+        OperationNumber, Place, SessionName, StoreId,
     },
     store::{
         Access, Commit, Fault, MemoryStore, SessionFilter, SessionKey, Sieve, SqliteStore, Store,
@@ -302,7 +302,9 @@ pub(crate) fn answers(store: &dyn Store, name: &SessionName) -> Vec<String> {
         told!(all, store.records(key, numbers::<EntryNumber>(range.clone())));
         told!(all, store.checkpoints(key, numbers::<CheckpointNumber>(range.clone())));
         told!(all, store.origins(key, numbers::<EntryNumber>(range.clone())));
-        told!(all, store.boundary(key, numbers::<EntryNumber>(range.clone())));
+        for landmark in [Landmark::Boundary, Landmark::Signpost] {
+            told!(all, store.landmark(key, landmark, numbers::<EntryNumber>(range.clone())));
+        }
         told!(all, store.lengths(key, numbers::<EntryNumber>(range.clone())));
         for needle in [&b"again"[..], b"new-", b"x", b"nowhere"] {
             all.push(format!("sifted: {:?}", sifted(store, key, numbers(range.clone()), needle)));

@@ -13,7 +13,7 @@ use std::{
 use undertext::{
     model::{
         Card, Checkpoint, CheckpointNumber, Entry, EntryId, EntryNumber, FileNumber,
-        GenerationNumber, IdPrefix, Kind, LineId, NameTag, Operation, OperationNumber, Origin,
+        GenerationNumber, IdPrefix, Landmark, LineId, NameTag, Operation, OperationNumber, Origin,
         Place, Record, Run, SessionName, State, StoreId, Tagged, Text, Tie, TieKind,
     },
     store::{
@@ -441,13 +441,14 @@ impl CacheStore for Ledger {
         Ok(named.map(|record| record.n).collect())
     }
 
-    fn boundary(
+    fn landmark(
         &self,
         session: SessionKey,
+        landmark: Landmark,
         range: Range<EntryNumber>,
     ) -> Result<Option<EntryNumber>, StoreError> {
         let mut all = self.records(session, range)?;
-        all.retain(|record| record.kind == Kind::Boundary);
+        all.retain(|record| landmark.is(record));
         Ok(all.last().map(|record| record.n))
     }
 
