@@ -1,10 +1,13 @@
 //! Figures of going back and forth in an agent's own session, which is attached: a long one against a short one that ends alike.
 
 use std::{
+    fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
     time::Duration,
 };
+
+use rusqlite::Connection;
 
 use crate::{Arguments, compare, folder, own, plain::Agent, timed};
 
@@ -19,7 +22,11 @@ struct Home(PathBuf);
 impl Home {
     fn make(folder: &Path, agent: Agent, count: usize) -> Self {
         let home = Self(folder.join(format!("{}-{count}", agent.name())));
-        agent.write_long(&home.0.join(agent.folder()), 1, count, BEHIND);
+        let sessions = home.0.join(agent.folder());
+        agent.write_long(&sessions, 1, count, BEHIND);
+        if agent == Agent::Counted {
+            index(&home.0.join(".codex"), &sessions, &agent.records(1, 0).0);
+        }
         home.run(&["import"]);
         home
     }
@@ -39,16 +46,41 @@ impl Home {
     }
 }
 
+/// Makes the index of a Codex that has listed all of its only thread.
+fn index(codex: &Path, sessions: &Path, thread: &str) {
+    let file = fs::read_dir(sessions).unwrap().next().unwrap().unwrap();
+    let open = |name: &str, table: &str| {
+        let db = Connection::open(codex.join(name)).unwrap();
+        db.execute_batch(&format!("PRAGMA journal_mode = WAL; CREATE TABLE {table}")).unwrap();
+        db
+    };
+    let state = "threads (id TEXT PRIMARY KEY, rollout_path TEXT NOT NULL)";
+    let path = file.path();
+    open("state_5.sqlite", state)
+        .execute("INSERT INTO threads VALUES (?1, ?2)", (thread, path.to_str().unwrap()))
+        .unwrap();
+    let list = "thread_history_projection_state
+        (thread_id TEXT PRIMARY KEY, next_rollout_byte_offset INTEGER NOT NULL)";
+    let length = file.metadata().unwrap().len();
+    open("thread_history_1.sqlite", list)
+        .execute("INSERT INTO thread_history_projection_state VALUES (?1, ?2)", (thread, length))
+        .unwrap();
+}
+
 /// What is done before a command and behind it.
 type Around<'a> = [&'a dyn Fn(&Home); 2];
 
-/// `revert`, `undo`, `redo` and `truncate --dry-run` on 1,000,000 entries against 1,000.
+/// `revert`, `undo`, `redo`, `switch`, `append` and `truncate --dry-run` on 1,000,000 entries against 1,000.
 pub(crate) fn back(_: &Arguments) {
     let folder = folder();
-    for agent in Agent::ALL {
+    for agent in Agent::ALL.into_iter().chain([Agent::Counted]) {
         let (session, _) = agent.records(1, 0);
         let homes = [LONG, SHORT].map(|count| Home::make(folder.path(), agent, count));
+        for home in &homes {
+            home.run(&["branch", "side", "HEAD~8", "-s", &session]);
+        }
         let revert = ["revert", "HEAD~8", &session];
+        let append = ["append", "some words", "-s", &session];
         let dry = ["truncate", &session, "--dry-run", "--max-chars", "2000"];
         let undo: &dyn Fn(&Home) = &|home| {
             home.run(&["undo", &session]);
@@ -61,11 +93,16 @@ pub(crate) fn back(_: &Arguments) {
             home.run(&revert);
             home.run(&["undo", &session]);
         };
+        let back: &dyn Fn(&Home) = &|home| {
+            home.run(&["switch", "main", "-s", &session]);
+        };
         // What a command needs before it, and what brings the session back to where it was.
-        let commands: [(&str, &[&str], Around<'_>); 4] = [
+        let commands: [(&str, &[&str], Around<'_>); 6] = [
             ("revert", &revert, [nothing, undo]),
             ("undo", &["undo", &session], [reverted, nothing]),
             ("redo", &["redo", &session], [undone, undo]),
+            ("switch", &["switch", "side", "-s", &session], [nothing, back]),
+            ("append-home", &append, [nothing, undo]),
             ("truncate-dry", &dry, [nothing, nothing]),
         ];
         for (name, args, [before, after]) in commands {

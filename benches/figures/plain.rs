@@ -20,6 +20,8 @@ use crate::{generator::Chance, text};
 pub(crate) enum Agent {
     Claude,
     Codex,
+    /// Codex as it writes now: its records are counted, and it goes back in another file.
+    Counted,
     Pi,
 }
 
@@ -30,6 +32,7 @@ impl Agent {
         match self {
             Self::Claude => "claude",
             Self::Codex => "codex",
+            Self::Counted => "counted",
             Self::Pi => "pi",
         }
     }
@@ -51,6 +54,14 @@ impl Agent {
     ) -> String {
         let mut chance = Chance::new(seed);
         let session = chance.uuid();
+        let mut ordinal = 0;
+        let mut each = |mut record: Value| {
+            if self == Self::Counted {
+                record["ordinal"] = json!(ordinal);
+                ordinal += 1;
+            }
+            each(record);
+        };
         let heading = usize::from(self != Self::Claude);
         if heading > 0 {
             each(self.heading(&session));
@@ -97,7 +108,7 @@ impl Agent {
                     })),
                 ]
             }
-            Self::Codex => {
+            Self::Codex | Self::Counted => {
                 vec![json!({ "timestamp": time(n), "type": "compacted", "payload": {
                         "message": "", "replacement_history": [said("user", "input_text", &words)],
                     } })]
@@ -117,6 +128,13 @@ impl Agent {
                 "payload": {
                     "id": session, "timestamp": time, "cwd": "/srv/project", "originator": "codex_cli_rs",
                     "cli_version": "0.100.0", "instructions": null,
+                },
+            }),
+            Self::Counted => json!({
+                "timestamp": time, "type": "session_meta",
+                "payload": {
+                    "id": session, "session_id": session, "timestamp": time, "cwd": "/srv/project",
+                    "originator": "codex_cli_rs", "cli_version": "0.169.0", "history_mode": "paginated",
                 },
             }),
             _ => json!({
@@ -148,7 +166,7 @@ impl Agent {
                     "uuid": name, "timestamp": time(n),
                 })
             }
-            Self::Codex => {
+            Self::Codex | Self::Counted => {
                 let turn = format!("turn-{}", n / 5);
                 let (kind, payload) = match n % 5 {
                     1 => ("event_msg", json!({ "type": "task_started", "turn_id": turn })),
@@ -196,7 +214,7 @@ impl Agent {
         fs::create_dir_all(folder).unwrap();
         let name = match self {
             Self::Claude => format!("{session}.jsonl"),
-            Self::Codex => format!("rollout-2025-06-15T15-06-40-{session}.jsonl"),
+            Self::Codex | Self::Counted => format!("rollout-2025-06-15T15-06-40-{session}.jsonl"),
             Self::Pi => format!("2025-06-15T15-06-40-000Z_{session}.jsonl"),
         };
         BufWriter::new(fs::File::create(folder.join(name)).unwrap())
@@ -206,7 +224,7 @@ impl Agent {
     pub(crate) fn folder(self) -> &'static str {
         match self {
             Self::Claude => ".claude/projects/-srv-project",
-            Self::Codex => ".codex/sessions/2025/06/15",
+            Self::Codex | Self::Counted => ".codex/sessions/2025/06/15",
             Self::Pi => ".pi/agent/sessions/--srv-project--",
         }
     }
@@ -215,7 +233,7 @@ impl Agent {
     pub(crate) fn names(self) -> [&'static str; 2] {
         match self {
             Self::Claude => ["uuid", "parentUuid"],
-            Self::Codex | Self::Pi => ["id", "parentId"],
+            Self::Codex | Self::Counted | Self::Pi => ["id", "parentId"],
         }
     }
 }
