@@ -25,11 +25,9 @@ fn items(messages: usize) -> Vec<Item> {
     let mut entry = 0;
     let mut add = |items: &mut Vec<Item>, role, blocks| {
         entry += 1;
-        let begins_turn = role == Role::User;
-        items.push(Item {
-            begins_turn,
-            ..Item::said(Message::new(role, blocks), EntryNumber::new(entry))
-        });
+        let mut item = Item::said(Message::new(role, blocks), EntryNumber::new(entry));
+        item.begins_turn = role == Role::User;
+        items.push(item);
     };
     for turn in 0.. {
         let (a, b) = (format!("a{turn}"), format!("b{turn}"));

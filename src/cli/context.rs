@@ -262,7 +262,7 @@ fn tell_programs(
     let prepared = &sent.found.prepared;
     let (mut n, mut total) = (0, 0);
     for items in prepared.items.chunks(TOLD) {
-        let ids = ids(archive, sent.session, items.iter().flat_map(|item| &item.entries))?;
+        let ids = ids(archive, sent.session, items.iter().flat_map(|item| item.entries.iter()))?;
         for item in items {
             total += item.tokens.unwrap_or(0);
             let entries = named(&ids, &item.entries);
@@ -298,7 +298,7 @@ fn each_row(
             let share = tokens.saturating_mul(1000) / all;
             let id = item.entry().map(|entry| short(&ids, entry)).unwrap_or_default();
             each(&[
-                Cell::new(role_label(item), item.message.role.as_str()),
+                Cell::new(role_label(item), item.role().as_str()),
                 Cell::new(Label::Id, &id),
                 Cell::new(origin_label(item.origin), item.origin.as_str()),
                 Cell::new(Label::Plain, &tokens.to_string()),
@@ -398,7 +398,7 @@ fn tell_size(context: &mut Context, sent: &Sent<'_>) -> Result<(), CommandError>
 }
 
 fn role_label(item: &Item) -> Label {
-    match item.message.role {
+    match item.role() {
         Role::System => Label::Heading,
         Role::User => Label::User,
         Role::Assistant => Label::Assistant,
@@ -428,7 +428,8 @@ fn bar_label(total: u64, window: u64) -> Label {
 /// Returns the first words of a message, or what stands in their place.
 fn first_words(item: &Item) -> String {
     const MOST: usize = 200;
-    let said = item.message.parts().find_map(|block| match block {
+    let message = item.message();
+    let said = message.parts().find_map(|block| match block {
         Block::Text(text) => Some(first_line(text).to_owned()).filter(|line| !line.is_empty()),
         Block::Result { .. } => Some(first_line(&block.answer_text()).to_owned()),
         Block::Call { name, input, .. } => Some(format!("{name} {input}")),

@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 use super::{
     Act, Change, Item, Step,
     history::{self, Limits},
+    item::put_in,
     pairing::{self, Repaired},
     prepare::{Prepared, count},
     results::{self, Cutting},
@@ -42,8 +43,8 @@ pub fn as_sent(
     cutting: Option<&Cutting<'_>>,
 ) -> Prepared {
     let mut changes = Vec::new();
-    let mut items: Vec<Item> = items.into_iter().flat_map(split).collect();
-    items.retain(|item| !item.message.blocks.is_empty());
+    let mut items = split(items);
+    items.retain(Item::has_blocks);
     if let Some(cutting) = cutting {
         results::cut(&mut items, cutting, &mut changes);
     }
@@ -63,74 +64,59 @@ pub fn as_sent(
     Prepared { items, changes, limited, repaired }
 }
 
-/// Returns the ids of the calls in a message.
-fn calls(item: &Item) -> impl Iterator<Item = &str> {
-    item.message.blocks.iter().filter_map(|block| match block {
-        Block::Call { id, .. } => Some(id.as_str()),
-        _ => None,
-    })
-}
-
-/// Returns the id of the call that a message answers.
-fn answered(item: &Item) -> Option<&str> {
-    item.message.blocks.iter().find_map(|block| match block {
-        Block::Result { id, .. } => Some(id.as_str()),
-        _ => None,
-    })
-}
-
-fn answer(id: &str, missing: Missing) -> Item {
-    let block = Block::answer(id.to_owned(), missing.words.to_owned(), missing.is_error);
+fn answer(id: String, missing: Missing) -> Item {
+    let block = Block::answer(id, missing.words.to_owned(), missing.is_error);
     Item::synthetic(Message::new(Role::Tool, vec![block]))
 }
 
 /// Puts the agent's answers before the message of the user or the model that ends a turn of the tools.
 fn by_turn(items: Vec<Item>, missing: Missing, repaired: &mut Repaired) -> Vec<Item> {
-    let mut sent: Vec<Item> = Vec::with_capacity(items.len());
+    let mut added = Vec::new();
     let mut pending: Vec<String> = Vec::new();
-    for item in items {
-        match item.message.role {
+    for (at, item) in items.iter().enumerate() {
+        match item.role() {
             Role::Assistant | Role::User => {
-                repaired.added += pending.len() as u64;
-                sent.extend(pending.drain(..).map(|id| answer(&id, missing)));
-                pending.extend(calls(&item).map(str::to_owned));
+                added.extend(pending.drain(..).map(|id| (at, answer(id, missing))));
+                pending = item.calls().collect();
             }
-            Role::Tool => pending.retain(|id| Some(id.as_str()) != answered(&item)),
+            Role::Tool => {
+                let answered = item.results().next();
+                pending.retain(|id| Some(id) != answered.as_ref());
+            }
             Role::System => {}
         }
-        sent.push(item);
     }
-    sent
+    repaired.added = added.len() as u64;
+    put_in(items, added)
 }
 
 /// Puts the agent's answers behind calls that have none anywhere, and leaves out results without a call.
 fn anywhere(
-    items: Vec<Item>,
+    mut items: Vec<Item>,
     missing: Missing,
     repaired: &mut Repaired,
     changes: &mut Vec<Change>,
 ) -> Vec<Item> {
-    let own = |of: &mut dyn Iterator<Item = &str>| of.map(str::to_owned).collect::<BTreeSet<_>>();
-    let called = own(&mut items.iter().flat_map(calls));
-    let has_result = own(&mut items.iter().filter_map(answered));
-    let mut sent: Vec<Item> = Vec::with_capacity(items.len());
-    for item in items {
-        if answered(&item).is_some_and(|id| !called.contains(id)) {
+    let called: BTreeSet<String> = items.iter().flat_map(Item::calls).collect();
+    let has_result: BTreeSet<String> =
+        items.iter().filter_map(|item| item.results().next()).collect();
+    items.retain(|item| {
+        let is_orphan = item.results().next().is_some_and(|id| !called.contains(&id));
+        if is_orphan {
             let why = "its call is not in the context".to_owned();
-            let entries = item.entries.clone();
+            let entries = item.entries.to_vec();
             changes.push(Change { step: Step::Pairs, act: Act::Dropped, entries, why });
             repaired.orphans += 1;
-            continue;
         }
-        let added: Vec<Item> = calls(&item)
-            .filter(|id| !has_result.contains(*id))
-            .map(|id| answer(id, missing))
-            .collect();
-        repaired.added += added.len() as u64;
-        sent.push(item);
-        sent.extend(added);
+        !is_orphan
+    });
+    let mut added = Vec::new();
+    for (at, item) in items.iter().enumerate() {
+        let unanswered = item.calls().filter(|id| !has_result.contains(id));
+        added.extend(unanswered.map(|id| (at + 1, answer(id, missing))));
     }
-    sent
+    repaired.added = added.len() as u64;
+    put_in(items, added)
 }
 
 #[cfg(test)]
@@ -155,11 +141,11 @@ mod tests {
         let items = EntryNumber::FIRST.onwards().zip(said.split(' ')).map(item).collect();
         let missing = Missing { words: "none", is_error: true, is_by_turn };
         let made = as_sent(items, missing, &Limits::default(), Counting::Estimate, None);
-        let shown = |item: &Item| match item.message.blocks.as_slice() {
+        let shown = |item: &Item| match item.message().blocks.as_slice() {
             [Block::Call { id, .. }] => format!("+{id}"),
             [Block::Result { id, error: false, .. }] => format!("={id}"),
             [Block::Result { id, .. }] => format!("-{id}"),
-            _ => item.message.text(),
+            _ => item.message().text(),
         };
         made.items.iter().map(shown).collect::<Vec<_>>().join(" ")
     }

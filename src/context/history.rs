@@ -178,7 +178,7 @@ impl Limits {
 /// Items are counted; `missing` is the size of a message put in for a missing one. The results of pair repair and
 /// merging are counted too, so that they need not be limited again.
 pub fn limit(
-    items: Vec<Item>,
+    mut items: Vec<Item>,
     limits: &Limits,
     shape: Shape,
     missing: u64,
@@ -193,16 +193,16 @@ pub fn limit(
     let asked = turns.iter().filter(|turn| turn.is_asked).count();
     let (first, why, exceeds) = first_kept(&turns, asked, limits, shape);
     let kept = turns.iter().skip(first).filter(|turn| turn.is_asked).count();
-    let mut sent = Vec::with_capacity(items.len());
-    for ((item, stays), turn) in items.into_iter().zip(stays).zip(places) {
-        if turn >= first || stays {
-            sent.push(item);
-        } else {
-            let (entries, why) = (item.entries, why.clone());
+    let mut turns_of = stays.into_iter().zip(places);
+    items.retain(|item| {
+        let is_kept = turns_of.next().is_some_and(|(stays, turn)| turn >= first || stays);
+        if !is_kept {
+            let (entries, why) = (item.entries.to_vec(), why.clone());
             changes.push(Change { step: Step::Limit, act: Act::Dropped, entries, why });
         }
-    }
-    (sent, Limited { turns: asked, kept, exceeds })
+        is_kept
+    });
+    (items, Limited { turns: asked, kept, exceeds })
 }
 
 /// Returns for each item whether it stays whatever the limit: summaries, and instructions before the first turn.
@@ -210,7 +210,7 @@ fn stays(items: &[Item]) -> Vec<bool> {
     let mut has_begun = false;
     let stays = items.iter().map(|item| {
         has_begun |= item.begins_turn;
-        item.message.is_summary || item.message.role == Role::System && !has_begun
+        item.is_summary() || item.role() == Role::System && !has_begun
     });
     stays.collect()
 }
@@ -231,20 +231,20 @@ fn measure(items: &[Item], stays: &[bool], shape: Shape, missing: u64) -> (Vec<T
         let (at, tokens, by) = match slot {
             Slot::Item(at) => {
                 let Some(item) = items.get(at) else { continue };
-                (at, item.tokens.unwrap_or(0), side(item.message.role, shape))
+                (at, item.tokens.unwrap_or(0), side(item.role(), shape))
             }
             Slot::Missing(at, _) => (at, missing, side(Role::Tool, shape)),
         };
         // A result goes where its call is, wherever it stood.
         if let Some(place) = places.get_mut(at) {
-            if items.get(at).is_some_and(|item| item.message.role == Role::Tool) {
+            if items.get(at).is_some_and(|item| item.role() == Role::Tool) {
                 *place = current;
             } else {
                 current = *place;
             }
         }
         let Some(turn) = turns.get_mut(current) else { continue };
-        turn.time = turn.time.or(items.get(at).and_then(Item::time));
+        turn.time = turn.time.or_else(|| items.get(at).and_then(Item::time));
         let one = Size { messages: 1, tokens };
         if stays.get(at) == Some(&true) && !matches!(slot, Slot::Missing(..)) {
             turn.is_parted |= turn.ends.is_none();
@@ -342,11 +342,9 @@ mod tests {
             time: Some(Timestamp(0)),
             ..Message::new(role, vec![Block::Text(text.into())])
         };
-        Item {
-            begins_turn: role == Role::User,
-            tokens: Some(10),
-            ..Item::said(message, EntryNumber::new(entry))
-        }
+        let mut item = Item::said(message, EntryNumber::new(entry));
+        (item.begins_turn, item.tokens) = (role == Role::User, Some(10));
+        item
     }
 
     /// Turns of a question and an answer behind instructions, some of them summaries.
@@ -354,7 +352,7 @@ mod tests {
         let mut items = vec![said(Role::System, "rules", 1)];
         for turn in 0..n {
             let mut user = said(Role::User, "question", turn * 2 + 2);
-            user.message.time = Some(Timestamp(i64::try_from(turn).unwrap()));
+            user.change(|said| said.time = Some(Timestamp(i64::try_from(turn).unwrap())));
             items.extend([user, said(Role::Assistant, "answer", turn * 2 + 3)]);
         }
         items
@@ -385,7 +383,7 @@ mod tests {
     #[test]
     fn without_a_limit_all_stays_as_it_does_with_one_that_is_never_reached() {
         let mut parted = turns(3);
-        parted[3].message.is_summary = true;
+        parted[3].change(|said| said.is_summary = true);
         for items in [Vec::new(), turns(0), turns(3), turns(3).split_off(2), parted] {
             let under = |messages| {
                 let (limits, mut changes) = (Limits { messages, ..Limits::default() }, Vec::new());
@@ -419,7 +417,7 @@ mod tests {
     #[test]
     fn a_summary_stays_wherever_it_stands() {
         let mut items = turns(3);
-        items[3].message.is_summary = true;
+        items[3].change(|said| said.is_summary = true);
         let limits = Limits { turns: Some(1), ..Limits::default() };
         check(items, limits, &[1, 4, 6, 7], false);
     }

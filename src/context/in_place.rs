@@ -24,7 +24,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    context::{Act, Change, Item, Step, pairing::Repaired, turns::absorb},
+    context::{
+        Act, Change, Item, Step,
+        item::{Tag, put_in, sift},
+        packing::Half,
+        pairing::Repaired,
+        turns::absorb,
+    },
     model::{Block, Message, Role},
 };
 
@@ -44,27 +50,27 @@ pub(super) fn keep(items: Vec<Item>, changes: &mut Vec<Change>) -> (Vec<Item>, R
 }
 
 /// Leaves out the records whose calls nothing answered, where the conversation went on.
-fn leave_unanswered(items: Vec<Item>, changes: &mut Vec<Change>) -> Vec<Item> {
-    let answered: BTreeSet<String> = items.iter().flat_map(results).map(str::to_owned).collect();
-    let is_said = |item: &Item| item.message.role != Role::System;
-    let end = items.iter().rposition(is_said);
+fn leave_unanswered(mut items: Vec<Item>, changes: &mut Vec<Change>) -> Vec<Item> {
+    let answered: BTreeSet<String> = items.iter().flat_map(Item::results).collect();
+    let end = items.iter().rposition(|item| item.role() != Role::System);
     let last = end.and_then(|end| items.get(end));
     let is_under_way = last.is_some_and(has_result);
-    let message = last.and_then(|last| last.message.id.clone());
-    let asked = items.iter().rposition(|item| item.message.role == Role::User);
+    let message = last.and_then(Item::id);
+    let asked = items.iter().rposition(|item| item.role() == Role::User);
     let since = asked.map_or(0, |at| at + 1);
-    let mut kept = Vec::with_capacity(items.len());
-    for (at, item) in items.into_iter().enumerate() {
-        let is_last = Some(at) == end || message.is_some() && message == item.message.id;
-        let is_open = at >= since && (is_under_way || is_last);
-        let is_answered = calls(&item).any(|id| answered.contains(id));
-        if is_open || is_answered || calls(&item).next().is_none() {
-            kept.push(item);
-        } else {
-            note(changes, Act::Dropped, &item, "nothing answered its calls, and it went on");
+    let mut places = 0..;
+    items.retain(|item| {
+        let at = places.next();
+        let is_last = at == end || message.is_some() && message == item.id();
+        let is_open = at.is_some_and(|at| at >= since) && (is_under_way || is_last);
+        let calls = calls(item);
+        let is_kept = is_open || calls.is_empty() || calls.iter().any(|id| answered.contains(id));
+        if !is_kept {
+            note(changes, Act::Dropped, item, "nothing answered its calls, and it went on");
         }
-    }
-    kept
+        is_kept
+    });
+    items
 }
 
 /// Puts results that came before their calls behind them.
@@ -72,19 +78,25 @@ fn turn_round(items: Vec<Item>, changes: &mut Vec<Change>) -> Vec<Item> {
     let mut called: BTreeMap<String, usize> = BTreeMap::new();
     for (at, item) in items.iter().enumerate() {
         for id in calls(item) {
-            called.entry(id.to_owned()).or_insert(at);
+            called.entry(id).or_insert(at);
         }
+    }
+    let mut behind: BTreeMap<usize, usize> = BTreeMap::new();
+    for (at, item) in items.iter().enumerate().filter(|(_, item)| item.is_only_result()) {
+        let call = item.results().next().and_then(|id| called.get(&id).copied());
+        if let Some(call) = call.filter(|call| *call > at) {
+            note(changes, Act::Moved, item, "it came before its call");
+            behind.insert(at, call);
+        }
+    }
+    if behind.is_empty() {
+        return items;
     }
     let mut early: BTreeMap<usize, Vec<Item>> = BTreeMap::new();
     let mut turned = Vec::with_capacity(items.len());
     for (at, item) in items.into_iter().enumerate() {
-        let behind = match item.message.blocks.as_slice() {
-            [Block::Result { id, .. }] => called.get(id).copied().filter(|call| *call > at),
-            _ => None,
-        };
-        if let Some(call) = behind {
-            note(changes, Act::Moved, &item, "it came before its call");
-            early.entry(call).or_default().push(item);
+        if let Some(call) = behind.get(&at) {
+            early.entry(*call).or_default().push(item);
             continue;
         }
         turned.push(item);
@@ -94,48 +106,45 @@ fn turn_round(items: Vec<Item>, changes: &mut Vec<Change>) -> Vec<Item> {
 }
 
 /// Joins the records of each message where the first of them stands, its calls last.
-fn join(items: Vec<Item>, changes: &mut Vec<Change>) -> Vec<Item> {
-    let mut joined: Vec<Item> = Vec::with_capacity(items.len());
+fn join(mut items: Vec<Item>, changes: &mut Vec<Change>) -> Vec<Item> {
     // The messages that may still go on.
-    let mut open: BTreeMap<String, usize> = BTreeMap::new();
+    let mut open: BTreeMap<Tag, usize> = BTreeMap::new();
     let (mut is_asked, mut is_answered) = (false, false);
-    for item in items {
-        match item.message.role {
+    sift(&mut items, |joined, item| {
+        match item.role() {
             Role::System => {}
             Role::User | Role::Tool => {
                 is_asked = true;
-                is_answered |= has_result(&item);
+                is_answered |= has_result(item);
             }
             Role::Assistant => {
                 if is_asked && !is_answered {
                     open.clear();
                 }
                 (is_asked, is_answered) = (false, false);
-                let id = item.message.id.clone();
-                let first = id.as_ref().and_then(|id| open.get(id)).copied();
+                let first = item.id().and_then(|id| open.get(&id)).copied();
                 if let Some(before) = first.and_then(|first| joined.get_mut(first)) {
                     absorb(before, item);
-                    continue;
+                    return false;
                 }
-                open.extend(id.map(|id| (id, joined.len())));
+                open.extend(item.id().map(|id| (id, joined.len())));
             }
         }
-        joined.push(item);
-    }
-    for item in &mut joined {
+        true
+    });
+    for item in items.iter_mut().filter(|item| item.has_calls()) {
         let is_call = |block: &Block| matches!(block, Block::Call { .. });
-        if !item.message.blocks.is_sorted_by_key(is_call) {
-            item.message.blocks.sort_by_key(is_call);
+        if !item.message().blocks.is_sorted_by_key(is_call) {
+            item.change(|message| message.blocks.sort_by_key(is_call));
             note(changes, Act::Changed, item, "the calls of an answer stand last");
         }
     }
-    joined
+    items
 }
 
 /// Leaves out calls with the id of an earlier one, and results that do not stand right behind their call's message.
-fn leave_misplaced(items: Vec<Item>, changes: &mut Vec<Change>) -> (Vec<Item>, Repaired) {
+fn leave_misplaced(mut items: Vec<Item>, changes: &mut Vec<Change>) -> (Vec<Item>, Repaired) {
     let mut repaired = Repaired::default();
-    let mut kept: Vec<Item> = Vec::with_capacity(items.len());
     let mut known: BTreeSet<String> = BTreeSet::new();
     // The calls of the last answer that nothing has answered; whether an answer came; a message of which nothing is left,
     // unless another one stands next to it, or the answer to a call
@@ -144,102 +153,97 @@ fn leave_misplaced(items: Vec<Item>, changes: &mut Vec<Change>) -> (Vec<Item>, R
     let mut has_answer = false;
     let mut emptied: Option<Item> = None;
     let mut says = false;
-    for mut item in items {
-        match item.message.role {
+    let mut replaced = Vec::new();
+    sift(&mut items, |kept, item| {
+        match item.role() {
             Role::System => {}
             Role::Assistant => {
-                kept.extend(
-                    emptied
-                        .take()
-                        .filter(|_| !says && open.is_empty())
-                        .map(|item| replaced(item, has_answer)),
-                );
+                let alone = emptied.take().filter(|_| !says && open.is_empty());
+                replaced.extend(alone.map(|item| (kept.len(), replacement(item, has_answer))));
                 (says, has_answer) = (false, true);
                 open.clear();
-                let before = item.message.blocks.len();
-                item.message.blocks.retain(|block| match block {
-                    Block::Call { id, .. } => known.insert(id.clone()) && open.insert(id.clone()),
-                    _ => true,
-                });
-                if item.message.blocks.len() < before {
-                    note(changes, Act::Dropped, &item, "an earlier call has the same id");
-                    if item.message.blocks.is_empty() {
-                        item.message.blocks.push(Block::Text(INTERRUPTED.to_owned()));
+                let mut is_new = |id: String| known.insert(id.clone()) && open.insert(id);
+                let repeated = blocks(item, |half| !half.is_result && !is_new(half.id));
+                if !repeated.is_empty() {
+                    note(changes, Act::Dropped, item, "an earlier call has the same id");
+                    take_out(item, &repeated);
+                    if !item.has_blocks() {
+                        let words = Block::Text(INTERRUPTED.to_owned());
+                        item.change(|message| message.blocks.push(words));
                     }
-                    item.tokens = None;
                 }
             }
             Role::User | Role::Tool => {
                 let mut why = None;
-                item.message.blocks.retain(|block| match block {
-                    Block::Result { id, .. } if !open.remove(id) => {
-                        let is_second = known.contains(id);
+                let misplaced = blocks(item, |half| {
+                    let is_misplaced = half.is_result && !open.remove(&half.id);
+                    if is_misplaced {
+                        let is_second = known.contains(&half.id);
                         *(if is_second {
                             &mut repaired.duplicates
                         } else {
                             &mut repaired.orphans
                         }) += 1;
                         why = Some(if is_second { LATE } else { ORPHAN });
-                        false
                     }
-                    _ => true,
+                    is_misplaced
                 });
                 if let Some(why) = why {
-                    note(changes, Act::Dropped, &item, why);
-                    item.tokens = None;
+                    note(changes, Act::Dropped, item, why);
+                    take_out(item, &misplaced);
                 }
-                if why.is_some() && item.message.blocks.is_empty() {
-                    emptied.get_or_insert(item);
-                    continue;
+                if why.is_some() && !item.has_blocks() {
+                    emptied.get_or_insert_with(|| item.clone());
+                    return false;
                 }
                 says = true;
             }
         }
-        kept.push(item);
-    }
-    kept.extend(
-        emptied.take().filter(|_| !says && open.is_empty()).map(|item| replaced(item, has_answer)),
-    );
-    (kept, repaired)
+        true
+    });
+    let alone = emptied.take().filter(|_| !says && open.is_empty());
+    replaced.extend(alone.map(|item| (items.len(), replacement(item, has_answer))));
+    (put_in(items, replaced), repaired)
+}
+
+/// Returns the blocks of those calls and results of a message for which this is true.
+fn blocks(item: &Item, mut is: impl FnMut(Half) -> bool) -> BTreeSet<usize> {
+    item.halves().into_iter().filter_map(|half| Some(half.block).filter(|_| is(half))).collect()
+}
+
+/// Takes blocks out of a message.
+fn take_out(item: &mut Item, blocks: &BTreeSet<usize>) {
+    let mut numbers = 0..;
+    item.change(|message| {
+        message.blocks.retain(|_| !numbers.next().is_some_and(|n| blocks.contains(&n)));
+    });
+    item.tokens = None;
 }
 
 /// Returns the agent's words in the place of a message of the user.
-fn replaced(item: Item, has_answer: bool) -> Item {
+fn replacement(mut item: Item, has_answer: bool) -> Item {
     let words = if has_answer { NOTHING } else { ORPHANED };
-    let message = Message {
-        time: item.message.time,
-        ..Message::new(Role::User, vec![Block::Text(words.to_owned())])
-    };
-    Item { message: Box::new(message), ..item }
+    let words = vec![Block::Text(words.to_owned())];
+    item.change(|message| {
+        *message = Message { time: message.time, ..Message::new(Role::User, words) };
+    });
+    item
 }
 
 const LATE: &str = "its call is not in the answer right before it, or has another result";
 const ORPHAN: &str = "its call is not in the context";
 
-/// Returns the calls that a message answers.
-fn results(item: &Item) -> impl Iterator<Item = &str> {
-    item.message.blocks.iter().filter_map(|block| match block {
-        Block::Result { id, .. } => Some(id.as_str()),
-        _ => None,
-    })
-}
-
 /// Returns the calls of an answer.
-fn calls(item: &Item) -> impl Iterator<Item = &str> {
-    let is_answer = item.message.role == Role::Assistant;
-    let blocks = item.message.blocks.iter().filter(move |_| is_answer);
-    blocks.filter_map(|block| match block {
-        Block::Call { id, .. } => Some(id.as_str()),
-        _ => None,
-    })
+fn calls(item: &Item) -> Vec<String> {
+    if item.role() == Role::Assistant { item.calls().collect() } else { Vec::new() }
 }
 
 fn has_result(item: &Item) -> bool {
-    item.message.role != Role::Assistant && results(item).next().is_some()
+    item.role() != Role::Assistant && item.has_results()
 }
 
 fn note(changes: &mut Vec<Change>, act: Act, item: &Item, why: &str) {
-    let entries = item.entries.clone();
+    let entries = item.entries.to_vec();
     changes.push(Change { step: Step::Pairs, act, entries, why: why.to_owned() });
 }
 
@@ -284,8 +288,9 @@ mod tests {
             _ => String::new(),
         };
         let item = |item: &Item| {
-            let blocks: Vec<String> = item.message.blocks.iter().map(block).collect();
-            let id = item.message.id.as_ref().map_or(String::new(), |id| format!("{id}:"));
+            let message = item.message();
+            let blocks: Vec<String> = message.blocks.iter().map(block).collect();
+            let id = message.id.as_ref().map_or(String::new(), |id| format!("{id}:"));
             id + &blocks.join("/")
         };
         items.iter().map(item).collect::<Vec<_>>().join(" ")

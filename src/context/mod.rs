@@ -1,7 +1,8 @@
 //! The model's view: the messages of a session become a request that no provider rejects.
 //!
 //! Pure functions over the normalised view; nothing here is kept or sent. A request is a list of [`Item`]s, and each step
-//! takes the list and gives it back with its [`Change`]s, entries named, so that nothing vanishes unsaid.
+//! takes the list and gives it back with its [`Change`]s, entries named, so that nothing vanishes unsaid. The messages of a
+//! session are packed, and a step unpacks those whose words or blocks it needs.
 //! [`prepare`] takes them in this order:
 //!
 //! ```text
@@ -37,6 +38,8 @@ pub mod machine;
 pub mod measure;
 pub mod model;
 pub mod overflow;
+mod packing;
+mod pages;
 pub mod pairing;
 pub mod plan;
 mod prepare;
@@ -55,6 +58,7 @@ pub mod window;
 
 pub use as_sent::{Missing, as_sent};
 pub use change::{Act, Change, Step};
-pub use item::{Item, Origin};
+pub use item::{Entries, Item, Origin};
+pub(crate) use pages::Pages;
 pub use prepare::{Plan, Prepared, count, prepare};
 pub use shape::{Request, Shape, request};

@@ -19,11 +19,14 @@
 //!
 //! Invariant: to repair a repaired request changes nothing.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use crate::{
-    context::{Act, Change, Item, Step},
-    model::{Block, Message, Role, Stop},
+    context::{Act, Change, Item, Step, packing::Half},
+    model::{Block, Message, Role},
 };
 
 /// The words in the place of a missing result.
@@ -79,6 +82,24 @@ pub(super) enum Slot {
     Missing(usize, usize),
 }
 
+/// Returns the calls of the model's messages and the results, each behind the number of its item; of a result also the
+/// message of the model that it follows.
+fn halves(items: &[Item]) -> Vec<(usize, Half, Option<usize>)> {
+    let mut found = Vec::new();
+    let mut speaker = None;
+    for (at, item) in items.iter().enumerate() {
+        let is_result = item.role() == Role::Tool && item.is_only_result();
+        if item.role() == Role::Assistant {
+            speaker = Some(at);
+            let calls = item.halves().into_iter().filter(|half| !half.is_result);
+            found.extend(calls.map(|call| (at, call, None)));
+        } else if is_result {
+            found.extend(item.halves().into_iter().map(|result| (at, result, speaker)));
+        }
+    }
+    found
+}
+
 /// Returns whether a block is a result that some program put in the place of a missing one.
 fn is_synthetic(block: &Block) -> bool {
     let Block::Result { error: true, .. } = block else { return false };
@@ -86,55 +107,36 @@ fn is_synthetic(block: &Block) -> bool {
     text == MISSING || THEIRS.iter().any(|theirs| text.contains(theirs))
 }
 
-/// Returns the result of a message that is nothing else.
-fn result(message: &Message) -> Option<(&str, &Block)> {
-    match message.blocks.as_slice() {
-        [block @ Block::Result { id, .. }] if message.role == Role::Tool => Some((id, block)),
-        _ => None,
-    }
-}
-
-/// Returns whether a message of the model failed or was broken off.
-fn is_broken(message: &Message) -> bool {
-    matches!(message.stop, Some(Stop::Error | Stop::Aborted))
-}
-
 impl Plan {
     /// Plans the repair of messages, each of whose results is a message of its own.
     pub(super) fn of(items: &[Item]) -> Self {
+        let halves = halves(items);
         let mut calls: Vec<Call<'_>> = Vec::new();
-        // The calls with an id, in order; those of each message; the message that each item follows.
+        // The calls with an id, in order.
         let mut by_id: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-        let mut results: Vec<(usize, &str, bool)> = Vec::new();
-        let mut follows: Vec<Option<usize>> = Vec::with_capacity(items.len());
-        let mut speaker = None;
-        for (at, item) in items.iter().enumerate() {
-            follows.push(speaker);
-            if item.message.role == Role::Assistant {
-                speaker = Some(at);
-                for (block, found) in item.message.blocks.iter().enumerate() {
-                    if let Block::Call { id, .. } = found {
-                        by_id.entry(id).or_default().push(calls.len());
-                        calls.push(Call { item: at, block, id, result: None });
-                    }
-                }
-            } else if let Some((id, block)) = result(&item.message) {
-                results.push((at, id, is_synthetic(block)));
+        let mut results: Vec<(usize, &str, Option<usize>, bool)> = Vec::new();
+        for (at, Half { block, id, is_result, error }, follows) in &halves {
+            if *is_result {
+                let is_synthetic = *error && items[*at].message().blocks.iter().any(is_synthetic);
+                results.push((*at, id, *follows, is_synthetic));
+            } else {
+                by_id.entry(id).or_default().push(calls.len());
+                calls.push(Call { item: *at, block: *block, id, result: None });
             }
         }
         let mut owners = Owners::new(&calls, by_id);
         let mut owned = vec![false; items.len()];
         for synthetic in [false, true] {
-            let these = || results.iter().filter(|(_, _, is)| *is == synthetic);
-            for &(at, id, _) in these() {
-                let owner = follows[at].and_then(|item| owners.within(id, item));
+            let these = || results.iter().filter(|(.., is)| *is == synthetic);
+            for &(at, id, follows, _) in these() {
+                let owner = follows.and_then(|item| owners.within(id, item));
                 if let Some(call) = owner {
                     owners.resolve(id, call, calls[call].item);
                     calls[call].result = Some(at);
                     owned[at] = true;
                 }
             }
-            for &(at, id, _) in these() {
+            for &(at, id, ..) in these() {
                 if owned[at] {
                     continue;
                 }
@@ -148,7 +150,7 @@ impl Plan {
         let dropped = results
             .iter()
             .filter(|(at, ..)| !owned[*at])
-            .map(|(at, id, _)| {
+            .map(|(at, id, ..)| {
                 let is_known = owners.all.contains_key(id);
                 (*at, if is_known { DUPLICATE } else { ORPHAN })
             })
@@ -168,32 +170,33 @@ impl Plan {
     /// Puts messages in order, each result behind its call's message.
     fn lay(&mut self, items: &[Item], calls: &[Call<'_>], owned: &[bool]) {
         let mut calls = calls.iter().peekable();
-        let mut order: Vec<Option<(usize, usize)>> = vec![None; items.len()];
+        // Of each result that is sent, its call's message, and the number of the call in it.
+        let mut order: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
         for (at, item) in items.iter().enumerate() {
             if owned[at] || self.dropped.contains_key(&at) {
                 continue;
             }
             self.slots.push(Slot::Item(at));
-            let mut sent = 0;
+            let (mut sent, mut is_shorter) = (0, false);
             while let Some(call) = calls.next_if(|call| call.item == at) {
                 sent += 1;
                 match call.result {
                     Some(result) => {
-                        order[result] = Some((at, sent));
+                        order.insert(result, (at, sent));
                         self.slots.push(Slot::Item(result));
                     }
-                    None if is_broken(&item.message) => {
+                    None if item.is_broken() => {
                         self.gone.insert((at, call.block));
+                        is_shorter = true;
                     }
                     None => self.slots.push(Slot::Missing(at, call.block)),
                 }
             }
-            let mut blocks = item.message.blocks.iter().enumerate();
             // Thinking alone is not an answer.
             let is_left = |(block, found): (usize, &Block)| {
                 !matches!(found, Block::Thinking(_)) && !self.gone.contains(&(at, block))
             };
-            if sent > 0 && !blocks.any(is_left) {
+            if is_shorter && !item.message().blocks.iter().enumerate().any(is_left) {
                 self.slots.pop();
             }
         }
@@ -201,9 +204,9 @@ impl Plan {
         // theirs, or of earlier calls of the same message.
         let mut last = None;
         let mut latest = 0;
-        for (at, order) in order.into_iter().enumerate() {
-            match order {
-                Some((owner, nth)) => {
+        for at in 0..items.len() {
+            match order.get(&at) {
+                Some(&(owner, nth)) => {
                     let in_place = last == Some(owner) && nth > latest;
                     if in_place {
                         latest = nth;
@@ -242,6 +245,72 @@ impl Plan {
                 self.renamed.insert((call.item, call.block), name);
             }
         }
+    }
+}
+
+impl Plan {
+    /// Returns the synthetic results of calls, by item and block.
+    fn missing(&self, items: &[Item]) -> BTreeMap<(usize, usize), Item> {
+        let mut missing = BTreeMap::new();
+        let mut caller: Option<(usize, Cow<'_, Message>)> = None;
+        for slot in &self.slots {
+            let Slot::Missing(at, block) = *slot else { continue };
+            let (_, message) = match caller.take().filter(|(of, _)| *of == at) {
+                Some(same) => caller.insert(same),
+                None => caller.insert((at, items[at].message())),
+            };
+            let result = absent(message, block, self.renamed.get(&(at, block)));
+            missing.extend(result.map(|result| ((at, block), result)));
+        }
+        missing
+    }
+
+    /// Gives calls and results their new ids, and takes calls out.
+    fn mend(&self, items: &mut [Item]) {
+        let mut renamed: BTreeMap<usize, Vec<(usize, &String)>> = BTreeMap::new();
+        for ((at, block), name) in &self.renamed {
+            renamed.entry(*at).or_default().push((*block, name));
+        }
+        for (at, names) in renamed {
+            items[at].change(|message| {
+                for (block, name) in names {
+                    if let Some(Block::Call { id, .. } | Block::Result { id, .. }) =
+                        message.blocks.get_mut(block)
+                    {
+                        id.clone_from(name);
+                    }
+                }
+            });
+        }
+        let shortened: BTreeSet<usize> = self.gone.iter().map(|(at, _)| *at).collect();
+        for at in shortened {
+            items[at].change(|message| {
+                let mut block = 0;
+                message.blocks.retain(|_| {
+                    block += 1;
+                    !self.gone.contains(&(at, block - 1))
+                });
+                // An answer may not end with thinking.
+                let says = |block: &Block| !matches!(block, Block::Thinking(_));
+                let end = message.blocks.iter().rposition(says).map_or(0, |last| last + 1);
+                message.blocks.truncate(end);
+            });
+            items[at].tokens = None;
+        }
+    }
+
+    /// Returns the messages to send, in order.
+    fn order(self, items: Vec<Item>, mut missing: BTreeMap<(usize, usize), Item>) -> Vec<Item> {
+        let stays = |(at, slot): (usize, &Slot)| *slot == Slot::Item(at);
+        if self.slots.len() == items.len() && self.slots.iter().enumerate().all(stays) {
+            return items;
+        }
+        let mut items: Vec<Option<Item>> = items.into_iter().map(Some).collect();
+        let sent = self.slots.into_iter().filter_map(|slot| match slot {
+            Slot::Item(at) => items.get_mut(at)?.take(),
+            Slot::Missing(at, block) => missing.remove(&(at, block)),
+        });
+        sent.collect()
     }
 }
 
@@ -295,11 +364,14 @@ impl<'a> Owners<'a> {
 }
 
 /// Repairs messages, each of whose results is a message of its own.
-pub fn repair(items: Vec<Item>, changes: &mut Vec<Change>) -> (Vec<Item>, Repaired) {
+pub fn repair(mut items: Vec<Item>, changes: &mut Vec<Change>) -> (Vec<Item>, Repaired) {
+    if !items.iter().any(|item| item.has_calls() || item.has_results()) {
+        return (items, Repaired::default());
+    }
     let plan = Plan::of(&items);
     let mut repaired = Repaired { moved: plan.moved.len() as u64, ..Repaired::default() };
     let mut note = |act, item: &Item, why: &str| {
-        let (step, entries) = (Step::Pairs, item.entries.clone());
+        let (step, entries) = (Step::Pairs, item.entries.to_vec());
         changes.push(Change { step, act, entries, why: why.to_owned() });
     };
     for (&at, &why) in &plan.dropped {
@@ -320,65 +392,24 @@ pub fn repair(items: Vec<Item>, changes: &mut Vec<Change>) -> (Vec<Item>, Repair
     for &(at, _) in plan.renamed.keys() {
         note(Act::Changed, &items[at], "another call has the same id");
     }
-    let mut items: Vec<Option<Item>> = items.into_iter().map(Some).collect();
-    let missing: BTreeMap<(usize, usize), Item> = plan
-        .slots
-        .iter()
-        .filter_map(
-            |slot| if let Slot::Missing(at, block) = *slot { Some((at, block)) } else { None },
-        )
-        .filter_map(|(at, block)| {
-            let item = items.get(at)?.as_ref()?;
-            let id = plan.renamed.get(&(at, block));
-            Some(((at, block), absent(item, block, id)?))
-        })
-        .collect();
+    let missing = plan.missing(&items);
     for &(at, _) in missing.keys() {
         repaired.added += 1;
-        if let Some(Some(item)) = items.get(at) {
-            note(Act::Added, item, "the call has no result");
-        }
+        note(Act::Added, &items[at], "the call has no result");
     }
-    for ((at, block), name) in plan.renamed {
-        if let Some(Some(item)) = items.get_mut(at)
-            && let Some(Block::Call { id, .. } | Block::Result { id, .. }) =
-                item.message.blocks.get_mut(block)
-        {
-            *id = name;
-        }
-    }
-    let shortened: BTreeSet<usize> = plan.gone.iter().map(|(at, _)| *at).collect();
-    for at in shortened {
-        if let Some(Some(item)) = items.get_mut(at) {
-            let mut block = 0;
-            item.message.blocks.retain(|_| {
-                block += 1;
-                !plan.gone.contains(&(at, block - 1))
-            });
-            // An answer may not end with thinking.
-            let says = |block: &Block| !matches!(block, Block::Thinking(_));
-            let end = item.message.blocks.iter().rposition(says).map_or(0, |last| last + 1);
-            item.message.blocks.truncate(end);
-            item.tokens = None;
-        }
-    }
-    let mut missing = missing;
-    let sent = plan.slots.into_iter().filter_map(|slot| match slot {
-        Slot::Item(at) => items.get_mut(at)?.take(),
-        Slot::Missing(at, block) => missing.remove(&(at, block)),
-    });
-    (sent.collect(), repaired)
+    plan.mend(&mut items);
+    (plan.order(items, missing), repaired)
 }
 
 /// Returns the synthetic result of a call.
-fn absent(item: &Item, block: usize, renamed: Option<&String>) -> Option<Item> {
-    let Block::Call { id, name, .. } = item.message.blocks.get(block)? else { return None };
+fn absent(caller: &Message, block: usize, renamed: Option<&String>) -> Option<Item> {
+    let Block::Call { id, name, .. } = caller.blocks.get(block)? else { return None };
     let mut message = missing();
     if let [Block::Result { id: answers, name: tool, .. }] = message.blocks.as_mut_slice() {
         renamed.unwrap_or(id).clone_into(answers);
         *tool = Some(name.clone());
     }
-    message.time = item.message.time;
+    message.time = caller.time;
     Some(Item::synthetic(message))
 }
 

@@ -1,6 +1,6 @@
 //! Preparing: all the steps, one after the other.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use crate::{
     context::{
@@ -67,8 +67,8 @@ pub fn prepare(items: Vec<Item>, plan: &Plan, cutting: Option<&Cutting<'_>>) -> 
     let missing = counting.message(&pairing::missing());
     let (items, limited) = history::limit(items, &limits, shape, missing, &mut changes);
     let order = is_agents.then(|| {
-        let entries = items.iter().enumerate();
-        entries.filter_map(|(at, item)| Some((item.entry()?, at))).collect()
+        let results = items.iter().enumerate().filter(|(_, item)| item.role() == Role::Tool);
+        results.filter_map(|(at, item)| Some((item.entry()?, at))).collect()
     });
     let (mut items, mut repaired) = pairing::repair(items, &mut changes);
     if let Some(order) = order {
@@ -86,7 +86,7 @@ pub fn prepare(items: Vec<Item>, plan: &Plan, cutting: Option<&Cutting<'_>>) -> 
 
 /// Puts results that stand together in the order in which they were said, which a repair makes that of their calls.
 fn put_back(items: &mut [Item], order: &BTreeMap<EntryNumber, usize>) {
-    let is_result = |item: &Item| item.message.role == Role::Tool;
+    let is_result = |item: &Item| item.role() == Role::Tool;
     for run in items.chunk_by_mut(|one, other| is_result(one) && is_result(other)) {
         run.sort_by_key(|item| item.entry().and_then(|entry| order.get(&entry)).copied());
     }
@@ -94,10 +94,17 @@ fn put_back(items: &mut [Item], order: &BTreeMap<EntryNumber, usize>) {
 
 /// Counts the items that are not counted yet.
 pub fn count(items: &mut [Item], counting: Counting) {
-    let uncounted: Vec<&Message> =
-        items.iter().filter(|item| item.tokens.is_none()).map(|item| &*item.message).collect();
-    let mut counts = counting.messages(&uncounted).into_iter();
-    for item in items.iter_mut().filter(|item| item.tokens.is_none()) {
-        item.tokens = counts.next();
+    /// How many messages are at hand at a time.
+    const BATCH: usize = 4096;
+    let mut uncounted: Vec<&mut Item> =
+        items.iter_mut().filter(|item| item.tokens.is_none()).collect();
+    for items in uncounted.chunks_mut(BATCH) {
+        let messages: Vec<Cow<'_, Message>> = items.iter().map(|item| item.message()).collect();
+        let counts =
+            counting.messages(&messages.iter().map(|message| &**message).collect::<Vec<_>>());
+        drop(messages);
+        for (item, tokens) in items.iter_mut().zip(counts) {
+            item.tokens = Some(tokens);
+        }
     }
 }

@@ -9,7 +9,7 @@ use super::{
     Act, Change, Item, Step,
     cut::{self, Fate, KEPT, Limit, Rest, Weight},
 };
-use crate::model::{Block, EntryNumber, Role};
+use crate::model::{Block, EntryNumber, Message, Role};
 
 /// How results are cut for one request.
 pub struct Cutting<'a> {
@@ -42,16 +42,17 @@ pub(super) fn cut(items: &mut [Item], cutting: &Cutting<'_>, changes: &mut Vec<C
 
 /// Lets results give way until all of them fit into their share.
 pub(super) fn fit(items: &mut [Item], cutting: &Cutting<'_>, changes: &mut Vec<Change>) {
-    let answered = items.iter().rposition(|item| item.message.role == Role::Assistant);
-    let held: Vec<usize> = (0..items.len()).filter(|&at| chars(&items[at]) > 0).collect();
-    let weigh = |&at: &usize| Weight {
-        chars: chars(&items[at]),
+    let answered = items.iter().rposition(|item| item.role() == Role::Assistant);
+    let chars = items.iter().map(chars).enumerate();
+    let held: Vec<(usize, usize)> = chars.filter(|(_, chars)| *chars > 0).collect();
+    let weigh = |&(at, chars): &(usize, usize)| Weight {
+        chars,
         // The messages before an answer were in the request that it answers.
         sent: answered.is_some_and(|answered| at < answered),
     };
     let weights: Vec<Weight> = held.iter().map(weigh).collect();
     let why = "all results together have more than their share";
-    for (at, fate) in held.into_iter().zip(cut::guard(&weights, cutting.share)) {
+    for ((at, _), fate) in held.into_iter().zip(cut::guard(&weights, cutting.share)) {
         let item = &mut items[at];
         let is_changed = match fate {
             Fate::Stays => false,
@@ -65,12 +66,12 @@ pub(super) fn fit(items: &mut [Item], cutting: &Cutting<'_>, changes: &mut Vec<C
 }
 
 fn change(item: &Item, why: String) -> Change {
-    Change { step: Step::Cut, act: Act::Cut, entries: item.entries.clone(), why }
+    Change { step: Step::Cut, act: Act::Cut, entries: item.entries.to_vec(), why }
 }
 
-/// Returns the texts of an item's results.
-fn texts(item: &mut Item) -> Vec<&mut String> {
-    let results = item.message.blocks.iter_mut().filter_map(|block| match block {
+/// Returns the texts of a message's results.
+fn texts(message: &mut Message) -> Vec<&mut String> {
+    let results = message.blocks.iter_mut().filter_map(|block| match block {
         Block::Result { blocks, .. } => Some(blocks),
         _ => None,
     });
@@ -83,7 +84,11 @@ fn texts(item: &mut Item) -> Vec<&mut String> {
 
 /// Returns how many characters an item's results have.
 fn chars(item: &Item) -> usize {
-    let results = item.message.blocks.iter().filter_map(|block| match block {
+    if !item.has_results() {
+        return 0;
+    }
+    let message = item.message();
+    let results = message.blocks.iter().filter_map(|block| match block {
         Block::Result { blocks, .. } => Some(blocks),
         _ => None,
     });
@@ -96,8 +101,9 @@ fn chars(item: &Item) -> usize {
 
 /// Cuts an item's results to a limit, and returns whether that changed them.
 fn shorten(item: &mut Item, limit: Limit, cutting: &Cutting<'_>) -> bool {
-    let Some(entry) = item.entry() else { return false };
-    let mut texts = texts(item);
+    let Some(entry) = item.entry().filter(|_| item.has_results()) else { return false };
+    let mut message = item.message().into_owned();
+    let mut texts = texts(&mut message);
     // A character takes a byte or more.
     if texts.iter().map(|text| text.len()).sum::<usize>() <= limit.chars() {
         return false;
@@ -112,7 +118,10 @@ fn shorten(item: &mut Item, limit: Limit, cutting: &Cutting<'_>) -> bool {
             **text = cut.shown(text);
         }
     }
-    item.tokens = item.tokens.filter(|_| !is_cut);
+    if is_cut {
+        item.set(message);
+        item.tokens = None;
+    }
     is_cut
 }
 
@@ -122,12 +131,14 @@ fn leave_out(item: &mut Item, cutting: &Cutting<'_>) -> bool {
     let whole = chars(item);
     let rest = (cutting.name)(entry);
     let words = cut::absence(whole, Rest { session: cutting.session, entry: &rest });
-    for block in &mut item.message.blocks {
-        if let Block::Result { blocks, .. } = block {
-            blocks.retain(|block| !matches!(block, Block::Text(_)));
-            blocks.insert(0, Block::Text(words.clone()));
+    item.change(|message| {
+        for block in &mut message.blocks {
+            if let Block::Result { blocks, .. } = block {
+                blocks.retain(|block| !matches!(block, Block::Text(_)));
+                blocks.insert(0, Block::Text(words.clone()));
+            }
         }
-    }
+    });
     item.tokens = None;
     true
 }
@@ -135,7 +146,6 @@ fn leave_out(item: &mut Item, cutting: &Cutting<'_>) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::Message;
 
     fn result(entry: u64, chars: usize) -> Item {
         let block = Block::answer(format!("c{entry}"), "x".repeat(chars), false);
@@ -167,7 +177,7 @@ mod tests {
         assert_eq!(lengths(&items)[2], 2_500);
         assert_eq!(changes.len(), 1);
         assert_eq!(changes[0].entries, [1]);
-        assert!(items[0].message.text().is_empty(), "what is cut is a result");
+        assert!(items[0].message().text().is_empty(), "what is cut is a result");
         // Once more changes nothing.
         let before = items.clone();
         cut(&mut items, &cutting(4_000, usize::MAX), &mut changes);

@@ -51,19 +51,13 @@ const ID: usize = 40;
 
 /// Mends messages, or leaves them out.
 pub fn sanitise(items: Vec<Item>, hygiene: Hygiene, changes: &mut Vec<Change>) -> Vec<Item> {
-    let mut clean = Vec::with_capacity(items.len());
-    for item in turns::records(items, changes) {
-        let entries = item.entries.clone();
-        for mut part in split(item) {
-            let mut notes = Notes { entries: &entries, is_touched: false, changes };
-            hygiene.message(&mut part, &mut notes);
-            if !part.message.blocks.is_empty() {
-                clean.push(part);
-            }
-        }
-    }
+    let mut items = split(turns::records(items, changes));
+    items.retain_mut(|item| {
+        hygiene.mend(item, changes);
+        item.has_blocks()
+    });
     // A left-out message may have parted others that belong together.
-    turns::join(clean, false, changes)
+    turns::join(items, false, changes)
 }
 
 /// Where the changes of one message are told.
@@ -71,6 +65,8 @@ struct Notes<'a> {
     entries: &'a [EntryNumber],
     /// Whether anything was changed.
     is_touched: bool,
+    /// Whether something was written in other words that say the same.
+    is_rewritten: bool,
     changes: &'a mut Vec<Change>,
 }
 
@@ -86,42 +82,54 @@ impl Notes<'_> {
     }
 }
 
-/// Parts a message so that each result is one of its own, followed by the rest.
-pub(super) fn split(item: Item) -> Vec<Item> {
-    let is_result = |block: &Block| matches!(block, Block::Result { .. });
-    let results = item.message.blocks.iter().filter(|block| is_result(block)).count();
-    let others = item.message.blocks.len() - results;
-    let Item { mut message, entries, origin, begins_turn, tokens } = item;
+/// Parts messages so that each result is one of its own, followed by the rest.
+pub(super) fn split(items: Vec<Item>) -> Vec<Item> {
+    if items.iter().all(is_one) {
+        return items;
+    }
+    let parts = |item| if is_one(&item) { vec![item] } else { parts(&item) };
+    items.into_iter().flat_map(parts).collect()
+}
+
+/// Returns whether a message is a result alone, or has none, and has no fact that only an answer of a model has.
+fn is_one(item: &Item) -> bool {
+    let is_whole = match item.role() {
+        Role::Tool => item.is_only_result() && !item.begins_turn && !item.is_summary(),
+        _ => !item.has_results(),
+    };
+    is_whole && (item.role() == Role::Assistant || !item.has_answer_facts())
+}
+
+/// Parts a message.
+fn parts(item: &Item) -> Vec<Item> {
+    let mut message = item.message().into_owned();
     let blocks = std::mem::take(&mut message.blocks);
     // Only an answer of a model keeps the model's own fields.
-    let part = |role, blocks, begins_turn, tokens| Item {
-        message: Box::new(match role {
-            Role::Assistant => Message { blocks, ..(*message).clone() },
+    let part = |role, blocks, begins_turn| {
+        let message = match role {
+            Role::Assistant => Message { blocks, ..message.clone() },
             role => Message {
                 time: message.time,
                 is_summary: message.is_summary && role != Role::Tool,
                 ..Message::new(role, blocks)
             },
-        }),
-        entries: entries.clone(),
-        origin,
-        begins_turn,
-        tokens,
+        };
+        item.part(message, begins_turn)
     };
     let rest_role = if message.role == Role::Tool { Role::User } else { message.role };
-    match (results, others) {
-        (0, _) => return vec![part(rest_role, blocks, begins_turn, tokens)],
-        (1, 0) => return vec![part(Role::Tool, blocks, false, tokens)],
-        _ => {}
-    }
-    let (results, rest): (Vec<Block>, Vec<Block>) = blocks.into_iter().partition(is_result);
+    let (results, rest): (Vec<Block>, Vec<Block>) =
+        blocks.into_iter().partition(|block| matches!(block, Block::Result { .. }));
     // An answer of a tool is not a turn of the user.
     let mut parts: Vec<Item> =
-        results.into_iter().map(|result| part(Role::Tool, vec![result], false, None)).collect();
-    if others > 0 {
+        results.into_iter().map(|result| part(Role::Tool, vec![result], false)).collect();
+    if !rest.is_empty() || parts.is_empty() {
         // The model speaks before it is answered, the user behind it.
         let at = if rest_role == Role::Assistant { 0 } else { parts.len() };
-        parts.insert(at, part(rest_role, rest, begins_turn, None));
+        parts.insert(at, part(rest_role, rest, item.begins_turn));
+    }
+    // Nothing of it is counted anew if it is not parted.
+    if let [one] = parts.as_mut_slice() {
+        one.tokens = item.tokens;
     }
     parts
 }
@@ -132,9 +140,28 @@ impl Hygiene {
         !matches!(self.shape, Shape::Messages | Shape::Agent)
     }
 
-    fn message(self, item: &mut Item, notes: &mut Notes<'_>) {
-        let blocks = std::mem::take(&mut item.message.blocks);
-        let message = &mut item.message;
+    /// Mends a message that is one of its own.
+    fn mend(self, item: &mut Item, changes: &mut Vec<Change>) {
+        // Words are taken everywhere.
+        if item.is_only_words() {
+            return;
+        }
+        let entries = item.entries.to_vec();
+        let mut notes =
+            Notes { entries: &entries, is_touched: false, is_rewritten: false, changes };
+        let mut message = item.message().into_owned();
+        self.message(&mut message, &mut notes);
+        let Notes { is_touched, is_rewritten, .. } = notes;
+        if is_touched || is_rewritten {
+            item.set(message);
+        }
+        if is_touched {
+            item.tokens = None;
+        }
+    }
+
+    fn message(self, message: &mut Message, notes: &mut Notes<'_>) {
+        let blocks = std::mem::take(&mut message.blocks);
         let is_ours = self.is_ours(message);
         // The kept blocks are collected in the memory that they came in.
         let blocks = blocks.into_iter().filter_map(|block| match message.role {
@@ -160,9 +187,6 @@ impl Hygiene {
             let is_broken = matches!(message.stop, Some(Stop::Error | Stop::Aborted));
             let why = if is_broken { "it was broken off before a word" } else { "it says nothing" };
             notes.add(Act::Dropped, why);
-        }
-        if notes.is_touched {
-            item.tokens = None;
         }
     }
 
@@ -263,6 +287,7 @@ impl Hygiene {
             notes.add(Act::Dropped, "a call whose arguments are no JSON");
             return None;
         };
+        notes.is_rewritten |= json.get() != input;
         let input = if !self.has_rules() && !input.is_empty() || json.get().starts_with('{') {
             json.get().to_owned()
         } else {
@@ -372,9 +397,10 @@ fn is_anthropic(name: &str, role: Role) -> bool {
 
 /// Returns how many pictures there are and how many bytes they take in their records.
 pub fn pictures(items: &[Item]) -> (u64, u64) {
-    let blocks = items.iter().flat_map(|item| item.message.parts());
-    blocks.fold((0, 0), |(n, bytes), block| match block {
+    let count = |(n, bytes), block: &Block| match block {
         Block::Image(image) => (n + 1, bytes + image.bytes as u64),
         _ => (n, bytes),
-    })
+    };
+    let with_pictures = items.iter().filter(|item| item.has_pictures());
+    with_pictures.fold((0, 0), |all, item| item.message().parts().fold(all, count))
 }

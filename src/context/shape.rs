@@ -10,7 +10,7 @@
 //!
 //! Invariant: arguments of calls are sent as they stand in the record, digit for digit.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use serde::{Serialize, Serializer, ser::SerializeMap as _};
 use serde_json::{
@@ -69,33 +69,34 @@ pub fn request(items: &[Item], shape: Shape) -> Request<'_> {
 
 impl Serialize for Request<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let messages = self.items.iter().map(|item| &*item.message);
-        let is_system = |message: &&Message| message.role == Role::System;
-        let (system, rest) =
-            (messages.clone().filter(is_system), messages.clone().filter(|one| !is_system(one)));
+        let is_system = |item: &&Item| item.role() == Role::System;
+        let messages = self.items.iter().map(Item::message);
+        let system = self.items.iter().filter(is_system).map(Item::message);
+        let rest = self.items.iter().filter(|item| !is_system(item)).map(Item::message);
         let mut fields = serializer.serialize_map(None)?;
         match self.shape {
             Shape::Messages | Shape::Agent => {
-                let messages = messages.map(|message| plain(message, message.role));
+                let messages = messages.map(|message| plain(&message, message.role));
                 fields.serialize_entry("messages", &Each(messages))?;
             }
             Shape::Anthropic => {
-                let system = system.flat_map(|message| &message.blocks).map(anthropic);
-                fields.serialize_entry("system", &Each(system))?;
+                let blocks = |message: Cow<'_, Message>| all(&message, anthropic);
+                fields.serialize_entry("system", &Each(system.flat_map(blocks)))?;
                 let rest = rest.map(|message| match message.role {
-                    Role::Assistant => plain(message, Role::Assistant),
-                    _ => plain(message, Role::User),
+                    Role::Assistant => plain(&message, Role::Assistant),
+                    _ => plain(&message, Role::User),
                 });
                 fields.serialize_entry("messages", &Each(rest))?;
             }
             Shape::Openai => {
-                fields.serialize_entry("messages", &Each(messages.flat_map(openai)))?;
+                let messages = messages.flat_map(|message| openai(&message));
+                fields.serialize_entry("messages", &Each(messages))?;
             }
             Shape::Gemini => {
-                let tools = tools(rest.clone());
-                let part = |block| gemini(block, &tools);
-                let parts = system.flat_map(|message| &message.blocks).map(part);
-                if parts.clone().next().is_some() {
+                let tools = tools(self.items);
+                let part = |block: &Block| gemini(block, &tools);
+                let mut parts = system.flat_map(|message| all(&message, part)).peekable();
+                if parts.peek().is_some() {
                     let parts = object(&[("parts", list(parts))]);
                     fields.serialize_entry("systemInstruction", &parts)?;
                 }
@@ -109,6 +110,11 @@ impl Serialize for Request<'_> {
         }
         fields.end()
     }
+}
+
+/// Returns the JSON of each of a message's blocks.
+fn all(message: &Message, one: impl Fn(&Block) -> Box<RawValue>) -> Vec<Box<RawValue>> {
+    message.blocks.iter().map(one).collect()
 }
 
 /// A list whose values are made as they are written.
@@ -256,15 +262,19 @@ fn answer(block: &Block) -> Option<Box<RawValue>> {
 }
 
 /// Returns the tools that calls name, by the ids of the calls.
-fn tools<'a>(messages: impl Iterator<Item = &'a Message>) -> BTreeMap<&'a str, &'a str> {
-    let calls = messages.flat_map(|message| &message.blocks).filter_map(|block| match block {
-        Block::Call { id, name, .. } => Some((id.as_str(), name.as_str())),
-        _ => None,
-    });
-    calls.collect()
+fn tools(items: &[Item]) -> BTreeMap<String, String> {
+    let mut tools = BTreeMap::new();
+    for item in items.iter().filter(|item| item.has_calls() && item.role() != Role::System) {
+        let message = item.message().into_owned();
+        tools.extend(message.blocks.into_iter().filter_map(|block| match block {
+            Block::Call { id, name, .. } => Some((id, name)),
+            _ => None,
+        }));
+    }
+    tools
 }
 
-fn gemini(block: &Block, tools: &BTreeMap<&str, &str>) -> Box<RawValue> {
+fn gemini(block: &Block, tools: &BTreeMap<String, String>) -> Box<RawValue> {
     match block {
         Block::Text(text) => raw(&json!({ "text": text })),
         Block::Call { id, name, input, signature } => {
@@ -276,7 +286,7 @@ fn gemini(block: &Block, tools: &BTreeMap<&str, &str>) -> Box<RawValue> {
             object(&fields)
         }
         Block::Result { id, name, error, .. } => {
-            let tool = tools.get(id.as_str()).copied().or(name.as_deref()).unwrap_or("unknown");
+            let tool = tools.get(id).or(name.as_ref()).map_or("unknown", String::as_str);
             let key = if *error { "error" } else { "output" };
             let response = json!({ key: block.answer_text() });
             raw(&json!({ "functionResponse": { "id": id, "name": tool, "response": response } }))

@@ -8,11 +8,11 @@
 //! in two files     u1 a1 u2 a2     boundary (kept) u3           the state that was set aside is
 //! ```
 
-use std::collections::BTreeSet;
+use std::{borrow::Cow, collections::BTreeSet};
 
 use crate::{
     context::{Item, loss::Check, plan::Piece},
-    model::{Command, EntryNumber, Kind, Operation, OperationNumber, Role},
+    model::{Command, EntryNumber, Kind, Message, Operation, OperationNumber, Role},
     ops::{
         OpsError,
         seen::{Replays, items},
@@ -124,7 +124,7 @@ fn context(
     path: &[EntryNumber],
 ) -> Result<Vec<Item>, OpsError> {
     let sent = session.format.context(view, path)?.entries;
-    items(session, view, &sent, &Replays::default())
+    items(session, view, &sent, &Replays::default(), None)
 }
 
 /// Checks the summary behind the boundary at a place of a path against the context in front of it; where the agent only
@@ -140,47 +140,44 @@ fn checked(
     let near = path.get(at..path.len().min(at + SUMMARY_WITHIN)).unwrap_or_default();
     let mut said = Vec::new();
     for &entry in near {
-        said.extend(items(session, view, &[entry], &Replays::default())?);
-        if said.iter().any(|item| item.message.is_summary) {
+        said.extend(items(session, view, &[entry], &Replays::default(), None)?);
+        if said.iter().any(Item::is_summary) {
             break;
         }
     }
-    let Some(end) = said.iter().rev().find(|item| item.message.is_summary).and_then(Item::entry)
-    else {
+    let Some(end) = said.iter().rev().find(|item| item.is_summary()).and_then(Item::entry) else {
         return Ok(None);
     };
     let mut end = path.iter().position(|entry| *entry == end).unwrap_or(at);
     // What the agent keeps stands above the boundary in the file, or is said again behind the summary.
     let place = view.place(entry)?;
-    let words: BTreeSet<String> = before.iter().map(|item| item.message.text()).collect();
+    let words: BTreeSet<String> = before.iter().map(|item| item.message().text()).collect();
     while let Some(&next) = path.get(end + 1) {
-        let again = items(session, view, &[next], &Replays::default())?;
-        let is_again = again.iter().all(|item| words.contains(&item.message.text()));
+        let again = items(session, view, &[next], &Replays::default(), None)?;
+        let is_again = again.iter().all(|item| words.contains(&item.message().text()));
         if !is_again && view.place(next)? >= place {
             break;
         }
         end += 1;
     }
     let after = context(session, view, path.get(..=end).unwrap_or_default())?;
-    let is_said = |item: &&Item| !item.message.is_summary && item.message.role != Role::System;
+    let is_said = |item: &&Item| !item.is_summary() && item.role() != Role::System;
     let kept: BTreeSet<String> =
-        after.iter().filter(is_said).map(|item| item.message.text()).collect();
-    let is_gone = |item: &&Item| is_said(item) && !kept.contains(&item.message.text());
-    let gone: Vec<&Item> = before.iter().filter(is_gone).collect();
+        after.iter().filter(is_said).map(|item| item.message().text()).collect();
+    let messages = before.iter().filter(is_said).map(|item| (item.message(), item.begins_turn));
+    let gone: Vec<(Cow<'_, Message>, bool)> =
+        messages.filter(|(message, _)| !kept.contains(&message.text())).collect();
     let pieces: Vec<Piece<'_>> = gone
         .iter()
-        .map(|item| Piece {
-            message: &item.message,
+        .map(|(message, begins_turn)| Piece {
+            message,
             tokens: 0,
             is_kept: false,
-            is_request: item.begins_turn,
+            is_request: *begins_turn,
         })
         .collect();
-    let summary: Vec<String> = said
-        .iter()
-        .filter(|item| item.message.is_summary)
-        .map(|item| item.message.text())
-        .collect();
+    let summary: Vec<String> =
+        said.iter().filter(|item| item.is_summary()).map(|item| item.message().text()).collect();
     let summary = summary.concat();
     // A summary that only the provider can read is not checked.
     let losses = match summary.trim() {

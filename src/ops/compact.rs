@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::{
     context::{
-        Origin,
+        Item, Origin,
         compact::{self, CompactError, Task},
         event::{Cause, Event},
         measure::{Measured, Scale},
@@ -53,9 +53,11 @@ use crate::{
 /// The messages of a context in the order of a plan, the session's own system prompt first.
 struct Found {
     material: Material,
-    /// The places of the items, in the order of the pieces.
+    /// The messages, by place.
+    heard: Vec<Heard>,
+    /// Their places, in the order of the pieces.
     order: Vec<usize>,
-    /// The message of each item, by place.
+    /// Where each of them was said, by place.
     said: Vec<Said>,
     /// How many tokens there are.
     measured: Measured,
@@ -65,13 +67,21 @@ struct Found {
     is_fresh: bool,
 }
 
+/// A message of a context, and what a plan sees of it.
+struct Heard {
+    message: Message,
+    tokens: u64,
+    is_kept: bool,
+    begins_turn: bool,
+}
+
 impl Found {
     fn of(archive: &Archive, session: &Session, wanted: &Compacting<'_>) -> Result<Self, OpsError> {
-        let material =
+        let mut material =
             material(archive, session, None, wanted.asked, usize::MAX, &Damages::default())?;
         let mut order: Vec<usize> = (0..material.items.len()).collect();
         if let Some(front) = order.get_mut(..front(&material.items)) {
-            front.sort_by_key(|at| material.items.get(*at).is_some_and(|i| i.message.is_summary));
+            front.sort_by_key(|at| material.items.get(*at).is_some_and(Item::is_summary));
         }
         let mut said = Vec::with_capacity(material.items.len());
         for item in &material.items {
@@ -82,16 +92,23 @@ impl Found {
         let is_fresh = is_fresh(archive, session)?;
         let measured = measured(archive, session, wanted.asked, &material);
         let scale = material.measure.scale.unwrap_or_default();
-        Ok(Self { material, order, said, measured, scale, is_fresh })
+        let items = std::mem::take(&mut material.items).into_iter();
+        let heard = items.map(|item| Heard {
+            tokens: item.tokens.unwrap_or(0),
+            is_kept: item.origin == Origin::Kept,
+            begins_turn: item.begins_turn,
+            message: item.into_message(),
+        });
+        Ok(Self { heard: heard.collect(), material, order, said, measured, scale, is_fresh })
     }
 
     fn pieces(&self) -> Vec<Piece<'_>> {
-        let items = self.order.iter().filter_map(|at| self.material.items.get(*at));
-        let pieces = items.map(|item| Piece {
-            message: &item.message,
-            tokens: self.scale.part(item.tokens.unwrap_or(0)),
-            is_kept: item.origin == Origin::Kept,
-            is_request: item.begins_turn,
+        let heard = self.order.iter().filter_map(|at| self.heard.get(*at));
+        let pieces = heard.map(|heard| Piece {
+            message: &heard.message,
+            tokens: self.scale.part(heard.tokens),
+            is_kept: heard.is_kept,
+            is_request: heard.begins_turn,
         });
         pieces.collect()
     }

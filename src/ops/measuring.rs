@@ -32,13 +32,16 @@ fn total(usage: &Usage) -> Option<u64> {
 
 /// Returns the usage that an item reports of the context that it stands in.
 fn report(item: &Item) -> Option<(Usage, u64)> {
-    let usage = item.message.usage.filter(|_| item.origin != Origin::Kept)?;
+    if !item.has_usage() || item.origin == Origin::Kept {
+        return None;
+    }
+    let usage = item.message().usage?;
     Some((usage, total(&usage)?))
 }
 
 /// Returns how many of the items are no results at their end: an answer comes before the results of its calls.
 fn without_results(items: &[Item]) -> usize {
-    let results = items.iter().rev().take_while(|item| item.message.role == Role::Tool);
+    let results = items.iter().rev().take_while(|item| item.role() == Role::Tool);
     items.len() - results.count()
 }
 
@@ -51,7 +54,7 @@ pub(super) fn newest(
 ) -> Result<Option<Answer>, OpsError> {
     let said = found.items.iter().enumerate().rev().find_map(|(at, item)| {
         let (usage, _) = report(item)?;
-        let time = item.message.time;
+        let time = item.time();
         Some(Answer { entry: item.entry()?, covered: at + 1, usage, time, is_standing: false })
     });
     let told = || {
@@ -171,7 +174,7 @@ pub(super) fn measure(
         let then = session.format.context(view, path)?.entries;
         let replays =
             Replays::since(archive, session, then.iter().copied().min().unwrap_or_default())?;
-        let mut then = items(session, view, &then, &replays)?;
+        let mut then = items(session, view, &then, &replays, Some(found.counting))?;
         found.fresh.extend(count(archive, session, &mut then, found.counting)?);
         if found.used.is_some_and(|(entry, _)| entry == answer.entry) {
             then.truncate(without_results(&then));
@@ -190,7 +193,9 @@ fn figures(items: &[Item], answer: &Answer, beside: u64, replays: &Replays) -> [
     for item in items {
         let more = item.entry().map_or(0, |entry| replays.more(entry, answer.entry));
         estimated = estimated.saturating_add(item.tokens.unwrap_or(0)).saturating_add(more);
-        if let Some((_, reported)) = report(item).filter(|_| first.is_none()) {
+        if first.is_none()
+            && let Some((_, reported)) = report(item)
+        {
             first = Some(Figure { estimated, reported });
         }
     }

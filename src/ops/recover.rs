@@ -271,7 +271,7 @@ impl<T> Patient for Surgery<'_, '_, T> {
             let held = self.archive.store().entries(self.session.key, entry.alone()).ok()?;
             Some(Large {
                 entry: format!("{:.8}", held.first()?.id),
-                what: item.message.role.as_str().to_owned(),
+                what: item.role().as_str().to_owned(),
                 tokens: item.tokens.unwrap_or(0),
             })
         };

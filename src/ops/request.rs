@@ -58,11 +58,11 @@ pub(super) fn request(
     // Instructions stand before the summary of the conversation under them.
     let front = front(&items);
     if let Some(front) = items.get_mut(..front) {
-        front.sort_by_key(|item| item.message.is_summary);
+        front.sort_by_key(Item::is_summary);
     }
     let Traits { interface, no_model, around_summary, unanswered, .. } = *session.format.traits();
     let in_place = session.format.traits().takes_results_in_place;
-    for item in items.iter_mut().filter(|item| item.message.is_summary) {
+    for item in items.iter_mut().filter(|item| item.is_summary()) {
         if let Some(around) = around_summary {
             surround(item, around, found.counting);
         }
@@ -99,13 +99,15 @@ pub(super) fn request(
 
 /// Puts around a summary the words that its agent says only as it sends it.
 fn surround(item: &mut Item, [before, behind]: [&str; 2], counting: Counting) {
-    let texts = item.message.blocks.iter_mut().filter_map(|block| match block {
-        Block::Text(text) => Some(text),
-        _ => None,
+    item.change(|message| {
+        let texts = message.blocks.iter_mut().filter_map(|block| match block {
+            Block::Text(text) => Some(text),
+            _ => None,
+        });
+        for text in texts.take(1) {
+            *text = [before, text, behind].concat();
+        }
     });
-    for text in texts.take(1) {
-        *text = [before, text, behind].concat();
-    }
     let more = counting.text(before) + counting.text(behind);
     item.tokens = item.tokens.map(|tokens| tokens + more);
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     context::{
-        Item, Origin, Shape,
+        Item, Origin, Pages, Shape,
         cut::Limit,
         history::Limits,
         measure::Measure,
@@ -163,9 +163,9 @@ pub(super) fn seen(
     if let Some(view) = view {
         let first = found.sent.iter().chain(&found.path).min();
         found.replays = Replays::since(archive, session, first.copied().unwrap_or_default())?;
-        found.items = items(session, view, &found.sent, &found.replays)?;
+        found.items = items(session, view, &found.sent, &found.replays, asked.counting)?;
     }
-    let answered = found.items.iter().rev().find_map(|item| by(&item.message));
+    let answered = found.items.iter().rev().find_map(answered_by);
     resolve(archive, session, view, asked, answered, &mut found)?;
     Ok(found)
 }
@@ -197,6 +197,11 @@ pub(super) fn window(
     }
     resolve(archive, session, view, asked, answered, &mut found)?;
     Ok(found.window)
+}
+
+/// Returns the model that an item says gave it as an answer.
+fn answered_by(item: &Item) -> Option<String> {
+    if item.role() == Role::Assistant { by(&item.message()) } else { None }
 }
 
 /// Returns the model that a message says gave it as an answer.
@@ -312,29 +317,32 @@ fn told(view: &View<'_>, found: &mut Material) -> Result<(), OpsError> {
 
 /// Returns how many items there are before the conversation began: the system prompt, and summaries.
 pub(super) fn front(items: &[Item]) -> usize {
-    let is_front = |item: &&Item| item.message.is_summary || item.message.role == Role::System;
+    let is_front = |item: &&Item| item.is_summary() || item.role() == Role::System;
     items.iter().take_while(is_front).count()
 }
 
-/// Reads entries as items.
+/// Reads entries as items, and counts them if that is to be an estimate.
 pub(super) fn items(
     session: &Session,
     view: &View<'_>,
     entries: &[EntryNumber],
     replays: &Replays,
+    counting: Option<Counting>,
 ) -> Result<Vec<Item>, OpsError> {
+    let estimate = counting.filter(|counting| *counting == Counting::Estimate);
+    let pages = Pages::default();
     let mut items: Vec<Item> = Vec::with_capacity(entries.len());
     view.damages().lines(view.store(), session.key, entries, &mut |entry, line| {
         let record = Raw::object(&line);
         let messages = record.map(|record| session.format.sent(record)).unwrap_or_default();
         let is_history = messages.len() > 1;
-        items.extend(messages.into_iter().map(|mut message| {
-            // There may be a million of them.
-            message.blocks.shrink_to_fit();
-            let mut item = Item::said(message, entry);
+        items.extend(messages.into_iter().map(|message| {
+            let tokens = estimate.map(|estimate| estimate.message(&message));
+            let mut item = Item::said(message, entry).packed(&pages);
+            item.tokens = tokens;
             if is_history && item.origin == Origin::Said {
                 item.origin = Origin::Kept;
-                item.begins_turn = item.message.role == Role::User;
+                item.begins_turn = item.role() == Role::User;
             } else if item.origin == Origin::Said {
                 item.origin = replays.origin(entry).unwrap_or(Origin::Said);
             }
@@ -345,12 +353,12 @@ pub(super) fn items(
     let order = |entry: EntryNumber| -> Result<(Option<PlaceNumber>, EntryNumber), OpsError> {
         Ok((view.place(entry)?, entry))
     };
-    let summary = items.iter().rfind(|item| item.message.is_summary).and_then(Item::entry);
+    let summary = items.iter().rfind(|item| item.is_summary()).and_then(Item::entry);
     let summary = summary.map(order).transpose()?;
     for item in &mut items {
         let Some(entry) = item.entry() else { continue };
         if item.origin != Origin::Kept {
-            item.begins_turn = !item.message.is_summary && view.record(entry)?.kind == Kind::User;
+            item.begins_turn = !item.is_summary() && view.record(entry)?.kind == Kind::User;
         }
         if item.origin == Origin::Said && summary.is_some() && Some(order(entry)?) < summary {
             item.origin = Origin::Kept;

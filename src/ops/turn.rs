@@ -16,7 +16,7 @@ use serde_json::json;
 
 use crate::{
     context::{
-        Origin, Shape,
+        Item, Origin, Shape,
         event::Event,
         model::{ChatModel, ChatRequest, Tool},
         recover::Unrecovered,
@@ -151,10 +151,11 @@ pub fn turn(
 
 /// Whether the last words of a context are this prompt, which the model has not answered.
 fn is_last(context: &Context, prompt: &str) -> bool {
-    let last = context.prepared.items.last().map(|item| &item.message);
-    let asks = last.filter(|message| message.role == Role::User && !message.is_summary);
-    let words = asks.and_then(|message| message.blocks.last());
-    matches!(words, Some(Block::Text(text)) if text.trim() == prompt.trim())
+    let last = context.prepared.items.last();
+    let asks = last.filter(|item| item.role() == Role::User && !item.is_summary());
+    let is_prompt =
+        |block: &Block| matches!(block, Block::Text(text) if text.trim() == prompt.trim());
+    asks.is_some_and(|item| item.message().blocks.last().is_some_and(is_prompt))
 }
 
 /// Returns the calls at the end of a session that nobody answered; none if there is nothing that a model could go on from.
@@ -168,10 +169,10 @@ fn pending(
     let said = context.prepared.items.iter().filter(|item| item.origin != Origin::Synthetic);
     let mut open: Vec<Call> = Vec::new();
     let mut is_asked = false;
-    for message in said.map(|item| &item.message) {
+    for message in said.map(Item::message) {
         match message.role {
             Role::Assistant => {
-                open = calls(message);
+                open = calls(&message);
                 is_asked = matches!(message.stop, Some(Stop::Paused));
             }
             Role::User | Role::Tool => {
@@ -195,10 +196,10 @@ fn pending(
 /// Returns the system prompt of a prepared context, and the conversation.
 fn request(context: &Context) -> (String, Vec<Message>) {
     let items = &context.prepared.items;
-    let begun = items.iter().take_while(|item| item.message.role == Role::System).count();
+    let begun = items.iter().take_while(|item| item.role() == Role::System).count();
     let (system, rest) = items.split_at(begun);
-    let system: Vec<String> = system.iter().map(|item| item.message.text()).collect();
-    (system.join("\n\n"), rest.iter().map(|item| (*item.message).clone()).collect())
+    let system: Vec<String> = system.iter().map(|item| item.message().text()).collect();
+    (system.join("\n\n"), rest.iter().map(|item| item.message().into_owned()).collect())
 }
 
 fn calls(message: &Message) -> Vec<Call> {

@@ -137,7 +137,7 @@ pub struct SentMessage<'a> {
 
 report!(SentMessage<'_>, "message", |it| {
     n: it.n,
-    role: it.item.message.role.as_str(),
+    role: it.item.role().as_str(),
     origin: it.item.origin.as_str(),
     entries: it.entries,
     tokens: it.item.tokens.unwrap_or(0),

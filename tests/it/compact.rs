@@ -56,13 +56,14 @@ fn sent(archive: &Archive, session: &Session) -> Vec<(Origin, Role, String)> {
     let asked = asked(200_000);
     let context = ops::context(archive, session, None, &asked).unwrap();
     let told = |item: undertext::context::Item| {
-        let words = item.message.blocks.iter().map(|block| match block {
+        let message = item.message();
+        let words = message.blocks.iter().map(|block| match block {
             undertext::model::Block::Text(text) => text.clone(),
             undertext::model::Block::Call { name, .. } => format!("call {name}"),
             other => other.answer_text().into_owned(),
         });
         let words: Vec<String> = words.collect();
-        (item.origin, item.message.role, words.join(" "))
+        (item.origin, item.role(), words.join(" "))
     };
     context.prepared.items.into_iter().map(told).collect()
 }

@@ -312,8 +312,11 @@ fn checked(items: &[Item], shape: Shape, limits: Limits) -> Prepared {
     }
     let turns = prepared.items.iter().filter(|item| item.begins_turn).count();
     assert!(limits.turns.is_none_or(|most| turns <= most.max(1)), "{shape:?} {limits:?} {turns}");
-    let synthetic = |items: &[Item]| {
-        items.iter().flat_map(|item| item.message.parts()).filter(|block| is_missing(block)).count()
+    let synthetic = |items: &[Item]| -> usize {
+        items
+            .iter()
+            .map(|item| item.message().parts().filter(|block| is_missing(block)).count())
+            .sum()
     };
     let had = synthetic(items) as u64;
     assert!((synthetic(&prepared.items) as u64).saturating_sub(had) <= prepared.repaired.added);
@@ -329,7 +332,7 @@ fn checked(items: &[Item], shape: Shape, limits: Limits) -> Prepared {
     assert_eq!(counted(Act::Dropped, "not in the context"), prepared.repaired.orphans);
     // What was counted is what counting again gives.
     for item in &prepared.items {
-        assert_eq!(item.tokens, Some(plan.counting.message(&item.message)));
+        assert_eq!(item.tokens, Some(plan.counting.message(&item.message())));
     }
     let again = context::prepare(prepared.items.clone(), &plan, None);
     assert_eq!(again.items, prepared.items, "{shape:?} {limits:?}");
@@ -366,9 +369,10 @@ fn result(id: &str, words: &str) -> Block {
 
 /// Makes items of messages, each an entry; those of the user begin turns.
 fn items(messages: impl IntoIterator<Item = Message>) -> Vec<Item> {
-    let items = messages.into_iter().zip(1..).map(|(message, entry)| Item {
-        begins_turn: message.role == Role::User && !message.is_summary,
-        ..Item::said(message, number(entry))
+    let items = messages.into_iter().zip(1..).map(|(message, entry)| {
+        let mut item = Item::said(message, number(entry));
+        item.begins_turn = item.role() == Role::User && !item.is_summary();
+        item
     });
     items.collect()
 }
@@ -399,8 +403,8 @@ fn shown(prepared: &Prepared) -> Vec<String> {
     let items = prepared.items.iter();
     items
         .map(|item| {
-            let blocks: Vec<String> = item.message.blocks.iter().map(show).collect();
-            format!("{} {}", item.message.role.as_str(), blocks.join(" "))
+            let blocks: Vec<String> = item.message().blocks.iter().map(show).collect();
+            format!("{} {}", item.role().as_str(), blocks.join(" "))
         })
         .collect()
 }
@@ -529,7 +533,7 @@ fn records_of_one_message_are_one_and_string_content_is_never_lost() {
         ["user one two", "assistant I look. call:a call:b", "user result:a=1 result:b=2 three"]
     );
     assert_eq!(prepared.items[0].origin, Origin::Merged);
-    assert_eq!(prepared.items[1].entries, [3, 4, 6]);
+    assert_eq!(*prepared.items[1].entries, [3, 4, 6]);
     let prepared = checked(&items(messages), Shape::Openai, Limits::default());
     assert_eq!(
         shown(&prepared),
@@ -614,7 +618,8 @@ fn what_an_agent_sends_stands_as_it_is_whatever_a_provider_would_take() {
     for in_place in [true, false] {
         let plan = Plan { in_place, ..plan(Shape::Agent, Limits::default()) };
         let prepared = context::prepare(items(said.clone()), &plan, None);
-        let sent: Vec<Message> = prepared.items.into_iter().map(|item| *item.message).collect();
+        let sent: Vec<Message> =
+            prepared.items.iter().map(|item| item.message().into_owned()).collect();
         assert_eq!(sent, said, "{:?}", prepared.changes);
     }
 }
@@ -717,8 +722,8 @@ fn long_sessions_have_at_most_what_was_asked_for() {
                 let Prepared { items, limited, .. } = &prepared;
                 let is_less = !limited.exceeds && limited.kept > 0 && limited.kept < turns;
                 assert!(is_less, "{shape:?} {limits:?} {limited:?}");
-                assert!(items.iter().any(|item| item.message.is_summary), "the summary stays");
-                assert!(items[0].message.text().starts_with("rules"), "the instructions stay");
+                assert!(items.iter().any(Item::is_summary), "the summary stays");
+                assert!(items[0].message().text().starts_with("rules"), "the instructions stay");
                 if limits.messages == Some(50) && limits.turns.is_none() {
                     assert!(items.len() > 40, "not less than fits: {}", items.len());
                 }

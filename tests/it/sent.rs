@@ -160,11 +160,11 @@ fn compared(path: &Path, truth: &Path) -> Result<(usize, usize), String> {
     let (archive, session) = peek(path).unwrap();
     let asked = Asked { shape: Shape::Agent, ..crate::compact::asked(u64::MAX) };
     let found = ops::context(&archive, &session, None, &asked).unwrap();
-    let ours = found.prepared.items.iter().filter(|item| item.message.role != Role::System);
+    let ours = found.prepared.items.iter().filter(|item| item.role() != Role::System);
     let ours: Vec<(bool, Sent)> = ours
         .flat_map(|item| {
             let is_made_up = item.origin == Origin::Synthetic;
-            blocks(&item.message).into_iter().map(move |block| (is_made_up, block))
+            blocks(&item.message()).into_iter().map(move |block| (is_made_up, block))
         })
         .collect();
     let text = fs::read_to_string(truth).unwrap();
@@ -244,8 +244,9 @@ fn calls_and_answers_are_those_that_codex_sent_in_its_own_words_where_one_is_mis
             let (archive, session) = peek(&path).unwrap();
             let asked = Asked { shape: Shape::Agent, ..crate::compact::asked(u64::MAX) };
             let found = ops::context(&archive, &session, None, &asked).unwrap();
-            let blocks = found.prepared.items.iter().flat_map(|item| &item.message.blocks);
-            let ours = blocks.filter_map(|block| match block {
+            let blocks =
+                found.prepared.items.iter().flat_map(|item| item.message().into_owned().blocks);
+            let ours = blocks.filter_map(|block| match &block {
                 Block::Call { id, name, .. } => Some((format!("call {id} {name}"), Vec::new(), 0)),
                 Block::Result { id, blocks, .. } => {
                     let text = block.answer_text();

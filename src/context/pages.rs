@@ -1,0 +1,249 @@
+//! Pages: messages packed one behind the other, so that a million of them take little memory.
+//!
+//! A page that is full is compressed, once there are many. What a step changed of a message is put in anew, so that who reads
+//! in order reads some messages here and some there.
+//!
+//! Invariant: a message comes out as it was put in.
+
+use std::{
+    num::NonZeroU32,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use crate::{
+    context::packing::{
+        Half, Outline, Place, Record, put_joined, put_message, take_outline, take_record,
+    },
+    model::{Message, Role},
+};
+
+/// From how many bytes on a page is full.
+const FULL: usize = 64 << 10;
+/// How many full pages stay as they are: a conversation that any model is sent is read without unpacking.
+const PLAIN: usize = 256;
+/// How hard pages are compressed: as fast as it goes.
+const LEVEL: i32 = 1;
+/// How many pages stay unpacked: who reads in order reads some messages where they were put in, and others where each of
+/// a few steps put them in anew.
+const AT_HAND: usize = 8;
+
+/// Messages that are out of the way until they are asked for; clones share them.
+#[derive(Clone, Default)]
+pub(crate) struct Pages(Arc<Mutex<Held>>);
+
+#[derive(Default)]
+struct Held {
+    full: Vec<Page>,
+    /// The page that is being filled.
+    open: Vec<u8>,
+    /// The pages that were read last, the last one first: their numbers, and their bytes.
+    unpacked: Vec<(usize, Vec<u8>)>,
+    packer: Option<zstd::bulk::Compressor<'static>>,
+    unpacker: Option<zstd::bulk::Decompressor<'static>>,
+}
+
+enum Page {
+    Plain(Box<[u8]>),
+    Packed { bytes: Box<[u8]>, length: usize },
+}
+
+impl Pages {
+    /// Puts a message in.
+    pub(super) fn put(&self, message: &Message) -> Place {
+        self.add(|out| put_message(message, out))
+    }
+
+    /// Makes two messages one, which takes no longer if they are long; `begins_turn` tells of the second one.
+    pub(super) fn join(&self, places: [Place; 2], begins_turn: bool) -> Place {
+        self.add(|out| put_joined(places, begins_turn, out))
+    }
+
+    /// Returns the message at a place.
+    pub(super) fn message(&self, at: Place) -> Option<Message> {
+        let mut held = self.held();
+        let mut whole: Option<Message> = None;
+        let mut left = vec![(at, false)];
+        while let Some((at, begins_turn)) = left.pop() {
+            match (held.record(at)?, &mut whole) {
+                (Record::Joined([first, second], begins), _) => {
+                    left.extend([(second, begins), (first, begins_turn)]);
+                }
+                (Record::Message(message), Some(whole)) => join(whole, message, begins_turn),
+                (Record::Message(message), none) => *none = Some(message),
+            }
+        }
+        whole
+    }
+
+    /// Returns the calls and the results of the message at a place, without the rest of it.
+    pub(super) fn halves(&self, at: Place) -> Option<Vec<Half>> {
+        let mut held = self.held();
+        let mut all = Vec::new();
+        let mut before = 0;
+        let mut left = vec![at];
+        while let Some(at) = left.pop() {
+            match take_outline(&mut held.bytes(at)?)? {
+                Outline::Joined([first, second]) => left.extend([second, first]),
+                Outline::Blocks(count, halves) => {
+                    let placed = |half: Half| Half { block: before + half.block, ..half };
+                    all.extend(halves.into_iter().map(placed));
+                    before += count;
+                }
+            }
+        }
+        Some(all)
+    }
+
+    fn add(&self, put: impl FnOnce(&mut Vec<u8>)) -> Place {
+        let number = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
+        let mut held = self.held();
+        let page = NonZeroU32::MIN.saturating_add(number(held.full.len()));
+        let start = number(held.open.len());
+        put(&mut held.open);
+        if held.open.len() >= FULL {
+            held.close();
+        }
+        Place { page, start }
+    }
+
+    /// Returns whether these are the same pages.
+    pub(super) fn are(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    fn held(&self) -> MutexGuard<'_, Held> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Makes two messages one: the blocks of both, and the later word for fields that exist only once.
+pub(super) fn join(own: &mut Message, message: Message, begins_turn: bool) {
+    if own.role == Role::Tool {
+        own.role = message.role;
+    }
+    own.blocks.extend(message.blocks);
+    // A joint message has no one's id.
+    own.id = own.id.take().filter(|id| message.id.as_ref() == Some(id));
+    // A turn is as old as the user's request.
+    own.time = if begins_turn { message.time } else { own.time.or(message.time) };
+    own.model = message.model.or(own.model.take());
+    own.usage = message.usage.or(own.usage);
+    own.stop = message.stop.or(own.stop);
+    own.is_summary |= message.is_summary;
+}
+
+impl Held {
+    fn record(&mut self, at: Place) -> Option<Record> {
+        take_record(&mut self.bytes(at)?)
+    }
+
+    /// Returns the bytes of a page from a place on.
+    fn bytes(&mut self, at: Place) -> Option<&[u8]> {
+        let bytes = self.page(usize::try_from(at.page.get() - 1).ok()?)?;
+        bytes.get(usize::try_from(at.start).ok()?..)
+    }
+
+    /// Puts the open page behind the full ones.
+    fn close(&mut self) {
+        let bytes = std::mem::take(&mut self.open);
+        let packed = if self.full.len() < PLAIN { None } else { self.pack(&bytes) };
+        self.full.push(match packed {
+            Some(packed) => Page::Packed { bytes: packed.into(), length: bytes.len() },
+            None => Page::Plain(bytes.into()),
+        });
+    }
+
+    /// Compresses a page, if that can be done.
+    fn pack(&mut self, bytes: &[u8]) -> Option<Vec<u8>> {
+        if self.packer.is_none() {
+            self.packer = zstd::bulk::Compressor::new(LEVEL).ok();
+        }
+        self.packer.as_mut()?.compress(bytes).ok()
+    }
+
+    /// Returns the bytes of a page.
+    fn page(&mut self, number: usize) -> Option<&[u8]> {
+        match self.full.get(number) {
+            None => Some(&self.open),
+            Some(Page::Plain(bytes)) => Some(bytes),
+            Some(Page::Packed { bytes, length }) => {
+                if let Some(at) = self.unpacked.iter().position(|(of, _)| *of == number) {
+                    self.unpacked[..=at].rotate_right(1);
+                } else {
+                    if self.unpacker.is_none() {
+                        self.unpacker = zstd::bulk::Decompressor::new().ok();
+                    }
+                    let unpacked = self.unpacker.as_mut()?.decompress(bytes, *length).ok()?;
+                    self.unpacked.insert(0, (number, unpacked));
+                    self.unpacked.truncate(AT_HAND);
+                }
+                self.unpacked.first().map(|(_, bytes)| bytes.as_slice())
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::{context::packing::tests::any_message, model::Block};
+
+    proptest! {
+        #[test]
+        fn a_message_comes_out_as_it_was_put_in(messages in prop::collection::vec(any_message(), 0..8)) {
+            let pages = Pages::default();
+            let places: Vec<Place> = messages.iter().map(|one| pages.put(one)).collect();
+            for (&at, message) in places.iter().zip(&messages).rev() {
+                prop_assert_eq!(pages.message(at), Some(message.clone()));
+            }
+        }
+
+        #[test]
+        fn messages_that_became_one_come_out_as_one(
+            parts in prop::collection::vec((any_message(), any::<bool>()), 1..5),
+            more in prop::collection::vec((any_message(), any::<bool>()), 1..5),
+        ) {
+            let pages = Pages::default();
+            let joined = |parts: &[(Message, bool)]| {
+                let mut places = parts.iter().map(|(one, begins)| (pages.put(one), *begins));
+                let first = places.next().unwrap();
+                places.fold(first, |(one, begun), (next, begins)| {
+                    (pages.join([one, next], begins), begun || begins)
+                })
+            };
+            let (first, (second, begins)) = (joined(&parts), joined(&more));
+            let all = pages.join([first.0, second], begins);
+            let halves = pages.halves(all);
+            let mut messages = parts.into_iter().chain(more);
+            let mut whole = messages.next().unwrap().0;
+            messages.for_each(|(message, begins)| join(&mut whole, message, begins));
+            prop_assert_eq!(halves, Some(Half::of(&whole.blocks)));
+            prop_assert_eq!(pages.message(all), Some(whole));
+        }
+    }
+
+    #[test]
+    fn the_pages_of_a_long_conversation_are_compressed_and_read_in_any_order() {
+        let pages = Pages::default();
+        let said = |n: usize| {
+            let words = format!("{n} {}", "word ".repeat(20_000));
+            Message::new(Role::User, vec![Block::Text(words)])
+        };
+        let places: Vec<Place> = (0..PLAIN + 8).map(|n| pages.put(&said(n))).collect();
+        let held: usize = pages.held().full.iter().map(Page::length).sum();
+        assert!(held < (PLAIN + 1) * 100_100, "{held}");
+        for n in [PLAIN + 7, 0, PLAIN + 1, PLAIN, PLAIN + 7] {
+            assert_eq!(pages.message(places[n]), Some(said(n)), "{n}");
+        }
+    }
+
+    impl Page {
+        fn length(&self) -> usize {
+            match self {
+                Self::Plain(bytes) | Self::Packed { bytes, .. } => bytes.len(),
+            }
+        }
+    }
+}
