@@ -178,11 +178,13 @@ fn string(bytes: &[u8], start: usize) -> Result<usize, usize> {
     }
 }
 
-/// Passes the characters that stand for themselves in a string, eight bytes at a time.
+/// Passes the characters that stand for themselves in a string: of a short one eight bytes at a time, of a long one a block.
 pub(super) fn plain(bytes: &[u8], start: usize) -> usize {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     const HIGHS: u64 = ONES << 7;
     const BACKSLASHES: u64 = u64::from_ne_bytes([b'\\'; 8]);
+    /// How many bytes are passed before a string counts as a long one.
+    const SHORT: usize = 64;
     let mut at = start;
     while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk) {
         let word = u64::from_le_bytes(*chunk);
@@ -197,11 +199,28 @@ pub(super) fn plain(bytes: &[u8], start: usize) -> usize {
             return at + hits.trailing_zeros() as usize / 8;
         }
         at += 8;
+        if at - start == SHORT {
+            at = plain_blocks(bytes, at);
+        }
     }
-    while bytes.get(at).is_some_and(|byte| !matches!(byte, 0..0x20 | b'"' | b'\\')) {
+    while bytes.get(at).copied().is_some_and(is_plain) {
         at += 1;
     }
     at
+}
+
+/// Passes the blocks in which all characters stand for themselves; the compiler looks at many bytes of one together.
+fn plain_blocks(bytes: &[u8], start: usize) -> usize {
+    const BLOCK: usize = 64;
+    let (blocks, _) = bytes.get(start..).unwrap_or_default().as_chunks::<BLOCK>();
+    let is_plain =
+        |block: &&[u8; BLOCK]| block.iter().fold(true, |all, byte| all & is_plain(*byte));
+    start + BLOCK * blocks.iter().take_while(is_plain).count()
+}
+
+/// Returns whether a byte stands for itself in a string.
+const fn is_plain(byte: u8) -> bool {
+    !matches!(byte, 0..0x20 | b'"' | b'\\')
 }
 
 fn escape(bytes: &[u8], start: usize) -> Result<usize, usize> {

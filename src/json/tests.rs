@@ -71,11 +71,13 @@ fn a_failure_tells_the_first_byte_that_cannot_be() {
 fn a_string_stops_at_quote_backslash_and_control_bytes_only() {
     for byte in 0..=u8::MAX {
         let stops = byte < 0x20 || byte == b'"' || byte == b'\\';
-        for at in 0..20 {
+        // In the first words, in a block of a long string, and behind the last block.
+        for at in (0..20).chain([64, 100, 127, 128, 191, 192, 200]) {
             for around in [b' ', b'!', b'#', b'[', b']', 0x7f, 0x80, 0xa2, 0xdc, 0xff] {
-                let mut bytes = [around; 20];
+                let mut bytes = vec![around; at.max(20) + 7];
                 bytes[at] = byte;
-                assert_eq!(plain(&bytes, 0), if stops { at } else { 20 }, "{byte} at {at}");
+                let end = if stops { at } else { bytes.len() };
+                assert_eq!(plain(&bytes, 0), end, "{byte} at {at}");
             }
         }
     }
