@@ -1,6 +1,6 @@
 //! What a model sees of a session before a request is made of it: its entries become items, and its file tells of the model.
 
-use std::collections::BTreeMap;
+use std::{borrow::Borrow, collections::BTreeMap};
 
 use crate::{
     context::{
@@ -165,7 +165,9 @@ pub(super) fn seen(
         found.replays = Replays::since(archive, session, first.copied().unwrap_or_default())?;
         found.items = items(session, view, &found.sent, &found.replays, asked.counting)?;
     }
-    let answered = found.items.iter().rev().find_map(answered_by);
+    let mut left = SILENT;
+    let newest_first = found.items.iter().rev().filter(|item| item.role() == Role::Assistant);
+    let answered = newest_by(newest_first.map(Item::message), &mut left);
     resolve(archive, session, view, asked, answered, &mut found)?;
     Ok(found)
 }
@@ -180,36 +182,49 @@ pub(super) fn window(
     /// How many entries are read at a time.
     const BATCH: usize = 64;
     let mut found = led(view, asked, usize::MAX)?;
-    let mut answered = None;
+    let (mut answered, mut left) = (None, SILENT);
     for entries in found.sent.rchunks(BATCH) {
-        let Some(view) = view.filter(|_| answered.is_none()) else { break };
+        let is_sought = answered.is_none() && left > 0;
+        let Some(view) = view.filter(|_| is_sought) else { break };
         let mut said = Vec::with_capacity(entries.len());
         for &entry in entries {
             if !matches!(view.record(entry)?.kind, Kind::User | Kind::Note | Kind::Result) {
                 said.push(entry);
             }
         }
+        let mut messages = Vec::new();
         view.damages().lines(view.store(), session.key, &said, &mut |_, line| {
-            let messages = Raw::object(&line).map(|record| session.format.sent(record));
-            let last = messages.iter().flatten().rev().find_map(by);
-            answered = last.or_else(|| answered.take());
+            let sent = Raw::object(&line).map(|record| session.format.sent(record));
+            messages.extend(sent.into_iter().flatten());
         })?;
+        answered = newest_by(messages.iter().rev(), &mut left);
     }
     resolve(archive, session, view, asked, answered, &mut found)?;
     Ok(found.window)
 }
 
-/// Returns the model that an item says gave it as an answer.
-fn answered_by(item: &Item) -> Option<String> {
-    if item.role() == Role::Assistant { by(&item.message()) } else { None }
+/// Returns the model that gave the newest answer that names one, unless as many answers are silent as are left: none of
+/// those before them tells with which model the session goes on.
+fn newest_by<M: Borrow<Message>>(
+    newest_first: impl Iterator<Item = M>,
+    left: &mut usize,
+) -> Option<String> {
+    for answer in newest_first.filter(|message| message.borrow().role == Role::Assistant) {
+        *left = left.checked_sub(1)?;
+        if let Some(model) = by(answer.borrow()) {
+            return Some(model);
+        }
+    }
+    None
 }
 
-/// Returns the model that a message says gave it as an answer.
-fn by(message: &Message) -> Option<String> {
-    let is_answer = message.role == Role::Assistant;
-    message.model.clone().filter(|name| is_answer && !name.starts_with('<'))
+/// Returns the model that an answer says it is from.
+fn by(answer: &Message) -> Option<String> {
+    answer.model.clone().filter(|name| !name.starts_with('<'))
 }
 
+/// How many of the newest answers may name no model before the search for it ends.
+const SILENT: usize = 256;
 /// How many more entries of a path are read than hold what is sent.
 const MORE: usize = 1024;
 
@@ -365,4 +380,37 @@ pub(super) fn items(
         }
     }
     Ok(items)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_answer_that_names_a_model_is_sought_among_as_many_as_may_be_silent() {
+        let said = |role: Role, model: Option<&str>| Message {
+            model: model.map(str::to_owned),
+            ..Message::new(role, Vec::new())
+        };
+        let check = |silent: usize, read: usize, found: Option<&str>| {
+            let mut newest_first = Vec::new();
+            for n in 0..silent {
+                newest_first.push(said(Role::Assistant, (n % 2 == 0).then_some("<synthetic>")));
+                newest_first.push(said(Role::User, Some("no-answer")));
+            }
+            newest_first.push(said(Role::Assistant, Some("newest")));
+            newest_first.push(said(Role::Assistant, Some("older")));
+            // However many of them are read at a time.
+            let (mut left, mut answered) = (SILENT, None);
+            for part in newest_first.chunks(read) {
+                answered = answered.or_else(|| newest_by(part.iter(), &mut left));
+            }
+            assert_eq!(answered.as_deref(), found, "{silent} silent, {read} at a time");
+        };
+        for read in [1, 64, usize::MAX] {
+            check(0, read, Some("newest"));
+            check(SILENT - 1, read, Some("newest"));
+            check(SILENT, read, None);
+        }
+    }
 }

@@ -54,7 +54,8 @@ pub(super) fn shorten(
                 let shown = cut.as_ref().map(|cut| cut.shown(text));
                 let left = shown.as_deref().unwrap_or(text);
                 let chars = |text: &str| text.chars().count() as u64;
-                sizes.chars += Resized { before: chars(text), after: chars(left) };
+                let before = cut.as_ref().map_or_else(|| chars(text), |cut| cut.whole as u64);
+                sizes.chars += Resized { before, after: chars(left) };
                 let (before, after) = (tokens::estimate(text), tokens::estimate(left));
                 sizes.tokens += Resized { before, after };
             }

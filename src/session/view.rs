@@ -154,6 +154,7 @@ impl<'a> View<'a> {
             parents: RefCell::default(),
             before: OnceCell::new(),
             begins: OnceCell::new(),
+            pending: self.pending.as_ref().map(|pending| pending.of(position.generation)),
             ..self
         }
     }

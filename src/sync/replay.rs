@@ -209,15 +209,13 @@ fn is_same(
     position: Position,
     entries: &BTreeMap<EntryNumber, EntryNumber>,
 ) -> Result<bool, SyncError> {
-    let context = |position: Position| -> Result<Vec<EntryNumber>, SyncError> {
-        Ok(change.look(position).sending()?.sent)
-    };
-    if change.before.format.head(&change.look(position))? != position.head {
+    let view = change.look(position);
+    if change.before.format.head(&view)? != position.head {
         return Ok(false);
     }
-    let wanted =
-        context(from)?.into_iter().map(|entry| entries.get(&entry).copied().unwrap_or(entry));
-    Ok(wanted.eq(context(position)?))
+    let sent = view.sending()?.sent;
+    let wanted = view.moved(from).sending()?.sent;
+    Ok(wanted.into_iter().map(|entry| entries.get(&entry).copied().unwrap_or(entry)).eq(sent))
 }
 
 /// Returns a line of which the bytes are known to be all.
