@@ -25,6 +25,7 @@ mod diff;
 mod doctor;
 mod error;
 mod excerpts;
+mod followed;
 mod gate;
 mod given;
 mod graph;

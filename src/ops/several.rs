@@ -26,11 +26,15 @@ pub(crate) struct Readers<'s> {
 impl<'s> Readers<'s> {
     /// Makes a look for each core; one at least, if the store can be looked at once more.
     pub(crate) fn of(store: &'s dyn Store) -> Self {
-        Self::at_most(store, cores())
+        Self::made(store, &|| store.reader(), cores())
     }
 
-    fn at_most(store: &'s dyn Store, most: usize) -> Self {
-        Self { store, looks: (0..most).map_while(|_| store.reader()).collect() }
+    fn made(
+        store: &'s dyn Store,
+        reader: &dyn Fn() -> Option<Box<dyn Store>>,
+        most: usize,
+    ) -> Self {
+        Self { store, looks: (0..most).map_while(|_| reader()).collect() }
     }
 
     /// Returns the store itself, with what was laid over it since.
@@ -98,10 +102,21 @@ pub(crate) fn in_order<T: Send>(
     work: &(dyn Fn(&dyn Store, usize) -> T + Sync),
     each: &mut dyn FnMut(T),
 ) {
+    in_order_by(&|| store.reader(), store, pieces, work, each);
+}
+
+/// Does the same with these looks at the store.
+pub(crate) fn in_order_by<T: Send>(
+    reader: &dyn Fn() -> Option<Box<dyn Store>>,
+    store: &dyn Store,
+    pieces: usize,
+    work: &(dyn Fn(&dyn Store, usize) -> T + Sync),
+    each: &mut dyn FnMut(T),
+) {
     let threads = cores().min(pieces);
     // One thread alone needs no look of its own.
     let threads = if threads > 1 { threads } else { 0 };
-    Readers::at_most(store, threads).in_order(pieces, work, each);
+    Readers::made(store, reader, threads).in_order(pieces, work, each);
 }
 
 /// Returns how many threads share work.

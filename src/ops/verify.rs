@@ -7,19 +7,20 @@
 //!
 //! Threads share the pieces, and what is told does not show it.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    path::PathBuf,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     disk::{self, Links, Refusal},
     live,
     model::{
-        Bulk, CheckpointNumber, Command, EntryNumber, LineId, OperationId, OperationNumber, Origin,
+        Bulk, CheckpointNumber, Command, EntryNumber, OperationId, OperationNumber, Origin,
         Running, State,
     },
-    ops::{OpsError, several::in_order},
+    ops::{
+        OpsError,
+        followed::{Comparison, Followed, Hashed},
+        several::in_order_by,
+    },
     report::{Finding, Severity, Verified},
     session::{Session, oddities, rows},
     store::{Fault, Store, StoreError, whole_lines},
@@ -92,27 +93,24 @@ fn is_damage(error: &OpsError) -> bool {
 /// What a piece of the work has found.
 enum Piece {
     Bytes(Vec<Fault>, Result<(), StoreError>),
-    Derived(Seen, Result<bool, OpsError>),
+    Derived(Seen, Result<bool, OpsError>, Option<Hashed>),
     Live(Option<Hashed>),
     Odd(Seen, Result<(), OpsError>),
     Facts(Seen, Result<Box<State>, OpsError>),
 }
 
-/// A live file as it was read, with covered lines taken for those that came.
-struct Hashed {
-    path: PathBuf,
-    covered: BTreeMap<LineId, LineId>,
-    found: (Running, Vec<u8>),
+impl Piece {
+    /// Returns whether it rests on lines, which are right if the piece about the bytes finds no fault.
+    fn rests_on_lines(&self) -> bool {
+        matches!(self, Self::Derived(..) | Self::Odd(..) | Self::Facts(..))
+    }
 }
 
-impl Hashed {
-    /// Reads the live file that a session has by its derived rows; nothing if there is none, or if it cannot be read.
-    fn of(store: &dyn Store, session: &Session, places: &Places) -> Option<Self> {
-        let tip = store.state(session.key).ok()?;
-        let (path, covered) = (places.live_file(&tip)?.path, tip.coverings());
-        let found = rotations::running_hash(disk::open(&path, Links::Refuse).ok()?, &covered);
-        Some(Self { found: found.ok()?, path, covered })
-    }
+/// Returns another look at a store: the piece about the bytes compares the lines with their entries, so that no other does.
+fn reader(store: &dyn Store) -> Option<Box<dyn Store>> {
+    let mut reader = store.reader()?;
+    reader.leave_to_check();
+    Some(reader)
 }
 
 /// How many pieces a session is.
@@ -135,13 +133,20 @@ fn piece(
         return Piece::Bytes(faults, checked);
     };
     let mut check = Check::new(store, session);
+    let followed = || places.and_then(|places| Followed::of(store, session, places));
     // The longest piece of a session comes first, so that no thread is left alone with it.
     match n % PIECES {
         1 => {
-            let is_readable = check.derived();
-            Piece::Derived(check.seen, is_readable)
+            let live = followed();
+            let mut comparison = live.as_ref().and_then(Followed::compare);
+            let is_readable = check.derived(&mut |n, line| {
+                if let Some(comparison) = &mut comparison {
+                    comparison.see(n, line);
+                }
+            });
+            Piece::Derived(check.seen, is_readable, comparison.and_then(Comparison::finish))
         }
-        2 => Piece::Live(places.and_then(|places| Hashed::of(store, session, places))),
+        2 => Piece::Live(followed().and_then(Followed::hash)),
         3 => {
             let looked = check.oddities();
             Piece::Odd(check.seen, looked)
@@ -184,8 +189,13 @@ fn look(
     let (mut has_forgotten, mut unread) = (false, unread);
     let mut told = sessions.iter();
     let (mut derived, mut hashed, mut odd) = (None, None, None);
-    in_order(archive.store(), 1 + PIECES * sessions.len(), &work, &mut |piece| match piece {
+    let (mut is_sound, mut numbers) = (true, 0..);
+    let again = |piece: Piece, n: usize, is_sound: bool| {
+        if is_sound || !piece.rests_on_lines() { piece } else { work(archive.store(), n) }
+    };
+    let mut take_in = |piece| match again(piece, numbers.next().unwrap_or(0), is_sound) {
         Piece::Bytes(faults, checked) => {
+            is_sound = faults.is_empty() && checked.is_ok();
             let whole = |item: &str, error| Finding {
                 severity: Severity::Damage,
                 session: None,
@@ -207,8 +217,10 @@ fn look(
                 }
             }
         }
-        Piece::Derived(seen, is_readable) => derived = Some((seen, is_readable)),
-        Piece::Live(found) => hashed = found,
+        Piece::Derived(seen, is_readable, found) => {
+            (derived, hashed) = (Some((seen, is_readable)), found);
+        }
+        Piece::Live(found) => hashed = hashed.take().or(found),
         Piece::Odd(seen, looked) => odd = Some((seen, looked)),
         Piece::Facts(mut whole, state) => {
             let (before, hashed) = (derived.take().zip(odd.take()), hashed.take());
@@ -246,7 +258,9 @@ fn look(
                 tell(finding, &mut verified);
             }
         }
-    });
+    };
+    let pieces = 1 + PIECES * sessions.len();
+    in_order_by(&|| reader(archive.store()), archive.store(), pieces, &work, &mut take_in);
     (verified, failed)
 }
 
@@ -474,9 +488,10 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    /// Compares the derived rows with those that the facts give, and returns whether the session can be read by them.
-    fn derived(&mut self) -> Result<bool, OpsError> {
-        let compared = rows::compared(self.store, self.session)?;
+    /// Compares the derived rows with those that the facts give, and returns whether the session can be read by them; hands
+    /// over each line that is read for that.
+    fn derived(&mut self, each_line: &mut dyn FnMut(EntryNumber, &[u8])) -> Result<bool, OpsError> {
+        let compared = rows::compared(self.store, self.session, each_line)?;
         if compared.kept != Some(compared.wanted) {
             self.seen.verified.outdated += 1;
             self.damage("derived rows", "they are not those of the facts");
@@ -551,7 +566,7 @@ impl<'a> Check<'a> {
         let covered = tip.coverings();
         // The derived rows, by which it was read, may be wrong.
         let hashed = hashed.filter(|hashed| hashed.path == path && hashed.covered == covered);
-        let found = match hashed {
+        let found = match hashed.filter(|hashed| hashed.found == (running, tail.clone())) {
             Some(hashed) => hashed.found,
             None => match disk::open(&path, Links::Refuse) {
                 Err(error) if Refusal::of(&error).is_some() => {

@@ -42,15 +42,17 @@ fn adopted(
 /// Computes the derived rows of a session from its facts and bytes.
 pub(crate) fn derived(store: &dyn Store, session: &Session) -> Result<Derived, SessionError> {
     let mut records = Vec::new();
-    let rest = derive(store, session, &mut |record| records.push(record))?;
+    let rest = derive(store, session, &mut |record| records.push(record), &mut |_, _| {})?;
     Ok(Derived { records, ..rest })
 }
 
-/// Hands over the records that the facts and bytes of a session give, in order, and returns its other derived rows.
+/// Hands over the records that the facts and bytes of a session give, in order, and each line that was read for them, and
+/// returns its other derived rows.
 fn derive(
     store: &dyn Store,
     session: &Session,
     each: &mut dyn FnMut(Record),
+    each_line: &mut dyn FnMut(EntryNumber, &[u8]),
 ) -> Result<Derived, SessionError> {
     let mut card = Card::default();
     let state = fold(store, session, &mut |operation| {
@@ -78,6 +80,7 @@ fn derive(
                 failed = failed.take().or(deriver.keep(record).err());
                 return;
             };
+            each_line(n, &bytes);
             let record = Raw::object(&bytes);
             let envelope =
                 record.map_or_else(Envelope::opaque, |record| session.format.envelope(record));
@@ -220,10 +223,15 @@ pub(crate) struct Compared {
     pub(crate) kept: Option<Hash>,
 }
 
-/// Compares the derived rows of a session with those that its facts and bytes give, of which only a part is at hand.
-pub(crate) fn compared(store: &dyn Store, session: &Session) -> Result<Compared, SessionError> {
+/// Compares the derived rows of a session with those that its facts and bytes give, of which only a part is at hand; hands
+/// over each line that is read for that, in the order of the entries.
+pub(crate) fn compared(
+    store: &dyn Store,
+    session: &Session,
+    each_line: &mut dyn FnMut(EntryNumber, &[u8]),
+) -> Result<Compared, SessionError> {
     let mut wanted = Digester::default();
-    let rest = derive(store, session, &mut |record| wanted.see(&record))?;
+    let rest = derive(store, session, &mut |record| wanted.see(&record), each_line)?;
     let kept = kept(store, session, &rest.state)?;
     Ok(Compared { wanted: wanted.finish(&rest), kept })
 }

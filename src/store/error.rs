@@ -124,3 +124,12 @@ impl StoreError {
         Self::Corrupt { item: item.into(), problem: problem.into() }
     }
 }
+
+/// Returns an answer that may rest on damaged bytes: a damaged item counts as absent.
+pub(super) fn sound<T>(answer: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
+    match answer {
+        Ok(answer) => Ok(Some(answer)),
+        Err(StoreError::Corrupt { .. }) => Ok(None),
+        Err(error) => Err(error),
+    }
+}

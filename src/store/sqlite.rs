@@ -405,6 +405,10 @@ impl Store for SqliteStore {
         Some(Box::new(reader))
     }
 
+    fn leave_to_check(&mut self) {
+        self.tables.bytes.get_mut().is_left_to_check = true;
+    }
+
     fn pack(&self, each: &mut dyn FnMut(u64, u64)) -> Result<u64, StoreError> {
         self.repack(each)
     }

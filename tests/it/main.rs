@@ -57,5 +57,6 @@ mod tidy;
 mod titles;
 mod turn;
 mod usage;
+mod verified;
 mod vfs;
 mod windows;
