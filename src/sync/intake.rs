@@ -28,6 +28,7 @@ use crate::{
         live_file::length_of,
         look::{Looking, Trouble},
         moved::was_moved,
+        numbers::Numbers,
         scan::{Ahead, Lines},
         segment,
         sidecars::{self, Taken},
@@ -139,7 +140,7 @@ struct End {
     length: u64,
     running: Running,
     /// The physical lines of the entries that were read now.
-    lines: Vec<u64>,
+    lines: Numbers,
 }
 
 /// The files of one session while they are taken in.
@@ -364,7 +365,7 @@ impl Intake<'_> {
         path: &Path,
         growth: &mut Growth,
         reading: &mut dyn FnMut(&Path, u64),
-    ) -> Result<Vec<u64>, Failed> {
+    ) -> Result<Numbers, Failed> {
         let unreadable = |why: Why| Failed::File(0, why);
         let begin = growth.length();
         let format = self.change.before.format;
@@ -377,7 +378,7 @@ impl Intake<'_> {
             Some((ahead, n)) => Lines::ahead(path, ahead, n, format),
             None => Lines::behind(path, tail, format).map_err(unreadable)?,
         };
-        let mut lines = Vec::new();
+        let mut lines = Numbers::default();
         loop {
             let chunk = reader.next().map_err(unreadable)?;
             if chunk.is_empty() {
@@ -506,8 +507,8 @@ impl Intake<'_> {
             let view = self.change.look(Position { generation, head: None, horizon });
             let head = self.change.before.format.head(&view)?;
             heads.insert(file, head);
-            let fresh = end.lines.len();
-            let first = horizon - fresh as u64;
+            let fresh = usize::try_from(end.lines.count()).unwrap_or(usize::MAX);
+            let first = horizon - end.lines.count();
             let mut found = Vec::new();
             if let Some(head) = head {
                 for repair in self.change.before.format.path(&view, head, fresh)?.repairs {
@@ -521,10 +522,7 @@ impl Intake<'_> {
                 let places = oddities::repeated(&view)?.into_iter();
                 found.extend(places.map(|place| (place, Quirk::Repeated)));
             }
-            let line = |place: PlaceNumber| {
-                let n = usize::try_from(place.get().checked_sub(first)?).ok()?;
-                end.lines.get(n).copied()
-            };
+            let line = |place: PlaceNumber| end.lines.get(place.get().checked_sub(first)?);
             let Some(path) = self.states.files.get(&file) else { continue };
             odd.extend(found.into_iter().filter_map(|(place, quirk)| {
                 Some(Oddity { path: path.clone(), line: Some(line(place)?), lines: 1, quirk })

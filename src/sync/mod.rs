@@ -35,6 +35,7 @@ pub(crate) mod look;
 mod mend;
 pub(crate) mod moved;
 mod named;
+mod numbers;
 mod owner;
 mod peek;
 mod purge;

@@ -30,7 +30,7 @@ use crate::{
 /// How many bytes lines take up that are handed over at a time.
 const CHUNK: usize = 256 << 10;
 /// How many bytes lines may take up that lie ahead, in all files together.
-const ROOM: usize = 24 << 20;
+const ROOM: usize = 12 << 20;
 /// The longest line that is read ahead: longer ones are read where they are taken in, one at a time.
 const LONG: usize = 4 << 20;
 

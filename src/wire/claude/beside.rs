@@ -24,6 +24,8 @@ pub(super) struct Index<'g> {
     results: BTreeMap<(NameTag, PlaceNumber), EntryNumber>,
     /// The followers of an entry that are no messages, the last one first.
     followers: BTreeMap<EntryNumber, Vec<Follower>>,
+    /// Whether it serves several chains: what stands on one may hang next to another.
+    is_shared: bool,
 }
 
 /// An entry that is no message, behind its place, and whether it belongs to a sub-agent.
@@ -50,7 +52,7 @@ struct Apart {
 const PARALLEL: usize = 64;
 
 impl<'g> Index<'g> {
-    /// Makes an index for which nothing was read.
+    /// Makes an index for one chain, for which nothing was read.
     pub(super) fn new(graph: &'g dyn Graph) -> Self {
         Self {
             graph,
@@ -58,11 +60,17 @@ impl<'g> Index<'g> {
             blocks: BTreeMap::new(),
             results: BTreeMap::new(),
             followers: BTreeMap::new(),
+            is_shared: false,
         }
     }
 
+    /// Makes an index for several chains.
+    pub(super) fn shared(graph: &'g dyn Graph) -> Self {
+        Self { is_shared: true, ..Self::new(graph) }
+    }
+
     /// Reads what lies before a place no more than once.
-    fn reach(&mut self, from: PlaceNumber) -> Result<(), Failure> {
+    fn reach(&mut self, from: PlaceNumber, on_chain: &EntrySet) -> Result<(), Failure> {
         for place in PlaceNumber::each(from..self.from).rev() {
             let Some(entry) = self.graph.at(place)? else { continue };
             let record = self.graph.record(entry)?;
@@ -83,7 +91,9 @@ impl<'g> Index<'g> {
                 _ => None,
             };
             if let Some((group, message)) = of_message {
-                if let Some(message) = message {
+                if let Some(message) = message
+                    && (self.is_shared || !on_chain.contains(entry))
+                {
                     group.insert((message, place), entry);
                 }
             } else if matches!(record.kind, Kind::System | Kind::Meta)
@@ -118,7 +128,7 @@ impl<'g> Index<'g> {
         if anchors.is_empty() {
             from = self.graph.place(head)?.unwrap_or(from);
         }
-        self.reach(from)?;
+        self.reach(from, &on_chain)?;
         let mut found = BTreeMap::new();
         for (message, anchor) in anchors {
             let apart = |group: &BTreeMap<(NameTag, PlaceNumber), EntryNumber>| {
@@ -424,7 +434,7 @@ mod tests {
             chains in prop::collection::vec((prop::collection::vec(any::<prop::sample::Index>(), 1..9), any::<bool>()), 1..5),
         ) {
             let graph = Plain(records);
-            let mut index = Index::new(&graph);
+            let mut index = Index::shared(&graph);
             for (chain, is_part) in chains {
                 let mut unique = BTreeSet::new();
                 let entries = chain.iter().map(|at| at.index(graph.0.len()) as u64 + 1);
@@ -432,7 +442,9 @@ mod tests {
                 let chain: Vec<_> = entries.filter(|entry| unique.insert(*entry)).collect();
                 let head = *chain.last().unwrap();
                 let expected = by_definition(&graph, &chain, head, is_part);
-                prop_assert_eq!(index.find(&chain, head, is_part).unwrap(), expected);
+                prop_assert_eq!(&index.find(&chain, head, is_part).unwrap(), &expected);
+                let alone = Index::new(&graph).find(&chain, head, is_part).unwrap();
+                prop_assert_eq!(alone, expected);
                 prop_assert_eq!(join(&graph, chain.clone()).unwrap(), joined(&graph, chain));
             }
         }

@@ -103,7 +103,7 @@ impl<'g> Paths<'g> {
 
     /// Prepares to find many paths.
     pub(super) fn shared(graph: &'g dyn Graph) -> Result<Self, Failure> {
-        Ok(Self { is_shared: true, ..Self::new(graph)? })
+        Ok(Self { beside: Index::shared(graph), is_shared: true, ..Self::new(graph)? })
     }
 
     /// Returns the entries from the beginning to a head; of many the last `limit`.
