@@ -84,7 +84,6 @@ use crate::{
         overlay::{Overlay, laid::Laid},
     },
 };
-use opened::Use;
 use rows::Tables;
 use witness::WitnessFile;
 
@@ -148,7 +147,7 @@ impl SqliteStore {
         let is_brief = access == Access::Brief;
         let mut tables = Tables::new(opened.db, opened.id, path);
         if access != Access::Read {
-            tables.bytes.get_mut().serve(Use::Write);
+            tables.bytes.get_mut().expect_writes();
         }
         Self {
             tables,
@@ -401,7 +400,6 @@ impl Store for SqliteStore {
         let opened = may_be.then(|| open::to_read_on(&self.path).ok()).flatten()?;
         let mut reader = Self::over(opened, &self.path, Access::Read);
         reader.is_one_of_several = true;
-        reader.tables.bytes.get_mut().serve(Use::Share);
         Some(Box::new(reader))
     }
 

@@ -27,7 +27,7 @@ use super::{
     held::{Held, held},
     known::Known,
     lengths::Lengths,
-    opened::{Opened, Use},
+    opened::Opened,
     pack::{LONG, Packing, REST, SEGMENT, Segment, last_line},
 };
 use crate::{
@@ -101,9 +101,9 @@ fn torn(line: i64, problem: &str) -> StoreError {
 }
 
 impl Bytes {
-    /// Says what the connection is for.
-    pub(super) fn serve(&mut self, purpose: Use) {
-        self.opened.get_mut().serve(purpose);
+    /// Keeps more at hand, for a connection that writes.
+    pub(super) fn expect_writes(&mut self) {
+        self.opened.get_mut().keep_more();
     }
 
     /// Forgets the additions of a transaction that failed.

@@ -11,18 +11,8 @@ use crate::store::StoreError;
 
 /// How many bytes of opened segments are kept at hand.
 const OPEN: usize = 12 << 20;
-
-/// What a connection is for: it tells how much of what was opened is looked at again.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Use {
-    /// To read.
-    #[default]
-    Read,
-    /// To write: what is changed is read again, all of most sessions.
-    Write,
-    /// To read for one of several threads, which looks at a part of a session here and there.
-    Share,
-}
+/// The same for a connection that writes, which reads again what it changes: all of most sessions.
+const OPEN_TO_WRITE: usize = 2 * OPEN;
 
 /// The segments at hand, the one looked at last first.
 #[derive(Default)]
@@ -31,15 +21,15 @@ pub(super) struct Opened {
     unpacker: Unpacker,
     /// The room of one that was left: to ask the system for room again and again takes nearly as long as to unpack.
     spare: Vec<u8>,
-    purpose: Use,
+    keeps_more: bool,
     /// The lines that are about to be read, in order: of a segment that is opened for one of them the rest stays packed.
     expected: Vec<i64>,
 }
 
 impl Opened {
-    /// Says what the connection is for.
-    pub(super) fn serve(&mut self, purpose: Use) {
-        self.purpose = purpose;
+    /// Keeps more at hand, for a connection that writes.
+    pub(super) fn keep_more(&mut self) {
+        self.keeps_more = true;
     }
 
     /// Says which lines are about to be read; none, if that is not known.
@@ -108,11 +98,7 @@ impl Opened {
 
     /// Leaves the segments for which there is no room, those that were looked at long ago first.
     fn leave_some(&mut self) {
-        let room = match self.purpose {
-            Use::Read => OPEN,
-            Use::Write => 2 * OPEN,
-            Use::Share => OPEN / 4,
-        };
+        let room = if self.keeps_more { OPEN_TO_WRITE } else { OPEN };
         let mut room = room.max(self.segments.first().map_or(0, |newest| newest.data.len()));
         let does_not_fit = |segment: &mut Arc<Segment>| {
             let left = room.checked_sub(segment.data.len());
