@@ -14,6 +14,9 @@ const OPEN: usize = 12 << 20;
 /// The same for a connection that writes, which reads again what it changes: all of most sessions.
 const OPEN_TO_WRITE: usize = 2 * OPEN;
 
+/// How many bytes of those that were opened in part are kept: who reads a line here and there seldom comes back to one.
+const OPEN_IN_PART: usize = 2 << 20;
+
 /// The segments at hand, the one looked at last first.
 #[derive(Default)]
 pub(super) struct Opened {
@@ -48,8 +51,11 @@ impl Opened {
 
     /// Returns the same, of which no more may be unpacked than the lines that are expected to be read.
     pub(super) fn part(&mut self, db: &Connection, line: i64) -> Result<Arc<Segment>, StoreError> {
-        if let Some(segment) = self.at_hand(line).filter(|segment| segment.holds(line)) {
-            return Ok(segment);
+        match self.at_hand(line) {
+            Some(segment) if segment.holds(line) => return Ok(segment),
+            // More of it is wanted than was expected, and more yet may be.
+            Some(_) => return self.open(db, line, |_| None),
+            None => {}
         }
         let expected = std::mem::take(&mut self.expected);
         let last = |lines: Range<i64>| {
@@ -98,11 +104,13 @@ impl Opened {
 
     /// Leaves the segments for which there is no room, those that were looked at long ago first.
     fn leave_some(&mut self) {
-        let room = if self.keeps_more { OPEN_TO_WRITE } else { OPEN };
-        let mut room = room.max(self.segments.first().map_or(0, |newest| newest.data.len()));
+        let newest = self.segments.first().map_or(0, |newest| newest.data.len());
+        let mut room = newest.max(if self.keeps_more { OPEN_TO_WRITE } else { OPEN });
+        let mut room_in_part = newest.max(OPEN_IN_PART);
         let does_not_fit = |segment: &mut Arc<Segment>| {
+            let room = if segment.is_whole() { &mut room } else { &mut room_in_part };
             let left = room.checked_sub(segment.data.len());
-            room = left.unwrap_or(0);
+            *room = left.unwrap_or(0);
             left.is_none()
         };
         let left = self.segments.extract_if(.., does_not_fit).last();
