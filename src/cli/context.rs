@@ -381,7 +381,7 @@ fn tell_size(context: &mut Context, sent: &Sent<'_>) -> Result<(), CommandError>
     if found.beside > 0 {
         context.say(&format!(
             "About {} of them are the system prompt and tools that the file holds",
-            found.beside
+            grouped(found.beside)
         ))?;
     }
     context.say(&capitalise(&models::describe_nearness(sent.near)))?;
