@@ -21,12 +21,14 @@ const THREADS: usize = 8;
 pub(crate) struct Readers<'s> {
     store: &'s dyn Store,
     looks: Vec<Box<dyn Store>>,
+    /// How many looks there may be.
+    most: usize,
 }
 
 impl<'s> Readers<'s> {
-    /// Makes a look for each core; one at least, if the store can be looked at once more.
+    /// Makes a look, if the store can be looked at once more; others are made of it as work is shared.
     pub(crate) fn of(store: &'s dyn Store) -> Self {
-        Self::made(store, &|| store.reader(), cores())
+        Self { store, looks: store.reader().into_iter().collect(), most: cores() }
     }
 
     fn made(
@@ -34,7 +36,8 @@ impl<'s> Readers<'s> {
         reader: &dyn Fn() -> Option<Box<dyn Store>>,
         most: usize,
     ) -> Self {
-        Self { store, looks: (0..most).map_while(|_| reader()).collect() }
+        let looks: Vec<_> = (0..most).map_while(|_| reader()).collect();
+        Self { store, most: looks.len(), looks }
     }
 
     /// Returns the store itself, with what was laid over it since.
@@ -49,7 +52,12 @@ impl<'s> Readers<'s> {
         work: &(dyn Fn(&dyn Store, usize) -> T + Sync),
         each: &mut dyn FnMut(T),
     ) {
-        let Self { store, looks } = self;
+        let Self { store, looks, most } = self;
+        while looks.len() < pieces.min(*most)
+            && let Some(look) = looks.first().and_then(|look| look.reader())
+        {
+            looks.push(look);
+        }
         let next = AtomicUsize::new(0);
         let take = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|n| *n < pieces);
         let take = &take;
