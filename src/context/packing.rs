@@ -195,7 +195,7 @@ fn take_text(bytes: &mut &[u8]) -> Option<String> {
     Some(std::str::from_utf8(text).ok()?.to_owned())
 }
 
-/// Takes a value that may not be there; none if the bytes are none of these.
+/// Takes a value that may not be there; nothing if the bytes are no such value.
 #[expect(clippy::option_option, reason = "a value that is not there is no mistake")]
 fn take_maybe<T>(
     bytes: &mut &[u8],

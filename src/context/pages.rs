@@ -1,7 +1,7 @@
 //! Pages: messages packed one behind the other, so that a million of them take little memory.
 //!
-//! A page that is full is compressed, once there are many. What a step changed of a message is put in anew, so that who reads
-//! in order reads some messages here and some there.
+//! Once there are many, each page that is full is compressed. A message that a step changed is put in again, behind all others, so that
+//! reading messages in order goes back and forth between pages.
 //!
 //! Invariant: a message comes out as it was put in.
 
@@ -23,8 +23,8 @@ const FULL: usize = 64 << 10;
 const PLAIN: usize = 256;
 /// How hard pages are compressed: as fast as it goes.
 const LEVEL: i32 = 1;
-/// How many pages stay unpacked: who reads in order reads some messages where they were put in, and others where each of
-/// a few steps put them in anew.
+/// How many pages stay unpacked: reading in order goes back and forth between the pages into which a few steps put what they
+/// changed.
 const AT_HAND: usize = 8;
 
 /// Messages that are out of the way until they are asked for; clones share them.

@@ -127,7 +127,7 @@ fn parts(item: &Item) -> Vec<Item> {
         let at = if rest_role == Role::Assistant { 0 } else { parts.len() };
         parts.insert(at, part(rest_role, rest, item.begins_turn));
     }
-    // Nothing of it is counted anew if it is not parted.
+    // As long as it stays one message, its tokens stay as they were counted.
     if let [one] = parts.as_mut_slice() {
         one.tokens = item.tokens;
     }
