@@ -5,12 +5,12 @@
 //! store     of which store it is, and up to which of its operations all is in it but for what the settings keep out
 //! reach     up to which entry of a session the index is, after which operation that was so, and how long its live file was then
 //! words     an FTS5 table without content: a row for each entry that has words, numbered by session and entry
-//! lexicon   all words, as a few sorted lists, each with a checksum, among which parts of words are looked for
+//! lexicon   all words, as a few sorted lists, among which parts of words are looked for
 //! ```
 //!
-//! A bit that flips in a list of words is noticed by its checksum. In the table of words it is noticed where SQLite or FTS5 stumbles
-//! over it, and else may hide an entry until the index is made again: FTS5 does not say which of its blocks an answer came from,
-//! and to sum up all of them takes longer than a search.
+//! FTS5 does not notice each bit that flips in what it reads, and an entry that it does not tell of would not be found. An index
+//! that was written to by another hand is therefore no index: `seal.rs` tells. Only a commit writes to the file itself, and seals
+//! it; whoever closes an index leaves what is in the log there.
 //!
 //! Invariant: the words of an entry are there before it counts as reached.
 
@@ -18,15 +18,16 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     ffi::OsString,
     fs,
-    io::ErrorKind,
+    io::{ErrorKind, Read as _},
     ops::Range,
     os::unix::ffi::{OsStrExt as _, OsStringExt as _},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
-use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, params};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, config::DbConfig, params};
 
-use super::query::hash;
+use super::{query::hash, seal};
 use crate::{
     disk,
     model::{EntryNumber, OperationId, OperationNumber, StoreId},
@@ -34,13 +35,17 @@ use crate::{
 };
 
 /// The version of the index, kept as `user_version`; one of another version is made again.
-const VERSION: i64 = 2;
+const VERSION: i64 = 3;
 /// Marks a file as an index of words: "uTXW".
 const APPLICATION_ID: i64 = 0x7554_5857;
 /// How many bits of a row's number tell the entry.
 const ENTRY_BITS: u32 = 32;
 /// How much of the words that come together FTS5 holds before it writes them down, in bytes.
 const HELD: i64 = 16 << 20;
+/// How much of a list of words is read at once, in bytes.
+const PIECE: usize = 128 << 10;
+/// How long is waited for another program that has the index for itself.
+const PATIENCE: Duration = Duration::from_millis(100);
 
 const SCHEMA: &str = "
   CREATE TABLE store (id BLOB NOT NULL, cursor BLOB, kept_out BLOB) STRICT;
@@ -55,7 +60,6 @@ const SCHEMA: &str = "
   CREATE TABLE lexicon (
     n    INTEGER PRIMARY KEY,
     size INTEGER NOT NULL,
-    sum  BLOB NOT NULL,
     body TEXT NOT NULL
   ) STRICT;
   CREATE VIRTUAL TABLE words USING fts5 (w, content='', detail='none', columnsize=0, tokenize='ascii');";
@@ -90,6 +94,7 @@ pub enum Mark {
 /// An index of words.
 pub struct WordIndex {
     db: Connection,
+    path: PathBuf,
     /// The words that were added since the last commit.
     fresh: BTreeSet<String>,
 }
@@ -100,24 +105,25 @@ impl WordIndex {
         root.join("search.db")
     }
 
-    /// Opens the index of a store, if it is there and of this version.
+    /// Opens the index of a store, if it is there, of this version, and as it was left.
     pub fn open(root: &Path, store: StoreId) -> Result<Option<Self>, StoreError> {
         let path = Self::path(root);
-        if fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_file() && meta.len() > 0) {
-            Self::of(&path, store)
+        let is_there = fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_file());
+        if is_there && seal::holds(&path).unwrap_or(false) {
+            Self::of(path, store)
         } else {
             Ok(None)
         }
     }
 
-    fn of(path: &Path, store: StoreId) -> Result<Option<Self>, StoreError> {
-        let db = connect(path)?;
+    fn of(path: PathBuf, store: StoreId) -> Result<Option<Self>, StoreError> {
+        let db = connect(&path)?;
         let pragma = |name| db.query_row(&format!("PRAGMA {name}"), [], |row| row.get::<_, i64>(0));
         if (pragma("application_id")?, pragma("user_version")?) != (APPLICATION_ID, VERSION) {
             return Ok(None);
         }
         let id: [u8; 16] = db.query_row("SELECT id FROM store", [], |row| row.get(0))?;
-        let index = Self { db, fresh: BTreeSet::new() };
+        let index = Self { db, path, fresh: BTreeSet::new() };
         Ok((StoreId::new(id) == store).then_some(index))
     }
 
@@ -139,19 +145,19 @@ impl WordIndex {
             making.pragma_update(None, "user_version", VERSION)?;
         }
         making.commit()?;
+        seal::renew(&path, || empty_log(&db))?;
         drop(db);
-        Self::of(&path, store)?.ok_or(StoreError::Busy)
+        Self::of(path, store)?.ok_or(StoreError::Busy)
     }
 
     /// Deletes the index of a store, if there is one.
     pub fn remove(root: &Path) -> Result<(), StoreError> {
         let path = Self::path(root);
-        for end in ["", "-wal", "-shm"] {
-            let mut name = path.clone().into_os_string();
-            name.push(end);
-            match fs::remove_file(&name) {
-                Err(error) if error.kind() != ErrorKind::NotFound => {
-                    return Err(StoreError::Io { path: name.into(), source: error });
+        let files = [seal::path(&path), path.clone(), beside(&path, "-wal"), beside(&path, "-shm")];
+        for path in files {
+            match fs::remove_file(&path) {
+                Err(source) if source.kind() != ErrorKind::NotFound => {
+                    return Err(StoreError::Io { path, source });
                 }
                 _ => {}
             }
@@ -185,16 +191,26 @@ impl WordIndex {
         Ok(find.query_map([], reach)?.collect::<Result<_, _>>()?)
     }
 
-    /// Hands over lists that together have every word, each word behind a line end.
+    /// Hands over lists that together have every word, each word between line ends.
     pub fn lexicon(&self, each: &mut dyn FnMut(&str)) -> Result<(), StoreError> {
-        let mut find = self.db.prepare_cached("SELECT body, sum FROM lexicon")?;
-        let mut rows = find.query([])?;
-        while let Some(row) = rows.next()? {
-            let list = row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?;
-            if hash(row, 1)? != sum(list) {
-                return Err(StoreError::corrupt("the index", "a list of words is not what it was"));
+        let corrupt = || StoreError::corrupt("the index", "a list of words cannot be read");
+        let mut find = self.db.prepare_cached("SELECT n FROM lexicon")?;
+        let lists: Vec<i64> = find.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        // A list may be long: it is read piece by piece, each of which ends where a word does.
+        let mut piece = Vec::with_capacity(PIECE);
+        for n in lists {
+            let mut list = self.db.blob_open("main", "lexicon", "body", n, true)?;
+            piece.clear();
+            loop {
+                let room = (PIECE - piece.len()) as u64;
+                if (&mut list).take(room).read_to_end(&mut piece).map_err(|_| corrupt())? == 0 {
+                    break;
+                }
+                let end = piece.iter().rposition(|byte| *byte == b'\n').ok_or_else(corrupt)?;
+                let words = piece.get(..=end).and_then(|piece| std::str::from_utf8(piece).ok());
+                each(words.ok_or_else(corrupt)?);
+                piece.drain(..end);
             }
-            each(list);
         }
         Ok(())
     }
@@ -294,14 +310,12 @@ impl WordIndex {
         // A list takes those before it in until one is at least twice as long, so that there are few.
         let mut size = size_of(&list);
         loop {
-            let last = "SELECT n, body, sum FROM lexicon WHERE n = (SELECT max(n) FROM lexicon) AND size < ?";
+            let last =
+                "SELECT n, body FROM lexicon WHERE n = (SELECT max(n) FROM lexicon) AND size < ?";
             let found = self.db.prepare_cached(last)?.query_row([size.saturating_mul(2)], |row| {
-                Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?, hash(row, 2)?))
+                Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
             });
-            let Some((n, body, known)) = found.optional()? else { break };
-            if known != sum(&body) {
-                return Err(StoreError::corrupt("the index", "a list of words is not what it was"));
-            }
+            let Some((n, body)) = found.optional()? else { break };
             list.extend(body.split_terminator('\n').skip(1).map(str::to_owned));
             size = size_of(&list);
             self.db.prepare_cached("DELETE FROM lexicon WHERE n = ?")?.execute([n])?;
@@ -314,12 +328,34 @@ impl WordIndex {
             }
             body.push('\n');
             self.db
-                .prepare_cached("INSERT INTO lexicon (size, sum, body) VALUES (?, ?, ?)")?
-                .execute(params![size, sum(&body), body])?;
+                .prepare_cached("INSERT INTO lexicon (size, body) VALUES (?, ?)")?
+                .execute(params![size, body])?;
         }
         self.db.execute_batch("COMMIT")?;
-        Ok(())
+        seal::renew(&self.path, || empty_log(&self.db))
     }
+}
+
+impl Drop for WordIndex {
+    fn drop(&mut self) {
+        // SQLite would write what is in the log to the file itself, which is not sealed then.
+        let log = fs::symlink_metadata(beside(&self.path, "-wal"));
+        let is_left = log.is_ok_and(|log| log.len() > 0);
+        let _ = self.db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, is_left);
+    }
+}
+
+/// Writes what is in an index's log to its file, as far as no reader needs it as it is.
+fn empty_log(db: &Connection) -> Result<(), StoreError> {
+    db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+    Ok(())
+}
+
+/// Returns the path of a file beside an index.
+fn beside(index: &Path, end: &str) -> PathBuf {
+    let mut name = index.as_os_str().to_owned();
+    name.push(end);
+    name.into()
 }
 
 /// The rows that [`reach`] reads.
@@ -333,11 +369,6 @@ fn reach(row: &Row<'_>) -> rusqlite::Result<(SessionKey, Reach)> {
         (Some(length), Some(path)) => Mark::File { path: OsString::from_vec(path).into(), length },
     };
     Ok((SessionKey(row.get(0)?), Reach { next: row.get(1)?, operation, mark }))
-}
-
-/// Returns the checksum of a list.
-fn sum(list: &str) -> [u8; 32] {
-    *blake3::hash(list.as_bytes()).as_bytes()
 }
 
 /// Returns how many bytes a list takes up.
@@ -357,10 +388,11 @@ fn connect(path: &Path) -> Result<Connection, StoreError> {
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let db = Connection::open_with_flags(path, flags)?;
-    // What is not written to the disk yet can be made again.
+    db.busy_timeout(PATIENCE)?;
+    // What is not written to the disk yet can be made again. Only what seals the file writes to it.
     db.execute_batch(
         "PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;
-         PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF;",
+         PRAGMA wal_autocheckpoint = 0; PRAGMA cell_size_check = ON; PRAGMA trusted_schema = OFF;",
     )?;
     Ok(db)
 }
