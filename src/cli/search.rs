@@ -215,7 +215,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         ops::search(&archive, &search, |hit| tell(context, &archive, hit, args, &mut before))?
     };
     let exit = end(context, &searched, args)?;
-    if archive.root().is_some() {
+    if archive.root().is_some() && !searched.is_indexed {
         drop(archive);
         context.output.flush()?;
         context.index_for(AFTERWARDS);

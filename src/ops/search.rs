@@ -225,6 +225,7 @@ impl<'a> Work<'a> {
             (asked, likely, sessions.only) = (None, None, None);
         }
         let index = asked.as_ref().map(|asked| &asked.index);
+        searched.is_indexed = index.is_some_and(Index::is_whole);
         let about = (&sessions, search.session.as_ref());
         let members = members(archive, about, index, &mut searched.sessions)?;
         let groups = groups(archive.store(), members)?;

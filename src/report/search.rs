@@ -97,6 +97,8 @@ pub struct Searched {
     pub damaged: u64,
     /// The sessions that are damaged and were not searched.
     pub sessions: Vec<DamagedSession>,
+    /// Whether an index answered that has all that the store holds.
+    pub is_indexed: bool,
 }
 
 /// What was added to an index of words.

@@ -55,6 +55,11 @@ impl Index {
         Some(Self { words, reaches: BTreeMap::new(), changed, is_partial })
     }
 
+    /// Returns whether it has all that the store holds.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.changed.as_ref().is_some_and(BTreeSet::is_empty) && !self.is_partial
+    }
+
     /// Prepares to be asked about sessions, and returns which of them may have a match or have something that is not in the
     /// index; nothing, if that may be any.
     pub(crate) fn narrow(
@@ -108,16 +113,18 @@ impl Index {
                 parts.iter().map(|part| Some(word(part).into_iter().collect())).collect()
             })
             .collect();
-        self.words.lexicon(&mut |lexicon| {
-            let parts = alternatives.iter().flatten();
-            for (part, list) in parts.zip(lists.iter_mut().flatten()) {
-                if let (Some(found), None) = (&mut *list, part.word())
-                    && !part.meant(lexicon, found)
-                {
-                    *list = None;
+        if alternatives.iter().flatten().any(|part| part.word().is_none()) {
+            self.words.lexicon(&mut |lexicon| {
+                let parts = alternatives.iter().flatten();
+                for (part, list) in parts.zip(lists.iter_mut().flatten()) {
+                    if let (Some(found), None) = (&mut *list, part.word())
+                        && !part.meant(lexicon, found)
+                    {
+                        *list = None;
+                    }
                 }
-            }
-        })?;
+            })?;
+        }
         let lists = lists.into_iter().map(|lists| {
             let lists = lists
                 .into_iter()
