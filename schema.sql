@@ -1,4 +1,4 @@
--- The tables of an undertext store, version 5.
+-- The tables of an undertext store, version 6.
 --
 -- Part 1 holds facts: they belong to an operation, and triggers refuse every update, delete and replacement.
 -- Part 2 holds bytes: lines, which may be packed differently, but never become others.
@@ -176,6 +176,8 @@ CREATE TABLE segment (
   sizes BLOB NOT NULL,                               -- each line's length as it arrived, a varint
   body  BLOB NOT NULL
 ) STRICT;
+-- Those with a long line, which only one thread reads at a time. Since version 6.
+CREATE INDEX segment_long ON segment (key) WHERE size >= 4194304;
 
 -- The body of a line that lies in no segment yet: the number of references; for each the length of the literal bytes
 -- before it, then the line, the offset in that line's literal bytes and the length that it stands for; then the literal

@@ -382,7 +382,7 @@ fn a_store_of_version_1_is_refused_and_not_touched() {
 
 #[test]
 fn a_store_of_a_version_that_never_was_released_is_refused_and_not_touched() {
-    for version in [1001, 1999, 2000, 2004, 2999, 3001, 4001, 5001] {
+    for version in [1001, 1999, 2000, 2004, 2999, 3001, 4001, 5001, 6001] {
         let folder = of_version(version);
         assert_refused(folder.path(), |refused| matches!(refused, StoreError::Old { .. }));
     }
@@ -391,7 +391,7 @@ fn a_store_of_a_version_that_never_was_released_is_refused_and_not_touched() {
 #[test]
 fn a_newer_store_is_refused_and_not_touched() {
     // The next one that is released, one that leads to it, and later ones.
-    for version in [6, 6001, 7, 7001, i64::from(i32::MAX)] {
+    for version in [7, 7001, 8, 8001, i64::from(i32::MAX)] {
         let folder = of_version(version);
         assert_refused(folder.path(), |refused| {
             matches!(refused, StoreError::Newer { known: FORMAT_VERSION, .. })
@@ -402,8 +402,12 @@ fn a_newer_store_is_refused_and_not_touched() {
 #[test]
 fn a_store_of_an_earlier_version_is_read_as_it_is_and_has_all_parts_once_it_is_written() {
     let earlier = [
-        (4, "DROP INDEX record_signpost"),
-        (3, "DROP INDEX record_signpost; DROP TABLE kept_out; DROP TABLE buried"),
+        (5, "DROP INDEX segment_long"),
+        (4, "DROP INDEX segment_long; DROP INDEX record_signpost"),
+        (
+            3,
+            "DROP INDEX segment_long; DROP INDEX record_signpost; DROP TABLE kept_out; DROP TABLE buried",
+        ),
     ];
     for (version, less) in earlier {
         let folder = of_version(version);
@@ -428,7 +432,7 @@ fn a_store_of_an_earlier_version_is_read_as_it_is_and_has_all_parts_once_it_is_w
 
 #[test]
 fn a_store_whose_version_is_still_in_its_wal_is_refused() {
-    for (version, is_newer) in [(6, true), (6001, true), (2004, false), (1, false)] {
+    for (version, is_newer) in [(7, true), (7001, true), (2004, false), (1, false)] {
         let folder = TempDir::new().unwrap();
         make(folder.path());
         let path = folder.path().join("store.db");

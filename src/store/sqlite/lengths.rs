@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 
 use super::pack::{LONG, last_line};
 use crate::{
@@ -89,9 +89,32 @@ pub(super) fn sizes(db: &Connection) -> Result<Sizes, StoreError> {
 
 /// Returns whether there are lines of which several threads should not have one each at hand.
 pub(super) fn has_long_lines(db: &Connection) -> Result<bool, StoreError> {
-    let mut find = db.prepare_cached(
-        "SELECT EXISTS (SELECT 1 FROM segment WHERE size >= ?1) OR EXISTS (SELECT 1 FROM fresh WHERE size >= ?1)",
-    )?;
-    let long = i64::try_from(LONG).unwrap_or(i64::MAX);
-    Ok(find.query_row(params![long], |row| row.get(0))?)
+    // By the number itself SQLite knows that the index of such segments answers.
+    let mut find = db.prepare_cached(&format!(
+        "SELECT EXISTS (SELECT 1 FROM segment WHERE size >= {LONG}) OR EXISTS (SELECT 1 FROM fresh WHERE size >= {LONG})"
+    ))?;
+    Ok(find.query_row([], |row| row.get(0))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::params;
+
+    use super::*;
+    use crate::store::sqlite::open::SCHEMA;
+
+    #[test]
+    fn to_ask_for_long_lines_looks_at_no_other_segment() {
+        let db = Connection::open_in_memory().unwrap();
+        db.execute_batch(SCHEMA).unwrap();
+        let plan = format!("EXPLAIN QUERY PLAN SELECT 1 FROM segment WHERE size >= {LONG}");
+        let plan: String = db.query_row(&plan, [], |row| row.get(3)).unwrap();
+        assert!(plan.contains("segment_long"), "{plan}");
+        assert!(!has_long_lines(&db).unwrap());
+        let add = "INSERT INTO segment VALUES (?, 1, ?, 1, zeroblob(8), x'', x'')";
+        for (key, size, is_long) in [(1, LONG - 1, false), (2, LONG, true)] {
+            db.execute(add, params![key, i64::try_from(size).unwrap()]).unwrap();
+            assert_eq!(has_long_lines(&db).unwrap(), is_long);
+        }
+    }
 }

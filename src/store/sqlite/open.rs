@@ -26,16 +26,17 @@ use crate::{
 
 /// The version of the schema, kept as `user_version`. One that is developed has 1000 times the number under which it will be
 /// released, and how many changes it has seen.
-pub const FORMAT_VERSION: i64 = 5;
+pub const FORMAT_VERSION: i64 = 6;
 /// The schema of this version.
-const SCHEMA: &str = include_str!("../../../schema.sql");
+pub(super) const SCHEMA: &str = include_str!("../../../schema.sql");
 /// The versions that were released, each with the tables and indexes that it brought. A store of any other version was never
 /// released, or is newer. All of them are read as they are.
-const RELEASED: [(i64, &[&str]); 4] = [
+const RELEASED: [(i64, &[&str]); 5] = [
     (2, &[]),
     (3, &["TABLE total"]),
     (4, &["TABLE kept_out", "TABLE buried"]),
-    (FORMAT_VERSION, &["INDEX record_signpost"]),
+    (5, &["INDEX record_signpost"]),
+    (FORMAT_VERSION, &["INDEX segment_long"]),
 ];
 /// The version of the rules by which derived rows are made.
 pub const RULES_VERSION: i64 = 7;

@@ -13,9 +13,9 @@ use crate::store::StoreError;
 const OPEN: usize = 12 << 20;
 /// The same for a connection that writes, which reads again what it changes: all of most sessions.
 const OPEN_TO_WRITE: usize = 2 * OPEN;
-
-/// How many bytes of those that were opened in part are kept: who reads a line here and there seldom comes back to one.
-const OPEN_IN_PART: usize = 2 << 20;
+/// How many bytes of those that were opened in part: who reads a line here and there comes back only to those with the texts
+/// that many lines share.
+const OPEN_IN_PART: usize = 4 << 20;
 
 /// The segments at hand, the one looked at last first.
 #[derive(Default)]

@@ -51,6 +51,8 @@ pub(super) struct Segment {
     /// Of each line, where its body lies and how long the line is.
     pub(super) lines: Vec<(Range<usize>, u64)>,
     pub(super) data: Vec<u8>,
+    /// Whether no more of it was unpacked than was wanted.
+    is_part: bool,
 }
 
 /// The unpacker, kept from segment to segment.
@@ -69,9 +71,9 @@ impl Segment {
         found.is_some_and(|(body, _)| body.end <= self.data.len())
     }
 
-    /// Returns whether all of it was unpacked.
+    /// Returns whether all of it was wanted, and unpacked.
     pub(super) fn is_whole(&self) -> bool {
-        self.lines.last().is_none_or(|(body, _)| body.end == self.data.len())
+        !self.is_part
     }
 
     /// The columns that [`Segment::read`] reads.
@@ -114,14 +116,14 @@ impl Segment {
         let cannot = |error: std::io::Error| torn(&format!("it cannot be unpacked: {error}"));
         let last = wanted(first..first.saturating_add(count));
         let last = last.and_then(|last| usize::try_from(last.checked_sub(first)?).ok());
-        let mut input = InBuffer::around(body);
         let lines = if let Some(last) = last {
-            unpack_up_to(unpacker, &mut input, (&mut data, size), |data| {
+            unpack_up_to(unpacker, body, &mut data, |data| {
                 let lines = Self::lines(count, sizes, data, size)?;
                 Some((lines.get(last).map_or(size, |(body, _)| body.end), lines))
             })
             .map_err(cannot)?
         } else {
+            let mut input = InBuffer::around(body);
             let left =
                 unpacker.run(&mut input, &mut OutBuffer::around(&mut data)).map_err(cannot)?;
             if left != 0 || data.len() != size {
@@ -129,7 +131,10 @@ impl Segment {
             }
             Self::lines(count, sizes, &data, size)
         };
-        lines.map(|lines| Self { first, lines, data }).ok_or_else(|| torn("its lists are damaged"))
+        let is_part = last.is_some();
+        lines
+            .map(|lines| Self { first, lines, data, is_part })
+            .ok_or_else(|| torn("its lists are damaged"))
     }
 
     /// Reads the lists of a segment of a size, of which the beginning is given; nothing if that is not long enough.
@@ -169,41 +174,33 @@ fn room_for(size: i64, mut room: Vec<u8>) -> Option<(Vec<u8>, usize)> {
     Some((room, size))
 }
 
-/// How many bytes are unpacked first, where not all are wanted.
-const BEGINNING: usize = 4 << 10;
+/// How many packed bytes are unpacked at once, where not all are wanted.
+const STEP: usize = 16 << 10;
 
-/// Unpacks bytes until those that are there say how many are wanted, and then these; nothing is returned if all of them do
-/// not say it.
+/// Unpacks bytes into the room that there is until those that are there say how many are wanted, and these are there; nothing
+/// is returned if all of them do not say it.
 fn unpack_up_to<T>(
     unpacker: &mut Decoder<'_>,
-    input: &mut InBuffer<'_>,
-    (data, size): (&mut Vec<u8>, usize),
+    body: &[u8],
+    data: &mut Vec<u8>,
     mut wanted: impl FnMut(&[u8]) -> Option<(usize, T)>,
 ) -> std::io::Result<Option<T>> {
-    let (mut told, mut until) = (None, BEGINNING.min(size));
-    loop {
-        let from = data.len();
-        data.resize(until, 0);
-        let mut output = OutBuffer::around_pos(data.as_mut_slice(), from);
-        while output.pos() < until {
-            let (read, made) = (input.pos(), output.pos());
-            unpacker.run(input, &mut output)?;
-            if (input.pos(), output.pos()) == (read, made) {
-                return Err(std::io::ErrorKind::UnexpectedEof.into());
+    let mut told: Option<(usize, T)> = None;
+    for step in body.chunks(STEP) {
+        let mut input = InBuffer::around(step);
+        while input.pos() < step.len() {
+            let (read, made) = (input.pos(), data.len());
+            unpacker.run(&mut input, &mut OutBuffer::around_pos(data, made))?;
+            if (input.pos(), data.len()) == (read, made) {
+                return Err(std::io::ErrorKind::InvalidData.into());
             }
         }
-        if told.is_some() {
-            return Ok(told);
-        }
-        match wanted(data) {
-            Some((end, found)) => {
-                told = Some(found);
-                until = end.clamp(data.len(), size);
-            }
-            None if until == size => return Ok(None),
-            None => until = until.saturating_mul(2).min(size),
+        told = told.or_else(|| wanted(data));
+        if told.as_ref().is_some_and(|(end, _)| data.len() >= *end) {
+            break;
         }
     }
+    Ok(told.filter(|(end, _)| data.len() >= *end).map(|(_, told)| told))
 }
 
 /// Returns the checksum that vouches for a segment's row: for its numbers, the lengths of its lines, and its body.

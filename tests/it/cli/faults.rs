@@ -64,7 +64,7 @@ fn a_newer_store_is_refused_before_anything_is_written() {
     let before = state();
     assert_snapshot!(env.run(&["append", "text"]), @r"
     ------- stderr -------
-    error: the store at $HOME/.local/share/undertext/store.db has version 99, and this program knows versions up to 5
+    error: the store at $HOME/.local/share/undertext/store.db has version 99, and this program knows versions up to 6
     hint: update undertext, or name another store with --store
     [exit status: 4]
     ");
