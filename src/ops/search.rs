@@ -4,7 +4,7 @@
 //! ```text
 //! groups     of sessions, the newest first       A C     B   D
 //! pieces     of the work, which threads share    a group is told when all of its pieces are done, or when it is enough
-//! ranked     the newest texts are gathered first, and the best of them told
+//! ranked     the newest texts are gathered first, of the newest sessions if these have enough, and the best of them told
 //! ```
 //!
 //! Invariant: what is told does not depend on whether an index answers, nor on the number of threads.
@@ -18,6 +18,7 @@ use std::{
 };
 
 use crate::{
+    model::Timestamp,
     ops::{
         OpsError,
         best::{InGroup, best},
@@ -29,7 +30,7 @@ use crate::{
     },
     report::{Counted, DamagedSession, Hit, Searched},
     search::{Found, Index, Likely, Seeker, Sort},
-    store::{SessionKey, Store, StoreError},
+    store::{Reach, SessionFilter, SessionKey, Store, StoreError},
     sync::{Archive, may_be_behind},
 };
 
@@ -38,6 +39,8 @@ const RANKED: usize = 100;
 /// One of how many sessions may be searched at most for a search to be narrowed to them: to find out which share a history
 /// with them takes a few questions for each.
 const NARROW: u64 = 16;
+/// How many of the newest sessions are searched before all are listed.
+const NEWEST: usize = 200;
 
 /// What was found in a piece.
 struct Answer<T> {
@@ -62,9 +65,9 @@ pub fn search<E: From<OpsError>>(
 ) -> Result<Searched, E> {
     let mut searched = Searched::default();
     let mut readers = Readers::of(archive.store());
-    let work = Work::prepare(archive, search, &mut searched)?;
     let wanted = search.limit.unwrap_or(usize::MAX);
     if search.sort == Sort::Time {
+        let work = Work::prepare(archive, search, &mut searched)?;
         let tell = |store: &dyn Store, group: usize, texts: Vec<Text>, damaged: &mut Vec<_>| {
             let hits = hits(store, work.members(group), texts, damaged)?;
             Ok(hits.into_iter().flatten().collect())
@@ -82,14 +85,32 @@ pub fn search<E: From<OpsError>>(
         )?;
         return Ok(searched);
     }
-    let mut texts: Vec<InGroup> = Vec::new();
-    let tell = |_: &dyn Store, group: usize, texts: Vec<Text>, _: &mut Vec<_>| {
-        Ok(texts.into_iter().map(|text| (group, text)).collect())
+    let ranked = wanted.max(RANKED);
+    let mut gather = |work: &Work<'_>, searched: &mut Searched| {
+        let mut texts: Vec<InGroup> = Vec::new();
+        let tell = |_: &dyn Store, group: usize, texts: Vec<Text>, _: &mut Vec<_>| {
+            Ok(texts.into_iter().map(|text| (group, text)).collect())
+        };
+        newest(&mut readers, work, ranked, searched, &tell, |text| {
+            texts.push(text);
+            Ok::<_, E>(0)
+        })?;
+        Ok::<_, E>(texts)
     };
-    newest(&mut readers, &work, wanted.max(RANKED), &mut searched, &tell, |text| {
-        texts.push(text);
-        Ok::<_, E>(0)
-    })?;
+    let mut begun = None;
+    if let Some(work) = Work::begin(archive, search, &mut searched)? {
+        let texts = gather(&work, &mut searched)?;
+        begun = (texts.len() >= ranked).then_some((work, texts));
+    }
+    let (work, texts) = if let Some(begun) = begun {
+        searched.has_more = true;
+        begun
+    } else {
+        searched = Searched::default();
+        let work = Work::prepare(archive, search, &mut searched)?;
+        let texts = gather(&work, &mut searched)?;
+        (work, texts)
+    };
     searched.has_more |= texts.len() > wanted;
     let mut sessions = Vec::new();
     for hit in best(&mut readers, &work.groups, &texts, wanted, &mut sessions)? {
@@ -200,23 +221,15 @@ struct Work<'a> {
 }
 
 impl<'a> Work<'a> {
+    /// Prepares to search all sessions that are meant.
     fn prepare(
         archive: &Archive,
         search: &'a Search,
         searched: &mut Searched,
     ) -> Result<Self, OpsError> {
-        let mut seeker = Seeker::new(search.pattern.clone());
-        seeker.roles.clone_from(&search.roles);
-        (seeker.since, seeker.until, seeker.around) = (search.since, search.until, search.around);
-        let mut asked = asked(archive, search);
-        let likely = asked.as_ref().map(|Asked { index, question, .. }| {
-            // An index that cannot be read says nothing.
-            index.likely(question, search.limit.is_none() || search.session.is_some()).ok()
-        });
-        let mut likely = likely.flatten();
+        let (mut asked, mut likely) = Self::ask(archive, search);
         let mut sessions = search.sessions.clone();
-        if let (Some(Asked { index, .. }), Some(likely), None) =
-            (&mut asked, &likely, &search.session)
+        if let (Some(Asked { index, .. }), Some(likely), None) = (&asked, &likely, &search.session)
         {
             sessions.only = narrow(archive, index, likely).unwrap_or_default();
         }
@@ -224,11 +237,74 @@ impl<'a> Work<'a> {
         if likely.is_none() || !asked.as_mut().is_some_and(is_told) {
             (asked, likely, sessions.only) = (None, None, None);
         }
+        Self::over(archive, search, (asked, likely), &sessions, None, searched)
+    }
+
+    /// Prepares to search the newest sessions only; nothing, if all may as well be listed, or may be newer than they are known
+    /// to be.
+    fn begin(
+        archive: &Archive,
+        search: &'a Search,
+        searched: &mut Searched,
+    ) -> Result<Option<Self>, OpsError> {
+        let store = archive.store();
+        let all: u64 = store.totals()?.iter().map(|total| total.sessions).sum();
+        if search.session.is_some() || search.limit.is_none() || all < NARROW * NEWEST as u64 {
+            return Ok(None);
+        }
+        let (Some(mut asked), Some(likely)) = Self::ask(archive, search) else { return Ok(None) };
+        let is_live = |reach: &Reach| may_be_behind(archive, &reach.mark);
+        let (Likely::Many, Ok(Some(mut only))) = (&likely, asked.index.behind(&is_live)) else {
+            return Ok(None);
+        };
+        let mut sessions = search.sessions.clone();
+        let newest = SessionFilter { limit: Some(NEWEST), sub_agents: true, ..sessions.clone() };
+        let newest = store.sessions(&newest)?;
+        let Some(last) = newest.last().filter(|_| newest.len() == NEWEST) else { return Ok(None) };
+        only.extend(newest.iter().map(|listed| listed.key));
+        if only.len() as u64 * NARROW >= all {
+            return Ok(None);
+        }
+        let (behind, only) = (last.card.active, with_kin(store, only)?);
+        if asked.index.reach(Some(&only)).is_err() {
+            return Ok(None);
+        }
+        sessions.only = Some(only);
+        let (asked, behind) = ((Some(asked), Some(likely)), Some(behind));
+        Self::over(archive, search, asked, &sessions, behind, searched).map(Some)
+    }
+
+    /// Asks the index, if there is one.
+    fn ask(archive: &Archive, search: &Search) -> (Option<Asked>, Option<Likely>) {
+        let asked = asked(archive, search);
+        let likely = asked.as_ref().and_then(|Asked { index, question, .. }| {
+            // An index that cannot be read says nothing.
+            index.likely(question, search.limit.is_none() || search.session.is_some()).ok()
+        });
+        (asked, likely)
+    }
+
+    /// Prepares to search these sessions; those groups only that are newer than `behind`, if it is given.
+    fn over(
+        archive: &Archive,
+        search: &'a Search,
+        (asked, likely): (Option<Asked>, Option<Likely>),
+        sessions: &SessionFilter,
+        behind: Option<Timestamp>,
+        searched: &mut Searched,
+    ) -> Result<Self, OpsError> {
+        let mut seeker = Seeker::new(search.pattern.clone());
+        seeker.roles.clone_from(&search.roles);
+        (seeker.since, seeker.until, seeker.around) = (search.since, search.until, search.around);
         let index = asked.as_ref().map(|asked| &asked.index);
         searched.is_indexed = index.is_some_and(Index::is_whole);
-        let about = (&sessions, search.session.as_ref());
+        let about = (sessions, search.session.as_ref());
         let members = members(archive, about, index, &mut searched.sessions)?;
-        let groups = groups(archive.store(), members)?;
+        let mut groups = groups(archive.store(), members)?;
+        groups.retain(|members| {
+            let newest = members.iter().map(|member| member.listed.card.active).max();
+            newest > behind
+        });
         let pieces = pieces(&groups, likely);
         Ok(Self { search, seeker, asked: Mutex::new(asked), groups, pieces })
     }
@@ -398,7 +474,7 @@ impl<'a> Work<'a> {
 /// are many. Where that cannot be told, all are looked at, which names what is damaged.
 fn narrow(
     archive: &Archive,
-    index: &mut Index,
+    index: &Index,
     likely: &Likely,
 ) -> Result<Option<BTreeSet<SessionKey>>, StoreError> {
     let store = archive.store();

@@ -60,20 +60,29 @@ impl Index {
         self.changed.as_ref().is_some_and(BTreeSet::is_empty) && !self.is_partial
     }
 
-    /// Prepares to be asked about sessions, and returns which of them may have a match or have something that is not in the
-    /// index; nothing, if that may be any.
+    /// Returns the sessions of which an answer tells that they may have a match, and those that may have something that is not
+    /// in the index; nothing, if that may be any.
     pub(crate) fn narrow(
-        &mut self,
+        &self,
         likely: &Likely,
         is_live: &dyn Fn(&Reach) -> bool,
     ) -> Result<Option<BTreeSet<SessionKey>>, StoreError> {
-        let (Likely::All(found), Some(changed), false) = (likely, &self.changed, self.is_partial)
-        else {
+        let (Likely::All(found), Some(mut narrow)) = (likely, self.behind(is_live)?) else {
             return Ok(None);
         };
+        narrow.extend(found.keys());
+        Ok(Some(narrow))
+    }
+
+    /// Returns the sessions that may have something that is not in the index; nothing, if that may be any.
+    pub(crate) fn behind(
+        &self,
+        is_live: &dyn Fn(&Reach) -> bool,
+    ) -> Result<Option<BTreeSet<SessionKey>>, StoreError> {
+        let (Some(changed), false) = (&self.changed, self.is_partial) else { return Ok(None) };
         let live = self.words.reaches_of_live()?;
         let live = live.into_iter().filter(|(_, reach)| is_live(reach)).map(|(session, _)| session);
-        Ok(Some(found.keys().chain(changed).copied().chain(live).collect()))
+        Ok(Some(changed.iter().copied().chain(live).collect()))
     }
 
     /// Reads how far it has come in the sessions that are searched: in these only, if they are known.

@@ -390,21 +390,28 @@ fn no_state_of_the_index_changes_what_is_found() {
     assert_eq!(env.run(&["store", "index"]).code(), Some(3));
 }
 
+/// Returns the id of the session, or of the record, with a number.
+fn id(n: usize) -> String {
+    format!("{n:08}-0000-4000-8000-000000000000")
+}
+
+/// Returns a person's words in a session of Claude Code's, so many minutes after the first.
+fn record(session: usize, uuid: usize, parent: Option<usize>, minute: usize, text: &str) -> String {
+    let (day, hour) = (1 + minute / 1440, minute / 60 % 24);
+    serde_json::json!({
+        "parentUuid": parent.map(id), "isSidechain": false, "userType": "external",
+        "cwd": "/home/ann/app", "sessionId": id(session), "version": "2.0.0", "type": "user",
+        "message": {"role": "user", "content": text}, "uuid": id(uuid),
+        "timestamp": format!("2026-03-{day:02}T{hour:02}:{:02}:00.000Z", minute % 60),
+    })
+    .to_string()
+}
+
 #[test]
 fn what_few_of_many_sessions_say_is_told_as_without_an_index() {
     let env = TestEnv::new();
     let folder = env.home().join("many");
     fs::create_dir(&folder).unwrap();
-    let id = |n: usize| format!("{n:08}-0000-4000-8000-000000000000");
-    let record = |session: usize, uuid: usize, parent: Option<usize>, minute: usize, text: &str| {
-        serde_json::json!({
-            "parentUuid": parent.map(id), "isSidechain": false, "userType": "external",
-            "cwd": "/home/ann/app", "sessionId": id(session), "version": "2.0.0", "type": "user",
-            "message": {"role": "user", "content": text}, "uuid": id(uuid),
-            "timestamp": format!("2026-03-01T{:02}:{:02}:00.000Z", minute / 60, minute % 60),
-        })
-        .to_string()
-    };
     for n in 0..100 {
         let first = if n == 90 { 1010 } else { 1000 + n };
         let mut lines = vec![record(n, first, None, first - 1000, "plain words")];
@@ -435,6 +442,56 @@ fn what_few_of_many_sessions_say_is_told_as_without_an_index() {
     env.run(&["append", "another zebrafish", "-s", &id(70)]).success();
     assert_eq!(stands(&env, &["zebrafish"]).len(), 3);
     assert_eq!(stands(&env, &["zebrafish"]).len(), 3);
+}
+
+#[test]
+fn what_most_of_many_sessions_say_is_told_as_without_an_index() {
+    const COUNT: usize = 3_300;
+    let env = TestEnv::new();
+    let folder = env.home().join(".claude/projects/-home-ann-app");
+    fs::create_dir_all(&folder).unwrap();
+    let path = |n: usize| folder.join(id(n) + ".jsonl");
+    for n in 0..COUNT {
+        // The newest begins as an old one does; few of the newest say what many others say.
+        let first = if n == COUNT - 1 { 10_007 } else { 10_000 + n };
+        let mut lines = vec![record(n, first, None, 1, "the pond")];
+        let words = if n % 30 == 0 { "the zebrafish swims" } else { "nothing stirs" };
+        lines.push(record(n, 20_000 + n, Some(first), 2 + n, &format!("{words} in pond {n}")));
+        let common = if n < 600 { "the heron waits" } else { "nothing waits" };
+        lines.push(record(n, 30_000 + n, Some(20_000 + n), 2 + n, common));
+        fs::write(path(n), lines.join("\n") + "\n").unwrap();
+    }
+    env.run(&["import", "-q"]).success();
+    let all = || {
+        let asked: [&[&str]; 7] = [
+            &["pond"],
+            &["in pond", "-n", "203"],
+            &["pond", "-n", "150"],
+            &["pond", "--here"],
+            &["zebrafish"],
+            &["heron"],
+            &["pond", "--sort", "time", "-n", "30"],
+        ];
+        asked.map(|args| env.run(&[&["search"], args].concat()).stdout)
+    };
+    fs::create_dir(index(&env)).unwrap();
+    let mut expected = all();
+    fs::remove_dir(index(&env)).unwrap();
+    env.run(&["store", "index"]).success();
+    assert_eq!(all(), expected);
+    // Two old ones go on, which no operation tells of yet; by its own word, one did so long ago.
+    for (n, minute, words) in [(3, 20_000, "the pond is a lake now"), (5, 8, "more in pond 5")] {
+        let more = record(n, 40_000, Some(30_000 + n), minute, words);
+        let held = fs::read_to_string(path(n)).unwrap();
+        fs::write(path(n), held + &more + "\n").unwrap();
+    }
+    let told = all();
+    assert_ne!(told, expected);
+    fs::remove_file(index(&env)).unwrap();
+    fs::create_dir(index(&env)).unwrap();
+    expected = all();
+    assert_eq!(told, expected);
+    assert!(expected[0].contains("the pond is a lake now"));
 }
 
 #[test]
