@@ -54,30 +54,13 @@ pub fn index(
         done.is_whole = true;
         return Ok(done);
     }
-    let opened = match found {
-        Ok(Some(index)) => index.reaches().map(|reaches| Some((index, reaches))),
-        Ok(None) => Ok(None),
-        Err(error) => Err(error),
-    };
     let (sessions, are_all_read) = sessions(store, changed, exclude)?;
-    let mut index = match opened {
-        Ok(Some((index, reaches))) => {
-            let mut is_of_it = true;
-            for (session, state) in &sessions {
-                if let Some(reach) = reaches.get(&session.key) {
-                    is_of_it &= fits(store, session.key, state, reach)?;
-                }
-            }
-            if !is_of_it {
-                WordIndex::make(root, store.id()?)?;
-                return self::index(archive, exclude, goes_on, told);
-            }
-            index
-        }
-        Err(error) if !matches!(error, StoreError::Corrupt { .. } | StoreError::Database(_)) => {
-            return Err(error.into());
-        }
-        Ok(None) | Err(_) => WordIndex::make(root, store.id()?)?,
+    let mut index = match usable(store, root, found, &sessions)? {
+        Usable::Found(index) => index,
+        Usable::Made(index) if known.is_none() => index,
+        // What changed was told as of the one that was there.
+        Usable::Made(_) => return self::index(archive, exclude, goes_on, told),
+        Usable::Nothing => return Ok(done),
     };
     let reaches = index.reaches()?;
     let mut missing = missing(archive, &sessions, &reaches);
@@ -137,6 +120,43 @@ pub fn index(
     }
     done.is_whole = !is_stopped;
     Ok(done)
+}
+
+/// An index to which may be added.
+enum Usable {
+    Found(WordIndex),
+    /// It was made, because there was none that can be used.
+    Made(WordIndex),
+    /// Another program makes it.
+    Nothing,
+}
+
+/// Returns the index that was found, if it is of the history that the store has of these sessions, and else a new one.
+fn usable(
+    store: &dyn Store,
+    root: &Path,
+    found: Result<Option<WordIndex>, StoreError>,
+    sessions: &[(Session, State)],
+) -> Result<Usable, OpsError> {
+    let with_reaches = |index: WordIndex| index.reaches().map(|reaches| (index, reaches));
+    match found.and_then(|index| index.map(with_reaches).transpose()) {
+        Ok(Some((index, reaches))) => {
+            let mut is_of_it = true;
+            for (session, state) in sessions {
+                if let Some(reach) = reaches.get(&session.key) {
+                    is_of_it &= fits(store, session.key, state, reach)?;
+                }
+            }
+            if is_of_it {
+                return Ok(Usable::Found(index));
+            }
+        }
+        Err(error) if !matches!(error, StoreError::Corrupt { .. } | StoreError::Database(_)) => {
+            return Err(error.into());
+        }
+        Ok(None) | Err(_) => {}
+    }
+    Ok(WordIndex::make(root, store.id()?)?.map_or(Usable::Nothing, Usable::Made))
 }
 
 /// Begins to add, unless another program adds, or has brought the index along since it was known to be so.

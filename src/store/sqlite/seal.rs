@@ -55,22 +55,23 @@ pub(super) fn holds(index: &Path) -> io::Result<bool> {
     Ok(false)
 }
 
-/// Writes to an index, and seals it as it is then; not if another program is about to.
+/// Writes to an index, and seals it as it is then; returns whether it did, which it does not while another program does.
 pub(super) fn renew(
     index: &Path,
     write: impl FnOnce() -> Result<(), StoreError>,
-) -> Result<(), StoreError> {
+) -> Result<bool, StoreError> {
     let path = path(index);
     let io = |source| StoreError::Io { path: path.clone(), source };
     let seal = disk::open_or_make(&path).map_err(io)?;
     match seal.try_lock() {
         Ok(()) => {}
-        Err(TryLockError::WouldBlock) => return Ok(()),
+        Err(TryLockError::WouldBlock) => return Ok(false),
         Err(TryLockError::Error(error)) => return Err(io(error)),
     }
     write()?;
     let now = index.symlink_metadata().map_err(io)?;
-    disk::write_at(&seal, &of(&now), 0).map_err(io)
+    disk::write_at(&seal, &of(&now), 0).map_err(io)?;
+    Ok(true)
 }
 
 fn fits(index: &Path) -> io::Result<bool> {

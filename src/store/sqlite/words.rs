@@ -127,42 +127,31 @@ impl WordIndex {
         Ok((StoreId::new(id) == store).then_some(index))
     }
 
-    /// Makes the index of a store in the place of whatever is there.
-    pub fn make(root: &Path, store: StoreId) -> Result<Self, StoreError> {
-        Self::remove(root)?;
+    /// Makes the index of a store in the place of whatever is there; nothing, while another program makes it or writes to it.
+    pub fn make(root: &Path, store: StoreId) -> Result<Option<Self>, StoreError> {
         let path = Self::path(root);
-        let io = |source| StoreError::Io { path: path.clone(), source };
-        disk::open_or_make(&path).map_err(io)?;
-        let mut db = connect(&path)?;
-        let making = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
-        // Another program may have made it meanwhile.
-        let version: i64 = making.query_row("PRAGMA user_version", [], |row| row.get(0))?;
-        if version == 0 {
+        let is_made = seal::renew(&path, || {
+            remove(&files(&path))?;
+            let io = |source| StoreError::Io { path: path.clone(), source };
+            disk::open_or_make(&path).map_err(io)?;
+            let mut db = connect(&path)?;
+            let making = db.transaction()?;
             making.execute_batch(SCHEMA)?;
             making.execute("INSERT INTO store (id) VALUES (?)", [store.as_bytes()])?;
             making.execute("INSERT INTO words (words, rank) VALUES ('hashsize', ?)", [HELD])?;
             making.pragma_update(None, "application_id", APPLICATION_ID)?;
             making.pragma_update(None, "user_version", VERSION)?;
-        }
-        making.commit()?;
-        seal::renew(&path, || empty_log(&db))?;
-        drop(db);
-        Self::of(path, store)?.ok_or(StoreError::Busy)
+            making.commit()?;
+            empty_log(&db)
+        })?;
+        if is_made { Self::of(path, store) } else { Ok(None) }
     }
 
     /// Deletes the index of a store, if there is one.
     pub fn remove(root: &Path) -> Result<(), StoreError> {
         let path = Self::path(root);
-        let files = [seal::path(&path), path.clone(), beside(&path, "-wal"), beside(&path, "-shm")];
-        for path in files {
-            match fs::remove_file(&path) {
-                Err(source) if source.kind() != ErrorKind::NotFound => {
-                    return Err(StoreError::Io { path, source });
-                }
-                _ => {}
-            }
-        }
-        Ok(())
+        remove(&[seal::path(&path)])?;
+        remove(&files(&path))
     }
 
     /// Returns how far the index has come in each session.
@@ -332,7 +321,9 @@ impl WordIndex {
                 .execute(params![size, body])?;
         }
         self.db.execute_batch("COMMIT")?;
-        seal::renew(&self.path, || empty_log(&self.db))
+        // What stays in the log while another program seals is taken along by the next commit.
+        seal::renew(&self.path, || empty_log(&self.db))?;
+        Ok(())
     }
 }
 
@@ -348,6 +339,24 @@ impl Drop for WordIndex {
 /// Writes what is in an index's log to its file, as far as no reader needs it as it is.
 fn empty_log(db: &Connection) -> Result<(), StoreError> {
     db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+    Ok(())
+}
+
+/// Returns an index's own files.
+fn files(index: &Path) -> [PathBuf; 3] {
+    [index.to_owned(), beside(index, "-wal"), beside(index, "-shm")]
+}
+
+/// Deletes those of some files that are there.
+fn remove(files: &[PathBuf]) -> Result<(), StoreError> {
+    for path in files {
+        match fs::remove_file(path) {
+            Err(source) if source.kind() != ErrorKind::NotFound => {
+                return Err(StoreError::Io { path: path.clone(), source });
+            }
+            _ => {}
+        }
+    }
     Ok(())
 }
 

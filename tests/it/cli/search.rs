@@ -507,6 +507,16 @@ fn an_index_that_is_being_written_hinders_no_search() {
     assert_snapshot!(env.run(&["store", "index"]), @"Another program adds to the index now");
     db.execute_batch("ROLLBACK").unwrap();
     assert_eq!(json(&env.run(&["store", "index", "--json"]).stdout)["whole"], true);
+    // One that is being made is not made again.
+    drop(db);
+    fs::remove_file(index(&env)).unwrap();
+    let seal = fs::File::open(super::store(&env).join("search.seal")).unwrap();
+    seal.lock().unwrap();
+    assert_eq!(stands(&env, &["symbol"]).len(), 1);
+    assert_snapshot!(env.run(&["store", "index"]), @"Another program adds to the index now");
+    assert!(!index(&env).exists());
+    drop(seal);
+    assert_eq!(json(&env.run(&["store", "index", "--json"]).stdout)["whole"], true);
 }
 
 #[test]
