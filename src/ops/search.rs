@@ -98,7 +98,7 @@ pub fn search<E: From<OpsError>>(
         Ok::<_, E>(texts)
     };
     let mut begun = None;
-    if let Some(work) = Work::begin(archive, search, &mut searched)? {
+    if let Some(work) = Work::begin(archive, search, &mut searched) {
         let texts = gather(&work, &mut searched)?;
         begun = (texts.len() >= ranked).then_some((work, texts));
     }
@@ -240,38 +240,30 @@ impl<'a> Work<'a> {
         Self::over(archive, search, (asked, likely), &sessions, None, searched)
     }
 
-    /// Prepares to search the newest sessions only; nothing, if all may as well be listed, or may be newer than they are known
-    /// to be.
-    fn begin(
-        archive: &Archive,
-        search: &'a Search,
-        searched: &mut Searched,
-    ) -> Result<Option<Self>, OpsError> {
+    /// Prepares to search the newest sessions only; nothing, if all may as well be listed, if others may be newer than they are
+    /// known to be, or if something cannot be read, which a search of all names.
+    fn begin(archive: &Archive, search: &'a Search, searched: &mut Searched) -> Option<Self> {
         let store = archive.store();
-        let all: u64 = store.totals()?.iter().map(|total| total.sessions).sum();
+        let all: u64 = store.totals().ok()?.iter().map(|total| total.sessions).sum();
         if search.session.is_some() || search.limit.is_none() || all < NARROW * NEWEST as u64 {
-            return Ok(None);
+            return None;
         }
-        let (Some(mut asked), Some(likely)) = Self::ask(archive, search) else { return Ok(None) };
+        let (Some(mut asked), Some(Likely::Many)) = Self::ask(archive, search) else { return None };
         let is_live = |reach: &Reach| may_be_behind(archive, &reach.mark);
-        let (Likely::Many, Ok(Some(mut only))) = (&likely, asked.index.behind(&is_live)) else {
-            return Ok(None);
-        };
+        let mut only = asked.index.behind(&is_live).ok()??;
         let mut sessions = search.sessions.clone();
         let newest = SessionFilter { limit: Some(NEWEST), sub_agents: true, ..sessions.clone() };
-        let newest = store.sessions(&newest)?;
-        let Some(last) = newest.last().filter(|_| newest.len() == NEWEST) else { return Ok(None) };
+        let newest = store.sessions(&newest).ok()?;
+        let last = newest.last().filter(|_| newest.len() == NEWEST)?;
         only.extend(newest.iter().map(|listed| listed.key));
         if only.len() as u64 * NARROW >= all {
-            return Ok(None);
+            return None;
         }
-        let (behind, only) = (last.card.active, with_kin(store, only)?);
-        if asked.index.reach(Some(&only)).is_err() {
-            return Ok(None);
-        }
+        let only = with_kin(store, only).ok()?;
+        asked.index.reach(Some(&only)).ok()?;
         sessions.only = Some(only);
-        let (asked, behind) = ((Some(asked), Some(likely)), Some(behind));
-        Self::over(archive, search, asked, &sessions, behind, searched).map(Some)
+        let (asked, behind) = ((Some(asked), Some(Likely::Many)), Some(last.card.active));
+        Self::over(archive, search, asked, &sessions, behind, searched).ok()
     }
 
     /// Asks the index, if there is one.
