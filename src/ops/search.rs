@@ -67,7 +67,7 @@ pub fn search<E: From<OpsError>>(
     let mut readers = Readers::of(archive.store());
     let wanted = search.limit.unwrap_or(usize::MAX);
     if search.sort == Sort::Time {
-        let work = Work::prepare(archive, search, &mut searched)?;
+        let work = Work::prepare(archive, search, ask(archive, search), &mut searched)?;
         let tell = |store: &dyn Store, group: usize, texts: Vec<Text>, damaged: &mut Vec<_>| {
             let hits = hits(store, work.members(group), texts, damaged)?;
             Ok(hits.into_iter().flatten().collect())
@@ -97,17 +97,20 @@ pub fn search<E: From<OpsError>>(
         })?;
         Ok::<_, E>(texts)
     };
+    let mut answer = ask(archive, search);
     let mut begun = None;
-    if let Some(work) = Work::begin(archive, search, &mut searched) {
+    if let Some((sessions, behind)) = beginning(archive, search, &mut answer) {
+        let work = Work::over(archive, search, answer, &sessions, Some(behind), &mut searched)?;
         let texts = gather(&work, &mut searched)?;
         begun = (texts.len() >= ranked).then_some((work, texts));
+        answer = if begun.is_none() { ask(archive, search) } else { None };
     }
     let (work, texts) = if let Some(begun) = begun {
         searched.has_more = true;
         begun
     } else {
         searched = Searched::default();
-        let work = Work::prepare(archive, search, &mut searched)?;
+        let work = Work::prepare(archive, search, answer, &mut searched)?;
         let texts = gather(&work, &mut searched)?;
         (work, texts)
     };
@@ -154,7 +157,7 @@ pub fn count<E: From<OpsError>>(
 ) -> Result<Searched, E> {
     let mut searched = Searched::default();
     let mut readers = Readers::of(archive.store());
-    let work = Work::prepare(archive, search, &mut searched)?;
+    let work = Work::prepare(archive, search, ask(archive, search), &mut searched)?;
     let wanted = search.limit.unwrap_or(usize::MAX);
     let mut told = 0;
     let count = |_: &dyn Store, group: usize, texts: Vec<Text>, _: &mut Vec<_>| {
@@ -211,6 +214,9 @@ type Tell<'t, T> = dyn Fn(&dyn Store, usize, Vec<Text>, &mut Vec<DamagedSession>
 /// Takes what was found in a group.
 type Take<'t, T, E> = dyn FnMut(Vec<T>) -> Result<Taken, E> + 't;
 
+/// An index that was asked, and what it answered.
+type FromIndex = (Asked, Likely);
+
 /// The work of a search: in which sessions, piece by piece, and what an index says of them.
 struct Work<'a> {
     search: &'a Search,
@@ -225,66 +231,30 @@ impl<'a> Work<'a> {
     fn prepare(
         archive: &Archive,
         search: &'a Search,
+        mut answer: Option<FromIndex>,
         searched: &mut Searched,
     ) -> Result<Self, OpsError> {
-        let (mut asked, mut likely) = Self::ask(archive, search);
         let mut sessions = search.sessions.clone();
-        if let (Some(Asked { index, .. }), Some(likely), None) = (&asked, &likely, &search.session)
-        {
-            sessions.only = narrow(archive, index, likely).unwrap_or_default();
+        if let (Some((asked, likely)), None) = (&answer, &search.session) {
+            sessions.only = narrow(archive, &asked.index, likely).unwrap_or_default();
         }
-        let is_told = |Asked { index, .. }: &mut Asked| index.reach(sessions.only.as_ref()).is_ok();
-        if likely.is_none() || !asked.as_mut().is_some_and(is_told) {
-            (asked, likely, sessions.only) = (None, None, None);
+        let only = sessions.only.as_ref();
+        if answer.as_mut().is_none_or(|(asked, _)| asked.index.reach(only).is_err()) {
+            (answer, sessions.only) = (None, None);
         }
-        Self::over(archive, search, (asked, likely), &sessions, None, searched)
-    }
-
-    /// Prepares to search the newest sessions only; nothing, if all may as well be listed, if others may be newer than they are
-    /// known to be, or if something cannot be read, which a search of all names.
-    fn begin(archive: &Archive, search: &'a Search, searched: &mut Searched) -> Option<Self> {
-        let store = archive.store();
-        let all: u64 = store.totals().ok()?.iter().map(|total| total.sessions).sum();
-        if search.session.is_some() || search.limit.is_none() || all < NARROW * NEWEST as u64 {
-            return None;
-        }
-        let (Some(mut asked), Some(Likely::Many)) = Self::ask(archive, search) else { return None };
-        let is_live = |reach: &Reach| may_be_behind(archive, &reach.mark);
-        let mut only = asked.index.behind(&is_live).ok()??;
-        let mut sessions = search.sessions.clone();
-        let newest = SessionFilter { limit: Some(NEWEST), sub_agents: true, ..sessions.clone() };
-        let newest = store.sessions(&newest).ok()?;
-        let last = newest.last().filter(|_| newest.len() == NEWEST)?;
-        only.extend(newest.iter().map(|listed| listed.key));
-        if only.len() as u64 * NARROW >= all {
-            return None;
-        }
-        let only = with_kin(store, only).ok()?;
-        asked.index.reach(Some(&only)).ok()?;
-        sessions.only = Some(only);
-        let (asked, behind) = ((Some(asked), Some(Likely::Many)), Some(last.card.active));
-        Self::over(archive, search, asked, &sessions, behind, searched).ok()
-    }
-
-    /// Asks the index, if there is one.
-    fn ask(archive: &Archive, search: &Search) -> (Option<Asked>, Option<Likely>) {
-        let asked = asked(archive, search);
-        let likely = asked.as_ref().and_then(|Asked { index, question, .. }| {
-            // An index that cannot be read says nothing.
-            index.likely(question, search.limit.is_none() || search.session.is_some()).ok()
-        });
-        (asked, likely)
+        Self::over(archive, search, answer, &sessions, None, searched)
     }
 
     /// Prepares to search these sessions; those groups only that are newer than `behind`, if it is given.
     fn over(
         archive: &Archive,
         search: &'a Search,
-        (asked, likely): (Option<Asked>, Option<Likely>),
+        answer: Option<FromIndex>,
         sessions: &SessionFilter,
         behind: Option<Timestamp>,
         searched: &mut Searched,
     ) -> Result<Self, OpsError> {
+        let (asked, likely) = answer.unzip();
         let mut seeker = Seeker::new(search.pattern.clone());
         seeker.roles.clone_from(&search.roles);
         (seeker.since, seeker.until, seeker.around) = (search.since, search.until, search.around);
@@ -460,6 +430,43 @@ impl<'a> Work<'a> {
         }
         Ok(found)
     }
+}
+
+/// Asks the index, if there is one that can tell.
+fn ask(archive: &Archive, search: &Search) -> Option<FromIndex> {
+    let asked = asked(archive, search)?;
+    let is_all_wanted = search.limit.is_none() || search.session.is_some();
+    // An index that cannot be read says nothing.
+    let likely = asked.index.likely(&asked.question, is_all_wanted).ok()?;
+    Some((asked, likely))
+}
+
+/// Returns the newest sessions, with all that may be newer than they are known to be, and behind which time others follow that
+/// are not among them; nothing, if all may as well be listed, or if something cannot be read, which a search of all names.
+fn beginning(
+    archive: &Archive,
+    search: &Search,
+    answer: &mut Option<FromIndex>,
+) -> Option<(SessionFilter, Timestamp)> {
+    let (store, Some((asked, Likely::Many))) = (archive.store(), answer) else { return None };
+    let all: u64 = store.totals().ok()?.iter().map(|total| total.sessions).sum();
+    if all < NARROW * NEWEST as u64 {
+        return None;
+    }
+    let mut sessions = search.sessions.clone();
+    let newest = SessionFilter { limit: Some(NEWEST), sub_agents: true, ..sessions.clone() };
+    let newest = store.sessions(&newest).ok()?;
+    let last = newest.last().filter(|_| newest.len() == NEWEST)?;
+    let is_live = |reach: &Reach| may_be_behind(archive, &reach.mark);
+    let mut only = asked.index.behind(&is_live).ok()??;
+    only.extend(newest.iter().map(|listed| listed.key));
+    if only.len() as u64 * NARROW >= all {
+        return None;
+    }
+    let only = with_kin(store, only).ok()?;
+    asked.index.reach(Some(&only)).ok()?;
+    sessions.only = Some(only);
+    Some((sessions, last.card.active))
 }
 
 /// Returns the sessions to which a search is narrowed by an index, with all that share a history with them; nothing, if they

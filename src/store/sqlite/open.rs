@@ -166,7 +166,8 @@ fn wal_of(path: &Path) -> PathBuf {
     beside(path, "-wal")
 }
 
-fn beside(path: &Path, end: &str) -> PathBuf {
+/// Returns the path of a file beside a database that belongs to it.
+pub(super) fn beside(path: &Path, end: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(end);
     PathBuf::from(name)

@@ -27,7 +27,7 @@ use std::{
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, config::DbConfig, params};
 
-use super::{query::hash, seal};
+use super::{open::beside, query::hash, seal};
 use crate::{
     disk,
     model::{EntryNumber, OperationId, OperationNumber, StoreId},
@@ -108,12 +108,7 @@ impl WordIndex {
     /// Opens the index of a store, if it is there, of this version, and as it was left.
     pub fn open(root: &Path, store: StoreId) -> Result<Option<Self>, StoreError> {
         let path = Self::path(root);
-        let is_there = fs::symlink_metadata(&path).is_ok_and(|meta| meta.is_file());
-        if is_there && seal::holds(&path).unwrap_or(false) {
-            Self::of(path, store)
-        } else {
-            Ok(None)
-        }
+        if seal::holds(&path).unwrap_or(false) { Self::of(path, store) } else { Ok(None) }
     }
 
     fn of(path: PathBuf, store: StoreId) -> Result<Option<Self>, StoreError> {
@@ -358,13 +353,6 @@ fn remove(files: &[PathBuf]) -> Result<(), StoreError> {
         }
     }
     Ok(())
-}
-
-/// Returns the path of a file beside an index.
-fn beside(index: &Path, end: &str) -> PathBuf {
-    let mut name = index.as_os_str().to_owned();
-    name.push(end);
-    name.into()
 }
 
 /// The rows that [`reach`] reads.

@@ -395,7 +395,7 @@ fn id(n: usize) -> String {
     format!("{n:08}-0000-4000-8000-000000000000")
 }
 
-/// Returns a person's words in a session of Claude Code's, so many minutes after the first.
+/// Returns a record of Claude Code in which a person says something, at a minute counted from 1 March.
 fn record(session: usize, uuid: usize, parent: Option<usize>, minute: usize, text: &str) -> String {
     let (day, hour) = (1 + minute / 1440, minute / 60 % 24);
     serde_json::json!({
@@ -467,7 +467,7 @@ fn what_most_of_many_sessions_say_is_told_as_without_an_index() {
             &["pond"],
             &["in pond", "-n", "203"],
             &["pond", "-n", "150"],
-            &["pond", "--here"],
+            &["pond", "--folder", "/home/ann/app"],
             &["zebrafish"],
             &["heron"],
             &["pond", "--sort", "time", "-n", "30"],
