@@ -86,7 +86,8 @@ fn known(archive: &Archive, listed: &Listed) -> Result<ListedSession, OpsError> 
         kin: kin(store, &session)?,
         branches: state.branches.len() as u64,
         compactions: compactions(store, &session, &state)?,
-        sub_agents: store.tied(&session.name.format, &works_for_it)?.len() as u64,
+        sub_agents: store.tied(&session.name.format, &works_for_it, Some(session.key))?.len()
+            as u64,
         gone: gone::lost(archive, &state).is_some(),
         ..bare
     })

@@ -95,7 +95,7 @@ pub(super) fn with_kin(
                 kin.extend(store.session(&name)?);
                 for kind in [TieKind::Beginning, TieKind::Fork, TieKind::Continuation] {
                     let tie = Tie { kind, other: name.id.clone() };
-                    kin.extend(store.tied(&format, &tie)?.into_iter().map(|(key, _)| key));
+                    kin.extend(store.tied(&format, &tie, None)?.into_iter().map(|(key, _)| key));
                 }
                 met.insert(name);
             }

@@ -220,5 +220,5 @@ pub struct Listing {
 
 impl Listing {
     /// Up to how many sessions that are not listed are counted.
-    pub const COUNTED: usize = 100;
+    pub const COUNTED: usize = 10;
 }

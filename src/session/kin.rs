@@ -148,8 +148,8 @@ fn alike(
     let mut best: Option<(Merit, Kin)> = None;
     let mut here = None;
     for tie in ties.filter(|tie| tie.kind == TieKind::Beginning) {
-        let alike = store.tied(&session.name.format, &tie)?;
-        for (key, name) in alike.into_iter().filter(|(key, _)| *key != session.key).take(ALIKE) {
+        let alike = store.tied(&session.name.format, &tie, Some(session.key))?;
+        for (key, name) in alike.into_iter().take(ALIKE) {
             let other = Session::from_store(key, name)?;
             if here.is_none() {
                 here = Some(Side::of(store, session)?);

@@ -83,7 +83,7 @@ macro_rules! answer_by_look {
             fn landmark(session: SessionKey, landmark: Landmark, range: Range<EntryNumber>) -> Option<EntryNumber>;
             fn twins(session: SessionKey) -> Vec<NameTag>;
             fn ties(session: SessionKey) -> Vec<(GenerationNumber, Vec<Tie>)>;
-            fn tied(format: &str, tie: &Tie) -> Vec<(SessionKey, SessionName)>;
+            fn tied(format: &str, tie: &Tie, besides: Option<SessionKey>) -> Vec<(SessionKey, SessionName)>;
             fn sighting(path: &[u8]) -> Option<Sighting>;
             fn counts(session: SessionKey, range: Range<EntryNumber>, rule: u64) -> Vec<(EntryNumber, Vec<u64>)>;
         });

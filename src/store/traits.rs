@@ -179,8 +179,13 @@ pub trait CacheStore {
     /// Returns the ties of the generations that have any, in order.
     fn ties(&self, session: SessionKey) -> Result<Vec<(GenerationNumber, Vec<Tie>)>, StoreError>;
 
-    /// Returns the sessions of a format that have a tie, in the order of their names.
-    fn tied(&self, format: &str, tie: &Tie) -> Result<Vec<(SessionKey, SessionName)>, StoreError>;
+    /// Returns the sessions of a format that have a tie, in the order of their names, without the one that is told of.
+    fn tied(
+        &self,
+        format: &str,
+        tie: &Tie,
+        besides: Option<SessionKey>,
+    ) -> Result<Vec<(SessionKey, SessionName)>, StoreError>;
 
     /// Returns the last sighting of the file with this path. It is a cache: without it, the file is compared.
     fn sighting(&self, path: &[u8]) -> Result<Option<Sighting>, StoreError>;

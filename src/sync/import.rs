@@ -282,7 +282,7 @@ impl Taking<'_> {
         while let Some(parent) = self.changed.pop() {
             self.end_transaction()?;
             let tie = Tie { kind: TieKind::Fork, other: parent.id };
-            for (key, name) in self.archive.store().tied(&parent.format, &tie)? {
+            for (key, name) in self.archive.store().tied(&parent.format, &tie, None)? {
                 let session = Session::from_store(key, name)?;
                 let state = self.archive.store().state(key)?;
                 let view = state.position().map(|at| {

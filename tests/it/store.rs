@@ -424,8 +424,8 @@ fn derived_rows_are_replaced_and_facts_are_not() {
         assert_eq!(store.records(key, EntryNumber::ALL).unwrap(), derived.records);
         assert_eq!(store.twins(key).unwrap(), derived.twins);
         assert_eq!(store.ties(key).unwrap(), derived.ties);
-        assert_eq!(store.tied("native", &tie).unwrap(), [(key, writer.name.clone())]);
-        assert!(store.tied("claude", &tie).unwrap().is_empty());
+        assert_eq!(store.tied("native", &tie, None).unwrap(), [(key, writer.name.clone())]);
+        assert!(store.tied("claude", &tie, None).unwrap().is_empty());
         assert_eq!(store.card(key).unwrap(), derived.card);
         for (landmark, n) in [(Landmark::Boundary, 5), (Landmark::Signpost, 4)] {
             let found = store.landmark(key, landmark, EntryNumber::ALL).unwrap();

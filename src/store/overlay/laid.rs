@@ -534,11 +534,17 @@ impl CacheStore for Laid<'_> {
         Ok(found)
     }
 
-    fn tied(&self, format: &str, tie: &Tie) -> Result<Vec<(SessionKey, SessionName)>, StoreError> {
-        let mut found = self.beneath(|store| store.tied(format, tie))?;
+    fn tied(
+        &self,
+        format: &str,
+        tie: &Tie,
+        besides: Option<SessionKey>,
+    ) -> Result<Vec<(SessionKey, SessionName)>, StoreError> {
+        let mut found = self.beneath(|store| store.tied(format, tie, besides))?;
         found.retain(|(key, _)| self.sheet(*key).is_none());
         for (key, sheet) in self.over.sheets.iter().filter(|(_, s)| s.name.format == format) {
-            if self.ties(*key)?.iter().any(|(_, ties)| ties.contains(tie)) {
+            let has_it = |(_, ties): &(_, Vec<Tie>)| ties.contains(tie);
+            if Some(*key) != besides && self.ties(*key)?.iter().any(has_it) {
                 found.push((*key, sheet.name.clone()));
             }
         }

@@ -257,8 +257,13 @@ impl CacheStore for Tables {
         Ok(found)
     }
 
-    fn tied(&self, format: &str, tie: &Tie) -> Result<Vec<(SessionKey, SessionName)>, StoreError> {
-        list::tied(&self.db, format, tie)
+    fn tied(
+        &self,
+        format: &str,
+        tie: &Tie,
+        besides: Option<SessionKey>,
+    ) -> Result<Vec<(SessionKey, SessionName)>, StoreError> {
+        list::tied(&self.db, format, tie, besides)
     }
 
     fn sighting(&self, path: &[u8]) -> Result<Option<Sighting>, StoreError> {

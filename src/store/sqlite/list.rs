@@ -137,7 +137,8 @@ fn beginning(db: &Connection, prefix: &str) -> Result<Vec<i64>, StoreError> {
     Ok(keys)
 }
 
-/// Returns the sessions of a format that have a tie, in the order of their names.
+/// Returns the sessions of a format that have a tie, in the order of their names, without one. Mostly no other has it, and
+/// the row of that one is not read.
 ///
 /// The sign keeps the planner from walking all sessions of the format: it is to start at the tie. They are few: to put them
 /// in order here costs less than to let SQLite make room for many.
@@ -145,15 +146,19 @@ pub(super) fn tied(
     db: &Connection,
     format: &str,
     tie: &Tie,
+    besides: Option<SessionKey>,
 ) -> Result<Vec<(SessionKey, SessionName)>, StoreError> {
     let mut query = db.prepare_cached(
         "SELECT key, format, id FROM tie JOIN session ON key = session
-         WHERE other = ? AND kind = ? AND +format = ?",
+         WHERE other = ? AND kind = ? AND session IS NOT ? AND +format = ?",
     )?;
-    let found = query.query_map(params![tie.other, tie.kind.code(), format], |row| {
-        let name = SessionName { format: row.get(1)?, id: row.get(2)? };
-        Ok((SessionKey(row.get(0)?), name))
-    })?;
+    let found = query.query_map(
+        params![tie.other, tie.kind.code(), besides.map(|key| key.0), format],
+        |row| {
+            let name = SessionName { format: row.get(1)?, id: row.get(2)? };
+            Ok((SessionKey(row.get(0)?), name))
+        },
+    )?;
     let mut found: Vec<_> = found.collect::<Result<_, _>>()?;
     found.sort_by(|(_, a), (_, b)| a.cmp(b));
     found.dedup();

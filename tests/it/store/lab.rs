@@ -399,7 +399,7 @@ pub(crate) fn all_answers(store: &dyn Store) -> Vec<String> {
     ties.dedup();
     for tie in &ties {
         for format in ["native", "claude", ""] {
-            let found = store.tied(format, tie).unwrap().into_iter();
+            let found = store.tied(format, tie, None).unwrap().into_iter();
             let found: Vec<_> = found.map(|(key, name)| (named(key).clone(), name)).collect();
             all.push(format!("tied {format} {tie:?}: {found:?}"));
         }

@@ -139,7 +139,12 @@ fn a_tie_finds_the_sessions_of_a_format_that_have_it() {
             }
         }
         let tied = |format, kind, other: &str| {
-            let tied = store.tied(format, &Tie { kind, other: other.into() }).unwrap();
+            let tie = Tie { kind, other: other.into() };
+            let tied = store.tied(format, &tie, None).unwrap();
+            for (one, _) in &tied {
+                let others: Vec<_> = tied.iter().filter(|(key, _)| key != one).cloned().collect();
+                assert_eq!(store.tied(format, &tie, Some(*one)).unwrap(), others);
+            }
             tied.into_iter().map(|(_, name)| name.id).collect::<Vec<_>>()
         };
         assert_eq!(tied("native", TieKind::Fork, "o"), ["a", "b", "d"]);
