@@ -21,7 +21,7 @@ use std::{
 };
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
-use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
+use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
 
 use crate::{
     model::{put_varint, take_varint},
@@ -108,7 +108,7 @@ impl Segment {
         }
         let unpacker = match unpacker {
             Some(unpacker) => unpacker,
-            none => none.insert(Decoder::new().map_err(failed)?),
+            none => none.insert(decoder().map_err(failed)?),
         };
         unpacker.reinit().map_err(failed)?;
         // Decoding is bounded by the recorded length, whatever the frame claims.
@@ -172,6 +172,14 @@ fn room_for(size: i64, mut room: Vec<u8>) -> Option<(Vec<u8>, usize)> {
     }
     room.clear();
     Some((room, size))
+}
+
+/// Returns a decoder that unpacks to where its bytes are wanted, which must stay there until all are unpacked: otherwise it
+/// unpacks to a place of its own, as far back as bytes may be referred to, and copies them.
+fn decoder() -> std::io::Result<Decoder<'static>> {
+    let mut decoder = Decoder::new()?;
+    decoder.set_parameter(DParameter::StableOutBuffer(true))?;
+    Ok(decoder)
 }
 
 /// How many packed bytes are unpacked at once, where not all are wanted.
