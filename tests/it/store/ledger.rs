@@ -469,11 +469,19 @@ impl CacheStore for Ledger {
         Ok(all)
     }
 
-    fn tied(&self, format: &str, tie: &Tie) -> Result<Vec<(SessionKey, SessionName)>, StoreError> {
+    fn tied(
+        &self,
+        format: &str,
+        tie: &Tie,
+        besides: Option<SessionKey>,
+    ) -> Result<Vec<(SessionKey, SessionName)>, StoreError> {
         let mut found = Vec::new();
         for (key, name) in self.names()? {
             let ties = self.ties(key)?;
-            if name.format == format && ties.iter().any(|(_, ties)| ties.contains(tie)) {
+            if Some(key) != besides
+                && name.format == format
+                && ties.iter().any(|(_, ties)| ties.contains(tie))
+            {
                 found.push((key, name));
             }
         }
