@@ -543,8 +543,7 @@ impl CacheStore for Laid<'_> {
         let mut found = self.beneath(|store| store.tied(format, tie, besides))?;
         found.retain(|(key, _)| self.sheet(*key).is_none());
         for (key, sheet) in self.over.sheets.iter().filter(|(_, s)| s.name.format == format) {
-            let has_it = |(_, ties): &(_, Vec<Tie>)| ties.contains(tie);
-            if Some(*key) != besides && self.ties(*key)?.iter().any(has_it) {
+            if Some(*key) != besides && self.ties(*key)?.iter().any(|it| it.1.contains(tie)) {
                 found.push((*key, sheet.name.clone()));
             }
         }
