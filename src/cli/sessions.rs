@@ -275,6 +275,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_is_not_listed_is_counted_no_further_than_to_ten() {
+        for (more, said) in [(1, "1"), (9, "9"), (10, "at least 10")] {
+            assert_eq!(common::up_to(more), said);
+        }
+    }
+
+    #[test]
     fn a_path_keeps_the_end_that_fits() {
         let check = |path, width, to: &str| assert_eq!(end_of(path, width), to, "{path}");
         check("~/code/app", 12, "~/code/app");
