@@ -147,6 +147,11 @@ fn open_to_read(path: &Path) -> Result<Connection, StoreError> {
         db.execute_batch("BEGIN; SELECT version FROM rules")?;
         Ok(db)
     };
+    // By an URI, with what SQLite is to be told of the file.
+    let told = |what: &str| {
+        let uri = format!("file:{}?{what}", escape_uri(path));
+        look(Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI)?)
+    };
     let first = Connection::open_with_flags(path, flags).map_err(StoreError::from).and_then(look);
     let wal_is_empty = || fs::metadata(wal_of(path)).map_or(0, |meta| meta.len()) == 0;
     match first {
@@ -154,9 +159,10 @@ fn open_to_read(path: &Path) -> Result<Connection, StoreError> {
         Err(StoreError::Database(_) | StoreError::Io { .. } | StoreError::ReadOnly { .. })
             if wal_is_empty() =>
         {
-            let uri = format!("file:{}?immutable=1", escape_uri(path));
-            look(Connection::open_with_flags(uri, flags | OpenFlags::SQLITE_OPEN_URI)?)
+            told("immutable=1")
         }
+        // The index of the WAL had no room on the disk: it is made in memory where its file is not to be written.
+        Err(StoreError::Full) => told("readonly_shm=1"),
         other => other,
     }
 }
