@@ -232,6 +232,7 @@ impl<R: Read> Reader<R> {
         self.filled -= self.start;
         self.head -= self.start;
         self.searched -= self.start;
+        self.lf = self.lf.map(|lf| lf - self.start);
         self.offset += self.start as u64;
         self.start = 0;
         if self.buffer.len() > SPACIOUS && self.filled < self.buffer.len() / 4 {
@@ -304,12 +305,21 @@ mod tests {
         }
     }
 
-    fn drain<R: Read>(mut reader: Reader<R>) -> Result<(Vec<Owned>, Tail), ReadError> {
+    fn drain<R: Read>(reader: Reader<R>) -> Result<(Vec<Owned>, Tail), ReadError> {
+        drain_giving_back(reader, |_| {})
+    }
+
+    /// Drains a reader, and has it give back room behind each line.
+    fn drain_giving_back<R: Read>(
+        mut reader: Reader<R>,
+        give_back: impl Fn(&mut Reader<R>),
+    ) -> Result<(Vec<Owned>, Tail), ReadError> {
         let mut lines = Vec::new();
         while let Some(Located { line, offset, number }) = reader.next_line()? {
             let Line { separator, bytes, shape, glued } = line;
             let (separator, bytes) = (separator.to_vec(), bytes.to_vec());
             lines.push(Owned { separator, bytes, shape, glued, offset, number });
+            give_back(&mut reader);
         }
         assert!(reader.next_line().unwrap().is_none());
         Ok((lines, reader.into_tail()))
@@ -378,6 +388,18 @@ mod tests {
         let numbers: Vec<_> = lines.iter().map(|line| line.number).collect();
         assert_eq!(numbers, [(4 << 20) + 1]);
         assert_eq!((tail.bytes.len(), tail.number), (2 << 20, (4 << 20) + 1));
+    }
+
+    #[test]
+    fn what_is_behind_a_long_line_is_read_when_its_room_was_given_back() {
+        let long = |bytes: usize| format!("{{\"a\":\"{}\"}}\n", "x".repeat(bytes));
+        let short = "{\"b\":1}\n{\"c\":2}{\"d\":3} \n".to_owned();
+        let bytes = [&short, &long(SPACIOUS), &short, &long(2 * SPACIOUS), &long(SPACIOUS), &short];
+        let bytes = bytes.map(|part| part.as_bytes()).concat();
+        let given_back = drain_giving_back(Reader::new(&bytes[..]), Reader::give_back).unwrap();
+        let whole = read(&bytes);
+        assert_eq!(whole.0.len(), 12);
+        assert!(given_back == whole);
     }
 
     #[test]
@@ -478,6 +500,13 @@ mod tests {
         fn the_way_the_bytes_arrive_does_not_matter(bytes in any_bytes(), step in 1..9_usize) {
             let dripped = drain(Reader::new(Drip(&bytes, step, false))).unwrap();
             prop_assert_eq!(dripped, read(&bytes));
+        }
+
+        #[test]
+        fn to_give_room_back_changes_nothing(bytes in any_bytes(), step in 1..9_usize) {
+            let reader = Reader::new(Drip(&bytes, step, false));
+            let given_back = drain_giving_back(reader, Reader::move_to_front).unwrap();
+            prop_assert_eq!(given_back, read(&bytes));
         }
 
         #[test]

@@ -70,6 +70,39 @@ fn exported(archive: &Archive, session: &Session, generation: u64) -> Vec<u8> {
 }
 
 #[test]
+fn what_is_behind_long_lines_is_taken_in_like_all_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let long = ["x", "y", "z"].map(|sign| sign.repeat(9 << 20));
+    let said: Vec<&str> = ["begin", &long[0], "between", &long[1], &long[2], "end"].into();
+    let record = |(n, said): (usize, &&str)| {
+        let parent = n.checked_sub(1).map_or("null".to_owned(), |n| format!("\"u{n}\""));
+        format!(
+            r#"{{"type":"user","uuid":"u{n}","parentUuid":{parent},"sessionId":"s","timestamp":"2026-01-01T00:00:0{n}.000Z","cwd":"/w","message":{{"role":"user","content":"{said}"}}}}{}"#,
+            "\n"
+        )
+    };
+    let path = folder.path().join("s.jsonl");
+    let bytes: String = said.iter().enumerate().map(record).collect();
+    fs::write(&path, &bytes).unwrap();
+    // Read ahead by threads, in memory, and behind what was taken in before.
+    let at = folder.path().join("store");
+    let mut stored = Archive::open(&at, Access::Write, Box::new(Ticking(0))).unwrap();
+    let mut grown = archive();
+    let begin: String = said.iter().enumerate().take(1).map(record).collect();
+    fs::write(&path, &begin).unwrap();
+    import(&mut grown, std::slice::from_ref(&path));
+    fs::write(&path, &bytes).unwrap();
+    for archive in [&mut stored, &mut archive(), &mut grown] {
+        let (_, imported) = import(archive, std::slice::from_ref(&path));
+        assert!(imported.iter().all(|imported| imported.oddities.is_empty()), "{imported:?}");
+        let session = only(archive);
+        let (all, path) = seen(archive, &session);
+        assert_eq!((all.len(), path.len()), (6, 6));
+        assert!(exported(archive, &session, 0) == bytes.as_bytes());
+    }
+}
+
+#[test]
 fn every_file_comes_back_byte_for_byte_and_is_taken_in_once() {
     let Some(corpus) = needs::corpus() else { return };
     let corpus = corpus.path("");
