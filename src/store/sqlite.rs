@@ -7,7 +7,7 @@
 //! large operation   settles the journal and adds its own rows in one transaction, synced
 //! ```
 //!
-//! What is where: `sqlite/open.rs` finds, makes and refuses files; `sqlite/write.rs` is the transaction, `sqlite/journal.rs`
+//! What is where: `sqlite/open.rs` finds, makes and refuses files, `sqlite/held_open.rs` knows which are open; `sqlite/write.rs` is the transaction, `sqlite/journal.rs`
 //! the form of its rows; `sqlite/query.rs` runs queries, by which `sqlite/rows.rs` reads facts and `sqlite/derived.rs`
 //! derived rows; `sqlite/list.rs` lists sessions, `sqlite/add.rs` adds rows; `sqlite/bytes.rs` keeps lines, which
 //! `sqlite/held.rs` finds by their entries and `sqlite/known.rs` has by heart; `sqlite/body.rs` writes them down, some as
@@ -30,6 +30,7 @@ mod covered;
 mod derived;
 mod difference;
 mod held;
+mod held_open;
 mod journal;
 mod known;
 mod lengths;
@@ -54,9 +55,7 @@ mod write;
 use std::{
     cell::{Cell, RefCell},
     collections::{BTreeMap, btree_map},
-    fs,
     ops::Range,
-    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     sync::{
         Arc,
@@ -85,6 +84,7 @@ use crate::{
         overlay::{Overlay, laid::Laid},
     },
 };
+use held_open::{FileId, HeldOpen, file_at};
 use rows::Tables;
 use witness::WitnessFile;
 
@@ -107,7 +107,9 @@ pub struct SqliteStore {
     witness: RefCell<WitnessFile>,
     path: PathBuf,
     /// The file that was opened, if the system shows it: a store that was mended meanwhile lies in another.
-    file: Option<(u64, u64)>,
+    file: Option<FileId>,
+    /// Dropped behind the tables, which have the connection.
+    _held: HeldOpen,
     access: Access,
     wal_pages: Arc<AtomicI32>,
     /// How many operations, and how many bytes of them, the journal may hold.
@@ -156,6 +158,7 @@ impl SqliteStore {
             witness: RefCell::new(WitnessFile::new(witness::path_of(path))),
             path: path.to_owned(),
             file: file_at(path),
+            _held: opened.held,
             access,
             wal_pages: opened.wal_pages,
             limits: (if is_brief { JOURNAL_ROWS_BRIEF } else { JOURNAL_ROWS }, JOURNAL_BYTES),
@@ -307,6 +310,10 @@ impl SqliteStore {
             self.db().prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
         if known != Some(version) {
             self.tables.forget_standing();
+            if known.is_some() {
+                // The other one may have laid lines out anew.
+                self.tables.bytes.try_borrow_mut().map_err(|_| StoreError::Busy)?.forget();
+            }
             let read = self.read_journal(version)?;
             *self.journal.try_borrow_mut().map_err(|_| StoreError::Busy)? = read;
         }
@@ -363,12 +370,6 @@ impl SqliteStore {
             _ => Ok(()),
         }
     }
-}
-
-/// Returns the device and the inode of a file, if it is there.
-fn file_at(path: &Path) -> Option<(u64, u64)> {
-    let meta = fs::metadata(path).ok()?;
-    Some((meta.dev(), meta.ino()))
 }
 
 /// A look at one moment of the database, if it was begun here.

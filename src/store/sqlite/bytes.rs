@@ -31,7 +31,7 @@ use super::{
     pack::{LONG, Packing, REST, SEGMENT, Segment, last_line},
 };
 use crate::{
-    model::{EntryId, EntryNumber, LineId},
+    model::{EntryId, EntryNumber, LineId, line::LINE_MAX},
     store::{NewLine, SessionKey, StoreError, commit::Whole, error::sound},
 };
 
@@ -106,9 +106,12 @@ impl Bytes {
         self.opened.get_mut().keep_more();
     }
 
-    /// Forgets the additions of a transaction that failed.
+    /// Forgets the additions of a transaction that failed, and where lines lie that others may have laid out anew.
     pub(super) fn forget(&mut self) {
-        *self = Self::default();
+        let mut opened = self.opened.take();
+        opened.close_all();
+        let is_left_to_check = self.is_left_to_check;
+        *self = Self { opened: opened.into(), is_left_to_check, ..Self::default() };
     }
 
     /// Puts the lines of the transaction where they belong, before it ends.
@@ -481,7 +484,8 @@ impl Bytes {
     /// Puts a line together again.
     fn decode(&self, db: &Connection, key: i64, body: &Body<'_>) -> Result<Vec<u8>, StoreError> {
         let (bytes, size) = (body.bytes(), body.size());
-        let parts = Parts::read(bytes).ok_or_else(|| torn(key, "its body cannot be read"))?;
+        let parts = Parts::read(bytes).filter(|_| size <= LINE_MAX as u64);
+        let parts = parts.ok_or_else(|| torn(key, "its body cannot be read"))?;
         let room = usize::try_from(size)
             .unwrap_or(usize::MAX)
             .min(bytes.len().saturating_mul(64).max(SEGMENT));

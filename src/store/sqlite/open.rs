@@ -17,7 +17,7 @@ use std::{
 
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
 
-use super::{bytes::Bytes, covered, totals, witness};
+use super::{bytes::Bytes, covered, held_open::HeldOpen, totals, witness};
 use crate::{
     disk::{self, Links},
     model::StoreId,
@@ -65,6 +65,8 @@ pub(super) struct Opened {
     pub(super) id: StoreId,
     /// The number of pages in its WAL, as commits tell it.
     pub(super) wal_pages: Arc<AtomicI32>,
+    /// Dropped behind the connection.
+    pub(super) held: HeldOpen,
 }
 
 /// Opens a store's file.
@@ -75,7 +77,17 @@ pub(super) fn open(path: &Path, access: Access) -> Result<Opened, StoreError> {
             format!("SQLite {found} is too old to be trusted with a WAL").into(),
         ));
     }
-    let present = refuse_header(path)?;
+    // One that this process has open was looked at before.
+    let mut present = true;
+    let held = HeldOpen::of(path, || {
+        present = refuse_header(path)?;
+        if !present && access != Access::Read {
+            // SQLite would make the file readable by others; it gives its companions the mode of the file itself.
+            let made = disk::open_or_make(path);
+            made.map_err(|source| StoreError::Io { path: path.to_owned(), source })?;
+        }
+        Ok::<_, StoreError>(())
+    })?;
     refuse_companions(path)?;
     if let Some(witness) = witness::newest(path).filter(|_| !present) {
         let (path, witnessed) = (path.to_owned(), witness.seq);
@@ -87,12 +99,7 @@ pub(super) fn open(path: &Path, access: Access) -> Result<Opened, StoreError> {
             return Err(StoreError::Absent { path: path.to_owned() });
         }
         let db = open_to_read(path)?;
-        return Ok(Opened { id: own_id(&db)?, db, wal_pages });
-    }
-    if !present {
-        // SQLite would make the file readable by others; it gives its companions the mode of the file itself.
-        let made = disk::open_or_make(path);
-        made.map_err(|source| StoreError::Io { path: path.to_owned(), source })?;
+        return Ok(Opened { id: own_id(&db)?, db, wal_pages, held });
     }
     let has_wal = wal_of(path).exists();
     let mut db = Connection::open_with_flags(
@@ -121,7 +128,7 @@ pub(super) fn open(path: &Path, access: Access) -> Result<Opened, StoreError> {
         told.store(n, Ordering::Relaxed);
         Ok(())
     }))?;
-    Ok(Opened { id: own_id(&db)?, db, wal_pages })
+    Ok(Opened { id: own_id(&db)?, db, wal_pages, held })
 }
 
 /// Opens a store's file once more, for a thread that reads what lies together.

@@ -35,6 +35,11 @@ impl Opened {
         self.keeps_more = true;
     }
 
+    /// Leaves all segments.
+    pub(super) fn close_all(&mut self) {
+        self.segments.clear();
+    }
+
     /// Says which lines are about to be read; none, if that is not known.
     pub(super) fn expect(&mut self, mut lines: Vec<i64>) {
         lines.sort_unstable();

@@ -24,7 +24,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use zstd::stream::raw::{DParameter, Decoder, InBuffer, Operation, OutBuffer};
 
 use crate::{
-    model::{put_varint, take_varint},
+    model::{line::LINE_MAX, put_varint, take_varint},
     store::StoreError,
 };
 
@@ -36,6 +36,8 @@ pub(super) const REST: usize = SEGMENT / 4;
 const REST_LINES: usize = 512;
 /// How many bytes a long line has; a segment that has as many holds one.
 pub(super) const LONG: usize = 4 * SEGMENT;
+/// How many bytes a segment may have: the longest line, or some that are not long, and their lengths.
+const LARGEST: usize = LINE_MAX + LONG;
 /// How many bytes of bodies may wait to be compressed by another thread.
 const WAITING: usize = 16 << 20;
 /// Level 1 leaves a twentieth more bytes; from here on each level costs more time than it saves bytes.
@@ -162,7 +164,7 @@ impl Segment {
 /// Returns room for a segment of some length, and the length: the given room if it is enough, since to enlarge it would copy
 /// what it held. Nothing is returned for a length that cannot be.
 fn room_for(size: i64, mut room: Vec<u8>) -> Option<(Vec<u8>, usize)> {
-    let size = usize::try_from(size).ok()?;
+    let size = usize::try_from(size).ok().filter(|size| *size <= LARGEST)?;
     if room.capacity() < size {
         room = Vec::new();
         // Most are a little longer than what makes one, and their room serves the next.

@@ -180,3 +180,25 @@ fn no_session_that_shares_a_line_is_left_out() {
     assert!(all(&store, writers[1].1) == before);
     assert_whole(&store);
 }
+
+#[test]
+fn what_another_connection_laid_out_anew_is_not_referred_to_where_it_lay() {
+    let folder = Folder::new(0, 0);
+    let (one, other) = (folder.write(), folder.write());
+    let [early, late] = ["early ", "late "].map(|word| word.repeat(80));
+    let said = |text: &str| format!(r#"{{"t":"{text}"}}"#).into_bytes();
+    let both = format!(r#"{{"a":"{early}","s":"<{SECRET}>","t":"{late}"}}"#).into_bytes();
+    let mut writer = Writer::new(&one, "one");
+    commit(&one, writer.begin()).unwrap();
+    let key = commit(&one, writer.next(&[said(&early), both], |_| {})).unwrap();
+    let mut writers = [(writer, key)];
+    cover(&other, &mut writers).unwrap();
+    other.purge().unwrap();
+    // It has by heart where the late text lay, behind a mere reference to the early one.
+    let [(mut writer, _)] = writers;
+    commit(&one, writer.next(&[said(&late)], |_| {})).unwrap();
+    for store in [&one, &other, &folder.read()] {
+        assert!(all(store, key).ends_with(&[said(&late)]));
+        assert_whole(store);
+    }
+}
