@@ -191,6 +191,8 @@ fn sessions(
             state => sessions.push((session, state?)),
         }
     }
+    // In the order of the store: lines that lie together are read together, and words are added behind those that are there.
+    sessions.sort_unstable_by_key(|(session, _)| session.key);
     Ok((sessions, are_all_read))
 }
 

@@ -6,6 +6,7 @@ use std::{
     collections::BTreeMap,
     num::NonZero,
     sync::{
+        Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
         mpsc,
     },
@@ -16,6 +17,9 @@ use crate::store::Store;
 
 /// How many threads work at most: each has a session's names, and some segments, at hand.
 const THREADS: usize = 8;
+/// How many pieces may be begun, or done, and not be taken in yet: threads that are faster than who takes them in, or than one
+/// of them, do not fill the memory.
+const BEGUN: usize = 32;
 
 /// Looks at what a store holds, one for each thread that shares work. What is laid over the store later, they do not show.
 pub(crate) struct Readers<'s> {
@@ -67,12 +71,25 @@ impl<'s> Readers<'s> {
             (0..pieces).for_each(|n| each(work(store, n)));
             return;
         }
+        let (allow, allowed) = mpsc::channel();
+        let allowed = Mutex::new(allowed);
+        let may_begin = || allowed.lock().unwrap_or_else(PoisonError::into_inner).recv().is_ok();
+        let may_begin = &may_begin;
         thread::scope(|scope| {
+            // Left with this scope, it lets no thread wait for more.
+            let allow = allow;
+            let allow_one = || {
+                // Where all are done, nobody waits for it.
+                let _ = allow.send(());
+            };
+            (0..BEGUN).for_each(|_| allow_one());
             let (send, receive) = mpsc::channel();
             for look in looks.iter_mut().take(pieces) {
                 let send = send.clone();
                 let begin = move || {
-                    while let Some(n) = take() {
+                    while may_begin()
+                        && let Some(n) = take()
+                    {
                         if send.send((n, work(look.as_ref(), n))).is_err() {
                             return;
                         }
@@ -90,6 +107,7 @@ impl<'s> Readers<'s> {
                 while let Some(answer) = done.remove(&due) {
                     each(answer);
                     due += 1;
+                    allow_one();
                 }
             };
             for (n, answer) in receive {

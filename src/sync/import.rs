@@ -43,6 +43,8 @@ use crate::{
 const BATCH: u64 = 96 << 20;
 /// How many threads read ahead at most; one that inserts keeps no more of them busy.
 const READERS: usize = 4;
+/// How many nanoseconds a day has.
+const DAY: i64 = 86_400_000_000_000;
 
 /// A step of an import, as it is reported.
 #[derive(Debug)]
@@ -140,6 +142,10 @@ fn take(
             (source.rotation().is_none(), source.rotation(), begun)
         });
     }
+    // What was worked on in one day comes to lie together, where who reads the newest sessions first finds it. The sessions
+    // of a day stay as they were met, folder by folder: those of a project share most.
+    let day = |source: &Source| source.sighting.modified.div_euclid(DAY);
+    groups.sort_by_cached_key(|group| group.iter().map(day).max());
     let new = groups.iter().flatten().filter(|source| source.new);
     let ahead = Ahead::new(new.map(|source| (source.path.clone(), source.format)).collect());
     let taking = Taking {
