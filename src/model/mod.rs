@@ -4,6 +4,7 @@
 //! `command`, `text` and `operation` (how a command puts its facts on record), `tagged` and `varint` (the encoding),
 //! `state` (a session's state, folded from its operations), `record` (the values from a line), `message` (its words).
 
+mod around;
 mod command;
 mod cut;
 mod entries;
@@ -20,6 +21,7 @@ mod text;
 mod time;
 mod varint;
 
+pub use around::Around;
 pub use command::Command;
 pub use cut::{Cut, Resized};
 pub use entries::EntrySet;

@@ -139,7 +139,7 @@ pub fn drawing<'a>(
     if let Some(pattern) = pattern {
         let end = archive.store().state(session.key)?.next_entry();
         let all = EntryNumber::FIRST..end;
-        Seeker::new(pattern.clone()).scan(archive.store(), session, all, &mut |it| {
+        Seeker::new(pattern.clone()).scan(archive.store(), (session, None), all, &mut |it| {
             found.insert(it.entry);
         })?;
     }

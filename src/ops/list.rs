@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::{
-    model::{EntryNumber, Landmark, SessionName, State, Tie, TieKind},
+    model::{EntryNumber, Landmark, SessionName, State, Tie, TieKind, Timestamp},
     ops::OpsError,
     report::{DamagedSession, ListedSession, Listing},
     session::{Bond, Kin, Session, kin, listing, replay::Replays},
@@ -28,7 +28,10 @@ pub enum Order {
 pub fn list(archive: &Archive, filter: &SessionFilter, order: Order) -> Result<Listing, OpsError> {
     let room = filter.limit.map(|limit| limit.saturating_add(Listing::COUNTED));
     let asked = SessionFilter { limit: room, ..filter.clone() };
-    let mut found = listing::listed(archive.store(), &asked)?;
+    let mut found = match filter.since {
+        Some(since) => active_since(archive, &asked, since)?,
+        None => listing::listed(archive.store(), &asked)?,
+    };
     let more = found.listed.len().saturating_sub(filter.limit.unwrap_or(usize::MAX));
     found.listed.truncate(found.listed.len() - more);
     let mut damaged: Vec<DamagedSession> = Vec::new();
@@ -54,6 +57,30 @@ pub fn list(archive: &Archive, filter: &SessionFilter, order: Order) -> Result<L
     }
     sessions.sort_by_key(|listed| Reverse(listed.card.active));
     Ok(Listing { sessions: below_parents(sessions, order), damaged, more })
+}
+
+/// Returns the sessions that a filter lets through, those too of which only the live file tells that they were active.
+fn active_since(
+    archive: &Archive,
+    filter: &SessionFilter,
+    since: Timestamp,
+) -> Result<listing::Found, OpsError> {
+    let store = archive.store();
+    let whenever = SessionFilter { since: None, limit: None, ..filter.clone() };
+    let mut found = listing::listed(store, &whenever)?;
+    for listed in found.listed.iter_mut().filter(|listed| listed.card.active < since) {
+        // What is damaged, or cannot be followed, is as its card has it.
+        let session = Session::from_store(listed.key, listed.name.clone());
+        let state = session.ok().zip(store.state(listed.key).ok());
+        if state.is_some_and(|(session, state)| follow(archive, &session, &state).unwrap_or(false))
+        {
+            listed.card = store.card(listed.key)?;
+        }
+    }
+    found.listed.retain(|listed| since <= listed.card.active);
+    found.listed.sort_by_key(|listed| Reverse((listed.card.active, listed.key)));
+    found.listed.truncate(filter.limit.unwrap_or(usize::MAX));
+    Ok(found)
 }
 
 /// Returns a session of which only its card is known.

@@ -37,7 +37,9 @@ pub(crate) fn members(
     damaged: &mut Vec<DamagedSession>,
 ) -> Result<Vec<Member>, OpsError> {
     let store = archive.store();
-    let filter = SessionFilter { sub_agents: true, limit: None, ..filter.clone() };
+    let since = filter.since;
+    // When a session was last active its live file may tell better than the store.
+    let filter = SessionFilter { sub_agents: true, since: None, limit: None, ..filter.clone() };
     let found = if let Some(Session { key, name, .. }) = one {
         vec![Listed { key: *key, name: name.clone(), card: store.card(*key)? }]
     } else {
@@ -76,6 +78,9 @@ pub(crate) fn members(
             listed.card = store.card(session.key)?;
         }
         members.push(Member { session, listed, held, indexed, is_grown });
+    }
+    if one.is_none() {
+        members.retain(|member| since.is_none_or(|since| since <= member.listed.card.active));
     }
     members.sort_by_key(|member| Reverse(member.listed.card.active));
     Ok(members)

@@ -393,16 +393,19 @@ impl<'a> Work<'a> {
         (member, part): (usize, &Part),
         answer: &mut Answer<T>,
     ) -> Result<(), OpsError> {
-        let Some(Member { session, .. }) = self.members(group).get(member) else { return Ok(()) };
+        let Some(Member { session, listed, .. }) = self.members(group).get(member) else {
+            return Ok(());
+        };
+        let about = (session, Some(listed.card.active));
         let each = &mut |it| answer.found.push((member, it));
         let seeker = &self.seeker;
         let damaged = match part {
             Part::Range(range) if range.is_empty() => Ok(Vec::new()),
-            Part::Range(range) => seeker.scan(store, session, range.clone(), each),
-            Part::Likely(entries) => seeker.try_each(store, session, entries, each),
+            Part::Range(range) => seeker.scan(store, about, range.clone(), each),
+            Part::Likely(entries) => seeker.try_each(store, about, entries, each),
             Part::Asked(range) => match likely_of(&self.asked, session, range) {
-                Some(entries) => seeker.try_each(store, session, &entries, each),
-                None => seeker.scan(store, session, range.clone(), each),
+                Some(entries) => seeker.try_each(store, about, &entries, each),
+                None => seeker.scan(store, about, range.clone(), each),
             },
             Part::Group(_) => Ok(Vec::new()),
         };
@@ -420,11 +423,14 @@ impl<'a> Work<'a> {
         searched: &mut Searched,
     ) -> Result<Vec<(usize, Found)>, OpsError> {
         let members = self.members(group).iter().enumerate();
-        for (n, Member { session, held, .. }) in members.filter(|(_, member)| member.is_grown) {
+        for (n, Member { session, held, listed, .. }) in
+            members.filter(|(_, member)| member.is_grown)
+        {
             let end = laid.state(session.key)?.next_entry();
             if *held < end {
                 let each = &mut |it| found.push((n, it));
-                let damaged = self.seeker.scan(laid, session, *held..end, each)?;
+                let about = (session, Some(listed.card.active));
+                let damaged = self.seeker.scan(laid, about, *held..end, each)?;
                 searched.damaged += damaged.len() as u64;
             }
         }

@@ -51,7 +51,7 @@ pub(crate) fn hit(out: &mut dyn Write, hit: &Hit, command: &str, look: Look) -> 
     let shown = if look.full { hit.lines.len() } else { hit.lines.len().min(LINES) };
     let mut rows: BTreeMap<usize, (&str, &[Range<usize>])> = BTreeMap::new();
     for HitLine { n, line, before, after, .. } in hit.lines.iter().take(shown) {
-        let around = (n - before.len()..).zip(before).chain((n + 1..).zip(after));
+        let around = (n - before.len()..).zip(before.iter()).chain((n + 1..).zip(after.iter()));
         for (n, line) in around {
             rows.entry(n).or_insert((line, &[]));
         }

@@ -10,7 +10,7 @@ use super::{
     status::DamagedSession,
 };
 use crate::{
-    model::{CheckpointNumber, EntryId, Role, SessionName, Timestamp},
+    model::{Around, CheckpointNumber, EntryId, Role, SessionName, Timestamp},
     session::Stand,
 };
 
@@ -61,9 +61,9 @@ pub struct HitLine {
     /// The matches in it, in bytes.
     pub matches: Vec<Range<usize>>,
     /// The lines before it that were asked for.
-    pub before: Vec<String>,
+    pub before: Around,
     /// The lines behind it.
-    pub after: Vec<String>,
+    pub after: Around,
 }
 
 /// A line of a hit as programs get it.

@@ -48,6 +48,8 @@ impl Index {
     /// in an index that settings left no session out.
     pub(crate) fn open(root: &Path, store: &dyn Store, nothing: &[u8]) -> Option<Self> {
         let words = WordIndex::open(root, store.id().ok()?).ok()??;
+        // All that it is asked has to be answered from one state: what came between would count as known and not be found.
+        words.hold().ok()?;
         let settled = words.settled().ok()?;
         let is_partial = settled.as_ref().is_none_or(|(_, left_out)| left_out != nothing);
         let changed = settled.and_then(|(cursor, _)| store.since(Some(&cursor)).ok());
@@ -202,8 +204,11 @@ pub(crate) fn words(
     let mut found = Vec::new();
     let entries: Vec<EntryNumber> = EntryNumber::each(range).collect();
     store.lines(session.key, &entries, &mut |entry, line| {
-        // What is damaged has no words, and is told of where it is read.
-        let Ok(line) = line else { return };
+        // What is damaged is looked at by each search, which tells of it.
+        let Ok(line) = line else {
+            found.push((entry, BTreeSet::from([CROWDED.to_owned()])));
+            return;
+        };
         let Some(record) = Raw::object(&line) else { return };
         let mut gathered = Gathered::default();
         let messages = session.format.messages(record);

@@ -41,7 +41,7 @@ impl Pattern {
         passages(messages, &mut |passage| {
             is_found = is_found
                 || self.may_match(&passage.text)
-                    && passage.text.split('\n').any(|line| self.is_match(line));
+                    && passage.text.lines().any(|line| self.is_match(line));
         });
         is_found
     }

@@ -6,7 +6,7 @@ use regex::{Regex, RegexBuilder};
 use regex_syntax::{
     ParserBuilder,
     ast::{self, Ast, ClassSetItem},
-    hir::Hir,
+    hir::{self, Hir, HirKind},
 };
 
 /// How the words of a pattern are meant.
@@ -72,9 +72,6 @@ impl Pattern {
         if words.len() > LONGEST {
             return Err(Unfit::TooLarge);
         }
-        if manner != Manner::Regex && words.contains('\n') {
-            return Err(Unfit::LineEnd);
-        }
         let source = match manner {
             Manner::Literal | Manner::Word => regex_syntax::escape(words),
             Manner::Regex => words.to_owned(),
@@ -94,6 +91,9 @@ impl Pattern {
             regex_syntax::Error::Translate(error) => syntax(error.kind()),
             error => syntax(&error),
         })?;
+        if hir::visit(&hir, LineEnds).is_err() {
+            return Err(Unfit::LineEnd);
+        }
         let bounded = match manner {
             Manner::Word => format!(r"\b{{start-half}}(?:{source})\b{{end-half}}"),
             Manner::Literal | Manner::Regex => source,
@@ -131,6 +131,25 @@ impl Pattern {
     /// Returns where the matches of a line are, in bytes.
     pub fn matches(&self, line: &str) -> Vec<Range<usize>> {
         self.regex.find_iter(line).map(|found| found.range()).collect()
+    }
+}
+
+/// Finds a line end that is meant as such, not as one of many signs.
+struct LineEnds;
+
+impl hir::Visitor for LineEnds {
+    type Output = ();
+    type Err = ();
+
+    fn finish(self) -> Result<(), ()> {
+        Ok(())
+    }
+
+    fn visit_pre(&mut self, hir: &Hir) -> Result<(), ()> {
+        match hir.kind() {
+            HirKind::Literal(literal) if literal.0.contains(&b'\n') => Err(()),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Scanning: the records of a session that hold what is looked for.
 
-use std::ops::Range;
+use std::{ops::Range, sync::Arc};
 
 use super::{
     needle,
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     json::Raw,
-    model::{EntryNumber, Role, Timestamp},
+    model::{Around, EntryNumber, Role, Timestamp},
     session::Session,
     store::{Sieve, Store, StoreError},
 };
@@ -54,8 +54,8 @@ pub(crate) struct FoundLine {
     /// The matches, in bytes of the line.
     pub(crate) matches: Vec<Range<usize>>,
     /// The lines around it.
-    pub(crate) before: Vec<String>,
-    pub(crate) after: Vec<String>,
+    pub(crate) before: Around,
+    pub(crate) after: Around,
 }
 
 impl Seeker {
@@ -65,33 +65,34 @@ impl Seeker {
         Self { pattern, sieve, roles: Vec::new(), since: None, until: None, around: 0 }
     }
 
-    /// Looks through the entries with these numbers, and returns those that are damaged.
+    /// Looks through the entries with these numbers, and returns those that are damaged. What has no time counts as said at the
+    /// one that is given.
     pub(crate) fn scan(
         &self,
         store: &dyn Store,
-        session: &Session,
+        (session, undated): (&Session, Option<Timestamp>),
         range: Range<EntryNumber>,
         each: &mut dyn FnMut(Found),
     ) -> Result<Vec<EntryNumber>, StoreError> {
         let mut damaged = Vec::new();
         store.sift(session.key, range, &self.sieve, &mut |entry, line| match line {
-            Ok(line) => self.look(session, entry, &line, each),
+            Ok(line) => self.look((session, undated), entry, &line, each),
             Err(_) => damaged.push(entry),
         })?;
         Ok(damaged)
     }
 
-    /// Looks through these entries, and returns those that are damaged.
+    /// Looks through these entries as [`Seeker::scan`] does.
     pub(crate) fn try_each(
         &self,
         store: &dyn Store,
-        session: &Session,
+        (session, undated): (&Session, Option<Timestamp>),
         entries: &[EntryNumber],
         each: &mut dyn FnMut(Found),
     ) -> Result<Vec<EntryNumber>, StoreError> {
         let mut damaged = Vec::new();
         store.lines(session.key, entries, &mut |entry, line| match line {
-            Ok(line) => self.look(session, entry, &line, each),
+            Ok(line) => self.look((session, undated), entry, &line, each),
             Err(_) => damaged.push(entry),
         })?;
         Ok(damaged)
@@ -100,7 +101,7 @@ impl Seeker {
     /// Looks through a record.
     fn look(
         &self,
-        session: &Session,
+        (session, undated): (&Session, Option<Timestamp>),
         entry: EntryNumber,
         line: &[u8],
         each: &mut dyn FnMut(Found),
@@ -113,8 +114,9 @@ impl Seeker {
             return;
         }
         let time = session.format.envelope(record).time;
-        let is_late = |since: Timestamp| time.is_none_or(|time| since <= time);
-        let is_early = |until: Timestamp| time.is_none_or(|time| time < until);
+        let said = time.or(undated);
+        let is_late = |since: Timestamp| said.is_none_or(|said| since <= said);
+        let is_early = |until: Timestamp| said.is_none_or(|said| said < until);
         if !(self.since.is_none_or(is_late) && self.until.is_none_or(is_early)) {
             return;
         }
@@ -144,21 +146,24 @@ impl Seeker {
         if !is_asked || !self.pattern.may_match(&passage.text) {
             return Vec::new();
         }
-        let lines: Vec<&str> = passage.text.split('\n').collect();
-        // What is behind the last line end is no line if it is empty.
-        let count = lines.len() - usize::from(lines.last().is_some_and(|last| last.is_empty()));
-        let lines = lines.get(..count).unwrap_or_default();
-        let owned = |range: Range<usize>| -> Vec<String> {
-            lines.get(range).unwrap_or_default().iter().map(|&line| line.to_owned()).collect()
-        };
-        let found = lines.iter().enumerate().filter(|(_, line)| self.pattern.is_match(line));
-        let found = found.map(|(at, line)| FoundLine {
-            n: at + 1,
-            line: (*line).to_owned(),
-            matches: self.pattern.matches(line),
-            before: owned(at.saturating_sub(self.around)..at),
-            after: owned(at + 1..(at + 1 + self.around).min(lines.len())),
-        });
-        found.collect()
+        let lines = passage.text.lines().enumerate();
+        let mut found: Vec<FoundLine> = lines
+            .filter(|(_, line)| self.pattern.is_match(line))
+            .map(|(at, line)| FoundLine {
+                n: at + 1,
+                line: line.to_owned(),
+                matches: self.pattern.matches(line),
+                before: Around::default(),
+                after: Around::default(),
+            })
+            .collect();
+        if self.around > 0 && !found.is_empty() {
+            let all: Arc<[String]> = passage.text.lines().map(str::to_owned).collect();
+            for FoundLine { n, before, after, .. } in &mut found {
+                *before = Around::new(&all, (*n - 1).saturating_sub(self.around)..*n - 1);
+                *after = Around::new(&all, *n..n.saturating_add(self.around));
+            }
+        }
+        found
     }
 }

@@ -23,7 +23,7 @@ const LONG: usize = 40;
 const STEP: usize = LONG / 2;
 /// How many stretches an entry may have; what has more is found by a word of its own.
 const STRETCHES: usize = 2048;
-/// The word of an entry that has too many.
+/// The word of an entry that has too many, or of which no others can be told.
 pub(crate) const CROWDED: &str = "\u{e000}";
 /// How many words a part may stand for.
 const MEANT: usize = 1000;

@@ -149,6 +149,13 @@ impl WordIndex {
         remove(&files(&path))
     }
 
+    /// Holds what it has now: what other programs add from then on is not seen.
+    pub fn hold(&self) -> Result<(), StoreError> {
+        // A transaction begins to see with the first thing that it reads.
+        self.db.execute_batch("BEGIN; SELECT id FROM store")?;
+        Ok(())
+    }
+
     /// Returns how far the index has come in each session.
     pub fn reaches(&self) -> Result<BTreeMap<SessionKey, Reach>, StoreError> {
         let mut find = self.db.prepare_cached(REACHES)?;
@@ -333,8 +340,11 @@ impl Drop for WordIndex {
 
 /// Writes what is in an index's log to its file, as far as no reader needs it as it is.
 fn empty_log(db: &Connection) -> Result<(), StoreError> {
-    db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
-    Ok(())
+    // A search may read for long: the next commit takes along what is left.
+    db.busy_timeout(Duration::ZERO)?;
+    let emptied = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+    db.busy_timeout(PATIENCE)?;
+    Ok(emptied?)
 }
 
 /// Returns an index's own files.

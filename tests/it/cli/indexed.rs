@@ -5,6 +5,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use undertext::store::{Access, FactStore as _, Reach, SqliteStore, WordIndex};
+
 use super::{conversation, json};
 use crate::env::TestEnv;
 use crate::needs;
@@ -205,4 +207,69 @@ fn a_full_disk_hinders_no_search() {
         UNDERTEXT_TEST_CHILD=/mnt $CHILD_BINARY --exact --nocapture \
             cli::indexed::a_full_disk_hinders_no_search";
     assert!(namespaces.run(script, Path::new("/")).contains("did it"));
+}
+
+#[test]
+fn an_index_that_was_begun_to_be_asked_answers_as_it_was_then() {
+    let env = TestEnv::new();
+    conversation(&env);
+    index(&env);
+    let root = super::store(&env);
+    let store = SqliteStore::open(&root.join("store.db"), Access::Read).unwrap();
+    let open = || WordIndex::open(&root, store.id().unwrap()).unwrap().unwrap();
+    let (asked, mut added) = (open(), open());
+    asked.hold().unwrap();
+    let reaches = added.reaches().unwrap();
+    let (session, reach) = reaches.iter().next().unwrap();
+    let words = || vec![vec!["marigold".to_owned()]];
+    assert!(added.begin().unwrap());
+    added.add(*session, reach.next, &["marigold".to_owned()].into()).unwrap();
+    added.reach(*session, &Reach { next: reach.next.next(), ..reach.clone() }).unwrap();
+    added.commit().unwrap();
+    assert_eq!(added.entries(&words(), None, 10).unwrap(), [(*session, reach.next)]);
+    // Neither the entry nor that it was reached.
+    assert_eq!(asked.entries(&words(), None, 10).unwrap(), []);
+    assert_eq!(asked.reaches().unwrap(), reaches);
+}
+
+#[test]
+fn each_search_tells_of_what_is_damaged() {
+    let env = TestEnv::new();
+    attached(&env);
+    env.run(&["store", "pack"]).success();
+    let path = super::store(&env).join("store.db");
+    let db = rusqlite::Connection::open(&path).unwrap();
+    let sql = "UPDATE segment SET sum = zeroblob(8)";
+    assert_ne!(db.execute(sql, []).unwrap(), 0);
+    fs::remove_file(env.home().join(format!(".claude/projects/-home-ann-garden/{GARDEN}.jsonl")))
+        .unwrap();
+    let damaged = || json(env.run(&["search", "--json", "beds"]).stdout.lines().last().unwrap());
+    let first = damaged();
+    assert_ne!(first["damaged"], 0, "{first}");
+    for _indexed in 0..2 {
+        let _damaged = env.run(&["store", "index"]);
+        assert_eq!(damaged()["damaged"], first["damaged"]);
+    }
+}
+
+#[test]
+fn a_session_that_its_file_alone_tells_to_be_active_is_not_too_old() {
+    let env = TestEnv::new();
+    let live = attached(&env);
+    let last = garden().lines().rfind(|line| line.contains("Which beds")).unwrap().to_owned();
+    let mut last = json(&last.replace("Which beds", "Which marigold"));
+    last["uuid"] = "d1000000-0000-4000-8000-000000000000".into();
+    last["timestamp"] = "2026-11-20T10:00:00.000Z".into();
+    let mut file = OpenOptions::new().append(true).open(&live).unwrap();
+    let before = ["sessions", "--json", "--since", "2026-11-19"];
+    assert_eq!(env.run(&before).stdout.matches(GARDEN).count(), 0);
+    writeln!(file, "{last}").unwrap();
+    for _indexed in 0..2 {
+        let told = env.run(&["search", "--json", "--since", "2026-11-19", "marigold"]).success();
+        assert_eq!(told.stdout.matches(r#""type":"hit""#).count(), 1);
+        assert_eq!(env.run(&before).success().stdout.matches(GARDEN).count(), 1);
+        let other = ["sessions", "--json", "--since", "2026-11-21"];
+        assert_eq!(env.run(&other).stdout.matches(GARDEN).count(), 0);
+        index(&env);
+    }
 }
