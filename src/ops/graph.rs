@@ -17,8 +17,8 @@ use crate::{
     dag::{Web, unreached},
     json::Raw,
     model::{
-        Block, CheckpointNumber, Command, EntryId, EntryNumber, EntrySet, GenerationNumber, Kind,
-        Message, OperationNumber, PlaceNumber, Position, Run,
+        Block, CheckpointNumber, EntryId, EntryNumber, EntrySet, GenerationNumber, Kind, Message,
+        OperationNumber, PlaceNumber, Position, Run,
     },
     ops::{OpsError, note},
     report::{GraphNode, GraphView},
@@ -273,7 +273,7 @@ impl States {
         for held in states::generations(archive, session)? {
             let end = Position { generation: held.generation, head: None, horizon: held.entries };
             let by = archive.store().operations(session.key, held.operation.alone())?;
-            if by.first().is_some_and(|by| matches!(by.command, Command::Import { .. })) {
+            if by.first().is_some_and(|by| by.command.takes_in()) {
                 states.ends.push(end);
             }
         }

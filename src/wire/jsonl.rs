@@ -395,7 +395,7 @@ mod tests {
         let long = |bytes: usize| format!("{{\"a\":\"{}\"}}\n", "x".repeat(bytes));
         let short = "{\"b\":1}\n{\"c\":2}{\"d\":3} \n".to_owned();
         let bytes = [&short, &long(SPACIOUS), &short, &long(2 * SPACIOUS), &long(SPACIOUS), &short];
-        let bytes = bytes.map(|part| part.as_bytes()).concat();
+        let bytes = bytes.map(String::as_bytes).concat();
         let given_back = drain_giving_back(Reader::new(&bytes[..]), Reader::give_back).unwrap();
         let whole = read(&bytes);
         assert_eq!(whole.0.len(), 12);

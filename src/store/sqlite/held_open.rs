@@ -28,7 +28,9 @@ impl HeldOpen {
         }
         // What is not there yet may be made by this look.
         let file = file.or_else(|| file_at(path));
-        file.into_iter().for_each(|file| *open.entry(file).or_default() += 1);
+        if let Some(file) = file {
+            *open.entry(file).or_default() += 1;
+        }
         Ok(Self(file))
     }
 }

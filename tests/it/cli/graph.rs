@@ -1,8 +1,11 @@
 //! `graph`: where paths part, and what stands at their ends.
 
+use std::fs;
+
 use insta::assert_snapshot;
 
 use super::{Stored, with_examples};
+use crate::env::TestEnv;
 
 #[test]
 fn a_rewind_leaves_an_unnamed_end() {
@@ -18,6 +21,34 @@ fn a_rewind_leaves_an_unnamed_end() {
     ├─╯
     ○  @0  004000d2  Build me a clock that chimes.  (2 entries, 2026-03-14)
     ");
+}
+
+#[test]
+fn each_state_of_a_file_that_its_agent_wrote_anew_is_drawn() {
+    let env = TestEnv::new();
+    let folder = env.home().join(".claude/projects/-w");
+    fs::create_dir_all(&folder).unwrap();
+    let id = |n: usize| format!("{n:08}-0000-4000-8000-000000000000");
+    let record = |n: usize, parent: Option<usize>, said: &str| {
+        serde_json::json!({
+            "parentUuid": parent.map(id), "isSidechain": false, "userType": "external", "cwd": "/w",
+            "sessionId": id(9), "version": "2.0.0", "type": "user", "uuid": id(n),
+            "message": {"role": "user", "content": said},
+            "timestamp": format!("2026-03-01T00:0{n}:00.000Z"),
+        })
+    };
+    let base = record(1, None, "a base").to_string();
+    for end in [Some((2, "the old end")), Some((3, "the new end")), None] {
+        let end = end.map(|(n, said)| format!("\n{}", record(n, Some(1), said)));
+        let file = folder.join(format!("{}.jsonl", id(9)));
+        fs::write(file, format!("{base}{}\n", end.unwrap_or_default())).unwrap();
+        env.run(&["import", "-q"]).success();
+    }
+    let session = id(9);
+    for args in [&["graph", &session][..], &["graph", "--all", &session]] {
+        let drawn = env.run(args).success().stdout;
+        assert!(["the old end", "the new end", "a base"].iter().all(|said| drawn.contains(said)));
+    }
 }
 
 #[test]
