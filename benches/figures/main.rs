@@ -65,7 +65,7 @@ fn main() {
         agents::sessions(&arguments, Path::new(folder));
         return;
     }
-    let figures: [(&str, &str, Figure); 35] = [
+    let figures: [(&str, &str, Figure); 36] = [
         ("native", "append", native::append),
         ("native", "batch", native::batch),
         ("native", "process", native::process),
@@ -81,6 +81,7 @@ fn main() {
         ("agents", "size", agents::size),
         ("search", "scan", search::scan),
         ("search", "index", search::index),
+        ("search", "index-many", search::many),
         ("secrets", "audit", secrets::audit),
         ("secrets", "redact", secrets::redact),
         ("context", "pairs", context::pairs),

@@ -4,16 +4,19 @@ use std::{
     fs,
     path::{Path, PathBuf},
     process::{Command, Stdio},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use crate::{
-    Arguments, PerProgram, agents, bytes, compare_programs, folder, own, timed, within_programs,
+    Arguments, PerProgram, agents, bytes, compare_programs, folder, own, plain::Agent, timed,
+    within_programs,
 };
 
 /// A pattern that few lines have, and one that many have.
 const RARE: &str = "segfault";
 const COMMON: &str = "error";
+/// How many sessions are many.
+const SESSIONS: u64 = 100_000;
 
 /// Runs a program over a store, reads what it says to its end, and returns how long that took.
 fn run(program: &Path, store: &Path, args: &[&str]) -> Duration {
@@ -65,19 +68,23 @@ pub(crate) fn scan(arguments: &Arguments) {
     }
 }
 
+/// Takes sessions into a store, and makes its index of words: how long that took is told.
+fn indexed(sessions: &Path) -> PerProgram<'_, (PathBuf, Duration)> {
+    PerProgram::new(move |program, store| {
+        let mut import = Command::new(program);
+        import.args(["-q", "--store"]).arg(store).arg("import").arg(sessions);
+        assert!(import.status().unwrap().success());
+        let took = run(program, store, &["store", "index"]);
+        (store.to_owned(), took)
+    })
+}
+
 /// Makes the index of words of 1,000 MB of sessions, and searches with it.
 pub(crate) fn index(arguments: &Arguments) {
     let folder = folder();
     let source = folder.path().join("sessions");
     let (_, size) = agents::sessions(arguments, &source);
-    let mut stores = PerProgram::new(|program, store| {
-        let mut import = Command::new(program);
-        import.args(["-q", "--store"]).arg(store).arg("import").arg(&source);
-        assert!(import.status().unwrap().success());
-        let begun = Instant::now();
-        run(program, store, &["store", "index"]);
-        (store.to_owned(), begun.elapsed())
-    });
+    let mut stores = indexed(&source);
     let (store, took) = stores.of(own());
     let taken: u64 = ["search.db", "search.db-wal"]
         .iter()
@@ -94,4 +101,19 @@ pub(crate) fn index(arguments: &Arguments) {
             run(program, &stores.of(program).0, &["search", pattern])
         });
     }
+}
+
+/// Makes the index of words of 100,000 short sessions.
+pub(crate) fn many(_: &Arguments) {
+    let folder = folder();
+    let source = folder.path().join("sessions");
+    for seed in 0..SESSIONS {
+        let (session, records) = Agent::Claude.records(seed, 6);
+        Agent::Claude.write(&source, &session, &records);
+    }
+    let files = fs::read_dir(&source).unwrap();
+    let size: u64 = files.map(|file| file.unwrap().metadata().unwrap().len()).sum();
+    let mut stores = indexed(&source);
+    let (_, took) = stores.of(own());
+    println!("index-many       {:.0} MB/s (at least 40)", bytes(size) / 1e6 / took.as_secs_f64());
 }
