@@ -44,8 +44,8 @@ pub fn setup(place: &HookFile, call: Option<&Call>) -> Result<Setup, OpsError> {
         }
         None => rest.clone(),
     };
-    // What could not be taken out again is not put in.
-    if call.is_some() && without(&after)? != rest {
+    // What would be no settings of this agent is not written, nor is a call put in that could not be taken out again.
+    if before != after && !without(&after).is_ok_and(|again| again == rest) {
         return Err(refused("it is laid out in a way that cannot be edited in place".to_owned()));
     }
     let hindrance = after.as_deref().and_then(|after| format.hindrance(after));

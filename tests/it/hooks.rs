@@ -209,6 +209,37 @@ fn codex_gets_its_settings_back() {
     );
 }
 
+/// A formatter had laid the call out over several lines: what was left of it was a bracket, and the settings no TOML.
+#[test]
+fn codex_loses_a_call_in_whatever_layout() {
+    let made = String::from_utf8(round("codex", None)).unwrap();
+    let words: toml::Table = toml::from_str(&made).unwrap();
+    let words = words["notify"].as_array().unwrap().iter();
+    let words = words.map(|word| serde_json::json!(word.as_str().unwrap()).to_string());
+    let [shell, option, script, name] = words.collect::<Vec<_>>().try_into().unwrap();
+    let check = |before: &str, call: &str, behind: &str, left: &str| {
+        let settings = format!("{before}{call}{behind}");
+        let off = agent("codex").unhooked(settings.as_bytes()).unwrap().unwrap_or_default();
+        let off = String::from_utf8(off).unwrap();
+        assert!(toml::from_str::<toml::Table>(&off).is_ok(), "{off}");
+        assert_eq!(off, left, "{settings}");
+    };
+    for call in [
+        format!("notify = [{shell}, {option},\n  {script}, {name}\n]"),
+        format!("notify = [\n {shell},\n {option}, {script}, {name} ]"),
+        format!("\"notify\"=[\r\n{shell}\r\n,{option},{script},\r\n# of mine\r\n{name}\r\n]"),
+        format!("  notify = [ {shell}, {option}, {script}, {name} # of mine\n, ]"),
+    ] {
+        check("", &call, "", "");
+        check("\u{feff}", &call, " \r\n", "\u{feff}");
+        check("a = 1\n", &call, "\nb = 2\n", "a = 1\nb = 2\n");
+        check("# on\n", &call, "\t\n\n[c]\nd = 1", "# on\n\n[c]\nd = 1");
+        check("a = 1\n", call.trim_start(), "# mine\n", "a = 1\n# mine\n");
+    }
+    let listed = format!("notify = [\n  {shell},\n  {option},\n  {script},\n  {name},\n]");
+    check("", &listed, "\n", "notify = [\n  \n]\n");
+}
+
 #[test]
 fn pi_loses_its_extension() {
     let made = String::from_utf8(round("pi", None)).unwrap();

@@ -69,19 +69,24 @@ pub(super) fn put(settings: Option<&[u8]>, agent: &str, call: &Call) -> Result<V
 /// Takes the call out of the settings; None if nothing is left of settings that were made for it.
 pub(super) fn take(settings: &[u8], agent: &str) -> Result<Option<Vec<u8>>, Invalid> {
     let settings = text(settings)?;
-    let Some(Found { script, span, is_alone }) = find(settings, agent)? else {
+    let Some(Found { script, span, alone }) = find(settings, agent)? else {
         return Ok(Some(settings.as_bytes().to_vec()));
     };
-    let behind = settings.get(span.end..).unwrap_or_default();
-    let comma = ([", ", ","].into_iter()).find(|comma| behind.starts_with(comma));
-    let cut = match comma {
-        Some(comma) => span.start..span.end + comma.len(),
-        None if is_alone => {
-            let start = settings.get(..span.start).and_then(|before| before.rfind('\n'));
-            let end = behind.find('\n').map_or(settings.len(), |end| span.end + end + 1);
-            start.map_or(behind_mark(settings), |start| start + 1)..end
+    let behind = |at: usize| settings.get(at..).unwrap_or_default();
+    let comma = ([", ", ","].into_iter()).find(|comma| behind(span.end).starts_with(comma));
+    let cut = match (comma, alone) {
+        (Some(comma), _) => span.start..span.end + comma.len(),
+        (None, Some(key)) => {
+            let line = behind(key.end).split_inclusive('\n').next().unwrap_or_default();
+            if line.trim().is_empty() {
+                let start = settings.get(..key.start).and_then(|before| before.rfind('\n'));
+                start.map_or(behind_mark(settings), |start| start + 1)..key.end + line.len()
+            } else {
+                // A comment behind it is somebody's own.
+                key
+            }
         }
-        None => return Err(strange()),
+        (None, None) => return Err(strange()),
     };
     let left = [settings.get(..cut.start), settings.get(cut.end..)]
         .map(Option::unwrap_or_default)
@@ -95,13 +100,13 @@ struct Found {
     script: String,
     /// Where its words lie.
     span: Range<usize>,
-    /// Whether there are no other words.
-    is_alone: bool,
+    /// Where the key lies with all that it holds, if there are no other words.
+    alone: Option<Range<usize>>,
 }
 
 /// Finds the call, whichever program it names.
 fn find(settings: &str, agent: &str) -> Result<Option<Found>, Invalid> {
-    let Some(Words { items, .. }) = words_of(settings)? else { return Ok(None) };
+    let Some(Words { items, span: list, key }) = words_of(settings)? else { return Ok(None) };
     let word = |n: usize| match items.get(n)?.get_ref() {
         DeValue::String(word) => Some(word.as_ref()),
         _ => None,
@@ -115,7 +120,8 @@ fn find(settings: &str, agent: &str) -> Result<Option<Found>, Invalid> {
         return Ok(None);
     };
     let span = first.span().start..last.span().end;
-    Ok(Some(Found { script: script.to_owned(), span, is_alone: items.len() == 4 }))
+    let alone = (items.len() == 4).then_some(key..list.end);
+    Ok(Some(Found { script: script.to_owned(), span, alone }))
 }
 
 /// The words of the key.
@@ -123,6 +129,8 @@ struct Words<'a> {
     items: Vec<Spanned<DeValue<'a>>>,
     /// Where they lie, with their brackets.
     span: Range<usize>,
+    /// Where the key begins.
+    key: usize,
 }
 
 /// Returns the words of the key, if it is there.
@@ -130,10 +138,10 @@ fn words_of(settings: &str) -> Result<Option<Words<'_>>, Invalid> {
     let invalid = |error: &toml::de::Error| Invalid(format!("it is no TOML: {}", error.message()));
     let table = DeTable::parse(settings).map_err(|error| invalid(&error))?.into_inner();
     let found = table.into_iter().find(|(key, _)| key.get_ref().as_ref() == KEY);
-    let Some((_, value)) = found else { return Ok(None) };
-    let span = value.span();
+    let Some((key, value)) = found else { return Ok(None) };
+    let (span, key) = (value.span(), key.span().start);
     match value.into_inner() {
-        DeValue::Array(items) => Ok(Some(Words { items: items.into_iter().collect(), span })),
+        DeValue::Array(items) => Ok(Some(Words { items: items.into_iter().collect(), span, key })),
         _ => Err(Invalid(format!("{KEY:?} in it is no list of words"))),
     }
 }
