@@ -18,8 +18,8 @@ use crate::render::table::{Align, Cell, Table};
 /// Have an agent call undertext when a session goes on, so that nothing of it is lost
 ///
 /// The change of the agent's own settings, those of this user, is shown before it is made, and nothing else in them is
-/// touched. --off takes out exactly what was put in, whatever you changed meanwhile. Without an agent, those of this
-/// machine are listed.
+/// touched. --off takes out exactly what was put in, whatever you changed meanwhile; a call to which you added something
+/// stays, and is told of. Without an agent, those of this machine are listed.
 ///
 /// Claude Code calls when a session begins or ends, after each answer and before it compacts; Codex at the end of each turn, and
 /// a program that it called before is called too; pi by an extension. Agents heed it from their next start
@@ -33,7 +33,7 @@ Examples:
   undertext setup codex --yes
   undertext setup pi --off --dry-run
 
-Exit codes: 1 if the change was not made because nobody agreed to it
+Exit codes: 1 if the change was not made because nobody agreed to it, or a call is left to which you added something
 
 JSON: one object, of the agent
   {\"type\":\"setup\", \"agent\":NAME, \"path\":PATH of the settings, \"installed\":BOOL with the change,
@@ -81,18 +81,28 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             .output
             .warn(&format!("{} calls nothing as long as {field} is set in {path}", place.agent));
     }
+    let is_left = args.off && change.is_altered;
+    if is_left {
+        let words = "calls undertext still, by a line to which something was added: take it out of";
+        context.output.warn(&format!("{agent} {words} {path} by hand"));
+    }
+    let installed = !args.off || is_left;
     if !change.is_change() {
-        let does = if args.off { "does not call undertext" } else { "calls undertext already" };
-        return conclude(context, &place, args, false, &format!("{agent} {does}: {path}"));
+        let words = match (args.off, is_left) {
+            (true, true) => String::new(),
+            (true, false) => format!("{agent} does not call undertext: {path}"),
+            (false, _) => format!("{agent} calls undertext already: {path}"),
+        };
+        return conclude(context, &place, args, (installed, false), &words);
     }
     show(context, &path, &change)?;
     if args.dry_run {
         context.output.note("Nothing is changed");
-        return conclude(context, &place, args, false, "");
+        return conclude(context, &place, args, (installed, false), "");
     }
     if !args.yes && !agreed(context, &path)? {
         context.output.note("Nothing is changed");
-        conclude(context, &place, args, false, "")?;
+        conclude(context, &place, args, (installed, false), "")?;
         if !context.env.terminal.stdin || context.json {
             let line = Line::new("setup").with(place.format.name());
             let line = if args.off { line.flag("off") } else { line };
@@ -101,9 +111,13 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return Ok(Exit::No);
     }
     change.carry_out(context.env.ambient().now())?;
-    let does = if args.off { "no longer calls" } else { "calls" };
-    let words = format!("{agent} {does} undertext, from its next start on");
-    conclude(context, &place, args, true, &words)
+    let does = match (args.off, is_left) {
+        (true, true) => "calls undertext by no other line",
+        (true, false) => "no longer calls undertext",
+        (false, _) => "calls undertext",
+    };
+    let words = format!("{agent} {does}, from its next start on");
+    conclude(context, &place, args, (installed, true), &words)
 }
 
 /// Returns whether the user agrees to the change.
@@ -132,25 +146,26 @@ fn conclude(
     context: &mut Context,
     place: &HookFile,
     args: &Args,
-    changed: bool,
+    (installed, changed): (bool, bool),
     words: &str,
 ) -> Result<Exit, CommandError> {
     let (agent, path) = (place.format.name(), place.path.as_path());
-    let report = SetUp { agent, path, installed: !args.off, changed };
+    let report = SetUp { agent, path, installed, changed };
+    let exit = if args.off && installed { Exit::No } else { Exit::Yes };
     if context.answer(&report)? {
-        return Ok(Exit::Yes);
+        return Ok(exit);
     }
     if !words.is_empty() {
         context.say(words)?;
     }
-    if changed {
-        if let Some(queue) = hook::queue(context).filter(|_| !args.off) {
+    if changed && !args.off {
+        if let Some(queue) = hook::queue(context) {
             let log = context.env.homely(&queue.log_path());
             context.output.note(&format!("What is taken in, and what is not, is told in {log}"));
         }
         context.output.hints(report.hints());
     }
-    Ok(Exit::Yes)
+    Ok(exit)
 }
 
 fn list(context: &mut Context) -> Result<Exit, CommandError> {

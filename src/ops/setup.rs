@@ -22,6 +22,8 @@ pub struct Setup {
     pub after: Option<Vec<u8>>,
     /// What in it has the agent make no call at all.
     pub hindrance: Option<&'static str>,
+    /// Whether a call is left in it to which somebody added something.
+    pub is_altered: bool,
 }
 
 /// Reads the settings of an agent, and says how they become such that it makes a call, or none.
@@ -49,7 +51,8 @@ pub fn setup(place: &HookFile, call: Option<&Call>) -> Result<Setup, OpsError> {
         return Err(refused("it is laid out in a way that cannot be edited in place".to_owned()));
     }
     let hindrance = after.as_deref().and_then(|after| format.hindrance(after));
-    Ok(Setup { path: path.clone(), before, after, hindrance })
+    let is_altered = after.as_deref().is_some_and(|after| format.is_altered(after));
+    Ok(Setup { path: path.clone(), before, after, hindrance, is_altered })
 }
 
 impl Setup {
@@ -76,9 +79,9 @@ pub fn calling(place: &HookFile, call: &Call) -> Calling {
         (Ok(on), Ok(off)) => {
             let hindrance =
                 on.hindrance.map(|field| format!("calls nothing as long as {field} is set"));
-            (off.is_change(), !on.is_change(), hindrance)
+            (off.is_change() || off.is_altered, !on.is_change(), hindrance)
         }
-        (_, Ok(off)) if off.is_change() => (true, false, None),
+        (_, Ok(off)) if off.is_change() || off.is_altered => (true, false, None),
         (Err(error), _) | (_, Err(error)) => (false, false, Some(error.to_string())),
     };
     let (agent, path) = (place.format.name(), place.path.clone());

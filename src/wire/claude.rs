@@ -165,11 +165,16 @@ impl Hooks for Claude {
     }
 
     fn hooked(&self, settings: Option<&[u8]>, call: &Call) -> Result<Vec<u8>, Invalid> {
-        hooks::put(settings, TRAITS.name, &format!("{}:", call.script(TRAITS.name, "")))
+        let line = format!("{}{}", call.script(TRAITS.name, ""), hooks::END);
+        hooks::put(settings, TRAITS.name, &line)
     }
 
     fn hindrance(&self, settings: &[u8]) -> Option<&'static str> {
         hooks::hindrance(settings)
+    }
+
+    fn is_altered(&self, settings: &[u8]) -> bool {
+        hooks::is_altered(settings, TRAITS.name)
     }
 
     fn unhooked(&self, settings: &[u8]) -> Result<Option<Vec<u8>>, Invalid> {

@@ -46,6 +46,11 @@ pub trait Hooks {
         None
     }
 
+    /// Returns whether the settings hold a call to which somebody added something: it is not taken out with the others.
+    fn is_altered(&self, _settings: &[u8]) -> bool {
+        false
+    }
+
     /// Returns the settings without the call, whichever program it names, or None if they hold nothing else.
     fn unhooked(&self, settings: &[u8]) -> Result<Option<Vec<u8>>, Invalid> {
         Ok(Some(settings.to_vec()))
@@ -72,6 +77,8 @@ pub struct Call {
 
 /// How the part of a script begins in which a program is called.
 const BEGIN: &str = "p=";
+/// What stands in a script between the program and the variables.
+const CLEAN: &str = "; [ ! -x \"$p\" ] || /usr/bin/env -i";
 /// What stands in a script between the variables and the agent's name.
 const HOOK: &str = " \"$p\" hook ";
 /// What stands behind the agent's name: nothing is printed.
@@ -84,9 +91,7 @@ impl Call {
             self.variables.iter().map(|(name, value)| format!(" {name}={}", quote(value)));
         let variables: String = variables.collect();
         let program = quote(&self.program);
-        format!(
-            "{BEGIN}{program}; [ ! -x \"$p\" ] || /usr/bin/env -i{variables}{HOOK}{agent}{told}{SILENT}"
-        )
+        format!("{BEGIN}{program}{CLEAN}{variables}{HOOK}{agent}{told}{SILENT}")
     }
 }
 
@@ -97,9 +102,41 @@ pub(super) fn calls(script: &str, agent: &str) -> bool {
     told.is_some_and(|told| told.starts_with(' ') && told.contains(SILENT))
 }
 
+/// Returns how a script goes on behind its call of this program for an agent, wherever that lies, if it begins with the
+/// call as it was made.
+pub(super) fn behind_call<'a>(script: &'a str, agent: &str, told: &str) -> Option<&'a str> {
+    let mut rest = behind_quote(script.strip_prefix(BEGIN)?)?.strip_prefix(CLEAN)?;
+    loop {
+        if let Some(called) = rest.strip_prefix(HOOK) {
+            return called.strip_prefix(agent)?.strip_prefix(told)?.strip_prefix(SILENT);
+        }
+        let (name, value) = rest.strip_prefix(' ')?.split_once('=')?;
+        if !name.bytes().all(|byte| byte == b'_' || byte.is_ascii_alphanumeric()) {
+            return None;
+        }
+        rest = behind_quote(value)?;
+    }
+}
+
+/// How a quote has a quote in it.
+const ESCAPED: &str = r"'\''";
+
 /// Returns a word as a shell reads it.
 fn quote(word: &str) -> String {
-    format!("'{}'", word.replace('\'', r"'\''"))
+    format!("'{}'", word.replace('\'', ESCAPED))
+}
+
+/// Returns what stands behind such a word.
+fn behind_quote(text: &str) -> Option<&str> {
+    let mut rest = text.strip_prefix('\'')?;
+    loop {
+        let at = rest.find('\'')?;
+        rest = rest.get(at..)?;
+        match rest.strip_prefix(ESCAPED) {
+            Some(inside) => rest = inside,
+            None => return rest.strip_prefix('\''),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -121,6 +158,15 @@ mod tests {
         assert!(!calls(&script, "p"));
         for other in ["", "p=1", "echo", "p='/x'; \"$p\" hook", "make hook pi; "] {
             assert!(!calls(other, "pi"), "{other}");
+        }
+        let behind = |script: &str| behind_call(script, "pi", " \"$e\"").map(str::to_owned);
+        assert_eq!(behind(&script).as_deref(), Some(""));
+        assert_eq!(behind(&format!("{script}echo 'done'")).as_deref(), Some("echo 'done'"));
+        for changed in
+            [("; [", "; echo; ["), (" HOME=", " A=1 HOME="), (" >", " 2 >"), ("'\\''", "'")]
+        {
+            let changed = script.replacen(changed.0, changed.1, 1);
+            assert_eq!(behind(&changed), None, "{changed}");
         }
         let run = |script: &str| {
             let mut shell = Command::new("/bin/sh");

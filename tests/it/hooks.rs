@@ -148,6 +148,39 @@ fn what_a_person_changed_in_claude_codes_settings_stays() {
     assert_eq!(agent("claude").unhooked(on.as_bytes()).unwrap(), None);
 }
 
+/// What a person had added to our line went with it when the call was taken out, and when it was put in a second time.
+#[test]
+fn what_a_person_added_to_a_call_of_claude_codes_stays() {
+    let claude = agent("claude");
+    let text = |settings: Option<Vec<u8>>| String::from_utf8(settings.unwrap()).unwrap();
+    let on = |settings: &str, program: &str| {
+        text(claude.hooked(Some(settings.as_bytes()), &call(program)).ok())
+    };
+    let off = |settings: &str| text(claude.unhooked(settings.as_bytes()).unwrap());
+    let lines = |settings: &str| settings.matches("hook claude").count();
+    let made = text(Some(round("claude", Some(b"{\"a\":1}"))));
+    assert!(!claude.is_altered(made.as_bytes()));
+    for (event, end) in made.match_indices("; :\"").map(|(at, _)| at + 3).enumerate() {
+        let theirs = [&made[..end], " ; notify-send done", &made[end..]].concat();
+        assert!(claude.is_altered(theirs.as_bytes()), "{event}");
+        assert_eq!(on(&theirs, "/bin/undertext"), theirs, "it is a call like the others");
+        let left = off(&theirs);
+        assert_eq!((lines(&left), left.matches("notify-send").count()), (1, 1), "{left}");
+        assert_eq!(on(&left, "/bin/undertext").matches("hook claude").count(), 4, "{left}");
+        let moved = on(&theirs, "/opt/undertext");
+        assert_eq!((lines(&moved), moved.matches("notify-send").count()), (5, 1), "{moved}");
+        assert_eq!(on(&moved, "/opt/undertext"), moved);
+        assert_eq!(off(&moved), left);
+    }
+    // A group with a matcher is theirs, and the line in it is ours.
+    let matcher = made.replacen("{\"hooks\":[{", "{\"matcher\":\"startup\",\"hooks\":[{", 1);
+    assert_ne!(matcher, made);
+    assert!(!claude.is_altered(matcher.as_bytes()));
+    assert_eq!(on(&matcher, "/bin/undertext"), matcher);
+    let left = r#"{"a":1,"hooks":{"SessionStart":[{"matcher":"startup","hooks":[]}]}}"#;
+    assert_eq!(off(&matcher), left);
+}
+
 #[test]
 fn settings_that_are_none_are_refused() {
     let check = |name, settings: &[u8], why: &str| {

@@ -6,12 +6,18 @@
 //!
 //! A container that is empty once the line is out of it was made for it and goes too, unless the line ends with a comment
 //! that names it: that one was there before, and empty.
+//!
+//! A line to which somebody added something is theirs: it is left as it is, and counts as a call if it makes this one.
+//! So does a group that got more fields, such as a matcher, without our line in it.
 
 use serde_json::json;
 
 use crate::{
     json::{self, Kind, Raw},
-    wire::{Invalid, hooks::calls},
+    wire::{
+        Invalid,
+        hooks::{behind_call, calls},
+    },
 };
 
 /// The events: a session begins or goes on, an answer ends, a compaction begins, a session ends. The last one is not sent
@@ -19,7 +25,9 @@ use crate::{
 const EVENTS: [&str; 4] = ["SessionStart", "Stop", "PreCompact", "SessionEnd"];
 /// After how many seconds the program gives up on the line; it ends a session's end after 1.5 unless told.
 const SECONDS: u64 = 10;
-/// How a line ends that names the containers which were there before.
+/// How a line ends.
+pub(super) const END: &str = ":";
+/// How a line goes on that names the containers which were there before.
 const KEPT: &str = " # keeps";
 /// The name of the whole file among them.
 const FILE: &str = "file";
@@ -48,6 +56,10 @@ pub(super) fn put(settings: Option<&[u8]>, agent: &str, line: &str) -> Result<Ve
         json!({ "type": "command", "command": format!("{line}{kept}"), "timeout": SECONDS });
     let group = json!({ FIELD: [handler] }).to_string();
     for event in EVENTS {
+        let groups = object(&text)?.get(FIELD).and_then(|hooks| hooks.get(event));
+        if groups.is_some_and(|groups| alters(groups, agent, line)) {
+            continue;
+        }
         text = with_field(&text, object(&text)?, FIELD, Kind::Object)?;
         text = with_field(&text, hooks(&text)?, event, Kind::Array)?;
         let groups = hooks(&text)?.get(event).ok_or_else(strange)?;
@@ -56,18 +68,17 @@ pub(super) fn put(settings: Option<&[u8]>, agent: &str, line: &str) -> Result<Ve
     Ok(text)
 }
 
-/// Takes every line that calls the program out of the settings; None if nothing is left of settings that were made for it.
+/// Takes every line that was put in out of the settings; None if nothing is left of settings that were made for it.
 pub(super) fn take(settings: &[u8], agent: &str) -> Result<Option<Vec<u8>>, Invalid> {
     let mut text = settings.to_vec();
     let mut kept: Vec<String> = Vec::new();
     while let Some(found) = find(object(&text)?, agent) {
-        let words = found.line.split_once(KEPT).map(|(_, words)| words.split_whitespace());
-        kept.extend(words.into_iter().flatten().map(str::to_owned));
+        kept.extend(found.kept.iter().cloned());
         let is_kept = |name: &str| kept.iter().any(|kept| kept == name);
         let Found { hooks: (hooks_at, hooks), event: (event_at, event, groups), .. } = &found;
-        let Found { group: (group_at, handlers), handler, .. } = &found;
+        let Found { group: (group_at, group, handlers), handler, .. } = &found;
         // The outermost container that holds nothing else goes as a whole.
-        let (within, n) = if handlers.items().count() > 1 {
+        let (within, n) = if handlers.items().count() > 1 || group.fields().count() > 1 {
             (*handlers, *handler)
         } else if groups.items().count() > 1 || is_kept(event) {
             (*groups, *group_at)
@@ -90,16 +101,23 @@ pub(super) fn hindrance(settings: &[u8]) -> Option<&'static str> {
     (off == Some(true)).then_some(OFF)
 }
 
-/// A line that calls the program, and each container around it with its number in the next one.
+/// Returns whether there is a line that calls the program and to which somebody added something.
+pub(super) fn is_altered(settings: &[u8], agent: &str) -> bool {
+    let hooks = object(settings).ok().and_then(|all| all.get(FIELD));
+    let mut events = hooks.into_iter().flat_map(Raw::fields);
+    events.any(|(_, groups)| alters(groups, agent, ""))
+}
+
+/// A line that was put in, and each container around it with its number in the next one.
 struct Found<'a> {
     hooks: (usize, Raw<'a>),
     event: (usize, String, Raw<'a>),
-    group: (usize, Raw<'a>),
+    group: (usize, Raw<'a>, Raw<'a>),
     handler: usize,
-    line: String,
+    kept: Vec<String>,
 }
 
-/// Finds the first line that calls the program.
+/// Finds the first line that was put in.
 fn find<'a>(settings: Raw<'a>, agent: &str) -> Option<Found<'a>> {
     let hooks = field(settings, FIELD)?;
     for (event_at, (event, groups)) in hooks.1.fields().enumerate() {
@@ -107,10 +125,10 @@ fn find<'a>(settings: Raw<'a>, agent: &str) -> Option<Found<'a>> {
             let Some(handlers) = group.get(FIELD) else { continue };
             for (handler, said) in handlers.items().enumerate() {
                 let line = said.get("command").and_then(Raw::text).unwrap_or_default();
-                if calls(&line, agent) {
+                if let Some(kept) = kept(&line, agent) {
                     let event = (event_at, String::from_utf8_lossy(event).into_owned(), groups);
-                    let (group, line) = ((group_at, handlers), line.into_owned());
-                    return Some(Found { hooks, event, group, handler, line });
+                    let group = (group_at, group, handlers);
+                    return Some(Found { hooks, event, group, handler, kept });
                 }
             }
         }
@@ -118,20 +136,40 @@ fn find<'a>(settings: Raw<'a>, agent: &str) -> Option<Found<'a>> {
     None
 }
 
-/// Returns whether the settings call the program by this line at each event and nowhere else.
+/// Returns which containers a line names that were there before, if nobody added anything to it.
+fn kept(line: &str, agent: &str) -> Option<Vec<String>> {
+    let end = behind_call(line, agent, "")?.strip_prefix(END)?;
+    let words = if end.is_empty() { end } else { end.strip_prefix(KEPT)? };
+    let is_name = |word: &str| [FILE, FIELD].contains(&word) || EVENTS.contains(&word);
+    let words = words.split_whitespace();
+    words.map(|word| is_name(word).then(|| word.to_owned())).collect()
+}
+
+/// Returns the lines that call the program, each with whether it is as it was put in.
+fn lines(groups: Raw<'_>, agent: &str) -> Vec<(String, bool)> {
+    let handlers = groups.items().filter_map(|group| group.get(FIELD)).flat_map(Raw::items);
+    let lines = handlers.filter_map(|said| said.get("command").and_then(Raw::text));
+    let lines = lines.filter(|line| calls(line, agent));
+    lines.map(|line| (line.clone().into_owned(), kept(&line, agent).is_some())).collect()
+}
+
+/// Returns whether a line that begins so is one to which somebody added something.
+fn alters(groups: Raw<'_>, agent: &str, line: &str) -> bool {
+    lines(groups, agent).iter().any(|(found, is_made)| !is_made && found.starts_with(line))
+}
+
+/// Returns whether the settings call the program by this line once at each event, and by no other that was put in.
 fn holds(settings: &[u8], agent: &str, line: &str) -> bool {
-    let hooks = object(settings).ok().and_then(|all| all.get(FIELD));
-    let lines = |groups: Raw<'_>| -> Vec<String> {
-        let handlers = groups.items().filter_map(|group| group.get(FIELD)).flat_map(Raw::items);
-        let lines = handlers.filter_map(|said| said.get("command").and_then(Raw::text));
-        lines.filter(|line| calls(line, agent)).map(std::borrow::Cow::into_owned).collect()
+    let Some(hooks) = object(settings).ok().and_then(|all| all.get(FIELD)) else { return false };
+    let made = |groups: Raw<'_>, line: &str| {
+        let lines = lines(groups, agent);
+        lines.iter().filter(|(found, is_made)| *is_made && found.starts_with(line)).count()
     };
-    let is_it = |found: &String| found.split(KEPT).next() == Some(line);
-    hooks.is_some_and(|hooks| {
-        let all: usize = hooks.fields().map(|(_, groups)| lines(groups).len()).sum();
-        let at = |event: &&str| hooks.get(event).is_some_and(|at| lines(at).iter().any(is_it));
-        all == EVENTS.len() && EVENTS.iter().all(at)
-    })
+    let at = |event: &str| hooks.get(event).map(|groups| (made(groups, line), groups));
+    let own: usize = EVENTS.iter().filter_map(|event| at(event)).map(|(own, _)| own).sum();
+    let all: usize = hooks.fields().map(|(_, groups)| made(groups, "")).sum();
+    let once = |(own, groups)| own + usize::from(alters(groups, agent, line)) == 1;
+    all == own && EVENTS.iter().all(|event| at(event).is_some_and(once))
 }
 
 /// Returns a field of an object that counts, with its number.

@@ -279,6 +279,40 @@ fn settings_that_cannot_be_changed_are_left_alone() {
     ");
 }
 
+#[test]
+fn a_call_to_which_a_person_added_something_is_left_and_told_of() {
+    let env = machine();
+    let settings = path(&env, "claude");
+    env.run(&["setup", "claude", "-y"]).success();
+    let on = fs::read_to_string(&settings).unwrap();
+    let theirs = on.replacen("; :\"", "; : ; notify-send done\"", 1);
+    assert_ne!(theirs, on);
+    fs::write(&settings, &theirs).unwrap();
+    assert_snapshot!(env.run(&["setup", "claude", "-y"]).success(), @"Claude Code calls undertext already: ~/.claude/settings.json");
+    let off = env.run(&["setup", "claude", "--off", "-y"]);
+    assert_eq!(off.code(), Some(1));
+    assert!(
+        off.stdout
+            .ends_with("Claude Code calls undertext by no other line, from its next start on\n"),
+        "{off}"
+    );
+    let left = fs::read_to_string(&settings).unwrap();
+    assert_eq!((left.matches("hook claude").count(), left.contains("notify-send")), (1, true));
+    assert_snapshot!(env.run(&["setup", "claude", "--off"]), @r"
+    ------- stderr -------
+    warning: Claude Code calls undertext still, by a line to which something was added: take it out of ~/.claude/settings.json by hand
+    [exit status: 1]
+    ");
+    assert_snapshot!(env.run(&["setup", "claude", "--off", "--json", "-q"]), @r#"
+    {"type":"setup","agent":"claude","path":"$HOME/.claude/settings.json","installed":true,"changed":false}
+    ------- stderr -------
+    warning: Claude Code calls undertext still, by a line to which something was added: take it out of ~/.claude/settings.json by hand
+    [exit status: 1]
+    "#);
+    let listed = env.run(&["setup"]).success().stdout;
+    assert!(listed.starts_with("claude  calls undertext in another way"), "{listed}");
+}
+
 /// Runs a command as an agent's settings have it, with more variables than it passes on.
 #[track_caller]
 fn called(env: &TestEnv, words: &[&str], stdin: &str) -> (Option<i32>, String) {
