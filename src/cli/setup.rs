@@ -91,7 +91,10 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         let words = match (args.off, is_left) {
             (true, true) => String::new(),
             (true, false) => format!("{agent} does not call undertext: {path}"),
-            (false, _) => format!("{agent} calls undertext already: {path}"),
+            (false, _) => match change.hindrance {
+                Some(field) => silenced(agent, field),
+                None => format!("{agent} calls undertext already: {path}"),
+            },
         };
         return conclude(context, &place, args, (installed, false), &words);
     }
@@ -116,8 +119,16 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         (true, false) => "no longer calls undertext",
         (false, _) => "calls undertext",
     };
-    let words = format!("{agent} {does}, from its next start on");
+    let words = match change.hindrance.filter(|_| !args.off) {
+        Some(field) => silenced(agent, field),
+        None => format!("{agent} {does}, from its next start on"),
+    };
     conclude(context, &place, args, (installed, true), &words)
+}
+
+/// Returns what is said of a call that is there, and that a field keeps from being made.
+fn silenced(agent: &str, field: &str) -> String {
+    format!("{agent} is set up, and calls undertext once {field} is no longer set")
 }
 
 /// Returns whether the user agrees to the change.

@@ -262,6 +262,12 @@ fn settings_that_cannot_be_changed_are_left_alone() {
         listed.starts_with("claude  calls nothing as long as disableAllHooks is set"),
         "{listed}"
     );
+    // The last sentence had said that it calls, from its next start on.
+    let told = "Claude Code is set up, and calls undertext once disableAllHooks is no longer set\n";
+    let silenced = env.run(&["setup", "claude", "-y"]).success();
+    assert!(silenced.stdout.ends_with(told), "{silenced}");
+    assert_eq!(env.run(&["setup", "claude", "-y"]).success().stdout, told);
+    env.run(&["setup", "claude", "--off", "-y"]).success();
     let unused = env.run(&["setup", "kimi"]);
     assert_snapshot!(unused, @r"
     ------- stderr -------
