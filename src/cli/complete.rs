@@ -18,7 +18,7 @@ use clap_complete::engine::{
 use clap_complete::env::{EnvCompleter, Shells};
 use undertext::ops::{self, Archive, Session};
 use undertext::store::SessionFilter;
-use undertext::wire;
+use undertext::wire::{self, discover};
 
 use super::env::Env;
 use super::output::Output;
@@ -56,6 +56,14 @@ pub(crate) fn branches() -> ArgValueCompleter {
 /// Returns what completes the name of an agent.
 pub(crate) fn agents() -> ArgValueCompleter {
     ArgValueCompleter::new(|word: &OsStr| Typed::read(word).agents())
+}
+
+/// Returns what completes the name of an agent that calls programs.
+pub(crate) fn callers() -> ArgValueCompleter {
+    ArgValueCompleter::new(|word: &OsStr| {
+        let typed = Typed::read(word);
+        discover::callers().filter_map(|name| typed.offer(name, "")).collect()
+    })
 }
 
 /// Returns what completes the name of a rule by which secrets are found.

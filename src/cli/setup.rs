@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, anyhow};
 use undertext::ops::{self, Setup};
 use undertext::report::{Calling, Line, Report as _, SetUp};
-use undertext::wire::Call;
 use undertext::wire::discover::{self, HookFile};
+use undertext::wire::{self, Call};
 
 use super::Context;
 use super::error::{CommandError, Exit};
@@ -43,7 +43,7 @@ and without an agent one for each
    \"current\":whether it calls this program BOOL, \"problem\":why no call can be put in or null}")]
 pub(crate) struct Args {
     /// The agent: claude, codex or pi
-    #[arg(value_parser = super::common::format, add = super::complete::agents())]
+    #[arg(value_parser = agent, add = super::complete::callers())]
     agent: Option<String>,
 
     /// Have it call no more
@@ -57,6 +57,13 @@ pub(crate) struct Args {
     /// Make the change without asking
     #[arg(short, long, requires = "agent")]
     yes: bool,
+}
+
+/// Reads the name of an agent's format; of those that call no program, the command itself says so.
+fn agent(text: &str) -> Result<String, String> {
+    let callers: Vec<&str> = discover::callers().collect();
+    let is_known = wire::by_name(text).is_some();
+    is_known.then(|| text.to_owned()).ok_or_else(|| format!("it is one of {}", callers.join(", ")))
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {

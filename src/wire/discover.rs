@@ -86,6 +86,12 @@ pub struct HookFile {
     pub path: PathBuf,
 }
 
+/// Returns the names of the formats whose agents call programs.
+pub fn callers() -> impl Iterator<Item = &'static str> {
+    let callers = FORMATS.into_iter().filter(|format| format.hook_file().is_some());
+    callers.map(Format::name)
+}
+
 /// Returns where the agents of a user that call programs are told which.
 pub fn hook_files(
     home: Option<&Path>,

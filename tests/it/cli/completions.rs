@@ -57,6 +57,8 @@ fn bash_is_offered_what_the_store_holds() {
     assert_offered(&env, &["undertext", "revert", "@", "1"], &["@1"]);
     assert_offered(&env, &["undertext", "revert", "-s", &session, "@", "0"], &["@0"]);
     assert_offered(&env, &["undertext", "sessions", "--agent", "c"], &["claude", "codex"]);
+    // An agent that calls no program cannot be set up.
+    assert_offered(&env, &["undertext", "setup", ""], &["claude", "codex", "pi"]);
     assert_offered(&env, &["undertext", "revert", "--dr"], &["--dry-run"]);
     fs::write(env.project().join("it's a file.jsonl"), "").unwrap();
     assert_offered(&env, &["undertext", "log", "./it"], &[r"./it\'s\ a\ file.jsonl"]);

@@ -268,6 +268,13 @@ fn settings_that_cannot_be_changed_are_left_alone() {
     assert!(silenced.stdout.ends_with(told), "{silenced}");
     assert_eq!(env.run(&["setup", "claude", "-y"]).success().stdout, told);
     env.run(&["setup", "claude", "--off", "-y"]).success();
+    // An agent that calls no program is named as one of those that can be set up no more.
+    assert_snapshot!(env.run(&["setup", "foo"]), @r#"
+    ------- stderr -------
+    error: [AGENT] cannot be "foo": it is one of claude, codex, pi
+    hint: how it is used: undertext setup --help
+    [exit status: 2]
+    "#);
     let unused = env.run(&["setup", "kimi"]);
     assert_snapshot!(unused, @r"
     ------- stderr -------
