@@ -14,6 +14,7 @@ use undertext::wire;
 
 use super::Context;
 use super::common::shown;
+use super::env::ALLOW_NETWORK;
 use super::error::CommandError;
 use super::output::Output;
 use super::words;
@@ -33,7 +34,7 @@ impl Context {
     pub(crate) fn open_writer(&mut self) -> Result<Archive, CommandError> {
         let root = self.root()?;
         let existing = root.ancestors().find(|folder| folder.exists()).unwrap_or(&root);
-        let allowed = self.env.variable("UNDERTEXT_ALLOW_NETWORK").is_some();
+        let allowed = self.env.variable(ALLOW_NETWORK).is_some();
         if !allowed && ops::place_of(existing) == Place::Network {
             return Err(CommandError::user(anyhow!(
                 "{} lies on a network file system, on which a store is not safe",

@@ -30,6 +30,12 @@ use super::error::CommandError;
 use crate::render::safe;
 use crate::render::time::Zone;
 
+/// The variables that say where this user's own things lie, and count only if they are absolute.
+const FOLDERS: [&str; 4] = ["HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"];
+
+/// The variable with which this user allows a store on a network file system.
+pub(crate) const ALLOW_NETWORK: &str = "UNDERTEXT_ALLOW_NETWORK";
+
 const DEFAULT_PAGER: &str = "less -FRX";
 
 /// The system that this program runs on.
@@ -195,6 +201,21 @@ impl Env {
     /// Returns the value of a variable, such as one that names an agent's folder, unless it is empty.
     pub(crate) fn variable(&self, name: &str) -> Option<&OsStr> {
         self.variables.get(OsStr::new(name)).map(OsString::as_os_str).filter(|v| !v.is_empty())
+    }
+
+    /// Returns the variables by which this program finds the same things where the system or an agent starts it, and those that
+    /// name folders of these agents.
+    pub(crate) fn handed_on(
+        &self,
+        agents: impl IntoIterator<Item = &'static str>,
+    ) -> Vec<(&'static str, OsString)> {
+        let folders = FOLDERS.into_iter().chain(agents).filter_map(|name| {
+            let folder = Path::new(self.variable(name)?);
+            let counts = folder.is_absolute() || !FOLDERS.contains(&name);
+            counts.then(|| (name, self.current_dir.join(folder).into_os_string()))
+        });
+        let allowed = self.variable(ALLOW_NETWORK).map(|_| (ALLOW_NETWORK, "1".into()));
+        folders.chain(allowed).collect()
     }
 
     /// Returns the folder that the user works in: the repository of this user's that the current folder lies in, or that

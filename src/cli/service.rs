@@ -8,7 +8,6 @@ use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::PathBuf;
 
 use anyhow::{Context as _, anyhow};
 use undertext::wire::FORMATS;
@@ -17,8 +16,6 @@ use super::Context;
 use super::common::shown;
 use super::error::{CommandError, Exit};
 
-/// The variables besides those of agents that say where things lie.
-const VARIABLES: [&str; 3] = ["XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"];
 /// The name of the service.
 const LABEL: &str = "undertext-watch";
 
@@ -56,17 +53,9 @@ impl Context {
         // A service does not see the variables of the shell in which it was printed.
         let folders = FORMATS.into_iter().flat_map(|format| format.traits().folders);
         let mut names: Vec<&'static str> = folders.filter_map(|folder| folder.variable).collect();
-        names.extend(VARIABLES);
         names.sort_unstable();
         names.dedup();
-        let absolute = |value: &OsStr| {
-            let path = self.env.current_dir.join(PathBuf::from(value));
-            path.into_os_string()
-        };
-        let variables = names.into_iter();
-        let variables =
-            variables.filter_map(|name| Some((name, absolute(self.env.variable(name)?))));
-        let service = Service { words, variables: variables.collect() };
+        let service = Service { words, variables: self.env.handed_on(names) };
         let text = match manager {
             Manager::Systemd => service.systemd()?,
             Manager::Launchd => service.launchd()?,

@@ -226,12 +226,6 @@ fn places(context: &Context) -> Vec<HookFile> {
     discover::hook_files(context.env.home.as_deref(), &variable)
 }
 
-/// The variables that a call is given, besides the one that names the agent's folder: where this user's own things lie.
-const FOLDERS: [&str; 4] = ["HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"];
-
-/// The variable with which this user allows a store on a network file system.
-const ALLOW: &str = "UNDERTEXT_ALLOW_NETWORK";
-
 /// Returns the call of this program, with the folders as they are named now.
 fn call(context: &Context, place: &HookFile) -> Result<Call, CommandError> {
     let text = |path: PathBuf| {
@@ -240,16 +234,8 @@ fn call(context: &Context, place: &HookFile) -> Result<Call, CommandError> {
         text.map(str::to_owned).ok_or_else(|| CommandError::user(error()))
     };
     let program = context.env.program().context("cannot find this program")?;
-    let mut variables = Vec::new();
-    for name in FOLDERS.into_iter().chain(place.variable) {
-        let value = context.env.variable(name).map(Path::new);
-        // Those of FOLDERS count only if they are absolute.
-        if let Some(value) = value.filter(|path| path.is_absolute() || !FOLDERS.contains(&name)) {
-            variables.push((name.to_owned(), text(context.env.current_dir.join(value))?));
-        }
-    }
-    if context.env.variable(ALLOW).is_some() {
-        variables.push((ALLOW.to_owned(), "1".to_owned()));
-    }
+    let variables = context.env.handed_on(place.variable).into_iter();
+    let variables = variables.map(|(name, value)| Ok((name.to_owned(), text(value.into())?)));
+    let variables = variables.collect::<Result<_, CommandError>>()?;
     Ok(Call { program: text(program)?, variables })
 }

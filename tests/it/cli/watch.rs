@@ -316,7 +316,9 @@ fn a_service_is_printed_for_each_manager() {
         assert!(output.status.success());
         let printed = String::from_utf8(output.stdout).unwrap();
         let project = env.project().canonicalize().unwrap();
-        printed.replace(program, "PROGRAM").replace(project.to_str().unwrap(), "$PROJECT")
+        let printed =
+            printed.replace(program, "PROGRAM").replace(project.to_str().unwrap(), "$PROJECT");
+        printed.replace(env.home().to_str().unwrap(), "$HOME")
     };
     assert_snapshot!(print("systemd"), @r#"
     # To install: save this as ~/.config/systemd/user/undertext-watch.service, and then
@@ -329,6 +331,7 @@ fn a_service_is_printed_for_each_manager() {
 
     [Service]
     ExecStart="PROGRAM" "watch" "--quiet" "--store" "$PROJECT/a \"b\" & $$c%%"
+    Environment="HOME=$HOME"
     Environment="CODEX_HOME=$PROJECT/code <x>"
     StandardOutput=null
     Restart=on-failure
@@ -358,6 +361,8 @@ fn a_service_is_printed_for_each_manager() {
       </array>
       <key>EnvironmentVariables</key>
       <dict>
+        <key>HOME</key>
+        <string>$HOME</string>
         <key>CODEX_HOME</key>
         <string>$PROJECT/code &lt;x&gt;</string>
       </dict>
@@ -376,4 +381,18 @@ fn a_service_is_printed_for_each_manager() {
     </plist>
     "#);
     assert!(!super::store(&env).exists());
+}
+
+/// A relative folder, which names no store, was made absolute and named another one; leave for a network was lost.
+#[test]
+fn a_service_gets_the_variables_that_count() {
+    let env = TestEnv::new();
+    let mut command = env.command();
+    command.args(["watch", "--service", "systemd"]).env("UNDERTEXT_ALLOW_NETWORK", "yes");
+    command.env("XDG_DATA_HOME", "data").env("XDG_STATE_HOME", "/var/state");
+    let printed = String::from_utf8(command.output().unwrap().stdout).unwrap();
+    let variables = printed.lines().filter_map(|line| line.strip_prefix("Environment="));
+    let home = format!("\"HOME={}\"", env.home().display());
+    let expected = [&home, r#""XDG_STATE_HOME=/var/state""#, r#""UNDERTEXT_ALLOW_NETWORK=1""#];
+    assert_eq!(variables.collect::<Vec<_>>(), expected);
 }
