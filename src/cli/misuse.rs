@@ -5,7 +5,7 @@
 //! Invariant: no hint for a word that is no command changes a session when it is typed.
 
 use std::error::Error as _;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
 use anyhow::anyhow;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -196,7 +196,8 @@ pub(crate) fn explain_misuse(
         return CommandError::user(error).hinted(help(&verb));
     }
     let usage = usage(all, &verb);
-    let error = CommandError::user(anyhow!("{}", words(answer, &name, &usage)));
+    let needy = needy(all, &verb, args, answer);
+    let error = CommandError::user(anyhow!("{}", words(answer, &name, &usage, &needy)));
     let mut hints = Vec::new();
     let wrong = said(answer, ContextKind::InvalidArg).concat();
     if answer.kind() == ErrorKind::UnknownArgument {
@@ -224,7 +225,7 @@ pub(crate) fn explain_misuse(
 }
 
 /// Returns what is wrong, in one line.
-fn words(answer: &clap::Error, name: &str, usage: &str) -> String {
+fn words(answer: &clap::Error, name: &str, usage: &str, needy: &[String]) -> String {
     let said = |kind| said(answer, kind);
     let wrong = said(ContextKind::InvalidArg);
     let (first, value) = (wrong.concat(), said(ContextKind::InvalidValue).concat());
@@ -235,8 +236,9 @@ fn words(answer: &clap::Error, name: &str, usage: &str) -> String {
             format!("{subject} has no option {first}")
         }
         ErrorKind::UnknownArgument => format!("{first:?} is a word too many: {usage}"),
-        ErrorKind::MissingRequiredArgument if wrong.iter().any(|arg| arg.starts_with('-')) => {
-            format!("this needs {} too", wrong.join(" and "))
+        ErrorKind::MissingRequiredArgument if !needy.is_empty() => {
+            let need = if needy.len() == 1 { "needs" } else { "need" };
+            format!("{} {need} {} too", needy.join(" and "), wrong.join(" and "))
         }
         ErrorKind::MissingRequiredArgument => {
             format!("{subject} needs {}: {usage}", wrong.join(" and "))
@@ -271,6 +273,48 @@ fn words(answer: &clap::Error, name: &str, usage: &str) -> String {
             text.lines().next().unwrap_or_default().to_owned()
         }
     }
+}
+
+/// Returns the options that were typed and need what is missing, if the command itself can do without it.
+fn needy(
+    all: &clap::Command,
+    verb: &[String],
+    args: &[OsString],
+    answer: &clap::Error,
+) -> Vec<String> {
+    let missing = said(answer, ContextKind::InvalidArg);
+    let mut all = all.clone();
+    all.build();
+    let command = verb.iter().try_fold(&all, |at, name| at.find_subcommand(name));
+    let command = command.filter(|_| answer.kind() == ErrorKind::MissingRequiredArgument);
+    // What an argument requires is known to clap alone, which is asked about a line of its own.
+    let lacks = |option: Option<OsString>| {
+        let words = [NAME].into_iter().chain(verb.iter().map(String::as_str)).map(OsString::from);
+        let asked = all.clone().try_get_matches_from(words.chain(option));
+        let lacking = asked.err().map(|error| said(&error, ContextKind::InvalidArg));
+        lacking.is_some_and(|lacking| lacking.iter().any(|arg| missing.contains(arg)))
+    };
+    let Some(command) = command.filter(|_| !lacks(None)) else { return Vec::new() };
+    let is_needy = |arg: &&clap::Arg| typed_option(args, arg).is_some_and(|word| lacks(Some(word)));
+    command.get_arguments().filter(is_needy).map(ToString::to_string).collect()
+}
+
+/// Returns an option as one word, with its value, if it was typed.
+fn typed_option(args: &[OsString], arg: &clap::Arg) -> Option<OsString> {
+    let long = format!("--{}", arg.get_long()?);
+    let is_it = |word: &OsString| {
+        let word = word.to_str().and_then(|word| word.split('=').next()).unwrap_or_default();
+        let letters = word.strip_prefix('-').filter(|letters| !letters.starts_with('-'));
+        let is_short = |short| letters.is_some_and(|letters| letters.contains(short));
+        arg.get_short().is_some_and(is_short) || word == long
+    };
+    let at = args.iter().position(is_it)?;
+    if !arg.get_action().takes_values() {
+        return Some(long.into());
+    }
+    let joined = args.get(at)?.to_str()?.split_once('=').map(|(_, value)| OsString::from(value));
+    let value = joined.or_else(|| args.get(at + 1).cloned())?;
+    Some([OsString::from(long), value].join(OsStr::new("=")))
 }
 
 /// Returns what clap says of an error, by its kind.

@@ -127,7 +127,7 @@ fn wrong_uses_are_explained() {
     conversation(&env);
     assert_snapshot!(env.run(&["append", "--call", "Read"]), @"
     ------- stderr -------
-    error: this needs --input <JSON> too
+    error: --call <NAME> needs --input <JSON> too
     hint: how it is used: undertext append --help
     [exit status: 2]
     ");
