@@ -43,6 +43,12 @@ impl<'a> Raw<'a> {
         Self::value(bytes).filter(|raw| raw.kind() == Kind::Object)
     }
 
+    /// Views the bytes of a file if they are exactly one object, but for white space around it and a byte order mark.
+    pub fn file(bytes: &'a [u8]) -> Option<Self> {
+        let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes);
+        Self::object(bytes.trim_ascii())
+    }
+
     /// Views bytes that a scan has found to be exactly one value.
     pub(crate) fn scanned(bytes: &'a [u8]) -> Self {
         Self(bytes)

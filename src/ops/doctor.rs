@@ -162,7 +162,7 @@ pub fn forgetful(
     let read = there.map(|Keeping { agent, settings, cleanup }| {
         // Settings that cannot be read say nothing.
         let text = disk::read(&settings, SETTINGS).unwrap_or_default();
-        let days = Raw::object(&text).and_then(|all| all.get(cleanup.field)?.u64());
+        let days = Raw::file(&text).and_then(|all| all.get(cleanup.field)?.u64());
         Forgetful { agent, settings, field: cleanup.field, days: days.unwrap_or(cleanup.days) }
     });
     read.filter(|agent| agent.days < LONG).collect()

@@ -191,6 +191,11 @@ fn the_doctor_tells_which_agent_deletes_sessions_and_how_it_keeps_them() {
         fs::write(&settings, text).unwrap();
         assert!(doctor().contains(&format!("for {days} days")), "{}", doctor());
     }
-    fs::write(&settings, "{\"cleanupPeriodDays\": 36500}").unwrap();
-    assert!(!doctor().contains("deletes"), "{}", doctor());
+    // Settings were read only if nothing stood around them, not even the end of their last line.
+    let long = "{\"cleanupPeriodDays\": 36500}";
+    for text in [long, &format!("{long}\n"), &format!(" \r\n{long}"), &format!("\u{feff}{long}\n")]
+    {
+        fs::write(&settings, text).unwrap();
+        assert!(!doctor().contains("deletes"), "{text:?}: {}", doctor());
+    }
 }
