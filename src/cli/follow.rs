@@ -22,6 +22,8 @@ use super::shown::Shown;
 
 /// How often the file is looked at.
 const TICK: Duration = Duration::from_millis(200);
+/// After how long it is read again if that failed.
+const AGAIN: Duration = Duration::from_secs(1);
 /// Reading a long session again may take up one part in this many of the time.
 const SHARE: u32 = 5;
 /// How many entries that precede are known, to tell where a conversation goes on that went back.
@@ -77,25 +79,28 @@ impl Following {
         let mut pause = TICK;
         let mut is_told = false;
         // What came since the conversation was shown is new too.
-        let mut is_begun = false;
+        let mut is_read = false;
         loop {
             let seen = look(&self.file);
-            if seen != self.seen || !is_begun {
+            if seen != self.seen || !is_read {
                 let before = std::mem::replace(&mut self.seen, seen);
                 self.tell(context, before);
-                is_begun = true;
                 let begun = Instant::now();
-                match seen.map(|_| self.read(context, how)) {
-                    Some(Err(error)) if error.is_output() => return Err(error),
-                    // It may be in the middle of a change; the next look tells.
-                    Some(Err(error)) if !is_told => {
-                        is_told = true;
-                        context.output.warn(&error.in_one_line());
-                    }
-                    Some(Ok(())) => is_told = false,
-                    _ => {}
-                }
+                let read = seen.map_or(Ok(()), |_| self.read(context, how));
+                is_read = read.is_ok();
                 pause = TICK.max(begun.elapsed() * SHARE);
+                match read {
+                    Err(error) if error.is_output() => return Err(error),
+                    // It may be in the middle of a change, or the store is away: it is read again until that is over.
+                    Err(error) => {
+                        pause = pause.max(AGAIN);
+                        if !std::mem::replace(&mut is_told, true) {
+                            context.output.warn(&error.in_one_line());
+                        }
+                    }
+                    Ok(()) if seen.is_some() => is_told = false,
+                    Ok(()) => {}
+                }
             }
             context.output.flush()?;
             if !Output::is_read() {

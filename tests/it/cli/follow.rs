@@ -141,6 +141,38 @@ fn a_file_that_goes_and_comes_back_is_followed_on() {
     until(&running.data, "Painted red.");
 }
 
+/// A file counted as seen before it was read: written while the store was away, its last words were never shown.
+#[test]
+fn what_could_not_be_read_is_read_again() {
+    let env = TestEnv::new();
+    let name = "7c2a51de-90b4-4e6f-8a53-0d1f6b7e2c40";
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/claude-garden.jsonl");
+    let path = env.home().join(format!(".claude/projects/-garden/{name}.jsonl"));
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::copy(example, &path).unwrap();
+    env.run(&["import", "-q"]).success();
+    let running = Running::new(&env, &["log", "-f", "--full", "-s", name]);
+    let whole = fs::read_to_string(&path).unwrap();
+    let records: Vec<_> = whole.lines().map(json).collect();
+    let last = records.iter().rfind(|record| record["uuid"].is_string()).unwrap();
+    let mut next = records.iter().rfind(|record| record["type"] == "user").unwrap().clone();
+    let mut say = |n: u32, text: &str| {
+        let before = if n == 0 { last["uuid"].clone() } else { next["uuid"].clone() };
+        next["parentUuid"] = before;
+        next["uuid"] = format!("10000000-0000-4000-8000-00000000000{n}").into();
+        next["message"] = serde_json::json!({ "role": "user", "content": text });
+        add(&path, &format!("{next}\n"));
+    };
+    say(0, "Painted white.");
+    until(&running.data, "Painted white.");
+    let (store, away) = (super::store(&env), env.home().join("away"));
+    fs::rename(&store, &away).unwrap();
+    say(1, "Painted red.");
+    until(&running.talk, "warning: ");
+    fs::rename(&away, &store).unwrap();
+    until(&running.data, "Painted red.");
+}
+
 #[test]
 fn it_ends_when_nobody_reads_it() {
     let env = TestEnv::new();
