@@ -1,7 +1,8 @@
 //! Moments as people name them: so long ago, a day of this week, or a date.
 
 use chrono::{
-    Datelike as _, Days, Local, NaiveDate, NaiveDateTime, NaiveTime, TimeZone as _, Weekday,
+    DateTime, Datelike as _, Days, Local, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta,
+    TimeZone as _, Timelike as _, Utc, Weekday,
 };
 use undertext::model::Timestamp;
 
@@ -58,13 +59,29 @@ impl Since {
         };
         let moment = match zone {
             Zone::Utc => moment.and_utc(),
-            Zone::Local => Local
-                .from_local_datetime(&moment)
-                .earliest()
-                .map_or_else(|| moment.and_utc(), |moment| moment.to_utc()),
+            Zone::Local => in_zone(moment, |moment| {
+                Local.from_local_datetime(&moment).earliest().map(|moment| moment.to_utc())
+            }),
         };
         Timestamp(moment.timestamp_millis())
     }
+}
+
+/// How far the clocks of a place were ever set forward at once: over a whole day.
+const LONGEST_GAP: i64 = 24 * 60;
+
+/// Returns the moment at which the clock of a zone shows a time; the first one behind it if the clock was set forward over it.
+fn in_zone(
+    time: NaiveDateTime,
+    shown: impl Fn(NaiveDateTime) -> Option<DateTime<Utc>>,
+) -> DateTime<Utc> {
+    shown(time)
+        .or_else(|| {
+            let minute = time.with_second(0)?;
+            let next = |minutes| shown(minute.checked_add_signed(TimeDelta::minutes(minutes))?);
+            (1..=LONGEST_GAP).find_map(next)
+        })
+        .unwrap_or_else(|| time.and_utc())
 }
 
 /// Reads an age as milliseconds.
@@ -94,6 +111,31 @@ mod tests {
         for wrong in ["", "d", "7", "-1d", "7y", "7é", "1.5h"] {
             check(wrong, None);
         }
+    }
+
+    /// Such a time was read as UTC, hours away: in Cairo it is midnight that is skipped, with which a day begins.
+    #[test]
+    fn a_time_that_the_clock_skips_is_the_first_one_behind_it() {
+        let time = |text: &str| NaiveDateTime::parse_from_str(text, "%Y-%m-%d %H:%M:%S").unwrap();
+        let check = |gap: [&str; 2], hours: [i64; 2], text: &str, to: &str| {
+            let [begin, end] = gap.map(time);
+            let shown = |moment: NaiveDateTime| {
+                let hours = if moment < begin { hours[0] } else { hours[1] };
+                let utc = moment - TimeDelta::hours(hours);
+                (moment < begin || moment >= end).then(|| utc.and_utc())
+            };
+            assert_eq!(in_zone(time(text), shown), time(to).and_utc(), "{text}");
+        };
+        let cairo = |text, to| {
+            check(["2026-04-24 00:00:00", "2026-04-24 01:00:00"], [2, 3], text, to);
+        };
+        cairo("2026-04-23 23:59:59", "2026-04-23 21:59:59");
+        cairo("2026-04-24 00:00:00", "2026-04-23 22:00:00");
+        cairo("2026-04-24 00:30:15", "2026-04-23 22:00:00");
+        cairo("2026-04-24 01:00:00", "2026-04-23 22:00:00");
+        cairo("2026-04-24 01:30:00", "2026-04-23 22:30:00");
+        let apia = ["2011-12-30 00:00:00", "2011-12-31 00:00:00"];
+        check(apia, [-10, 14], "2011-12-30 00:00:00", "2011-12-30 10:00:00");
     }
 
     #[test]
