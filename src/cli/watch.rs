@@ -5,6 +5,7 @@
 //! Invariant: a signal ends it at any point, as a kill would: nothing that was taken in is lost, and nothing is left to clean up.
 
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -97,12 +98,21 @@ fn paths(folders: &[AgentFolder]) -> Vec<PathBuf> {
     folders.iter().map(|folder| folder.path.clone()).collect()
 }
 
-/// Has signals end this program at once, as one that is done.
+/// Has signals end this program at once, as one that is done; those that its starter had it ignore are ignored still, as
+/// nohup has it.
 fn end_quietly() -> std::io::Result<()> {
-    for signal in [SIGHUP, SIGINT, SIGTERM] {
+    for signal in [SIGHUP, SIGINT, SIGTERM].into_iter().filter(|&signal| !is_ignored(signal)) {
         register_conditional_shutdown(signal, 0, Arc::new(AtomicBool::new(true)))?;
     }
     Ok(())
+}
+
+/// Returns whether this program ignores a signal: whatever it starts does too, and outlives it.
+fn is_ignored(signal: i32) -> bool {
+    let mut shell = Command::new("/bin/sh");
+    shell.args(["-c", &format!("kill -{signal} $$")]).env_clear();
+    shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    shell.status().is_ok_and(|ended| ended.success())
 }
 
 /// A watch that goes on.

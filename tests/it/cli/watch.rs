@@ -305,6 +305,21 @@ fn settings_hold_from_the_moment_they_are_written() {
     assert_eq!(env.run(&["sessions", "--json"]).success().stdout.lines().count(), 2);
 }
 
+/// nohup has a program ignore the end of its terminal; a watch listened to it nevertheless, and ended.
+#[test]
+fn a_signal_that_is_ignored_from_the_start_ends_nothing() {
+    let env = TestEnv::new();
+    let boat = file(&env, "boat");
+    write(&boat, &records("boat", 0..2));
+    let line = "trap '' HUP; exec undertext watch --json";
+    let mut watch = Watching::spawn(&mut env.shell("sh", line));
+    while watch.next()["type"] != "watching" {}
+    kill_process(Pid::from_child(&watch.child), Signal::HUP).unwrap();
+    append(&boat, &records("boat", 2..3));
+    watch.until("boat", "grown", 1);
+    assert_eq!(watch.end(Signal::TERM), Some(0));
+}
+
 #[test]
 fn a_service_is_printed_for_each_manager() {
     let env = TestEnv::new();
