@@ -1,6 +1,8 @@
 //! Settings files: their places, the warnings about them, and their values together.
 
+use std::fs;
 use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
 use undertext::disk;
@@ -59,7 +61,7 @@ impl Context {
         let exclude = self.settings()?.exclude;
         let exclude = match exclude.agents.iter().find(is_unknown) {
             Some(agent) => Err(format!("exclude.agents has {agent}, and there is no such agent")),
-            None => exclude.at_home(self.env.home.as_deref()),
+            None => exclude.at_home(self.env.home.as_deref(), &resolve),
         };
         exclude.map_err(|why| {
             let (error, hint) = (anyhow!("your settings: {why}"), Hint::settings(""));
@@ -110,4 +112,13 @@ impl Context {
         }
         Ok(Exit::Yes)
     }
+}
+
+/// Returns where a folder lies, as far as it is there.
+fn resolve(folder: &Path) -> Option<PathBuf> {
+    folder.ancestors().find_map(|above| {
+        let real = fs::canonicalize(above).ok()?;
+        let below = folder.strip_prefix(above).ok()?;
+        Some(real.components().chain(below.components()).collect())
+    })
 }

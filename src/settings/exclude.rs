@@ -17,6 +17,9 @@ pub struct Exclude {
     pub sessions: Vec<String>,
     /// Agents: the names of their formats.
     pub agents: Vec<String>,
+    /// Of the folders, those to which links lead, each with where it lies.
+    #[serde(skip)]
+    pub links: Vec<(PathBuf, PathBuf)>,
 }
 
 /// The setting that leaves a session out.
@@ -43,11 +46,22 @@ impl fmt::Display for Exclusion {
 impl Exclude {
     /// Returns a digest by which an index knows which settings left sessions out of it.
     pub(crate) fn digest(&self) -> [u8; 32] {
-        *blake3::hash(format!("{self:?}").as_bytes()).as_bytes()
+        let Self { folders, sessions, agents, links } = self;
+        // Where no link leads anywhere it is what it was before links counted, so that no index is made again for it.
+        let links = if links.is_empty() { String::new() } else { format!("{links:?}") };
+        let said = format!(
+            "Exclude {{ folders: {folders:?}, sessions: {sessions:?}, agents: {agents:?} }}{links}"
+        );
+        *blake3::hash(said.as_bytes()).as_bytes()
     }
 
-    /// Returns it with `~` for the home folder replaced, or what in it can leave nothing out.
-    pub fn at_home(&self, home: Option<&Path>) -> Result<Self, String> {
+    /// Returns it with `~` for the home folder replaced, or what in it can leave nothing out; `resolve` tells where a folder
+    /// lies if links lead to it.
+    pub fn at_home(
+        &self,
+        home: Option<&Path>,
+        resolve: &dyn Fn(&Path) -> Option<PathBuf>,
+    ) -> Result<Self, String> {
         let folder = |folder: &PathBuf| {
             let below = folder.strip_prefix("~").ok();
             let whole = match (below, home) {
@@ -61,11 +75,16 @@ impl Exclude {
                 format!("exclude.folders has {shown}: a folder begins with / or ~/ and holds no ..")
             })
         };
-        if self.sessions.iter().any(String::is_empty) {
+        // An id behind the name of an agent may be empty, too.
+        let is_empty =
+            |id: &String| id.split_once(':').map_or(id.as_str(), |(_, id)| id).is_empty();
+        if self.sessions.iter().any(is_empty) {
             return Err("exclude.sessions has an empty id, with which every id begins".to_owned());
         }
-        let folders = self.folders.iter().map(folder).collect::<Result<_, _>>()?;
-        Ok(Self { folders, ..self.clone() })
+        let folders = self.folders.iter().map(folder).collect::<Result<Vec<PathBuf>, _>>()?;
+        let links = folders.iter().filter_map(|folder| Some((folder.clone(), resolve(folder)?)));
+        let links = links.filter(|(folder, real)| folder != real).collect();
+        Ok(Self { folders, links, ..self.clone() })
     }
 
     /// Returns the setting that leaves out a session of an agent, which works in a folder.
@@ -80,8 +99,10 @@ impl Exclude {
         if let Some(id) = self.sessions.iter().find(is_meant) {
             return Some(Exclusion::Session(id.clone()));
         }
-        let holds = |above: &&PathBuf| folder.is_some_and(|folder| folder.starts_with(above));
-        self.folders.iter().find(holds).map(|folder| Exclusion::Folder(folder.clone()))
+        let holds = |above: &Path| folder.is_some_and(|folder| folder.starts_with(above));
+        let typed = self.folders.iter().find(|above| holds(above));
+        let linked = || self.links.iter().find(|(_, real)| holds(real)).map(|(folder, _)| folder);
+        typed.or_else(linked).map(|folder| Exclusion::Folder(folder.clone()))
     }
 
     /// Returns whether nothing is left out.
@@ -97,14 +118,18 @@ mod tests {
     fn exclude(folders: &[&str], sessions: &[&str], agents: &[&str]) -> Exclude {
         let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
         let folders = folders.iter().map(PathBuf::from).collect();
-        Exclude { folders, sessions: words(sessions), agents: words(agents) }
+        Exclude { folders, sessions: words(sessions), agents: words(agents), links: Vec::new() }
+    }
+
+    fn unlinked(_: &Path) -> Option<PathBuf> {
+        None
     }
 
     #[test]
     fn a_session_is_left_out_by_its_folder_its_id_or_its_agent() {
         let settings = exclude(&["~/secret/", "/srv/app"], &["8f14", "pi:b"], &["codex"]);
         let home = Path::new("/home/ann");
-        let exclude = settings.at_home(Some(home)).unwrap();
+        let exclude = settings.at_home(Some(home), &unlinked).unwrap();
         let check = |agent, session, folder: &str, expected: &str| {
             let found = exclude.find(agent, session, Some(Path::new(folder)));
             let found = found.map(|by| by.to_string()).unwrap_or_default();
@@ -127,7 +152,7 @@ mod tests {
 
     #[test]
     fn what_can_leave_nothing_out_is_refused() {
-        let refused = |settings: Exclude, home| settings.at_home(home).unwrap_err();
+        let refused = |settings: Exclude, home| settings.at_home(home, &unlinked).unwrap_err();
         let home = Some(Path::new("/home/ann"));
         let words = "a folder begins with / or ~/ and holds no ..";
         let folder = |folder: &str| format!("exclude.folders has {folder}: {words}");
@@ -136,6 +161,29 @@ mod tests {
         }
         assert_eq!(refused(exclude(&["~/a"], &[], &[]), None), folder("~/a"));
         let empty = "exclude.sessions has an empty id, with which every id begins";
-        assert_eq!(refused(exclude(&[], &[""], &[]), home), empty);
+        for id in ["", "claude:"] {
+            assert_eq!(refused(exclude(&[], &[id], &[]), home), empty);
+        }
+    }
+
+    /// What a link led to was taken in, without a word.
+    #[test]
+    fn a_folder_counts_under_both_of_its_names() {
+        let settings = exclude(&["~/secret", "/srv/app"], &[], &[]);
+        let resolve = |folder: &Path| match folder.strip_prefix("/home/ann/secret") {
+            Ok(_) => Some(PathBuf::from("/mnt/project")),
+            Err(_) => Some(folder.to_owned()),
+        };
+        let exclude = settings.at_home(Some(Path::new("/home/ann")), &resolve).unwrap();
+        assert_eq!(exclude.links.len(), 1);
+        for (folder, by) in [
+            ("/home/ann/secret/sub", Some("/home/ann/secret")),
+            ("/mnt/project/sub", Some("/home/ann/secret")),
+            ("/mnt/projects", None),
+            ("/srv/app", Some("/srv/app")),
+        ] {
+            let found = exclude.find("claude", "a", Some(Path::new(folder)));
+            assert_eq!(found, by.map(|by| Exclusion::Folder(by.into())), "{folder}");
+        }
     }
 }

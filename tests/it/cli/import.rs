@@ -397,6 +397,24 @@ fn what_the_settings_exclude_stays_out() {
 }
 
 #[test]
+fn a_folder_behind_a_link_stays_out() {
+    let env = TestEnv::new();
+    let home = env.home().canonicalize().unwrap();
+    fs::create_dir(home.join("project/real")).unwrap();
+    symlink(home.join("project/real"), home.join("secret")).unwrap();
+    at_work(&env, "open", "/work");
+    at_work(&env, "deep", home.join("project/real/deep").to_str().unwrap());
+    at_work(&env, "gone", home.join("project/real/gone/deep").to_str().unwrap());
+    settings(&env, "[exclude]\nfolders = [\"~/secret/deep\", \"~/secret/gone\"]\n");
+    assert_snapshot!(env.run(&["import"]), @"
+    1 file read, 0 unchanged: 1 session (1 new), 2 new entries, 456 B
+    ------- stderr -------
+    Claude Code: ~/.claude/projects
+    2 sessions excluded by your settings (-v lists them): exclude.folders has $HOME/secret/deep; exclude.folders has $HOME/secret/gone
+    ");
+}
+
+#[test]
 fn settings_that_exclude_nothing_are_refused() {
     let env = TestEnv::new();
     claude(&env, "project/boat.jsonl", "");
