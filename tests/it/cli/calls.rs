@@ -242,7 +242,7 @@ pub(super) const GROUPS: [Group; 17] = [
             "undertext revert notes.txt",
             "undertext show 9999999",
             "undertext show nosuch",
-            "undertext log --at 99",
+            "undertext log --at 9999999",
             "undertext diff HEAD HEAD nosuch",
             "undertext diff HEAD HEAD HEAD HEAD",
             "undertext diff --with .",
