@@ -27,7 +27,8 @@ const SHOWN: usize = 20;
 /// Lines of texts are searched as they were said. Small letters match capital ones too, unless the pattern has a capital
 /// letter. A text that several sessions share, or that stands in one of them more than once, is found once. Each hit tells where
 /// it stands: on the current path, above a compaction, beneath a truncation, on another branch, undone, or left behind by the
-/// agent.
+/// agent. A line that is wider than the terminal, or than 500 columns where there is none, is cut around its first match;
+/// --full and --json give it whole.
 ///
 /// Of the newest hundred texts, those come first in which the words match best: whole words before parts of words, rare ones
 /// before frequent ones, several in one line, said to the agent or by it before what a tool was called with or answered, on the

@@ -16,6 +16,10 @@ use super::time::Zone;
 const LINES: usize = 5;
 /// How much of a long line is shown before its first match, in characters.
 const LEAD: usize = 24;
+/// How wide a line is shown where no terminal says it.
+const PIPED: usize = 500;
+/// How many characters of a line are looked at for each column that it may fill: marks above letters fill none.
+const CHARS: usize = 4;
 
 /// How hits are shown.
 #[derive(Clone, Copy)]
@@ -88,35 +92,55 @@ pub(crate) fn hit(out: &mut dyn Write, hit: &Hit, command: &str, look: Look) -> 
 
 /// Returns a line with its matches marked; of one that is too long, what is around the first match.
 fn marked(line: &str, matches: &[Range<usize>], look: Look, taken: usize) -> String {
-    let room = match look.width {
-        Some(width) if !look.full => width.saturating_sub(taken).max(LEAD),
-        _ => usize::MAX,
-    };
-    let first = matches.first().map_or(0, |first| first.start);
     let mut from = 0;
-    if safe::width(&safe::line(line)) > room {
-        let lead = line.get(..first).unwrap_or_default().char_indices().rev();
-        from = lead.take(LEAD).last().map_or(first, |(at, _)| at);
+    let (mut left, mut end) = (usize::MAX, line.len());
+    if !look.full {
+        left = look.width.unwrap_or(PIPED).saturating_sub(taken).max(LEAD);
+        let start = beginning(line, left);
+        if start < line.len() || safe::width(&safe::line(line)) > left {
+            let first = matches.first().map_or(0, |first| first.start.min(line.len()));
+            let lead = line.get(..first).unwrap_or_default().char_indices().rev();
+            from = lead.take(LEAD).last().map_or(first, |(at, _)| at);
+        }
+        // Nothing is looked at that cannot be shown.
+        end = from + beginning(line.get(from..).unwrap_or_default(), left);
     }
-    let mut parts = vec![(Label::Dim, if from > 0 { "…" } else { "" }.to_owned())];
-    let mut at = from;
-    for found in matches.iter().filter(|found| found.start >= from) {
-        parts.push((Label::Plain, line.get(at..found.start).unwrap_or_default().to_owned()));
-        parts.push((Label::Match, line.get(found.clone()).unwrap_or_default().to_owned()));
-        at = found.end;
-    }
-    parts.push((Label::Plain, line.get(at..).unwrap_or_default().to_owned()));
-    let (mut text, mut left) = (String::new(), room);
-    for (label, part) in parts {
-        let shown = safe::line(&part).into_owned();
+    let mut text = String::new();
+    let mut push = |label, part: &str, is_last: bool| {
+        let mut shown = safe::line(part);
+        let width = safe::width(&shown);
+        let is_cut = if is_last { width <= left && end < line.len() } else { width == left };
+        if is_cut {
+            shown.to_mut().push('…');
+        }
         let clipped = safe::clip(&shown, left);
-        left = left.saturating_sub(safe::width(&clipped));
+        left = left.saturating_sub(width);
         text.push_str(&look.styles.paint(label, &clipped));
-        if clipped.len() < shown.len() {
+        left > 0
+    };
+    let mut at = from;
+    let mut has_room = from == 0 || push(Label::Dim, "…", false);
+    for found in matches.iter().filter(|found| found.start >= from) {
+        if !has_room || found.start >= end {
             break;
         }
+        let until = found.end.min(end);
+        let before = line.get(at..found.start).unwrap_or_default();
+        let words = line.get(found.start..until).unwrap_or_default();
+        has_room =
+            push(Label::Plain, before, false) && push(Label::Match, words, until == line.len());
+        at = until;
+    }
+    if has_room {
+        push(Label::Plain, line.get(at..end).unwrap_or_default(), true);
     }
     text
+}
+
+/// Returns where the beginning of a line ends that may fill so many columns: its characters take none, or several.
+fn beginning(line: &str, columns: usize) -> usize {
+    let mut ends = line.char_indices().map(|(at, _)| at);
+    ends.nth(columns.saturating_mul(CHARS)).unwrap_or(line.len())
 }
 
 /// Returns in words where an entry stands.
@@ -140,4 +164,36 @@ fn elsewhere(place: &FoundPlace, other: &FoundPlace) -> String {
     }
     let id: String = other.session.id.chars().take(8).collect();
     format!("in session {}", safe::line(&id))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_cut_to_its_room_and_says_so() {
+        let check = |line: &str, matches: &[[usize; 2]], room: usize, expected: &str| {
+            let (styles, zone) = (Styles::new(false), Zone::Utc);
+            let look = Look { styles, zone, width: Some(room), full: false };
+            let matches: Vec<_> = matches.iter().map(|&[start, end]| start..end).collect();
+            assert_eq!(marked(line, &matches, look, 0), expected);
+        };
+        let (letters, marks) = ("abcdefghijklmnopqrstuvwxyzabcd", "\u{301}".repeat(200));
+        check(letters, &[[1, 3]], 30, letters);
+        check(letters, &[[1, 3]], 29, "abcdefghijklmnopqrstuvwxyzab…");
+        check(letters, &[[28, 30]], 29, "…efghijklmnopqrstuvwxyzabcd");
+        check(letters, &[[28, 31]], 30, letters);
+        check(letters, &[[0, 29], [29, 30]], 29, "abcdefghijklmnopqrstuvwxyzab…");
+        check(letters, &[[0, 28], [29, 30]], 28, "abcdefghijklmnopqrstuvwxyza…");
+        check(&format!("a{marks}b"), &[], 30, &format!("a{}…", "\u{301}".repeat(119)));
+        check("\u{1b}[2J and so on, and so on and on", &[], 24, r"\x1b[2J and so on, and …");
+    }
+
+    #[test]
+    fn of_a_line_full_of_matches_only_what_is_shown_is_made() {
+        let line = "e ".repeat(2_000_000);
+        let matches: Vec<_> = (0..2_000_000).map(|n| 2 * n..2 * n + 1).collect();
+        let look = Look { styles: Styles::new(true), zone: Zone::Utc, width: None, full: false };
+        assert_eq!(marked(&line, &matches, look, 5).matches("\u{1b}[1;31me").count(), 247);
+    }
 }

@@ -19,6 +19,7 @@ mod faults;
 mod follow;
 mod graph;
 mod hints;
+mod hits;
 mod hook;
 mod import;
 mod indexed;

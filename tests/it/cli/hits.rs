@@ -1,0 +1,45 @@
+//! What a search shows of what it finds: lines that fit, counts, and the command line that shows all.
+
+use super::conversation;
+use crate::env::TestEnv;
+
+/// Says something in a session of its own.
+fn say(env: &TestEnv, text: &str) {
+    env.run(&["new"]).success();
+    env.run_with_stdin(&["append", "-"], text.as_bytes()).success();
+}
+
+/// Returns the lines of texts that a search shows, without their numbers.
+fn lines(env: &TestEnv, args: &[&str]) -> Vec<String> {
+    let told = env.run(&[&["search"], args].concat()).success().stdout;
+    let numbered = told.lines().filter_map(|line| {
+        let (digits, text) = line.strip_prefix("  ")?.split_once("  ")?;
+        digits.parse::<usize>().is_ok().then(|| text.to_owned())
+    });
+    numbered.collect()
+}
+
+#[test]
+fn a_line_that_ends_as_on_windows_is_shown_with_its_match() {
+    let env = TestEnv::new();
+    say(&env, "disk full\r\nsecond line\r\n");
+    assert_eq!(lines(&env, &["--regex", "disk.*"]), ["disk full"]);
+    assert_eq!(lines(&env, &["--regex", "s.*e\\r"]), ["second line"]);
+    assert!(
+        env.run(&["search", "--regex", "disk.*", "--full"]).stdout.contains("  1  disk full\n")
+    );
+}
+
+#[test]
+fn a_long_line_is_cut_around_its_first_match_where_no_terminal_is() {
+    let env = TestEnv::new();
+    let text = format!("{} a beam {}", "x".repeat(3000), "e ".repeat(100_000));
+    say(&env, &text);
+    let shown = lines(&env, &["beam"]).concat();
+    assert!(shown.starts_with("…xxxx") && shown.contains(" a beam e e ") && shown.ends_with('…'));
+    assert_eq!(shown.chars().count(), 500 - "  1  ".len());
+    assert_eq!(lines(&env, &["beam", "--full"]).concat(), text.trim_end());
+    assert!(env.run(&["search", "--json", "beam"]).success().stdout.contains(&text));
+    // One whose every word matches is no longer.
+    assert_eq!(lines(&env, &["e"]).concat().chars().count(), 500 - "  1  ".len());
+}
