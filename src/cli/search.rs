@@ -15,6 +15,7 @@ use super::error::{CommandError, Exit};
 use super::words::OneOrAll;
 use super::{Context, complete};
 use crate::render::style::Label;
+use crate::render::units::grouped;
 use crate::render::{moment, safe, search};
 
 /// For how long a search goes on to add to the index, once it has answered.
@@ -139,7 +140,7 @@ pub(crate) struct Args {
     #[arg(short, long)]
     list: bool,
 
-    /// Show only how many lines are found in each session, and in all
+    /// Show only how many lines are found in each session, and in all that are shown
     #[arg(long, conflicts_with = "list")]
     count: bool,
 
@@ -209,13 +210,17 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if !context.json {
         context.output.page()?;
     }
+    let mut sessions = 0;
     let searched = if args.list || args.count {
-        ops::count(&archive, &search, |counted| tell_count(context, &archive, counted, args))?
+        ops::count(&archive, &search, |counted| {
+            sessions += 1;
+            tell_count(context, &archive, counted, args)
+        })?
     } else {
         let mut before = None;
         ops::search(&archive, &search, |hit| tell(context, &archive, hit, args, &mut before))?
     };
-    let exit = end(context, &searched, args)?;
+    let exit = end(context, &searched, sessions, args)?;
     if archive.root().is_some() && !searched.is_indexed {
         drop(archive);
         context.output.flush()?;
@@ -325,8 +330,13 @@ fn tell_count(
     }
 }
 
-/// Tells how a search ended.
-fn end(context: &mut Context, searched: &Searched, args: &Args) -> Result<Exit, CommandError> {
+/// Tells how a search ended, which counted the lines of so many sessions.
+fn end(
+    context: &mut Context,
+    searched: &Searched,
+    sessions: u64,
+    args: &Args,
+) -> Result<Exit, CommandError> {
     let exit = context.tell_damaged_sessions(&searched.sessions)?;
     let exit = if searched.lines > 0 { exit } else { Exit::No };
     if context.answer(searched)? {
@@ -336,7 +346,12 @@ fn end(context: &mut Context, searched: &Searched, args: &Args) -> Result<Exit, 
         context.output.note("Nothing was found");
     } else if args.count {
         let lines = counted(searched.lines, "line", "lines");
-        context.output.note(&format!("{lines} in all"));
+        let among = match (searched.has_more, sessions) {
+            (false, _) => "in all".to_owned(),
+            (true, 1) => "in this session".to_owned(),
+            (true, _) => format!("in these {} sessions", grouped(sessions)),
+        };
+        context.output.note(&format!("{lines} {among}"));
     }
     if searched.has_more {
         let line = again(&context.env.args).option("number", "0");

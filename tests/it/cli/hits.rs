@@ -20,6 +20,22 @@ fn lines(env: &TestEnv, args: &[&str]) -> Vec<String> {
 }
 
 #[test]
+fn a_count_says_of_what_it_is() {
+    let env = TestEnv::new();
+    for _ in 0..3 {
+        say(&env, "a beam\nand a beam");
+    }
+    let told = |args: &[&str]| {
+        let told = env.run(&[&["search", "--count", "beam"], args].concat()).success().stderr;
+        told.lines().next().unwrap().to_owned()
+    };
+    assert_eq!(told(&[]), "6 lines in all");
+    assert_eq!(told(&["-n", "2"]), "4 lines in these 2 sessions");
+    assert_eq!(told(&["-n", "1"]), "2 lines in this session");
+    assert_eq!(told(&["-n", "3"]), "6 lines in all");
+}
+
+#[test]
 fn a_line_that_ends_as_on_windows_is_shown_with_its_match() {
     let env = TestEnv::new();
     say(&env, "disk full\r\nsecond line\r\n");
