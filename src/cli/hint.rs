@@ -39,7 +39,12 @@ impl Naming {
         let session = self.session.clone().filter(|_| line.is_about_session);
         let store = self.store.clone().map(OsString::from);
         let naming = [named("session", session), named("store", store)];
-        let arguments = line.arguments.iter().cloned().chain(naming.into_iter().flatten());
+        // Behind a lone -- nothing is an option.
+        let is_end = |argument: &Argument| matches!(argument, Argument::Word(word) if word == "--");
+        let end = line.arguments.iter().position(is_end).unwrap_or(line.arguments.len());
+        let (before, behind) = line.arguments.split_at(end);
+        let naming = naming.into_iter().flatten();
+        let arguments = before.iter().cloned().chain(naming).chain(behind.iter().cloned());
         let words = [NAME.into(), OsString::from(&line.verb)];
         let words = words.into_iter().chain(arguments.flat_map(spell_argument));
         words.map(|word| quote(&word)).collect::<Vec<_>>().join(" ")
@@ -116,6 +121,8 @@ mod tests {
         check(naming(None, Some("7c2a51de")), &import, "undertext import");
         check(naming(Some("my store"), None), &import, "undertext import --store 'my store'");
         check(naming(Some("-s"), Some("-x")), &undo, "undertext undo -s=-x --store=-s");
+        let search = Line::new("search").with("-i").with("--").with("-x").with("--");
+        check(naming(Some("store"), None), &search, "undertext search -i --store store -- -x --");
         let revert = Line::about("revert").with("HEAD~2").to("to go back");
         let spelt = naming(None, Some("it's")).spell_hint(&revert);
         assert_eq!(spelt, r"to go back: undertext revert HEAD~2 -s 'it'\''s'");

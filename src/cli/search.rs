@@ -22,6 +22,8 @@ use crate::render::{moment, safe, search};
 const AFTERWARDS: Duration = Duration::from_millis(200);
 /// How many texts a person is shown unless more are asked for.
 const SHOWN: usize = 20;
+/// The letters of the options that take a value.
+const TAKING: [char; 3] = ['C', 'n', 's'];
 
 /// Search what was said in all sessions: messages, calls of tools and their answers
 ///
@@ -354,7 +356,7 @@ fn end(
         context.output.note(&format!("{lines} {among}"));
     }
     if searched.has_more {
-        let line = again(&context.env.args).option("number", "0");
+        let line = again(&context.env.args);
         context.output.hint(line.to("there may be more; show all"));
     }
     if searched.damaged > 0 {
@@ -365,18 +367,33 @@ fn end(
     Ok(exit)
 }
 
-/// Returns the command as it was typed, without the number of what is shown, and the store, which each command line names.
+/// Returns the command as it was typed, but that it shows all; the store is named by each command line.
 fn again(args: &[OsString]) -> Line {
     let mut line = Line::new("search");
-    let mut words = args.iter().skip(1).skip_while(|word| *word != "search").skip(1);
+    let mut is_begun = false;
+    let mut words = args.iter().skip(1);
     while let Some(word) = words.next() {
         match word.to_str().unwrap_or_default() {
             "-n" | "--number" | "--store" => drop(words.next()),
-            "--" => return words.fold(line.with("--"), Line::with),
-            word if word.starts_with("-n") && word.len() > 2 => {}
-            word if word.starts_with("--number=") || word.starts_with("--store=") => {}
+            "--" => return words.fold(line.option("number", "0").with("--"), Line::with),
+            "search" if !is_begun => is_begun = true,
+            long if long.starts_with("--number=") || long.starts_with("--store=") => {}
+            short if short.starts_with('-') && !short.starts_with("--") => {
+                // Letters that take no value may stand before the one that does, and its value behind it.
+                let letters = short.split_inclusive(TAKING).next().unwrap_or(short);
+                let Some(others) = letters.strip_suffix('n') else {
+                    line = line.with(word);
+                    continue;
+                };
+                if letters.len() == short.len() {
+                    words.next();
+                }
+                if others.len() > 1 {
+                    line = line.with(others);
+                }
+            }
             _ => line = line.with(word),
         }
     }
-    line
+    line.option("number", "0")
 }

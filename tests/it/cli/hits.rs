@@ -20,6 +20,40 @@ fn lines(env: &TestEnv, args: &[&str]) -> Vec<String> {
 }
 
 #[test]
+fn the_line_that_shows_all_can_be_typed_however_the_search_was() {
+    let env = TestEnv::new();
+    conversation(&env);
+    let store = super::store(&env);
+    let store = store.to_str().unwrap();
+    let typed: [(&[&str], &str); 8] = [
+        (&["search", "-n", "1", "--", "e"], "search --number 0 -- e"),
+        (&["search", "-in1", "E"], "search -i E --number 0"),
+        (&["search", "-in", "1", "E"], "search -i E --number 0"),
+        (&["search", "-n1", "e"], "search e --number 0"),
+        (&["search", "--number=1", "e", "-iC2"], "search e -iC2 --number 0"),
+        (&["search", "-wn", "1", "the"], "search -w the --number 0"),
+        (
+            &["--store", store, "search", "-n", "1", "--", "e"],
+            "search --number 0 --store $STORE -- e",
+        ),
+        (&["-q", "--color", "never", "search", "-n1", "e"], ""),
+    ];
+    env.run(&["append", "the end"]).success();
+    for (args, expected) in typed {
+        let told = env.run(args).success().stderr.replace("$HOME", env.home().to_str().unwrap());
+        let words = "hint: there may be more; show all: undertext ";
+        let hint = told.lines().find_map(|line| line.strip_prefix(words)).unwrap_or_default();
+        assert_eq!(hint.replace(store, "$STORE"), expected, "{told}");
+        if !hint.is_empty() {
+            let again: Vec<&str> = hint.split(' ').collect();
+            let more = env.run(&again).success();
+            assert!(more.stdout.len() > env.run(args).stdout.len(), "{more}");
+            assert_eq!(more.stderr, "");
+        }
+    }
+}
+
+#[test]
 fn a_count_says_of_what_it_is() {
     let env = TestEnv::new();
     for _ in 0..3 {
