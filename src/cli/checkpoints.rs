@@ -29,7 +29,7 @@ JSON: one object a checkpoint
 and of each such turn that is damaged
   {\"type\":\"damaged\", \"entry\":ID, \"problem\":TEXT}")]
 pub(crate) struct Args {
-    /// Show the newest N; 0 shows all
+    /// List at most the newest N checkpoints; 0 shows all
     #[arg(short = 'n', long, value_name = "N", default_value_t = 0, value_parser = common::number::<usize>, allow_negative_numbers = true)]
     number: usize,
 

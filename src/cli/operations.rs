@@ -35,13 +35,14 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["session", "named"])]
     all: bool,
 
-    /// List at most N operations
+    /// List at most N operations; 0 shows all
     #[arg(short, long = "number", value_name = "N", value_parser = super::common::number::<usize>, allow_negative_numbers = true)]
     number: Option<usize>,
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let limit = args.number.unwrap_or(if args.all { RECENT } else { usize::MAX });
+    let usual = if args.all { RECENT } else { 0 };
+    let limit = Some(args.number.unwrap_or(usual)).filter(|n| *n > 0).unwrap_or(usize::MAX);
     let found = if args.all {
         ops::operations_of_all(&context.open_reader()?, limit)?
     } else {

@@ -78,7 +78,7 @@ pub(crate) struct Args {
     #[arg(short, long)]
     verbose: bool,
 
-    /// List at most N sessions; 0 lists all
+    /// List at most N sessions; 0 shows all
     #[arg(short, long = "number", value_name = "N", default_value_t = 50, value_parser = common::number::<usize>, allow_negative_numbers = true)]
     number: usize,
 

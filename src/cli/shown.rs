@@ -15,7 +15,7 @@ use crate::render::conversation::{self, Manner};
 /// Which entries are shown, and how much of each.
 #[derive(Debug, clap::Args)]
 pub(super) struct Shown {
-    /// Show the last N entries only
+    /// Show at most the last N entries; 0 shows all
     #[arg(short = 'n', value_name = "N", value_parser = number::<usize>, allow_negative_numbers = true)]
     count: Option<usize>,
 
@@ -57,7 +57,7 @@ impl Shown {
         target: Option<&Target>,
     ) -> Result<Log, CommandError> {
         let read = if self.all { ops::log_all } else { ops::log };
-        let count = self.count.unwrap_or(usize::MAX);
+        let count = self.count.filter(|count| *count > 0).unwrap_or(usize::MAX);
         let mut asked = count;
         loop {
             let mut log = read(archive.store(), session, target, asked)?;

@@ -5,7 +5,7 @@ use std::io::{self, Write as _};
 
 use insta::assert_snapshot;
 
-use super::{Stored, with_examples};
+use super::{Stored, conversation, with_examples};
 use crate::env::TestEnv;
 
 #[test]
@@ -260,4 +260,17 @@ fn a_reader_that_has_seen_enough_is_no_error() {
         let output = env.command().args(args).stdout(writer).output().unwrap();
         assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), b"".as_slice()));
     }
+}
+
+#[test]
+fn the_last_none_of_them_are_all() {
+    let env = TestEnv::new();
+    conversation(&env);
+    for verb in ["log", "operations"] {
+        let all = env.run(&[verb]).success();
+        assert_eq!(env.run(&[verb, "-n", "0"]).success().to_string(), all.to_string(), "{verb}");
+        assert_ne!(env.run(&[verb, "-n", "1"]).success().stdout, all.stdout, "{verb}");
+    }
+    let all = env.run(&["operations", "--all"]).success().stdout;
+    assert_eq!(env.run(&["operations", "--all", "-n", "0"]).success().stdout, all);
 }
