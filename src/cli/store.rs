@@ -73,12 +73,14 @@ impl Context {
                     let above = folder.parent().filter(|_| matches!(why, Strange::Empty));
                     let cure = if let Some(above) = above {
                         let new = self.output.spell(&Line::new("new").flag("here"));
-                        format!("to make one: cd {} && {new}", quote(above.as_os_str()))
-                    } else {
+                        format!("; to make one: cd {} && {new}", quote(above.as_os_str()))
+                    } else if why.may_be_trusted() {
                         let trust = self.output.spell(&Line::new("trust").with(&folder));
-                        format!("if you know where it comes from: {trust}")
+                        format!("; if you know where it comes from: {trust}")
+                    } else {
+                        String::new()
                     };
-                    self.output.warn(&format!("{name} is not used: {why}; {cure}"));
+                    self.output.warn(&format!("{name} is not used: {why}{cure}"));
                 }
             }
         }
@@ -160,10 +162,10 @@ impl Context {
                     Err(why) => {
                         let there = anyhow!("{} is there already, and {why}", shown(&folder));
                         return Err(CommandError::user(there).hinted(match why {
-                            Strange::Empty => {
-                                "remove it first, or make the store in another folder".into()
+                            why if why.may_be_trusted() => {
+                                Line::new("trust").with(&folder).to("use it")
                             }
-                            _ => Line::new("trust").with(&folder).to("use it"),
+                            _ => "remove it first, or make the store in another folder".into(),
                         }));
                     }
                 }

@@ -90,12 +90,25 @@ impl fmt::Display for Strange {
             Self::Unknown => f.write_str("you have not trusted it on this machine"),
             Self::Replaced => f.write_str("it is not the store that you trusted there"),
             Self::Empty => f.write_str("it holds no store"),
-            Self::Link(part) => write!(f, "{} is a link", name(part)),
+            Self::Link(part) if part == Path::new("") => {
+                f.write_str("it is a link, and not the folder of a store")
+            }
+            Self::Link(part) => write!(f, "{} is a link, and no store has one", name(part)),
+            Self::Odd(part) if part == Path::new("") => {
+                f.write_str("it is not the folder of a store")
+            }
             Self::Odd(part) => write!(f, "{} does not belong in a store", name(part)),
             Self::Foreign(part) => write!(f, "{} belongs to another user", name(part)),
             Self::Open => f.write_str("other users can reach what is in it"),
             Self::Unreadable(why) => write!(f, "it cannot be looked at: {why}"),
         }
+    }
+}
+
+impl Strange {
+    /// Returns whether the store would be used if this user trusted it.
+    pub fn may_be_trusted(&self) -> bool {
+        matches!(self, Self::Unknown | Self::Replaced | Self::Open)
     }
 }
 
@@ -140,7 +153,7 @@ impl Stores {
     pub fn at(&self, folder: &Path) -> Result<Trusted, Strange> {
         let listed = self.all()?.into_iter().find(|store| store.path == folder);
         let (listed, place) = match (listed, examine(folder)) {
-            (None, Err(Strange::Empty)) => return Err(Strange::Empty),
+            (None, Err(why)) if !why.may_be_trusted() => return Err(why),
             (None, _) => return Err(Strange::Unknown),
             (Some(listed), place) => (listed, place?),
         };

@@ -267,3 +267,27 @@ fn settings_are_shown_with_their_source() {
         (&"compaction.before".into(), &"store".into())
     );
 }
+
+#[test]
+fn what_cannot_be_trusted_is_not_hinted_to_be() {
+    let env = TestEnv::new();
+    conversation(&env);
+    let found = env.project().join(".undertext");
+    let warned = || env.run(&["log", "-n", "1"]).success().stderr;
+    symlink(foreign(&env, "theirs"), &found).unwrap();
+    assert_snapshot!(warned(), @"warning: ~/project/.undertext is not used: it is a link, and not the folder of a store");
+    assert_snapshot!(env.run(&["new", "--here"]), @"
+    ------- stderr -------
+    error: $HOME/project/.undertext is there already, and it is a link, and not the folder of a store
+    hint: remove it first, or make the store in another folder
+    [exit status: 2]
+    ");
+    fs::remove_file(&found).unwrap();
+    fs::write(&found, "notes").unwrap();
+    assert_snapshot!(warned(), @"warning: ~/project/.undertext is not used: it is not the folder of a store");
+    assert_eq!(env.run(&["trust"]).code(), Some(2));
+    fs::remove_file(&found).unwrap();
+    plant(&env, &env.home().join("theirs"));
+    symlink("/etc/passwd", found.join("config.toml")).unwrap();
+    assert_snapshot!(warned(), @"warning: ~/project/.undertext is not used: config.toml is a link, and no store has one");
+}
