@@ -1,8 +1,9 @@
 //! `operations`: lists what was done to a session.
 
 use serde_json::Value;
-use undertext::model::{Command, Operation, Text};
+use undertext::model::{Command, Text};
 use undertext::ops;
+use undertext::report::OperationView;
 
 use super::common::counted;
 use super::error::{CommandError, Exit};
@@ -64,7 +65,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             Cell::new(Label::Time, &env::local(operation.at)),
             Cell::new(Label::Plain, operation.command.as_str()),
             Cell::new(Label::Warning, if view.undone { "undone" } else { "" }),
-            Cell::new(Label::Plain, &words(operation)),
+            Cell::new(Label::Plain, &words(view)),
         ]);
     }
     context.show(&table)?;
@@ -72,7 +73,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
 }
 
 /// Returns what an operation did, in words.
-fn words(operation: &Operation) -> String {
+fn words(view: &OperationView) -> String {
+    let operation = &view.operation;
     let entries = counted(operation.count(), "entry", "entries");
     let kept = |left: &Option<Text>| {
         left.as_ref()
@@ -86,8 +88,7 @@ fn words(operation: &Operation) -> String {
         }
         Command::Append { branch, .. } => format!("{entries} on {}", branch.to_text()),
         Command::Truncate { branch, left, .. } => {
-            let cut = operation.origins.map_or(0, |origins| origins.count);
-            let results = counted(cut, "result cut", "results cut");
+            let results = counted(view.cut, "result cut", "results cut");
             format!("{results} on {}{}", branch.to_text(), kept(left))
         }
         Command::Compact { branch, summarised, left, .. } => {

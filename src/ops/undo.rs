@@ -21,12 +21,17 @@ pub fn operations(
     let (undone, next) = (state.undone(), state.next_operation());
     let from = next.minus(u64::try_from(limit).unwrap_or(u64::MAX));
     let operations = archive.store().operations(session.key, from..next)?;
-    let view = |operation: Operation| OperationView {
-        session: session.name.clone(),
-        undone: undone.contains(&operation.n),
-        operation,
+    let view = |operation: Operation| {
+        // What was behind a cut entry stands there again, and has an origin too.
+        let origins = match operation.origins {
+            Some(_) => archive.store().origins(session.key, operation.added())?,
+            None => Vec::new(),
+        };
+        let cut = origins.iter().filter(|(_, origin)| origin.cut.is_some()).count() as u64;
+        let (session, undone) = (session.name.clone(), undone.contains(&operation.n));
+        Ok(OperationView { session, operation, cut, undone })
     };
-    Ok(operations.into_iter().rev().map(view).collect())
+    operations.into_iter().rev().map(view).collect()
 }
 
 /// Returns the newest operations of all sessions, the newest first.

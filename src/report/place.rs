@@ -101,6 +101,8 @@ pub struct OperationView {
     pub session: SessionName,
     /// The operation.
     pub operation: Operation,
+    /// How many results it cut.
+    pub cut: u64,
     /// Whether it is undone.
     pub undone: bool,
 }

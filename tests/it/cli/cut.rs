@@ -393,6 +393,9 @@ fn entries_without_names_keep_their_checkpoints_in_a_replay() {
     env.run(&["truncate", "-q", "--max-chars", "9000", "abc"]).success();
     assert_eq!(checkpoints(), before);
     assert_eq!(env.run(&["graph", "abc"]).success().stdout.matches("1 cut").count(), 1);
+    // What is behind it was moved along, and is no cut.
+    let listed = env.run(&["operations", "abc"]).success().stdout;
+    assert!(listed.contains(" 1 result cut on main;"), "{listed}");
     env.run(&["revert", "3", "-q", "-s", "abc"]).success();
     assert_eq!(checkpoints(), before[..3]);
     let log = env.run(&["log", "--full", "abc"]).success().stdout;
