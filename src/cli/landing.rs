@@ -66,12 +66,12 @@ pub(crate) fn tell_back(
     Ok(Exit::Yes)
 }
 
-/// Tells what an undo or a redo did; `report` is what programs are told.
+/// Tells what an undo or a redo did to a session, given whether lists left it out; `report` is what programs are told.
 pub(crate) fn tell_undone(
     context: &mut Context,
     changed: (&Archive, &Session),
     report: &impl Report,
-    undone: &Undone,
+    (undone, was_hidden): (&Undone, bool),
 ) -> Result<Exit, CommandError> {
     context.tell(&undone.notices);
     if context.answer_change(changed, report)? {
@@ -80,7 +80,18 @@ pub(crate) fn tell_undone(
     let landing = &undone.landing;
     let did = if landing.dry_run { "Would undo" } else { "Undid" };
     context.say(&format!("{did} operation {} ({})", undone.undoes, undone.command))?;
-    let branch = changed.0.store().state(changed.1.key)?.current().to_owned();
+    let (archive, session) = changed;
+    let is_hidden = archive.store().card(session.key)?.hidden;
+    if is_hidden != was_hidden {
+        let lists = if landing.dry_run { "Lists would" } else { "Lists now" };
+        let words = if is_hidden { "leave the session out" } else { "show the session again" };
+        context.say(&format!("{lists} {words}"))?;
+    }
+    if is_hidden && !was_hidden && !landing.dry_run {
+        let show = Line::new("sessions").option("show", context.short_name(archive, session)?);
+        context.output.hint(show.to("to show it in lists"));
+    }
+    let branch = archive.store().state(session.key)?.current().to_owned();
     let dry = ["would end with", "would be"];
     let words = if landing.dry_run { dry } else { ["now ends with", "is now"] };
     context.say_end(&branch, words, landing)?;

@@ -60,6 +60,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         }
     };
     let (mut archive, session) = begun?;
+    let was_hidden = archive.store().card(session.key)?.hidden;
     let undone = ops::undo(&mut archive, &session, operation)?;
-    tell_undone(context, (&archive, &session), &undone, &undone)
+    tell_undone(context, (&archive, &session), &undone, (&undone, was_hidden))
 }

@@ -133,3 +133,33 @@ fn the_operations_of_all_sessions_are_listed_the_newest_first() {
     let newest = json(newest.lines().next().unwrap());
     assert_eq!((&newest["session"], &newest["operation"]), (&older.into(), &6.into()));
 }
+
+#[test]
+fn an_undo_that_hides_a_session_says_so() {
+    let env = TestEnv::new();
+    let session = conversation(&env);
+    env.run(&["sessions", "--hide", &session]).success();
+    assert_snapshot!(env.run(&["undo", "--dry-run", "-s", &session]), @r#"
+    Session e572dff8  Why does the build fail?  (native)
+    Would undo operation 6 (hide)
+    Lists would show the session again
+    main would end with @1 "Then mend it."
+    Nothing is changed: this was a dry run
+    "#);
+    assert_snapshot!(env.run(&["undo", "-s", &session]), @r#"
+    Session e572dff8  Why does the build fail?  (native)
+    Undid operation 6 (hide)
+    Lists now show the session again
+    main now ends with @1 "Then mend it."
+    Redo:    undertext redo -s e572dff8
+    "#);
+    assert_snapshot!(env.run(&["redo", "-s", &session]), @r#"
+    Session e572dff8  Why does the build fail?  (native)
+    Undid operation 7 (undo)
+    Lists now leave the session out
+    main now ends with @1 "Then mend it."
+    Undo:    undertext undo -s e572dff8
+    ------- stderr -------
+    hint: to show it in lists: undertext sessions --show e572dff8
+    "#);
+}
