@@ -12,6 +12,7 @@ use crate::context::overflow::Figures;
 use crate::context::plan::Nothing;
 use crate::context::recover::{Large, Unrecovered};
 use crate::context::stages::{Flaw, SummaryError};
+use crate::context::window::Source;
 use crate::disk::Refusal;
 use crate::live::Denied;
 use crate::model::{CheckpointNumber, GenerationNumber, OperationNumber, SessionName};
@@ -200,7 +201,10 @@ fn ops(text: &mut String) {
         E::Store(_) => [E::Store(StoreError::Busy)],
         E::Session(_) => [E::Session(SessionError::NoEntry(told("7")))],
         E::Sync(_) => [E::Sync(SyncError::Nothing("undo"))],
-        E::Window { .. } => [E::Window { tokens: 5, least: 16_000 }],
+        E::Window { .. } => [
+            E::Window { tokens: 5, by: Source::Asked, least: 16_000 },
+            E::Window { tokens: 5, by: Source::File, least: 16_000 },
+        ],
         E::NoBranch { .. } => [
             E::NoBranch { wanted: told("try"), branches: vec![told("main"), told("main.1")] },
         ],
@@ -218,7 +222,7 @@ fn ops(text: &mut String) {
         E::Summary(_) => [E::Summary(SummaryError::TimedOut { model: told("large") })],
         E::Model(_) => [E::Model(model(Fault::Silent { was_cut: false }))],
         E::Unrecovered(_) => [
-            Unrecovered::Blocked { session: told("70d782f7"), window: 8_000, least: 16_000 }.into(),
+            Unrecovered::Blocked { session: told("70d782f7"), window: 8_000, by: Source::Asked, least: 16_000 }.into(),
             unfit(Some(9_000), true, vec![large.clone()]).into(),
             unfit(None, false, Vec::new()).into(),
         ],

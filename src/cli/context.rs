@@ -50,7 +50,7 @@ is secret: that is taken from your own file alone. Every key, explained, with it
 
 JSON: one object about all, one a message, one a change
   {\"type\":\"context\", \"session\":ID, \"as\":SHAPE, \"model\":NAME or null, \"window\":N,
-   \"source\":\"asked\", \"models\", \"file\", \"model\", \"answered\", \"cap\" or \"default\", \"verdict\":\"fine\" or \"warned\", \"tokens\":N,
+   \"source\":\"asked\", \"models\", \"file\", \"model\", \"answered\", \"cap\" or \"default\", \"verdict\":\"fine\", \"warned\" or \"blocked\", \"tokens\":N,
    \"counted\":\"reported\", \"scaled\", \"estimate\", \"cl100k_base\" or \"o200k_base\", \"reported\":N by the model's own word or null,
    \"beside\":about N tokens of system prompt and tools that the file holds beside the messages,
    \"messages\":N, \"turns\":N there were, \"kept\":N of them, \"exceeds\":whether the newest turn alone is too large BOOL,
@@ -169,10 +169,18 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let near = models::rule(&settings).near(window.tokens, found.measured.tokens);
     let is_counted = args.tokens != TokensArg::Reported;
     let sent = Sent { session: &session, found: &found, near: &near, is_counted };
-    if window.verdict == Verdict::Warned {
-        let (tokens, least) = (grouped(window.tokens), grouped(window.least));
-        let text = format!("a window of {tokens} tokens is tight; {least} are enough");
-        context.output.warn(&text);
+    let (tokens, least) = (grouped(window.tokens), grouped(window.least));
+    match window.verdict {
+        Verdict::Fine => {}
+        Verdict::Warned => {
+            let text = format!("a window of {tokens} tokens is tight; {least} are enough");
+            context.output.warn(&text);
+        }
+        Verdict::Blocked => {
+            let giver = window.source.giver();
+            let small = format!("a window of {tokens} tokens{giver} is too small for a turn");
+            context.output.warn(&format!("{small}: {least} is the least"));
+        }
     }
     if found.prepared.limited.exceeds {
         context.output.warn("the newest turn alone is more than was asked for; it stays whole");

@@ -13,6 +13,7 @@ use crate::context::{
     model::{Fault, ModelError},
     overflow::Figures,
     plan::{KEEP, Keep},
+    window::Source,
 };
 
 /// How many compactions one recovery may take.
@@ -164,6 +165,8 @@ pub struct Room {
     pub session: String,
     /// Its window.
     pub window: u64,
+    /// By whose word it is.
+    pub by: Source,
     /// The smallest window that is worked with.
     pub least: u64,
 }
@@ -184,12 +187,14 @@ pub struct Large {
 #[non_exhaustive]
 pub enum Unrecovered {
     /// The window is too small to begin with.
-    #[error("a window of {window} tokens is too small: {least} is the least")]
+    #[error("a window of {window} tokens{} is too small: {least} is the least", .by.giver())]
     Blocked {
         /// The session.
         session: String,
         /// The window.
         window: u64,
+        /// By whose word.
+        by: Source,
         /// The least.
         least: u64,
     },
@@ -237,8 +242,8 @@ pub fn recover<P: Patient>(
 ) -> Result<P::Answer, P::Error> {
     let session = || room.session.clone();
     if room.window < room.least {
-        let (window, least) = (room.window, room.least);
-        return Err(Unrecovered::Blocked { session: session(), window, least }.into());
+        let &Room { window, by, least, .. } = room;
+        return Err(Unrecovered::Blocked { session: session(), window, by, least }.into());
     }
     let mut ladder = None;
     let answer = climb(room, patient, &mut ladder, emit);
@@ -402,7 +407,8 @@ mod tests {
     }
 
     fn run(patient: &mut Figured) -> (Result<u64, Failed>, Vec<Event>) {
-        let room = Room { session: "s1".to_owned(), window: patient.window, least: 16_000 };
+        let (session, by) = ("s1".to_owned(), Source::Asked);
+        let room = Room { session, window: patient.window, by, least: 16_000 };
         let mut events = Vec::new();
         let answer = recover(&room, patient, &mut |event| events.push(event.clone()));
         (answer, events)

@@ -55,6 +55,24 @@ impl Source {
         matches!(self, Self::File | Self::Model | Self::Default)
     }
 
+    /// Returns whether the session or its model tells it, and not the user.
+    pub fn is_found(self) -> bool {
+        matches!(self, Self::File | Self::Model | Self::Answered)
+    }
+
+    /// Returns in words who gave it, behind the window; of one that was asked for, nothing.
+    pub fn giver(self) -> &'static str {
+        match self {
+            Self::Asked => "",
+            Self::Models => ", which your settings give the model,",
+            Self::File => ", which the session's file names,",
+            Self::Model => ", which the model is known to have,",
+            Self::Answered => ", to as many as the model answered,",
+            Self::Cap => ", which window.cap in your settings allows,",
+            Self::Default => ", which window.default in your settings gives,",
+        }
+    }
+
     /// Returns the word used in every output.
     pub fn as_str(self) -> &'static str {
         match self {

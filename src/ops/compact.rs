@@ -29,7 +29,7 @@ use crate::{
         OpsError,
         compacting::Compacting,
         excerpts::excerpts,
-        material::material,
+        material::{guard, material},
         request::{measured, size},
         seen::{Material, front},
     },
@@ -235,6 +235,7 @@ pub fn compact(
     let begun = (wanted.clock)();
     let elapsed = || u64::try_from((wanted.clock)().0.saturating_sub(begun.0)).unwrap_or(0);
     let found = Found::of(archive, session, wanted)?;
+    guard(&found.material.window)?;
     let tip = archive.store().state(session.key)?;
     let pieces = found.pieces();
     let tokens = wanted.all(found.measured);

@@ -10,7 +10,7 @@ use crate::{
     model::{EntryNumber, Kind, Position},
     ops::{
         OpsError,
-        material::material,
+        material::{guard, material},
         measuring,
         request::{is_all, request},
         seen::{self, Asked, Material},
@@ -47,7 +47,7 @@ pub fn fullness(archive: &Archive, session: &Session, asked: &Asked) -> Result<F
 
 /// Returns the request that a model would be sent at a target, or where the current branch stands.
 ///
-/// The window is looked at first: if it is too small, nothing else is read. Damaged entries are left out, and named.
+/// A window that the user gave is looked at first: if it is too small, nothing else is read. Damaged entries are left out, and named.
 pub fn context(
     archive: &Archive,
     session: &Session,
@@ -58,13 +58,16 @@ pub fn context(
     prepared(archive, session, position, asked, usize::MAX, &Damages::gathered())
 }
 
-/// Returns the request that a model is sent where the current branch stands; a damaged entry is an error.
+/// Returns the request that a model is sent where the current branch stands; a damaged entry is an error, and so is a
+/// window that is too small, whoever gave it.
 pub(super) fn whole_context(
     archive: &Archive,
     session: &Session,
     asked: &Asked,
 ) -> Result<Context, OpsError> {
-    prepared(archive, session, None, asked, usize::MAX, &Damages::default())
+    let context = prepared(archive, session, None, asked, usize::MAX, &Damages::default())?;
+    guard(&context.window)?;
+    Ok(context)
 }
 
 /// Returns the request that a model would be sent of the last `limit` entries that led to a position.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::{
-    context::{model::ModelError, recover::Unrecovered, stages::SummaryError},
+    context::{model::ModelError, recover::Unrecovered, stages::SummaryError, window::Source},
     model::{GenerationNumber, OperationNumber},
     session::SessionError,
     store::StoreError,
@@ -25,10 +25,12 @@ pub enum OpsError {
     #[error(transparent)]
     Sync(SyncError),
     /// A model's window is too small to work with.
-    #[error("a window of {tokens} tokens is too small: {least} is the least")]
+    #[error("a window of {tokens} tokens{} is too small: {least} is the least", .by.giver())]
     Window {
         /// The window.
         tokens: u64,
+        /// By whose word.
+        by: Source,
         /// The least that would do.
         least: u64,
     },

@@ -20,6 +20,9 @@ use crate::{
 };
 
 /// Returns the messages of the last `limit` entries that led to a position, or to where the current branch stands.
+///
+/// A window that is too small is refused if the user gave it; one that was found with the session hinders nobody from
+/// reading it.
 pub(super) fn material(
     archive: &Archive,
     session: &Session,
@@ -38,7 +41,9 @@ pub(super) fn material(
     let look = |at| View::new(archive.store(), session, at, tip.growth().cloned());
     let view = view.map(|at| look(at).gathering(damages));
     let mut found = seen(archive, session, view.as_ref(), asked, limit)?;
-    guard(&found.window)?;
+    if !found.window.source.is_found() {
+        guard(&found.window)?;
+    }
     let model = found.model.as_deref();
     found.counting = asked.counting.unwrap_or_else(|| Counting::Exact(Encoding::of_model(model)));
     found.fresh = count(archive, session, &mut found.items, found.counting)?;
@@ -49,10 +54,11 @@ pub(super) fn material(
     Ok(found)
 }
 
-/// Refuses a window that is too small.
-fn guard(window: &Window) -> Result<(), OpsError> {
+/// Refuses a window that is too small to work in.
+pub(super) fn guard(window: &Window) -> Result<(), OpsError> {
+    let &Window { tokens, source: by, least, .. } = window;
     match window.verdict {
-        Verdict::Blocked => Err(OpsError::Window { tokens: window.tokens, least: window.least }),
+        Verdict::Blocked => Err(OpsError::Window { tokens, by, least }),
         Verdict::Fine | Verdict::Warned => Ok(()),
     }
 }

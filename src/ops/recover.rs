@@ -44,9 +44,9 @@ pub fn recover<T>(
     emit: &mut dyn FnMut(&Event),
 ) -> Result<Recovered<T>, OpsError> {
     let first = match whole_context(archive, session, wanted.asked) {
-        Err(OpsError::Window { tokens, least }) => {
+        Err(OpsError::Window { tokens: window, by, least }) => {
             let session = session.name.id.clone();
-            return Err(Unrecovered::Blocked { session, window: tokens, least }.into());
+            return Err(Unrecovered::Blocked { session, window, by, least }.into());
         }
         other => other?,
     };
@@ -55,7 +55,8 @@ pub fn recover<T>(
     let wanted = Compacting { cause: Cause::Auto, log: Some(log), ..*wanted };
     let window = &first.window;
     let least = wanted.asked.windows.block;
-    let room = Room { session: session.name.id.clone(), window: window.tokens, least };
+    let (id, by) = (session.name.id.clone(), window.source);
+    let room = Room { session: id, window: window.tokens, by, least };
     let pre_tokens = wanted.tokens(&first);
     let mut surgery = Surgery {
         archive,

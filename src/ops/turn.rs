@@ -79,9 +79,9 @@ pub fn turn(
     let mut wanted = Compacting { beside, log: Some(&log), ..turning.compacting };
     // Before the prompt is written, so that an impossible turn leaves nothing.
     let first = match whole_context(archive, session, wanted.asked) {
-        Err(OpsError::Window { tokens, least }) => {
+        Err(OpsError::Window { tokens: window, by, least }) => {
             let session = session.name.id.clone();
-            return Err(Unrecovered::Blocked { session, window: tokens, least }.into());
+            return Err(Unrecovered::Blocked { session, window, by, least }.into());
         }
         other => other?,
     };

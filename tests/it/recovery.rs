@@ -11,6 +11,7 @@ use undertext::{
         model::{ChatModel, ChatRequest, ModelError, Summarizer},
         plan::{Keep, Piece, Trigger, Wish},
         recover::{self, Attempt, Large, Patient, Room, Unrecovered},
+        window::Source,
     },
     model::{Block, Message, Role},
     provider::{Api, Endpoint, Http},
@@ -189,7 +190,7 @@ fn http(api: Api, server: &Server) -> Http {
 }
 
 fn room() -> Room {
-    Room { session: "talk".to_owned(), window: WINDOW, least: WINDOW }
+    Room { session: "talk".to_owned(), window: WINDOW, by: Source::Asked, least: WINDOW }
 }
 
 fn user(text: &str) -> Message {

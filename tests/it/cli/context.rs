@@ -73,6 +73,29 @@ fn a_small_window_is_refused_and_a_tight_one_warned_of() {
 }
 
 #[test]
+fn a_small_window_of_the_session_itself_hinders_nobody_from_reading_it() {
+    let env = TestEnv::new();
+    let weather = include_str!("../../../examples/codex-weather.jsonl");
+    let small = weather.replace("\"model_context_window\":258400", "\"model_context_window\":1000");
+    assert_ne!(small, weather);
+    fs::write(env.project().join("weather.jsonl"), small).unwrap();
+    let shown = env.run(&["context", "weather.jsonl"]).success();
+    assert_snapshot!(shown.stderr, @"warning: a window of 1,000 tokens, which the session's file names, is too small for a turn: 16,000 is the least");
+    assert!(shown.stdout.contains(" of a window of 1,000 (the session's file, "), "{shown}");
+    env.run(&["compact", "--dry-run", "weather.jsonl"]).success();
+    assert!(env.run(&["status", "weather.jsonl"]).success().stdout.contains(" of 1,000; "));
+    env.run(&["import", "-q", "weather.jsonl"]).success();
+    let listed = json(&env.run(&["sessions", "--json"]).success().stdout);
+    let compacted = env.run(&["compact", "-s", listed["session"].as_str().unwrap()]);
+    assert_snapshot!(compacted, @"
+    ------- stderr -------
+    error: a window of 1000 tokens, which the session's file names, is too small: 16000 is the least
+    hint: name another one with --window, or set window.block in config.toml; every key, explained: undertext context --settings
+    [exit status: 2]
+    ");
+}
+
+#[test]
 fn settings_are_the_users_and_the_stores() {
     let env = with_examples();
     let settings = |folder: &str, text: &str| {
@@ -141,8 +164,8 @@ fn an_empty_session_is_sent_as_nothing() {
     let env = TestEnv::new();
     env.run(&["new", "-q"]).success();
     assert_snapshot!(env.run(&["context"]), @"
-    0 messages, 2 tokens (estimate): 0% of a window of 32,000 (default, no model known)
-    Auto-compacts at 24,000 (23,998 to go)
+    0 messages, 0 tokens (estimate): 0% of a window of 32,000 (default, no model known)
+    Auto-compacts at 24,000 (24,000 to go)
     ------- stderr -------
     A model would be sent nothing
     ");
