@@ -45,8 +45,11 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Returns how many tokens the request takes.
+    /// Returns how many tokens the request takes; without a message there is none.
     pub fn tokens(&self) -> u64 {
+        if self.items.is_empty() {
+            return 0;
+        }
         self.items.iter().filter_map(|item| item.tokens).sum::<u64>() + tokens::END
     }
 }

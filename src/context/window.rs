@@ -90,7 +90,7 @@ impl Source {
     pub fn words(self) -> &'static str {
         match self {
             Self::File => "the session's file",
-            Self::Answered => "the model answered to more than is known of it",
+            Self::Answered => "an answer to a request larger than the usual window",
             other => other.as_str(),
         }
     }

@@ -1,15 +1,15 @@
-//! Answers: the size of the largest request to which a model answered in a session.
+//! Answers: the size of the largest request to which a model answered in a session, and which model answered last.
 //!
 //! Between two compactions a context only grows, so that the last answer of each stretch tells its size.
 
 use crate::{
     context::tokens,
     json::Raw,
-    model::{EntryNumber, Kind, Landmark, Usage},
+    model::{EntryNumber, Kind, Landmark, Message, Usage},
     ops::OpsError,
     session::{Session, View},
     sync::Archive,
-    wire::{Graph, Telling},
+    wire::{Graph, Telling, Told},
 };
 
 /// How many ends of stretches are looked at, the newest first.
@@ -43,6 +43,41 @@ pub(super) fn largest(
         largest = largest.max(last_before(view, end, model)?);
     }
     Ok(largest)
+}
+
+/// Returns what the newest entries of a session tell of the model that answered last, on whichever branch they are.
+pub(super) fn newest(
+    archive: &Archive,
+    session: &Session,
+    view: &View<'_>,
+) -> Result<Told, OpsError> {
+    let tip = archive.store().state(session.key)?;
+    let head = tip.branches.values().filter_map(|position| position.head).max();
+    let end = head.map(EntryNumber::next).unwrap_or_default();
+    let mut newest = Told::default();
+    for entry in EntryNumber::each(end.minus(WITHIN)..end).rev() {
+        let record = view.record(entry)?;
+        let tells = view.format().tells(&record);
+        let may_tell = matches!(tells, Some(Telling::Model | Telling::Figures));
+        if !may_tell && record.kind != Kind::Assistant || view.format().is_of_sub_agent(&record) {
+            continue;
+        }
+        let line = view.line(entry)?;
+        let Some(record) = Raw::object(&line) else { continue };
+        let told = view.format().told(record);
+        let by = || view.format().messages(record).iter().find_map(answerer);
+        newest.model = newest.model.or(told.model).or_else(by);
+        newest.window = newest.window.or(told.window);
+        if newest.model.is_some() && newest.window.is_some() {
+            break;
+        }
+    }
+    Ok(newest)
+}
+
+/// Returns the model that an answer says it is from.
+pub(super) fn answerer(answer: &Message) -> Option<String> {
+    answer.model.clone().filter(|name| !name.starts_with('<'))
 }
 
 /// Returns the size of the request of the last answer before an entry.

@@ -168,7 +168,7 @@ pub(super) fn seen(
     let mut left = SILENT;
     let newest_first = found.items.iter().rev().filter(|item| item.role() == Role::Assistant);
     let answered = newest_by(newest_first.map(Item::message), &mut left);
-    resolve(archive, session, view, asked, answered, &mut found)?;
+    resolve(archive, session, view, asked, (answered, left), &mut found)?;
     Ok(found)
 }
 
@@ -199,7 +199,7 @@ pub(super) fn window(
         })?;
         answered = newest_by(messages.iter().rev(), &mut left);
     }
-    resolve(archive, session, view, asked, answered, &mut found)?;
+    resolve(archive, session, view, asked, (answered, left), &mut found)?;
     Ok(found.window)
 }
 
@@ -211,16 +211,11 @@ fn newest_by<M: Borrow<Message>>(
 ) -> Option<String> {
     for answer in newest_first.filter(|message| message.borrow().role == Role::Assistant) {
         *left = left.checked_sub(1)?;
-        if let Some(model) = by(answer.borrow()) {
+        if let Some(model) = answered::answerer(answer.borrow()) {
             return Some(model);
         }
     }
     None
-}
-
-/// Returns the model that an answer says it is from.
-fn by(answer: &Message) -> Option<String> {
-    answer.model.clone().filter(|name| !name.starts_with('<'))
 }
 
 /// How many of the newest answers may name no model before the search for it ends.
@@ -260,15 +255,21 @@ fn led(view: Option<&View<'_>>, asked: &Asked, limit: usize) -> Result<Material,
     Ok(found)
 }
 
-/// Resolves model and window, given which model answered last.
+/// Resolves model and window, given which model answered last, and how many more answers might have named none.
 fn resolve(
     archive: &Archive,
     session: &Session,
     view: Option<&View<'_>>,
     asked: &Asked,
-    answered: Option<String>,
+    (answered, left): (Option<String>, usize),
     found: &mut Material,
 ) -> Result<(), OpsError> {
+    // Where nobody has answered yet, as after a clear, the session goes on with the model that it had.
+    if let Some(view) = view.filter(|_| found.is_whole && left == SILENT) {
+        let newest = answered::newest(archive, session, view)?;
+        found.told.model = found.told.model.take().or(newest.model);
+        found.told.window = found.told.window.or(newest.window);
+    }
     let told = &found.told;
     found.window = asked.resolve(told, answered.as_deref(), None);
     found.model = asked.model.clone().or(answered).or_else(|| told.model.clone());

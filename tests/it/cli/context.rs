@@ -96,6 +96,34 @@ fn a_small_window_of_the_session_itself_hinders_nobody_from_reading_it() {
 }
 
 #[test]
+fn a_cleared_session_has_the_window_that_it_had() {
+    let env = TestEnv::new();
+    let weather = include_str!("../../../examples/codex-weather.jsonl");
+    let garden = include_str!("../../../examples/claude-garden.jsonl");
+    // It answered to more than the window of a model of which nothing is known.
+    let garden = garden.replace("\"input_tokens\":", "\"input_tokens\":90000,\"was\":");
+    for (name, agent, text) in
+        [("weather.jsonl", "codex", weather), ("garden.jsonl", "claude", &garden)]
+    {
+        fs::write(env.project().join(name), text).unwrap();
+        env.run(&["import", "-q", name]).success();
+        let sessions = env.run(&["sessions", "--json", "--agent", agent]).success().stdout;
+        let id = json(sessions.lines().next().unwrap())["session"].as_str().unwrap().to_owned();
+        let known = || {
+            let context = json(&env.run(&["status", "--json", "-s", &id]).success().stdout);
+            let context = &context["context"];
+            (context["window"].clone(), context["source"].clone(), context["model"].clone())
+        };
+        let before = known();
+        env.run(&["clear", "-q", "-s", &id]).success();
+        assert_eq!(known(), before, "{name}");
+        let told = env.run(&["context", "-s", &id]).success();
+        let is_nothing = told.stdout.starts_with("0 messages, 0 tokens (estimate): 0% of ");
+        assert_eq!(is_nothing, told.stderr.contains("A model would be sent nothing"), "{told}");
+    }
+}
+
+#[test]
 fn settings_are_the_users_and_the_stores() {
     let env = with_examples();
     let settings = |folder: &str, text: &str| {
