@@ -14,7 +14,7 @@ use super::words::About;
 use super::{complete, env, models, secrets};
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
-use crate::render::units::DIGITS;
+use crate::render::units::{DIGITS, grouped};
 
 /// Show what was cut in a session, when, by whom, and how much of it is hidden
 ///
@@ -157,9 +157,12 @@ fn tell(context: &mut Context, audit: &Audit) -> Result<(), CommandError> {
         let entries = counted(total.replaced, "entry", "entries");
         let Resized { before, after } = total.characters;
         let share = share(total.hidden, before);
-        context.say(&format!(
-            "{entries} cut from {before} to {after} characters, about {} to {} tokens; {share} is hidden, and kept",
-            total.tokens.before, total.tokens.after
+        context.say_wrapped(&format!(
+            "{entries} cut from {} to {} characters, about {} to {} tokens; {share} is hidden, and kept",
+            grouped(before),
+            grouped(after),
+            grouped(total.tokens.before),
+            grouped(total.tokens.after),
         ))?;
         context.output.hints(audit.hints());
     }
@@ -235,27 +238,39 @@ fn show_boundaries(context: &mut Context, boundaries: &[Boundary]) -> Result<Exi
 
 fn show(context: &mut Context, replaced: &[Replaced]) -> Result<(), CommandError> {
     let [left, right] = [Align::Left, Align::Right];
-    let mut table = Table::new([right, left, left, left, left, right, left, right, left, left]);
+    let sides = [right, left, left, left, left, right, left, right, left, left];
+    let mut table = Table::new(sides).yielding(&[4, 1]);
+    let is_narrow = context.output.width().is_some_and(|width| width < WIDE);
     for one in replaced {
         let Resized { before, after } = one.chars();
-        let places: Vec<String> = one.cuts.iter().map(|cut| cut.kept.to_string()).collect();
+        let places: Vec<String> = one.cuts.iter().map(|cut| grouped(cut.kept)).collect();
         let undone = if one.undone { ", undone" } else { "" };
-        let limit = one.limit.map_or_else(String::new, |limit| format!(", limit {limit}"));
+        let subject = one.subject.as_deref().unwrap_or_default();
+        let limit =
+            one.limit.map_or_else(String::new, |limit| format!(", limit {}", grouped(limit)));
+        let how = format!("hidden, cut at {}{limit}{undone}", places.join(", "));
+        let (beside, last) = if is_narrow { ("", "") } else { (how.as_str(), subject) };
         table.row([
             Cell::new(Label::Id, &one.operation.to_string()),
             Cell::new(Label::Time, &env::local(one.at)),
             Cell::new(Label::Plain, one.command),
             Cell::new(Label::Id, &format!("{:.DIGITS$}", one.entry)),
             Cell::new(Label::Tool, one.tool.as_deref().unwrap_or("?")),
-            Cell::new(Label::Plain, &before.to_string()),
-            Cell::new(Label::Dim, &format!("to {after}")),
+            Cell::new(Label::Plain, &grouped(before)),
+            Cell::new(Label::Dim, &format!("to {}", grouped(after))),
             Cell::new(Label::Plain, &share(one.hidden(), before)),
-            Cell::new(Label::Dim, &format!("hidden, cut at {}{limit}{undone}", places.join(", "))),
-            Cell::new(Label::Plain, one.subject.as_deref().unwrap_or_default()),
+            Cell::new(Label::Dim, beside),
+            Cell::new(Label::Plain, last),
         ]);
+        if is_narrow {
+            table.note(Label::Dim, format!("{how}  {subject}").trim_end());
+        }
     }
     context.show(&table)
 }
+
+/// From this width on, a row has room for how it was cut, and of what.
+const WIDE: usize = 140;
 
 /// Returns a part of a whole in percent.
 fn share(part: u64, whole: u64) -> String {
@@ -266,8 +281,10 @@ fn share(part: u64, whole: u64) -> String {
 fn size(one: &Earlier) -> String {
     match (&one.size, one.tokens) {
         (Some(size), _) => size.clone(),
-        (None, (Some(before), Some(after))) => format!("{before} to {after} tokens"),
-        (None, (Some(before), None)) => format!("{before} tokens"),
+        (None, (Some(before), Some(after))) => {
+            format!("{} to {} tokens", grouped(before), grouped(after))
+        }
+        (None, (Some(before), None)) => counted(before, "token", "tokens"),
         _ => String::new(),
     }
 }

@@ -17,7 +17,7 @@ use super::Context;
 use super::error::CommandError;
 use crate::render::table::Table;
 use crate::render::units::{DIGITS, grouped};
-use crate::render::{json, safe};
+use crate::render::{json, safe, wrap};
 
 /// However wide the terminal, the line that names a session is not wider.
 const WIDEST: usize = 80;
@@ -259,6 +259,12 @@ impl Context {
         Ok(writeln!(self.output, "{}", crate::render::safe::text(text))?)
     }
 
+    /// Prints a sentence for people, broken at words where the terminal is too narrow for it.
+    pub(crate) fn say_wrapped(&mut self, text: &str) -> Result<(), CommandError> {
+        let width = self.output.width();
+        wrap::wrap(&safe::line(text), width).iter().try_for_each(|row| self.say(row))
+    }
+
     /// Tells people which file of an agent was written, and where the old state of a live file is.
     pub(crate) fn say_written(
         &mut self,
@@ -275,7 +281,33 @@ impl Context {
     }
 }
 
+/// Returns the end of a path, as many parts as fit, or a part of the last one.
+pub(crate) fn end_of(path: &str, width: usize) -> String {
+    if safe::width(path) <= width {
+        return path.to_owned();
+    }
+    let cuts = path.match_indices(['/', '\\']).map(|(at, _)| at);
+    let ends = cuts.map(|at| format!("…{}", path.get(at..).unwrap_or_default()));
+    let mut ends = ends.filter(|end| safe::width(end) <= width && end.chars().count() > 2);
+    let last = || path.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next().unwrap_or(path);
+    ends.next().unwrap_or_else(|| safe::clip(last(), width).into_owned())
+}
+
 /// Returns a path as it is shown.
 pub(crate) fn shown(path: &Path) -> String {
     crate::render::safe::path(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_keeps_the_end_that_fits() {
+        let check = |path, width, to: &str| assert_eq!(end_of(path, width), to, "{path}");
+        check("~/code/app", 12, "~/code/app");
+        check("~/code/house/app", 12, "…/house/app");
+        check("~/code/a-long-name-of-it", 12, "a-long-name…");
+        check("C:\\Users\\ann\\repos\\app", 12, "…\\repos\\app");
+    }
 }

@@ -292,6 +292,7 @@ fn tell_programs(
 fn each_row(
     archive: &Archive,
     sent: &Sent<'_>,
+    bar_width: u64,
     each: &mut dyn FnMut(&[Cell; 7]) -> Result<(), CommandError>,
 ) -> Result<(), CommandError> {
     let found = sent.found;
@@ -311,7 +312,7 @@ fn each_row(
                 Cell::new(origin_label(item.origin), item.origin.as_str()),
                 Cell::new(Label::Plain, &tokens.to_string()),
                 Cell::new(Label::Dim, &format!("{}.{}%", share / 10, share % 10)),
-                Cell::new(bar_label(total, window), &bar(total, window)),
+                Cell::new(bar_label(total, window), &bar(total, window, bar_width)),
                 Cell::new(Label::Plain, &first_words(item)),
             ])?;
         }
@@ -330,14 +331,18 @@ fn tell_people(
         context.output.note("A model would be sent nothing");
     }
     let [left, right] = [Align::Left, Align::Right];
-    let mut columns = Columns::new([left, left, left, right, right, left, left]);
-    each_row(archive, sent, &mut |cells| {
+    let sides = [left, left, left, right, right, left, left];
+    let mut columns = Columns::new(sides).yielding(&[4, 2]);
+    let (styles, width) = (context.output.styles(), context.output.width());
+    let bar = bar_width(width);
+    each_row(archive, sent, bar, &mut |cells| {
         columns.measure(cells);
         Ok(())
     })?;
-    let (styles, width) = (context.output.styles(), context.output.width());
     let columns = columns.within(width);
-    each_row(archive, sent, &mut |cells| Ok(columns.row(&mut context.output, styles, cells)?))?;
+    each_row(archive, sent, bar, &mut |cells| {
+        Ok(columns.row(&mut context.output, styles, cells)?)
+    })?;
     if !prepared.items.is_empty() {
         writeln!(context.output)?;
     }
@@ -374,7 +379,7 @@ fn tell_size(context: &mut Context, sent: &Sent<'_>) -> Result<(), CommandError>
     let percent = tokens.saturating_mul(100) / window.tokens.max(1);
     let messages = counted(prepared.items.len() as u64, "message", "messages");
     let model = found.model.as_deref().unwrap_or("no model known");
-    context.say(&format!(
+    context.say_wrapped(&format!(
         "{messages}, {} ({}): {percent}% of a window of {} ({}, {model})",
         counted(tokens, "token", "tokens"),
         word.words(),
@@ -384,23 +389,24 @@ fn tell_size(context: &mut Context, sent: &Sent<'_>) -> Result<(), CommandError>
     if sent.is_counted && found.measured.word != word {
         let Measured { tokens, word } = found.measured;
         let tokens = counted(tokens, "token", "tokens");
-        context.say(&format!("{tokens} ({})", word.words()))?;
+        context.say_wrapped(&format!("{tokens} ({})", word.words()))?;
     }
     if found.beside > 0 {
-        context.say(&format!(
+        context.say_wrapped(&format!(
             "About {} of them are the system prompt and tools that the file holds",
             grouped(found.beside)
         ))?;
     }
-    context.say(&capitalise(&models::describe_nearness(sent.near)))?;
+    context.say_wrapped(&capitalise(&models::describe_nearness(sent.near)))?;
     let (turns, kept) = (prepared.limited.turns, prepared.limited.kept);
     if kept < turns {
-        context.say(&format!("{kept} of {} stay", counted(turns as u64, "turn", "turns")))?;
+        context
+            .say_wrapped(&format!("{kept} of {} stay", counted(turns as u64, "turn", "turns")))?;
     }
     if found.pictures.0 > 0 {
         let pictures = counted(found.pictures.0, "picture", "pictures");
         let size = crate::render::units::size(found.pictures.1);
-        context.say(&format!("{pictures}, {size}"))?;
+        context.say_wrapped(&format!("{pictures}, {size}"))?;
     }
     Ok(())
 }
@@ -423,10 +429,19 @@ fn origin_label(origin: Origin) -> Label {
     }
 }
 
+/// Returns the width of the bar that fits beside the words of a message.
+fn bar_width(terminal: Option<usize>) -> u64 {
+    match terminal {
+        Some(..80) => 0,
+        Some(80..100) => BAR / 2,
+        _ => BAR,
+    }
+}
+
 /// Returns how much of the window is full.
-fn bar(total: u64, window: u64) -> String {
-    let full = total.saturating_mul(BAR).div_ceil(window).min(BAR);
-    (0..BAR).map(|at| if at < full { '█' } else { '░' }).collect()
+fn bar(total: u64, window: u64, width: u64) -> String {
+    let full = total.saturating_mul(width).div_ceil(window).min(width);
+    (0..width).map(|at| if at < full { '█' } else { '░' }).collect()
 }
 
 fn bar_label(total: u64, window: u64) -> Label {

@@ -162,7 +162,8 @@ fn list(
     let exclude = context.exclude()?;
     let output = &mut context.output;
     let sources = ops::sources(paths, &exclude, &mut |skipped| left_out.tell(output, &skipped));
-    let mut table = Table::new([Align::Left, Align::Left, Align::Right, Align::Left]);
+    let sides = [Align::Left, Align::Left, Align::Right, Align::Left];
+    let mut table = Table::new(sides).yielding(&[1]);
     for source in &sources {
         let (session, path, bytes) = (&source.session, source.path.as_path(), source.bytes);
         if context.answer(&FoundFile { session, path, bytes })? {

@@ -40,7 +40,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         (archive, sessions)
     };
     let is_all = args.about.wanted()?.is_none();
-    let mut table = Table::new([Align::Left, Align::Left, Align::Right, Align::Left]);
+    let sides = [Align::Left, Align::Left, Align::Right, Align::Left];
+    let mut table = Table::new(sides).yielding(&[0]);
     for session in sessions {
         let rebuilt = ops::rebuild(&mut archive, &session)?;
         if context.answer(&rebuilt)? {

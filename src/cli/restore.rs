@@ -5,7 +5,7 @@ use undertext::ops::{self, Archive, OpsError, Session, SyncError};
 use undertext::report::{Line, LostFile, Restored};
 
 use super::Context;
-use super::common::counted;
+use super::common::{self, counted};
 use super::error::{CommandError, Exit};
 use super::words::About;
 
@@ -114,8 +114,11 @@ fn tell_lost(context: &mut Context, lost: &LostFile) -> Result<(), CommandError>
         return Ok(());
     }
     for path in lost.path.iter().chain(&lost.sidecars) {
-        let path = context.env.homely(path);
-        context.say(&format!("{} of session {:.8} is gone", path, lost.session.name.id))?;
+        let is = format!(" of session {:.8} is gone", lost.session.name.id);
+        let room =
+            context.output.width().map_or(usize::MAX, |width| width.saturating_sub(is.len()));
+        let path = common::end_of(&context.env.homely(path), room);
+        context.say(&format!("{path}{is}"))?;
     }
     Ok(())
 }

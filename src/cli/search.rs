@@ -323,13 +323,12 @@ fn tell_count(
     };
     let title = safe::line(found.title.as_deref().unwrap_or("(no title)")).into_owned();
     let styles = context.output.styles();
-    let id = styles.paint(Label::Id, &safe::line(&id));
-    let agent = styles.paint(Label::Dim, &found.session.format);
-    if args.count {
-        Ok(writeln!(context.output, "{:>6}  {id}  {agent}  {title}", found.lines)?)
-    } else {
-        Ok(writeln!(context.output, "{id}  {agent}  {title}")?)
-    }
+    let (id, agent) = (safe::line(&id).into_owned(), &found.session.format);
+    let lines = if args.count { format!("{:>6}  ", found.lines) } else { String::new() };
+    let taken = lines.len() + safe::width(&id) + agent.len() + "    ".len();
+    let room = context.output.width().map_or(usize::MAX, |width| width.saturating_sub(taken));
+    let (id, agent) = (styles.paint(Label::Id, &id), styles.paint(Label::Dim, agent));
+    Ok(writeln!(context.output, "{lines}{id}  {agent}  {}", safe::clip(&title, room))?)
 }
 
 /// Tells how a search ended, which counted the lines of so many sessions.

@@ -10,9 +10,9 @@ use undertext::store::SessionFilter;
 
 use super::error::{CommandError, Exit};
 use super::{Context, common, complete};
+use crate::render::moment;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
-use crate::render::{moment, safe};
 
 /// The shortest beginning of an id that is shown.
 const DIGITS: usize = 8;
@@ -180,7 +180,8 @@ impl Context {
         let ids: Vec<&str> = sessions.iter().map(|listed| listed.name.id.as_str()).collect();
         let ids = common::short_ids(&ids);
         let [left, right] = [Align::Left, Align::Right];
-        let mut table = Table::new([left, left, left, right, right, right, left, left]);
+        let sides = [left, left, left, right, right, right, left, left];
+        let mut table = Table::new(sides).yielding(&[6, 2]);
         // A column that no session fills has no head either.
         let head = |is_filled: bool, wide, narrow| match (is_filled, is_wide) {
             (false, _) => "",
@@ -221,7 +222,7 @@ impl Context {
             let folder = listed.card.folder.as_deref().unwrap_or_default();
             let shown = self.env.homely(Path::new(folder));
             match self.output.width() {
-                Some(width) => end_of(&shown, (width / 6).clamp(12, 36)),
+                Some(width) => common::end_of(&shown, (width / 6).clamp(12, 36)),
                 None => shown,
             }
         };
@@ -258,18 +259,6 @@ fn title(listed: &ListedSession) -> String {
     format!("{indent}{lead}{title}{notes}")
 }
 
-/// Returns the end of a path, as many parts as fit, or a part of the last one.
-fn end_of(path: &str, width: usize) -> String {
-    if safe::width(path) <= width {
-        return path.to_owned();
-    }
-    let cuts = path.match_indices(['/', '\\']).map(|(at, _)| at);
-    let ends = cuts.map(|at| format!("…{}", path.get(at..).unwrap_or_default()));
-    let mut ends = ends.filter(|end| safe::width(end) <= width && end.chars().count() > 2);
-    let last = || path.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next().unwrap_or(path);
-    ends.next().unwrap_or_else(|| safe::clip(last(), width).into_owned())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -279,14 +268,5 @@ mod tests {
         for (more, said) in [(1, "1"), (9, "9"), (10, "at least 10")] {
             assert_eq!(common::up_to(more), said);
         }
-    }
-
-    #[test]
-    fn a_path_keeps_the_end_that_fits() {
-        let check = |path, width, to: &str| assert_eq!(end_of(path, width), to, "{path}");
-        check("~/code/app", 12, "~/code/app");
-        check("~/code/house/app", 12, "…/house/app");
-        check("~/code/a-long-name-of-it", 12, "a-long-name…");
-        check("C:\\Users\\ann\\repos\\app", 12, "…\\repos\\app");
     }
 }

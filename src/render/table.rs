@@ -13,6 +13,8 @@ const NOTE: &str = "    ";
 
 /// The last column keeps this much however narrow the terminal: a wrapped line beats an empty one.
 const LEAST_LAST: usize = 16;
+/// A column that gives room keeps this much, or goes away.
+const LEAST: usize = 8;
 
 /// Rows of `N` cells; the number of columns is part of the type, so no row can be ragged.
 #[derive(Clone, Debug)]
@@ -29,6 +31,8 @@ pub(crate) struct Table<const N: usize> {
 #[derive(Clone, Debug)]
 pub(crate) struct Columns<const N: usize> {
     sides: [Align; N],
+    /// The columns that give room to the others on a narrow terminal, the first one first.
+    yielding: &'static [usize],
     /// The width of each column's widest text.
     widths: [usize; N],
 }
@@ -57,7 +61,12 @@ impl Cell {
 impl<const N: usize> Columns<N> {
     /// Returns columns of no width.
     pub(crate) fn new(sides: [Align; N]) -> Self {
-        Self { sides, widths: [0; N] }
+        Self { sides, yielding: &[], widths: [0; N] }
+    }
+
+    /// Has columns give room to the others on a narrow terminal, the first one first.
+    pub(crate) fn yielding(self, yielding: &'static [usize]) -> Self {
+        Self { yielding, ..self }
     }
 
     /// Makes room for a row.
@@ -67,15 +76,24 @@ impl<const N: usize> Columns<N> {
         }
     }
 
-    /// Clips the last column to a `terminal` width, if there is one.
+    /// Clips the columns to a `terminal` width, if there is one: first those that give room, and then the last one.
     pub(crate) fn within(&self, terminal: Option<usize>) -> Self {
         let mut columns = self.clone();
-        if let (Some(terminal), Some((last, others))) = (terminal, columns.widths.split_last_mut())
-        {
-            let others = others.iter().filter(|width| **width > 0);
-            let taken: usize = others.map(|width| width + GAP.len()).sum();
-            *last = (*last).min(terminal.saturating_sub(taken).max(LEAST_LAST));
+        let (Some(terminal), Some((last, others))) = (terminal, columns.widths.split_last_mut())
+        else {
+            return columns;
+        };
+        let taken = |others: &[usize]| -> usize {
+            others.iter().filter(|width| **width > 0).map(|width| width + GAP.len()).sum()
+        };
+        for &at in self.yielding {
+            let wanted = taken(others) + (*last).min(LEAST_LAST);
+            if let Some(width) = others.get_mut(at) {
+                let left = width.saturating_sub(wanted.saturating_sub(terminal));
+                *width = if left < *width && left < LEAST { 0 } else { left };
+            }
         }
+        *last = (*last).min(terminal.saturating_sub(taken(others)).max(LEAST_LAST));
         columns
     }
 
@@ -125,6 +143,11 @@ impl<const N: usize> Table<N> {
         Self { columns, texts: String::new(), labels: Vec::new(), notes: Vec::new() }
     }
 
+    /// Has columns give room to the others on a narrow terminal, the first one first.
+    pub(crate) fn yielding(self, yielding: &'static [usize]) -> Self {
+        Self { columns: self.columns.yielding(yielding), ..self }
+    }
+
     /// Adds a row.
     pub(crate) fn row(&mut self, cells: [Cell; N]) {
         self.columns.measure(&cells);
@@ -140,7 +163,7 @@ impl<const N: usize> Table<N> {
         self.notes.push((self.labels.len(), Cell::new(label, text)));
     }
 
-    /// Writes the rows; where there is a `terminal` width, the last column is clipped to it.
+    /// Writes the rows; where there is a `terminal` width, they are clipped to it.
     pub(crate) fn write(
         &self,
         out: &mut dyn Write,
@@ -202,6 +225,24 @@ mod tests {
         ab
         ");
         assert_eq!(sample(Some(1), false), sample(Some(31), false), "never below the least");
+    }
+
+    #[test]
+    fn a_column_gives_room_to_the_others_and_goes_away_before_it_says_nothing() {
+        let [left, right] = [Align::Left, Align::Right];
+        let mut table = Table::new([left, right, left]).yielding(&[0, 1]);
+        let row = ["a name that is long", "1,234", "what is said is longer still"];
+        table.row(row.map(|text| Cell::new(Label::Plain, text)));
+        let check = |terminal, expected: &str| {
+            let mut out = Vec::new();
+            table.write(&mut out, Styles::new(false), Some(terminal)).unwrap();
+            assert_eq!(String::from_utf8(out).unwrap(), format!("{expected}\n"), "{terminal}");
+        };
+        check(56, "a name that is long  1,234  what is said is longer still");
+        check(44, "a name that is long  1,234  what is said is…");
+        check(33, "a name …  1,234  what is said is…");
+        check(32, "1,234  what is said is longer s…");
+        check(22, "what is said is longe…");
     }
 
     #[test]

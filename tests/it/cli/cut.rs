@@ -240,12 +240,12 @@ fn an_audit_tells_what_was_cut_by_whom_and_where() {
     env.run(&["truncate", "-q", "--max-chars", "4000"]).success();
     env.run(&["undo"]).success();
     assert_snapshot!(env.run(&["audit"]).masked(), @"
-    10  2001-02-03 04:05  append    entry-id  Bash  11092  to 4983   57%  hidden, cut at 4764, limit 5000
-    11  2001-02-03 04:05  truncate  entry-id  Bash  56893  to 11984  79%  hidden, cut at 11764, limit 12000
-    12  2001-02-03 04:05  truncate  entry-id  Bash   8292  to 3974   54%  hidden, cut at 3756, limit 4000, undone
-    12  2001-02-03 04:05  truncate  entry-id  Bash  56893  to 3976   93%  hidden, cut at 3756, limit 4000, undone
-    12  2001-02-03 04:05  truncate  entry-id  Bash  11092  to 3975   66%  hidden, cut at 3756, limit 4000, undone
-    2 entries cut from 67985 to 16967 characters, about 16997 to 4242 tokens; 75% is hidden, and kept
+    10  2001-02-03 04:05  append    entry-id  Bash  11,092  to 4,983   57%  hidden, cut at 4,764, limit 5,000
+    11  2001-02-03 04:05  truncate  entry-id  Bash  56,893  to 11,984  79%  hidden, cut at 11,764, limit 12,000
+    12  2001-02-03 04:05  truncate  entry-id  Bash   8,292  to 3,974   54%  hidden, cut at 3,756, limit 4,000, undone
+    12  2001-02-03 04:05  truncate  entry-id  Bash  56,893  to 3,976   93%  hidden, cut at 3,756, limit 4,000, undone
+    12  2001-02-03 04:05  truncate  entry-id  Bash  11,092  to 3,975   66%  hidden, cut at 3,756, limit 4,000, undone
+    2 entries cut from 67,985 to 16,967 characters, about 16,997 to 4,242 tokens; 75% is hidden, and kept
     ------- stderr -------
     hint: to read what the last one hides: undertext show entry-id --hidden
     ");
@@ -286,10 +286,10 @@ fn what_agents_cut_before_is_told_apart() {
     fs::write(env.project().join("claude.jsonl"), lines.concat()).unwrap();
     assert_snapshot!(env.run(&["audit", "claude.jsonl"]).masked(), @"
     Cut by the agent before import:
-    entry-id  2026-08-01 10:00  file                      98.1KB  /w/out.txt
+    entry-id  2026-08-01 10:00  file                        98.1KB  /w/out.txt
     entry-id  2026-08-01 10:00  cleared
-    entry-id  2026-08-01 10:00  compaction         155000 tokens
-    entry-id  2026-08-01 10:00  cleared     10000 to 8000 tokens
+    entry-id  2026-08-01 10:00  compaction          155,000 tokens
+    entry-id  2026-08-01 10:00  cleared     10,000 to 8,000 tokens
     ");
 
     let output = |text: &str| {
@@ -333,8 +333,8 @@ fn what_agents_cut_before_is_told_apart() {
     assert_snapshot!(env.run(&["audit", "pi.jsonl"]).masked(), @"
     Cut by the agent before import:
     entry-id  2026-08-01 10:00  cut
-    entry-id  2026-08-01 10:00  file                     /tmp/pi.log
-    entry-id  2026-08-01 10:00  compaction  9000 tokens
+    entry-id  2026-08-01 10:00  file                      /tmp/pi.log
+    entry-id  2026-08-01 10:00  compaction  9,000 tokens
     ");
 }
 

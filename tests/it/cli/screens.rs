@@ -140,3 +140,51 @@ fn hold(name: &str, screens: &dyn Fn(usize, &str) -> String) {
         assert_snapshot!(format!("{name}_{columns}_coloured"), coloured);
     }
 }
+
+#[test]
+fn what_is_listed_fits_a_narrow_terminal_too() {
+    let env = machine();
+    let folder = env.home().join(".claude/projects/-home-ann-a-folder-of-a-name-that-fills-a-line");
+    std::fs::create_dir_all(&folder).unwrap();
+    let path = folder.join("7c2a51de-90b4-4e6f-8a53-0d1f6b7e2c40.jsonl");
+    std::fs::copy(env.project().join("claude-garden.jsonl"), &path).unwrap();
+    env.run(&["import", "-q"]).success();
+    env.run(&["import", "-q", "."]).success();
+    std::fs::remove_file(path).unwrap();
+    env.run(&["import", "-q"]).success();
+    let made = env.run(&["new", "--json"]).success().stdout;
+    let made: serde_json::Value = serde_json::from_str(&made).unwrap();
+    let native = made["session"].as_str().unwrap();
+    let call =
+        ["--call", "a_tool_of_a_long_name", "--input", "{\"path\":\"src/lib.rs\"}", "--id", "c"];
+    env.run(&["append", "-q", "Look."]).success();
+    env.run(&[&["append", "-q"], &call[..]].concat()).success();
+    let long = "a line of what a tool said\n".repeat(400);
+    env.run_with_stdin(&["append", "-q", "--result", "c", "-"], long.as_bytes()).success();
+    env.run(&["truncate", "-q", "--max-chars", "2000"]).success();
+    assert!(env.run(&["audit"]).success().stdout.contains("1 entry cut from 10,800 to "));
+    let listed: [&[&str]; 12] = [
+        &["context", "-s", native],
+        &["context", "-s", "7c2a51de", "--as", "anthropic", "--turns", "1"],
+        &["audit", "-s", native],
+        &["audit", "--all"],
+        &["search", "--count", "the"],
+        &["search", "-l", "the"],
+        &["import", "--dry-run", "."],
+        &["restore", "--all", "--dry-run"],
+        &["store", "rebuild"],
+        &["sessions"],
+        &["sessions", "--tree", "-v"],
+        &["operations", "--all"],
+    ];
+    for columns in [60, 80, 120] {
+        for args in listed {
+            let told = shown(&env, &[args, &["-q"]].concat(), columns, "never");
+            // A warning is a sentence, and may name a path or a command that must stay whole.
+            let listed = || told.lines().filter(|line| !line.starts_with("warning: "));
+            assert!(listed().count() > 0, "{args:?}");
+            let wide = listed().find(|line| line.width() > columns);
+            assert_eq!(wide, None, "{args:?} at {columns}:\n{told}");
+        }
+    }
+}
