@@ -276,7 +276,8 @@ impl Context {
             self.say(&format!("The agent resumes from {path}"))?;
         }
         rotated.map_or(Ok(()), |path| {
-            self.say(&format!("The previous file is kept as {}", shown(path)))
+            let path = self.env.homely(path);
+            self.say(&format!("The previous file is kept as {path}"))
         })
     }
 }

@@ -5,7 +5,7 @@ use undertext::ops::{self, Compacting, Part, Planned};
 use undertext::report::Report as _;
 
 use super::Context;
-use super::common::{Writing, capitalise};
+use super::common::{Writing, capitalise, counted};
 use super::error::{CommandError, Exit};
 use super::models::{self, Kit, Summing};
 use super::words::About;
@@ -122,8 +122,8 @@ fn show(context: &mut Context, plan: &Planned) -> Result<(), CommandError> {
     let mut row = |name: &str, part: Part| {
         table.row([
             Cell::new(Label::Dim, name),
-            Cell::new(Label::Plain, &part.messages.to_string()),
-            Cell::new(Label::Plain, &format!("{} tokens", part.tokens)),
+            Cell::new(Label::Plain, &grouped(part.messages as u64)),
+            Cell::new(Label::Plain, &counted(part.tokens, "token", "tokens")),
         ]);
     };
     if let Ok(parts) = plan.parts {

@@ -310,7 +310,7 @@ fn each_row(
                 Cell::new(role_label(item), item.role().as_str()),
                 Cell::new(Label::Id, &id),
                 Cell::new(origin_label(item.origin), item.origin.as_str()),
-                Cell::new(Label::Plain, &tokens.to_string()),
+                Cell::new(Label::Plain, &grouped(tokens)),
                 Cell::new(Label::Dim, &format!("{}.{}%", share / 10, share % 10)),
                 Cell::new(bar_label(total, window), &bar(total, window, bar_width)),
                 Cell::new(Label::Plain, &first_words(item)),

@@ -266,7 +266,7 @@ fn list(context: &mut Context, archive: &Archive, session: &Session) -> Result<(
         Table::new([Align::Right, Align::Right, Align::Right, Align::Left, Align::Left]);
     for held in &held {
         let plural = if held.entries == 1 { "entry" } else { "entries" };
-        let file = held.file.as_deref().map(safe::path).unwrap_or_default();
+        let file = held.file.as_deref().map(|file| context.env.homely(file)).unwrap_or_default();
         let container = held
             .container
             .map(|n| format!("  ({} compressed)", units::size(n)))

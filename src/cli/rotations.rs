@@ -48,7 +48,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             Cell::new(Label::Plain, rotated.command),
             Cell::new(label, rotated.state.as_str()),
             Cell::new(Label::Plain, &units::size(rotated.length)),
-            Cell::new(Label::Plain, &super::common::shown(&rotated.path)),
+            Cell::new(Label::Plain, &context.env.homely(&rotated.path)),
         ]);
     }
     context.show(&table)?;

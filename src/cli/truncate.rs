@@ -13,7 +13,7 @@ use super::models::usual;
 use super::words::About;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
-use crate::render::units::{self, DIGITS};
+use crate::render::units::{self, DIGITS, grouped};
 
 /// Cut the tool results that are too long for a model, and keep the whole of each beneath
 ///
@@ -197,12 +197,16 @@ fn show(context: &mut Context, results: &[Oversized]) -> Result<(), CommandError
         table.row([
             Cell::new(Label::Id, &format!("{:.DIGITS$}", result.entry)),
             Cell::new(Label::Tool, tool.unwrap_or("?")),
-            Cell::new(Label::Plain, &chars.before.to_string()),
+            Cell::new(Label::Plain, &grouped(chars.before)),
             Cell::new(Label::Dim, "to"),
-            Cell::new(Label::Plain, &chars.after.to_string()),
+            Cell::new(Label::Plain, &grouped(chars.after)),
             Cell::new(
                 Label::Dim,
-                &format!("characters, about {} to {} tokens", tokens.before, tokens.after),
+                &format!(
+                    "characters, about {} to {} tokens",
+                    grouped(tokens.before),
+                    grouped(tokens.after)
+                ),
             ),
             Cell::new(Label::Plain, result.subject.as_deref().unwrap_or_default()),
         ]);

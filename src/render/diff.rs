@@ -9,6 +9,7 @@ use super::conversation::{self, Manner};
 use super::hunks::{AROUND, mark, unified};
 use super::safe;
 use super::style::{Label, Styles};
+use super::units::grouped;
 
 /// How many lines of a changed text are shown before it is cut.
 const LINES: usize = 40;
@@ -53,14 +54,14 @@ pub(crate) fn changed(
     let styles = manner.styles;
     let (before, after) =
         (conversation::whole(&one.messages), conversation::whole(&other.messages));
-    let sizes = (before.chars().count(), after.chars().count());
+    let size = |text: &str| grouped(text.chars().count() as u64);
     let head = format!(
         "~ {}  {:.8} is {:.8}, {} characters are {}",
         one.kind.as_str(),
         one.id,
         other.id,
-        sizes.0,
-        sizes.1
+        size(&before),
+        size(&after)
     );
     writeln!(out, "{}", styles.paint(Label::Heading, &head))?;
     let unified = unified(&before, &after, AROUND);

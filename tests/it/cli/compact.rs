@@ -49,10 +49,10 @@ fn program(env: &TestEnv, name: &str, text: &str) -> String {
 fn a_person_sees_the_numbers_then_what_was_done_and_takes_it_back() {
     let env = talked(20);
     assert_snapshot!(env.run(&["compact", "--dry-run"]), @"
-    summarised            16  3456 tokens
-    kept                   4   864 tokens
-    summaries carried on   0     0 tokens
-    system prompt          0     0 tokens
+    summarised            16  3,456 tokens
+    kept                   4    864 tokens
+    summaries carried on   0      0 tokens
+    system prompt          0      0 tokens
     The extract names 5 of 5 requests
     The context has about 4,322 tokens of 32,000; auto-compacts at 24,000 (19,678 to go)
     ------- stderr -------

@@ -136,17 +136,17 @@ fn oversized_results_are_cut_in_place_and_undo_restores_them() {
     let log = || env.run(&["log", "--full", "--json"]).success().stdout;
     let whole = log();
     assert_snapshot!(env.run(&["truncate", "--max-chars", "20000", "--dry-run"]).masked(), @"
-    entry-id  Bash  56893  to  19992  characters, about 14224 to 4998 tokens
+    entry-id  Bash  56,893  to  19,992  characters, about 14,224 to 4,998 tokens
     ------- stderr -------
     1 result would be cut; nothing is changed
     ");
     assert_eq!(live(&env, &id), before);
     assert_snapshot!(env.run(&["truncate", "--max-chars", "20000"]).masked(), @"
     Session entry-id  Look.  (native)
-    entry-id  Bash  56893  to  19992  characters, about 14224 to 4998 tokens
+    entry-id  Bash  56,893  to  19,992  characters, about 14,224 to 4,998 tokens
     1 result is cut on main; its file is 40.7 kB shorter
     The state before is kept as branch main.1
-    The previous file is kept as $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1
+    The previous file is kept as ~/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1
     ------- stderr -------
     hint: to see what was cut: undertext audit
     hint: to undo: undertext undo

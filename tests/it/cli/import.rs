@@ -105,8 +105,8 @@ fn without_a_path_every_agents_folder_is_searched() {
     Kimi CLI: ~/.kimi/sessions
     "#);
     assert_snapshot!(env.run(&["export", "--list", "k-1"]), @"
-    1  3 entries  102 B           by operation 1  $HOME/.kimi/sessions/0123/k-1/context_1.jsonl
-    2    1 entry   34 B  current  by operation 1  $HOME/.kimi/sessions/0123/k-1/context.jsonl
+    1  3 entries  102 B           by operation 1  ~/.kimi/sessions/0123/k-1/context_1.jsonl
+    2    1 entry   34 B  current  by operation 1  ~/.kimi/sessions/0123/k-1/context.jsonl
     ");
 }
 
