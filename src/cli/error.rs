@@ -180,7 +180,7 @@ impl CommandError {
 }
 
 /// Returns an error in words; those of the system for files that are there or not there are not everybody's.
-fn in_words(error: &(dyn std::error::Error + 'static)) -> String {
+pub(super) fn in_words(error: &(dyn std::error::Error + 'static)) -> String {
     let told = error.to_string();
     let Some(io) = error.downcast_ref::<io::Error>().filter(|io| io.raw_os_error().is_some())
     else {

@@ -13,7 +13,7 @@ use undertext::settings::Exclusion;
 
 use super::Context;
 use super::common::{counted, shown};
-use super::error::{CommandError, Exit, Kind};
+use super::error::{CommandError, Exit, Kind, in_words};
 use super::output::{Output, Progress};
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
@@ -290,7 +290,11 @@ impl LeftOut {
         if skipped.asked || matches!(why, Why::Unreadable(_) | Why::Lines(_)) {
             self.failed += 1;
         }
-        let told = format!("skipped {}: {why}", skipped.path.display());
+        let why_told = match why {
+            Why::Unreadable(error) => format!("cannot read it: {}", in_words(error)),
+            why => why.to_string(),
+        };
+        let told = format!("skipped {}: {why_told}", skipped.path.display());
         if self.verbose || skipped.asked || matches!(why, Why::TooMany) {
             self.excluded.1 += u64::from(matches!(why, Why::Excluded { .. }));
             output.warn(&told);

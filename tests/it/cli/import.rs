@@ -130,7 +130,7 @@ fn what_holds_no_session_is_left_out_with_a_reason() {
     assert_snapshot!(env.run(&["import", "in/notes.txt", "no\x1bwhere"]), @r"
     ------- stderr -------
     warning: skipped $HOME/project/in/notes.txt: it holds no session of a known format
-    warning: skipped $HOME/project/no\x1bwhere: cannot read it: No such file or directory (os error 2)
+    warning: skipped $HOME/project/no\x1bwhere: cannot read it: there is no such file or folder
     error: no session file could be read
     hint: list the session files of your agents: undertext import --dry-run
     [exit status: 3]
@@ -441,5 +441,16 @@ fn settings_that_exclude_nothing_are_refused() {
     1 file read, 0 unchanged: 1 session (1 new), 2 new entries, 456 B
     ------- stderr -------
     warning: $HOME/.local/share/undertext/config.toml may not set exclude.agents: what runs, sends or reads beyond a session, leaves sessions out, or says what is secret, is set in your own settings
+    ");
+}
+
+#[test]
+fn what_the_system_says_of_a_file_is_told_in_words() {
+    let env = TestEnv::new();
+    claude(&env, "project/boat.jsonl", "");
+    assert_snapshot!(env.run(&["import", "boat.jsonl", "boat.jsonl/x"]), @"
+    1 file read, 0 unchanged: 1 session (1 new), 2 new entries, 456 B
+    ------- stderr -------
+    warning: skipped $HOME/project/boat.jsonl/x: cannot read it: a part of the path is a file, and not a folder
     ");
 }
