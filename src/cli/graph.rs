@@ -21,6 +21,8 @@ Examples:
   undertext graph --all session.jsonl
   undertext graph --grep linker            where it was spoken of
 
+Exit codes: 1 if the words of --grep are not found, or the session is damaged
+
 JSON: one object a stretch, the newest first, each before its parents
   {\"type\":\"node\", \"node\":N, its place in the list, from 0, \"entry\":ID of its first entry that is part of
    the conversation, \"uuid\":its record's own name or null, \"last\":ID of its last entry, \"kind\":KIND as log has it, \"time\":TIME or null,
@@ -61,10 +63,15 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     for branch in &graph.empty {
         context.answer(&EmptyBranch { branch, is_current: *branch == graph.current })?;
     }
+    let mut found = 0;
     if context.json {
-        graph.each(|node| context.answer(&node).map(|_| ()))?;
+        graph.each(|node| {
+            found += node.found;
+            context.answer(&node).map(|_| ())
+        })?;
         context.answer_all(&graph.kin)?;
-        return context.tell_damaged(&graph.damaged()?);
+        let exit = context.tell_damaged(&graph.damaged()?)?;
+        return Ok(if args.grep.is_some() && found == 0 { Exit::No } else { exit });
     }
     context.output.page()?;
     let now = context.env.ambient().now();
@@ -78,9 +85,17 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     };
     let mut rows = Rows::of(&graph, look)?;
     rows.empty(&mut context.output)?;
-    graph.each(|node| Ok::<_, CommandError>(rows.row(&mut context.output, &node)?))?;
+    graph.each(|node| {
+        found += node.found;
+        Ok::<_, CommandError>(rows.row(&mut context.output, &node)?)
+    })?;
     if let Some(kin) = &graph.kin {
         context.say(&common::kin_words(kin))?;
     }
-    context.tell_damaged(&graph.damaged()?)
+    let exit = context.tell_damaged(&graph.damaged()?)?;
+    if args.grep.is_some() && found == 0 {
+        context.output.note("Nothing was found");
+        return Ok(Exit::No);
+    }
+    Ok(exit)
 }

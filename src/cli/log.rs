@@ -20,6 +20,8 @@ Examples:
   undertext log session.jsonl            a session file as it is; nothing is written
   undertext log -f -n 5                  the last 5 entries, then each new one as it is written
 
+Exit codes: 1 if the words of --grep are not found, or the session is damaged
+
 JSON: one object an entry, the first one first
   {\"type\":\"entry\", \"entry\":ID, \"uuid\":the record's own name or null, \"kind\":KIND,
    \"role\":\"system\", \"user\", \"assistant\" or \"tool\", or null if it is no message, \"time\":TIME or null,

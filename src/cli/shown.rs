@@ -124,13 +124,13 @@ impl Shown {
         let (shown, met): (Vec<_>, Vec<_>) =
             log.damaged.into_iter().partition(|damaged| in_place.contains(&damaged.entry));
         let exit = context.tell_damaged(&met)?;
-        let exit = if shown.is_empty() { exit } else { Exit::No };
+        let is_missed = log.lines.is_empty() && self.grep.is_some();
+        let exit = if shown.is_empty() && !is_missed { exit } else { Exit::No };
         if context.json {
             return Ok(exit);
         }
         if log.lines.is_empty() {
-            let is_search = self.grep.is_some();
-            let told = if is_search { "Nothing was found" } else { "Nothing has been said yet" };
+            let told = if is_missed { "Nothing was found" } else { "Nothing has been said yet" };
             context.output.note(told);
         }
         context.output.page()?;

@@ -98,3 +98,17 @@ fn a_session_without_entries_has_a_branch() {
     assert_snapshot!(Stored::new().run(&["graph"]), @"◉  nothing yet  [main]  HEAD");
     assert_snapshot!(Stored::new().run(&["graph", "--json"]), @r#"{"type":"branch","branch":"main","entry":null,"head":true}"#);
 }
+
+#[test]
+fn what_is_not_found_is_a_no_as_in_a_search() {
+    let env = with_examples();
+    for verb in ["log", "graph"] {
+        let told = env.run(&[verb, "native-rewind.jsonl", "--grep", "marigold"]);
+        assert_eq!((told.code(), told.stderr.as_str()), (Some(1), "Nothing was found\n"), "{verb}");
+        let told = env.run(&[verb, "native-rewind.jsonl", "--grep", "marigold", "--json"]);
+        assert_eq!((told.code(), told.stderr.as_str()), (Some(1), ""), "{verb}");
+        env.run(&[verb, "native-rewind.jsonl", "--grep", "clock", "--json"]).success();
+        let told = env.run(&[verb, "native-rewind.jsonl", "--grep", "clock"]).success();
+        assert_eq!(told.stderr, "", "{verb}");
+    }
+}

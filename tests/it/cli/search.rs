@@ -88,9 +88,10 @@ fn log_and_graph_mark_what_is_looked_for() {
     ├─╯
     ○  @0  entry-id  Paint the boat.  (2 entries, 2001-02-03)  @1 before colours
     ");
-    assert_snapshot!(env.run(&["log", "--grep", "BOAT"]).masked(), @r"
+    assert_snapshot!(env.run(&["log", "--grep", "BOAT"]).masked(), @"
     ------- stderr -------
     Nothing was found
+    [exit status: 1]
     ");
     assert_snapshot!(env.run(&["log", "--grep", "boat", "-n", "5"]).masked(), @r"
     @0  user  entry-id  04:05
