@@ -57,9 +57,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         let said =
             shown.words.as_ref().map(|text| ops::words(text).unwrap_or_else(|| text.clone()));
         let (label, words) = match (&note, &shown.words) {
-            (Some(note), _) => (Label::Note, note.as_str()),
+            (Some(note), _) => (Label::Note, note.trim()),
             (None, None) if shown.damage.is_some() => (Label::Error, "damaged"),
-            (None, _) => (Label::Plain, said.as_deref().unwrap_or_default()),
+            (None, _) => (Label::Plain, common::first_line(said.as_deref().unwrap_or_default())),
         };
         let time = shown.time.map(|time| zone.age(now, time)).unwrap_or_default();
         table.row([
@@ -68,7 +68,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             Cell::new(Label::Checkpoint, shown.own.as_deref().unwrap_or_default()),
             Cell::new(Label::Id, &common::short(shown.entry)),
             Cell::new(Label::Time, &time),
-            Cell::new(label, common::first_line(words)),
+            Cell::new(label, words),
         ]);
         Ok::<_, CommandError>(())
     })?;

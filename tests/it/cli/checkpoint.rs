@@ -50,3 +50,14 @@ fn an_undone_number_is_hidden_and_never_given_again() {
     "#);
     assert_snapshot!(env.run(&["checkpoint", "-q"]), @"Checkpoint 3");
 }
+
+#[test]
+fn a_note_of_several_lines_is_told_alike_everywhere() {
+    let env = TestEnv::new();
+    conversation(&env);
+    env.run(&["checkpoint", "-m", "before\nthe refactoring"]).success();
+    for verb in ["checkpoints", "graph"] {
+        let told = env.run(&[verb]).success().stdout;
+        assert!(told.contains("before the refactoring"), "{told}");
+    }
+}
