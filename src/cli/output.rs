@@ -338,7 +338,11 @@ impl Progress<'_> {
     fn line(&self, elapsed: Duration) -> String {
         let Self { label, done, total, bytes, of } = *self;
         let total = total.map(|total| format!("/{total}")).unwrap_or_default();
-        let mut line = format!("{} {done}{total}, {}", safe::line(label), units::size(bytes));
+        let mut line = format!("{} {done}{total}", safe::line(label));
+        // Work that counts no bytes tells of none.
+        if bytes > 0 || of.is_some() {
+            let _ = write!(line, ", {}", units::size(bytes));
+        }
         // What is not new is read without being counted.
         if let Some(of) = of.filter(|of| *of >= bytes && bytes > 0) {
             let percent = bytes.saturating_mul(100) / of;
@@ -443,6 +447,8 @@ mod tests {
             assert_eq!(progress.line(Duration::from_secs(seconds)), to);
         };
         check(HALF, 9, "reading 1/2, 1.5 MB");
+        check(Progress { bytes: 0, ..HALF }, 9, "reading 1/2");
+        check(Progress { bytes: 0, ..known }, 9, "reading 1/2, 0 B");
         check(known, 1, "reading 1/2, 1.5 MB of 6.0 MB, 25%");
         check(known, 10, "reading 1/2, 1.5 MB of 6.0 MB, 25%, 30 s left");
         check(known, 50, "reading 1/2, 1.5 MB of 6.0 MB, 25%, 3 min left");
