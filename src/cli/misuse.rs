@@ -395,8 +395,6 @@ fn unknown_command((name, group): (&str, &clap::Command), word: &str) -> Command
         hints.push(Line::new("sessions").option("agent", lower).to("to list its sessions"));
     } else if word.contains(['/', '.']) {
         hints.push(Line::new("log").with(word).to("to read a session file"));
-    } else if hints.is_empty() {
-        hints.push(Hint::sessions());
     }
     hints.push(Line::new("help").to("list the commands"));
     hints.into_iter().fold(error, CommandError::hinted)

@@ -46,7 +46,6 @@ fn help_is_a_command_too() {
     assert_snapshot!(env.run(&["help", "nosuch"]), @r#"
     ------- stderr -------
     error: there is no command "nosuch"
-    hint: list the sessions: undertext sessions
     hint: list the commands: undertext help
     [exit status: 2]
     "#);
