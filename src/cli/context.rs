@@ -44,8 +44,8 @@ Examples:
   undertext context --turns 5 --tokens exact 3f2a91c0
   undertext context --explain 9c0d                        why this entry is, or is not, in it
 
-Settings are read from ~/.config/undertext/config.toml and from config.toml in the store's folder; what the latter
-says counts, but for what runs, sends or reads beyond a session, leaves sessions out or says what
+Settings are read from ~/.config/undertext/config.toml and from config.toml in the store's folder; what the latter \
+says counts, but for what runs, sends or reads beyond a session, leaves sessions out or says what \
 is secret: that is taken from your own file alone. Every key, explained, with its value and where that comes from: undertext context --settings
 
 JSON: one object about all, one a message, one a change
@@ -135,7 +135,7 @@ enum ShapeArg {
     Agent,
     /// Anthropic's messages
     Anthropic,
-    /// `OpenAI`'s chat completions
+    /// OpenAI's chat completions
     Openai,
     /// Gemini's contents
     Gemini,
