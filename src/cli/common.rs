@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use anyhow::anyhow;
 use undertext::context::cut::{KEPT, Limit};
-use undertext::model::EntryId;
+use undertext::model::{Card, EntryId};
 use undertext::ops::{self, Archive, Case, Kin, Manner, Pattern, Session, Words};
 use undertext::report::{Changed, Line, Listing, Report};
 use undertext::store::Within;
@@ -161,6 +161,13 @@ pub(crate) fn counted(n: u64, one: &str, many: &str) -> String {
 pub(crate) fn capitalise(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map(|first| first.to_uppercase().chain(chars).collect()).unwrap_or_default()
+}
+
+/// Returns a title as lists show it: one that is as long as a title can be was cut, with hardly an exception.
+pub(crate) fn titled(title: Option<&str>) -> String {
+    let title = title.unwrap_or("(no title)");
+    let end = if title.chars().count() == Card::TITLE { "…" } else { "" };
+    format!("{title}{end}")
 }
 
 /// Returns the first line that says something.

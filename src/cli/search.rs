@@ -280,11 +280,11 @@ fn tell(
     if is_next {
         name(context, archive, &place.session)?;
         let id: String = place.session.id.chars().take(8).collect();
-        let title = place.title.as_deref().unwrap_or("(no title)");
+        let title = common::titled(place.title.as_deref());
         let folder = place.folder.as_deref().map(|folder| context.env.homely(Path::new(folder)));
         let folder = folder.map(|folder| format!("  {folder}")).unwrap_or_default();
         let styles = context.output.styles();
-        let (title, id) = (safe::line(title).into_owned(), safe::line(&id).into_owned());
+        let (title, id) = (safe::line(&title).into_owned(), safe::line(&id).into_owned());
         let agent = &place.session.format;
         let room = context.output.columns().saturating_sub(id.len() + agent.len() + 4);
         writeln!(
@@ -321,7 +321,7 @@ fn tell_count(
         Some(session) => context.short_name(archive, &session)?,
         None => found.session.id.clone(),
     };
-    let title = safe::line(found.title.as_deref().unwrap_or("(no title)")).into_owned();
+    let title = safe::line(&common::titled(found.title.as_deref())).into_owned();
     let styles = context.output.styles();
     let (id, agent) = (safe::line(&id).into_owned(), &found.session.format);
     let lines = if args.count { format!("{:>6}  ", found.lines) } else { String::new() };

@@ -247,7 +247,7 @@ fn title(listed: &ListedSession) -> String {
     let indent = depth.checked_sub(1).map(|depth| format!("{}└ ", "  ".repeat(depth)));
     let indent = indent.unwrap_or_default();
     let lead = if *gone { "(file gone) " } else { "" };
-    let title = card.title.as_deref().unwrap_or("(no title)");
+    let title = common::titled(card.title.as_deref());
     let mut notes = Vec::new();
     if *sub_agents > 0 {
         notes.push(common::counted(*sub_agents, "sub-agent", "sub-agents"));

@@ -167,3 +167,8 @@ pub struct Card {
     /// Whether lists leave it out.
     pub hidden: bool,
 }
+
+impl Card {
+    /// How many characters a title has at most; the rest of one that is longer is not kept here.
+    pub const TITLE: usize = 120;
+}

@@ -13,9 +13,6 @@ use crate::{
     wire::{Envelope, Format, Graph, Link, Titled},
 };
 
-/// How many characters of the first turn a title has at most.
-const TITLE: usize = 120;
-
 /// How many names of a session that is taken in by parts are at hand.
 const KNOWN: usize = 1 << 18;
 
@@ -239,7 +236,7 @@ fn is_command(line: &str) -> bool {
 /// Returns the part of a text that is a title.
 pub(crate) fn title(text: &str) -> Option<String> {
     let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
-    Some(line.chars().take(TITLE).collect())
+    Some(line.chars().take(Card::TITLE).collect())
 }
 
 #[cfg(test)]

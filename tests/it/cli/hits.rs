@@ -93,3 +93,16 @@ fn a_long_line_is_cut_around_its_first_match_where_no_terminal_is() {
     // One whose every word matches is no longer.
     assert_eq!(lines(&env, &["e"]).concat().chars().count(), 500 - "  1  ".len());
 }
+
+#[test]
+fn a_title_that_was_cut_ends_so() {
+    let env = TestEnv::new();
+    let (long, short) = (format!("beam {}", "e".repeat(200)), format!("beam {}", "i".repeat(114)));
+    say(&env, &long);
+    say(&env, &short);
+    for args in [["search", "-l", "beam"], ["search", "--count", "beam"], ["sessions", "-n", "9"]] {
+        let told = env.run(&args).success().stdout;
+        assert!(told.contains(&format!("{}…\n", &long[..120])), "{told}");
+        assert!(told.contains(&format!("{short}\n")), "{told}");
+    }
+}
