@@ -1,6 +1,12 @@
-//! What a search shows of what it finds: lines that fit, counts, and the command line that shows all.
+//! What a search shows of what it finds: lines that fit, counts, and the command line that shows all; and what a line, and its
+//! time, is.
 
-use super::conversation;
+use std::fs;
+
+use insta::assert_snapshot;
+
+use super::search::{id, record, stands};
+use super::{conversation, json};
 use crate::env::TestEnv;
 
 /// Says something in a session of its own.
@@ -105,4 +111,48 @@ fn a_title_that_was_cut_ends_so() {
         assert!(told.contains(&format!("{}…\n", &long[..120])), "{told}");
         assert!(told.contains(&format!("{short}\n")), "{told}");
     }
+}
+
+#[test]
+fn a_line_ends_before_its_line_end_whichever_that_is() {
+    let env = TestEnv::new();
+    env.run(&["new"]).success();
+    env.run(&["append", "disk full\r\nsecond line\r\nthird"]).success();
+    for (pattern, line) in
+        [("disk.*", "disk full"), ("full$", "disk full"), ("d line$", "second line")]
+    {
+        let found = stands(&env, &["--regex", pattern]);
+        assert_eq!(found, [(line.to_owned(), "current".to_owned())], "{pattern}");
+    }
+    assert_snapshot!(env.run(&["search", "--regex", r"full\nsecond"]).masked(), @r"
+    ------- stderr -------
+    error: the pattern has a line end, and texts are searched line by line
+    [exit status: 2]
+    ");
+    // As many lines around as there are.
+    let all = env.run(&["search", "--json", "-C", "18446744073709551615", "second"]).success();
+    let hit = json(all.stdout.lines().next().unwrap());
+    assert_eq!(
+        (&hit["before"], &hit["after"]),
+        (&serde_json::json!(["disk full"]), &serde_json::json!(["third"]))
+    );
+}
+
+#[test]
+fn what_has_no_time_counts_as_said_when_its_session_was_last_active() {
+    let env = TestEnv::new();
+    let folder = env.home().join(".claude/projects/-w");
+    fs::create_dir_all(&folder).unwrap();
+    let mut first = json(&record(1, 1, None, 1, "an undated harbour"));
+    first.as_object_mut().unwrap().remove("timestamp");
+    let text = format!("{first}\n{}", record(1, 2, Some(1), 2, "a dated one"));
+    fs::write(folder.join(format!("{}.jsonl", id(1))), text).unwrap();
+    env.run(&["import", "-q"]).success();
+    let found = |args: &[&str]| stands(&env, &[&["harbour"], args].concat()).len();
+    assert_eq!(found(&[]), 1);
+    assert_eq!((found(&["--since", "2026-03-01"]), found(&["--until", "2026-03-01"])), (1, 0));
+    assert_eq!((found(&["--since", "2026-03-02"]), found(&["--until", "2026-03-02"])), (0, 1));
+    assert_eq!(found(&["--since", "2026-02-01", "--until", "2026-01-01"]), 0);
+    let named = |moment: [&str; 2]| found(&["--session", &id(1), moment[0], moment[1]]);
+    assert_eq!((named(["--since", "2026-03-02"]), named(["--until", "2026-03-02"])), (0, 1));
 }

@@ -12,7 +12,7 @@ use super::{Stored, conversation, json, with_examples};
 use crate::env::TestEnv;
 
 /// Returns where each line stands that a search finds, by the words of the line.
-fn stands(env: &TestEnv, args: &[&str]) -> Vec<(String, String)> {
+pub(super) fn stands(env: &TestEnv, args: &[&str]) -> Vec<(String, String)> {
     let args = [&["search", "--json"], args].concat();
     let told = env.run(&args).stdout;
     let hits = told.lines().map(json).filter(|line| line["type"] == "hit");
@@ -392,12 +392,18 @@ fn no_state_of_the_index_changes_what_is_found() {
 }
 
 /// Returns the id of the session, or of the record, with a number.
-fn id(n: usize) -> String {
+pub(super) fn id(n: usize) -> String {
     format!("{n:08}-0000-4000-8000-000000000000")
 }
 
 /// Returns a record of Claude Code in which a person says something, at a minute counted from 1 March.
-fn record(session: usize, uuid: usize, parent: Option<usize>, minute: usize, text: &str) -> String {
+pub(super) fn record(
+    session: usize,
+    uuid: usize,
+    parent: Option<usize>,
+    minute: usize,
+    text: &str,
+) -> String {
     let (day, hour) = (1 + minute / 1440, minute / 60 % 24);
     serde_json::json!({
         "parentUuid": parent.map(id), "isSidechain": false, "userType": "external",
@@ -596,48 +602,4 @@ fn a_store_that_may_not_be_written_is_searched() {
     let found = stands(&env, &["symbol", "--store", copy]);
     mode(0o700);
     assert_eq!(found.len(), 1);
-}
-
-#[test]
-fn a_line_ends_before_its_line_end_whichever_that_is() {
-    let env = TestEnv::new();
-    env.run(&["new"]).success();
-    env.run(&["append", "disk full\r\nsecond line\r\nthird"]).success();
-    for (pattern, line) in
-        [("disk.*", "disk full"), ("full$", "disk full"), ("d line$", "second line")]
-    {
-        let found = stands(&env, &["--regex", pattern]);
-        assert_eq!(found, [(line.to_owned(), "current".to_owned())], "{pattern}");
-    }
-    assert_snapshot!(env.run(&["search", "--regex", r"full\nsecond"]).masked(), @r"
-    ------- stderr -------
-    error: the pattern has a line end, and texts are searched line by line
-    [exit status: 2]
-    ");
-    // As many lines around as there are.
-    let all = env.run(&["search", "--json", "-C", "18446744073709551615", "second"]).success();
-    let hit = json(all.stdout.lines().next().unwrap());
-    assert_eq!(
-        (&hit["before"], &hit["after"]),
-        (&serde_json::json!(["disk full"]), &serde_json::json!(["third"]))
-    );
-}
-
-#[test]
-fn what_has_no_time_counts_as_said_when_its_session_was_last_active() {
-    let env = TestEnv::new();
-    let folder = env.home().join(".claude/projects/-w");
-    fs::create_dir_all(&folder).unwrap();
-    let mut first = json(&record(1, 1, None, 1, "an undated harbour"));
-    first.as_object_mut().unwrap().remove("timestamp");
-    let text = format!("{first}\n{}", record(1, 2, Some(1), 2, "a dated one"));
-    fs::write(folder.join(format!("{}.jsonl", id(1))), text).unwrap();
-    env.run(&["import", "-q"]).success();
-    let found = |args: &[&str]| stands(&env, &[&["harbour"], args].concat()).len();
-    assert_eq!(found(&[]), 1);
-    assert_eq!((found(&["--since", "2026-03-01"]), found(&["--until", "2026-03-01"])), (1, 0));
-    assert_eq!((found(&["--since", "2026-03-02"]), found(&["--until", "2026-03-02"])), (0, 1));
-    assert_eq!(found(&["--since", "2026-02-01", "--until", "2026-01-01"]), 0);
-    let named = |moment: [&str; 2]| found(&["--session", &id(1), moment[0], moment[1]]);
-    assert_eq!((named(["--since", "2026-03-02"]), named(["--until", "2026-03-02"])), (0, 1));
 }
