@@ -98,7 +98,7 @@ fn what_is_behind_long_lines_is_taken_in_like_all_else() {
         let session = only(archive);
         let (all, path) = seen(archive, &session);
         assert_eq!((all.len(), path.len()), (6, 6));
-        assert!(exported(archive, &session, 0) == bytes.as_bytes());
+        assert!(exported(archive, &session, 1) == bytes.as_bytes());
     }
 }
 
