@@ -295,6 +295,7 @@ fn change_places(root: &Path, mending: &Path) -> io::Result<PathBuf> {
     for name in ["store.db-wal", "store.db-shm"] {
         remove_file(&root.join(name))?;
     }
+    disk::sync_folder(root)?;
     fs::rename(mending.join("store.db"), root.join("store.db"))?;
     match fs::rename(mending.join("store.witness"), root.join("store.witness")) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
@@ -306,23 +307,42 @@ fn change_places(root: &Path, mending: &Path) -> io::Result<PathBuf> {
     Ok(kept)
 }
 
-/// Gives the damaged store its log back, if the change of places was cut short behind the log.
+/// Gives the damaged store its log back, if the change of places was cut short behind the log. Whoever read the store since then
+/// may have made an empty log; what was written into another one since then is newer than the kept one, which stays where it is.
 fn put_back(root: &Path) -> io::Result<()> {
-    let Ok(store) = fs::symlink_metadata(root.join("store.db")) else { return Ok(()) };
-    for entry in fs::read_dir(root)? {
-        let kept = entry?.path();
-        let is_same = |meta: fs::Metadata| (meta.dev(), meta.ino()) == (store.dev(), store.ino());
-        if fs::symlink_metadata(kept.join("store.db")).is_ok_and(is_same) {
-            match fs::hard_link(kept.join("store.db-wal"), root.join("store.db-wal")) {
-                Err(error)
-                    if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::AlreadyExists) => {}
-                linked => linked?,
-            }
-            disk::sync_folder(root)?;
-            remove(&kept)?;
+    let Some(store) = identity(&root.join("store.db"))? else { return Ok(()) };
+    for kept in set_aside(root) {
+        if identity(&kept.join("store.db"))? != Some(store) {
+            // One that holds nothing yet, or nothing any more.
+            let _ = fs::remove_dir(&kept);
+            continue;
         }
+        let (log, kept_log) = (root.join("store.db-wal"), kept.join("store.db-wal"));
+        let known = identity(&kept_log)?;
+        if known.is_some() && known != identity(&log)? {
+            if fs::symlink_metadata(&log).is_ok_and(|meta| meta.len() > 0) {
+                continue;
+            }
+            // An index of the empty log would hide what is in the other one.
+            remove_file(&root.join("store.db-shm"))?;
+            fs::rename(&kept_log, &log)?;
+            disk::sync_folder(root)?;
+        }
+        // The store's second name goes last: by it the folder is known.
+        for name in ["store.db-wal", "store.witness", "store.db"] {
+            remove_file(&kept.join(name))?;
+        }
+        remove(&kept)?;
     }
     Ok(())
+}
+
+/// Returns by what a file is known, whatever its names, if it is there.
+fn identity(path: &Path) -> io::Result<Option<(u64, u64)>> {
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        meta => meta.map(|meta| Some((meta.dev(), meta.ino()))),
+    }
 }
 
 /// Gives a fresh store its own witness, if the change of places was cut short behind the store: what the damaged one had seen

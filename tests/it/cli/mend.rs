@@ -447,6 +447,48 @@ fn whatever_is_damaged_every_session_is_there_afterwards() {
     assert!(mended > 40, "{mended} of 60 came back whole");
 }
 
+#[test]
+fn a_mending_cut_short_behind_the_log_gives_it_back_whoever_read_meanwhile() {
+    // What was done when it was cut short, and what then lies in the log's place.
+    for (done, then) in [(0, "nothing"), (1, "nothing"), (2, "nothing"), (2, "empty"), (2, "other")]
+    {
+        let home = Home::new();
+        home.settle();
+        home.run(&["append", "-q", "-s", &home.own, "One more."]).success();
+        home.run(&["checkpoint", "-q", "-s", &home.own]).success();
+        let (numbers, said) = (home.numbers(), home.said());
+        let (root, kept) = (store(&home.env), store(&home.env).join("damaged-1"));
+        let log = fs::read(root.join("store.db-wal")).unwrap();
+        assert!(log.len() > 4096, "{} bytes", log.len());
+        // The change of places, as far as it came.
+        fs::create_dir(&kept).unwrap();
+        for name in ["store.db", "store.db-wal", "store.witness"].iter().take(done * 3) {
+            fs::hard_link(root.join(name), kept.join(name)).unwrap();
+        }
+        if done == 2 {
+            fs::remove_file(root.join("store.db-wal")).unwrap();
+            let _ = fs::remove_file(root.join("store.db-shm"));
+        }
+        match then {
+            "empty" => {
+                home.run(&["sessions"]).success();
+                assert_eq!(fs::metadata(root.join("store.db-wal")).unwrap().len(), 0);
+            }
+            "other" => fs::write(root.join("store.db-wal"), &log[..log.len() / 2]).unwrap(),
+            _ => {}
+        }
+        let fixed = home.run(&["doctor", "--fix"]);
+        if then == "other" {
+            assert_eq!(fs::read(kept.join("store.db-wal")).unwrap(), log, "{fixed}");
+            continue;
+        }
+        assert_eq!(fixed.code(), Some(0), "{done} {then}: {fixed}");
+        assert!(!kept.exists(), "{done} {then}: {fixed}");
+        home.run(&["verify"]).success();
+        assert_eq!((home.numbers(), home.said()), (numbers, said), "{done} {then}");
+    }
+}
+
 /// Copies a store's folder.
 fn copy_folder(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
