@@ -112,10 +112,9 @@ impl Mending {
     /// Puts the fresh store in the place of the damaged one, and returns the folder in which that is kept.
     pub(crate) fn accept(&self) -> Result<PathBuf, SyncError> {
         let io = |source| SyncError::Io { path: self.root.clone(), source };
-        let kept = change_places(&self.root, &self.folder).map_err(io)?;
-        // The fresh store may number sessions otherwise, and the index knows them by their numbers.
+        // Sessions keep their numbers, by which the index knows them, but that of one whose name is lost may be given again.
         WordIndex::remove(&self.root)?;
-        Ok(kept)
+        change_places(&self.root, &self.folder).map_err(io)
     }
 }
 
