@@ -177,6 +177,7 @@ fn sync(text: &mut String) {
         E::UnreadAgent { .. } => [E::UnreadAgent { path: path(), agent: "Copilot" }],
         E::Excluded { .. } => [E::Excluded { path: path(), by: Exclusion::Session(told("8f14")) }],
         E::KeptOut => [E::KeptOut],
+        E::Unredacted(_) => [E::Unredacted(Box::new(E::Store(StoreError::Full)))],
         E::Read(_) => [
             E::Read(ReadError::Io { offset: 7, source: broken() }),
             E::Read(ReadError::TooLong { offset: 7, number: 3, max: 100 }),

@@ -155,6 +155,10 @@ fn after_sync(error: &SyncError) -> Vec<Hint> {
         }
         E::Excluded { .. } => vec![Hint::settings("")],
         E::KeptOut => vec!["say it without that: redact and forget keep it out for ever".into()],
+        E::Unredacted(error) => match error.as_ref() {
+            E::Store(error) => after_store(error),
+            error => after_sync(error),
+        },
         E::Nothing("undo" | "redo") => vec![Line::about("operations").to("list the operations")],
         E::Ahead { .. } => {
             vec![Line::new("doctor").flag("fix").to("take in what the live file still holds")]

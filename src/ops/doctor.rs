@@ -110,6 +110,14 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
         // Every other command tells of a store that cannot be opened at all.
         _ => {}
     }
+    if sync::has_uncovered(&root) {
+        ail(
+            &root,
+            "files of sessions still hold what was taken out of the store: a process has them open, or undertext may not \
+             write there. Each change tries them again",
+            Cure::Person,
+        );
+    }
     paths.sort();
     for path in paths {
         let meta = fs::symlink_metadata(&path).map_err(io(&path))?;

@@ -155,6 +155,9 @@ pub enum SyncError {
     /// Words that undertext would write have something that was taken out of the store.
     #[error("the words have something that was taken out of the store, and nothing is written")]
     KeptOut,
+    /// A redaction was cut short, and cannot be carried out now.
+    #[error("a redaction was cut short, and cannot be carried out now")]
+    Unredacted(#[source] Box<SyncError>),
     /// A file could not be read as lines.
     #[error(transparent)]
     Read(#[from] ReadError),

@@ -74,7 +74,7 @@ pub use lock::{Told, Waiting};
 pub(crate) use mend::{Mending, is_broken, set_aside, sweep};
 pub use named::{Queue, Work};
 pub use peek::peek;
-pub(crate) use purge::Purged;
+pub(crate) use purge::{Purged, has_uncovered};
 pub(crate) use put_back::{put_back, put_sidecars_back};
 pub(crate) use redact::{Found, Kept, Redaction, redact};
 pub(crate) use rekey::rekey;

@@ -8,30 +8,40 @@
 //! ```
 //!
 //! A mark in the store's folder says that this is to be done. What is cut short is done by the next change: tombstones tell what
-//! is still to be covered.
+//! is still to be covered. A file that a process has open is left as it is, because what that writes would go with it; so is one
+//! that may not be written now. Another mark names the sessions that have such files, and each change tries these again.
 //!
 //! Invariant: a covered file holds the same generation, and is put in its place in one step; nothing of it is set aside.
+//! Invariant: no change fails because a file of another session cannot be covered.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs::{self, File},
-    io::{ErrorKind, Read},
+    io::{self, ErrorKind, Read, Seek, SeekFrom},
     path::{Path, PathBuf},
 };
 
 use crate::{
-    disk::{self, Links},
-    live::{self, WritableFile},
+    disk::{self, Disk, Kernel, Links},
+    live::{self, Denied, Seen, WritableFile},
     model::{Digest, FileNumber, LineId, OperationNumber, State, Timestamp},
     report::Rekeyed,
     session::Session,
-    store::{Store, WordIndex, whole_lines},
-    sync::{Archive, Notice, SyncError, file, live_file::live_file, mend},
+    store::{SessionKey, Store, StoreError, WordIndex, whole_lines},
+    sync::{
+        Archive, Notice, SyncError, file, gone,
+        live_file::{length_of, live_file},
+        mend,
+    },
     wire::jsonl::Reader,
 };
 
 /// The file in the store's folder that says that bytes are being taken out.
 const MARK: &str = "redacting";
+/// The file that names the sessions, a number a line, of which only files are still to be covered.
+const LEFT: &str = "uncovered";
+/// How often a file is covered that another program writes to meanwhile.
+const TRIED: usize = 3;
 
 /// What purging came to.
 #[derive(Clone, Debug, Default)]
@@ -53,13 +63,23 @@ impl Archive {
     /// cut short is carried out first.
     pub(crate) fn lock(&self) -> Result<Option<File>, SyncError> {
         let lock = self.lock_alone()?;
-        if let Some(root) = self.root().filter(|_| lock.is_some())
-            && root.join(MARK).exists()
-        {
-            finish(self)?;
+        if let Some(root) = self.root().filter(|_| lock.is_some()) {
+            let done = if root.join(MARK).exists() {
+                finish(self).map(drop)
+            } else if root.join(LEFT).exists() {
+                try_again(self, root)
+            } else {
+                Ok(())
+            };
+            done.map_err(|error| SyncError::Unredacted(Box::new(error)))?;
         }
         Ok(lock)
     }
+}
+
+/// Returns whether files of sessions in a store's folder are still to be covered.
+pub(crate) fn has_uncovered(root: &Path) -> bool {
+    root.join(LEFT).exists()
 }
 
 /// Says in the store's folder that bytes are being taken out.
@@ -76,49 +96,124 @@ pub(super) fn finish(archive: &Archive) -> Result<Purged, SyncError> {
     let mut purged = Purged::default();
     let Some(root) = archive.root() else { return Ok(purged) };
     WordIndex::remove(root)?;
+    let mut left = BTreeSet::new();
     for session in archive.every()? {
-        let state = archive.store().state(session.key)?;
-        if state.is_covered() {
-            files(archive, &session, &state, &mut purged)?;
+        if !cover(archive, &session, &mut purged)? {
+            left.insert(session.key);
         }
     }
     for path in mend::set_aside(root) {
         fs::remove_dir_all(&path).map_err(|source| SyncError::Io { path: path.clone(), source })?;
         purged.deleted.push(path);
     }
-    let unmarked = fs::remove_file(root.join(MARK)).and_then(|()| disk::sync_folder(root));
-    match unmarked {
-        Err(source) if source.kind() != ErrorKind::NotFound => {
-            Err(SyncError::Io { path: root.join(MARK), source })
+    keep_left(root, &left)?;
+    unmark(root, MARK)?;
+    Ok(purged)
+}
+
+/// Covers the files that could not be covered before, where they can be now.
+fn try_again(archive: &Archive, root: &Path) -> Result<(), SyncError> {
+    let path = root.join(LEFT);
+    let text = disk::read_text(&path, disk::TEXT);
+    let text = text.map_err(|source| SyncError::Io { path, source })?;
+    let named: BTreeSet<SessionKey> =
+        text.lines().filter_map(|key| Some(SessionKey(key.parse().ok()?))).collect();
+    let mut left = BTreeSet::new();
+    for session in archive.every()?.into_iter().filter(|session| named.contains(&session.key)) {
+        if !cover(archive, &session, &mut Purged::default())? {
+            left.insert(session.key);
         }
-        _ => Ok(purged),
+    }
+    if left == named { Ok(()) } else { keep_left(root, &left) }
+}
+
+/// Keeps which sessions have files that are still to be covered.
+fn keep_left(root: &Path, left: &BTreeSet<SessionKey>) -> Result<(), SyncError> {
+    if left.is_empty() {
+        return unmark(root, LEFT);
+    }
+    let fresh = format!("{LEFT}.new");
+    unmark(root, &fresh)?;
+    let (path, fresh) = (root.join(LEFT), root.join(fresh));
+    let keys: Vec<String> = left.iter().map(|key| key.0.to_string()).collect();
+    let write = || {
+        let file = disk::make(&fresh)?;
+        Kernel.write(&file, keys.join("\n").as_bytes())?;
+        Kernel.sync(&file)?;
+        fs::rename(&fresh, &path)?;
+        disk::sync_folder(root)
+    };
+    write().map_err(|source| SyncError::Io { path: path.clone(), source })
+}
+
+/// Removes a file in the store's folder.
+fn unmark(root: &Path, name: &str) -> Result<(), SyncError> {
+    match fs::remove_file(root.join(name)).and_then(|()| disk::sync_folder(root)) {
+        Err(source) if source.kind() != ErrorKind::NotFound => {
+            Err(SyncError::Io { path: root.join(name), source })
+        }
+        _ => Ok(()),
     }
 }
 
-/// Covers the live file of a session and those that were set aside, and its other files where they may be written and no
-/// process has them.
+/// Covers the files of a session of which anything was taken out, and returns whether none of them is to be tried again. What
+/// keeps a file or a session from being read or written concerns no other one.
+fn cover(archive: &Archive, session: &Session, purged: &mut Purged) -> Result<bool, SyncError> {
+    let covered = archive.store().state(session.key).map_err(SyncError::from).and_then(|state| {
+        if state.is_covered() { files(archive, session, &state, purged) } else { Ok(true) }
+    });
+    match covered {
+        Err(SyncError::Store(StoreError::Corrupt { .. }) | SyncError::Session(_)) => Ok(false),
+        covered => covered,
+    }
+}
+
+/// Covers the live file of a session and those that were set aside, and its other files where they may be written, if no process
+/// has them.
 fn files(
     archive: &Archive,
     session: &Session,
     state: &State,
     Purged { covered, left, .. }: &mut Purged,
-) -> Result<(), SyncError> {
-    let lines = covered_lines(archive.store(), session, state)?;
+) -> Result<bool, SyncError> {
     let live = live_file(archive, state);
-    let mut own: Vec<PathBuf> = Vec::new();
+    let (mut own, mut targets, mut is_done) = (Vec::new(), Vec::new(), true);
     if let Some(live) = &live {
-        let target = archive.writable_file(&session.name, live)?;
-        let asides = state.rotations.iter().map(|(_, rotation)| file::aside_of(&target, rotation));
-        for target in std::iter::once(Ok(target.clone())).chain(asides) {
-            let target = target?;
-            let at = if live.attached { archive.now() } else { state.at() };
-            if cover_file(&target, &lines, at)? {
-                if target.path() == live.path && live.attached {
+        own.push(live.path.clone());
+        match archive.writable_file(&session.name, live) {
+            Ok(target) => {
+                for (_, rotation) in &state.rotations {
+                    targets.push(file::aside_of(&target, rotation)?);
+                }
+                targets.insert(0, target);
+            }
+            // What is not there any more needs no covering.
+            Err(error) if is_absence(&error) => {}
+            Err(SyncError::Io { .. } | SyncError::Denied { .. }) => {
+                left.push(live.path.clone());
+                is_done = false;
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    let lines = covered_lines(archive.store(), session, state)?;
+    for target in targets {
+        own.push(target.path().to_owned());
+        let is_attached = live.as_ref().is_some_and(|live| live.attached);
+        let at = if is_attached { archive.now() } else { state.at() };
+        match cover_file(&target, session, &lines, at) {
+            Ok(Covered::Nothing) => {}
+            Ok(Covered::Done) => {
+                if is_attached && is_known(state, state.live, &target)? {
                     file::saw(archive, &target)?;
                 }
                 covered.push(target.path().to_owned());
             }
-            own.push(target.path().to_owned());
+            Ok(Covered::Held) | Err(SyncError::Io { .. } | SyncError::Read(_)) => {
+                left.push(target.path().to_owned());
+                is_done = false;
+            }
+            Err(error) => return Err(error),
         }
     }
     let whole = whole_files(state);
@@ -128,27 +223,65 @@ fn files(
         };
         let kept = whole.get(&n);
         let has_it = match kept {
-            Some((came, _)) => digest_of(&path) == Some(*came),
-            None if state.sidecars.contains_key(&n) => false,
-            None => holds(&path, &lines)?,
+            Some((came, _)) => Ok(digest_of(&path) == Some(*came)),
+            None if state.sidecars.contains_key(&n) => Ok(false),
+            None => holds(&path, &lines),
         };
-        if !has_it {
+        if let Ok(false) = has_it {
             continue;
         }
         let target = archive.writable.agents_file(&archive.disk, &session.name.format, &path);
-        let is_free = live::holders(&path, None, session.format.traits()).is_empty();
-        let Some(target) = target.ok().filter(|_| is_free) else {
-            left.push(path);
-            continue;
+        let done = match (target, kept) {
+            // It may never be written, however often it is tried.
+            (Err(why), _) if !matches!(why, Denied::Io(_)) => {
+                left.push(path);
+                continue;
+            }
+            (Ok(target), Some(_)) if is_held(&target, session) => Ok(Covered::Held),
+            (Ok(target), Some((_, at))) => put_kept(archive, session, &target, *at)
+                .and_then(|()| file::saw(archive, &target))
+                .map(|()| Covered::Done),
+            (Ok(target), None) => match cover_file(&target, session, &lines, archive.now()) {
+                Ok(Covered::Done) if is_known(state, Some(n), &target)? => {
+                    file::saw(archive, &target).map(|()| Covered::Done)
+                }
+                done => done,
+            },
+            (Err(_), _) => Ok(Covered::Held),
         };
-        match kept {
-            Some((_, at)) => put_kept(archive, session, &target, *at)?,
-            None => drop(cover_file(&target, &lines, archive.now())?),
+        match done {
+            Ok(Covered::Nothing) => {}
+            Ok(Covered::Done) => covered.push(path),
+            Ok(Covered::Held) | Err(SyncError::Io { .. } | SyncError::Read(_)) => {
+                left.push(path);
+                is_done = false;
+            }
+            Err(error) => return Err(error),
         }
-        file::saw(archive, &target)?;
-        covered.push(path);
     }
-    Ok(())
+    Ok(is_done)
+}
+
+/// Returns whether an error says that a file, or the folder in which it was, is not there.
+fn is_absence(error: &SyncError) -> bool {
+    let SyncError::Io { source, .. } = error else { return false };
+    matches!(source.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+}
+
+/// Returns whether a process has a file open: what it writes there would go with the file.
+fn is_held(target: &WritableFile, session: &Session) -> bool {
+    !live::holders(target.path(), None, session.format.traits()).is_empty()
+}
+
+/// Returns whether the store holds all of a file.
+fn is_known(
+    state: &State,
+    file: Option<FileNumber>,
+    target: &WritableFile,
+) -> Result<bool, SyncError> {
+    let length = target.look().map_err(file::failed(target))?.map(|seen| seen.length);
+    let newest = gone::newest(state).find(|(n, _)| Some(*n) == file);
+    Ok(newest.is_some_and(|(_, held)| length == Some(length_of(state.ends.get(&held)))))
 }
 
 /// A digest of a file's bytes as they came, and where the operation keeps those that take their place.
@@ -206,33 +339,72 @@ fn covered_lines(
     Ok(lines)
 }
 
-/// Puts covered lines in the place of those that came, in a file that may not be there; returns whether it had any.
+/// What covering a file came to.
+enum Covered {
+    /// There is nothing to cover.
+    Nothing,
+    /// It is covered.
+    Done,
+    /// It is as it was, because a process has it open, or writes to it all the time.
+    Held,
+}
+
+/// Puts covered lines in the place of those that came, in a file that may not be there.
 fn cover_file(
     target: &WritableFile,
+    session: &Session,
     lines: &BTreeMap<LineId, Vec<u8>>,
     at: Timestamp,
-) -> Result<bool, SyncError> {
+) -> Result<Covered, SyncError> {
     let io = file::failed(target);
-    let open = match target.open() {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
-        open => open.map_err(&io)?,
-    };
-    let found = stretches(open, lines)?;
-    if found.is_empty() {
-        return Ok(false);
+    for _ in 0..TRIED {
+        let open = match target.open() {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Covered::Nothing),
+            open => open.map_err(&io)?,
+        };
+        let found = stretches(&open, lines)?;
+        if found.is_empty() {
+            return Ok(Covered::Nothing);
+        }
+        if is_held(target, session) {
+            return Ok(Covered::Held);
+        }
+        let seen = Seen::from(&open.metadata().map_err(&io)?);
+        let mut fresh = target.fresh().map_err(&io)?;
+        let mut from = 0;
+        for (offset, id) in found {
+            let line = lines.get(&id).map(Vec::as_slice).unwrap_or_default();
+            fresh.copy(from, offset - from).and_then(|()| fresh.write(line)).map_err(&io)?;
+            from = offset + line.len() as u64;
+        }
+        fresh.copy(from, seen.length.saturating_sub(from)).map_err(&io)?;
+        fresh.finish(at).map_err(&io)?;
+        // Who opened it since then would write into a file without a name.
+        let is_held = is_held(target, session);
+        if is_held || target.look().map_err(&io)? != Some(seen) {
+            target.sweep().map_err(&io)?;
+            if is_held {
+                break;
+            }
+            continue;
+        }
+        target.install().map_err(&io)?;
+        take_over(open, seen.length, target).map_err(&io)?;
+        return Ok(Covered::Done);
     }
-    let length = target.look().map_err(&io)?.map_or(0, |seen| seen.length);
-    let mut fresh = target.fresh().map_err(&io)?;
-    let mut from = 0;
-    for (offset, id) in found {
-        let line = lines.get(&id).map(Vec::as_slice).unwrap_or_default();
-        fresh.copy(from, offset - from).and_then(|()| fresh.write(line)).map_err(&io)?;
-        from = offset + line.len() as u64;
+    Ok(Covered::Held)
+}
+
+/// Appends what was written to a file at the last moment to the one that has its place now.
+fn take_over(mut old: File, from: u64, target: &WritableFile) -> io::Result<()> {
+    let rest = old.metadata()?.len().saturating_sub(from);
+    if rest == 0 {
+        return Ok(());
     }
-    fresh.copy(from, length.saturating_sub(from)).map_err(&io)?;
-    fresh.finish(at).map_err(&io)?;
-    target.install().map_err(&io)?;
-    Ok(true)
+    old.seek(SeekFrom::Start(from))?;
+    let rest = disk::whole(old.take(rest), rest)?;
+    let end = target.look()?.map_or(0, |seen| seen.length) + rest.len() as u64;
+    target.append_synced(&rest, end).map(drop)
 }
 
 /// Returns where lines stand in a file, in order.

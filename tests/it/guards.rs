@@ -1,17 +1,24 @@
 //! What is refused, noticed or waited for when something goes wrong: each guard has a test that fails without it.
 
 use std::{
-    fs,
+    ffi::OsStr,
+    fs::{self, File},
+    io::{self, Write as _},
     os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     thread,
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use undertext::{
     context::cut::Limit,
+    disk::{Disk, Kernel},
     json::Raw,
     model::{EntryNumber, Landmark, Message, OperationNumber, Timestamp},
     ops::{self, Ambient, Archive, Bound, Compacting, Notice, OpsError, Session},
@@ -478,4 +485,89 @@ fn a_node_names_the_nodes_that_it_follows_from_the_newest_to_the_oldest() {
             "words 1 follows ",
         ]
     );
+}
+
+/// A disk on which an agent appends to its file when a step is taken, once.
+#[derive(Debug)]
+struct Meanwhile {
+    step: &'static str,
+    file: PathBuf,
+    line: String,
+    is_done: AtomicBool,
+}
+
+impl Meanwhile {
+    fn at(&self, step: &str) {
+        if step == self.step && !self.is_done.swap(true, Ordering::Relaxed) {
+            let mut file = File::options().append(true).open(&self.file).unwrap();
+            file.write_all(self.line.as_bytes()).unwrap();
+        }
+    }
+}
+
+impl Disk for Meanwhile {
+    fn make(&self, folder: &File, name: &OsStr) -> io::Result<File> {
+        Kernel.make(folder, name)
+    }
+
+    fn write(&self, file: &File, bytes: &[u8]) -> io::Result<()> {
+        Kernel.write(file, bytes)
+    }
+
+    fn copy(&self, file: &File, from: &File, length: u64) -> io::Result<u64> {
+        Kernel.copy(file, from, length)
+    }
+
+    fn own(&self, file: &File, like: &File) -> io::Result<()> {
+        Kernel.own(file, like)
+    }
+
+    fn stamp(&self, file: &File, at: SystemTime) -> io::Result<()> {
+        self.at("stamp");
+        Kernel.stamp(file, at)
+    }
+
+    fn sync(&self, file: &File) -> io::Result<()> {
+        Kernel.sync(file)
+    }
+
+    fn link(&self, folder: &File, name: &OsStr, other: &OsStr) -> io::Result<()> {
+        Kernel.link(folder, name, other)
+    }
+
+    fn rename(&self, folder: &File, name: &OsStr, to: &OsStr) -> io::Result<()> {
+        self.at("rename");
+        Kernel.rename(folder, name, to)
+    }
+
+    fn remove(&self, folder: &File, name: &OsStr) -> io::Result<()> {
+        Kernel.remove(folder, name)
+    }
+
+    fn lock(&self, path: &Path, waits: bool) -> io::Result<Option<File>> {
+        Kernel.lock(path, waits)
+    }
+}
+
+#[test]
+fn what_an_agent_appends_while_its_file_is_covered_is_not_lost() {
+    let covered = claude(1, None, "the key is [redacted]*********")
+        + &claude(2, Some(1), "two")
+        + &claude(3, Some(2), "three");
+    for step in ["stamp", "rename"] {
+        let folder = tempfile::tempdir().unwrap();
+        let before = claude(1, None, "the key is hunter2secret-01234") + &claude(2, Some(1), "two");
+        let (mut archive, session, file) = attached(folder.path(), &before);
+        let line = claude(3, Some(2), "three");
+        let is_done = AtomicBool::new(false);
+        archive.set_disk(Arc::new(Meanwhile { step, file: file.clone(), line, is_done }));
+        let secret = ops::Wanted::Secret("hunter2secret-01234");
+        let done = ops::redact(&mut archive, &secret, ops::Cause::default()).unwrap();
+        assert_eq!((done.covered.len(), done.left.len()), (1, 0), "{step}");
+        assert_eq!(fs::read_to_string(&file).unwrap(), covered, "{step}");
+        let notices = ops::checkpoint(&mut archive, &session, None).unwrap().notices;
+        assert!(matches!(notices[..], [Notice::Appended { entries: 1, .. }]), "{notices:?}");
+        assert_eq!(said(&archive, &session, None).last().unwrap(), "three");
+        assert_eq!(fixture::damage(&archive), [""; 0]);
+    }
 }

@@ -252,6 +252,73 @@ fn what_was_committed_before_a_kill_is_carried_out_by_the_next_change() {
     env.run(&["verify"]).success();
 }
 
+/// The file of a store that names the sessions with files that are still to be covered.
+const UNCOVERED: &str = ".local/share/undertext/uncovered";
+
+#[test]
+fn a_file_that_an_agent_has_open_is_left_and_covered_once_it_is_closed() {
+    let env = TestEnv::new();
+    let files = sessions(&env);
+    env.run(&["import"]).success();
+    env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes()).success();
+    // The agent of the first session goes on, and says it again; then something is taken out of another session.
+    let agent = fs::OpenOptions::new().append(true).open(&files[0]).unwrap();
+    let write = |parent, name, text: &str| {
+        let record = super::kept_out::said(ONE, (parent, name), text);
+        std::io::Write::write_all(&mut &agent, record.as_bytes()).unwrap();
+    };
+    write("r6", "r7", &format!("again {SECRET}"));
+    env.run(&["import"]).success();
+    let other = "kept-elsewhere-1234567";
+    env.run(&["append", "-s", "c9f0", &format!("it is {other}")]).success();
+    let done = env.run_with_stdin(&["redact", "--yes"], other.as_bytes()).success();
+    assert!(done.stderr.contains(&format!("{ONE}.jsonl still holds it")), "{done}");
+    assert!(!done.stderr.contains(&format!("{TWO}.jsonl")), "{done}");
+    let doctor = env.run(&["doctor"]);
+    assert!(doctor.stdout.contains("still hold what was taken out"), "{doctor}");
+    // What it says now is lost neither in its file nor in the store, and other changes go on.
+    write("r7", "r8", "the answer of all");
+    env.run(&["checkpoint", "-s", "c9f0"]).success();
+    env.run(&["import"]).success();
+    assert!(fs::read_to_string(&files[0]).unwrap().contains("the answer of all"));
+    assert!(env.run(&["log", "-s", "8f14"]).success().stdout.contains("the answer of all"));
+    assert_eq!(traces(&env), [files[0].clone()]);
+    drop(agent);
+    env.run(&["checkpoint", "-s", "c9f0"]).success();
+    assert_eq!(traces(&env), Vec::<PathBuf>::new());
+    assert!(!env.home().join(UNCOVERED).exists());
+    let log = env.run(&["graph", "-s", "8f14"]).success();
+    assert!(!log.stdout.contains("outside"), "{log}");
+    env.run(&["doctor"]).success();
+    env.run(&["verify"]).success();
+}
+
+#[test]
+fn a_redaction_that_was_cut_short_blocks_nothing_where_a_file_is_gone_or_not_to_be_written() {
+    let env = TestEnv::new();
+    let files = sessions(&env);
+    env.run(&["import"]).success();
+    env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes()).success();
+    let mark = env.home().join(".local/share/undertext/redacting");
+    // A folder of the agent is gone as a whole.
+    fs::write(&mark, "").unwrap();
+    fs::remove_dir_all(files[2].parent().unwrap()).unwrap();
+    env.run(&["checkpoint", "-s", "c9f0"]).success();
+    assert!(!mark.exists() && !env.home().join(UNCOVERED).exists());
+    // Something else lies where a file was.
+    fs::write(&mark, "").unwrap();
+    let aside = env.home().join("aside");
+    fs::rename(&files[0], &aside).unwrap();
+    std::os::unix::fs::symlink(&aside, &files[0]).unwrap();
+    env.run(&["checkpoint", "-s", "c9f0"]).success();
+    assert!(!mark.exists() && env.home().join(UNCOVERED).exists());
+    fs::remove_file(&files[0]).unwrap();
+    fs::rename(&aside, &files[0]).unwrap();
+    env.run(&["checkpoint", "-s", "c9f0"]).success();
+    assert!(!env.home().join(UNCOVERED).exists());
+    env.run(&["verify"]).success();
+}
+
 #[test]
 fn an_entry_goes_with_its_long_texts_and_a_session_with_all_that_it_says() {
     let env = TestEnv::new();
