@@ -31,7 +31,7 @@ use crate::{
     sync::{
         Archive, Notice, SyncError, file, gone,
         live_file::{length_of, live_file},
-        mend,
+        mend, sources,
     },
     wire::jsonl::Reader,
 };
@@ -299,11 +299,10 @@ fn whole_files(state: &State) -> BTreeMap<FileNumber, CameAndKept> {
     covered.map(|(n, digest, at)| (n, (digest, at))).collect()
 }
 
-/// Returns the digest of a file, if there is one.
+/// Returns the digest of a file, if there is one that is no longer than those that are kept whole.
 fn digest_of(path: &Path) -> Option<Digest> {
-    let mut bytes = Vec::new();
-    disk::open(path, Links::Refuse).ok()?.read_to_end(&mut bytes).ok()?;
-    Some(Digest::of_bytes(&bytes))
+    let file = disk::open(path, Links::Refuse).ok()?;
+    Some(Digest::of_bytes(&disk::whole(file, sources::CONTAINER).ok()?))
 }
 
 /// Puts what is kept of a file in its place.

@@ -42,7 +42,7 @@ const MOST: usize = 1_000_000;
 /// How a compressed file begins.
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// The longest compressed file that is also kept as it is.
-const CONTAINER: u64 = 512 << 20;
+pub(crate) const CONTAINER: u64 = 512 << 20;
 /// The longest content of a compressed file.
 const DECODED: u64 = 16 << 30;
 
