@@ -337,6 +337,8 @@ fn reasons(text: &mut String) {
         Quirk::Rewritten => [Quirk::Rewritten],
         Quirk::Repeated => [Quirk::Repeated],
         Quirk::Unkept => [Quirk::Unkept],
+        Quirk::TooLong => [Quirk::TooLong],
+        Quirk::Unreadable => [Quirk::Unreadable],
         Quirk::LeftOut(_) => [Quirk::LeftOut("it lies next to the session and cannot be read")],
         Quirk::Mended(_) => [Quirk::Mended("its parent is not in the file")],
     });
@@ -364,6 +366,7 @@ fn notices(text: &mut String) {
             N::KeptOut { lines: 1, left: 0 }, N::KeptOut { lines: 2, left: 1 },
             N::KeptOut { lines: 0, left: 2 },
         ],
+        N::Unread { .. } => [N::Unread { path: path(), line: 3, why: "its words" }],
         N::Late { .. } => [late(1, None), late(2, Some(branch()))],
     });
 }

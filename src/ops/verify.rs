@@ -567,16 +567,19 @@ impl<'a> Check<'a> {
         // The derived rows, by which it was read, may be wrong.
         let hashed = hashed.filter(|hashed| hashed.path == path && hashed.covered == covered);
         let found = match hashed.filter(|hashed| hashed.found == (running, tail.clone())) {
-            Some(hashed) => hashed.found,
+            Some(hashed) => Ok(hashed.found),
             None => match disk::open(&path, Links::Refuse) {
-                Err(error) if Refusal::of(&error).is_some() => {
-                    self.find(Severity::Note, &item, &error.to_string());
-                    return Ok(());
-                }
-                opened => rotations::running_hash(opened.map_err(io)?, &covered)?,
+                Err(error) if Refusal::of(&error).is_some() => Err(error.to_string()),
+                opened => match rotations::running_hash(opened.map_err(io)?, &covered) {
+                    Err(SyncError::Read(error)) if is_longer => Err(error.to_string()),
+                    found => Ok(found?),
+                },
             },
         };
-        if found != (running, tail) {
+        if let Err(why) = &found {
+            self.find(Severity::Note, &item, why);
+        }
+        if found.is_ok_and(|found| found != (running, tail)) {
             let behind = live_file::is_behind(archive, tip)?;
             if behind || attached {
                 self.find(

@@ -92,6 +92,10 @@ pub enum Quirk {
     Repeated,
     /// The file is compressed, and too large for its compressed form to be kept too.
     Unkept,
+    /// A line is too long, and the file is taken in as far as that.
+    TooLong,
+    /// The file cannot be read on, and is taken in as far as that.
+    Unreadable,
     /// A file next to the session's own is left out.
     LeftOut(&'static str),
     /// An edge of the main path had to be mended.
@@ -108,6 +112,8 @@ impl Quirk {
             Self::Rewritten => "rewritten",
             Self::Repeated => "repeated",
             Self::Unkept => "unkept",
+            Self::TooLong => "too-long",
+            Self::Unreadable => "unreadable",
             Self::LeftOut(_) => "left-out",
             Self::Mended(_) => "mended",
         }
@@ -122,8 +128,17 @@ impl Quirk {
             Self::Rewritten => "rewritten: it does not begin with what was read before",
             Self::Repeated => REPEATED,
             Self::Unkept => "only its content is kept, not its compressed form",
+            Self::TooLong => {
+                "the line is longer than 512 MiB, and the file is taken in as far as that"
+            }
+            Self::Unreadable => "the file cannot be read on, and is taken in as far as that",
             Self::LeftOut(what) | Self::Mended(what) => what,
         }
+    }
+
+    /// Returns whether nothing of the file is taken in from its line on.
+    pub(crate) fn ends_reading(self) -> bool {
+        matches!(self, Self::TooLong | Self::Unreadable)
     }
 }
 

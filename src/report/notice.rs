@@ -75,6 +75,15 @@ pub enum Notice {
         /// How many have it where it makes them the records that they are: these are kept as they came.
         left: u64,
     },
+    /// A file is taken in as far as it can be read.
+    Unread {
+        /// The file.
+        path: PathBuf,
+        /// The line from which on nothing of it is taken in, from 1.
+        line: u64,
+        /// Why.
+        why: &'static str,
+    },
     /// A file that was set aside has grown; the new records are taken in.
     Late {
         /// The file.
@@ -156,6 +165,7 @@ impl fmt::Display for Notice {
                 }
                 Ok(())
             }
+            Self::Unread { path, line, why } => write!(f, "{}:{line}: {why}", path.display()),
             Self::Late { aside, entries, branch } => {
                 let noun = if *entries == 1 { "entry" } else { "entries" };
                 write!(f, "another program wrote {entries} {noun} to {}, which had been set aside", aside.display())?;

@@ -40,6 +40,7 @@ use crate::{
         listing,
         live_file::LiveFile,
         moved::{is_of_a_person, was_moved},
+        numbers::counted,
         reach,
         setting::line_start,
         sources,
@@ -122,8 +123,8 @@ fn take_in(
     let mut change = Change::bare(archive, session)?;
     let Some(before) = change.position() else { return Ok((Vec::new(), true)) };
     let mut growth = change.growth(before.generation)?;
-    let file = from(target, growth.length())?;
-    change.read(&mut growth, file)?;
+    let (file, begin) = (from(target, growth.length())?, growth.bytes);
+    change.read(&mut growth, file).map_err(|error| counted(error, target.path(), begin))?;
     follow(change, live, before, growth, false)
 }
 

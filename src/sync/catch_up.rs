@@ -30,6 +30,7 @@ use crate::{
         judge::{Judgement, Known, Looked, Seen, Verdict, Whose, judge},
         listing,
         live_file::{self, LiveFile, expected, length_of, live_file},
+        numbers::counted,
         segment,
     },
 };
@@ -140,9 +141,9 @@ fn take_in(archive: &Archive, session: &Session, live: &WritableFile) -> Result<
         return Err(SyncError::Nothing("catch up with"));
     };
     let mut growth = change.growth(position.generation)?;
-    let file = from(live, growth.length())?;
+    let (file, begin) = (from(live, growth.length())?, growth.bytes);
     let before = growth.entries;
-    change.read(&mut growth, file)?;
+    change.read(&mut growth, file).map_err(|error| counted(error, live.path(), begin))?;
     let entries = growth.entries - before;
     let head = change.head(&growth)?;
     let branch = change.before.state.current().to_owned();
@@ -217,8 +218,8 @@ fn late(
     let mut change = Change::bare(archive, session)?;
     let mut growth = change.growth(rotation.old)?;
     let before = growth.entries;
-    let file = from(&aside, growth.length())?;
-    change.read(&mut growth, file)?;
+    let (file, begin) = (from(&aside, growth.length())?, growth.bytes);
+    change.read(&mut growth, file).map_err(|error| counted(error, aside.path(), begin))?;
     let head = change.head(&growth)?;
     let entries = growth.entries - before;
     // The branch that stood at the end of the file goes on with it.

@@ -21,13 +21,14 @@ use crate::{
     session::{Session, View},
     store::Sighting,
     sync::{
-        Archive, Imported, Notice, Skipped, Source, SyncError, Why,
+        Archive, Imported, Notice, Quirk, Skipped, Source, SyncError, Why,
         beside::{self, Shelved},
         catch_up,
         change::Gathering,
+        failed::Failed,
         file,
         gone::is_gone,
-        intake::{Failed, States, judged, take_in},
+        intake::{States, judged, take_in},
         judge::Verdict,
         live_file::{LiveFile, live_file},
         scan::Ahead,
@@ -254,7 +255,13 @@ impl Taking<'_> {
                     let changed = imported.as_ref().map_or(0, |imported| imported.files);
                     self.summary.unchanged += group.len() as u64 - changed;
                     self.done += group.len() as u64;
-                    self.sightings.extend(group.drain(..).map(|source| source.sighting));
+                    // One that could not be read on is looked at again, for that may pass.
+                    let is_unread = |source: &Source| {
+                        let mut odd = imported.iter().flat_map(|imported| &imported.oddities);
+                        odd.any(|odd| odd.quirk == Quirk::Unreadable && odd.path == source.path)
+                    };
+                    let whole = group.drain(..).filter(|source| !is_unread(source));
+                    self.sightings.extend(whole.map(|source| source.sighting));
                     if imported.is_some() && beside::name(first.format, &first.path).is_some() {
                         self.changed.push(first.session.clone());
                     }

@@ -1,10 +1,10 @@
 //! Intake: the files of one session, each compared with its state in the session and read on from there.
 //!
-//! Invariant: a file that cannot be read says which one it is, and the others are taken in without it.
+//! Invariant: a file that cannot be read says which one it is, and the others are taken in without it. One that cannot be read
+//! on from some line is taken in as far as that.
 
 use std::{
     collections::BTreeMap,
-    io::{self, Read},
     path::{Path, PathBuf},
 };
 
@@ -16,7 +16,7 @@ use crate::{
         Command, EntryNumber, FileNumber, GenerationNumber, OperationNumber, Place, PlaceNumber,
         Position, Run, Running, State, Timestamp,
     },
-    session::{Growth, Session, SessionError, View, elsewhere::is_adopted, oddities, plan::MAIN},
+    session::{Growth, Session, View, elsewhere::is_adopted, oddities, plan::MAIN},
     store::Sighting,
     sync::{
         Archive, Imported, Notice, Oddity, Quirk, Source, SyncError, Why,
@@ -24,49 +24,27 @@ use crate::{
         beside::{self, Shelved},
         change::{Change, Gathering},
         execute::{begin_or_create, commit},
+        failed::Failed,
         judge::{Known, Seen, Verdict, Whose},
         live_file::length_of,
         look::{Looking, Trouble},
         moved::was_moved,
-        numbers::Numbers,
+        numbers::{Numbers, lines_before},
         scan::{Ahead, Lines},
         segment,
         sidecars::{self, Taken},
         sources,
     },
-    wire::{FileName, Graph, jsonl::Tail},
+    wire::{
+        FileName, Graph,
+        jsonl::{ReadError, Tail},
+    },
 };
 
 /// How many bytes of new lines are held before they are committed as a part.
 const PART: u64 = 64 << 20;
 /// How many new lines are: a short one takes up more than its bytes.
 const PART_LINES: u64 = 1 << 15;
-
-/// Why a session could not be taken in.
-pub(crate) enum Failed {
-    /// One of its files cannot be read.
-    File(usize, Why),
-    /// The store failed.
-    Verb(SyncError),
-}
-
-impl From<SyncError> for Failed {
-    fn from(error: SyncError) -> Self {
-        Self::Verb(error)
-    }
-}
-
-impl From<SessionError> for Failed {
-    fn from(error: SessionError) -> Self {
-        Self::Verb(error.into())
-    }
-}
-
-impl From<crate::store::StoreError> for Failed {
-    fn from(error: crate::store::StoreError) -> Self {
-        Self::Verb(error.into())
-    }
-}
 
 /// Judges a file that may hold the content of a generation with this end, or more.
 pub(crate) fn judged(
@@ -183,6 +161,8 @@ pub(crate) fn take_in<'a>(
             Err(error @ SyncError::Denied { .. }) => {
                 return Err(Failed::File(0, Why::Denied(Box::new(error))));
             }
+            // The live file cannot be read on.
+            Err(SyncError::Read(error)) => return Err(Failed::File(0, error.into())),
             change => change?,
         },
     };
@@ -219,7 +199,13 @@ pub(crate) fn take_in<'a>(
         return Ok(intake.caught_up());
     }
     let left = if has_records { intake.follow()? } else { None };
-    let Intake { change, files, sidecars, bytes, oddities, .. } = intake;
+    let Intake { mut change, files, sidecars, bytes, oddities, .. } = intake;
+    let rests = oddities.iter().filter(|oddity| oddity.quirk.ends_reading());
+    change.notices.extend(rests.map(|oddity| Notice::Unread {
+        path: oddity.path.clone(),
+        line: oddity.line.unwrap_or_default(),
+        why: oddity.quirk.words(),
+    }));
     let entries = change.next_entry().since(first);
     let outcome = commit(change, Command::Import { files: files + sidecars, part: false })?;
     Ok(Some(Imported {
@@ -308,14 +294,14 @@ impl Intake<'_> {
         self.states.files.insert(file, path.clone());
         let (begin, odd) = (growth.length(), self.oddities.len());
         let separate = growth.bytes;
-        let lines = self.lines(path, &mut growth, reading)?;
-        // Lines are counted from where reading began; the bytes before are read again only for oddities that need them.
-        if separate > 0 && self.oddities.len() > odd {
-            let before = lines_before(path, separate).unwrap_or(0);
-            for oddity in self.oddities.iter_mut().skip(odd) {
-                oddity.line = oddity.line.map(|line| line + before);
-            }
+        let lines = self.lines(path, &mut growth, reading);
+        // Lines are counted from where reading began; the bytes before are read again only where a line is told of.
+        let is_told = self.oddities.len() > odd || lines.is_err();
+        let before = if is_told { lines_before(path, separate).unwrap_or(0) } else { 0 };
+        for oddity in self.oddities.iter_mut().skip(odd) {
+            oddity.line = oddity.line.map(|line| line + before);
         }
+        let lines = lines.map_err(|failed| failed.behind(before))?;
         self.files += 1;
         self.bytes += growth.length() - begin;
         let (generation, entries) = (growth.generation, growth.entries);
@@ -380,7 +366,21 @@ impl Intake<'_> {
         };
         let mut lines = Numbers::default();
         loop {
-            let chunk = reader.next().map_err(unreadable)?;
+            let chunk = match reader.next() {
+                Ok(chunk) => chunk,
+                // What was read so far is new, and stays.
+                Err(why) if lines.count() > 0 => {
+                    let last = lines.get(lines.count() - 1).unwrap_or_default();
+                    let (line, quirk) = match why {
+                        Why::Lines(ReadError::TooLong { number, .. }) => (number, Quirk::TooLong),
+                        _ => (last + 1, Quirk::Unreadable),
+                    };
+                    self.odd(path, Some(line), quirk);
+                    self.change.end(growth, Vec::new())?;
+                    return Ok(lines);
+                }
+                Err(why) => return Err(unreadable(why)),
+            };
             if chunk.is_empty() {
                 break;
             }
@@ -576,20 +576,4 @@ fn newest_time(view: &View<'_>) -> Result<Option<Timestamp>, SyncError> {
         }
     }
     Ok(newest)
-}
-
-/// Returns how many line ends a file has before an offset.
-fn lines_before(path: &Path, offset: u64) -> io::Result<u64> {
-    let mut stream = sources::open(path, 0)?.take(offset);
-    let mut buffer = vec![0; 1 << 16];
-    let mut lines = 0;
-    loop {
-        match stream.read(&mut buffer)? {
-            0 => return Ok(lines),
-            read => {
-                let read = buffer.get(..read).unwrap_or_default();
-                lines += memchr_iter(b'\n', read).count() as u64;
-            }
-        }
-    }
 }

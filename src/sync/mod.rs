@@ -20,6 +20,7 @@ mod copy;
 mod door;
 mod error;
 mod execute;
+mod failed;
 pub(crate) mod file;
 pub(crate) mod follow;
 pub(crate) mod goal;

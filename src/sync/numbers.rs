@@ -1,4 +1,13 @@
-//! Numbers that mostly count up: of a million that do, one is kept.
+//! Numbers that mostly count up: of a million that do, one is kept. They are those of a file's lines, which are counted here too.
+
+use std::{
+    io::{self, Read},
+    path::Path,
+};
+
+use memchr::memchr_iter;
+
+use crate::sync::{SyncError, sources};
 
 /// Numbers of which most are by one greater than the one before them.
 #[derive(Debug, Default)]
@@ -32,6 +41,30 @@ impl Numbers {
     fn counted(&self, jumps: usize, n: u64) -> Option<u64> {
         let (before, number) = self.jumps.get(jumps.checked_sub(1)?)?;
         number.checked_add(n - before)
+    }
+}
+
+/// Returns how many line ends a file has before an offset.
+pub(crate) fn lines_before(path: &Path, offset: u64) -> io::Result<u64> {
+    let mut stream = sources::open(path, 0)?.take(offset);
+    let mut buffer = vec![0; 1 << 16];
+    let mut lines = 0;
+    loop {
+        match stream.read(&mut buffer)? {
+            0 => return Ok(lines),
+            read => {
+                let read = buffer.get(..read).unwrap_or_default();
+                lines += memchr_iter(b'\n', read).count() as u64;
+            }
+        }
+    }
+}
+
+/// Returns the error of reading a file from an offset on, with its line as it is counted in the file.
+pub(crate) fn counted(error: SyncError, path: &Path, from: u64) -> SyncError {
+    match error {
+        SyncError::Read(error) => error.behind(lines_before(path, from).unwrap_or(0)).into(),
+        other => other,
     }
 }
 

@@ -411,13 +411,14 @@ pub(crate) fn identify(path: &Path) -> Identity {
         let agent = unread::agent_of_database(path, &mentions);
         return Err(agent.map_or(Why::NoFormat, Why::Unread));
     }
-    let is_object = begin.trim_ascii_start().starts_with(b"{");
-    let limit = if is_object { u64::MAX } else { LOOKED };
+    let limit = if begin.trim_ascii_start().starts_with(b"{") { u64::MAX } else { LOOKED };
     let mut reader = Reader::new(io::Cursor::new(&begin).chain(stream).take(limit));
-    let mut lines: Vec<Vec<u8>> = Vec::new();
-    let (mut first, mut opaque, mut held) = (None, 0, 0);
+    let (mut first, mut opaque, mut held, mut lines) = (None, 0, 0, Vec::<Vec<u8>>::new());
     while lines.len() < ASKED && opaque < OPAQUE && held < LOOKED {
-        let Some(located) = reader.next_line()? else { break };
+        let next = reader.next_line();
+        // Where a file cannot be read on, what stands before that tells.
+        let next = next.or_else(|error| if lines.is_empty() { Err(error) } else { Ok(None) });
+        let Some(located) = next? else { break };
         first.get_or_insert_with(|| EntryId::of(None, LineId::of(located.line.bytes)));
         if located.line.shape.is_some() {
             held += located.line.bytes.len() as u64;

@@ -49,6 +49,18 @@ pub enum ReadError {
     },
 }
 
+impl ReadError {
+    /// Returns it for a stream that began behind some lines of its file, which were not counted.
+    pub(crate) fn behind(self, lines: u64) -> Self {
+        match self {
+            Self::TooLong { offset, number, max } => {
+                Self::TooLong { offset, number: number.saturating_add(lines), max }
+            }
+            failed @ Self::Io { .. } => failed,
+        }
+    }
+}
+
 /// A line and where it was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Located<'a> {

@@ -8,7 +8,7 @@ use crate::fixture::number;
 use proptest::prelude::*;
 use undertext::model::IdPrefix;
 use undertext::model::{Checkpoint, EntryId, EntryNumber, Kind, Timestamp};
-use undertext::ops::{self, Ambient, Archive, Imported, Session, Step, Summary};
+use undertext::ops::{self, Ambient, Archive, Imported, Quirk, Session, Step, Summary};
 use undertext::store::Access;
 use uuid::Uuid;
 
@@ -100,6 +100,57 @@ fn what_is_behind_long_lines_is_taken_in_like_all_else() {
         assert_eq!((all.len(), path.len()), (6, 6));
         assert!(exported(archive, &session, 1) == bytes.as_bytes());
     }
+}
+
+#[test]
+fn a_file_that_cannot_be_read_on_is_taken_in_as_far_as_that() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("store");
+    let mut archive = Archive::open(&at, Access::Write, Box::new(Ticking(0))).unwrap();
+    // More lines than are held at once, and a line that is too long.
+    let lines: String = (0..33_000).map(|n| record(1, n, n.checked_sub(1), "said")).collect();
+    let long = folder.path().join("long.jsonl");
+    fs::write(&long, &lines).unwrap();
+    let file = fs::File::options().write(true).open(&long).unwrap();
+    file.set_len(lines.len() as u64 + (513 << 20)).unwrap();
+    // A compressed file that was cut off.
+    let said: String = (0..4000).map(|n| record(2, n, n.checked_sub(1), "said too")).collect();
+    let packed = zstd::encode_all(said.as_bytes(), 3).unwrap();
+    let cut = folder.path().join("cut.jsonl.zst");
+    fs::write(&cut, &packed[..packed.len() / 2]).unwrap();
+    let mut notices = Vec::new();
+    for (path, line, quirk) in
+        [(&long, Some(33_001), Quirk::TooLong), (&cut, None, Quirk::Unreadable)]
+    {
+        let (summary, imported) = import(&mut archive, std::slice::from_ref(path));
+        assert_eq!((summary.files, summary.skipped), (1, 0), "{summary:?}");
+        let [imported] = &imported[..] else { panic!("{imported:?}") };
+        let [odd] = &imported.oddities[..] else { panic!("{:?}", imported.oddities) };
+        assert_eq!(odd.quirk, quirk);
+        assert_eq!(odd.line, Some(line.unwrap_or(imported.entries + 1)));
+        assert_eq!(imported.notices.len(), 1);
+        notices.extend(imported.notices.iter().map(ToString::to_string));
+        let (all, path) = seen(&archive, &imported.session);
+        assert!(all.len() > 100 && path.len() == all.len(), "{} of {}", path.len(), all.len());
+        assert_eq!(all.len() as u64 + 1, odd.line.unwrap());
+        let name = imported.session.name.clone();
+        let session = archive.session(&name).unwrap().unwrap();
+        let exported = crate::fixture::exported(&archive, &session, None);
+        let whole = if quirk == Quirk::TooLong { &lines } else { &said };
+        assert!(whole.as_bytes().starts_with(&exported));
+    }
+    assert!(notices[0].ends_with(
+        "long.jsonl:33001: the line is longer than 512 MiB, and the file is taken in as far as that"
+    ));
+    // What stays as it is brings nothing, and what became whole brings the rest.
+    let (summary, imported) = import(&mut archive, std::slice::from_ref(&long));
+    assert_eq!((summary.unchanged, summary.skipped, imported.len()), (1, 0, 0), "{summary:?}");
+    fs::write(&cut, &packed).unwrap();
+    let (_, imported) = import(&mut archive, std::slice::from_ref(&cut));
+    assert!(imported[0].oddities.is_empty(), "{imported:?}");
+    assert_eq!(seen(&archive, &imported[0].session).1.len(), 4000);
+    let verified = ops::verify(&archive, None, &mut |_| ()).unwrap();
+    assert_eq!(verified.damaged, 0, "{verified:?}");
 }
 
 #[test]

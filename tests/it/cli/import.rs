@@ -140,6 +140,39 @@ fn what_holds_no_session_is_left_out_with_a_reason() {
 }
 
 #[test]
+fn a_line_that_is_too_long_ends_its_file_and_is_named_with_its_number() {
+    let env = TestEnv::new();
+    claude(&env, ".claude/projects/-work/boat.jsonl", "");
+    let path = env.home().join(".claude/projects/-work/boat.jsonl");
+    let file = fs::File::options().append(true).open(&path).unwrap();
+    file.set_len(file.metadata().unwrap().len() + (513 << 20)).unwrap();
+    assert_snapshot!(env.run(&["import"]), @r"
+    1 file read, 0 unchanged: 1 session (1 new), 2 new entries, 455 B
+    Noted: 1 too-long
+    ------- stderr -------
+    Claude Code: ~/.claude/projects
+    warning: $HOME/.claude/projects/-work/boat.jsonl:3: the line is longer than 512 MiB, and the file is taken in as far as that
+    ");
+    assert_snapshot!(env.run(&["import"]), @r"
+    0 files read, 1 unchanged: 0 sessions (0 new), 0 new entries, 0 B
+    ------- stderr -------
+    Claude Code: ~/.claude/projects
+    ");
+    let log = env.run(&["log", "-s", "boat"]);
+    assert!(log.stdout.contains("Part 1") && log.stdout.contains("Part 2"), "{log}");
+    // It is read on from its old end, and nothing of it is new.
+    std::io::Write::write_all(&mut &file, b"\n{}\n").unwrap();
+    for args in [&["import"][..], &["checkpoint", "-s", "boat"]] {
+        let refused = env.run(args);
+        assert!(
+            refused.stderr.contains("line 3 at byte 456 is longer than 536870912 bytes"),
+            "{refused}"
+        );
+    }
+    env.run(&["verify"]).success();
+}
+
+#[test]
 fn a_compressed_file_is_read_as_its_lines() {
     let env = TestEnv::new();
     claude(&env, "project/boat.jsonl", "");
