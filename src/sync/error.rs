@@ -172,6 +172,11 @@ fn words(holder: Option<&Holder>) -> String {
 }
 
 impl SyncError {
+    /// Returns whether something that the store holds of a session is damaged, which does not concern others.
+    pub(crate) fn is_damage(&self) -> bool {
+        matches!(self, Self::Store(StoreError::Corrupt { .. }))
+    }
+
     /// Says why a file may not be written.
     pub(crate) fn denied(session: &SessionName, path: &Path, why: Denied) -> Self {
         let path = path.to_owned();

@@ -19,7 +19,7 @@ use crate::{
     model::{SessionName, Tie, TieKind},
     report::Summary,
     session::{Session, View},
-    store::Sighting,
+    store::{Sighting, StoreError},
     sync::{
         Archive, Imported, Notice, Quirk, Skipped, Source, SyncError, Why,
         beside::{self, Shelved},
@@ -79,7 +79,8 @@ pub enum Step<'a> {
 /// Takes in the session files at and below these paths; those below one of the folders `attach` become live files, and
 /// live files that somebody deleted there are known to be gone.
 ///
-/// A file that cannot be read is reported and left out; only a failure of the store ends the import.
+/// A file that cannot be read is reported and left out, and so are those of a session that is damaged; only a failure of the store
+/// ends the import.
 pub fn import(
     archive: &mut Archive,
     paths: &[PathBuf],
@@ -99,7 +100,7 @@ pub fn import(
         all.iter().all(|all| all.iter().any(|path| file.starts_with(path)))
     };
     for session in archive.every()? {
-        summary.gone += note_loss(archive, session, &is_meant, report)?;
+        note_loss(archive, session, &is_meant, (&mut summary, report))?;
     }
     Ok(summary)
 }
@@ -120,7 +121,7 @@ pub fn import_changed(
     for path in gone {
         for (key, name, _) in archive.store().files(&archive.place_of(path))? {
             let session = Session::from_store(key, name)?;
-            summary.gone += note_loss(archive, session, &|file| file == path, report)?;
+            note_loss(archive, session, &|file| file == path, (&mut summary, report))?;
         }
     }
     Ok(summary)
@@ -182,24 +183,35 @@ fn real(paths: &[PathBuf]) -> Vec<PathBuf> {
     paths.iter().filter_map(|path| path.canonicalize().ok()).collect()
 }
 
-/// Keeps as a fact that somebody deleted the agent's file of a session, if it is one that is meant; returns how many facts
-/// that are.
+/// Keeps as a fact that somebody deleted the agent's file of a session, if it is one that is meant.
 fn note_loss(
     archive: &Archive,
     session: Session,
     is_meant: &dyn Fn(&Path) -> bool,
-    report: &mut dyn FnMut(Step<'_>),
-) -> Result<u64, SyncError> {
-    let live = live_file(archive, &archive.store.state(session.key)?);
+    (summary, report): (&mut Summary, &mut dyn FnMut(Step<'_>)),
+) -> Result<(), SyncError> {
+    let live = match archive.store.state(session.key) {
+        // Nothing of it is wanted here, and verify tells of it.
+        Err(StoreError::Corrupt { .. }) => return Ok(()),
+        state => live_file(archive, &state?),
+    };
     let is_lost = |live: &LiveFile| live.attached && is_meant(&live.path) && is_gone(&live.path);
-    let Some(live) = live.filter(is_lost) else { return Ok(0) };
+    let Some(live) = live.filter(is_lost) else { return Ok(()) };
     let _lock = archive.lock()?;
-    let notices = catch_up::catch_up(archive, &session)?;
-    if !notices.iter().any(|notice| matches!(notice, Notice::Gone { .. })) {
-        return Ok(0);
+    match catch_up::catch_up(archive, &session) {
+        Err(error) if error.is_damage() => {
+            let (path, why) = (live.path, Why::Denied(Box::new(error)));
+            summary.leave_out(&path, &why)?;
+            report(Step::Skipped(Skipped { path, why, asked: true }));
+        }
+        notices => {
+            if notices?.iter().any(|notice| matches!(notice, Notice::Gone { .. })) {
+                summary.gone += 1;
+                report(Step::Gone { session, path: live.path });
+            }
+        }
     }
-    report(Step::Gone { session, path: live.path });
-    Ok(1)
+    Ok(())
 }
 
 /// Sessions while they are taken in, new ones many in a transaction.
@@ -271,6 +283,16 @@ impl Taking<'_> {
                         self.end_transaction()?;
                     }
                 }
+                // Other sessions need nothing of one that is damaged.
+                Err(Failed::Verb(error)) if error.is_damage() && !gathers => {
+                    let told = error.to_string();
+                    let again = || SyncError::Unsupported(told.clone());
+                    let others = std::iter::repeat_with(again);
+                    for (source, error) in group.drain(..).zip(std::iter::once(error).chain(others))
+                    {
+                        self.leave_out(source.path, Why::Denied(Box::new(error)))?;
+                    }
+                }
                 Err(Failed::Verb(error)) => {
                     self.open.undo();
                     self.gathered.clear();
@@ -280,13 +302,19 @@ impl Taking<'_> {
                 // The other files are taken in without it.
                 Err(Failed::File(n, why)) => {
                     let path = group.remove(n).path;
-                    self.done += 1;
-                    self.summary.leave_out(&path, &why)?;
-                    self.summary.files -= 1;
-                    (self.report)(Step::Skipped(Skipped { path, why, asked: true }));
+                    self.leave_out(path, why)?;
                 }
             }
         }
+        Ok(())
+    }
+
+    /// Leaves out a file that was to be taken in.
+    fn leave_out(&mut self, path: PathBuf, why: Why) -> Result<(), SyncError> {
+        self.done += 1;
+        self.summary.leave_out(&path, &why)?;
+        self.summary.files -= 1;
+        (self.report)(Step::Skipped(Skipped { path, why, asked: true }));
         Ok(())
     }
 
@@ -297,14 +325,11 @@ impl Taking<'_> {
             let tie = Tie { kind: TieKind::Fork, other: parent.id };
             for (key, name) in self.archive.store().tied(&parent.format, &tie, None)? {
                 let session = Session::from_store(key, name)?;
-                let state = self.archive.store().state(key)?;
-                let view = state.position().map(|at| {
-                    View::new(self.archive.store(), &session, at, state.growth().cloned())
-                });
-                if view.map(|view| view.elsewhere()).transpose()?.flatten().is_none() {
-                    continue;
-                }
-                let files = States::of(self.archive, &state).paths();
+                let files = match lacking(self.archive, &session) {
+                    // One that is damaged goes on lacking it.
+                    Err(error) if error.is_damage() => continue,
+                    files => files?,
+                };
                 let source = |path: PathBuf| {
                     let meta = path.metadata().ok()?;
                     Some(Source::of(path, &meta, session.format, session.name.clone()))
@@ -355,6 +380,15 @@ impl Taking<'_> {
         }
         Ok(())
     }
+}
+
+/// Returns the files of a session that lacks a part of its history, in no order.
+fn lacking(archive: &Archive, session: &Session) -> Result<Vec<PathBuf>, SyncError> {
+    let state = archive.store().state(session.key)?;
+    let view =
+        state.position().map(|at| View::new(archive.store(), session, at, state.growth().cloned()));
+    let lacks = view.map(|view| view.elsewhere()).transpose()?.flatten().is_some();
+    Ok(if lacks { States::of(archive, &state).paths() } else { Vec::new() })
 }
 
 impl Summary {
@@ -505,7 +539,11 @@ fn belonging(archive: &Archive, met: &Met) -> Result<Held, SyncError> {
 fn holder(archive: &Archive, path: &Path) -> Result<Option<Session>, SyncError> {
     for (key, name, file) in archive.store().files(&archive.place_of(path))? {
         let session = Session::from_store(key, name)?;
-        let states = States::of(archive, &archive.store().state(key)?);
+        let states = match archive.store().state(key) {
+            // It is left out, with its reason, where it is taken in.
+            Err(StoreError::Corrupt { .. }) => return Ok(Some(session)),
+            state => States::of(archive, &state?),
+        };
         if let Some(held) = states.newest(file)
             && matches!(judged(archive, &session, held, path), Ok(Verdict::Same | Verdict::Grown))
         {

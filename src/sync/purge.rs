@@ -27,7 +27,7 @@ use crate::{
     model::{Digest, FileNumber, LineId, OperationNumber, State, Timestamp},
     report::Rekeyed,
     session::Session,
-    store::{SessionKey, Store, StoreError, WordIndex, whole_lines},
+    store::{SessionKey, Store, WordIndex, whole_lines},
     sync::{
         Archive, Notice, SyncError, file, gone,
         live_file::{length_of, live_file},
@@ -163,7 +163,7 @@ fn cover(archive: &Archive, session: &Session, purged: &mut Purged) -> Result<bo
         if state.is_covered() { files(archive, session, &state, purged) } else { Ok(true) }
     });
     match covered {
-        Err(SyncError::Store(StoreError::Corrupt { .. }) | SyncError::Session(_)) => Ok(false),
+        Err(error) if error.is_damage() => Ok(false),
         covered => covered,
     }
 }

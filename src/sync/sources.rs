@@ -118,7 +118,7 @@ pub enum Why {
         /// The setting.
         by: Exclusion,
     },
-    /// Its session has a live file that may not be written.
+    /// Its session has a live file that may not be written, or is damaged.
     #[error("its session cannot be changed: {0}")]
     Denied(Box<SyncError>),
     /// It cannot be read as lines.

@@ -40,7 +40,10 @@ impl Lists {
                     continue;
                 }
                 let _lock = archive.lock()?;
-                let mut change = Change::bare(archive, &session)?;
+                let mut change = match Change::bare(archive, &session) {
+                    Err(error) if error.is_damage() => continue,
+                    change => change?,
+                };
                 change.set_title(title.as_deref().unwrap_or_default());
                 change.commit(Command::CatchUp { entries: 0, branch: None, left: None })?;
             }

@@ -196,3 +196,50 @@ fn a_page_of_cards_that_is_gone_leaves_the_sessions_of_other_pages() {
     assert!(of("session") > 20 && of("damaged") > 0, "{output}");
     assert!(output.to_string().ends_with("[exit status: 1]\n"));
 }
+
+#[test]
+fn a_damaged_session_keeps_an_import_from_no_other() {
+    let env = TestEnv::new();
+    let file = |id: &str| env.home().join(format!(".claude/projects/-work/{id}.jsonl"));
+    let say = |id: &str, n: u8| {
+        let parent = if n == 1 { "null".to_owned() } else { format!("\"{id}{}\"", n - 1) };
+        let record = format!(
+            "{{\"parentUuid\":{parent},\"isSidechain\":false,\"userType\":\"external\",\"cwd\":\"/work\",\
+             \"sessionId\":\"{id}\",\"version\":\"2.1.0\",\"type\":\"user\",\"message\":{{\"role\":\"user\",\
+             \"content\":\"Part {n}\"}},\"uuid\":\"{id}{n}\",\"timestamp\":\"2026-01-01T00:00:0{n}.000Z\"}}\n"
+        );
+        fs::create_dir_all(file(id).parent().unwrap()).unwrap();
+        let said = fs::read_to_string(file(id)).unwrap_or_default();
+        fs::write(file(id), said + &record).unwrap();
+    };
+    for id in ["boat", "kite", "gone"] {
+        say(id, 1);
+    }
+    env.run(&["import"]).success();
+    let changed = database(&env)
+        .execute_batch(
+            "DROP TRIGGER operation_is_not_updated;
+             UPDATE operation SET record = x'00' WHERE session IN
+                 (SELECT key FROM session WHERE id IN ('boat', 'gone'));
+             UPDATE card SET state = x'00' WHERE session = (SELECT key FROM session WHERE id = 'boat')",
+        )
+        .is_ok();
+    assert!(changed);
+    fs::remove_file(file("gone")).unwrap();
+    for id in ["boat", "kite"] {
+        say(id, 2);
+    }
+    say("tree", 1);
+    assert_snapshot!(said(&env, &["import"]), @r"
+    2 files read, 0 unchanged: 2 sessions (1 new), 2 new entries, 680 B
+    1 session's file was deleted since the last import; the store holds all of it
+    ------- stderr -------
+    Claude Code: ~/.claude/projects
+    warning: skipped $HOME/.claude/projects/-work/boat.jsonl: its session cannot be changed: store.db is damaged: Conversion error from type Blob at index: 0, a number is cut short
+    warning: took in 1 entry that another program appended to the live file
+    hint: to put files that were deleted back where their agents read them: undertext restore --all
+    ");
+    let listed = env.run(&["sessions", "--json"]).stdout;
+    assert!(listed.contains("tree"), "{listed}");
+    assert!(env.run(&["log", "-s", "kite"]).success().stdout.contains("Part 2"));
+}
