@@ -2,14 +2,14 @@
 
 use std::path::PathBuf;
 
-use undertext::ops::{self, Copying};
+use undertext::ops::{self, Copying, Waiting};
 use undertext::report::Report as _;
 use undertext::store::StoreError;
 
 use super::archive::is_there;
 use super::common::{counted, shown};
 use super::error::{CommandError, Exit};
-use super::output::Progress;
+use super::output::{Output, Progress};
 use super::{Context, index, pack, rebuild, stats};
 use crate::render::units;
 
@@ -67,7 +67,8 @@ fn backup(context: &mut Context, args: &BackupArgs) -> Result<Exit, CommandError
     }
     let to = context.env.current_dir.join(&args.folder);
     let output = &mut context.output;
-    let made = ops::backup(&root, &to, &mut |copying| {
+    let waiting = Waiting { limit: context.wait, told: Output::waits() };
+    let made = ops::backup(&root, &to, &waiting, &mut |copying| {
         let (label, done, bytes) = match copying {
             Copying::Store(done, all) => ("copying", (done * 100).checked_div(all), done),
             Copying::Checking => ("checking", None, 0),

@@ -15,7 +15,7 @@ use crate::{
     ops::{OpsError, verify::verify},
     report::{BackedUp, Finding, Severity},
     store::Access,
-    sync::{self, Archive, Machine, SyncError},
+    sync::{self, Archive, Machine, SyncError, Waiting},
 };
 
 /// How far a backup has come.
@@ -27,8 +27,14 @@ pub enum Copying {
     Checking,
 }
 
-/// Copies the archive in a folder into another folder, which is empty or not there yet, while other programs go on with it.
-pub fn backup(root: &Path, to: &Path, each: &mut dyn FnMut(Copying)) -> Result<BackedUp, OpsError> {
+/// Copies the archive in a folder into another folder, which is empty or not there yet, while other programs go on with it; it
+/// waits for one that changes the archive.
+pub fn backup(
+    root: &Path,
+    to: &Path,
+    waiting: &Waiting,
+    each: &mut dyn FnMut(Copying),
+) -> Result<BackedUp, OpsError> {
     let io = |path: &Path| {
         let path = path.to_owned();
         move |source| SyncError::Io { path, source }
@@ -43,7 +49,7 @@ pub fn backup(root: &Path, to: &Path, each: &mut dyn FnMut(Copying)) -> Result<B
         let why = format!("{} is there already; it is an unfinished backup", fresh.display());
         return Err(SyncError::Unsupported(why).into());
     }
-    let made = fill(&root, &fresh, each).and_then(|mut made| {
+    let made = fill(&root, &fresh, waiting, each).and_then(|mut made| {
         fs::rename(&fresh, &to).map_err(io(&to))?;
         disk::sync_folder(folder).map_err(io(folder))?;
         made.path.clone_from(&to);
@@ -79,13 +85,18 @@ fn place(root: &Path, to: &Path) -> Result<PathBuf, OpsError> {
 }
 
 /// Copies the archive into a new folder, checks the copy, and waits until it is on the disk.
-fn fill(root: &Path, fresh: &Path, each: &mut dyn FnMut(Copying)) -> Result<BackedUp, OpsError> {
+fn fill(
+    root: &Path,
+    fresh: &Path,
+    waiting: &Waiting,
+    each: &mut dyn FnMut(Copying),
+) -> Result<BackedUp, OpsError> {
     let io = |path: &Path| {
         let path = path.to_owned();
         move |source| SyncError::Io { path, source }
     };
     let mut bytes = 0;
-    let files = sync::copy(root, fresh, &mut |done, all| {
+    let files = sync::copy(root, fresh, waiting, &mut |done, all| {
         bytes = all;
         each(Copying::Store(done, all));
     })?;

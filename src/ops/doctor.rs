@@ -12,7 +12,7 @@ use crate::{
     ops::OpsError,
     report::{Ailment, Cure, Forgetful},
     store::{Access, SqliteStore, StoreError},
-    sync::{self, SyncError},
+    sync::{self, SyncError, Waiting},
     wire::discover::{self, Keeping},
 };
 
@@ -138,8 +138,7 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
 /// Cures each ailment of a store's folder that can be cured; only a person can help with the rest.
 pub fn treat(root: &Path, ailments: &mut [Ailment]) -> Result<(), OpsError> {
     // A successor that another program is writing now is not a remainder; it is gone once that program is done.
-    let lock = sync::lock_if_there(root);
-    let _lock = lock.map_err(|source| SyncError::Io { path: root.to_owned(), source })?;
+    let _lock = sync::lock_if_there(root, &Waiting::default())?;
     for ailment in ailments {
         let done = match ailment.cure {
             Cure::Mode(mode) => {

@@ -17,7 +17,7 @@ use crate::{
     disk::{self, Disk, Kernel, Links},
     live::{TRANSCRIPTS, is_fresh},
     store::{Access, SqliteStore},
-    sync::{SyncError, lock_if_there},
+    sync::{SyncError, Waiting, lock_if_there},
 };
 
 /// The files of a store's folder that are copied besides its database: what its user set, and what keeps it out of git.
@@ -31,21 +31,22 @@ pub(crate) fn copy(
     each: &mut dyn FnMut(u64, u64),
 ) -> Result<u64, SyncError> {
     let io = |path: &Path| {
+    waiting: &Waiting,
         let path = path.to_owned();
         move |source| SyncError::Io { path, source }
     };
     let make = |folder: &Path| DirBuilder::new().mode(0o700).create(folder).map_err(io(folder));
-    let lock = match lock_if_there(root) {
+    let lock = match lock_if_there(root, waiting) {
         // Where nobody may write, nobody has to wait.
-        Err(error)
+        Err(SyncError::Io { source, .. })
             if matches!(
-                error.kind(),
+                source.kind(),
                 ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem
             ) =>
         {
             None
         }
-        lock => lock.map_err(io(root))?,
+        lock => lock?,
     };
     let store = SqliteStore::open(&root.join("store.db"), Access::Read)?;
     make(to)?;

@@ -1,7 +1,7 @@
 //! The lock of an archive: one program at a time changes it. Who waits is told for whom, and waits for a while only.
 
 use std::{
-    fs::File,
+    fs::{File, TryLockError},
     io::{self, ErrorKind},
     path::Path,
     sync::{
@@ -49,15 +49,44 @@ pub(crate) fn lock(
     root: &Path,
     waiting: &Waiting,
 ) -> Result<File, SyncError> {
+    let (disk, path) = (Arc::clone(disk), root.join(NAME));
+    wait(root, waiting, move |waits| disk.lock(&path, waits))
+}
+
+/// Locks a folder that may hold no archive, and makes nothing there.
+pub(crate) fn lock_if_there(root: &Path, waiting: &Waiting) -> Result<Option<File>, SyncError> {
+    let path = root.join(NAME);
+    let taken = wait(root, waiting, move |waits| {
+        let file = disk::open_at(CWD, &path, Links::Refuse, OFlags::WRONLY)?;
+        if waits {
+            return file.lock().map(|()| Some(file));
+        }
+        match file.try_lock() {
+            Ok(()) => Ok(Some(file)),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    });
+    match taken {
+        Err(SyncError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => Ok(None),
+        taken => taken.map(Some),
+    }
+}
+
+/// Waits for the lock of an archive, which `take` takes: at once or not at all, or once it is free.
+fn wait(
+    root: &Path,
+    waiting: &Waiting,
+    take: impl Fn(bool) -> io::Result<Option<File>> + Send + 'static,
+) -> Result<File, SyncError> {
     let path = root.join(NAME);
     let io = |source| SyncError::Io { path: root.to_owned(), source };
-    if let Some(file) = disk.lock(&path, false).map_err(io)? {
+    if let Some(file) = take(false).map_err(io)? {
         return Ok(file);
     }
     // The kernel wakes those who wait in their order. One that waits too long is left to wait for nothing.
     let (send, receive) = mpsc::channel();
-    let (far, wanted) = (Arc::clone(disk), path.clone());
-    let waiter = thread::Builder::new().spawn(move || drop(send.send(far.lock(&wanted, true))));
+    let waiter = thread::Builder::new().spawn(move || drop(send.send(take(true))));
     waiter.map_err(io)?;
     let mut taken = receive.recv_timeout(SILENT.min(waiting.limit));
     if matches!(taken, Err(RecvTimeoutError::Timeout)) && waiting.limit > SILENT {
@@ -80,14 +109,6 @@ pub(crate) fn watch_alone(disk: &Arc<dyn Disk>, root: &Path) -> Result<File, Syn
     let taken = disk.lock(&path, false);
     let taken = taken.map_err(|source| SyncError::Io { path: root.to_owned(), source })?;
     taken.ok_or_else(|| SyncError::Watched { path: root.to_owned(), holder: holder(&path) })
-}
-
-/// Locks a folder that may hold no archive, and makes nothing there.
-pub(crate) fn lock_if_there(root: &Path) -> io::Result<Option<File>> {
-    match disk::open_at(CWD, &root.join(NAME), Links::Refuse, OFlags::WRONLY) {
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-        opened => opened.and_then(|file| file.lock().map(|()| Some(file))),
-    }
 }
 
 /// The file whose lock a program holds that changes the archive.

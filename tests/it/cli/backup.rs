@@ -6,7 +6,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::Stdio;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use insta::assert_snapshot;
 use rusqlite::Connection;
@@ -211,4 +211,23 @@ fn a_backup_that_is_killed_leaves_nothing_that_looks_whole() {
             assert!(!is_other || name.contains(".unfinished-"), "{name}");
         }
     }
+}
+
+#[test]
+fn a_backup_waits_for_a_change_no_longer_than_it_is_told() {
+    let env = TestEnv::new();
+    conversation(&env);
+    let lock = fs::File::options().write(true).open(store(&env).join("lock")).unwrap();
+    lock.lock().unwrap();
+    let begun = Instant::now();
+    let refused = env.run(&["store", "backup", "../copy", "--wait", "2"]);
+    assert_eq!(refused.code(), Some(3), "{refused}");
+    assert!(
+        refused.stderr.contains("has been changing") && begun.elapsed() < Duration::from_secs(20),
+        "{refused}"
+    );
+    assert!(refused.stderr.contains("waiting"), "{refused}");
+    assert!(!env.home().join("copy").exists());
+    drop(lock);
+    env.run(&["store", "backup", "../copy", "--wait", "0"]).success();
 }
