@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use undertext::ops::{self, Copying, Waiting};
-use undertext::report::Report as _;
+use undertext::report::{LeftOut, Report as _};
 use undertext::store::StoreError;
 
 use super::archive::is_there;
@@ -43,7 +43,7 @@ Examples:
 
 JSON: one object
   {\"type\":\"backup\", \"path\":PATH, \"sessions\":N, \"operations\":N, \"entries\":N, \"files\":N next to the database,
-   \"bytes\":N of the database}")]
+   \"bytes\":N of the database, \"left_out\":[{\"path\":PATH, \"why\":TEXT}] next to the database}")]
 struct BackupArgs {
     /// The folder, which is not there yet or empty
     #[arg(value_name = "DIR")]
@@ -76,6 +76,10 @@ fn backup(context: &mut Context, args: &BackupArgs) -> Result<Exit, CommandError
         let total = done.map(|_| 100);
         output.progress(Progress { label, done: done.unwrap_or(0), total, bytes, of: None });
     })?;
+    for LeftOut { path, why } in &made.left_out {
+        let path = context.env.homely(path);
+        context.output.warn(&format!("{path} is not in the backup: {why}"));
+    }
     if context.answer(&made)? {
         return Ok(Exit::Yes);
     }

@@ -96,7 +96,7 @@ fn fill(
         move |source| SyncError::Io { path, source }
     };
     let mut bytes = 0;
-    let files = sync::copy(root, fresh, waiting, &mut |done, all| {
+    let (files, left_out) = sync::copy(root, fresh, waiting, &mut |done, all| {
         bytes = all;
         each(Copying::Store(done, all));
     })?;
@@ -135,5 +135,6 @@ fn fill(
         entries: verified.entries,
         files,
         bytes,
+        left_out,
     })
 }

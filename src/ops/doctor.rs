@@ -128,6 +128,9 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
         } else if !meta.is_symlink() && mode & 0o077 != 0 {
             ail(&path, &format!("its mode is {mode:04o}: others can reach it"), Cure::Mode(wanted));
         }
+        if path.parent() == Some(&transcripts) && !meta.is_file() {
+            ail(&path, "it is not a file, and no backup has it", Cure::Person);
+        }
         if path.extension().is_some_and(|end| end == "undertext-new") {
             ail(&path, "a change that was cut short left it behind", Cure::Delete);
         }

@@ -58,8 +58,8 @@ pub use status::{
     Surroundings,
 };
 pub use store::{
-    Ailment, BackedUp, Cure, Examined, Finding, Forgetful, Mended, Packed, Refilled, SessionStats,
-    Severity, Stats, TakenBack, Verified,
+    Ailment, BackedUp, Cure, Examined, Finding, Forgetful, LeftOut, Mended, Packed, Refilled,
+    SessionStats, Severity, Stats, TakenBack, Verified,
 };
 pub use truncate::{Bounded, Cached, Oversized, Truncated};
 pub use turn::{Call, Turned};

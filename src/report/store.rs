@@ -75,6 +75,18 @@ pub struct BackedUp {
     pub files: u64,
     /// How many bytes the database has.
     pub bytes: u64,
+    /// What lies next to the database and is not copied.
+    pub left_out: Vec<LeftOut>,
+}
+
+/// A file that is not copied.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LeftOut {
+    /// Where it lies.
+    #[serde(serialize_with = "path")]
+    pub path: PathBuf,
+    /// Why.
+    pub why: String,
 }
 
 report!(BackedUp, "backup");

@@ -4,6 +4,8 @@
 //! under the lock   look at the store as it is now, copy the transcripts      short
 //! without it       copy the store as it was at that look                     long
 //! ```
+//!
+//! What lies next to the store and is no file of its own, or cannot be opened, is left out, and named.
 
 use std::{
     ffi::OsStr,
@@ -16,6 +18,7 @@ use std::{
 use crate::{
     disk::{self, Disk, Kernel, Links},
     live::{TRANSCRIPTS, is_fresh},
+    report::LeftOut,
     store::{Access, SqliteStore},
     sync::{SyncError, Waiting, lock_if_there},
 };
@@ -24,14 +27,14 @@ use crate::{
 const BESIDE: [&str; 2] = ["config.toml", ".gitignore"];
 
 /// Copies an archive into a new folder, tells how many bytes of its store are copied and how many there are, and returns how
-/// many files lie next to the store.
+/// many transcripts were copied, and what was left out.
 pub(crate) fn copy(
     root: &Path,
     to: &Path,
-    each: &mut dyn FnMut(u64, u64),
-) -> Result<u64, SyncError> {
-    let io = |path: &Path| {
     waiting: &Waiting,
+    each: &mut dyn FnMut(u64, u64),
+) -> Result<(u64, Vec<LeftOut>), SyncError> {
+    let io = |path: &Path| {
         let path = path.to_owned();
         move |source| SyncError::Io { path, source }
     };
@@ -51,7 +54,7 @@ pub(crate) fn copy(
     let store = SqliteStore::open(&root.join("store.db"), Access::Read)?;
     make(to)?;
     make(&to.join(TRANSCRIPTS))?;
-    let mut files = 0;
+    let (mut files, mut left_out) = (0, Vec::new());
     let transcripts = root.join(TRANSCRIPTS);
     match fs::read_dir(&transcripts) {
         Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -59,31 +62,42 @@ pub(crate) fn copy(
             for name in names.map_err(io(&transcripts))? {
                 let name = name.map_err(io(&transcripts))?.file_name();
                 if !is_fresh(&name) {
-                    let path = transcripts.join(&name);
-                    copy_file(&transcripts, &to.join(TRANSCRIPTS), &name).map_err(io(&path))?;
-                    files += 1;
+                    let copied =
+                        copy_file(&transcripts, &to.join(TRANSCRIPTS), &name, &mut left_out);
+                    files += u64::from(copied.map_err(io(&transcripts.join(&name)))?);
                 }
             }
         }
     }
     for name in BESIDE {
-        match copy_file(root, to, OsStr::new(name)) {
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
-            copied => copied.map_err(io(&root.join(name)))?,
-        }
+        copy_file(root, to, OsStr::new(name), &mut left_out).map_err(io(&root.join(name)))?;
     }
     drop(lock);
     let page = store.page_size()?;
     store.copy(&to.join("store.db"), &mut |done, all| each(done * page, all * page))?;
-    Ok(files)
+    Ok((files, left_out))
 }
 
-/// Copies a file with the time of its modification, by which the store tells that nobody else wrote it.
-fn copy_file(from: &Path, to: &Path, name: &OsStr) -> io::Result<()> {
-    let source = disk::open(&from.join(name), Links::Refuse)?;
+/// Copies a file, if it is there, with the time of its modification, by which the store tells that nobody else wrote it. Returns
+/// whether it did; what is there and cannot be opened is left out.
+fn copy_file(
+    from: &Path,
+    to: &Path,
+    name: &OsStr,
+    left_out: &mut Vec<LeftOut>,
+) -> io::Result<bool> {
+    let path = from.join(name);
+    let source = match disk::open(&path, Links::Refuse) {
+        Err(error) => {
+            let is_there = error.kind() != ErrorKind::NotFound;
+            left_out.extend(is_there.then(|| LeftOut { path, why: error.to_string() }));
+            return Ok(false);
+        }
+        Ok(source) => source,
+    };
     let meta = source.metadata()?;
     let file = disk::make(&to.join(name))?;
     Kernel.copy(&file, &source, meta.size())?;
     Kernel.stamp(&file, meta.modified()?)?;
-    Kernel.sync(&file)
+    Kernel.sync(&file).map(|()| true)
 }

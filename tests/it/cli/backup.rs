@@ -1,7 +1,7 @@
 //! Backups: a copy of the store that is whole, private and checked, made while others write, and put back.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _, symlink};
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::Stdio;
@@ -211,6 +211,29 @@ fn a_backup_that_is_killed_leaves_nothing_that_looks_whole() {
             assert!(!is_other || name.contains(".unfinished-"), "{name}");
         }
     }
+}
+
+#[test]
+fn what_is_no_file_is_left_out_of_a_backup_and_named() {
+    let env = TestEnv::new();
+    conversation(&env);
+    fs::write(env.home().join("dotfile"), "").unwrap();
+    symlink(env.home().join("dotfile"), store(&env).join("config.toml")).unwrap();
+    fs::DirBuilder::new().mode(0o700).create(store(&env).join("transcripts/notes")).unwrap();
+    let made = env.run(&["store", "backup", "../copy"]).success();
+    assert!(made.stdout.contains("1 file and"), "{made}");
+    assert_eq!(
+        made.stderr.lines().filter(|line| line.starts_with("warning: ")).collect::<Vec<_>>(),
+        [
+            "warning: ~/.local/share/undertext/transcripts/notes is not in the backup: it is a folder, not a file",
+            "warning: ~/.local/share/undertext/config.toml is not in the backup: it is a link, not a file",
+        ]
+    );
+    assert_eq!(names(&env.home().join("copy")), ["store.db", "store.witness", "transcripts"]);
+    let again = json(&env.run(&["store", "backup", "../again", "--json"]).success().stdout);
+    assert_eq!(again["left_out"][1]["why"], "it is a link, not a file");
+    let doctor = env.run(&["doctor"]);
+    assert!(doctor.stdout.contains("transcripts/notes: it is not a file"), "{doctor}");
 }
 
 #[test]
