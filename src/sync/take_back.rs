@@ -5,6 +5,13 @@
 //! takes one of its numbers, so that no number that a person may have noted is given again. Then the session goes on where
 //! the live file stands; where the store stood before stays as a branch. A live file without a session becomes one.
 //!
+//! ```text
+//! an agent's file that has only grown    no more operations than new lines: each of those that may be lost took in one or wrote one
+//! any other                              as many as the store has forgotten
+//! ```
+//!
+//! A witness may claim any number, so there is a limit to both.
+//!
 //! Invariant: no byte of a live file is changed: nothing else holds the lost operations.
 
 use std::{
@@ -17,7 +24,7 @@ use std::{
 
 use crate::{
     live::{self, TRANSCRIPTS},
-    model::{Command, EntryNumber, FileNumber, Kind, Position, State},
+    model::{Command, EntryNumber, FileNumber, Kind, Position, Run, SessionName, State},
     report::TakenBack,
     session::{
         Session, View,
@@ -28,17 +35,23 @@ use crate::{
         Archive, SyncError,
         change::Change,
         file::is_subsequence,
+        intake::judged,
+        judge::Verdict,
         live_file::{self, expected, live_file},
         sources,
+        together::Together,
     },
     wire::{Format, jsonl::Reader},
 };
+
+/// How many operations a session may have lost.
+const MOST: u64 = 1000;
 
 /// Takes in what live files hold of the operations that a store has forgotten; its witness says that there are at most this
 /// many. One that the witness does not know of shows by a stamp alone.
 pub(crate) fn take_back(archive: &Archive, forgotten: u64) -> Result<Vec<TakenBack>, SyncError> {
     let mut taken = Vec::new();
-    let lost = forgotten.max(1);
+    let lost = forgotten.clamp(1, MOST);
     let _lock = archive.lock()?;
     for session in archive.every()? {
         let tip = archive.store.state(session.key)?;
@@ -54,8 +67,22 @@ pub(crate) fn take_back(archive: &Archive, forgotten: u64) -> Result<Vec<TakenBa
             _ => false,
         });
         if let Some(live) = live {
+            let held = Held::of(&live.path, session.format)?;
+            let lost = match tip.position().filter(|_| live.attached) {
+                Some(at) => {
+                    let state = (at.generation, tip.growth());
+                    match judged(archive, &session, state, &live.path) {
+                        Ok(Verdict::Grown) => {
+                            let known = tip.growth().map_or(0, Run::end);
+                            lost.min(held.lines.saturating_sub(known))
+                        }
+                        _ => lost,
+                    }
+                }
+                None => lost,
+            };
+            lose(archive, &session.name, session.format, (lost, held.turns))?;
             let mut change = Change::bare(archive, &session)?;
-            lose(&mut change, lost, turns(&live.path, session.format)?)?;
             taken.push(follow(&mut change, &live.path, live.n)?);
         }
     }
@@ -97,20 +124,42 @@ fn transcripts(archive: &Archive) -> Result<Vec<PathBuf>, SyncError> {
     Ok(paths)
 }
 
-/// Returns how many turns of the user a file holds.
-fn turns(path: &Path, format: &dyn Format) -> Result<u64, SyncError> {
-    let io = |source| SyncError::Io { path: path.to_owned(), source };
-    let mut reader = Reader::new(sources::open(path, 0).map_err(io)?);
-    let mut turns = 0;
-    while let Some(located) = reader.next_line()? {
-        let kind = located.line.record().map(|record| format.envelope(record).kind);
-        turns += u64::from(kind == Some(Kind::User));
-    }
-    Ok(turns)
+/// What a file holds.
+#[derive(Default)]
+struct Held {
+    lines: u64,
+    /// How many of them are turns of the user.
+    turns: u64,
 }
 
-/// Takes the numbers of lost operations, each of which may have given a checkpoint; the last one, one for each turn.
-fn lose(change: &mut Change<'_>, operations: u64, turns: u64) -> Result<(), SyncError> {
+impl Held {
+    fn of(path: &Path, format: &dyn Format) -> Result<Self, SyncError> {
+        let io = |source| SyncError::Io { path: path.to_owned(), source };
+        let mut reader = Reader::new(sources::open(path, 0).map_err(io)?);
+        let mut held = Self::default();
+        while let Some(located) = reader.next_line()? {
+            let kind = located.line.record().map(|record| format.envelope(record).kind);
+            held.lines += 1;
+            held.turns += u64::from(kind == Some(Kind::User));
+        }
+        Ok(held)
+    }
+}
+
+/// Takes the numbers of lost operations of a session, each of which may have given a checkpoint; the last one, one for each turn.
+/// They become durable together.
+fn lose(
+    archive: &Archive,
+    name: &SessionName,
+    format: &'static dyn Format,
+    (operations, turns): (u64, u64),
+) -> Result<(), SyncError> {
+    let mut together = Together::new(archive);
+    together.open()?;
+    let mut change = match archive.session(name)? {
+        Some(session) => Change::also(archive, &session, &mut together)?,
+        None => Change::among(archive, name.clone(), format, &mut together),
+    };
     let given = change.before.state.checkpoints;
     for n in 1..=operations {
         let last = if n == operations { turns.saturating_sub(given) } else { 0 };
@@ -120,7 +169,8 @@ fn lose(change: &mut Change<'_>, operations: u64, turns: u64) -> Result<(), Sync
         }
         change.part(Command::Lost {})?;
     }
-    Ok(())
+    drop(change);
+    Ok(together.end()?)
 }
 
 /// Lets a session whose branches are lost stand at the end of its newest generation.
@@ -215,11 +265,11 @@ fn asides(live: &Path, tip: &State) -> io::Result<Vec<PathBuf>> {
 fn begin(archive: &Archive, path: &Path, lost: u64) -> Result<Option<TakenBack>, SyncError> {
     let Ok((format, name)) = sources::identify(path) else { return Ok(None) };
     let place = archive.place_in(path);
+    lose(archive, &name, format, (lost, Held::of(path, format)?.turns))?;
     let mut change = match archive.session(&name)? {
         Some(session) => Change::bare(archive, &session)?,
         None => Change::first(archive, name, format)?,
     };
-    lose(&mut change, lost, turns(path, format)?)?;
     let file = change.file(place);
     if change.before.state.position().is_none() {
         change.set_current(MAIN);

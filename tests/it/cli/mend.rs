@@ -217,6 +217,63 @@ fn an_older_copy_in_the_place_of_a_store_is_named() {
 }
 
 #[test]
+fn a_session_whose_agent_only_went_on_has_lost_no_more_than_its_file_can_tell() {
+    let home = Home::new();
+    home.settle();
+    let older = fs::read(home.database()).unwrap();
+    for n in 0..12 {
+        home.run(&["branch", &format!("side-{n}"), "-s", &home.own]).success();
+    }
+    home.settle();
+    fs::write(home.database(), &older).unwrap();
+    let operations = |session: &str| {
+        let listed = home.run(&["operations", session, "--json"]).success().stdout;
+        listed.lines().filter(|line| json(line)["command"] == "lost").count()
+    };
+    for session in 0..2 {
+        let file = home.env.home().join(format!(
+            ".claude/projects/-work/5e55{session:04}-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl"
+        ));
+        let lines: String = (0..83).map(|n| record(session, n)).collect();
+        fs::write(&file, lines).unwrap();
+    }
+    let fixed = home.run(&["doctor", "--fix"]);
+    assert!(fixed.stdout.contains("lost: the store's last 12 changes"), "{fixed}");
+    assert_eq!([operations("5e550000"), operations("5e550001"), operations("5e550002")], [3, 3, 0]);
+    let said = home.said();
+    assert!(
+        said.iter().any(|(id, said)| id.starts_with("5e550000") && said.len() == 83),
+        "{said:?}"
+    );
+    home.run(&["verify"]).success();
+}
+
+#[test]
+fn a_witness_that_claims_any_number_of_changes_is_believed_only_so_far() {
+    let home = Home::new();
+    home.settle();
+    let older = fs::read(home.database()).unwrap();
+    home.run(&["append", "-q", "-s", &home.own, "One more."]).success();
+    home.settle();
+    fs::write(home.database(), &older).unwrap();
+    // Each slot: the store, a number, a hash, and a checksum of these.
+    let path = store(&home.env).join("store.witness");
+    let mut witness = fs::read(&path).unwrap();
+    for slot in witness.chunks_exact_mut(64) {
+        slot[16..24].copy_from_slice(&(u64::MAX - 7).to_le_bytes());
+        let key = b"undertext witness 1\0\0\0\0\0\0\0\0\0\0\0\0\0";
+        let sum = blake3::keyed_hash(key, &slot[..56]);
+        slot[56..].copy_from_slice(&sum.as_bytes()[..8]);
+    }
+    fs::write(&path, &witness).unwrap();
+    let fixed = home.run(&["doctor", "--fix"]);
+    assert_eq!(fixed.code(), Some(1), "{fixed}");
+    assert!(home.said()[&home.own].iter().any(|said| said.contains("One more.")), "{fixed}");
+    home.run(&["verify"]).success();
+    home.run(&["append", "-q", "-s", &home.own, "And more."]).success();
+}
+
+#[test]
 fn without_a_witness_the_stamp_of_the_live_file_tells() {
     let home = Home::new();
     home.settle();
