@@ -69,6 +69,11 @@ fn a_store_of_every_released_version_says_what_it_said() {
                 continue;
             }
             let said = String::from_utf8(output.stdout).unwrap();
+            // Up to 0.2.0 it meant that none are shown.
+            if line == "operations --all -n 0 --json" && wanted.is_empty() {
+                assert!(!said.is_empty());
+                continue;
+            }
             assert_eq!(said.lines().count(), wanted.lines().count(), "{line}");
             for (said, wanted) in said.lines().zip(wanted.lines()) {
                 let read = |text| serde_json::from_str::<Value>(text).unwrap();
