@@ -453,13 +453,14 @@ impl Http {
             response.headers().get("location").and_then(|to| to.to_str().ok()).map(str::to_owned);
         let body = response.body_mut().with_config().limit(MAX_BYTES).read_to_vec();
         let body = body.map_err(broken)?;
-        let mut body = String::from_utf8_lossy(&body);
+        // A server may repeat its request, and of its words only the beginning is told: a key that is cut is not known as one.
+        let mut body = self.covered(&String::from_utf8_lossy(&body));
         if stream::is_stream(&body) {
             let join: stream::Join = match self.endpoint.api {
                 Api::OpenAi => stream::completion,
                 Api::Anthropic => stream::message,
             };
-            body = stream::joined(&body, join)?.into();
+            body = self.covered(&stream::joined(&body, join)?);
         }
         match (status, moved) {
             (200..300, _) => match self.endpoint.api {
@@ -467,7 +468,7 @@ impl Http {
                 Api::Anthropic => anthropic::read(&body),
             },
             (300..400, Some(to)) => {
-                let said = format!("it has moved to {}", readable(&to));
+                let said = format!("it has moved to {}", readable(&self.covered(&to)));
                 Err(Fault::Refused { said, status: Some(status) })
             }
             _ => Err(refusal(Some(status), &body, after)),
@@ -496,18 +497,21 @@ impl Http {
         }
     }
 
-    /// Returns a fault in whose words the key is covered, for a server that repeats its request.
+    /// Returns words in which the key is covered.
+    fn covered(&self, words: &str) -> String {
+        let key = self.endpoint.key.as_ref().filter(|Key(key)| !key.is_empty());
+        key.map_or_else(|| words.to_owned(), |Key(key)| words.replace(key.as_str(), "(the key)"))
+    }
+
+    /// Returns a fault in whose words the key is covered.
     fn without_key(&self, mut fault: Fault) -> Fault {
-        let Some(Key(key)) = self.endpoint.key.as_ref().filter(|Key(key)| !key.is_empty()) else {
-            return fault;
-        };
         match &mut fault {
             Fault::Overflow { said, .. }
             | Fault::RateLimited { said, .. }
             | Fault::Refused { said, .. }
             | Fault::Unreachable { said }
             | Fault::BadAnswer { said }
-            | Fault::Declined { said } => *said = said.replace(key.as_str(), "(the key)"),
+            | Fault::Declined { said } => *said = self.covered(said),
             Fault::TimedOut { .. } | Fault::Silent { .. } => {}
         }
         fault

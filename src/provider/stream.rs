@@ -51,7 +51,10 @@ fn events(body: &str) -> Vec<String> {
         let Some(data) = line.strip_prefix("data:") else { continue };
         let data = data.strip_prefix(' ').unwrap_or(data);
         match events.last_mut() {
-            Some(last) if !is_new => *last = format!("{last}\n{data}"),
+            Some(last) if !is_new => {
+                last.push('\n');
+                last.push_str(data);
+            }
             _ => events.push(data.to_owned()),
         }
         is_new = false;
@@ -110,6 +113,11 @@ pub(super) fn completion(chunks: &[Value]) -> (Value, bool) {
     (whole.into(), has_ended)
 }
 
+/// Returns a field of a value if it is an object, else an empty one, which can be written to.
+fn object(value: &Value, key: &str) -> Value {
+    value.get(key).filter(|field| field.is_object()).cloned().unwrap_or_else(|| json!({}))
+}
+
 /// Puts the events of a message together.
 pub(super) fn message(events: &[Value]) -> (Value, bool) {
     let mut whole = json!({});
@@ -118,18 +126,21 @@ pub(super) fn message(events: &[Value]) -> (Value, bool) {
     for event in events {
         let nth = event.get("index").and_then(Value::as_u64).unwrap_or(0);
         match text(event, "/type") {
-            "message_start" => whole = event.get("message").cloned().unwrap_or_default(),
+            "message_start" => whole = object(event, "message"),
             "content_block_start" => {
-                let block = event.get("content_block").cloned().unwrap_or_default();
-                blocks.insert(nth, (block, String::new()));
+                blocks.insert(nth, (object(event, "content_block"), String::new()));
             }
             "content_block_delta" => {
                 let (block, input) = blocks.entry(nth).or_default();
                 input.push_str(text(event, "/delta/partial_json"));
                 for key in ["text", "thinking", "signature"] {
                     let more = text(event, &format!("/delta/{key}"));
-                    if !more.is_empty() {
-                        block[key] = format!("{}{more}", text(block, &format!("/{key}"))).into();
+                    if more.is_empty() {
+                        continue;
+                    }
+                    match &mut block[key] {
+                        Value::String(said) => said.push_str(more),
+                        said => *said = more.into(),
                     }
                 }
             }
@@ -143,7 +154,9 @@ pub(super) fn message(events: &[Value]) -> (Value, bool) {
                     if !value.is_null()
                         && (value != 0 || whole.pointer(&format!("/usage/{key}")).is_none())
                     {
-                        whole["usage"][key] = value.clone();
+                        let mut usage = object(&whole, "usage");
+                        usage[key] = value.clone();
+                        whole["usage"] = usage;
                     }
                 }
             }
@@ -220,6 +233,24 @@ mod tests {
                 {"type": "text", "text": "Hi."},
                 {"type": "tool_use", "id": "c", "name": "Read", "input": {"a": 1}}]})
         );
+    }
+
+    #[test]
+    fn events_of_any_shape_are_put_together() {
+        for odd in [json!("x"), json!(5), json!([1]), json!(null)] {
+            let body = stream(&[
+                json!({"type": "message_start", "message": odd}),
+                json!({"type": "message_start", "message": {"usage": odd, "content": odd}}),
+                json!({"type": "content_block_start", "index": 0, "content_block": odd}),
+                json!({"type": "content_block_delta", "index": 0, "delta": {"text": "Hi", "partial_json": "{}"}}),
+                json!({"type": "content_block_delta", "index": 7, "delta": odd}),
+                json!({"type": "message_delta", "delta": odd, "usage": {"output_tokens": 7}}),
+                json!({"type": "message_stop"}),
+            ]);
+            let whole: Value = serde_json::from_str(&joined(&body, message).unwrap()).unwrap();
+            assert_eq!(whole["content"][0], json!({"text": "Hi", "input": {}}), "{odd}");
+            assert_eq!(whole["usage"], json!({"output_tokens": 7}));
+        }
     }
 
     #[test]

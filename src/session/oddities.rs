@@ -44,7 +44,7 @@ pub(crate) fn oddities(
         let horizon = runs.last().map_or(0, Run::end);
         view = view.moved(Position { generation, head: None, horizon });
         for (place, entry) in PlaceNumber::FIRST.onwards().zip(view.sequence()?) {
-            if view.record(entry)?.kind == Kind::Opaque {
+            if view.as_derived(entry)?.kind == Kind::Opaque {
                 found.entry("not a JSON object").or_default().insert(entry);
             } else if view.is_glued(place)? {
                 found.entry("a record behind another on one line").or_default().insert(entry);

@@ -11,8 +11,8 @@ use std::{
 use crate::{
     json::Raw,
     model::{
-        Bulk, EntryId, EntryNumber, Facts, GenerationNumber, Landmark, LineId, NameTag, Parent,
-        PlaceNumber, Position, Record, Run,
+        Bulk, EntryId, EntryNumber, Facts, GenerationNumber, Kind, Landmark, LineId, NameTag,
+        Parent, PlaceNumber, Position, Record, Run,
     },
     session::{Damages, Session, SessionError, content, elsewhere::Begins, places::Places},
     store::{NewLine, SessionKey, Store, StoreError},
@@ -226,6 +226,47 @@ impl<'a> View<'a> {
         Ok(ids)
     }
 
+    /// Returns the record that was derived from an entry, whatever stands on its physical line beside it.
+    pub(super) fn as_derived(&self, entry: EntryNumber) -> Result<Record, Failure> {
+        let fresh =
+            self.pending.as_ref().and_then(|pending| pending.records.get(pending.index(entry)?));
+        if let Some(record) = fresh {
+            return Ok(record.clone());
+        }
+        let chunk = entry.get() / CHUNK;
+        let mut records = self.records.borrow_mut();
+        if records.len() >= CHUNKS && !records.contains_key(&chunk) {
+            let is_late = records.keys().nth(CHUNKS / 2).is_some_and(|middle| *middle < chunk);
+            let _farthest = if is_late { records.pop_first() } else { records.pop_last() };
+        }
+        let chunk = match records.entry(chunk) {
+            Entry::Occupied(read) => read.into_mut(),
+            Entry::Vacant(unread) => {
+                let first = EntryNumber::new(chunk * CHUNK);
+                let range = first.max(EntryNumber::FIRST)..first.plus(CHUNK);
+                unread.insert(self.store.records(self.key()?, range)?)
+            }
+        };
+        // Where none is missing, a record stands as far behind the first one as its number says.
+        let found = chunk.first().and_then(|first| chunk.get(entry.index_from(first.n)?));
+        let found = found.filter(|record| record.n == entry).or_else(|| {
+            let at = chunk.binary_search_by_key(&entry, |record| record.n).ok()?;
+            chunk.get(at)
+        });
+        let missing = || StoreError::corrupt(format!("entry {entry}"), "it has no record");
+        Ok(found.ok_or_else(missing)?.clone())
+    }
+
+    /// Returns whether another entry stands on the physical line of this one.
+    fn shares_its_line(&self, entry: EntryNumber) -> Result<bool, Failure> {
+        let places = self.places()?;
+        if !places.has_glued() {
+            return Ok(false);
+        }
+        let is_glued = |place| place < self.end() && places.is_glued(place);
+        Ok(places.place(entry).is_some_and(|place| is_glued(place) || is_glued(place.next())))
+    }
+
     /// Returns whether some entry begins on the physical line of the one before.
     pub(super) fn has_glued(&self) -> Result<bool, StoreError> {
         Ok(self.places()?.has_glued())
@@ -430,33 +471,11 @@ impl Graph for View<'_> {
     }
 
     fn record(&self, entry: EntryNumber) -> Result<Record, Failure> {
-        let fresh =
-            self.pending.as_ref().and_then(|pending| pending.records.get(pending.index(entry)?));
-        if let Some(record) = fresh {
-            return Ok(record.clone());
+        let mut record = self.as_derived(entry)?;
+        if self.format.traits().reads_whole_lines && self.shares_its_line(entry)? {
+            record.kind = Kind::Opaque;
         }
-        let chunk = entry.get() / CHUNK;
-        let mut records = self.records.borrow_mut();
-        if records.len() >= CHUNKS && !records.contains_key(&chunk) {
-            let is_late = records.keys().nth(CHUNKS / 2).is_some_and(|middle| *middle < chunk);
-            let _farthest = if is_late { records.pop_first() } else { records.pop_last() };
-        }
-        let chunk = match records.entry(chunk) {
-            Entry::Occupied(read) => read.into_mut(),
-            Entry::Vacant(unread) => {
-                let first = EntryNumber::new(chunk * CHUNK);
-                let range = first.max(EntryNumber::FIRST)..first.plus(CHUNK);
-                unread.insert(self.store.records(self.key()?, range)?)
-            }
-        };
-        // Where none is missing, a record stands as far behind the first one as its number says.
-        let found = chunk.first().and_then(|first| chunk.get(entry.index_from(first.n)?));
-        let found = found.filter(|record| record.n == entry).or_else(|| {
-            let at = chunk.binary_search_by_key(&entry, |record| record.n).ok()?;
-            chunk.get(at)
-        });
-        let missing = || StoreError::corrupt(format!("entry {entry}"), "it has no record");
-        Ok(found.ok_or_else(missing)?.clone())
+        Ok(record)
     }
 
     fn parent(&self, entry: EntryNumber) -> Result<Option<EntryNumber>, Failure> {

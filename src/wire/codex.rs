@@ -109,6 +109,7 @@ const TRAITS: Traits = Traits {
     programs: &["codex"],
     // The program keeps the file open, and would go on in the one that was set aside.
     is_rotatable: false,
+    reads_whole_lines: true,
     tells_omissions: true,
     nearby: Nearby::Last,
     interface: Some(Interface::Openai),

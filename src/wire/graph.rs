@@ -18,7 +18,8 @@ pub trait Graph {
     /// Returns the place of an entry in the generation: of several the last one.
     fn place(&self, entry: EntryNumber) -> Result<Option<PlaceNumber>, Failure>;
 
-    /// Returns the record derived from an entry.
+    /// Returns the record derived from an entry. One that an agent does not find, because it reads whole lines and another record
+    /// shares this one's, is opaque.
     fn record(&self, entry: EntryNumber) -> Result<Record, Failure>;
 
     /// Returns the entry that an entry follows, names resolved as they stand within the horizon.

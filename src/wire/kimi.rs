@@ -93,6 +93,7 @@ const TRAITS: Traits = Traits {
     programs: &["kimi", "kimi-cli"],
     live_name: Some(LIVE),
     has_times: false,
+    reads_whole_lines: true,
     has_checkpoints: true,
     joins_calls: true,
     note_opening: NOTE_START,

@@ -59,6 +59,7 @@ const TRAITS: Traits = Traits {
         },
     ],
     programs: &["pi", "openclaw"],
+    reads_whole_lines: true,
     lock: Some(Lock { ending: ".lock", process: "pid" }),
     tells_omissions: true,
     joins_calls: true,

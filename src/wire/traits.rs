@@ -25,6 +25,8 @@ pub struct Traits {
     pub is_rotatable: bool,
     /// Whether the parent of a record is always in the same file.
     pub has_parents_in_file: bool,
+    /// Whether its agent takes nothing from a physical line that holds more than one record.
+    pub reads_whole_lines: bool,
     /// Whether records say when they were written.
     pub has_times: bool,
     /// Whether the agent sets checkpoints itself.
@@ -140,6 +142,7 @@ impl Traits {
             has_times: true,
             has_checkpoints: false,
             has_sub_agents_within: false,
+            reads_whole_lines: false,
             tells_omissions: false,
             joins_first_call: false,
             joins_calls: false,

@@ -36,6 +36,51 @@ fn setting(parent: Option<&str>) -> Setting {
     }
 }
 
+/// Agents that parse whole lines find nothing of a line that holds more than one record, or a stub before one.
+#[test]
+fn what_shares_its_line_is_not_read() {
+    let said = |name: &str, words: &str| match name {
+        "pi" => {
+            let parent = words.bytes().last().and_then(|last| (last > b'1').then_some(last - 1));
+            let parent = parent.map(|parent| format!("id{}", char::from(parent)));
+            let id = format!("id{}", words.chars().last().unwrap());
+            let message = json!({ "role": "user", "content": words });
+            json!({ "type": "message", "id": id, "parentId": parent, "message": message })
+        }
+        "codex" => json!({ "type": "response_item", "payload": {
+            "type": "message", "role": "user", "content": [{ "type": "input_text", "text": words }] } }),
+        _ => json!({ "role": "user", "content": words }),
+    };
+    let begin = |name: &str| match name {
+        "pi" => {
+            json!({ "type": "session", "version": 3, "id": "s", "cwd": "/w" }).to_string() + "\n"
+        }
+        "codex" => json!({ "type": "session_meta", "payload": { "id": "s" } }).to_string() + "\n",
+        _ => String::new(),
+    };
+    let formats: [&'static dyn Format; 3] = [&Pi, &Codex, &Kimi];
+    for format in formats {
+        let name = format.name();
+        let [one, two, three, four] =
+            ["say 1", "say 2", "say 3", "say 4"].map(|words| said(name, words).to_string());
+        let found = |bytes: String| {
+            let file = FileGraph::read(format, (begin(name) + &bytes).as_bytes());
+            file.words(&file.context())
+        };
+        // pi goes by parents, and finds none behind a record that it did not read.
+        let expected = if name == "pi" { "say 4" } else { "say 1say 4" };
+        for shared in [
+            format!("{one}\n{two}{three}\n{four}\n"),
+            format!("{one}\n{{\"type\":\"mes{two}\n{{\"a{three}\n{four}\n"),
+            format!("{one}\n\u{feff}{two}\n2026 WARN {three}\n{four}\n"),
+        ] {
+            let words = found(shared.clone()).replace(['\n', ' '], "");
+            assert_eq!(words, expected.replace(' ', ""), "{name}: {shared}");
+        }
+        assert_eq!(found(format!("{one}\n{two}\n")).matches("say").count(), 2, "{name}");
+    }
+}
+
 mod pi {
     use super::*;
 

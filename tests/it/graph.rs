@@ -4,7 +4,7 @@ use std::{cell::Cell, collections::BTreeMap, fs, path::Path};
 
 use undertext::{
     json::Raw,
-    model::{EntryNumber, Landmark, Message, NameTag, Parent, PlaceNumber, Record},
+    model::{EntryNumber, Kind, Landmark, Message, NameTag, Parent, PlaceNumber, Record},
     wire::{Back, Envelope, Failure, Format, Graph, Link, Setting, jsonl::Reader},
 };
 
@@ -185,7 +185,17 @@ impl Graph for FileGraph {
     }
 
     fn record(&self, entry: EntryNumber) -> Result<Record, Failure> {
-        Ok(self.records[index(entry)].clone())
+        let mut record = self.records[index(entry)].clone();
+        let shares = |place: PlaceNumber| {
+            let is_glued = |place: PlaceNumber| self.is_glued(place).unwrap();
+            is_glued(place) || place.next() < self.end() && is_glued(place.next())
+        };
+        if self.format.traits().reads_whole_lines
+            && self.place_of.get(&entry).copied().is_some_and(shares)
+        {
+            record.kind = Kind::Opaque;
+        }
+        Ok(record)
     }
 
     fn parent(&self, entry: EntryNumber) -> Result<Option<EntryNumber>, Failure> {

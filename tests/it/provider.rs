@@ -342,6 +342,9 @@ fn an_answer_that_is_none_is_a_readable_error() {
         raw(401, r#"{"error":{"message":"bad key sk-secret"}}"#),
         "refused with 401: bad key (the key)",
     );
+    // The beginning of a long answer is told, which may end within the key.
+    let long = format!("{} sk-secret!", "x".repeat(600 - " sk-secre".len()));
+    check(raw(401, &long), " (the key..");
     check(raw(404, ""), "refused with 404: nothing more was said");
     let moved = Reply::Raw(307, "location: https://elsewhere/\r\n".to_owned(), String::new());
     check(moved, "refused with 307: it has moved to https://elsewhere/");

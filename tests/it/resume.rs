@@ -353,7 +353,7 @@ fn assert_same(view: &View<'_>, file: &FileGraph, path: &Path) {
         assert_eq!(view.parent(entry).unwrap(), file.parent(entry).unwrap(), "{name} {place}");
         landmarks(place);
         let record = view.record(entry).unwrap();
-        assert_eq!(record, file.records[entry.index().unwrap()], "{name} {place}");
+        assert_eq!(record, file.record(entry).unwrap(), "{name} {place}");
         if let Some(tag) = record.name {
             assert_eq!(view.named(tag).unwrap(), file.named(tag).unwrap(), "{name} {place}");
             assert_eq!(

@@ -244,8 +244,10 @@ fn parent(
     if chaining.unwrap_or(has_no_id) {
         return graph.place(entry)?.map_or(Ok(None), |place| before(graph, place));
     }
-    // What has no id in a file of a later version follows nothing.
-    if has_no_id { Ok(None) } else { graph.parent(entry) }
+    // What has no id in a file of a later version follows nothing, nor does what follows a record that pi cannot read.
+    let parent = if has_no_id { None } else { graph.parent(entry)? };
+    let is_read = |parent| Ok::<_, Failure>(graph.record(parent)?.kind != Kind::Opaque);
+    Ok(if parent.map(is_read).transpose()? == Some(true) { parent } else { None })
 }
 
 /// Returns the nearest entry before a place that is no header.
