@@ -34,6 +34,11 @@ pub(super) fn passages<'m>(messages: &'m [Message], each: &mut dyn FnMut(Passage
     }
 }
 
+/// Returns the lines of a text, each with the CR that may end it.
+pub(super) fn lines(text: &str) -> impl Iterator<Item = &str> {
+    text.split_inclusive('\n').map(|line| line.strip_suffix('\n').unwrap_or(line))
+}
+
 impl Pattern {
     /// Returns whether some line of what was said in messages has a match.
     pub fn is_in(&self, messages: &[Message]) -> bool {
@@ -41,7 +46,7 @@ impl Pattern {
         passages(messages, &mut |passage| {
             is_found = is_found
                 || self.may_match(&passage.text)
-                    && passage.text.lines().any(|line| self.is_match(line));
+                    && lines(&passage.text).any(|line| self.is_match(line));
         });
         is_found
     }

@@ -123,14 +123,21 @@ impl Pattern {
         self.hir.properties().look_set().contains_anchor() || self.regex.is_match(text)
     }
 
-    /// Returns whether a line has a match.
+    /// Returns whether a line has a match, which may end it before its CR.
     pub(super) fn is_match(&self, line: &str) -> bool {
         self.regex.is_match(line)
+            || line.strip_suffix('\r').is_some_and(|line| self.regex.is_match(line))
     }
 
     /// Returns where the matches of a line are, in bytes.
     pub fn matches(&self, line: &str) -> Vec<Range<usize>> {
-        self.regex.find_iter(line).map(|found| found.range()).collect()
+        let found = |line| -> Vec<Range<usize>> {
+            self.regex.find_iter(line).map(|found| found.range()).collect()
+        };
+        match (found(line), line.strip_suffix('\r')) {
+            (none, Some(line)) if none.is_empty() => found(line),
+            (found, _) => found,
+        }
     }
 }
 

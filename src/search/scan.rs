@@ -4,7 +4,7 @@ use std::{ops::Range, sync::Arc};
 
 use super::{
     needle,
-    passages::{Passage, passages},
+    passages::{Passage, lines, passages},
     pattern::Pattern,
 };
 use crate::{
@@ -146,8 +146,8 @@ impl Seeker {
         if !is_asked || !self.pattern.may_match(&passage.text) {
             return Vec::new();
         }
-        let lines = passage.text.lines().enumerate();
-        let mut found: Vec<FoundLine> = lines
+        let mut found: Vec<FoundLine> = lines(&passage.text)
+            .enumerate()
             .filter(|(_, line)| self.pattern.is_match(line))
             .map(|(at, line)| FoundLine {
                 n: at + 1,
@@ -158,7 +158,7 @@ impl Seeker {
             })
             .collect();
         if self.around > 0 && !found.is_empty() {
-            let all: Arc<[String]> = passage.text.lines().map(str::to_owned).collect();
+            let all: Arc<[String]> = lines(&passage.text).map(str::to_owned).collect();
             for FoundLine { n, before, after, .. } in &mut found {
                 *before = Around::new(&all, (*n - 1).saturating_sub(self.around)..*n - 1);
                 *after = Around::new(&all, *n..n.saturating_add(self.around));

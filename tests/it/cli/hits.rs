@@ -117,11 +117,12 @@ fn a_line_ends_before_its_line_end_whichever_that_is() {
     let env = TestEnv::new();
     env.run(&["new"]).success();
     env.run(&["append", "disk full\r\nsecond line\r\nthird"]).success();
+    // A line is told with its CR.
     for (pattern, line) in
         [("disk.*", "disk full"), ("full$", "disk full"), ("d line$", "second line")]
     {
         let found = stands(&env, &["--regex", pattern]);
-        assert_eq!(found, [(line.to_owned(), "current".to_owned())], "{pattern}");
+        assert_eq!(found, [(format!("{line}\r"), "current".to_owned())], "{pattern}");
     }
     assert_snapshot!(env.run(&["search", "--regex", r"full\nsecond"]).masked(), @r"
     ------- stderr -------
@@ -133,7 +134,7 @@ fn a_line_ends_before_its_line_end_whichever_that_is() {
     let hit = json(all.stdout.lines().next().unwrap());
     assert_eq!(
         (&hit["before"], &hit["after"]),
-        (&serde_json::json!(["disk full"]), &serde_json::json!(["third"]))
+        (&serde_json::json!(["disk full\r"]), &serde_json::json!(["third"]))
     );
 }
 
