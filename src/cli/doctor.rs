@@ -66,12 +66,18 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     for agent in context.forgetful_agents() {
         tell_forgetful(context, &agent)?;
     }
+    // Settings that cannot be read keep other commands from their work.
+    let settings = context.settings();
+    if let Err(error) = &settings {
+        context.output.warn(&error.in_one_line());
+    }
     let examined = Examined { path: &root, ailments: &ailments, mended: mended.as_ref() };
-    let exit = if examined.is_ok() { Exit::Yes } else { Exit::No };
+    let is_ok = examined.is_ok() && settings.is_ok();
+    let exit = if is_ok { Exit::Yes } else { Exit::No };
     if context.answer(&examined)? {
         return Ok(exit);
     }
-    if examined.is_ok() {
+    if is_ok {
         context.say(&format!("{} is in order", shown(&root)))?;
     }
     context.output.hints(examined.hints());

@@ -267,7 +267,7 @@ pub(super) fn carry_out(
             };
             context.output.note(nothing);
         }
-        return Ok(Exit::No);
+        return if consent.yes && !consent.dry_run { cover(context, wanted) } else { Ok(Exit::No) };
     }
     if consent.dry_run {
         if !context.answer(&plan)? {
@@ -301,6 +301,19 @@ pub(super) fn carry_out(
         return Ok(Exit::Yes);
     }
     tell(context, &redacted, consent.rekey)
+}
+
+/// Covers the files that hold again what was taken out before, which an older copy has brought back.
+fn cover(context: &mut Context, wanted: &Wanted<'_>) -> Result<Exit, CommandError> {
+    let mut archive = context.open_writer()?;
+    let redacted = ops::redact(&mut archive, wanted, Cause::default())?;
+    context.tell(&redacted.notices);
+    for path in &redacted.covered {
+        let path = context.env.homely(path);
+        context.output.note(&format!("{path} held what was taken out before; it is covered again"));
+    }
+    warn(context, &redacted);
+    Ok(if redacted.covered.is_empty() { Exit::No } else { Exit::Yes })
 }
 
 fn list(context: &mut Context, plan: &Redacted) -> Result<(), CommandError> {

@@ -96,19 +96,25 @@ pub(super) fn finish(archive: &Archive) -> Result<Purged, SyncError> {
     let mut purged = Purged::default();
     let Some(root) = archive.root() else { return Ok(purged) };
     WordIndex::remove(root)?;
-    let mut left = BTreeSet::new();
-    for session in archive.every()? {
-        if !cover(archive, &session, &mut purged)? {
-            left.insert(session.key);
-        }
-    }
+    cover_files(archive, &mut purged)?;
     for path in mend::set_aside(root) {
         fs::remove_dir_all(&path).map_err(|source| SyncError::Io { path: path.clone(), source })?;
         purged.deleted.push(path);
     }
-    keep_left(root, &left)?;
     unmark(root, MARK)?;
     Ok(purged)
+}
+
+/// Covers the files of all sessions of which anything was taken out, and keeps which of them could not be covered.
+pub(super) fn cover_files(archive: &Archive, purged: &mut Purged) -> Result<(), SyncError> {
+    let Some(root) = archive.root() else { return Ok(()) };
+    let mut left = BTreeSet::new();
+    for session in archive.every()? {
+        if !cover(archive, &session, purged)? {
+            left.insert(session.key);
+        }
+    }
+    keep_left(root, &left)
 }
 
 /// Covers the files that could not be covered before, where they can be now.

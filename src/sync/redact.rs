@@ -23,7 +23,7 @@ use crate::{
     sync::{
         Archive, SyncError, catch_up,
         change::{Buried, Change},
-        purge::{Purged, finish, mark},
+        purge::{Purged, cover_files, finish, mark},
         rekey,
         together::Together,
     },
@@ -88,16 +88,20 @@ pub(crate) fn redact<E: From<SyncError>>(
         notices.extend(catch_up::catch_up(archive, &session)?);
     }
     let Found { redactions, kept_out, rekey } = find()?;
+    let mut purged = Purged { notices, ..Purged::default() };
     // One that cannot be covered is for the caller to tell of.
-    if redactions.iter().all(Redaction::is_nothing)
-        || redactions.iter().any(|one| one.fixed.is_some())
-    {
-        return Ok((redactions, Purged { notices, ..Purged::default() }));
+    if redactions.iter().any(|one| one.fixed.is_some()) {
+        return Ok((redactions, purged));
+    }
+    if redactions.iter().all(Redaction::is_nothing) {
+        // What was taken out before may have come back into a file, with an older copy of it.
+        cover_files(archive, &mut purged)?;
+        return Ok((redactions, purged));
     }
     refuse_if_loaded(archive, &redactions)?;
     mark(archive)?;
     commit(archive, (command, rule), &redactions, kept_out)?;
-    let mut purged = Purged { notices, ..finish(archive)? };
+    let mut purged = Purged { notices: purged.notices, ..finish(archive)? };
     if let (true, by) = rekey {
         let changed = redactions.iter().filter(|one| !one.is_nothing());
         let changed: Vec<Session> = changed.map(|one| one.session.clone()).collect();

@@ -294,6 +294,24 @@ fn a_file_that_an_agent_has_open_is_left_and_covered_once_it_is_closed() {
 }
 
 #[test]
+fn an_older_copy_that_was_put_back_is_covered_by_the_next_redaction() {
+    let env = TestEnv::new();
+    let [path, ..] = sessions(&env);
+    env.run(&["import", "-q"]).success();
+    let older = fs::read(&path).unwrap();
+    let redact = || env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes());
+    redact().success();
+    let covered = fs::read(&path).unwrap();
+    assert_eq!(redact().code(), Some(1), "nothing is left to cover");
+    fs::write(&path, &older).unwrap();
+    env.run(&["import", "-q"]).success();
+    let told = redact().success();
+    assert!(told.stderr.contains("it is covered again"), "{told}");
+    assert!(fs::read(&path).unwrap() == covered);
+    env.run(&["verify"]).success();
+}
+
+#[test]
 fn a_redaction_that_was_cut_short_blocks_nothing_where_a_file_is_gone_or_not_to_be_written() {
     let env = TestEnv::new();
     let files = sessions(&env);
