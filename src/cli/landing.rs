@@ -136,6 +136,7 @@ impl Context {
                 let to = format!("@{}", turn.checkpoint);
                 self.say_turn(&format!("{head} {ends} "), &to, Some(turn))
             }
+            None if landing.is_begun => self.say(&format!("{head} {is} before its first turn")),
             None => self.say(&format!("{head} {is} at the start")),
         }
     }

@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use crate::{
     context::files,
     json::Raw,
-    model::{Block, CheckpointNumber, EntryNumber, Message, Position},
+    model::{Block, CheckpointNumber, EntryNumber, Kind, Message, Position},
     ops::OpsError,
     report::{Kept, Landing, TouchedFile, Turn},
     session::{Session, View, checkpoints::Places, derive, ends::ends, messages, replay::Replays},
     sync::{Archive, resume},
+    wire::Graph as _,
 };
 
 /// Returns where a session stands now that stood elsewhere before; `back` is the checkpoint to which it went, if it went to
@@ -39,6 +40,12 @@ fn look(
     let view = |at: Position| View::new(store, session, at, None);
     let new = view(to.unwrap_or_default());
     landing.at = newest_turn(archive, session, &new)?;
+    if landing.at.is_none() {
+        for entry in new.path(usize::MAX)?.entries {
+            let kind = new.record(entry)?.kind;
+            landing.is_begun |= matches!(kind, Kind::Note | Kind::Assistant | Kind::Result);
+        }
+    }
     if let Some(n) = back {
         let held = store.checkpoints(session.key, n.alone())?.pop();
         let turn = held.and_then(|(_, checkpoint)| checkpoint.before);

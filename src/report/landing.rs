@@ -14,6 +14,9 @@ pub struct Landing {
     pub before: Option<Turn>,
     /// The newest turn that its context has.
     pub at: Option<Turn>,
+    /// Whether something was said there, though in no turn: a note, say.
+    #[serde(skip)]
+    pub is_begun: bool,
     /// The turns that its context had and has no longer.
     pub kept: Option<Kept>,
     /// The files that the agent changed in what its context has no longer: they are as the agent left them.

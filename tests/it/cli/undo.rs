@@ -9,6 +9,18 @@ use super::{conversation, json, live, live_path};
 use crate::env::TestEnv;
 
 #[test]
+fn what_stands_before_the_first_turn_is_not_the_start() {
+    let env = TestEnv::new();
+    super::conversation(&env);
+    env.run(&["revert", "0", "-m", "Try another way."]).success();
+    env.run(&["append", "--role", "assistant", "As you say."]).success();
+    let told = env.run(&["undo"]).success().stdout;
+    assert!(told.contains("main is now before its first turn"), "{told}");
+    env.run(&["undo"]).success();
+    assert!(env.run(&["clear"]).success().stdout.contains("main is now at the start"));
+}
+
+#[test]
 fn undo_and_redo_restore_the_live_file_to_the_byte() {
     let env = TestEnv::new();
     let session = conversation(&env);
