@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use undertext::model::Resized;
 use undertext::ops::{self, Replaced};
-use undertext::report::{Audit, Boundary, Changed, Omitted};
+use undertext::report::{Audit, Boundary, Changed, Line, Omitted};
 use undertext::wire::Earlier;
 
 use super::Context;
@@ -104,6 +104,10 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     if audit.replaced.is_empty() && audit.earlier.is_empty() {
         context.say("Nothing was cut in this session")?;
+        if !ops::audit_boundaries(&archive, &session)?.is_empty() {
+            let line = Line::about("audit").flag("boundary");
+            context.output.hint(line.to("see what compactions summed up"));
+        }
         return context.tell_damaged(&audit.damaged);
     }
     context.output.page()?;

@@ -3,6 +3,7 @@
 use std::fs::{self, Permissions};
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 
 use insta::assert_snapshot;
 use rusqlite::Connection;
@@ -212,4 +213,23 @@ fn the_cuts_of_all_sessions_are_told_behind_their_names() {
     assert_eq!(kinds, ["replaced", "total", "replaced", "total"]);
     assert_eq!(told[0]["session"], older);
     assert!(told.iter().all(|told| told["title"].is_string() && told["format"] == "native"));
+}
+
+#[test]
+fn a_compaction_of_ones_own_is_not_said_to_be_the_agents() {
+    let env = TestEnv::new();
+    let id = "7c2a51de-90b4-4e6f-8a53-0d1f6b7e2c40";
+    let folder = env.home().join(".claude/projects/-home-ann-garden");
+    fs::create_dir_all(&folder).unwrap();
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/claude-garden.jsonl");
+    fs::copy(example, folder.join(format!("{id}.jsonl"))).unwrap();
+    env.run(&["import", "-q"]).success();
+    let before = env.run(&["audit", id]).success().stdout;
+    env.run(&["compact", "-q", "--keep", "1", "-s", id]).success();
+    assert_eq!(env.run(&["audit", id]).success().stdout, before);
+    let told = super::with_examples().run(&["audit", "native-rewind.jsonl"]).success();
+    assert!(
+        told.stdout.contains("Nothing was cut") && told.stderr.contains("--boundary"),
+        "{told}"
+    );
 }
