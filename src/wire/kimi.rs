@@ -261,6 +261,9 @@ impl Read for Kimi {
     fn envelope(&self, record: Raw<'_>) -> Envelope {
         let [role, content] = record.pick(["role", "content"]);
         let role = role.and_then(Raw::text);
+        // Kimi passes over what is of another type.
+        let is_prompt = role.as_deref() == Some("_system_prompt")
+            && content.is_some_and(|content| content.text().is_some());
         let kind = match role.as_deref() {
             Some("user") => {
                 let words = content.and_then(first_words).unwrap_or_default();
@@ -277,10 +280,10 @@ impl Read for Kimi {
             }
             Some("assistant") => Kind::Assistant,
             Some("tool") => Kind::Result,
-            Some("system" | "_system_prompt") => Kind::System,
+            Some("system") => Kind::System,
+            _ if is_prompt => Kind::System,
             _ => Kind::Meta,
         };
-        let is_prompt = role.as_deref() == Some("_system_prompt");
         let hint = if is_prompt { vec![PROMPT] } else { Vec::new() };
         Envelope { kind, name: None, parent: Link::Before, time: None, hint }
     }
@@ -300,7 +303,7 @@ impl Read for Kimi {
 
     fn checkpoint(&self, record: Raw<'_>) -> Option<String> {
         (text(record, "role").as_deref() == Some("_checkpoint"))
-            .then(|| record.get("id").map(shown))?
+            .then(|| record.get("id").filter(|id| id.u64().is_some()).map(shown))?
     }
 
     fn tells(&self, record: &Record) -> Option<Telling> {

@@ -760,6 +760,16 @@ mod kimi {
     }
 
     #[test]
+    fn fields_of_other_types_are_passed_over() {
+        let mut file = session();
+        file.push(br#"{"role":"_system_prompt","content":5}"#);
+        file.push(br#"{"role":"_checkpoint","id":"7"}"#);
+        assert_eq!(file.context(), [2, 4, 5, 7, 8, 9]);
+        assert_eq!(Kimi.checkpoint(file.raw(number(11))), None);
+        assert_eq!(Kimi.checkpoint(file.raw(number(3))).as_deref(), Some("0"));
+    }
+
+    #[test]
     fn only_the_users_own_words_begin_a_turn() {
         let kinds: Vec<_> = session().records.iter().map(|record| record.kind).collect();
         assert_eq!(
