@@ -80,6 +80,10 @@ impl Watching {
     /// Ends it by a signal, and returns its exit code.
     fn end(&mut self, signal: Signal) -> Option<i32> {
         let pid = Pid::from_child(&self.child);
+        // Where these tests ignore it, as what a shell has in the background may, a watch does too.
+        let ignored = format!("kill -{} $$", signal.as_raw());
+        let is_ignored = Command::new("sh").args(["-c", &ignored]).status().unwrap().success();
+        let signal = if is_ignored { Signal::TERM } else { signal };
         kill_process(pid, signal).unwrap();
         self.child.wait().unwrap().code()
     }
