@@ -286,7 +286,7 @@ pub(crate) fn turns<'c>(
         turns.push(loop {
             place = place.next();
             let Some(entry) = view.at(place)? else { break None };
-            match view.record(entry)?.kind {
+            match view.as_derived(entry)?.kind {
                 Kind::User => break Some(entry),
                 Kind::System | Kind::Opaque => {}
                 _ => break None,
@@ -297,16 +297,17 @@ pub(crate) fn turns<'c>(
 }
 
 /// Returns the record with which an agent set the checkpoint that an entry stands behind: between the two lie only
-/// records that are not part of the conversation, or that say the number.
+/// records that are not part of the conversation, or that say the number. Numbers are given as lines come, so that it does not
+/// tell whether another record came to stand on the line of one of them.
 pub(crate) fn marker(
-    graph: &dyn Graph,
+    view: &View<'_>,
     mut at: Option<EntryNumber>,
     sets: impl Fn(EntryNumber) -> Result<bool, Failure>,
 ) -> Result<Option<EntryNumber>, Failure> {
     while let Some(entry) = at {
-        match graph.record(entry)?.kind {
+        match view.as_derived(entry)?.kind {
             Kind::Meta if sets(entry)? => return Ok(Some(entry)),
-            Kind::Meta | Kind::System | Kind::Opaque => at = graph.parent(entry)?,
+            Kind::Meta | Kind::System | Kind::Opaque => at = view.parent(entry)?,
             _ => break,
         }
     }
@@ -373,7 +374,7 @@ impl Places {
     /// Returns the checkpoint that stands before an entry.
     pub(crate) fn before(
         &self,
-        graph: &dyn Graph,
+        view: &View<'_>,
         entry: EntryNumber,
     ) -> Result<Option<Given<'_>>, Failure> {
         let met = |entry: EntryNumber| {
@@ -387,11 +388,11 @@ impl Places {
             return Ok(Some(found));
         }
         let is_talk = |kind| !matches!(kind, Kind::Meta | Kind::System | Kind::Opaque);
-        if !self.has_markers || !is_talk(graph.record(entry)?.kind) {
+        if !self.has_markers || !is_talk(view.as_derived(entry)?.kind) {
             return Ok(None);
         }
         let sets = |entry| Ok(met(entry).is_some_and(|found| found.own.is_some()));
-        let marker = marker(graph, graph.parent(entry)?, sets)?;
+        let marker = marker(view, view.parent(entry)?, sets)?;
         Ok(marker.and_then(met))
     }
 

@@ -227,7 +227,7 @@ impl<'a> View<'a> {
     }
 
     /// Returns the record that was derived from an entry, whatever stands on its physical line beside it.
-    pub(super) fn as_derived(&self, entry: EntryNumber) -> Result<Record, Failure> {
+    pub(crate) fn as_derived(&self, entry: EntryNumber) -> Result<Record, Failure> {
         let fresh =
             self.pending.as_ref().and_then(|pending| pending.records.get(pending.index(entry)?));
         if let Some(record) = fresh {
