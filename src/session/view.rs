@@ -19,6 +19,8 @@ use crate::{
     wire::{Before, Failure, Format, Graph, Link, Path},
 };
 
+/// A byte order mark.
+const MARK: &[u8] = "\u{feff}".as_bytes();
 /// How many records are read at a time.
 const CHUNK: u64 = 256;
 /// How many times that are kept at hand: a path goes on near to where it was.
@@ -263,8 +265,18 @@ impl<'a> View<'a> {
         if !places.has_glued() {
             return Ok(false);
         }
-        let is_glued = |place| place < self.end() && places.is_glued(place);
-        Ok(places.place(entry).is_some_and(|place| is_glued(place) || is_glued(place.next())))
+        let is_glued = |place: PlaceNumber| {
+            if place >= self.end() || !places.is_glued(place) {
+                return Ok(false);
+            }
+            // A byte order mark before a record is nothing to an agent that passes over white space.
+            let before =
+                self.at(place.minus(1))?.filter(|_| self.format.traits().passes_over_marks);
+            let line = before.map(|before| self.line(before)).transpose()?;
+            Ok::<_, Failure>(line.is_none_or(|line| line != MARK))
+        };
+        let Some(place) = places.place(entry) else { return Ok(false) };
+        Ok(is_glued(place)? || is_glued(place.next())?)
     }
 
     /// Returns whether some entry begins on the physical line of the one before.

@@ -60,6 +60,7 @@ const TRAITS: Traits = Traits {
     ],
     programs: &["pi", "openclaw"],
     reads_whole_lines: true,
+    passes_over_marks: true,
     lock: Some(Lock { ending: ".lock", process: "pid" }),
     tells_omissions: true,
     joins_calls: true,

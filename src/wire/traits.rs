@@ -27,6 +27,8 @@ pub struct Traits {
     pub has_parents_in_file: bool,
     /// Whether its agent takes nothing from a physical line that holds more than one record.
     pub reads_whole_lines: bool,
+    /// Whether it passes over a byte order mark there.
+    pub passes_over_marks: bool,
     /// Whether records say when they were written.
     pub has_times: bool,
     /// Whether the agent sets checkpoints itself.
@@ -143,6 +145,7 @@ impl Traits {
             has_checkpoints: false,
             has_sub_agents_within: false,
             reads_whole_lines: false,
+            passes_over_marks: false,
             tells_omissions: false,
             joins_first_call: false,
             joins_calls: false,

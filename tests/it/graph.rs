@@ -187,7 +187,12 @@ impl Graph for FileGraph {
     fn record(&self, entry: EntryNumber) -> Result<Record, Failure> {
         let mut record = self.records[index(entry)].clone();
         let shares = |place: PlaceNumber| {
-            let is_glued = |place: PlaceNumber| self.is_glued(place).unwrap();
+            let is_mark = |place: PlaceNumber| {
+                let before = self.places[usize::try_from(place.get()).unwrap() - 1].0;
+                self.format.traits().passes_over_marks
+                    && self.lines[index(before)] == "\u{feff}".as_bytes()
+            };
+            let is_glued = |place: PlaceNumber| self.is_glued(place).unwrap() && !is_mark(place);
             is_glued(place) || place.next() < self.end() && is_glued(place.next())
         };
         if self.format.traits().reads_whole_lines
