@@ -3,6 +3,7 @@
 //!
 //! Invariant: nothing here writes, locks, or looks at a file.
 
+mod at_hand;
 pub(crate) mod checkpoints;
 pub(crate) mod content;
 mod damage;

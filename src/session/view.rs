@@ -4,7 +4,7 @@
 
 use std::{
     cell::{OnceCell, RefCell},
-    collections::{BTreeMap, BTreeSet, btree_map::Entry},
+    collections::{BTreeMap, BTreeSet},
     ops::Range,
 };
 
@@ -14,17 +14,15 @@ use crate::{
         Bulk, EntryId, EntryNumber, Facts, GenerationNumber, Kind, Landmark, LineId, NameTag,
         Parent, PlaceNumber, Position, Record, Run,
     },
-    session::{Damages, Session, SessionError, content, elsewhere::Begins, places::Places},
+    session::{
+        Damages, Session, SessionError, at_hand::AtHand, content, elsewhere::Begins, places::Places,
+    },
     store::{NewLine, SessionKey, Store, StoreError},
-    wire::{Before, Failure, Format, Graph, Link, Path},
+    wire::{Before, Failure, Format, Graph, Link, Path, PhysicalLine},
 };
 
 /// A byte order mark.
 const MARK: &[u8] = "\u{feff}".as_bytes();
-/// How many records are read at a time.
-const CHUNK: u64 = 256;
-/// How many times that are kept at hand: a path goes on near to where it was.
-const CHUNKS: usize = 1024;
 
 /// The rows that a change has gathered and not committed yet.
 pub(crate) struct Pending<'a> {
@@ -79,7 +77,7 @@ pub struct View<'a> {
     bearers: RefCell<BTreeMap<NameTag, Bearers>>,
     /// The parents of the entries whose parent is found by its name.
     parents: RefCell<BTreeMap<EntryNumber, Option<EntryNumber>>>,
-    records: RefCell<BTreeMap<u64, Vec<Record>>>,
+    records: AtHand,
     pub(super) pending: Option<Pending<'a>>,
     before: OnceCell<Box<View<'a>>>,
     pub(super) begins: OnceCell<Begins>,
@@ -125,7 +123,7 @@ impl<'a> View<'a> {
             twins: OnceCell::new(),
             bearers: RefCell::default(),
             parents: RefCell::default(),
-            records: RefCell::default(),
+            records: AtHand::default(),
             pending: None,
             before: OnceCell::new(),
             begins: OnceCell::new(),
@@ -235,28 +233,7 @@ impl<'a> View<'a> {
         if let Some(record) = fresh {
             return Ok(record.clone());
         }
-        let chunk = entry.get() / CHUNK;
-        let mut records = self.records.borrow_mut();
-        if records.len() >= CHUNKS && !records.contains_key(&chunk) {
-            let is_late = records.keys().nth(CHUNKS / 2).is_some_and(|middle| *middle < chunk);
-            let _farthest = if is_late { records.pop_first() } else { records.pop_last() };
-        }
-        let chunk = match records.entry(chunk) {
-            Entry::Occupied(read) => read.into_mut(),
-            Entry::Vacant(unread) => {
-                let first = EntryNumber::new(chunk * CHUNK);
-                let range = first.max(EntryNumber::FIRST)..first.plus(CHUNK);
-                unread.insert(self.store.records(self.key()?, range)?)
-            }
-        };
-        // Where none is missing, a record stands as far behind the first one as its number says.
-        let found = chunk.first().and_then(|first| chunk.get(entry.index_from(first.n)?));
-        let found = found.filter(|record| record.n == entry).or_else(|| {
-            let at = chunk.binary_search_by_key(&entry, |record| record.n).ok()?;
-            chunk.get(at)
-        });
-        let missing = || StoreError::corrupt(format!("entry {entry}"), "it has no record");
-        Ok(found.ok_or_else(missing)?.clone())
+        Ok(self.records.get(self.store, self.key()?, entry)?)
     }
 
     /// Returns whether another entry stands on the physical line of this one.
@@ -265,13 +242,12 @@ impl<'a> View<'a> {
         if !places.has_glued() {
             return Ok(false);
         }
+        let passes_over_mark = self.format.traits().line == PhysicalLine::OneRecordOrMarked;
         let is_glued = |place: PlaceNumber| {
             if place >= self.end() || !places.is_glued(place) {
                 return Ok(false);
             }
-            // A byte order mark before a record is nothing to an agent that passes over white space.
-            let before =
-                self.at(place.minus(1))?.filter(|_| self.format.traits().passes_over_marks);
+            let before = self.at(place.minus(1))?.filter(|_| passes_over_mark);
             let line = before.map(|before| self.line(before)).transpose()?;
             Ok::<_, Failure>(line.is_none_or(|line| line != MARK))
         };
@@ -484,7 +460,7 @@ impl Graph for View<'_> {
 
     fn record(&self, entry: EntryNumber) -> Result<Record, Failure> {
         let mut record = self.as_derived(entry)?;
-        if self.format.traits().reads_whole_lines && self.shares_its_line(entry)? {
+        if self.format.traits().line != PhysicalLine::Records && self.shares_its_line(entry)? {
             record.kind = Kind::Opaque;
         }
         Ok(record)

@@ -71,8 +71,8 @@ use crate::{
     wire::{
         Answers, Back, Base, Call, Draft, Earlier, Envelope, Failure, FileName, Files, Folder,
         Framed, Graph, Hooks, How, Identify, Interface, Invalid, Layout, Link, Named, Nearby,
-        Onward, Path, Paths, Read, Segment, Sent, Setting, Shelf, Telling, Told, Traits,
-        Unanswered, Walk, Write,
+        Onward, Path, Paths, PhysicalLine, Read, Segment, Sent, Setting, Shelf, Telling, Told,
+        Traits, Unanswered, Walk, Write,
         compaction::{Compaction, Lines},
         fields::{moment, string, text},
         layout::resuming,
@@ -109,7 +109,7 @@ const TRAITS: Traits = Traits {
     programs: &["codex"],
     // The program keeps the file open, and would go on in the one that was set aside.
     is_rotatable: false,
-    reads_whole_lines: true,
+    line: PhysicalLine::OneRecord,
     tells_omissions: true,
     nearby: Nearby::Last,
     interface: Some(Interface::Openai),

@@ -53,6 +53,6 @@ pub use layout::{Annex, Base, FileName, Files, Layout, Shelf};
 pub use native::Native;
 pub use pi::Pi;
 pub use read::{Envelope, Link, Read, Scene, Telling, Titled, Told};
-pub use traits::{Cleanup, Folder, Interface, Lock, Nearby, Traits, Unanswered};
+pub use traits::{Cleanup, Folder, Interface, Lock, Nearby, PhysicalLine, Traits, Unanswered};
 pub use walk::{Departure, Path, Paths, Repair, Sent, Walk, added};
 pub use write::{Back, Draft, Framed, Held, Invalid, Onward, Segment, Setting, Speaker, Write};

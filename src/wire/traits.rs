@@ -25,10 +25,8 @@ pub struct Traits {
     pub is_rotatable: bool,
     /// Whether the parent of a record is always in the same file.
     pub has_parents_in_file: bool,
-    /// Whether its agent takes nothing from a physical line that holds more than one record.
-    pub reads_whole_lines: bool,
-    /// Whether it passes over a byte order mark there.
-    pub passes_over_marks: bool,
+    /// What its agent reads of a physical line.
+    pub line: PhysicalLine,
     /// Whether records say when they were written.
     pub has_times: bool,
     /// Whether the agent sets checkpoints itself.
@@ -55,6 +53,17 @@ pub struct Traits {
     pub interface: Option<Interface>,
     /// The name that records have in the place of a model's where no model answered.
     pub no_model: Option<&'static str>,
+}
+
+/// What an agent reads of a physical line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PhysicalLine {
+    /// The records on it.
+    Records,
+    /// A record, if that is all it holds.
+    OneRecord,
+    /// The same; a byte order mark before the record is passed over.
+    OneRecordOrMarked,
 }
 
 /// The answer that an agent puts in for a call that nothing answered.
@@ -144,8 +153,7 @@ impl Traits {
             has_times: true,
             has_checkpoints: false,
             has_sub_agents_within: false,
-            reads_whole_lines: false,
-            passes_over_marks: false,
+            line: PhysicalLine::Records,
             tells_omissions: false,
             joins_first_call: false,
             joins_calls: false,

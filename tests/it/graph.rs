@@ -5,7 +5,7 @@ use std::{cell::Cell, collections::BTreeMap, fs, path::Path};
 use undertext::{
     json::Raw,
     model::{EntryNumber, Kind, Landmark, Message, NameTag, Parent, PlaceNumber, Record},
-    wire::{Back, Envelope, Failure, Format, Graph, Link, Setting, jsonl::Reader},
+    wire::{Back, Envelope, Failure, Format, Graph, Link, PhysicalLine, Setting, jsonl::Reader},
 };
 
 /// One file, read whole; the entries have the numbers that a session of it alone gives them.
@@ -189,13 +189,13 @@ impl Graph for FileGraph {
         let shares = |place: PlaceNumber| {
             let is_mark = |place: PlaceNumber| {
                 let before = self.places[usize::try_from(place.get()).unwrap() - 1].0;
-                self.format.traits().passes_over_marks
+                self.format.traits().line == PhysicalLine::OneRecordOrMarked
                     && self.lines[index(before)] == "\u{feff}".as_bytes()
             };
             let is_glued = |place: PlaceNumber| self.is_glued(place).unwrap() && !is_mark(place);
             is_glued(place) || place.next() < self.end() && is_glued(place.next())
         };
-        if self.format.traits().reads_whole_lines
+        if self.format.traits().line != PhysicalLine::Records
             && self.place_of.get(&entry).copied().is_some_and(shares)
         {
             record.kind = Kind::Opaque;
