@@ -99,7 +99,7 @@ pub use read::{
 };
 pub use rebuild::{rebuild, sum_up};
 pub use recover::recover;
-pub use redact::{Cause, Wanted, redact, redaction, rekey};
+pub use redact::{Cause, Wanted, cover_again, redact, redaction, rekey};
 pub use restore::{lost, lost_file, lost_files, restore};
 pub use revert::{clear, revert};
 pub use search::{count, search};

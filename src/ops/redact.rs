@@ -105,6 +105,12 @@ pub fn redact(
     Ok(redacted)
 }
 
+/// Covers the files of sessions that hold again what was taken out of them before, as an older copy brings it back.
+pub fn cover_again(archive: &mut Archive) -> Result<Redacted, OpsError> {
+    let sync::Purged { covered, left, .. } = sync::cover_again(archive)?;
+    Ok(Redacted { covered, left, ..Redacted::default() })
+}
+
 /// Gives a session of which something was taken out before ids that are not made of it, and those that refer to its entries.
 pub fn rekey(
     archive: &mut Archive,

@@ -77,7 +77,7 @@ pub use named::{Queue, Work};
 pub use peek::peek;
 pub(crate) use purge::{Purged, has_uncovered};
 pub(crate) use put_back::{put_back, put_sidecars_back};
-pub(crate) use redact::{Found, Kept, Redaction, redact};
+pub(crate) use redact::{Found, Kept, Redaction, cover_again, redact};
 pub(crate) use rekey::rekey;
 pub use rotations::rotations;
 pub(crate) use sources::cover_packed;

@@ -88,26 +88,30 @@ pub(crate) fn redact<E: From<SyncError>>(
         notices.extend(catch_up::catch_up(archive, &session)?);
     }
     let Found { redactions, kept_out, rekey } = find()?;
-    let mut purged = Purged { notices, ..Purged::default() };
     // One that cannot be covered is for the caller to tell of.
-    if redactions.iter().any(|one| one.fixed.is_some()) {
-        return Ok((redactions, purged));
-    }
-    if redactions.iter().all(Redaction::is_nothing) {
-        // What was taken out before may have come back into a file, with an older copy of it.
-        cover_files(archive, &mut purged)?;
-        return Ok((redactions, purged));
+    if redactions.iter().all(Redaction::is_nothing)
+        || redactions.iter().any(|one| one.fixed.is_some())
+    {
+        return Ok((redactions, Purged { notices, ..Purged::default() }));
     }
     refuse_if_loaded(archive, &redactions)?;
     mark(archive)?;
     commit(archive, (command, rule), &redactions, kept_out)?;
-    let mut purged = Purged { notices: purged.notices, ..finish(archive)? };
+    let mut purged = Purged { notices, ..finish(archive)? };
     if let (true, by) = rekey {
         let changed = redactions.iter().filter(|one| !one.is_nothing());
         let changed: Vec<Session> = changed.map(|one| one.session.clone()).collect();
         rekey::rekey_purged(archive, &changed, by.as_ref(), &mut purged)?;
     }
     Ok((redactions, purged))
+}
+
+/// Covers the files of sessions that hold again what was taken out of them before, as an older copy brings it back.
+pub(crate) fn cover_again(archive: &Archive) -> Result<Purged, SyncError> {
+    let _lock = archive.lock()?;
+    let mut purged = Purged::default();
+    cover_files(archive, &mut purged)?;
+    Ok(purged)
 }
 
 /// Refuses to take bytes out of sessions that an agent has loaded: it would go on with them, and write them again.
