@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use undertext::model::Resized;
+use undertext::model::{EntryNumber, Landmark, Resized};
 use undertext::ops::{self, Replaced};
 use undertext::report::{Audit, Boundary, Changed, Line, Omitted};
 use undertext::wire::Earlier;
@@ -104,7 +104,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     if audit.replaced.is_empty() && audit.earlier.is_empty() {
         context.say("Nothing was cut in this session")?;
-        if !ops::audit_boundaries(&archive, &session)?.is_empty() {
+        let store = archive.store();
+        if store.landmark(session.key, Landmark::Boundary, EntryNumber::ALL)?.is_some() {
             let line = Line::about("audit").flag("boundary");
             context.output.hint(line.to("see what compactions summed up"));
         }

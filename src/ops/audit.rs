@@ -2,15 +2,15 @@
 //!
 //! The operation that cut an entry tells of the cut, under its hash; what the tool had read or run is read in its call.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    ops::Range,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     json::Raw,
-    model::{Command, EntryNumber, Kind, Operation, OperationNumber, Resized, Timestamp},
-    ops::OpsError,
+    model::{Command, EntryNumber, Kind, OperationNumber, Resized, Timestamp},
+    ops::{
+        OpsError,
+        compactions::{is_of, own},
+    },
     report::{Audit, Omitted, Replaced},
     session::{
         Damages, Session, entry_ids,
@@ -87,14 +87,9 @@ fn earlier(
     if !session.format.traits().tells_omissions {
         return Ok(Vec::new());
     }
-    let state = archive.store().state(session.key)?;
-    let all = EntryNumber::FIRST..state.next_entry();
+    let all = EntryNumber::FIRST..archive.store().state(session.key)?.next_entry();
     // What undertext compacted itself its operations tell.
-    let operations =
-        archive.store().operations(session.key, OperationNumber::FIRST..state.next_operation())?;
-    let own = operations.iter().filter(|one| matches!(one.command, Command::Compact { .. }));
-    let own: Vec<Range<EntryNumber>> = own.map(Operation::added).collect();
-    let is_own = |n: EntryNumber| own.iter().any(|range| range.contains(&n));
+    let own = own(archive, session)?;
     let mut found = Vec::new();
     for batch in EntryNumber::batches(all, BATCH) {
         let records = archive.store().records(session.key, batch)?;
@@ -102,7 +97,7 @@ fn earlier(
         let times: BTreeMap<EntryNumber, Option<Timestamp>> = records
             .into_iter()
             .filter(|record| may(record.kind) && !replaces.contains_key(&record.n))
-            .filter(|record| !is_own(record.n))
+            .filter(|record| !is_of(&own, record.n))
             .map(|record| (record.n, record.time))
             .collect();
         let entries: Vec<EntryNumber> = times.keys().copied().collect();

@@ -12,9 +12,10 @@ use std::{borrow::Cow, collections::BTreeSet};
 
 use crate::{
     context::{Item, loss::Check, plan::Piece},
-    model::{Command, EntryNumber, Kind, Message, Operation, OperationNumber, Role},
+    model::{Command, EntryNumber, Kind, Message, Operation, Role},
     ops::{
         OpsError,
+        compactions::{is_of, own},
         seen::{Replays, items},
     },
     report::Boundary,
@@ -30,15 +31,14 @@ const SUMMARY_WITHIN: usize = 8;
 /// undertext.
 pub fn audit_boundaries(archive: &Archive, session: &Session) -> Result<Vec<Boundary>, OpsError> {
     let undone = archive.store().state(session.key)?.undone();
+    let operations = own(archive, session)?;
+    let is_ours = |entry: EntryNumber| is_of(&operations, entry);
+    let mut boundaries = by_agent(archive, session, &is_ours)?;
     let mut ours = Vec::new();
-    let mut added: Vec<std::ops::Range<EntryNumber>> = Vec::new();
-    for Operation { n, at, command, first, entries, .. } in
-        archive.store().operations(session.key, OperationNumber::ALL)?
-    {
+    for Operation { n, at, command, .. } in operations {
         let Command::Compact { summarised, kept, model, fallback, losses, .. } = command else {
             continue;
         };
-        added.push(first..first.plus(entries.map_or(0, |entries| entries.count)));
         let losses = losses.map(|losses| losses.to_text());
         ours.push(Boundary {
             operation: Some(n),
@@ -54,8 +54,6 @@ pub fn audit_boundaries(archive: &Archive, session: &Session) -> Result<Vec<Boun
                 .unwrap_or_default(),
         });
     }
-    let is_ours = |entry: EntryNumber| added.iter().any(|added| added.contains(&entry));
-    let mut boundaries = by_agent(archive, session, &is_ours)?;
     boundaries.append(&mut ours);
     Ok(boundaries)
 }

@@ -18,6 +18,7 @@ mod cached;
 mod checkpoint;
 mod compact;
 mod compacting;
+mod compactions;
 mod context;
 mod counted;
 mod counts;
