@@ -30,8 +30,8 @@ const TAKING: [char; 3] = ['C', 'n', 's'];
 /// Lines of texts are searched as they were said. Small letters match capital ones too, unless the pattern has a capital
 /// letter. A text that several sessions share, or that stands in one of them more than once, is found once. Each hit tells where
 /// it stands: on the current path, above a compaction, beneath a truncation, on another branch, undone, or left behind by the
-/// agent. A line that is wider than the terminal, or than 500 columns where there is none, is cut around its first match;
-/// --full and --json give it whole.
+/// agent. A line that does not fit the terminal is cut around its first match; so is one of more than 500 columns that goes to
+/// a file or a pipe. --full and --json give each line whole.
 ///
 /// Of the newest hundred texts, those come first in which the words match best: whole words before parts of words, rare ones
 /// before frequent ones, several in one line, said to the agent or by it before what a tool was called with or answered, on the
@@ -331,7 +331,7 @@ fn tell_count(
     Ok(writeln!(context.output, "{lines}{id}  {agent}  {}", safe::clip(&title, room))?)
 }
 
-/// Tells how a search ended, which counted the lines of so many sessions.
+/// Tells how a search ended; `sessions` is the number of those whose lines it counted.
 fn end(
     context: &mut Context,
     searched: &Searched,

@@ -45,7 +45,7 @@ pub struct Prepared {
 }
 
 impl Prepared {
-    /// Returns how many tokens the request takes; without a message there is none.
+    /// Returns how many tokens the request takes: none if there is no message, because then there is no request.
     pub fn tokens(&self) -> u64 {
         if self.items.is_empty() {
             return 0;

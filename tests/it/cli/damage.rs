@@ -2,6 +2,7 @@
 //! nothing of what is lost.
 
 use std::fs;
+use std::io::Write as _;
 
 use insta::assert_snapshot;
 use rusqlite::Connection;
@@ -209,8 +210,8 @@ fn a_damaged_session_keeps_an_import_from_no_other() {
              \"content\":\"Part {n}\"}},\"uuid\":\"{id}{n}\",\"timestamp\":\"2026-01-01T00:00:0{n}.000Z\"}}\n"
         );
         fs::create_dir_all(file(id).parent().unwrap()).unwrap();
-        let said = fs::read_to_string(file(id)).unwrap_or_default();
-        fs::write(file(id), said + &record).unwrap();
+        let mut file = fs::File::options().create(true).append(true).open(file(id)).unwrap();
+        file.write_all(record.as_bytes()).unwrap();
     };
     for id in ["boat", "kite", "gone"] {
         say(id, 1);
