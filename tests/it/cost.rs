@@ -363,6 +363,18 @@ fn the_paths_of_a_file_take_questions_in_proportion_to_it() {
         }
         lines
     };
+    // A message whose blocks hang beside each other, each with a question behind it.
+    let spread: Shape = |format, count| {
+        let mut lines = lines(format, 1, 2);
+        for n in 3..=count {
+            let mut record = record(format, 1, n, Some(if n % 2 == 1 { 2 } else { n - 1 }));
+            if format.name() == "claude" && n % 2 == 1 {
+                record["message"]["id"] = json!("m3");
+            }
+            lines.push(record.to_string());
+        }
+        lines
+    };
     let formats: [&'static dyn Format; 3] = [&Claude, &Pi, &Native];
     for (name, shape) in [
         ("late", late),
@@ -372,15 +384,49 @@ fn the_paths_of_a_file_take_questions_in_proportion_to_it() {
         ("circle", circle),
         ("one name", one_name),
         ("parallel", parallel),
+        ("spread", spread),
     ] {
         for format in formats {
-            let [few, many] =
-                [500, 2_000].map(|count| asked_for_paths(format, &shape(format, count)));
-            let told = format!("{name} of {}: {few:?} then {many:?}", format.name());
-            // Four times as much, and somewhat more for what is sorted.
-            assert!(many.0 <= 6 * few.0 + 1_000, "{told}");
+            in_proportion(name, format, &|count| shape(format, count));
         }
     }
+}
+
+/// Asserts that the paths of a file four times as long take four times as many questions, and somewhat more for what is sorted.
+#[track_caller]
+fn in_proportion(name: &str, format: &'static dyn Format, shape: &dyn Fn(u64) -> Vec<String>) {
+    let [few, many] = [500, 2_000].map(|count| asked_for_paths(format, &shape(count)));
+    let told = format!("{name} of {}: {few:?} then {many:?}", format.name());
+    assert!(many.0 <= 6 * few.0 + 1_000, "{told}");
+}
+
+#[test]
+fn the_paths_of_a_codex_thread_take_questions_in_proportion_to_it() {
+    let said = |n: u64, class: &str, payload: Value| {
+        json!({ "timestamp": time(n), "type": class, "payload": payload }).to_string()
+    };
+    let begin = lines(&Codex, 1, 1);
+    // A user's message, whatever its number.
+    let turn = |n: u64| record(&Codex, 1, 8 * n + 4, None)["payload"].clone();
+    let history = |n: u64| {
+        let payload = json!({ "message": "m", "replacement_history": [turn(n)] });
+        said(n, "compacted", payload)
+    };
+    let back =
+        |n: u64| said(n, "event_msg", json!({ "type": "thread_rolled_back", "num_turns": 1 }));
+    let asked = |n: u64| said(n, "response_item", turn(n));
+    let whole = |lines: &dyn Fn(u64) -> Vec<String>, count: u64| {
+        [begin.clone(), (1..=count / 3).flat_map(lines).collect()].concat()
+    };
+    in_proportion("histories in one task", &Codex, &|count| {
+        whole(&|n| vec![asked(n), history(n)], count)
+    });
+    in_proportion("histories that are taken back", &Codex, &|count| {
+        whole(&|n| vec![asked(n), history(n), back(n)], count)
+    });
+    in_proportion("turns that are taken back", &Codex, &|count| {
+        whole(&|n| vec![asked(n), back(n)], count)
+    });
 }
 
 /// Takes a file into a store and returns its graph.

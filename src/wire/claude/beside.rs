@@ -107,13 +107,14 @@ impl<'g> Index<'g> {
         Ok(())
     }
 
-    /// Finds the entries that belong to a chain that ends at a head. An entry that lies in the file before a part of a
-    /// chain does not belong to that part.
+    /// Finds the entries that belong to a chain that ends at a head, or of many those that are among the last `limit` of the
+    /// path. An entry that lies in the file before a part of a chain does not belong to that part.
     pub(super) fn find(
         &mut self,
         chain: &[EntryNumber],
         head: EntryNumber,
         is_part: bool,
+        limit: usize,
     ) -> Result<Beside, Failure> {
         let on_chain: EntrySet = chain.iter().copied().collect();
         let mut anchors = BTreeMap::new();
@@ -132,9 +133,12 @@ impl<'g> Index<'g> {
         let mut found = BTreeMap::new();
         for (message, anchor) in anchors {
             let apart = |group: &BTreeMap<(NameTag, PlaceNumber), EntryNumber>| {
-                let placed = group.range((message, from)..(message, self.graph.end()));
+                let placed = group.range((message, from)..(message, self.graph.end())).rev();
                 let placed = placed.map(|((_, place), entry)| (*place, *entry));
-                placed.filter(|(_, entry)| !on_chain.contains(*entry)).collect::<Vec<_>>()
+                let mut apart: Vec<_> =
+                    placed.filter(|(_, entry)| !on_chain.contains(*entry)).take(limit).collect();
+                apart.reverse();
+                apart
             };
             let apart = Apart { blocks: apart(&self.blocks), results: apart(&self.results) };
             if !apart.blocks.is_empty() || !apart.results.is_empty() {
@@ -431,20 +435,28 @@ mod tests {
         #[test]
         fn what_hangs_beside_chains_is_found_as_if_each_were_alone(
             records in records(),
-            chains in prop::collection::vec((prop::collection::vec(any::<prop::sample::Index>(), 1..9), any::<bool>()), 1..5),
+            chains in prop::collection::vec((prop::collection::vec(any::<prop::sample::Index>(), 1..9), any::<bool>(), 1..9usize), 1..5),
         ) {
             let graph = Plain(records);
             let mut index = Index::shared(&graph);
-            for (chain, is_part) in chains {
+            for (chain, is_part, limit) in chains {
                 let mut unique = BTreeSet::new();
                 let entries = chain.iter().map(|at| at.index(graph.0.len()) as u64 + 1);
                 let entries = entries.map(EntryNumber::new);
                 let chain: Vec<_> = entries.filter(|entry| unique.insert(*entry)).collect();
                 let head = *chain.last().unwrap();
                 let expected = by_definition(&graph, &chain, head, is_part);
-                prop_assert_eq!(&index.find(&chain, head, is_part).unwrap(), &expected);
-                let alone = Index::new(&graph).find(&chain, head, is_part).unwrap();
+                let mut find = |limit| index.find(&chain, head, is_part, limit).unwrap();
+                let (all, last) = (find(usize::MAX), find(limit));
+                prop_assert_eq!(&all, &expected);
+                let alone = Index::new(&graph).find(&chain, head, is_part, usize::MAX).unwrap();
                 prop_assert_eq!(alone, expected);
+                let path = |beside: Beside| {
+                    join(&graph, beside.insert(&graph, chain.clone()).unwrap()).unwrap()
+                };
+                let (all, last) = (path(all), path(last));
+                let behind = |path: &[EntryNumber]| path[path.len().saturating_sub(limit)..].to_vec();
+                prop_assert_eq!(behind(&last), behind(&all));
                 prop_assert_eq!(join(&graph, chain.clone()).unwrap(), joined(&graph, chain));
             }
         }

@@ -138,7 +138,7 @@ impl<'g> Paths<'g> {
         repairs.reverse();
         // Of a path that is not whole no more of the file is read than it takes.
         let is_part = at.is_some() && !self.is_shared;
-        let beside = self.beside.find(&entries, head, is_part)?;
+        let beside = self.beside.find(&entries, head, is_part, limit)?;
         let apart: Vec<EntryNumber> = beside.apart().collect();
         let mut entries = join(self.graph, beside.insert(self.graph, entries)?)?;
         entries.drain(..entries.len().saturating_sub(limit));

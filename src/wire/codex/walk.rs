@@ -17,7 +17,7 @@ const KEPT_TOKENS: u64 = 20_000;
 
 /// Returns the entry at which Codex would resume: the last of the conversation that no rollback dropped.
 pub(super) fn head(graph: &dyn Graph) -> Result<Option<EntryNumber>, Failure> {
-    let seen = replay(graph, graph.end(), |seen| is_conversation(seen.kind))?;
+    let seen = replay(graph, graph.end(), |seen| !seen.dropped && is_conversation(seen.kind))?;
     let last =
         seen.iter().find(|seen| !seen.dropped && is_conversation(seen.kind)).or(seen.first());
     Ok(last.map(|seen| seen.entry))
@@ -36,6 +36,10 @@ pub(super) fn path(
     let Some((graph, end)) = before(graph, head, resumed)? else { return Ok(Path::default()) };
     let (mut left, mut is_met) = (limit, false);
     let seen = replay(graph, end, |one| {
+        // A history that is dropped goes for good, and no path leads to it.
+        if one.dropped {
+            return one.entry == head && one.kind == Kind::Boundary;
+        }
         is_met |= one.entry == head;
         left = left.saturating_sub(usize::from(is_met));
         left == 0
@@ -55,7 +59,7 @@ pub(super) fn behind(
     let Some(resumed) = head(graph)?.filter(|head| resumed == Some(*head)) else {
         return Ok(Vec::new());
     };
-    let seen = replay(graph, graph.end(), |one| one.entry == resumed)?;
+    let seen = replay(graph, graph.end(), |one| !one.dropped && one.entry == resumed)?;
     let kept = seen.into_iter().filter(|seen| !seen.dropped).map(|seen| seen.entry);
     let mut entries: Vec<EntryNumber> = kept.take_while(|entry| *entry != resumed).collect();
     entries.reverse();
@@ -112,7 +116,7 @@ pub(super) fn settled(
 ) -> Result<Vec<EntryNumber>, Failure> {
     let (Some(&first), Some(&end)) = (last.first(), last.last()) else { return Ok(Vec::new()) };
     let Some((graph, end)) = before(graph, end, head(graph)?)? else { return Ok(Vec::new()) };
-    let seen = replay(graph, end, |one| one.entry == first)?;
+    let seen = replay(graph, end, |one| !one.dropped && one.entry == first)?;
     let mut last = last.iter().rev().peekable();
     let mut settled = Vec::new();
     // Whether a compaction behind this place keeps messages, and none behind it has a history.
@@ -186,16 +190,19 @@ struct Backwards<'g> {
     end: PlaceNumber,
     /// Those that were looked at and are not yet met.
     ahead: VecDeque<Record>,
+    /// How many of them, the first ones, are neither a rollback nor the start of a task.
+    plain: usize,
     /// Whether something that cannot be read stands before the first one.
     is_cut_short: bool,
 }
 
 impl<'g> Backwards<'g> {
     fn new(graph: &'g dyn Graph, end: PlaceNumber) -> Self {
-        Self { graph, end, ahead: VecDeque::new(), is_cut_short: false }
+        Self { graph, end, ahead: VecDeque::new(), plain: 0, is_cut_short: false }
     }
 
     fn next(&mut self) -> Result<Option<Record>, Failure> {
+        self.plain = self.plain.saturating_sub(1);
         match self.ahead.pop_front() {
             None => self.read(),
             met => Ok(met),
@@ -223,13 +230,12 @@ impl<'g> Backwards<'g> {
 
     /// Returns whether a rollback stands between here and the start of the task.
     fn meets_rollback(&mut self) -> Result<bool, Failure> {
-        let mut n = 0;
         loop {
-            if n == self.ahead.len() {
+            if self.plain == self.ahead.len() {
                 let Some(record) = self.read()? else { return Ok(false) };
                 self.ahead.push_back(record);
             }
-            let Some(record) = self.ahead.get(n) else { return Ok(false) };
+            let Some(record) = self.ahead.get(self.plain) else { return Ok(false) };
             let (flags, number) = hint(record);
             if flags & ROLLBACK != 0 && number > 0 {
                 return Ok(true);
@@ -237,12 +243,12 @@ impl<'g> Backwards<'g> {
             if starts(flags) {
                 return Ok(false);
             }
-            n += 1;
+            self.plain += 1;
         }
     }
 }
 
-/// Reads entries from before a place backwards until one that is kept is enough, or to the beginning.
+/// Reads entries from before a place backwards until one is enough, or to the beginning.
 fn replay(
     graph: &dyn Graph,
     end: PlaceNumber,
@@ -299,7 +305,7 @@ fn replay(
         ends &= !is_leaf;
         let is_firm = is_turn && !dropped && (pending, tasks) == (0, 0);
         let one = Seen { entry, kind, dropped, ends: is_leaf, is_firm };
-        let is_enough = !dropped && enough(&one);
+        let is_enough = enough(&one);
         seen.push(one);
         if is_turn {
             since = dropped.then_some(seen.len());
