@@ -10,21 +10,28 @@
 //!
 //! Invariant: a growth and a reading of its file say the same, because both come from the same reader.
 
+mod bearers;
 mod door;
 mod kept;
 mod live;
+mod names;
 mod settle;
 
 pub(crate) use settle::Buried;
 
-use std::{cell::OnceCell, collections::BTreeMap, fs::File, io::Read};
+use std::{
+    cell::OnceCell,
+    collections::{BTreeMap, BTreeSet},
+    fs::File,
+    io::Read,
+};
 
 use crate::{
     json::Raw,
     model::{
         Bulk, Checkpoint, CheckpointNumber, Cutting, Entry, EntryId, EntryNumber, Facts,
-        FileNumber, Generation, GenerationNumber, IdPrefix, Kind, LineId, NameTag, OperationNumber,
-        Origin, Parent, Place, Position, Run, SessionName, Step, Text, line::Line,
+        FileNumber, Generation, GenerationNumber, Kind, LineId, NameTag, OperationNumber, Origin,
+        Parent, Place, Position, Run, SessionName, Step, Text, line::Line,
     },
     session::{
         Deriver, Growth, Pending, Session, View, marker,
@@ -32,7 +39,8 @@ use crate::{
     },
     store::{Commit, NewLine, SessionKey, StoreError, Transaction, Whole},
     sync::{
-        Archive, Notice, SyncError, door::Door, follow::Follow, scan::Scanned, standing::Standing,
+        Archive, Notice, SyncError, change::bearers::Bearers, door::Door, follow::Follow,
+        scan::Scanned, standing::Standing,
     },
     wire::{
         Envelope, Format, Graph,
@@ -56,6 +64,9 @@ pub(crate) struct Change<'a> {
     /// How many bytes the lines and the sidecars have.
     pub(crate) bytes: u64,
     deriver: Deriver,
+    bearers: Bearers,
+    /// The names that several entries of the store have, once they were asked for.
+    held_twins: Option<BTreeSet<NameTag>>,
     fresh_ids: BTreeMap<EntryId, EntryNumber>,
     /// The lines of the session that stand in the place of others.
     covered: BTreeMap<LineId, LineId>,
@@ -154,6 +165,8 @@ impl<'a> Change<'a> {
             sidecars: Vec::new(),
             bytes: 0,
             deriver: Deriver::default(),
+            bearers: Bearers::default(),
+            held_twins: None,
             fresh_ids: BTreeMap::new(),
             door: None,
             kept_out: (0, 0),
@@ -207,15 +220,6 @@ impl<'a> Change<'a> {
     /// Returns how many entries this change has gathered.
     pub(crate) fn fresh(&self) -> u64 {
         self.bulk.entries.len() as u64
-    }
-
-    /// Returns the id of an entry.
-    pub(crate) fn id_of(&self, entry: EntryNumber) -> Result<EntryId, SyncError> {
-        let fresh = entry.index_from(self.before.state.next_entry());
-        match fresh.and_then(|i| self.bulk.entries.get(i)) {
-            Some(entry) => Ok(entry.id),
-            None => self.before.id_of(entry),
-        }
     }
 
     /// Adds a file to the session.
@@ -359,7 +363,7 @@ impl<'a> Change<'a> {
             None => None,
         };
         let id = covered.unwrap_or_else(|| new.line.entry_id(link_id));
-        let length = new.line.bytes().len() as u64;
+        let (length, name) = (new.line.bytes().len() as u64, new.envelope.tag());
         // No entry is linked to the newest one yet.
         let is_new = link.is_some_and(|(last, _)| last.next() == self.next_entry());
         let known = match self.fresh_ids.get(&id).copied().filter(|_| !is_new) {
@@ -372,6 +376,7 @@ impl<'a> Change<'a> {
             None => self.add(id, link.map(|(n, _)| n), new.line, new.envelope, growth)?,
         };
         growth.place(n, id, &new.separator, length);
+        self.bearers.see(growth, n, name, &self.deriver.twins);
         Ok(n)
     }
 
@@ -432,21 +437,6 @@ impl<'a> Change<'a> {
         Ok(())
     }
 
-    /// Returns whether the session has no record of this name: then it has no such entry, because an id covers the name.
-    fn is_new_name(&mut self, new: &Scanned) -> Result<bool, SyncError> {
-        let Some(name) = new.envelope.name.as_ref().filter(|_| new.is_spelt) else {
-            return Ok(false);
-        };
-        let held =
-            self.before.session.as_ref().map(|s| (self.before.archive.store.as_ref(), s.key));
-        Ok(self.deriver.named(NameTag::of(name), held)?.is_none())
-    }
-
-    fn held(&self, id: EntryId) -> Result<Option<EntryNumber>, SyncError> {
-        let Some(session) = &self.before.session else { return Ok(None) };
-        Ok(self.before.archive.store.find(session.key, &IdPrefix::whole(&id))?.first().copied())
-    }
-
     fn add(
         &mut self,
         id: EntryId,
@@ -477,11 +467,7 @@ impl<'a> Change<'a> {
                 Parent::Entry(parent) => Some(parent),
                 Parent::Root | Parent::Missing => None,
             });
-            let end =
-                Position { generation: growth.generation, head: None, horizon: growth.entries };
-            let view = self.ahead(end, growth);
-            let head = parent.map(|parent| view.bearer(parent)).transpose()?;
-            drop(view);
+            let head = parent.map(|parent| self.bearer(parent, growth)).transpose()?;
             let place = Position { generation: growth.generation, head, horizon: growth.entries };
             if self.checkpoint_at(place).is_none() {
                 self.checkpoint(place, Some(n), own, None);
@@ -543,6 +529,7 @@ impl<'a> Change<'a> {
         self.bulk.checkpoints.clear();
         self.lines.clear();
         self.deriver = Deriver::default();
+        self.bearers = Bearers::default();
         self.fresh_ids.clear();
         self.bytes = 0;
         self.is_replay = false;

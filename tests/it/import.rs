@@ -385,6 +385,32 @@ proptest! {
     }
 
     #[test]
+    fn turns_have_the_same_checkpoints_though_names_and_lines_stand_again_and_again(
+        lines in prop::collection::vec((1u32..4, 0u32..4, 0usize..2, any::<bool>()), 1..24),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..4),
+    ) {
+        let said = |(n, parent, text, is_user): (u32, u32, usize, bool)| {
+            let line = record(1, n, (parent > 0).then_some(parent), ["one", "other"][text]);
+            if is_user { line } else { line.replace("\"user\"", "\"assistant\"") }
+        };
+        let lines: Vec<String> = lines.into_iter().map(said).collect();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().canonicalize().unwrap().join("s.jsonl");
+        let mut cuts: Vec<usize> = cuts.iter().map(|cut| cut.index(lines.len())).collect();
+        cuts.sort_unstable();
+        let found = |ends: &mut dyn Iterator<Item = usize>| {
+            let mut archive = archive();
+            for end in ends {
+                fs::write(&path, lines[..end].concat()).unwrap();
+                import(&mut archive, std::slice::from_ref(&path));
+            }
+            numbered(&archive, &only(&archive))
+        };
+        let one_by_one = found(&mut (1..=lines.len()));
+        prop_assert_eq!(&found(&mut cuts.into_iter().chain([lines.len()])), &one_by_one);
+    }
+
+    #[test]
     fn files_of_one_session_come_in_any_order(
         shared in prop::collection::vec(part(), 0..8),
         one in prop::collection::vec(part(), 0..8),

@@ -54,6 +54,7 @@ impl Change<'_> {
             Writing::Among(gathering) => gathering.renew()?,
         }
         self.before.renew(session)?;
+        self.held_twins = None;
         self.fresh_ids.clear();
         self.bytes = 0;
         Ok(())

@@ -1,0 +1,77 @@
+//! Names: which entry a name or an id stands for while a change is put together.
+
+use crate::{
+    model::{EntryId, EntryNumber, IdPrefix, NameTag, Position},
+    session::Growth,
+    sync::{SyncError, change::Change, scan::Scanned},
+};
+
+impl Change<'_> {
+    /// Returns the id of an entry.
+    pub(crate) fn id_of(&self, entry: EntryNumber) -> Result<EntryId, SyncError> {
+        let fresh = entry.index_from(self.before.state.next_entry());
+        match fresh.and_then(|i| self.bulk.entries.get(i)) {
+            Some(entry) => Ok(entry.id),
+            None => self.before.id_of(entry),
+        }
+    }
+
+    /// Returns the entry with an id, if the store holds it.
+    pub(super) fn held(&self, id: EntryId) -> Result<Option<EntryNumber>, SyncError> {
+        let Some(session) = &self.before.session else { return Ok(None) };
+        Ok(self.before.archive.store.find(session.key, &IdPrefix::whole(&id))?.first().copied())
+    }
+
+    /// Returns the entry that has the name of this one at the end of a growth. Given is the newest of them.
+    pub(super) fn bearer(
+        &mut self,
+        newest: EntryNumber,
+        growth: &Growth,
+    ) -> Result<EntryNumber, SyncError> {
+        let Some(name) = self.name_of(newest)? else { return Ok(newest) };
+        if !self.is_twin(name)? {
+            return Ok(newest);
+        }
+        if let Some(last) = self.bearers.last(growth, name) {
+            return Ok(last);
+        }
+        let end = Position { generation: growth.generation, head: None, horizon: growth.entries };
+        let last = self.ahead(end, growth).bearer(newest)?;
+        self.bearers.keep(name, last);
+        Ok(last)
+    }
+
+    /// Returns whether the session has no record of this name: then it has no such entry, because an id covers the name.
+    pub(super) fn is_new_name(&mut self, new: &Scanned) -> Result<bool, SyncError> {
+        let Some(name) = new.envelope.name.as_ref().filter(|_| new.is_spelt) else {
+            return Ok(false);
+        };
+        let held =
+            self.before.session.as_ref().map(|s| (self.before.archive.store.as_ref(), s.key));
+        Ok(self.deriver.named(NameTag::of(name), held)?.is_none())
+    }
+
+    /// Returns the tag of the name that the record of an entry has.
+    fn name_of(&self, entry: EntryNumber) -> Result<Option<NameTag>, SyncError> {
+        let fresh = entry.index_from(self.before.state.next_entry());
+        if let Some(record) = fresh.and_then(|n| self.deriver.records.get(n)) {
+            return Ok(record.name);
+        }
+        let Some(session) = &self.before.session else { return Ok(None) };
+        let held = self.before.archive.store.records(session.key, entry.alone())?;
+        Ok(held.first().and_then(|record| record.name))
+    }
+
+    /// Returns whether several entries have a name.
+    fn is_twin(&mut self, name: NameTag) -> Result<bool, SyncError> {
+        if self.deriver.twins.contains(&name) {
+            return Ok(true);
+        }
+        let Some(session) = &self.before.session else { return Ok(false) };
+        if self.held_twins.is_none() {
+            let held = self.before.archive.store.twins(session.key)?;
+            self.held_twins = Some(held.into_iter().collect());
+        }
+        Ok(self.held_twins.as_ref().is_some_and(|twins| twins.contains(&name)))
+    }
+}
