@@ -7,17 +7,18 @@ use crate::{
     wire::Graph,
 };
 
-/// Entries that stand behind each other and are shown as one.
+/// Entries that stand behind each other and are shown as one. There may be a million, each of one entry, so that it counts in
+/// as few bytes as the entries of a web need.
 pub(crate) struct Stretch {
     /// The first entry that is part of the conversation, or the first.
     pub(crate) said: EntryNumber,
     pub(crate) last: EntryNumber,
-    pub(crate) entries: u64,
-    pub(crate) cut: u64,
+    pub(crate) entries: u32,
+    pub(crate) cut: u32,
     /// How many of its entries were looked for and found.
-    pub(crate) found: u64,
+    pub(crate) found: u32,
     /// How many times the agent cleared older answers of tools there.
-    pub(crate) cleared: u64,
+    pub(crate) cleared: u32,
     pub(crate) parents: Few,
     pub(crate) is_leaf: bool,
     /// Whether it tells the model nothing.
@@ -40,7 +41,7 @@ pub(crate) fn stretches(
         let entry = web.nodes[index];
         let record = view.record(entry)?;
         let kind = record.kind;
-        let cleared = u64::from(view.format().clears(&record));
+        let cleared = u32::from(view.format().clears(&record));
         let begins = all || matches!(kind, Kind::User | Kind::Boundary | Kind::Note);
         let is_end = |index: usize| ends(web.nodes[index]);
         // A record that tells nothing, behind an end, goes with it and does not become the end of the stretch.
@@ -60,8 +61,8 @@ pub(crate) fn stretches(
             stretch.is_leaf = is_leaf;
             stretch.entries += 1;
             stretch.is_bare &= is_bare(kind);
-            stretch.cut += u64::from(replays.cut.contains(&entry));
-            stretch.found += u64::from(found.contains(entry));
+            stretch.cut += u32::from(replays.cut.contains(&entry));
+            stretch.found += u32::from(found.contains(entry));
             stretch.cleared += cleared;
             if !is_aside(kind) && is_aside(view.record(stretch.said)?.kind) {
                 stretch.said = entry;
@@ -73,8 +74,8 @@ pub(crate) fn stretches(
             said: entry,
             last: entry,
             entries: 1,
-            cut: u64::from(replays.cut.contains(&entry)),
-            found: u64::from(found.contains(entry)),
+            cut: u32::from(replays.cut.contains(&entry)),
+            found: u32::from(found.contains(entry)),
             cleared,
             parents,
             is_leaf,
@@ -202,7 +203,7 @@ mod tests {
             }
             for n in (0..before.len()).filter(|n| owner[*n] == *n) {
                 let within: Vec<usize> = (0..before.len()).filter(|m| owner[*m] == n).collect();
-                prop_assert_eq!(after[n].entries, within.len() as u64);
+                prop_assert_eq!(after[n].entries as usize, within.len());
                 let above = within.iter().flat_map(|m| before[*m].parents.iter());
                 let above: BTreeSet<usize> = above.copied().filter(|m| owner[*m] != n).collect();
                 prop_assert_eq!(after[n].parents.iter().copied().collect::<BTreeSet<_>>(), above);
@@ -229,7 +230,7 @@ mod tests {
         stretches.push(bare((1..=count).collect()));
         let mut owner: Vec<usize> = (0..stretches.len()).collect();
         fold_bare(&mut stretches, &mut owner, &|_| false);
-        assert_eq!(stretches.last().unwrap().entries, 1 + count as u64);
+        assert_eq!(stretches.last().unwrap().entries as usize, 1 + count);
         assert!(owner[1..].iter().all(|owner| *owner == count + 1));
     }
 }
