@@ -312,6 +312,8 @@ pub struct Facts {
     pub kept_out: Vec<Vec<u8>>,
     /// Files kept whole of which bytes were taken out.
     pub covered_files: Vec<CoveredFile>,
+    /// The folder in which the session works, if the agent keeps that in a file of its own.
+    pub folder: Option<Text>,
 }
 
 /// The facts of which an operation may have many.

@@ -288,6 +288,7 @@ mod tests {
             title: None,
             kept_out: Vec::new(),
             covered_files: Vec::new(),
+            folder: None,
         }
     }
 

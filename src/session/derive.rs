@@ -138,6 +138,9 @@ pub(crate) fn see_operation(card: &mut Card, operation: &Operation, format: &dyn
     if let Some(step) = &operation.facts.hidden {
         card.hidden = step.to.is_some();
     }
+    if let Some(given) = &operation.facts.folder {
+        card.folder = Some(given.to_text());
+    }
     if let Some(given) = &operation.facts.title {
         card.title = title(&given.to_text());
     }

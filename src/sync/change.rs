@@ -580,6 +580,11 @@ impl<'a> Change<'a> {
         self.facts.title = Some(given(title));
     }
 
+    /// Says in which folder an agent's own list has the session work.
+    pub(crate) fn set_folder(&mut self, folder: &str) {
+        self.facts.folder = Some(given(folder));
+    }
+
     /// Says that an agent deleted a file.
     pub(crate) fn set_gone(&mut self, file: FileNumber) {
         self.facts.gone.push(file);

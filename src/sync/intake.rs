@@ -26,6 +26,7 @@ use crate::{
         execute::{begin_or_create, commit},
         failed::Failed,
         judge::{Known, Seen, Verdict, Whose},
+        listed::listed_folder,
         live_file::length_of,
         look::{Looking, Trouble},
         moved::was_moved,
@@ -195,8 +196,13 @@ pub(crate) fn take_in<'a>(
         intake.sidecars(source, seen)?;
     }
     let has_records = !intake.ends.is_empty() || intake.repacked || intake.adopted;
+    let is_told = intake.folder(group)?;
     if !has_records && intake.sidecars == 0 {
-        return Ok(intake.caught_up());
+        let taken = intake.caught_up();
+        if is_told {
+            intake.change.commit(Command::CatchUp { entries: 0, branch: None, left: None })?;
+        }
+        return Ok(taken);
     }
     let left = if has_records { intake.follow()? } else { None };
     let Intake { mut change, files, sidecars, bytes, oddities, .. } = intake;
@@ -224,7 +230,7 @@ pub(crate) fn take_in<'a>(
 
 impl Intake<'_> {
     /// Returns the part that catching up with the live file took in, if there was no other part.
-    fn caught_up(mut self) -> Option<Imported> {
+    fn caught_up(&mut self) -> Option<Imported> {
         let notices = std::mem::take(&mut self.change.notices);
         let newest = notices.iter().filter_map(Notice::taken_in).next_back();
         let entries = notices.iter().filter_map(Notice::taken_in).map(|(_, n)| n).sum();
@@ -239,7 +245,7 @@ impl Intake<'_> {
             entries,
             bytes: self.change.before.state.growth().map_or(0, |run| run.bytes),
             left: None,
-            oddities: self.oddities,
+            oddities: std::mem::take(&mut self.oddities),
             notices,
         })
     }
@@ -412,6 +418,21 @@ impl Intake<'_> {
         }
         self.change.end(growth, tail.bytes)?;
         Ok(lines)
+    }
+
+    /// Says in which folder the session works, where that is not known and its agent's list of folders tells.
+    fn folder(&mut self, group: &[Source]) -> Result<bool, SyncError> {
+        let before = &self.change.before;
+        if let Some(session) = &before.session
+            && before.archive.store.card(session.key)?.folder.is_some()
+        {
+            return Ok(false);
+        }
+        let mut files = group.iter();
+        let folder = files.find_map(|file| listed_folder(file.format, &file.path));
+        let Some(folder) = folder else { return Ok(false) };
+        self.change.set_folder(&folder);
+        Ok(true)
     }
 
     /// Names the current branch of a new session.

@@ -29,6 +29,7 @@ mod holder;
 mod import;
 mod intake;
 pub(crate) mod judge;
+mod listed;
 mod listing;
 pub(crate) mod live_file;
 mod lock;

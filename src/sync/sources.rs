@@ -22,7 +22,7 @@ use crate::{
     model::{EntryId, LineId, SessionName},
     settings::{Exclude, Exclusion},
     store::Sighting,
-    sync::{Archive, SyncError},
+    sync::{Archive, SyncError, listed::listed_folder},
     wire::{
         self, Format,
         discover::{self, Home},
@@ -471,9 +471,8 @@ pub(crate) fn exclusion(
 
 /// Returns the folder in which the session of a file works.
 fn working_folder(format: &dyn Format, file: &Path) -> Option<PathBuf> {
-    if let Some(list) = format.index(file) {
-        let list = disk::read(&list, disk::TEXT).ok()?;
-        return format.listed_folder(file, &list).map(PathBuf::from);
+    if format.index(file).is_some() {
+        return listed_folder(format, file).map(PathBuf::from);
     }
     let mut reader = Reader::new(open(file, 0).ok()?.take(LOOKED));
     for _ in 0..ASKED {

@@ -186,7 +186,7 @@ fn facts() -> impl Strategy<Value = Facts> {
         (step(text()), step(integer().prop_map(FileNumber::new)), step(integer())),
         (vec(rotation, 0..2), vec(container, 0..3), vec(sidecar, 0..2), vec(integer(), 0..3)),
         (vec(base, 0..2), vec(pending, 0..2), vec(integer(), 0..3), vec(tombstone, 0..2)),
-        (of(text()), vec(bytes(), 0..2), vec(covered_file, 0..2)),
+        (of(text()), vec(bytes(), 0..2), vec(covered_file, 0..2), of(text())),
     )
         .prop_map(|(a, b, c, d, e)| Facts {
             files: a.0,
@@ -206,6 +206,7 @@ fn facts() -> impl Strategy<Value = Facts> {
             title: e.0,
             kept_out: e.1,
             covered_files: e.2,
+            folder: e.3,
         })
 }
 

@@ -164,6 +164,7 @@ fn a_fact_of_every_kind_comes_back() {
             kinds.kept_out.extend(facts.kept_out);
             kinds.covered_files.extend(facts.covered_files);
             kinds.title = facts.title.or(kinds.title);
+            kinds.folder = facts.folder.or(kinds.folder);
         }
         // A kind that is new has to be among these.
         let Facts {
@@ -184,12 +185,13 @@ fn a_fact_of_every_kind_comes_back() {
             title,
             kept_out,
             covered_files,
+            folder,
         } = kinds;
         assert!(!files.is_empty() && !generations.is_empty() && !moves.is_empty());
         assert!(current.is_some() && live.is_some() && hidden.is_some() && !rotations.is_empty());
         assert!(!containers.is_empty() && !sidecars.is_empty() && !gone.is_empty());
         assert!(!bases.is_empty() && !pending.is_empty() && !carried.is_empty());
-        assert!(!tombstones.is_empty() && title.is_some());
+        assert!(!tombstones.is_empty() && title.is_some() && folder.is_some());
         assert!(!kept_out.is_empty() && !covered_files.is_empty());
     });
 }

@@ -55,6 +55,7 @@ tagged!(Facts {
     15: title,
     16: kept_out,
     17: covered_files,
+    18: folder,
 });
 
 impl Default for Place {

@@ -230,8 +230,9 @@ impl Change<'_> {
         let (door, mut is_kept_out) = (self.door()?.clone(), false);
         let has_it =
             |text: &Text| text.words().is_some_and(|words| door.keeps_out(words.text.as_bytes()));
-        // A title that an agent gives is not taken over.
+        // What an agent says of the session is not taken over.
         facts.title = facts.title.filter(|title| !has_it(title));
+        facts.folder = facts.folder.filter(|folder| !has_it(folder));
         let mut salt = |text: &mut Text| {
             is_kept_out |= has_it(text);
             text.salt(|| archive.salt());

@@ -320,15 +320,44 @@ fn derived_rows_of_older_rules_are_made_anew() {
     kept.env.run(&["verify"]).success();
 }
 
+/// Returns the folder of a session of Kimi CLI that works in the project.
+fn kimis_folder(env: &TestEnv) -> PathBuf {
+    let project = env.project().canonicalize().unwrap();
+    let hash = Md5::digest(project.to_str().unwrap().as_bytes());
+    let hash: Vec<String> = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    let session = env.home().join(".kimi/sessions").join(hash.concat()).join("boat");
+    fs::create_dir_all(&session).unwrap();
+    session
+}
+
+#[test]
+fn a_session_of_kimi_works_in_the_folder_that_kimis_list_names() {
+    let env = TestEnv::new();
+    let project = env.project().canonicalize().unwrap();
+    let file = kimis_folder(&env).join("context.jsonl");
+    fs::write(&file, "{\"role\":\"user\",\"content\":\"Build a boat.\"}\n").unwrap();
+    let here = |env: &TestEnv| env.run(&["sessions", "--here", "--json"]).success().stdout;
+    env.run(&["import"]).success();
+    assert_eq!(here(&env), "");
+    // What is taken in once the list names the folder, has it.
+    let list = serde_json::json!({ "work_dirs": [{ "path": "/other" }, { "path": project }] });
+    fs::write(env.home().join(".kimi/kimi.json"), list.to_string()).unwrap();
+    let more = "{\"role\":\"assistant\",\"content\":\"Of wood?\"}\n";
+    fs::write(&file, fs::read_to_string(&file).unwrap() + more).unwrap();
+    env.run(&["import"]).success();
+    assert_eq!(json(&here(&env))["folder"], "$HOME/project");
+    assert!(env.run(&["search", "boat", "--here"]).success().stdout.contains("Build a boat."));
+    // It stays when the list is gone, and when the rows are made again.
+    fs::remove_file(env.home().join(".kimi/kimi.json")).unwrap();
+    env.run(&["store", "rebuild"]).success();
+    assert_eq!(json(&here(&env))["session"], "boat");
+}
+
 #[test]
 fn kimis_list_of_folders_has_the_one_of_a_session_that_is_written() {
     let env = TestEnv::new();
     let project = env.project().canonicalize().unwrap();
-    let hash = Md5::digest(project.to_str().unwrap().as_bytes());
-    let hash: Vec<String> = hash.iter().map(|byte| format!("{byte:02x}")).collect();
-    let root = env.home().join(".kimi");
-    let session = root.join("sessions").join(hash.concat()).join("boat");
-    fs::create_dir_all(&session).unwrap();
+    let (root, session) = (env.home().join(".kimi"), kimis_folder(&env));
     let lines = [
         "{\"role\": \"_system_prompt\", \"content\": \"Help.\"}",
         "{\"role\": \"_checkpoint\", \"id\": 0}",

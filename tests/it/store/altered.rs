@@ -195,7 +195,7 @@ fn words_that_were_taken_out_leave_the_chain_as_it_is() {
     };
     let store = folder.read();
     assert_eq!(store.operations(key, OperationNumber::ALL).unwrap(), whole);
-    assert_eq!(given_words(&whole), ["é", "Not so.", "é", "mine", "later", "A title"]);
+    assert_eq!(given_words(&whole), ["é", "Not so.", "é", "mine", "later", "A title", "/work"]);
     let notes = |store: &SqliteStore| -> Vec<Option<Text>> {
         let given = store.checkpoints(key, CheckpointNumber::ALL).unwrap();
         given.into_iter().map(|(_, checkpoint)| checkpoint.note).collect()

@@ -324,6 +324,7 @@ impl Writer {
             facts.carried.push(number(n - 1));
             facts.tombstones.push(Tombstone { entry: number(2), size: 12, ..Tombstone::default() });
             facts.title = Some(given("A title"));
+            facts.folder = Some(given("/work"));
             facts.kept_out.push(vec![n.to_le_bytes()[0]; 61]);
             let (operation, rule) = (number(n), Some("a-rule".into()));
             facts.covered_files.push(CoveredFile { operation, at: 2, digest: two, size: b, rule });
