@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use undertext::model::SessionName;
-use undertext::ops::{self, Imported, Quirk, Skipped, Step, Summary, Why};
+use undertext::ops::{self, Imported, Notice, Quirk, Skipped, Step, Summary, Why};
 use undertext::report::{FoundFile, Hint, Line, Report as _};
 use undertext::settings::Exclusion;
 
@@ -138,7 +138,10 @@ pub(super) fn take_in(
         Step::Gone { .. } => {}
     })?;
     for imported in &sessions {
-        context.tell(&imported.notices);
+        // What a live file grew by is what was asked for.
+        let is_told = |notice: &&Notice| !matches!(notice, Notice::Appended { .. });
+        let notices: Vec<Notice> = imported.notices.iter().filter(is_told).cloned().collect();
+        context.tell(&notices);
         if !context.answer(imported)? {
             tell(context, imported, verbose)?;
         }

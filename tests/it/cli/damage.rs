@@ -237,7 +237,6 @@ fn a_damaged_session_keeps_an_import_from_no_other() {
     ------- stderr -------
     Claude Code: ~/.claude/projects
     warning: skipped $HOME/.claude/projects/-work/boat.jsonl: its session cannot be changed: store.db is damaged: Conversion error from type Blob at index: 0, a number is cut short
-    warning: took in 1 entry that another program appended to the live file
     hint: to put files that were deleted back where their agents read them: undertext restore --all
     ");
     let listed = env.run(&["sessions", "--json"]).stdout;
