@@ -294,10 +294,16 @@ impl<'a> View<'a> {
 
     /// Returns every run of the generation.
     pub(super) fn every_run(&self) -> Result<Vec<Run>, StoreError> {
+        self.runs_behind(0)
+    }
+
+    /// Returns the runs of the generation that end behind a place; from 0 on every one.
+    fn runs_behind(&self, from: u64) -> Result<Vec<Run>, StoreError> {
         let generation = self.position.generation;
-        let held = self.key.map(|key| self.store.runs(key, generation, 0)).transpose()?;
+        let held = self.key.map(|key| self.store.runs(key, generation, from)).transpose()?;
         let mut runs = held.unwrap_or_default();
-        runs.extend(self.pending.iter().flat_map(|pending| pending.runs.iter().cloned()));
+        let fresh = self.pending.iter().flat_map(|pending| pending.runs.iter());
+        runs.extend(fresh.filter(|run| from == 0 || run.end() > from).cloned());
         Ok(runs)
     }
 
@@ -550,8 +556,9 @@ impl Graph for View<'_> {
     }
 
     fn bytes(&self) -> Result<u64, Failure> {
-        let runs = self.every_run()?;
+        // The run that ends at the horizon or behind it tells, and the last one.
         let horizon = self.position.horizon;
+        let runs = self.runs_behind(horizon.saturating_sub(1))?;
         let Some(last) = runs.last() else { return Ok(0) };
         if last.end() <= horizon {
             return Ok(last.bytes + last.tail.len() as u64);
