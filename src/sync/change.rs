@@ -366,8 +366,9 @@ impl<'a> Change<'a> {
         let (length, name) = (new.line.bytes().len() as u64, new.envelope.tag());
         // No entry is linked to the newest one yet.
         let is_new = link.is_some_and(|(last, _)| last.next() == self.next_entry());
+        let spelt = name.filter(|_| new.is_spelt);
         let known = match self.fresh_ids.get(&id).copied().filter(|_| !is_new) {
-            None if covered.is_none() && (is_new || self.is_new_name(&new)?) => None,
+            None if covered.is_none() && (is_new || self.is_new_name(spelt)?) => None,
             None => self.held(id)?,
             known => known,
         };

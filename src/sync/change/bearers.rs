@@ -47,7 +47,7 @@ impl Bearers {
         self.last.insert(name, last);
     }
 
-    /// Forgets all, unless a growth stood where it was left before so many entries came.
+    /// Forgets everything if this is another growth, or one that has grown by more or less than `came` entries since it was seen.
     fn meet(&mut self, growth: &Growth, came: u64) {
         if self.of != (growth.generation, growth.entries.saturating_sub(came)) {
             self.last.clear();

@@ -3,7 +3,7 @@
 use crate::{
     model::{EntryId, EntryNumber, IdPrefix, NameTag, Position},
     session::Growth,
-    sync::{SyncError, change::Change, scan::Scanned},
+    sync::{SyncError, change::Change},
 };
 
 impl Change<'_> {
@@ -42,13 +42,11 @@ impl Change<'_> {
     }
 
     /// Returns whether the session has no record of this name: then it has no such entry, because an id covers the name.
-    pub(super) fn is_new_name(&mut self, new: &Scanned) -> Result<bool, SyncError> {
-        let Some(name) = new.envelope.name.as_ref().filter(|_| new.is_spelt) else {
-            return Ok(false);
-        };
+    pub(super) fn is_new_name(&mut self, name: Option<NameTag>) -> Result<bool, SyncError> {
+        let Some(name) = name else { return Ok(false) };
         let held =
             self.before.session.as_ref().map(|s| (self.before.archive.store.as_ref(), s.key));
-        Ok(self.deriver.named(NameTag::of(name), held)?.is_none())
+        Ok(self.deriver.named(name, held)?.is_none())
     }
 
     /// Returns the tag of the name that the record of an entry has.
