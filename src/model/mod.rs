@@ -2,7 +2,7 @@
 //!
 //! Read in this order: `number` (and `entries`, sets of one), `id` (what a hash covers), [`mod@line`] (how bytes become lines), `fact` (the lasting facts),
 //! `command`, `text` and `operation` (how a command puts its facts on record), `tagged` and `varint` (the encoding),
-//! `state` (a session's state, folded from its operations), `record` (the values from a line), `message` (its words).
+//! `span` (what stands in a generation), `state` (a session's state, folded from its operations), `record` (the values from a line), `message` (its words).
 
 mod around;
 mod command;
@@ -15,6 +15,7 @@ mod message;
 mod number;
 mod operation;
 mod record;
+mod span;
 mod state;
 mod tagged;
 mod text;
@@ -39,6 +40,7 @@ pub use number::{
 };
 pub use operation::Operation;
 pub use record::{Card, Kind, Landmark, Parent, Record, Tie, TieKind};
+pub use span::{Span, Spans};
 pub use state::{Newest, State};
 pub use tagged::{Malformed, Tagged};
 pub use text::{Text, Words};

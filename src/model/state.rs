@@ -8,7 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{
     Base, Bulk, CheckpointNumber, Container, CoveredFile, EntryNumber, FileNumber, Generation,
     GenerationNumber, LineId, Malformed, Operation, OperationId, OperationNumber, Pending, Place,
-    Position, Rotation, Run, Sidecar, Tagged, Text, Timestamp, Tombstone, tagged::tagged,
+    Position, Rotation, Run, Sidecar, Span, Spans, Tagged, Text, Timestamp, Tombstone,
+    tagged::tagged,
 };
 
 /// The newest operation of a session, the token of compare-and-swap.
@@ -35,6 +36,8 @@ pub struct State {
     pub generations: Vec<(OperationNumber, Generation)>,
     /// The newest run of each generation that has one.
     pub ends: BTreeMap<GenerationNumber, Run>,
+    /// What stands in the generations, where that is told with few words.
+    pub spans: Spans,
     /// How many checkpoints have been given.
     pub checkpoints: u64,
     /// The newest checkpoint's operation and place.
@@ -83,6 +86,7 @@ impl State {
         self.generations.extend(facts.generations.iter().map(|generation| (n, *generation)));
         for run in &bulk.runs {
             self.ends.insert(run.generation, run.clone());
+            self.spans.grow(run);
         }
         self.checkpoints += bulk.checkpoints.len() as u64;
         if let Some(last) = bulk.checkpoints.last() {
@@ -296,6 +300,7 @@ struct Fields {
     sidecars: Vec<Of<Sidecar>>,
     kept_out: Vec<Vec<u8>>,
     covered_files: Vec<CoveredFile>,
+    spans: Vec<Span>,
 }
 
 tagged!(Of<Generation> { 1: operation, 2: at, 3: fact });
@@ -328,6 +333,7 @@ tagged!(Fields {
     19: sidecars,
     20: kept_out,
     21: covered_files,
+    22: spans,
 });
 
 fn of<T: Clone>((operation, fact): &(OperationNumber, T)) -> Of<T> {
@@ -371,6 +377,7 @@ impl Tagged for State {
             sidecars: self.sidecars.values().map(placed).collect(),
             kept_out: self.kept_out.clone(),
             covered_files: self.covered_files.clone(),
+            spans: self.spans.all().to_vec(),
         };
         fields.write(out);
     }
@@ -405,6 +412,7 @@ impl Tagged for State {
             sidecars: sidecars.collect(),
             kept_out: fields.kept_out,
             covered_files: fields.covered_files,
+            spans: fields.spans.into(),
         })
     }
 

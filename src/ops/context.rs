@@ -106,8 +106,7 @@ fn prepared(
 /// Returns the window in which a session is, where its current branch stands, however small it is.
 pub fn window(archive: &Archive, session: &Session, asked: &Asked) -> Result<Window, OpsError> {
     let tip = archive.store().state(session.key)?;
-    let view =
-        tip.position().map(|at| View::new(archive.store(), session, at, tip.growth().cloned()));
+    let view = tip.position().map(|at| View::new(archive.store(), session, at, Some(&tip.spans)));
     seen::window(archive, session, view.as_ref(), asked)
 }
 
@@ -131,7 +130,9 @@ fn is_on_way(
     entry: EntryNumber,
 ) -> Result<bool, OpsError> {
     let Some(at) = context.at else { return Ok(false) };
-    let view = View::new(archive.store(), session, at, None).gathering(&Damages::gathered());
+    let spans = archive.store().state(session.key)?.spans;
+    let view = View::new(archive.store(), session, at, Some(&spans));
+    let view = view.gathering(&Damages::gathered());
     Ok(view.path(usize::MAX)?.entries.contains(&entry))
 }
 

@@ -22,7 +22,7 @@ pub fn counts(
 ) -> Result<Vec<(EntryNumber, Vec<u64>)>, OpsError> {
     let tip = archive.store().state(session.key)?;
     let Some(position) = tip.position() else { return Ok(Vec::new()) };
-    let view = View::new(archive.store(), session, position, tip.growth().cloned());
+    let view = View::new(archive.store(), session, position, Some(&tip.spans));
     let sent = view.sending()?.sent;
     let mut known = kept(archive, session, encoding, &sent)?;
     let unknown: Vec<EntryNumber> =

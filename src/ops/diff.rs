@@ -83,7 +83,9 @@ fn path(
     (session, target): (&Session, &Target),
     damages: &Damages,
 ) -> Result<Vec<(EntryNumber, EntryId, EntryId)>, OpsError> {
-    let view = View::new(archive.store(), session, target.position, None).gathering(damages);
+    let spans = archive.store().state(session.key)?.spans;
+    let view = View::new(archive.store(), session, target.position, Some(&spans));
+    let view = view.gathering(damages);
     let mut entries = view.path(usize::MAX)?.entries;
     let mut kept = Vec::with_capacity(entries.len());
     for entry in entries.drain(..) {

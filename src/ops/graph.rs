@@ -119,7 +119,7 @@ pub fn drawing<'a>(
     let damages = Damages::gathered();
     let states = States::of(archive, session, &damages)?;
     let start = Position::default();
-    let view = View::new(archive.store(), session, start, None).gathering(&damages);
+    let view = View::new(archive.store(), session, start, Some(&state.spans)).gathering(&damages);
     let (web, asides, view) = gather(archive, session, view, branches, &states, &replays, all)?;
     let is_known = |entry: EntryNumber| web.nodes.binary_search(&entry).is_ok();
     let mut heads_now: BTreeMap<EntryNumber, Vec<String>> = BTreeMap::new();

@@ -164,7 +164,7 @@ fn on_branch(
     let Some(branch) = branch else { return Ok(found) };
     let state = store.state(session.key)?;
     let Some(position) = state.branches.get(branch) else { return Ok(Vec::new()) };
-    let path = View::new(store, session, *position, None).path(usize::MAX)?.entries;
+    let path = View::new(store, session, *position, Some(&state.spans)).path(usize::MAX)?.entries;
     let on: EntrySet = path.into_iter().collect();
     Ok(found.into_iter().filter(|found| on.contains(found.entry)).collect())
 }

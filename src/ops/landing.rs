@@ -37,7 +37,7 @@ fn look(
     let resume = resume(archive, session)?;
     let mut landing = Landing { resume, dry_run: archive.is_preview(), ..Landing::default() };
     let replays = Replays::of(store, session)?;
-    let view = |at: Position| View::new(store, session, at, None);
+    let view = |at: Position| View::new(store, session, at, Some(&state.spans));
     let new = view(to.unwrap_or_default());
     landing.at = newest_turn(archive, session, &new)?;
     if landing.at.is_none() {

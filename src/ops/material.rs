@@ -38,7 +38,7 @@ pub(super) fn material(
     }
     let tip = archive.store().state(session.key)?;
     let view = position.or(tip.position());
-    let look = |at| View::new(archive.store(), session, at, tip.growth().cloned());
+    let look = |at| View::new(archive.store(), session, at, Some(&tip.spans));
     let view = view.map(|at| look(at).gathering(damages));
     let mut found = seen(archive, session, view.as_ref(), asked, limit)?;
     if !found.window.source.is_found() {

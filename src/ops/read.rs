@@ -32,7 +32,9 @@ pub fn show(
 ) -> Result<Option<(Line, Vec<u8>)>, OpsError> {
     let Some(entry) = lines::entry_of(archive.store(), session, target)? else { return Ok(None) };
     let damages = Damages::gathered();
-    let view = View::new(archive.store(), session, target.position, None).gathering(&damages);
+    let spans = archive.store().state(session.key)?.spans;
+    let view = View::new(archive.store(), session, target.position, Some(&spans));
+    let view = view.gathering(&damages);
     let Some(line) = lines::lines(archive.store(), session, &view, &[entry])?.pop() else {
         return Ok(None);
     };

@@ -50,7 +50,7 @@ pub fn oversized(
 ) -> Result<Vec<Oversized>, OpsError> {
     let tip = archive.store().state(session.key)?;
     let Some(position) = tip.position() else { return Ok(Vec::new()) };
-    let view = View::new(archive.store(), session, position, tip.growth().cloned());
+    let view = View::new(archive.store(), session, position, Some(&tip.spans));
     let mut all = Vec::new();
     find(archive.store(), session, &view, bound.limit, &mut |found, _| all.push(found.oversized))?;
     Ok(all)

@@ -6,7 +6,7 @@ use crate::{
     json::Raw,
     model::{
         Checkpoint, CheckpointNumber, EntryId, EntryNumber, Kind, Message, OperationNumber,
-        PlaceNumber, Position, Timestamp,
+        PlaceNumber, Position, Run, Timestamp,
     },
     session::{
         Damaged, Damages, Session, SessionError, View, derive::words, entry_ids, replay::Replays,
@@ -176,7 +176,7 @@ pub fn standing_at(
 ) -> Result<Option<CheckpointNumber>, SessionError> {
     let tip = store.state(session.key)?;
     let Some(position) = tip.position() else { return Ok(None) };
-    let view = View::new(store, session, position, tip.growth().cloned());
+    let view = View::new(store, session, position, Some(&tip.spans));
     let replays = Replays::of(store, session)?;
     // More and more is looked at, until a turn is in it: a long session costs no more than its last turn.
     let (mut wanted, mut known) = (LOOKED, None);
@@ -270,8 +270,9 @@ pub(crate) fn turns<'c>(
     checkpoints: impl Iterator<Item = &'c Checkpoint>,
 ) -> Result<Vec<Option<EntryNumber>>, SessionError> {
     let mut turns = Vec::new();
+    let state = store.state(session.key)?;
     let start = Position::default();
-    let mut view = View::new(store, session, start, None);
+    let mut view = View::new(store, session, start, Some(&state.spans));
     let mut generation = start.generation;
     for checkpoint in checkpoints {
         if checkpoint.own.is_none() {
@@ -280,7 +281,8 @@ pub(crate) fn turns<'c>(
         }
         if generation != checkpoint.place.generation {
             generation = checkpoint.place.generation;
-            view = view.moved(Position { generation, head: None, horizon: u64::MAX });
+            let horizon = state.ends.get(&generation).map_or(0, Run::end);
+            view = view.moved(Position { generation, head: None, horizon });
         }
         let mut place = PlaceNumber::new(checkpoint.place.horizon);
         turns.push(loop {
@@ -413,7 +415,7 @@ fn own(
     found.retain(|(_, checkpoint)| checkpoint.own.as_deref() == Some(wanted));
     let tip = store.state(session.key)?;
     let Some(position) = tip.position().filter(|_| !found.is_empty()) else { return Ok(None) };
-    let view = View::new(store, session, position, tip.growth().cloned());
+    let view = View::new(store, session, position, Some(&tip.spans));
     let mut on_path = BTreeMap::new();
     for (place, entry) in view.path(usize::MAX)?.entries.into_iter().enumerate() {
         on_path.entry(entry).or_insert(place);

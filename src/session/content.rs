@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, io, ops::Range};
 
 use crate::{
-    model::{Entry, EntryId, EntryNumber, GenerationNumber, LineId, Run},
+    model::{Entry, EntryId, EntryNumber, GenerationNumber, LineId, Run, Span},
     session::{Damages, Session, SessionError},
     store::{SessionKey, Store, StoreError},
 };
@@ -18,7 +18,18 @@ pub(crate) fn write(
     runs: &[Run],
     each: &mut dyn FnMut(&[u8]) -> io::Result<()>,
 ) -> Result<u64, SessionError> {
-    write_from(store, session, runs, 0, &Damages::default(), each)
+    write_from(store, session, (&spans(runs), tail(runs)), 0, &Damages::default(), each)
+}
+
+/// Hands over the bytes of spans and of a tail.
+pub(crate) fn write_spans(
+    store: &dyn Store,
+    session: &Session,
+    spans: &[Span],
+    tail: &[u8],
+    each: &mut dyn FnMut(&[u8]) -> io::Result<()>,
+) -> Result<u64, SessionError> {
+    write_from(store, session, (spans, tail), 0, &Damages::default(), each)
 }
 
 /// Hands over what is whole of the bytes of runs, the tail of the last one included, and returns how many they are; a
@@ -30,14 +41,22 @@ pub(crate) fn write_whole(
     damages: &Damages,
     each: &mut dyn FnMut(&[u8]) -> io::Result<()>,
 ) -> Result<u64, SessionError> {
-    write_from(store, session, runs, 0, damages, each)
+    write_from(store, session, (&spans(runs), tail(runs)), 0, damages, each)
 }
 
-/// Hands over the bytes of runs from the entry at a place on.
+fn spans(runs: &[Run]) -> Vec<Span> {
+    runs.iter().map(Span::from).collect()
+}
+
+fn tail(runs: &[Run]) -> &[u8] {
+    runs.last().map_or(&[], |run| &run.tail)
+}
+
+/// Hands over the bytes of spans from the entry at a place on, and of a tail.
 fn write_from(
     store: &dyn Store,
     session: &Session,
-    runs: &[Run],
+    (spans, tail): (&[Span], &[u8]),
     place: u64,
     damages: &Damages,
     each: &mut dyn FnMut(&[u8]) -> io::Result<()>,
@@ -50,11 +69,11 @@ fn write_from(
             failed = each(bytes).err();
         }
     };
-    for run in runs {
-        let before = place.saturating_sub(run.start).min(run.count);
-        let separators = run.gaps.iter(run.start, run.count);
+    for span in spans {
+        let before = place.saturating_sub(span.start).min(span.count);
+        let separators = span.gaps.iter(span.start, span.count);
         let mut separators = separators.skip(usize::try_from(before).unwrap_or(usize::MAX));
-        for batch in EntryNumber::batches(run.first.plus(before)..run.entries().end, BATCH) {
+        for batch in EntryNumber::batches(span.first.plus(before)..span.entries().end, BATCH) {
             let batch: Vec<EntryNumber> = EntryNumber::each(batch).collect();
             damages.each_line(store, session.key, &batch, &mut |_, line| {
                 let separator = separators.next().unwrap_or_default();
@@ -65,7 +84,7 @@ fn write_from(
             })?;
         }
     }
-    put(runs.last().map(|run| run.tail.as_slice()).unwrap_or_default());
+    put(tail);
     match failed {
         None => Ok(written),
         Some(source) => Err(SessionError::Write { source }),
@@ -86,7 +105,8 @@ pub(crate) fn last(
         let place = end.saturating_sub(count);
         let runs = store.runs(session.key, generation, place)?;
         let mut bytes = Vec::new();
-        write_from(store, session, &runs, place, &Damages::default(), &mut |part| {
+        let parts = (&*spans(&runs), tail(&runs));
+        write_from(store, session, parts, place, &Damages::default(), &mut |part| {
             bytes.extend_from_slice(part);
             Ok(())
         })?;

@@ -10,7 +10,7 @@
 use std::collections::BTreeSet;
 
 use crate::{
-    model::{EntryNumber, PlaceNumber, Run},
+    model::{EntryNumber, PlaceNumber, Span},
     session::{SessionError, View, elsewhere::Begins},
     wire::Graph as _,
 };
@@ -171,9 +171,9 @@ impl View<'_> {
         let (Begins::Here, Begins::Here) = (self.begins()?, other.begins()?) else {
             return Ok(false);
         };
-        let part = |run: &Run| (run.start, run.first, run.count.min(end.get() - run.start));
-        let is_before = |run: &&Run| run.start < end.get();
-        let runs = self.runs()?.iter().filter(is_before).map(part);
-        Ok(runs.eq(other.runs()?.iter().filter(is_before).map(part)))
+        let part = |span: &Span| (span.start, span.first, span.count.min(end.get() - span.start));
+        let is_before = |span: &&Span| span.start < end.get();
+        let spans = self.spans()?.iter().filter(is_before).map(part);
+        Ok(spans.eq(other.spans()?.iter().filter(is_before).map(part)))
     }
 }

@@ -17,8 +17,7 @@ use std::cmp::Reverse;
 use crate::{
     json::Raw,
     model::{
-        EntryId, EntryNumber, IdPrefix, Kind, PlaceNumber, Position, SessionName, Tie, TieKind,
-        Timestamp,
+        EntryId, EntryNumber, IdPrefix, Kind, PlaceNumber, SessionName, Tie, TieKind, Timestamp,
     },
     session::{Damages, Elsewhere, Gap, Session, SessionError, View, ids::entry_id},
     store::Store,
@@ -133,7 +132,7 @@ pub fn kin(store: &dyn Store, session: &Session) -> Result<Option<Kin>, SessionE
 fn is_own(store: &dyn Store, session: &Session, other: &str) -> Result<bool, SessionError> {
     let tip = store.state(session.key)?;
     let Some(position) = tip.position() else { return Ok(false) };
-    let view = View::new(store, session, position, tip.growth().cloned());
+    let view = View::new(store, session, position, Some(&tip.spans));
     let view = view.gathering(&Damages::gathered());
     let is_missing = |found: Elsewhere| found.file == other && found.gap == Gap::Missing;
     Ok(view.has_file(&session.name.id, other)? || view.elsewhere()?.is_some_and(is_missing))
@@ -195,13 +194,10 @@ struct Side<'a> {
 impl<'a> Side<'a> {
     fn of(store: &'a dyn Store, session: &'a Session) -> Result<Self, SessionError> {
         let tip = store.state(session.key)?;
-        let at = tip.generation();
-        let horizon = store.runs(session.key, at, 0)?.last().map_or(0, crate::model::Run::end);
-        let position = Position { generation: at, head: None, horizon };
         // The entries that were taken over stand in the first of the files that lead to the newest one.
         // A damaged record is like no other, and no reason not to compare the rest.
-        let view = View::new(store, session, position, None).gathering(&Damages::gathered());
-        let view = view.into_first()?;
+        let view = View::whole(store, session, &tip, tip.generation());
+        let view = view.gathering(&Damages::gathered()).into_first()?;
         let mut entries = Vec::new();
         let mut is_named = false;
         for entry in view.sequence()? {

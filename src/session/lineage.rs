@@ -139,6 +139,7 @@ impl View<'_> {
     /// Looks at a generation from which this one goes on.
     pub(crate) fn base(&self, position: Position) -> Self {
         let mut base = Self::over(self.store, self.key, self.format, position);
+        base.kept = self.kept.clone();
         base.pending = self.pending.as_ref().map(|pending| pending.of(position.generation));
         base.behind.clone_from(&self.behind);
         base.behind.insert(self.position.generation);

@@ -224,7 +224,7 @@ pub(crate) fn view<'a>(
 ) -> Result<Option<View<'a>>, SessionError> {
     let tip = store.state(session.key)?;
     let position = target.map(|target| target.position).or(tip.position());
-    let view = |at| View::new(store, session, at, tip.growth().cloned());
+    let view = |at| View::new(store, session, at, Some(&tip.spans));
     Ok(position.map(|at| view(at).gathering(&Damages::gathered())))
 }
 

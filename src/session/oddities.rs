@@ -33,15 +33,14 @@ pub(crate) fn oddities(
     session: &Session,
 ) -> Result<BTreeMap<&'static str, Vec<EntryNumber>>, SessionError> {
     let mut found: BTreeMap<&'static str, BTreeSet<EntryNumber>> = BTreeMap::new();
-    let nowhere = Position::default();
-    let mut view = View::new(store, session, nowhere, None);
+    let state = store.state(session.key)?;
+    let mut view = View::new(store, session, Position::default(), Some(&state.spans));
     let (mut newest, mut walked) = (BTreeMap::new(), Vec::new());
-    for (_, held) in store.state(session.key)?.generations {
+    for (_, held) in &state.generations {
         newest.insert(held.file, held.n);
     }
     for generation in newest.into_values() {
-        let runs = store.runs(session.key, generation, 0)?;
-        let horizon = runs.last().map_or(0, Run::end);
+        let horizon = state.ends.get(&generation).map_or(0, Run::end);
         view = view.moved(Position { generation, head: None, horizon });
         for (place, entry) in PlaceNumber::FIRST.onwards().zip(view.sequence()?) {
             if view.as_derived(entry)?.kind == Kind::Opaque {

@@ -1,8 +1,8 @@
-//! Places: where each entry stands in a generation, found from its runs.
+//! Places: where each entry stands in a generation, found from its spans.
 
 use std::{collections::BTreeMap, ops::Range};
 
-use crate::model::{EntryNumber, PlaceNumber, Run};
+use crate::model::{EntryNumber, PlaceNumber, Span};
 
 /// Where the entries of a generation stand, and how.
 pub(super) struct Places {
@@ -13,30 +13,33 @@ pub(super) struct Places {
 }
 
 impl Places {
-    pub(super) fn of(runs: &[Run]) -> Self {
+    pub(super) fn of(spans: &[Span]) -> Self {
         let mut last = BTreeMap::new();
         let mut glued = Vec::new();
-        for run in runs.iter().rev() {
-            let end = run.entries().end;
-            // The later place in the file counts; only the part of the run that has none is added.
-            let taken = last.range(..run.first).next_back();
-            let mut from = taken.map_or(run.first, |(_, &(behind, _))| run.first.max(behind));
+        for span in spans.iter().rev() {
+            let end = span.entries().end;
+            // The later place in the file counts; only the part of the span that has none is added.
+            let taken = last.range(..span.first).next_back();
+            let mut from = taken.map_or(span.first, |(_, &(behind, _))| span.first.max(behind));
             let taken: Vec<(EntryNumber, EntryNumber)> = last
-                .range(run.first..end)
+                .range(span.first..end)
                 .map(|(&first, &(behind, _)): (&EntryNumber, &(EntryNumber, PlaceNumber))| {
                     (first, behind)
                 })
                 .collect();
             for (first, behind) in taken.into_iter().chain([(end, end)]) {
                 if from < first {
-                    last.insert(from, (first, PlaceNumber::new(run.start + from.since(run.first))));
+                    last.insert(
+                        from,
+                        (first, PlaceNumber::new(span.start + from.since(span.first))),
+                    );
                 }
                 from = from.max(behind);
             }
         }
-        for run in runs {
-            let mut place = PlaceNumber::new(run.start);
-            for (count, separator) in &run.gaps.0 {
+        for span in spans {
+            let mut place = PlaceNumber::new(span.start);
+            for (count, separator) in &span.gaps.0 {
                 if !separator.contains(&b'\n') {
                     glued.push(place.max(PlaceNumber::new(1))..place.plus(*count));
                 }

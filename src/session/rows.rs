@@ -159,8 +159,7 @@ fn ties(
     state: &State,
 ) -> Result<Vec<(GenerationNumber, Vec<Tie>)>, SessionError> {
     let mut ties = Vec::new();
-    let nowhere = Position::default();
-    let mut view = View::new(store, session, nowhere, None);
+    let mut view = View::new(store, session, Position::default(), Some(&state.spans));
     for generation in state.next_generation().earlier() {
         let end = state.ends.get(&generation).map_or(0, Run::end);
         view = view.moved(Position { generation, head: None, horizon: end.min(TIED) });

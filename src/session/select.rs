@@ -223,7 +223,8 @@ pub fn find_entry(
         other => other,
     })?;
     if back > 0 {
-        let view = View::new(store, session, target.position, None);
+        let spans = store.state(session.key)?.spans;
+        let view = View::new(store, session, target.position, Some(&spans));
         let path = view.path(back.saturating_add(1))?.entries;
         let first = path.first().copied().filter(|_| path.len() > back);
         target.position.head = Some(first.ok_or_else(missing)?);
@@ -332,7 +333,7 @@ fn seen(
     }
     let tip = store.state(session.key)?;
     let Some(position) = tip.position() else { return Ok(bearers.last().copied()) };
-    let view = View::new(store, session, position, tip.growth().cloned());
+    let view = View::new(store, session, position, Some(&tip.spans));
     let mut last = None;
     for &entry in bearers {
         last = last.max(view.place(entry)?.map(|place| (place, entry)));
@@ -351,10 +352,9 @@ fn place(
     let others = tip.next_generation().earlier();
     let others = others.rev().filter(|n| Some(*n) != current);
     for generation in current.into_iter().chain(others) {
-        let runs = store.runs(session.key, generation, 0)?;
-        if runs.iter().any(|run| run.entries().contains(&entry)) {
-            let horizon = runs.last().map_or(0, crate::model::Run::end);
-            return Ok(Position { generation, head: Some(entry), horizon });
+        let view = View::whole(store, session, &tip, generation);
+        if view.place(entry)?.is_some() {
+            return Ok(Position { head: Some(entry), ..view.position() });
         }
     }
     // An entry that lies in no generation, such as a result that was cut as it was appended.

@@ -116,7 +116,7 @@ impl<'a> Finding<'a> {
     ) -> Result<Self, SessionError> {
         let replays = Replays::of(store, session)?;
         let position = state.position().unwrap_or_default();
-        let view = View::new(store, session, position, state.growth().cloned());
+        let view = View::new(store, session, position, Some(&state.spans));
         let view = view.gathering(&Damages::gathered());
         Ok(Self { store, session, state, replays, view, known: BTreeMap::new() })
     }
@@ -152,7 +152,7 @@ impl<'a> Finding<'a> {
         position: Position,
         left: &mut Vec<EntryNumber>,
     ) -> Result<(), SessionError> {
-        let view = View::new(self.store, self.session, position, None);
+        let view = View::new(self.store, self.session, position, Some(&self.state.spans));
         let met = self.meet(&view.gathering(self.view.damages()), left)?;
         left.retain(|entry| {
             if met.on.contains(*entry) {

@@ -12,7 +12,7 @@ use crate::{
     json::Raw,
     model::{
         Bulk, EntryId, EntryNumber, Facts, GenerationNumber, Kind, Landmark, LineId, NameTag,
-        Parent, PlaceNumber, Position, Record, Run,
+        Parent, PlaceNumber, Position, Record, Run, Span, Spans, State,
     },
     session::{
         Damages, Session, SessionError, at_hand::AtHand, content, elsewhere::Begins, places::Places,
@@ -69,8 +69,9 @@ pub struct View<'a> {
     pub(super) key: Option<SessionKey>,
     pub(super) format: &'static dyn Format,
     pub(super) position: Position,
-    last: Option<Run>,
-    runs: OnceCell<Vec<Run>>,
+    /// The spans that the session's state keeps, if it is at hand.
+    pub(crate) kept: Spans,
+    spans: OnceCell<Vec<Span>>,
     places: OnceCell<Places>,
     twins: OnceCell<BTreeSet<NameTag>>,
     named: RefCell<BTreeMap<NameTag, Option<EntryNumber>>>,
@@ -88,15 +89,26 @@ pub struct View<'a> {
 }
 
 impl<'a> View<'a> {
-    /// Makes a view; `last` is the generation's newest run, if it is at hand.
+    /// Makes a view; without the spans that the session's state keeps, each run of the generation is read.
     pub fn new(
         store: &'a dyn Store,
         session: &'a Session,
         position: Position,
-        last: Option<Run>,
+        spans: Option<&Spans>,
     ) -> Self {
-        let last = last.filter(|run| run.generation == position.generation);
-        Self { last, ..Self::over(store, Some(session.key), session.format, position) }
+        let kept = spans.cloned().unwrap_or_default();
+        Self { kept, ..Self::over(store, Some(session.key), session.format, position) }
+    }
+
+    /// Makes a view of a generation from its end.
+    pub(crate) fn whole(
+        store: &'a dyn Store,
+        session: &'a Session,
+        state: &State,
+        generation: GenerationNumber,
+    ) -> Self {
+        let horizon = state.ends.get(&generation).map_or(0, Run::end);
+        Self::new(store, session, Position { generation, head: None, horizon }, Some(&state.spans))
     }
 
     /// Returns the position from which the session is seen.
@@ -116,8 +128,8 @@ impl<'a> View<'a> {
             key,
             format,
             position,
-            last: None,
-            runs: OnceCell::new(),
+            kept: Spans::default(),
+            spans: OnceCell::new(),
             places: OnceCell::new(),
             named: RefCell::default(),
             twins: OnceCell::new(),
@@ -146,8 +158,7 @@ impl<'a> View<'a> {
     pub(crate) fn moved(self, position: Position) -> Self {
         Self {
             position,
-            last: None,
-            runs: OnceCell::new(),
+            spans: OnceCell::new(),
             places: OnceCell::new(),
             named: RefCell::default(),
             bearers: RefCell::default(),
@@ -169,29 +180,37 @@ impl<'a> View<'a> {
         self.pending = Some(pending);
     }
 
-    /// Returns the runs of the generation within the horizon, neighbours joined.
-    pub fn runs(&self) -> Result<&[Run], StoreError> {
-        if self.runs.get().is_none() {
-            let mut joined: Vec<Run> = Vec::new();
-            for mut run in self.every_run()? {
-                run.count = run.count.min(self.position.horizon.saturating_sub(run.start));
-                match joined.last_mut() {
-                    _ if run.count == 0 => {}
-                    Some(last) if last.entries().end == run.first && plain(last) && plain(&run) => {
-                        last.count += run.count;
-                        (last.bytes, last.running, last.tail) = (run.bytes, run.running, run.tail);
-                    }
-                    _ => joined.push(run),
-                }
+    /// Returns the spans of the generation within the horizon.
+    pub fn spans(&self) -> Result<&[Span], StoreError> {
+        if self.spans.get().is_none() {
+            let mut spans = Vec::new();
+            let fresh = self.pending.as_ref().map_or(&[][..], |pending| &pending.runs);
+            if let Some(kept) = self.kept_spans(fresh.first().map(|run| run.start)) {
+                spans = kept;
+                fresh.iter().for_each(|run| Span::join(&mut spans, run));
+            } else {
+                self.every_run()?.iter().for_each(|run| Span::join(&mut spans, run));
             }
-            let _ = self.runs.set(joined);
+            for span in &mut spans {
+                span.count = span.count.min(self.position.horizon.saturating_sub(span.start));
+            }
+            spans.retain(|span| span.count > 0);
+            let _ = self.spans.set(spans);
         }
-        Ok(self.runs.get().map_or(&[], Vec::as_slice))
+        Ok(self.spans.get().map_or(&[], Vec::as_slice))
+    }
+
+    /// Returns the spans that the state keeps of the generation, if they reach to the horizon or to the place where fresh runs
+    /// begin: the store may have grown since.
+    fn kept_spans(&self, fresh: Option<u64>) -> Option<Vec<Span>> {
+        let spans = self.kept.of(self.position.generation);
+        let end = spans.last()?.end();
+        (fresh == Some(end) || fresh.is_none() && self.position.horizon <= end).then_some(spans)
     }
 
     /// Returns the entries of the generation within the horizon, in order.
     pub fn sequence(&self) -> Result<Vec<EntryNumber>, StoreError> {
-        Ok(self.runs()?.iter().flat_map(|run| EntryNumber::each(run.entries())).collect())
+        Ok(self.spans()?.iter().flat_map(|span| EntryNumber::each(span.entries())).collect())
     }
 
     fn key(&self) -> Result<SessionKey, StoreError> {
@@ -200,7 +219,7 @@ impl<'a> View<'a> {
 
     fn places(&self) -> Result<&Places, StoreError> {
         if self.places.get().is_none() {
-            let _ = self.places.set(Places::of(self.runs()?));
+            let _ = self.places.set(Places::of(self.spans()?));
         }
         self.places.get().ok_or_else(|| StoreError::Refused("no places".into()))
     }
@@ -280,10 +299,10 @@ impl<'a> View<'a> {
     /// Returns the entry that has the name of this one here: where several have it, the last one in this generation. Given is
     /// the newest of them, which is the last one where entries stand in the order of their numbers.
     pub(crate) fn bearer(&self, newest: EntryNumber) -> Result<EntryNumber, SessionError> {
-        let rises = |pair: &[Run]| matches!(pair, [one, next] if one.entries().end <= next.first);
+        let rises = |pair: &[Span]| matches!(pair, [one, next] if one.entries().end <= next.first);
         match self.record(newest)?.name {
             Some(name) if self.twins()?.contains(&name) => {
-                if self.place(newest)?.is_some() && self.runs()?.windows(2).all(rises) {
+                if self.place(newest)?.is_some() && self.spans()?.windows(2).all(rises) {
                     return Ok(newest);
                 }
                 Ok(self.named(name)?.unwrap_or(newest))
@@ -438,11 +457,6 @@ enum Bearers {
     Apart(BTreeMap<String, EntryNumber>),
 }
 
-/// Returns whether a run has only usual separators behind its first entry, so that a longer run may hold it.
-fn plain(run: &Run) -> bool {
-    run.gaps.0.is_empty()
-}
-
 impl Graph for View<'_> {
     fn end(&self) -> PlaceNumber {
         PlaceNumber::new(self.position.horizon)
@@ -453,15 +467,11 @@ impl Graph for View<'_> {
             return Ok(None);
         }
         let place = place.get();
-        let within = |run: &&Run| run.start <= place && place < run.start + run.count;
-        let pending = self.pending.as_ref().and_then(|pending| pending.runs.last());
-        if let Some(run) = self.last.iter().chain(pending).find(within) {
-            return Ok(Some(run.first.plus(place - run.start)));
-        }
-        let runs = self.runs()?;
-        let after = runs.partition_point(|run| run.start <= place);
-        let run = after.checked_sub(1).and_then(|i| runs.get(i)).filter(within);
-        Ok(run.map(|run| run.first.plus(place - run.start)))
+        let spans = self.spans()?;
+        let after = spans.partition_point(|span| span.start <= place);
+        let span = after.checked_sub(1).and_then(|i| spans.get(i));
+        let span = span.filter(|span| place < span.end());
+        Ok(span.map(|span| span.first.plus(place - span.start)))
     }
 
     fn record(&self, entry: EntryNumber) -> Result<Record, Failure> {
@@ -540,12 +550,12 @@ impl Graph for View<'_> {
         before: PlaceNumber,
     ) -> Result<Option<(PlaceNumber, EntryNumber)>, Failure> {
         let before = before.get();
-        let runs = self.runs()?;
-        let begun = runs.partition_point(|run| run.start < before);
-        for run in runs.iter().take(begun).rev() {
-            let end = run.first.plus(run.count.min(before - run.start));
-            if let Some(entry) = self.last_landmark(landmark, run.first..end)? {
-                return Ok(Some((PlaceNumber::new(run.start + entry.since(run.first)), entry)));
+        let spans = self.spans()?;
+        let begun = spans.partition_point(|span| span.start < before);
+        for span in spans.iter().take(begun).rev() {
+            let end = span.first.plus(span.count.min(before - span.start));
+            if let Some(entry) = self.last_landmark(landmark, span.first..end)? {
+                return Ok(Some((PlaceNumber::new(span.start + entry.since(span.first)), entry)));
             }
         }
         Ok(None)

@@ -29,7 +29,7 @@ use crate::{
     live::WritableFile,
     model::{Command, EntryNumber, Kind, Parent, Position, Run, State},
     session::{
-        Growth, Session, content,
+        Growth, Session, View, content,
         plan::{LATE, branch_text},
     },
     sync::{
@@ -352,7 +352,7 @@ fn join(
     let Some(at) = at else { return Ok(None) };
     // No file ever held the old state with these entries behind it.
     let mut growth = change.generation(None);
-    reach::place_runs(change, &mut growth, at)?;
+    reach::place_spans(change, &mut growth, at)?;
     let pending = change.look(position);
     let mut lengths = Vec::new();
     for &entry in &late.entries {
@@ -382,10 +382,9 @@ fn holding(
 ) -> Result<Option<Position>, SyncError> {
     let all = change.before.state.next_generation().earlier();
     for generation in all.rev() {
-        let runs = change.before.archive.store.runs(session.key, generation, 0)?;
-        if runs.iter().any(|run| run.entries().contains(&entry)) {
-            let horizon = runs.last().map_or(0, Run::end);
-            return Ok(Some(Position { generation, head: Some(entry), horizon }));
+        let view = View::whole(change.before.store(), session, &change.before.state, generation);
+        if view.place(entry)?.is_some() {
+            return Ok(Some(Position { head: Some(entry), ..view.position() }));
         }
     }
     Ok(None)

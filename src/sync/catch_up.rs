@@ -43,7 +43,7 @@ pub(crate) fn catch_up(archive: &Archive, session: &Session) -> Result<Vec<Notic
         let is_elsewhere = archive.root.is_some() && tip.live.is_some();
         notices.extend(is_elsewhere.then_some(Notice::Elsewhere));
         if let Some(at) = tip.position() {
-            let view = View::new(archive.store.as_ref(), session, at, tip.growth().cloned());
+            let view = View::new(archive.store.as_ref(), session, at, Some(&tip.spans));
             notices.extend(view.unresumed()?.map(|why| Notice::Unresumed { why }));
         }
         return Ok(notices);
@@ -165,7 +165,7 @@ fn take_in_whole(
     let io = failed(target);
     let Some(position) = tip.position() else { return Err(SyncError::Nothing("catch up with")) };
     let runs = archive.store.runs(session.key, position.generation, 0)?;
-    let held = View::new(archive.store.as_ref(), session, position, None).sequence()?;
+    let held = View::new(archive.store.as_ref(), session, position, Some(&tip.spans)).sequence()?;
     let mut change = Change::bare(archive, session)?;
     let mut growth = change.generation(Some(live.n));
     change.read(&mut growth, from(target, 0)?)?;

@@ -294,6 +294,7 @@ impl<'a> Change<'a> {
         let key = self.before.session.as_ref().map(|session| session.key);
         let mut view =
             View::over(self.before.archive.store.as_ref(), key, self.before.format, position);
+        view.kept = self.before.state.spans.clone();
         view.add(Pending {
             first: self.before.state.next_entry(),
             facts: &self.facts,

@@ -386,7 +386,7 @@ impl Taking<'_> {
 fn lacking(archive: &Archive, session: &Session) -> Result<Vec<PathBuf>, SyncError> {
     let state = archive.store().state(session.key)?;
     let view =
-        state.position().map(|at| View::new(archive.store(), session, at, state.growth().cloned()));
+        state.position().map(|at| View::new(archive.store(), session, at, Some(&state.spans)));
     let lacks = view.map(|view| view.elsewhere()).transpose()?.flatten().is_some();
     Ok(if lacks { States::of(archive, &state).paths() } else { Vec::new() })
 }

@@ -14,9 +14,7 @@
 use std::{collections::BTreeSet, path::PathBuf};
 
 use crate::{
-    model::{
-        EntryId, EntryNumber, Gaps, GenerationNumber, Kind, PlaceNumber, Position, Run, Running,
-    },
+    model::{EntryId, EntryNumber, Gaps, GenerationNumber, Kind, PlaceNumber, Position, Span},
     session::{Growth, View, content, ends::ends},
     sync::{
         SyncError, Workspace,
@@ -253,13 +251,13 @@ pub(crate) fn way_to(
 }
 
 /// Lets a growth begin with the entries that a position sees.
-pub(crate) fn place_runs(
+pub(crate) fn place_spans(
     change: &Change<'_>,
     growth: &mut Growth,
     at: Position,
 ) -> Result<(), SyncError> {
-    let runs = change.view(at).map(|view| view.runs().map(<[Run]>::to_vec)).transpose()?;
-    place(change, growth, &runs.unwrap_or_default())
+    let spans = change.view(at).map(|view| view.spans().map(<[Span]>::to_vec)).transpose()?;
+    place(change, growth, &spans.unwrap_or_default())
 }
 
 /// How a successor is made.
@@ -275,7 +273,7 @@ enum Way {
 
 /// The successor of a live file before it is written.
 struct Successor {
-    runs: Vec<Run>,
+    spans: Vec<Span>,
     tail: Vec<u8>,
     more: Vec<u8>,
     /// How long it is without `more`.
@@ -301,15 +299,15 @@ fn successor(
     is_read: bool,
 ) -> Result<Option<Successor>, SyncError> {
     let target = behind_opening(change, target)?;
-    let runs = match change.view(target) {
+    let spans = match change.view(target) {
         None => Vec::new(),
-        Some(view) if way == Way::Path => path_runs(&view, target)?,
-        Some(view) => view.runs()?.to_vec(),
+        Some(view) if way == Way::Path => path_spans(&view, target)?,
+        Some(view) => view.spans()?.to_vec(),
     };
-    let tail = tail(change, target, &runs, way != Way::Path);
+    let tail = tail(change, target, &spans, way != Way::Path);
     let file = change.before.live_file().map(|live| live.n);
     let mut growth = change.generation(file);
-    place(change, &mut growth, &runs)?;
+    place(change, &mut growth, &spans)?;
     growth.end(tail.clone());
     let dropped = match change.position() {
         Some(from) => {
@@ -355,7 +353,7 @@ fn successor(
             return Ok(None);
         }
     }
-    Ok(Some(Successor { runs, tail, more, length, dropped, growth, position }))
+    Ok(Some(Successor { spans, tail, more, length, dropped, growth, position }))
 }
 
 /// Puts a successor in the place of the live file.
@@ -373,18 +371,14 @@ fn rotate(
     let io = |source| SyncError::Io { path: path.clone(), source };
     let old = change.before.writable_file(live)?;
     let mut file = old.fresh().map_err(io)?;
-    let Successor { runs, tail, more, length, growth, .. } = &successor;
+    let Successor { spans, tail, more, length, growth, .. } = &successor;
     // The file system copies the bytes with which the live file begins already.
-    if begins_with(change, from, runs)?
+    if begins_with(change, from, spans)?
         && old.read(length - tail.len() as u64, Some(*length)).map_err(io)? == *tail
     {
         file.copy(0, *length).map_err(io)?;
     } else if let Some(session) = &change.before.session {
-        let mut runs = runs.clone();
-        if let Some(last) = runs.last_mut() {
-            last.tail.clone_from(tail);
-        }
-        content::write(change.before.archive.store.as_ref(), session, &runs, &mut |part| {
+        content::write_spans(change.before.store(), session, spans, tail, &mut |part| {
             file.write(part)
         })?;
     }
@@ -407,7 +401,7 @@ pub(crate) fn anew(
     let live = change.before.live_file();
     let mut growth = change.generation(live.as_ref().map(|live| live.n));
     if let Some(held) = held {
-        place_runs(change, &mut growth, held)?;
+        place_spans(change, &mut growth, held)?;
         growth.end(change.growth(held.generation)?.tail);
     }
     let length = growth.length();
@@ -446,21 +440,19 @@ fn behind_opening(change: &Change<'_>, start: Position) -> Result<Position, Sync
 fn begins_with(
     change: &Change<'_>,
     generation: GenerationNumber,
-    runs: &[Run],
+    spans: &[Span],
 ) -> Result<bool, SyncError> {
-    let horizon = runs.last().map_or(0, Run::end);
+    let horizon = spans.last().map_or(0, Span::end);
     let Some(view) = change.view(Position { generation, head: None, horizon }) else {
         return Ok(false);
     };
-    let held = view.runs()?;
-    let same = |(a, b): (&Run, &Run)| {
-        (a.start, a.first, a.count) == (b.start, b.first, b.count) && a.gaps == b.gaps
-    };
-    Ok(held.len() == runs.len() && held.iter().zip(runs).all(same))
+    let same = |a: &Span, b: &Span| Span { generation, ..b.clone() } == *a;
+    let held = view.spans()?;
+    Ok(held.len() == spans.len() && held.iter().zip(spans).all(|(a, b)| same(a, b)))
 }
 
-/// Returns the entries of a path that stand in its own file as runs, behind the record that opens a file of the format.
-fn path_runs(view: &View<'_>, target: Position) -> Result<Vec<Run>, SyncError> {
+/// Returns the entries of a path that stand in its own file as spans, behind the record that opens a file of the format.
+fn path_spans(view: &View<'_>, target: Position) -> Result<Vec<Span>, SyncError> {
     let mut entries = Vec::new();
     for entry in view.path(usize::MAX)?.entries {
         if view.place(entry)?.is_some() {
@@ -473,43 +465,39 @@ fn path_runs(view: &View<'_>, target: Position) -> Result<Vec<Run>, SyncError> {
     {
         entries.insert(0, first);
     }
-    let mut runs: Vec<Run> = Vec::new();
+    let mut spans: Vec<Span> = Vec::new();
     for (start, entry) in (0..).zip(entries) {
-        match runs.last_mut() {
-            Some(run) if run.entries().end == entry => run.count += 1,
-            _ => runs.push(Run {
+        match spans.last_mut() {
+            Some(span) if span.entries().end == entry => span.count += 1,
+            _ => spans.push(Span {
                 generation: target.generation,
                 start,
                 first: entry,
                 count: 1,
                 gaps: Gaps::default(),
-                bytes: 0,
-                running: Running::EMPTY,
-                tail: Vec::new(),
             }),
         }
     }
-    Ok(runs)
+    Ok(spans)
 }
 
 /// Returns the bytes behind the last entry: the generation's own tail at its end, else a line end.
-fn tail(change: &Change<'_>, target: Position, runs: &[Run], whole: bool) -> Vec<u8> {
-    let Some(last) = runs.last() else { return Vec::new() };
-    let newest = change.before.state.growth().filter(|run| run.generation == target.generation);
-    let ended = newest.map_or(last.end() == target.horizon && !last.tail.is_empty(), |run| {
-        run.end() == target.horizon
-    });
-    let own = newest.map_or(&last.tail, |run| &run.tail);
-    if whole && ended && !own.is_empty() { own.clone() } else { b"\n".to_vec() }
+fn tail(change: &Change<'_>, target: Position, spans: &[Span], whole: bool) -> Vec<u8> {
+    if spans.is_empty() {
+        return Vec::new();
+    }
+    let end = change.before.state.ends.get(&target.generation);
+    let end = end.filter(|run| whole && run.end() == target.horizon && !run.tail.is_empty());
+    end.map_or_else(|| b"\n".to_vec(), |run| run.tail.clone())
 }
 
-fn place(change: &Change<'_>, growth: &mut Growth, runs: &[Run]) -> Result<(), SyncError> {
+fn place(change: &Change<'_>, growth: &mut Growth, spans: &[Span]) -> Result<(), SyncError> {
     let Some(session) = &change.before.session else { return Ok(()) };
-    for run in runs {
-        let range = run.entries();
+    for span in spans {
+        let range = span.entries();
         let entries = change.before.archive.store.entries(session.key, range.clone())?;
         let lengths = change.before.archive.store.lengths(session.key, range)?;
-        let separators = run.gaps.iter(run.start, run.count);
+        let separators = span.gaps.iter(span.start, span.count);
         for ((entry, length), separator) in entries.iter().zip(lengths).zip(separators) {
             growth.place(entry.n, entry.id, separator, length);
         }

@@ -73,8 +73,8 @@ impl Replay {
         change.is_replay = true;
         let mut growth = change.generation(live.as_ref().map(|live| live.n));
         let tail = change.growth(self.from.generation)?.tail;
-        let runs = match change.view(self.from) {
-            Some(view) => view.runs()?.to_vec(),
+        let spans = match change.view(self.from) {
+            Some(view) => view.spans()?.to_vec(),
             None => Vec::new(),
         };
         let mut copy = match &live {
@@ -82,9 +82,9 @@ impl Replay {
             None => None,
         };
         let mut entries = BTreeMap::new();
-        for run in &runs {
-            let mut separators = run.gaps.iter(run.start, run.count);
-            for batch in EntryNumber::batches(run.entries(), BATCH) {
+        for span in &spans {
+            let mut separators = span.gaps.iter(span.start, span.count);
+            for batch in EntryNumber::batches(span.entries(), BATCH) {
                 let held = store.entries(session.key, batch.clone())?;
                 let lengths = store.lengths(session.key, batch)?;
                 for (entry, length) in held.into_iter().zip(lengths) {

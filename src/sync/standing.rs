@@ -5,14 +5,17 @@
 use crate::{
     json::Raw,
     live::WritableFile,
-    model::{EntryId, EntryNumber, GenerationNumber, Position, Run, SessionName, State, Timestamp},
+    model::{
+        EntryId, EntryNumber, GenerationNumber, PlaceNumber, Position, Run, SessionName, State,
+        Timestamp,
+    },
     session::{Growth, Session, SessionError, View},
     store::{Store, StoreError, whole_lines},
     sync::{
         Archive, SyncError,
         live_file::{LiveFile, live_file},
     },
-    wire::Format,
+    wire::{Format, Graph},
 };
 
 /// Where a session stands.
@@ -67,8 +70,8 @@ impl<'a> Standing<'a> {
 
     /// Returns a view of the session as the store holds it.
     pub(crate) fn view(&self, position: Position) -> Option<View<'_>> {
-        let growth = self.state.ends.get(&position.generation).cloned();
-        self.session.as_ref().map(|session| View::new(self.store(), session, position, growth))
+        let spans = Some(&self.state.spans);
+        self.session.as_ref().map(|session| View::new(self.store(), session, position, spans))
     }
 
     /// Returns the entries up to a position's head, as the agent would read them.
@@ -94,8 +97,8 @@ impl<'a> Standing<'a> {
         } else {
             let (generation, horizon) = (end.generation, end.end());
             let view = self.view(Position { generation, head: None, horizon });
-            let entries = view.filter(|_| horizon > 0).map(|view| view.sequence()).transpose()?;
-            entries.and_then(|entries| entries.last().copied())
+            let last = PlaceNumber::new(horizon).earlier().next_back();
+            last.zip(view).map(|(last, view)| view.at(last)).transpose()?.flatten()
         };
         let last = last.map(|n| Ok::<_, SyncError>((n, self.id_of(n)?))).transpose()?;
         Ok(Growth::at(end, last))

@@ -17,7 +17,7 @@ pub fn resume(archive: &Archive, session: &Session) -> Result<Option<Resume>, Sy
         return Ok(None);
     }
     if let Some(at) = state.position()
-        && View::new(archive.store(), session, at, None).unresumed()?.is_some()
+        && View::new(archive.store(), session, at, Some(&state.spans)).unresumed()?.is_some()
     {
         return Ok(None);
     }

@@ -30,7 +30,6 @@ use crate::{
         Session, View,
         plan::{MAIN, Steps, branch_text},
     },
-    store::Store,
     sync::{
         Archive, SyncError,
         change::Change,
@@ -193,8 +192,8 @@ fn follow(change: &mut Change<'_>, path: &Path, file: FileNumber) -> Result<Take
     let position = change.position();
     let held = match (&change.before.session, position) {
         (Some(session), Some(position)) => {
-            let store: &dyn Store = change.before.store();
-            View::new(store, session, position, None).sequence()?
+            let spans = Some(&change.before.state.spans);
+            View::new(change.before.store(), session, position, spans).sequence()?
         }
         _ => Vec::new(),
     };

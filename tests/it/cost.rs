@@ -21,6 +21,9 @@ use undertext::{
 
 use crate::{fixture, graph::FileGraph, vfs::Faults};
 
+/// How many lines a session grows by, one at a time.
+const GROWN: usize = 400;
+
 const AGENTS: [&dyn Format; 3] = [&Claude, &Codex, &Pi];
 
 fn uuid(session: u64, n: u64) -> String {
@@ -206,6 +209,51 @@ fn a_change_of_a_long_session_reads_as_little_as_of_a_short_one() {
         });
         check("revert with a note", &|archive, session| {
             ops::revert(archive, session, &nowhere, "HEAD~8", Some("a note")).unwrap();
+        });
+    }
+}
+
+#[test]
+fn a_session_that_grew_line_by_line_is_read_as_one_that_came_at_once() {
+    for format in [&Claude, &Codex] as [&dyn Format; 2] {
+        let kept = [1, GROWN].map(|times| {
+            let folder = TempDir::new().unwrap();
+            let (store, sessions) = (folder.path().join("store"), folder.path().join("sessions"));
+            fs::create_dir(&sessions).unwrap();
+            let (lines, folders) = (lines(format, 1, GROWN as u64 + 8), [sessions.clone()]);
+            let mut archive = fixture::open(&store, 1);
+            for n in 1..=times {
+                write(&sessions, 1, &lines[..lines.len() - times + n]);
+                ops::import(&mut archive, &folders, &folders, &mut |_| ()).unwrap();
+            }
+            drop(archive);
+            let db = Connection::open(store.join("store.db")).unwrap();
+            db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+            let runs: usize =
+                db.query_row("SELECT count(*) FROM run", [], |row| row.get(0)).unwrap();
+            assert!(2 * runs > times, "{runs} of {times}");
+            (store, folder)
+        });
+        let check = |what: &str, ask: &dyn Fn(&Archive, &Session)| {
+            let [once, often] = [&kept[0], &kept[1]].map(|(store, _)| {
+                let watch = Faults::none(store);
+                let archive = Archive::open(store, Access::Read, Box::new(Machine)).unwrap();
+                ask(&archive, &named(&archive, 1));
+                watch.reads()
+            });
+            assert!(often <= once + 8, "{} {what}: {once} pages, then {often}", format.name());
+        };
+        check("log", &|archive, session| {
+            assert_eq!(ops::log(archive.store(), session, None, 1).unwrap().lines.len(), 1);
+        });
+        check("status", &|archive, session| {
+            ops::status(archive, session).unwrap();
+        });
+        check("an entry by its id", &|archive, session| {
+            let head = ops::find_entry(archive.store(), session, "HEAD").unwrap().entry().unwrap();
+            let id = archive.store().entries(session.key, head.alone()).unwrap().remove(0).id;
+            let found = ops::find_entry(archive.store(), session, &format!("{id:.16}")).unwrap();
+            assert_eq!(found.entry(), Some(head));
         });
     }
 }

@@ -90,7 +90,8 @@ fn a_store_of_every_released_version_is_whole_and_goes_on() {
         let env = opened(version);
         let store = env.home().join(".local/share/undertext");
         let before = fs::read(store.join("store.db")).unwrap();
-        env.run(&["verify"]).success();
+        let told = env.run(&["verify"]).success().stdout;
+        assert!(told.contains("an older version made them"), "{told}");
         assert!(fs::read(store.join("store.db")).unwrap() == before, "to read it changed it");
         let native = env.run(&["sessions", "--agent", "native", "--json"]).success().stdout;
         let native: Value = serde_json::from_str(native.trim()).unwrap();
