@@ -23,6 +23,10 @@ const MANY_SESSIONS: usize = 100_000;
 const FEW_ENTRIES: usize = 1_000;
 const MANY_ENTRIES: usize = 100_000;
 const MOST_ENTRIES: usize = 1_000_000;
+/// How many records a session begins with, before it grows.
+const BEGUN: usize = 10;
+/// How many times a session grows by a record: as an agent that is watched for some weeks has it.
+const STEPS: usize = 3_000;
 const DEPTH: usize = 1_000_000;
 
 /// Runs a program over a store and returns how long that took; what takes too long is ended.
@@ -38,13 +42,20 @@ pub(crate) fn run(program: &Path, store: &Path, args: &[&str]) -> Duration {
 
 /// Has each program take sessions into a store of its own; they are written to a folder first.
 fn taken_in<'a>(write: impl Fn(&Path) + 'a) -> PerProgram<'a, PathBuf> {
+    taken_in_steps(1, move |sessions, _| write(sessions))
+}
+
+/// The same in steps, before each of which the sessions are written again.
+fn taken_in_steps<'a>(steps: usize, write: impl Fn(&Path, usize) + 'a) -> PerProgram<'a, PathBuf> {
     PerProgram::new(move |program, folder| {
         let (sessions, store) = (folder.join("sessions"), folder.join("store"));
-        write(&sessions);
-        let mut command = Command::new(program);
-        command.args(["-q", "--store"]).arg(&store).arg("import").arg(&sessions);
-        let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
-        assert!(status.success(), "{status}");
+        for step in 0..steps {
+            write(&sessions, step);
+            let mut command = Command::new(program);
+            command.args(["-q", "--store"]).arg(&store).arg("import").arg(&sessions);
+            let status = command.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
+            assert!(status.success(), "{status}");
+        }
         store
     })
 }
@@ -201,6 +212,34 @@ pub(crate) fn long(_: &Arguments) {
                 21,
                 ("of 1,000,000 entries", |program| run(program, many.of(program), &args)),
                 ("of 1,000", || run(own(), few.of(own()), &args)),
+            );
+        }
+    }
+}
+
+/// Commands on a session that grew by a record at a time, against the same on one that came at once.
+pub(crate) fn steps(_: &Arguments) {
+    let commands: [(&str, &[&str]); 5] = [
+        ("log-1", &["log", "-n", "1"]),
+        ("status", &["status"]),
+        ("show", &["show", "HEAD"]),
+        ("checkpoints", &["checkpoints", "-n", "20"]),
+        ("append", &["append", "some words"]),
+    ];
+    for agent in Agent::ALL {
+        let (session, records) = agent.records(1, STEPS + BEGUN);
+        let mut once = taken_in(|sessions| agent.write(sessions, &session, &records));
+        let mut grown = taken_in_steps(STEPS, |sessions, step| {
+            agent.write(sessions, &session, &records[..=BEGUN + step]);
+        });
+        for (name, args) in commands {
+            let args: Vec<&str> = args.iter().copied().chain([session.as_str()]).collect();
+            compare_programs(
+                &format!("steps-{name}-{}", agent.name()),
+                1.5,
+                21,
+                ("in 3,000 steps", |program| run(program, grown.of(program), &args)),
+                ("at once", || run(own(), once.of(own()), &args)),
             );
         }
     }

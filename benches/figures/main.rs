@@ -65,7 +65,7 @@ fn main() {
         agents::sessions(&arguments, Path::new(folder));
         return;
     }
-    let figures: [(&str, &str, Figure); 36] = [
+    let figures: [(&str, &str, Figure); 37] = [
         ("native", "append", native::append),
         ("native", "batch", native::batch),
         ("native", "process", native::process),
@@ -99,6 +99,7 @@ fn main() {
         ("growth", "status", growth::status),
         ("growth", "shapes", growth::shapes),
         ("growth", "long", growth::long),
+        ("growth", "steps", growth::steps),
         ("growth", "back", back::back),
         ("growth", "peers", growth::peers),
         ("growth", "deep", growth::deep),

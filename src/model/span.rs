@@ -140,7 +140,9 @@ mod tests {
 
     fn spans(runs: &[Run]) -> Spans {
         let mut spans = Spans::default();
-        runs.iter().for_each(|run| spans.grow(run));
+        for run in runs {
+            spans.grow(run);
+        }
         spans
     }
 

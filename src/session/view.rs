@@ -187,9 +187,13 @@ impl<'a> View<'a> {
             let fresh = self.pending.as_ref().map_or(&[][..], |pending| &pending.runs);
             if let Some(kept) = self.kept_spans(fresh.first().map(|run| run.start)) {
                 spans = kept;
-                fresh.iter().for_each(|run| Span::join(&mut spans, run));
+                for run in fresh {
+                    Span::join(&mut spans, run);
+                }
             } else {
-                self.every_run()?.iter().for_each(|run| Span::join(&mut spans, run));
+                for run in self.every_run()? {
+                    Span::join(&mut spans, &run);
+                }
             }
             for span in &mut spans {
                 span.count = span.count.min(self.position.horizon.saturating_sub(span.start));
