@@ -362,6 +362,19 @@ impl Command {
         matches!(self, Self::Redact { .. } | Self::Rekey { .. })
     }
 
+    /// Returns whether it was work on the conversation, not on how the session is kept.
+    pub fn is_work(&self) -> bool {
+        let is_kept = matches!(
+            self,
+            Self::Hide { .. }
+                | Self::Attach { .. }
+                | Self::Lost {}
+                | Self::Redact { .. }
+                | Self::Rekey { .. }
+        );
+        !is_kept && !self.takes_in()
+    }
+
     /// Returns whether it only took in records that another program wrote.
     pub fn takes_in(&self) -> bool {
         matches!(self, Self::Import { .. } | Self::CatchUp { .. })

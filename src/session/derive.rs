@@ -120,14 +120,13 @@ pub(crate) fn ties(
 
 /// Takes an operation into a card.
 pub(crate) fn see_operation(card: &mut Card, operation: &Operation, format: &dyn Format) {
-    let is_hiding = matches!(operation.command, Command::Hide { .. });
     // Where records have no time, the time of their operation stands for it.
-    let is_taken_in = operation.command.takes_in();
-    if !is_taken_in && !is_hiding || is_taken_in && !format.traits().has_times {
+    let stands_for_records = operation.count() > 0 && !format.traits().has_times;
+    if operation.command.is_work() || stands_for_records {
         card.active = card.active.max(operation.at);
-        if is_taken_in && card.started == Timestamp::default() {
-            card.started = operation.at;
-        }
+    }
+    if stands_for_records && card.started == Timestamp::default() {
+        card.started = operation.at;
     }
     if let Command::New { about } = &operation.command {
         card.started = operation.at;

@@ -489,3 +489,38 @@ fn wrong_use_changes_nothing() {
     assert_eq!(fs::read(&files[0]).unwrap(), before);
     env.run(&["verify"]).success();
 }
+
+#[test]
+fn to_keep_a_session_is_no_activity_and_to_work_on_it_is() {
+    let env = TestEnv::new();
+    let [one, ..] = sessions(&env);
+    env.run(&["import"]).success();
+    let listed = || {
+        let told = env.run(&["sessions", "--json"]).success().stdout;
+        let each = |line| {
+            let told = json(line);
+            (told["session"].to_string(), told["active"].to_string())
+        };
+        told.lines().map(each).collect::<Vec<_>>()
+    };
+    let before = listed();
+    assert_eq!(before.len(), 3);
+    let words = env.home().join("words");
+    fs::write(&words, SECRET).unwrap();
+    let in_2033 = |args: &[&str]| {
+        let mut command = env.command();
+        command.env("UNDERTEXT_TEST_CLOCK", "2000000000000").args(args);
+        let output = command.stdin(fs::File::open(&words).unwrap()).output().unwrap();
+        assert!(output.status.success(), "{args:?}");
+    };
+    let one = one.to_str().unwrap();
+    in_2033(&["redact", "--yes"]);
+    fs::remove_file(one).unwrap();
+    in_2033(&["restore", "-s", "8f14"]);
+    assert!(Path::new(one).exists());
+    in_2033(&["attach", "--off", "-s", "8f14"]);
+    in_2033(&["attach", one]);
+    assert_eq!(listed(), before);
+    in_2033(&["revert", "1", "-s", "c9f0"]);
+    assert!(listed()[0].0.contains("c9f0"), "{:?}", listed());
+}
