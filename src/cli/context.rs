@@ -279,7 +279,7 @@ fn tell_programs(
         }
     }
     for changes in prepared.changes.chunks(TOLD) {
-        let ids = ids(archive, sent.session, changes.iter().flat_map(|change| &change.entries))?;
+        let ids = ids(archive, sent.session, changes.iter().flat_map(|change| &*change.entries))?;
         for change in changes {
             let entries = named(&ids, &change.entries);
             context.answer(&Treatment { change, entries })?;
@@ -347,24 +347,25 @@ fn tell_people(
         writeln!(context.output)?;
     }
     tell_size(context, sent)?;
-    // Equal treatments are told once.
-    let mut alike: BTreeMap<(Step, Act, &str), Vec<EntryNumber>> = BTreeMap::new();
+    // Equal treatments are told once, with how many there are and the first of their entries.
+    let mut alike: BTreeMap<(Step, Act, &str), (usize, Vec<EntryNumber>)> = BTreeMap::new();
     for change in &prepared.changes {
-        let key = (change.step, change.act, change.why.as_str());
-        alike.entry(key).or_default().extend(change.entries.first());
+        let key = (change.step, change.act, &*change.why);
+        let (count, named) = alike.entry(key).or_default();
+        *count += change.entries.len().min(1);
+        named.extend(change.entries.first().filter(|_| *count <= NAMED));
     }
-    let ids = ids(archive, sent.session, alike.values().flat_map(|of| of.iter().take(NAMED)))?;
+    let ids = ids(archive, sent.session, alike.values().flat_map(|(_, named)| named))?;
     let mut table = Table::new([Align::Left, Align::Left, Align::Right, Align::Left]);
-    for ((step, act, why), entries) in alike {
-        let mut shown: Vec<String> =
-            entries.iter().take(NAMED).map(|&entry| short(&ids, entry)).collect();
-        if entries.len() > NAMED {
+    for ((step, act, why), (count, named)) in alike {
+        let mut shown: Vec<String> = named.iter().map(|&entry| short(&ids, entry)).collect();
+        if count > NAMED {
             shown.push("...".to_owned());
         }
         table.row([
             Cell::new(Label::Dim, step.as_str()),
             Cell::new(Label::Warning, act.as_str()),
-            Cell::new(Label::Plain, &entries.len().max(1).to_string()),
+            Cell::new(Label::Plain, &count.max(1).to_string()),
             Cell::new(Label::Plain, &format!("{why}: {}", shown.join(" "))),
         ]);
     }

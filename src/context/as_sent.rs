@@ -103,8 +103,8 @@ fn anywhere(
     items.retain(|item| {
         let is_orphan = item.results().next().is_some_and(|id| !called.contains(&id));
         if is_orphan {
-            let why = "its call is not in the context".to_owned();
-            let entries = item.entries.to_vec();
+            let why = "its call is not in the context".into();
+            let entries = item.entries.clone();
             changes.push(Change { step: Step::Pairs, act: Act::Dropped, entries, why });
             repaired.orphans += 1;
         }

@@ -1,6 +1,8 @@
 //! Changes: the acts of a step, and the entries that they concern.
 
-use crate::model::EntryNumber;
+use std::sync::Arc;
+
+use super::Entries;
 
 /// One act of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -10,9 +12,9 @@ pub struct Change {
     /// The act.
     pub act: Act,
     /// The entries that it concerns; empty if it concerns a message that nobody said.
-    pub entries: Vec<EntryNumber>,
-    /// Why, in a few words, such as `its call is not in the context`.
-    pub why: String,
+    pub entries: Entries,
+    /// Why, in a few words, such as `its call is not in the context`; what is left out by a limit shares them.
+    pub why: Arc<str>,
 }
 
 /// A step of the pipeline.

@@ -13,7 +13,7 @@
 //!
 //! Invariant: the turns that stay keep their order, and a limit is never exceeded but by the newest turn alone.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use crate::{
     context::{
@@ -192,12 +192,13 @@ pub fn limit(
     let (turns, places) = measure(&items, &stays, shape, missing);
     let asked = turns.iter().filter(|turn| turn.is_asked).count();
     let (first, why, exceeds) = first_kept(&turns, asked, limits, shape);
+    let why: Arc<str> = why.into();
     let kept = turns.iter().skip(first).filter(|turn| turn.is_asked).count();
     let mut turns_of = stays.into_iter().zip(places);
     items.retain(|item| {
         let is_kept = turns_of.next().is_some_and(|(stays, turn)| turn >= first || stays);
         if !is_kept {
-            let (entries, why) = (item.entries.to_vec(), why.clone());
+            let (entries, why) = (item.entries.clone(), Arc::clone(&why));
             changes.push(Change { step: Step::Limit, act: Act::Dropped, entries, why });
         }
         is_kept
@@ -375,7 +376,7 @@ mod tests {
         check(turns(3), turns_of(3), &[1, 2, 3, 4, 5, 6, 7], false);
         let changes = check(turns(3), turns_of(2), &[1, 4, 5, 6, 7], false);
         assert_eq!(changes.len(), 2);
-        assert_eq!(changes[0].why, "it is older than the newest 2 turns");
+        assert_eq!(&*changes[0].why, "it is older than the newest 2 turns");
         check(turns(3), turns_of(0), &[1, 6, 7], false);
         check(Vec::new(), turns_of(1), &[], false);
     }

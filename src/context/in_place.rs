@@ -243,8 +243,8 @@ fn has_result(item: &Item) -> bool {
 }
 
 fn note(changes: &mut Vec<Change>, act: Act, item: &Item, why: &str) {
-    let entries = item.entries.to_vec();
-    changes.push(Change { step: Step::Pairs, act, entries, why: why.to_owned() });
+    let entries = item.entries.clone();
+    changes.push(Change { step: Step::Pairs, act, entries, why: why.into() });
 }
 
 #[cfg(test)]

@@ -371,8 +371,8 @@ pub fn repair(mut items: Vec<Item>, changes: &mut Vec<Change>) -> (Vec<Item>, Re
     let plan = Plan::of(&items);
     let mut repaired = Repaired { moved: plan.moved.len() as u64, ..Repaired::default() };
     let mut note = |act, item: &Item, why: &str| {
-        let (step, entries) = (Step::Pairs, item.entries.to_vec());
-        changes.push(Change { step, act, entries, why: why.to_owned() });
+        let (step, entries) = (Step::Pairs, item.entries.clone());
+        changes.push(Change { step, act, entries, why: why.into() });
     };
     for (&at, &why) in &plan.dropped {
         let is_duplicate = why == DUPLICATE;

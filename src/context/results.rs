@@ -35,7 +35,7 @@ pub(super) fn cut(items: &mut [Item], cutting: &Cutting<'_>, changes: &mut Vec<C
     let why = format!("it has more than {} characters", cutting.limit.chars());
     for item in items {
         if shorten(item, cutting.limit, cutting) {
-            changes.push(change(item, why.clone()));
+            changes.push(change(item, &why));
         }
     }
 }
@@ -60,13 +60,13 @@ pub(super) fn fit(items: &mut [Item], cutting: &Cutting<'_>, changes: &mut Vec<C
             Fate::Absent => leave_out(item, cutting),
         };
         if is_changed {
-            changes.push(change(item, why.to_owned()));
+            changes.push(change(item, why));
         }
     }
 }
 
-fn change(item: &Item, why: String) -> Change {
-    Change { step: Step::Cut, act: Act::Cut, entries: item.entries.to_vec(), why }
+fn change(item: &Item, why: &str) -> Change {
+    Change { step: Step::Cut, act: Act::Cut, entries: item.entries.clone(), why: why.into() }
 }
 
 /// Returns the texts of a message's results.
@@ -176,7 +176,7 @@ mod tests {
         assert!((2_000..=4_000).contains(&lengths(&items)[0]), "{:?}", lengths(&items));
         assert_eq!(lengths(&items)[2], 2_500);
         assert_eq!(changes.len(), 1);
-        assert_eq!(changes[0].entries, [1]);
+        assert_eq!(*changes[0].entries, [1]);
         assert!(items[0].message().text().is_empty(), "what is cut is a result");
         // Once more changes nothing.
         let before = items.clone();

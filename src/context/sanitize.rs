@@ -16,11 +16,13 @@
 //!
 //! Invariant: to sanitise a sanitised request changes nothing.
 
+use std::sync::Arc;
+
 use serde_json::value::RawValue;
 
 use crate::{
-    context::{Act, Change, Item, Shape, Step, turns},
-    model::{Block, EntryNumber, Image, Message, Role, Source, Stop, Thinking},
+    context::{Act, Change, Entries, Item, Shape, Step, turns},
+    model::{Block, Image, Message, Role, Source, Stop, Thinking},
 };
 
 /// The demands on mended messages.
@@ -62,7 +64,7 @@ pub fn sanitise(items: Vec<Item>, hygiene: Hygiene, changes: &mut Vec<Change>) -
 
 /// Where the changes of one message are told.
 struct Notes<'a> {
-    entries: &'a [EntryNumber],
+    entries: &'a Entries,
     /// Whether anything was changed.
     is_touched: bool,
     /// Whether something was written in other words that say the same.
@@ -71,9 +73,9 @@ struct Notes<'a> {
 }
 
 impl Notes<'_> {
-    fn add(&mut self, act: Act, why: impl Into<String>) {
+    fn add(&mut self, act: Act, why: impl Into<Arc<str>>) {
         self.is_touched = true;
-        let entries = self.entries.to_vec();
+        let entries = self.entries.clone();
         let change = Change { step: Step::Sanitise, act, entries, why: why.into() };
         // A change to many parts of one message is told once.
         if self.changes.last() != Some(&change) {
@@ -146,7 +148,7 @@ impl Hygiene {
         if item.is_only_words() {
             return;
         }
-        let entries = item.entries.to_vec();
+        let entries = item.entries.clone();
         let mut notes =
             Notes { entries: &entries, is_touched: false, is_rewritten: false, changes };
         let mut message = item.message().into_owned();

@@ -123,8 +123,8 @@ pub(super) fn side(role: Role, shape: Shape) -> Side {
 }
 
 fn note(changes: &mut Vec<Change>, act: Act, item: &Item, why: &str) {
-    let entries = item.entries.to_vec();
-    changes.push(Change { step: Step::Turns, act, entries, why: why.to_owned() });
+    let entries = item.entries.clone();
+    changes.push(Change { step: Step::Turns, act, entries, why: why.into() });
 }
 
 fn merge(before: &mut Item, item: &Item, why: &str, changes: &mut Vec<Change>) {

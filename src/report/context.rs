@@ -157,7 +157,7 @@ report!(Treatment<'_>, "change", |it| {
     step: it.change.step.as_str(),
     act: it.change.act.as_str(),
     entries: it.entries,
-    why: it.change.why,
+    why: &*it.change.why,
 });
 
 report!(Explained, "explained", |it| {
