@@ -194,6 +194,8 @@ pub fn limit(
     let (first, why, exceeds) = first_kept(&turns, asked, limits, shape);
     let why: Arc<str> = why.into();
     let kept = turns.iter().skip(first).filter(|turn| turn.is_asked).count();
+    // There may be as many of them as of the changes that follow.
+    drop(turns);
     let mut turns_of = stays.into_iter().zip(places);
     items.retain(|item| {
         let is_kept = turns_of.next().is_some_and(|(stays, turn)| turn >= first || stays);
