@@ -36,7 +36,7 @@ impl From<&Run> for Span {
 impl Span {
     /// Returns how many entries the generation has up to the end of this span.
     pub fn end(&self) -> u64 {
-        self.start + self.count
+        self.start.saturating_add(self.count)
     }
 
     /// Returns the numbers of its entries.

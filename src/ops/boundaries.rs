@@ -67,9 +67,11 @@ fn by_agent(
     let (format, damages) = (session.format, Damages::gathered());
     let mut found = Vec::new();
     let order = states::set_aside(archive, session)?;
+    let spans = archive.store().state(session.key)?.spans;
+    let view = |at| View::new(archive.store(), session, at, Some(&spans));
+    let look = |at| view(at).gathering(&damages);
     for pair in order.windows(2) {
         let [old, next] = pair else { continue };
-        let look = |at| View::new(archive.store(), session, at, None).gathering(&damages);
         let (old, next) = (look(*old), look(*next));
         if format.departure(&old, &next)? != Some(Departure::Compaction) {
             continue;

@@ -83,9 +83,9 @@ fn path(
     (session, target): (&Session, &Target),
     damages: &Damages,
 ) -> Result<Vec<(EntryNumber, EntryId, EntryId)>, OpsError> {
-    let spans = archive.store().state(session.key)?.spans;
-    let view = View::new(archive.store(), session, target.position, Some(&spans));
-    let view = view.gathering(damages);
+    let store = archive.store();
+    let spans = store.state(session.key)?.spans;
+    let view = View::new(store, session, target.position, Some(&spans)).gathering(damages);
     let mut entries = view.path(usize::MAX)?.entries;
     let mut kept = Vec::with_capacity(entries.len());
     for entry in entries.drain(..) {
@@ -232,8 +232,9 @@ impl Sides<'_> {
             Side::One => (self.one, &self.damages.0),
             Side::Other => (self.other, &self.damages.1),
         };
-        let view = View::new(self.archive.store(), session, target.position, None);
-        let view = view.gathering(damages);
-        Ok(lines::lines(self.archive.store(), session, &view, entries)?)
+        let store = self.archive.store();
+        let spans = store.state(session.key)?.spans;
+        let view = View::new(store, session, target.position, Some(&spans)).gathering(damages);
+        Ok(lines::lines(store, session, &view, entries)?)
     }
 }

@@ -278,10 +278,11 @@ impl States {
             }
         }
         let order = states::set_aside(archive, session)?;
+        let spans = archive.store().state(session.key)?.spans;
+        let view = |at: &Position| View::new(archive.store(), session, *at, Some(&spans));
+        let look = |at| view(at).gathering(damages);
         for pair in order.windows(2) {
             let [old, next] = pair else { continue };
-            let view = |at: &Position| View::new(archive.store(), session, *at, None);
-            let look = |at| view(at).gathering(damages);
             let (old, next) = (look(old), look(next));
             let Some(departure) = session.format.departure(&old, &next)? else { continue };
             let Some(head) = session.format.head(&old)? else { continue };

@@ -97,7 +97,8 @@ impl Replays {
         session: &Session,
         place: Position,
     ) -> Result<Position, SessionError> {
-        let current = store.state(session.key)?.position().map(|at| at.generation);
+        let state = store.state(session.key)?;
+        let current = state.position().map(|at| at.generation);
         let mut place = place;
         for (_, from, to) in &self.moves {
             if Some(place.generation) == current
@@ -107,7 +108,7 @@ impl Replays {
             {
                 continue;
             }
-            let look = |at: &Position| View::new(store, session, *at, None);
+            let look = |at: &Position| View::new(store, session, *at, Some(&state.spans));
             let at = place.head.map(|head| look(from).place(head)).transpose()?.flatten();
             let head = at.map(|at| look(to).at(at)).transpose()?.flatten();
             if place.head.is_some() != head.is_some() {
