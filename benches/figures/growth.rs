@@ -188,6 +188,27 @@ pub(crate) fn shapes(_: &Arguments) {
     }
 }
 
+/// Compares commands on an agent's session in one store with the same in another.
+fn each_command(
+    row: &str,
+    agent: Agent,
+    commands: &[(&str, &[&str])],
+    (ours, stores): (&str, &mut PerProgram<'_, PathBuf>),
+    (other, others): (&str, &mut PerProgram<'_, PathBuf>),
+) {
+    let (session, _) = agent.records(1, 0);
+    for (name, args) in commands {
+        let args: Vec<&str> = args.iter().copied().chain([session.as_str()]).collect();
+        compare_programs(
+            &format!("{row}-{name}-{}", agent.name()),
+            1.5,
+            21,
+            (ours, |program| run(program, stores.of(program), &args)),
+            (other, || run(own(), others.of(own()), &args)),
+        );
+    }
+}
+
 /// Commands on a session of 1,000,000 entries against the same on one of 1,000 that ends alike, behind a compaction.
 pub(crate) fn long(_: &Arguments) {
     const BEHIND: usize = 20;
@@ -203,17 +224,8 @@ pub(crate) fn long(_: &Arguments) {
     for agent in Agent::ALL {
         let stores = |count| taken_in(move |sessions| agent.write_long(sessions, 1, count, BEHIND));
         let (mut few, mut many) = (stores(FEW_ENTRIES), stores(MOST_ENTRIES));
-        let (session, _) = agent.records(1, 0);
-        for (name, args) in commands {
-            let args: Vec<&str> = args.iter().copied().chain([session.as_str()]).collect();
-            compare_programs(
-                &format!("long-{name}-{}", agent.name()),
-                1.5,
-                21,
-                ("of 1,000,000 entries", |program| run(program, many.of(program), &args)),
-                ("of 1,000", || run(own(), few.of(own()), &args)),
-            );
-        }
+        let (ours, other) = (("of 1,000,000 entries", &mut many), ("of 1,000", &mut few));
+        each_command("long", agent, &commands, ours, other);
     }
 }
 
@@ -232,16 +244,8 @@ pub(crate) fn steps(_: &Arguments) {
         let mut grown = taken_in_steps(STEPS, |sessions, step| {
             agent.write(sessions, &session, &records[..=BEGUN + step]);
         });
-        for (name, args) in commands {
-            let args: Vec<&str> = args.iter().copied().chain([session.as_str()]).collect();
-            compare_programs(
-                &format!("steps-{name}-{}", agent.name()),
-                1.5,
-                21,
-                ("in 3,000 steps", |program| run(program, grown.of(program), &args)),
-                ("at once", || run(own(), once.of(own()), &args)),
-            );
-        }
+        let (ours, other) = (("in 3,000 steps", &mut grown), ("at once", &mut once));
+        each_command("steps", agent, &commands, ours, other);
     }
 }
 

@@ -13,7 +13,7 @@ pub struct Change {
     pub act: Act,
     /// The entries that it concerns; empty if it concerns a message that nobody said.
     pub entries: Entries,
-    /// Why, in a few words, such as `its call is not in the context`; what is left out by a limit shares them.
+    /// Why, in a few words, such as `its call is not in the context`. Changes for the same reason can share the text.
     pub why: Arc<str>,
 }
 

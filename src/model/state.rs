@@ -36,7 +36,7 @@ pub struct State {
     pub generations: Vec<(OperationNumber, Generation)>,
     /// The newest run of each generation that has one.
     pub ends: BTreeMap<GenerationNumber, Run>,
-    /// What stands in the generations, where that is told with few words.
+    /// The spans of the generations that have few of them.
     pub spans: Spans,
     /// How many checkpoints have been given.
     pub checkpoints: u64,

@@ -258,7 +258,7 @@ fn look(
     let pieces = 1 + PIECES * sessions.len();
     in_order_by(&|| reader(archive.store()), archive.store(), pieces, &work, &mut take_in);
     if archive.store().is_stale().unwrap_or(false) {
-        let problem = "an older version made them; the next change makes them again";
+        let problem = "an older version made them; the next change rebuilds them";
         tell(of_store(Severity::Note, "derived rows", problem), &mut verified);
     }
     (verified, failed)
