@@ -250,7 +250,8 @@ impl Typed {
         };
         let now = self.context.env.ambient().now();
         let about = |listed: &undertext::store::Listed, title: &str| {
-            let age = self.context.env.zone.age(now, listed.card.active);
+            let age = listed.card.active.map(|active| self.context.env.zone.age(now, active));
+            let age = age.unwrap_or_default();
             let parts = [title, &listed.name.format, &age];
             parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
         };

@@ -98,8 +98,9 @@ fn candidates(matches: &[Listed]) -> impl Iterator<Item = Hint> {
         let format = if is_shared(&name.id) { format!("{}:", name.format) } else { String::new() };
         let title = card.title.as_deref().map(common::first_line).unwrap_or_default();
         let title: String = title.chars().take(60).collect();
-        let active = env::local(card.active);
-        format!("{format}{}  {title}  ({}, {active})", name.id, name.format).into()
+        let active = card.active.map(|active| format!(", {}", env::local(active)));
+        let active = active.unwrap_or_default();
+        format!("{format}{}  {title}  ({}{active})", name.id, name.format).into()
     });
     let more = matches.len().saturating_sub(LISTED);
     shown.chain((more > 0).then(|| format!("{more} more").into()))

@@ -35,7 +35,7 @@ Examples:
 
 JSON: one object a session
   {\"type\":\"session\", \"session\":ID, \"agent\":NAME, \"title\":TEXT or null, \"folder\":PATH or null, \"started\":TIME,
-   \"active\":TIME, \"turns\":N that began in its own files, \"hidden\":BOOL, \"kin\":null or the session that it was made of
+   \"active\":TIME, both null if no record has one, \"turns\":N that began in its own files, \"hidden\":BOOL, \"kin\":null or the session that it was made of
    {\"bond\":fork, sub-agent or continuation, \"session\":ID, \"held\":whether the store has it BOOL,
     \"continues\":whether nothing was copied and its history begins there BOOL, \"shown\":whether that history is shown BOOL,
     \"here\":ID of the last entry that was taken over or null, \"there\":ID of that entry in the other or null},
@@ -196,10 +196,11 @@ impl Context {
         for ((listed, id), folder) in sessions.iter().zip(&ids).zip(&folders) {
             let ListedSession { name, card, branches, compactions, .. } = listed;
             let label = if card.hidden { Label::Dim } else { Label::Plain };
+            let age = card.active.map(|active| self.env.zone.age(now, active));
             let above = |n: u64, least: u64| if n > least { n.to_string() } else { String::new() };
             table.row([
                 Cell::new(Label::Id, id),
-                Cell::new(Label::Time, &self.env.zone.age(now, card.active)),
+                Cell::new(Label::Time, &age.unwrap_or_default()),
                 Cell::new(label, &name.format),
                 Cell::new(label, &card.turns.to_string()),
                 Cell::new(label, &above(*branches, 1)),
@@ -232,10 +233,12 @@ impl Context {
     /// Returns what the row of a session has no room for.
     fn more_of(&self, listed: &ListedSession) -> [String; 2] {
         let ListedSession { card, kin, .. } = listed;
-        let (started, active) = (self.env.zone.show(card.started), self.env.zone.show(card.active));
+        let show = |time| self.env.zone.show(time);
         let folder = card.folder.as_ref().map(|folder| self.env.homely(Path::new(folder)));
         let kin = kin.as_ref().map(common::kin_words);
-        let parts = [Some(format!("{started} to {active}")), folder, kin];
+        let times = card.started.zip(card.active);
+        let times = times.map(|(from, to)| format!("{} to {}", show(from), show(to)));
+        let parts = [times, folder, kin];
         let parts = parts.into_iter().flatten().collect::<Vec<_>>().join("  ");
         [listed.name.id.clone(), parts]
     }

@@ -29,7 +29,7 @@ JSON: one object
    \"branch\":NAME, \"branches\":how many there are, \"head\":ID or null at the start,
    \"checkpoint\":the newest N or null, \"turns\":N, \"entries\":N, \"operations\":N,
    \"sidecars\":files next to its own N, \"started\":TIME,
-   \"active\":TIME, \"hidden\":BOOL, \"kin\":the session that it was made of as sessions has it,
+   \"active\":TIME, both null if no record has one, \"hidden\":BOOL, \"kin\":the session that it was made of as sessions has it,
    \"elsewhere\":null or where the history begins that is not shown {\"session\":ID of the parent or null, \"file\":ID of the file,
    \"why\":\"parent\", \"missing\", \"short\" or \"endless\", \"words\":TEXT}, \"live\":PATH or null, \"gone\":PATH of the agent's file if it was deleted or null,
    \"behind\":whether the live file holds what the store has not yet, which is shown BOOL,
@@ -123,8 +123,11 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             row("", Label::Dim, &format!("by {}, {model}", full.window.source.words()));
         }
     }
-    row("started", Label::Time, &context.env.zone.show(card.started));
-    row("active", Label::Time, &context.env.zone.show(card.active));
+    for (name, time) in [("started", card.started), ("active", card.active)] {
+        if let Some(time) = time {
+            row(name, Label::Time, &context.env.zone.show(time));
+        }
+    }
     if card.hidden {
         row("hidden", Label::Warning, "lists leave it out");
     }
@@ -160,7 +163,7 @@ fn layers(
     let said = [
         ("turns", turns.to_string()),
         ("entries", entries.to_string()),
-        ("active", active.to_string()),
+        ("active", active.map(|active| active.to_string()).unwrap_or_default()),
     ];
     let said = said.map(|(key, value)| (key.to_owned(), value)).into();
     let calls = layers.tools.iter().map(|call| {

@@ -158,10 +158,10 @@ pub struct Card {
     pub title: Option<String>,
     /// The folder in which the session works.
     pub folder: Option<String>,
-    /// The time of the first operation.
-    pub started: Timestamp,
-    /// The time of the newest record or operation.
-    pub active: Timestamp,
+    /// The time of the first record, or of the operation that made the session; nothing, if none is known.
+    pub started: Option<Timestamp>,
+    /// The time of the newest record or operation; nothing, if none is known.
+    pub active: Option<Timestamp>,
     /// How many turns have begun in files of its own.
     pub turns: u64,
     /// Whether lists leave it out.

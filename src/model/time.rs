@@ -14,6 +14,11 @@ impl Timestamp {
         DateTime::parse_from_rfc3339(text).ok().map(|time| Self(time.timestamp_millis()))
     }
 
+    /// Returns the moment of a number with which a store keeps one that may not be known: 0 says so.
+    pub(crate) fn known(number: i64) -> Option<Self> {
+        (number != 0).then_some(Self(number))
+    }
+
     /// Returns the moment in UTC; moments that no calendar holds become 1970.
     pub fn utc(self) -> DateTime<Utc> {
         DateTime::from_timestamp_millis(self.0).unwrap_or_default()

@@ -68,7 +68,7 @@ fn told(scene: Scene, session: &Session, card: &Card) -> [Value; 3] {
             "user": null,
             "preferences": null,
             "configuration": configuration,
-            "start": card.started.to_string(),
+            "start": card.started,
         }),
         json!({ "path": folder, "gitBranch": scene.git_branch, "remote": remote }),
     ]

@@ -68,7 +68,7 @@ fn active_since(
     let store = archive.store();
     let whenever = SessionFilter { since: None, limit: None, ..filter.clone() };
     let mut found = listing::listed(store, &whenever)?;
-    for listed in found.listed.iter_mut().filter(|listed| listed.card.active < since) {
+    for listed in found.listed.iter_mut().filter(|listed| listed.card.active < Some(since)) {
         // What is damaged, or cannot be followed, is as its card has it.
         let session = Session::from_store(listed.key, listed.name.clone());
         let state = session.ok().zip(store.state(listed.key).ok());
@@ -77,7 +77,7 @@ fn active_since(
             listed.card = store.card(listed.key)?;
         }
     }
-    found.listed.retain(|listed| since <= listed.card.active);
+    found.listed.retain(|listed| Some(since) <= listed.card.active);
     found.listed.sort_by_key(|listed| Reverse((listed.card.active, listed.key)));
     found.listed.truncate(filter.limit.unwrap_or(usize::MAX));
     Ok(found)

@@ -80,7 +80,7 @@ pub(crate) fn members(
         members.push(Member { session, listed, held, indexed, is_grown });
     }
     if one.is_none() {
-        members.retain(|member| since.is_none_or(|since| since <= member.listed.card.active));
+        members.retain(|member| since.is_none_or(|since| Some(since) <= member.listed.card.active));
     }
     members.sort_by_key(|member| Reverse(member.listed.card.active));
     Ok(members)

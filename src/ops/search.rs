@@ -264,7 +264,7 @@ impl<'a> Work<'a> {
         let members = members(archive, about, index, &mut searched.sessions)?;
         let mut groups = groups(archive.store(), members)?;
         groups.retain(|members| {
-            let newest = members.iter().map(|member| member.listed.card.active).max();
+            let newest = members.iter().filter_map(|member| member.listed.card.active).max();
             newest > behind
         });
         let pieces = pieces(&groups, likely);
@@ -396,7 +396,7 @@ impl<'a> Work<'a> {
         let Some(Member { session, listed, .. }) = self.members(group).get(member) else {
             return Ok(());
         };
-        let about = (session, Some(listed.card.active));
+        let about = (session, listed.card.active);
         let each = &mut |it| answer.found.push((member, it));
         let seeker = &self.seeker;
         let damaged = match part {
@@ -429,7 +429,7 @@ impl<'a> Work<'a> {
             let end = laid.state(session.key)?.next_entry();
             if *held < end {
                 let each = &mut |it| found.push((n, it));
-                let about = (session, Some(listed.card.active));
+                let about = (session, listed.card.active);
                 let damaged = self.seeker.scan(laid, about, *held..end, each)?;
                 searched.damaged += damaged.len() as u64;
             }
@@ -472,7 +472,7 @@ fn beginning(
     let only = with_kin(store, only).ok()?;
     asked.index.reach(Some(&only)).ok()?;
     sessions.only = Some(only);
-    Some((sessions, last.card.active))
+    Some((sessions, last.card.active?))
 }
 
 /// Returns the sessions to which a search is narrowed by an index, with all that share a history with them; nothing, if they

@@ -149,8 +149,8 @@ pub struct Conversation {
     pub turns: u64,
     /// How many entries.
     pub entries: u64,
-    /// When something was said last.
-    pub active: Timestamp,
+    /// When something was said last, if that is known.
+    pub active: Option<Timestamp>,
 }
 
 object!(RecentCall, |it| { tool: it.name, id: it.id, succeeded: it.succeeded });

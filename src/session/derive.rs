@@ -123,13 +123,13 @@ pub(crate) fn see_operation(card: &mut Card, operation: &Operation, format: &dyn
     // Where records have no time, the time of their operation stands for it.
     let stands_for_records = operation.count() > 0 && !format.traits().has_times;
     if operation.command.is_work() || stands_for_records {
-        card.active = card.active.max(operation.at);
+        card.active = card.active.max(Some(operation.at));
     }
-    if stands_for_records && card.started == Timestamp::default() {
-        card.started = operation.at;
+    if stands_for_records {
+        card.started = card.started.or(Some(operation.at));
     }
     if let Command::New { about } = &operation.command {
-        card.started = operation.at;
+        card.started = Some(operation.at);
         let about = serde_json::from_str::<serde_json::Value>(&about.to_text()).unwrap_or_default();
         card.folder =
             about.pointer("/system/folder").and_then(|folder| folder.as_str()).map(str::to_owned);
@@ -184,12 +184,9 @@ pub(crate) fn see_entry(
     format: &dyn Format,
     is_own: bool,
 ) {
-    if let Some(time) = time {
-        card.active = card.active.max(time);
-        if card.started == Timestamp::default() {
-            card.started = time;
-        }
-    }
+    let time = time.and_then(|time| Timestamp::known(time.0));
+    card.active = card.active.max(time);
+    card.started = card.started.or(time);
     if card.folder.is_none() {
         card.folder = record.and_then(|record| format.folder(record));
     }

@@ -330,8 +330,9 @@ impl Digester {
             bytes(&[u8::from(text.is_some())]);
             bytes(text.as_deref().unwrap_or_default().as_bytes());
         }
-        bytes(&started.0.to_le_bytes());
-        bytes(&active.0.to_le_bytes());
+        for time in [started, active] {
+            bytes(&time.unwrap_or_default().0.to_le_bytes());
+        }
         bytes(&turns.to_le_bytes());
         bytes(&[u8::from(*hidden)]);
         bytes(&derived.state.to_bytes());

@@ -121,7 +121,7 @@ impl SessionFilter {
             && self.only.as_ref().is_none_or(|only| only.contains(&listed.key))
             && self.folder.as_ref().is_none_or(works_there)
             && self.title.as_ref().is_none_or(begins_so)
-            && self.since.is_none_or(|since| since <= listed.card.active)
+            && self.since.is_none_or(|since| Some(since) <= listed.card.active)
             && self.may_match(&listed.name)
     }
 

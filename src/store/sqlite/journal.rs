@@ -229,7 +229,10 @@ fn put_card(out: &mut Out, card: &Card) {
             out.bytes(text.as_bytes());
         });
     }
-    out.number(zigzag(card.started.0)).number(zigzag(card.active.0)).number(card.turns);
+    for time in [card.started, card.active] {
+        out.number(zigzag(time.unwrap_or_default().0));
+    }
+    out.number(card.turns);
     out.0.push(u8::from(card.hidden));
 }
 
@@ -237,8 +240,8 @@ fn take_card(from: &mut In<'_>) -> Option<Card> {
     Some(Card {
         title: from.list(In::text)?.pop(),
         folder: from.list(In::text)?.pop(),
-        started: Timestamp(unzigzag(from.number()?)),
-        active: Timestamp(unzigzag(from.number()?)),
+        started: Timestamp::known(unzigzag(from.number()?)),
+        active: Timestamp::known(unzigzag(from.number()?)),
         turns: from.number()?,
         hidden: from.byte()? != 0,
     })

@@ -107,8 +107,8 @@ pub(super) fn card(row: &Row<'_>, at: usize) -> rusqlite::Result<Card> {
     Ok(Card {
         title: row.get(at)?,
         folder: row.get(at + 1)?,
-        started: Timestamp(row.get(at + 2)?),
-        active: Timestamp(row.get(at + 3)?),
+        started: Timestamp::known(row.get(at + 2)?),
+        active: Timestamp::known(row.get(at + 3)?),
         turns: row.get(at + 4)?,
         hidden: row.get(at + 5)?,
     })

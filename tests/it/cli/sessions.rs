@@ -105,3 +105,27 @@ fn sessions_are_narrowed_and_hidden() {
     [exit status: 2]
     "#);
 }
+
+#[test]
+fn of_a_session_whose_records_have_no_time_none_is_told() {
+    let env = TestEnv::new();
+    let file = env.home().join("timeless.jsonl");
+    let said = r#"{"type":"user","uuid":"1","parentUuid":null,"sessionId":"timeless","cwd":"/p","version":"2.1.0","message":{"role":"user","content":"When?"}}"#;
+    fs::write(&file, format!("{said}\n")).unwrap();
+    env.run(&["import", file.to_str().unwrap()]).success();
+    assert_snapshot!(env.run(&["sessions", "-v"]), @"
+    ID        ACTIVE  AGENT   TURNS  FOLDER  TITLE
+    timeless          native      1  /p      When?
+        timeless
+        /p
+    ");
+    assert_snapshot!(env.run(&["sessions", "--json"]), @r#"{"type":"session","session":"timeless","agent":"native","title":"When?","folder":"/p","started":null,"active":null,"turns":1,"hidden":false,"kin":null,"branches":1,"compactions":0,"sub_agents":0,"gone":false}"#);
+    let status = env.run(&["status", "timeless"]).success().stdout;
+    assert!(!status.contains("started") && !status.contains("active "), "{status}");
+    assert_eq!(env.run(&["sessions", "--since", "1970-01-01"]).success().stdout, "");
+    env.run(&["verify"]).success();
+    // Work on it has a time.
+    env.run(&["append", "-s", "timeless", "Now."]).success();
+    assert_eq!(env.run(&["sessions", "--since", "1970-01-02"]).success().stdout.lines().count(), 2);
+    env.run(&["verify"]).success();
+}

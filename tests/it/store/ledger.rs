@@ -395,7 +395,7 @@ impl CacheStore for Ledger {
                 && is_there
                 && filter.title.as_ref().is_none_or(begins)
                 && filter.prefix.as_ref().is_none_or(|prefix| name.id.starts_with(prefix))
-                && filter.since.is_none_or(|since| card.active >= since)
+                && filter.since.is_none_or(|since| card.active >= Some(since))
                 && (filter.hidden || !card.hidden)
                 && (filter.sub_agents || !is_sub_agent)
             {

@@ -161,8 +161,8 @@ impl Writer {
             card: Some(Card {
                 title: Some(self.name.id.clone()),
                 folder: Some("/project".into()),
-                started: Timestamp(1),
-                active: at,
+                started: Some(Timestamp(1)),
+                active: Some(at),
                 turns: self.ids.len() as u64,
                 hidden: self.state.hidden,
             }),
