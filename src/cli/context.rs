@@ -63,7 +63,7 @@ JSON: one object about all, one a message, one a change
 and with --settings one a value that a file sets
   {\"type\":\"setting\", \"key\":NAME, \"value\":VALUE, \"source\":\"user\" or \"store\",
    \"file\":PATH, \"line\":N, \"taken\":BOOL}
-ORIGIN is said, summary, kept, replayed, synthetic or merged. With --explain instead
+ORIGIN is said, summary, kept, replayed, edited, synthetic or merged. With --explain instead
   {\"type\":\"explained\", \"entry\":ID, \"messages\":[N], \"why\":TEXT, \"changes\":[CHANGE]}
 and of entries that are damaged, as log has them
   {\"type\":\"damaged\", ...}")]
@@ -425,7 +425,7 @@ fn origin_label(origin: Origin) -> Label {
     match origin {
         Origin::Said => Label::Dim,
         Origin::Summary | Origin::Kept => Label::Boundary,
-        Origin::Replayed | Origin::Merged => Label::Note,
+        Origin::Replayed | Origin::Edited | Origin::Merged => Label::Note,
         Origin::Synthetic => Label::Warning,
     }
 }

@@ -402,6 +402,8 @@ pub enum Origin {
     Kept,
     /// It stands for an entry that was changed: a replay.
     Replayed,
+    /// The agent put other content in the place of what was said there.
+    Edited,
     /// Nobody said it; the request needs it.
     Synthetic,
     /// Several messages that a provider wants as one.
@@ -416,6 +418,7 @@ impl Origin {
             Self::Summary => "summary",
             Self::Kept => "kept",
             Self::Replayed => "replayed",
+            Self::Edited => "edited",
             Self::Synthetic => "synthetic",
             Self::Merged => "merged",
         }

@@ -26,7 +26,7 @@ use std::{
 use crate::model::{Block, Message, Usage};
 
 /// The version of these rules; counts that were kept under another one are not used.
-const RULES: u64 = 1;
+const RULES: u64 = 2;
 /// The tokens of a message in addition to its blocks: 4, and its role, which is one word.
 pub(super) const FORM: u64 = 4 + 1;
 /// The tokens of a call in addition to its name and its arguments.

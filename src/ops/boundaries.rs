@@ -123,8 +123,8 @@ fn context(
     view: &View<'_>,
     path: &[EntryNumber],
 ) -> Result<Vec<Item>, OpsError> {
-    let sent = session.format.context(view, path)?.entries;
-    items(session, view, &sent, &Replays::default(), None)
+    let sent = session.format.context(view, path)?;
+    items(session, view, (&sent.entries, &sent.edits), &Replays::default(), None)
 }
 
 /// Checks the summary behind the boundary at a place of a path against the context in front of it; where the agent only
@@ -140,7 +140,7 @@ fn checked(
     let near = path.get(at..path.len().min(at + SUMMARY_WITHIN)).unwrap_or_default();
     let mut said = Vec::new();
     for &entry in near {
-        said.extend(items(session, view, &[entry], &Replays::default(), None)?);
+        said.extend(items(session, view, (&[entry], &[]), &Replays::default(), None)?);
         if said.iter().any(Item::is_summary) {
             break;
         }
@@ -153,7 +153,7 @@ fn checked(
     let place = view.place(entry)?;
     let words: BTreeSet<String> = before.iter().map(|item| item.message().text()).collect();
     while let Some(&next) = path.get(end + 1) {
-        let again = items(session, view, &[next], &Replays::default(), None)?;
+        let again = items(session, view, (&[next], &[]), &Replays::default(), None)?;
         let is_again = again.iter().all(|item| words.contains(&item.message().text()));
         if !is_again && view.place(next)? >= place {
             break;

@@ -24,7 +24,7 @@ use crate::{
         stages::SummaryError,
     },
     json::Raw,
-    model::{Block, Command, EntryNumber, Message, Role},
+    model::{Block, Command, EntryNumber, Kind, Message, Role},
     ops::{
         OpsError,
         compacting::Compacting,
@@ -496,15 +496,20 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// Returns the messages that must be read next to the summary.
+    /// Returns the messages that must be read next to the summary; not those of the system, where the summary's record says
+    /// them again.
     fn stays(
         &self,
         view: &dyn Graph,
         format: &dyn Format,
     ) -> Result<Vec<(Role, Vec<Block>)>, OpsError> {
+        let is_told = format.traits().retells_system;
         let mut expected = Vec::with_capacity(self.system.len() + self.kept.len());
         let mut last: Option<(EntryNumber, Vec<Message>)> = None;
-        for said in self.system.iter().chain(&self.kept) {
+        for said in self.system.iter().filter(|_| !is_told).chain(&self.kept) {
+            if is_told && view.record(said.entry)?.kind == Kind::System {
+                continue;
+            }
             if last.as_ref().is_none_or(|(entry, _)| *entry != said.entry) {
                 last = Some((said.entry, messages(format, view, said.entry)?));
             }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     context::{
-        self, Item,
+        self, Item, Origin,
         tokens::{Counting, Encoding},
     },
     model::EntryNumber,
@@ -28,14 +28,17 @@ pub(super) fn count(
     let known = kept(archive, session, encoding, &entries)?;
     let of_one_entry = |one: &Item, other: &Item| one.entry() == other.entry();
     for group in items.chunk_by_mut(of_one_entry) {
-        let counts = group.first().and_then(Item::entry).and_then(|entry| known.get(&entry));
+        let own = group.first().filter(|item| item.origin != Origin::Edited);
+        let counts = own.and_then(Item::entry).and_then(|entry| known.get(&entry));
         if let Some(counts) = counts.filter(|counts| counts.len() == group.len()) {
             for (item, &tokens) in group.iter_mut().zip(counts) {
                 item.tokens = Some(tokens);
             }
         }
     }
-    let is_new: Vec<bool> = items.iter().map(|item| item.tokens.is_none()).collect();
+    // What stands in the place of an entry's own content is not in its line.
+    let is_new = |item: &Item| item.tokens.is_none() && item.origin != Origin::Edited;
+    let is_new: Vec<bool> = items.iter().map(is_new).collect();
     context::count(items, counting);
     let mut fresh = Vec::new();
     let mut at = 0;

@@ -74,7 +74,8 @@ pub(super) fn newest(
         None => last_on_path(view, found)?,
     };
     let Some(mut answer) = answer else { return Ok(None) };
-    answer.is_standing = !is_changed_since(archive, session, view, answer.entry, &found.replays)?;
+    answer.is_standing = found.edits.iter().all(|(_, edit)| *edit < answer.entry)
+        && !is_changed_since(archive, session, view, answer.entry, &found.replays)?;
     Ok(Some(answer))
 }
 
@@ -171,10 +172,14 @@ pub(super) fn measure(
     } else {
         let at = found.path.iter().rposition(|entry| *entry == answer.entry);
         let path = found.path.get(..at.map_or(found.path.len(), |at| at + 1)).unwrap_or_default();
-        let then = session.format.context(view, path)?.entries;
-        let replays =
-            Replays::since(archive, session, then.iter().copied().min().unwrap_or_default())?;
-        let mut then = items(session, view, &then, &replays, Some(found.counting))?;
+        let then = session.format.context(view, path)?;
+        let replays = Replays::since(
+            archive,
+            session,
+            then.entries.iter().copied().min().unwrap_or_default(),
+        )?;
+        let then = (then.entries.as_slice(), then.edits.as_slice());
+        let mut then = items(session, view, then, &replays, Some(found.counting))?;
         found.fresh.extend(count(archive, session, &mut then, found.counting)?);
         if found.used.is_some_and(|(entry, _)| entry == answer.entry) {
             then.truncate(without_results(&then));

@@ -59,6 +59,8 @@ pub(super) struct Material {
     pub(super) path: Vec<EntryNumber>,
     /// Those of them that the agent would send.
     pub(super) sent: Vec<EntryNumber>,
+    /// Those of them whose content another record replaces, each with that record.
+    pub(super) edits: Vec<(EntryNumber, EntryNumber)>,
     /// Whether it would send nothing else.
     pub(super) is_whole: bool,
     /// The entries that stand for others.
@@ -163,7 +165,8 @@ pub(super) fn seen(
     if let Some(view) = view {
         let first = found.sent.iter().chain(&found.path).min();
         found.replays = Replays::since(archive, session, first.copied().unwrap_or_default())?;
-        found.items = items(session, view, &found.sent, &found.replays, asked.counting)?;
+        let sent = (found.sent.as_slice(), found.edits.as_slice());
+        found.items = items(session, view, sent, &found.replays, asked.counting)?;
     }
     let mut left = SILENT;
     let newest_first = found.items.iter().rev().filter(|item| item.role() == Role::Assistant);
@@ -194,7 +197,7 @@ pub(super) fn window(
         }
         let mut messages = Vec::new();
         view.damages().lines(view.store(), session.key, &said, &mut |_, line| {
-            let sent = Raw::object(&line).map(|record| session.format.sent(record));
+            let sent = Raw::object(&line).map(|record| session.format.sent(record, None));
             messages.extend(sent.into_iter().flatten());
         })?;
         answered = newest_by(messages.iter().rev(), &mut left);
@@ -233,6 +236,7 @@ fn led(view: Option<&View<'_>>, asked: &Asked, limit: usize) -> Result<Material,
         items: Vec::new(),
         path: Vec::new(),
         sent: Vec::new(),
+        edits: Vec::new(),
         is_whole: true,
         replays: Replays::default(),
         used: None,
@@ -245,6 +249,7 @@ fn led(view: Option<&View<'_>>, asked: &Asked, limit: usize) -> Result<Material,
         let is_limited = limit < usize::MAX;
         let sending = if is_limited { view.sending_of(limit)? } else { view.sending()? };
         (found.path, found.sent, found.is_whole) = (sending.path, sending.sent, sending.is_whole);
+        found.edits = sending.edits;
         // What was said before a compaction may still tell how large its context was.
         if found.is_whole && !sending.is_all {
             let more = found.path.len().saturating_mul(2).saturating_add(MORE);
@@ -337,26 +342,34 @@ pub(super) fn front(items: &[Item]) -> usize {
     items.iter().take_while(is_front).count()
 }
 
-/// Reads entries as items, and counts them if that is to be an estimate.
+/// Reads entries as items, of some with the content by which another record replaces theirs, and counts them if that is to
+/// be an estimate.
 pub(super) fn items(
     session: &Session,
     view: &View<'_>,
-    entries: &[EntryNumber],
+    (entries, edits): (&[EntryNumber], &[(EntryNumber, EntryNumber)]),
     replays: &Replays,
     counting: Option<Counting>,
 ) -> Result<Vec<Item>, OpsError> {
     let estimate = counting.filter(|counting| *counting == Counting::Estimate);
     let pages = Pages::default();
     let mut items: Vec<Item> = Vec::with_capacity(entries.len());
+    let mut replacing = BTreeMap::new();
+    for &(entry, edit) in edits {
+        replacing.insert(entry, view.line(edit)?);
+    }
     view.damages().lines(view.store(), session.key, entries, &mut |entry, line| {
         let record = Raw::object(&line);
-        let messages = record.map(|record| session.format.sent(record)).unwrap_or_default();
+        let edit = replacing.get(&entry).and_then(|edit| Raw::object(edit));
+        let messages = record.map(|record| session.format.sent(record, edit)).unwrap_or_default();
         let is_history = messages.len() > 1;
         items.extend(messages.into_iter().map(|message| {
             let tokens = estimate.map(|estimate| estimate.message(&message));
             let mut item = Item::said(message, entry).packed(&pages);
             item.tokens = tokens;
-            if is_history && item.origin == Origin::Said {
+            if edit.is_some() {
+                item.origin = Origin::Edited;
+            } else if is_history && item.origin == Origin::Said {
                 item.origin = Origin::Kept;
                 item.begins_turn = item.role() == Role::User;
             } else if item.origin == Origin::Said {

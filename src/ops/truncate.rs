@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use crate::{
     context::cut::Limit,
-    model::{Command, EntryNumber, Kind, Position},
+    model::{Command, EntryNumber, EntrySet, Kind, Position},
     ops::{OpsError, shorten},
     report::{Oversized, Truncated},
     session::{
@@ -146,12 +146,14 @@ fn find(
     limit: Limit,
     each: &mut dyn FnMut(Found, &[u8]),
 ) -> Result<(), OpsError> {
-    let Sending { path, sent, .. } = view.sending()?;
+    let Sending { path, sent, edits, .. } = view.sending()?;
+    let edited: EntrySet = edits.into_iter().map(|(entry, _)| entry).collect();
     for range in EntryNumber::ranges(sent, 1) {
         let lengths = store.lengths(session.key, range.clone())?;
         for (n, length) in EntryNumber::each(range).zip(lengths) {
             // A character takes a byte or more.
             if length > limit.chars() as u64
+                && !edited.contains(n)
                 && may_answer(view.record(n)?.kind)
                 && let Some((found, whole)) = look(store, session, (view, &path), n, limit)?
             {

@@ -33,6 +33,8 @@ pub(crate) struct Sending {
     pub(crate) is_all: bool,
     /// What is sent.
     pub(crate) sent: Vec<EntryNumber>,
+    /// Those entries of it whose content another record replaces, each with that record.
+    pub(crate) edits: Vec<(EntryNumber, EntryNumber)>,
     /// Whether nothing else is sent.
     pub(crate) is_whole: bool,
 }
@@ -61,7 +63,7 @@ impl View<'_> {
         let sent = self.format.context(self, &path)?;
         let is_all = path.len() < limit;
         let is_whole = is_all || sent.is_whole && self.is_orderly_from(self.first(&path)?)?;
-        Ok(Sending { path, is_all, sent: sent.entries, is_whole })
+        Ok(Sending { path, is_all, sent: sent.entries, edits: sent.edits, is_whole })
     }
 }
 

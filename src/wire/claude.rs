@@ -63,7 +63,7 @@ const TRAITS: Traits = Traits {
     folders: &[Folder {
         agent: "Claude Code",
         variable: Some("CLAUDE_CONFIG_DIR"),
-        usual: ".claude",
+        usual: Some(".claude"),
         sessions: annex::SESSIONS,
         each: None,
         annexes: &annex::APART,
@@ -191,7 +191,7 @@ impl Read for Claude {
         read::message(record).into_iter().collect()
     }
 
-    fn sent(&self, record: Raw<'_>) -> Vec<Message> {
+    fn sent(&self, record: Raw<'_>, _edit: Option<Raw<'_>>) -> Vec<Message> {
         sent::message(record).into_iter().collect()
     }
 

@@ -92,7 +92,7 @@ const TRAITS: Traits = Traits {
         Folder {
             agent: "Codex",
             variable: Some("CODEX_HOME"),
-            usual: ".codex",
+            usual: Some(".codex"),
             sessions: "sessions",
             each: None,
             annexes: &[],
@@ -100,7 +100,7 @@ const TRAITS: Traits = Traits {
         Folder {
             agent: "Codex",
             variable: Some("CODEX_HOME"),
-            usual: ".codex",
+            usual: Some(".codex"),
             sessions: "archived_sessions",
             each: None,
             annexes: &[],
@@ -289,7 +289,7 @@ impl Read for Codex {
     }
 
     /// Of an answer in several parts the empty ones are left out.
-    fn sent(&self, record: Raw<'_>) -> Vec<Message> {
+    fn sent(&self, record: Raw<'_>, _edit: Option<Raw<'_>>) -> Vec<Message> {
         let mut messages = self.messages(record);
         let blocks = messages.iter_mut().flat_map(|message| &mut message.blocks);
         for block in blocks {

@@ -29,7 +29,8 @@ pub fn homes(home: Option<&Path>, variable: &dyn Fn(&str) -> Option<PathBuf>) ->
         traits.flat_map(|traits| traits.folders.iter().map(|folder| (traits.name, folder)));
     let home_of = |(format, folder): (&'static str, &Folder)| {
         let Folder { agent, sessions, each, .. } = *folder;
-        let path = root(folder, home, variable)?.join(sessions);
+        let root = root(folder, home, variable)?;
+        let path = if sessions.is_empty() { root } else { root.join(sessions) };
         Some(Home { agent, format, path, each })
     };
     folders.filter_map(home_of).collect()
@@ -112,7 +113,7 @@ fn root(
     home: Option<&Path>,
     variable: &dyn Fn(&str) -> Option<PathBuf>,
 ) -> Option<PathBuf> {
-    folder.variable.and_then(variable).or_else(|| Some(home?.join(folder.usual)))
+    folder.variable.and_then(variable).or_else(|| Some(home?.join(folder.usual?)))
 }
 
 #[cfg(test)]
@@ -136,6 +137,13 @@ mod tests {
                 "/home/ann/.clawdcode/projects",
             ]
         );
+        let variable =
+            |name: &str| (name == "PI_CODING_AGENT_SESSION_DIR").then(|| PathBuf::from("/said"));
+        let found = homes(Some(Path::new("/home/ann")), &variable);
+        let of_pi =
+            found.iter().filter(|home| home.agent == "pi").filter_map(|home| home.path.to_str());
+        assert_eq!(of_pi.collect::<Vec<_>>(), ["/home/ann/.pi/agent/sessions", "/said"]);
+        let variable = |name: &str| (name == "CODEX_HOME").then(|| PathBuf::from("/codex"));
         let homeless = homes(None, &variable);
         assert_eq!(homeless.len(), 2);
     }

@@ -85,7 +85,7 @@ const TRAITS: Traits = Traits {
     folders: &[Folder {
         agent: "Kimi CLI",
         variable: Some("KIMI_SHARE_DIR"),
-        usual: ".kimi",
+        usual: Some(".kimi"),
         sessions: "sessions",
         each: None,
         annexes: &[],
@@ -365,7 +365,7 @@ impl Walk for Kimi {
             }
         }
         let entries = prompt.into_iter().chain(context).collect();
-        Ok(Sent { entries, is_whole: false })
+        Ok(Sent { entries, ..Sent::default() })
     }
 
     fn settled(

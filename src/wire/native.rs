@@ -48,7 +48,7 @@ const TRAITS: Traits = Traits {
     folders: &[Folder {
         agent: "clawdcode",
         variable: None,
-        usual: ".clawdcode",
+        usual: Some(".clawdcode"),
         sessions: "projects",
         each: None,
         annexes: &[],
@@ -179,7 +179,7 @@ impl Walk for Native {
                 break;
             }
         }
-        let all = || Ok(Sent { entries: path.to_vec(), is_whole: false });
+        let all = || Ok(Sent { entries: path.to_vec(), ..Sent::default() });
         let Some(boundary) = boundary else { return all() };
         let (before, after) = path.split_at(boundary);
         let Some(&at) = after.first() else { return all() };
@@ -194,7 +194,7 @@ impl Walk for Native {
         }
         let is_whole = entries.len() - summary == kept.len();
         entries.extend_from_slice(after.get(2..).unwrap_or_default());
-        Ok(Sent { entries, is_whole })
+        Ok(Sent { entries, is_whole, ..Sent::default() })
     }
 
     fn settled(

@@ -8,7 +8,8 @@
 //!
 //! The agent goes on from the last line that is no header, whatever its type. After a compaction it sends the summary,
 //! then the path from the first kept entry up to the compaction, then the rest; a first kept entry that is not on the
-//! path keeps nothing.
+//! path keeps nothing. Since 0.87 the system prompt is said by messages, in sections that later ones change; a compaction
+//! holds the whole of it, and keeps no such message. An edit replaces the content of an earlier entry, or takes it out.
 
 #![deny(clippy::indexing_slicing)]
 
@@ -20,11 +21,11 @@ mod write;
 use serde_json::{Value, json};
 
 use read::{HEADER, MODEL, header, hint};
-use write::{CUSTOM_TYPE, entry};
+use write::{CUSTOM_TYPE, System, entry};
 
 use crate::{
     json::Raw,
-    model::{EntryNumber, LineId, Message, Record, Tie, TieKind},
+    model::{EntryNumber, Kind, LineId, Message, Record, Tie, TieKind},
     wire::{
         Answers, Back, Call, Draft, Earlier, Envelope, Failure, Files, Folder, Graph, Hooks,
         Identify, Invalid, Layout, Lock, Named, Nearby, Path, PhysicalLine, Read, Scene, Sent,
@@ -44,15 +45,24 @@ const TRAITS: Traits = Traits {
         Folder {
             agent: "pi",
             variable: Some("PI_CODING_AGENT_DIR"),
-            usual: ".pi/agent",
+            usual: Some(".pi/agent"),
             sessions: "sessions",
+            each: None,
+            annexes: &[],
+        },
+        // Since 0.87 a variable may name the folder of the sessions alone.
+        Folder {
+            agent: "pi",
+            variable: Some("PI_CODING_AGENT_SESSION_DIR"),
+            usual: None,
+            sessions: "",
             each: None,
             annexes: &[],
         },
         Folder {
             agent: "OpenClaw",
             variable: None,
-            usual: ".openclaw",
+            usual: Some(".openclaw"),
             sessions: "agents",
             each: Some("sessions"),
             annexes: &[],
@@ -64,6 +74,7 @@ const TRAITS: Traits = Traits {
     tells_omissions: true,
     joins_calls: true,
     around_summary: Some(read::COMPACTED),
+    retells_system: true,
     unanswered: Some(Unanswered { words: "No result provided", is_error: true, is_by_turn: true }),
     nearby: Nearby::Model,
     ..Traits::named("pi")
@@ -164,6 +175,12 @@ impl Read for Pi {
         read::message(record).into_iter().collect()
     }
 
+    fn sent(&self, record: Raw<'_>, edit: Option<Raw<'_>>) -> Vec<Message> {
+        let edited = edit.and_then(|edit| read::edited(record, edit));
+        let record = edited.as_deref().map_or(Some(record), Raw::object).unwrap_or(record);
+        read::prompt(record).into_iter().chain(self.messages(record)).collect()
+    }
+
     fn answers<'a>(&self, record: Raw<'a>) -> Answers<'a> {
         read::answers(record)
     }
@@ -246,7 +263,7 @@ impl Write for Pi {
         compaction: &Compaction<'_>,
         [setting, _]: &[Setting; 2],
     ) -> Result<Option<Lines>, Failure> {
-        let Compaction { kept, summary, metadata, .. } = compaction;
+        let Compaction { path, kept, summary, metadata, .. } = compaction;
         let (key, first) = if walk::is_chain(graph)? {
             // pi numbers the entries as it opens the file. An index behind the last one keeps nothing.
             let first = match kept.first() {
@@ -264,7 +281,13 @@ impl Write for Pi {
             ("firstKeptEntryId", first.map(Value::from))
         };
         let Some(first) = first else { return Ok(None) };
-        let fields = json!({
+        let mut system = System::default();
+        for entry in walk::context(graph, path)?.entries {
+            if matches!(graph.record(entry)?.kind, Kind::System | Kind::Boundary) {
+                system.see(&graph.line(entry)?);
+            }
+        }
+        let mut fields = json!({
             "summary": summary,
             (key): first,
             "tokensBefore": metadata.pre_tokens,
@@ -272,6 +295,9 @@ impl Write for Pi {
             // The details are not of pi's own shape.
             "fromHook": true,
         });
+        if let (Value::Object(fields), Some(message)) = (&mut fields, system.message(setting)) {
+            fields.insert("systemMessage".to_owned(), message);
+        }
         Ok(Some(Lines::More(vec![line(&entry("compaction", fields, setting))])))
     }
 }

@@ -17,8 +17,9 @@ pub trait Read {
     /// stands for a whole history.
     fn messages(&self, record: Raw<'_>) -> Vec<Message>;
 
-    /// Returns the messages of a record as the agent sends them: with the words that it puts around them, or adds.
-    fn sent(&self, record: Raw<'_>) -> Vec<Message> {
+    /// Returns the messages of a record as the agent sends them: with the words that it puts around them, or adds, and with
+    /// the content that another record puts in the place of theirs.
+    fn sent(&self, record: Raw<'_>, _edit: Option<Raw<'_>>) -> Vec<Message> {
         self.messages(record)
     }
 

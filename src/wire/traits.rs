@@ -47,6 +47,8 @@ pub struct Traits {
     pub nearby: Nearby,
     /// The words that the agent puts around a summary as it sends it, and does not write.
     pub around_summary: Option<[&'static str; 2]>,
+    /// Whether a compaction holds the whole system prompt as it then is, so that no message of the system before it stays.
+    pub retells_system: bool,
     /// How a note begins that is written in the agent's own way, before its words.
     pub note_opening: &'static str,
     /// The interface whose blocks the records hold as a model sent them, if it is one.
@@ -114,9 +116,9 @@ pub struct Folder {
     pub agent: &'static str,
     /// The variable that names the agent's own folder, if the agent reads one.
     pub variable: Option<&'static str>,
-    /// That folder in the user's home, where no variable names it.
-    pub usual: &'static str,
-    /// The folder in it that holds the sessions.
+    /// That folder in the user's home, where no variable names it, if it then has one.
+    pub usual: Option<&'static str>,
+    /// The folder in it that holds the sessions; if this is empty, it does so itself.
     pub sessions: &'static str,
     /// If the sessions lie in each folder of that one, the folder in there that holds them.
     pub each: Option<&'static str>,
@@ -161,6 +163,7 @@ impl Traits {
             unanswered: None,
             nearby: Nearby::Nothing,
             around_summary: None,
+            retells_system: false,
             note_opening: "",
             interface: None,
             no_model: None,

@@ -92,6 +92,8 @@ pub struct Path {
 pub struct Sent {
     /// The entries, as they are sent.
     pub entries: Vec<EntryNumber>,
+    /// Those of them whose content another record replaces, each with that record.
+    pub edits: Vec<(EntryNumber, EntryNumber)>,
     /// Whether nothing is sent of what stands before the part of the path that was looked at.
     pub is_whole: bool,
 }

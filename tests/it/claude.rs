@@ -357,7 +357,7 @@ fn the_words_that_the_program_adds_are_part_of_what_it_sends_only() {
     let words = |record: &Value, sent: bool| {
         let line = record.to_string();
         let raw = Raw::object(line.as_bytes()).unwrap();
-        let messages = if sent { Claude.sent(raw) } else { Claude.messages(raw) };
+        let messages = if sent { Claude.sent(raw, None) } else { Claude.messages(raw) };
         messages.iter().map(undertext::model::Message::text).collect::<String>()
     };
     let check = |record: &Value, own: &str, begin: &str, end: &str| {

@@ -113,6 +113,10 @@ fn records(agent: &str, rounds: usize) -> Vec<Value> {
                 records.push(json!({ "type": "message", "id": id, "parentId": parent, "timestamp": time(n), "message": message }));
                 parent = json!(id);
             };
+            let sections = json!({ "rules": "Be brief.", "place": "A shed." });
+            add(
+                json!({ "role": "system", "content": "You are pi.", "sections": sections, "timestamp": 0 }),
+            );
             for n in 0..rounds {
                 add(
                     json!({ "role": "user", "content": format!("question {n} {long}"), "timestamp": n }),
@@ -177,19 +181,16 @@ pub(crate) fn taken_up(folder: &Path, agent: &str, rounds: usize) -> (Archive, S
         _ => "s.jsonl",
     });
     fs::create_dir_all(file.parent().unwrap()).unwrap();
-    let lines: Vec<String> = records(agent, rounds)
-        .iter()
-        .map(|one| {
-            format!(
-                "{one}
-"
-            )
-        })
-        .collect();
-    fs::write(&file, lines.concat()).unwrap();
+    in_store(folder, &file, &records(agent, rounds))
+}
+
+/// Returns a session of these records, in a file that is attached to a store.
+fn in_store(folder: &Path, file: &Path, records: &[Value]) -> (Archive, Session) {
+    let lines: Vec<String> = records.iter().map(|one| format!("{one}\n")).collect();
+    fs::write(file, lines.concat()).unwrap();
     let store = folder.join("store");
     let mut archive = Archive::open(&store, Access::Write, Box::new(Machine)).unwrap();
-    let (session, _) = ops::take_up(&mut archive, &file).unwrap();
+    let (session, _) = ops::take_up(&mut archive, file).unwrap();
     (archive, session)
 }
 
@@ -234,6 +235,105 @@ fn each_agent_resumes_the_summary_and_what_is_kept() {
     }
 }
 
+/// Returns a record of pi behind another one.
+fn behind(parent: &str, id: &str, fields: &Value) -> Value {
+    let mut record =
+        json!({ "id": id, "parentId": parent, "timestamp": "2026-08-01T11:00:00.000Z" });
+    record.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+    record
+}
+
+#[test]
+fn a_compaction_of_pi_says_the_system_prompt_as_it_is_then() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut lines = records("pi", 10);
+    let head = lines.last().unwrap()["id"].as_str().unwrap().to_owned();
+    let tool = |name: &str, words: &str| json!({ "name": name, "description": words });
+    let first = &mut lines[1]["message"];
+    first["toolsAdded"] = json!([tool("read", "Reads."), tool("bash", "Runs.")]);
+    let said = |fields: Value| json!({ "type": "message", "message": fields });
+    let update = json!({ "role": "system", "content": [{ "type": "text", "text": "And kind." }],
+        "sections": { "place": null, "rules": "Be long." }, "toolsRemoved": [{ "name": "read" }],
+        "toolsAdded": [tool("bash", "Runs a command.")] });
+    lines.extend([
+        behind(&head, "x", &said(update)),
+        behind("x", "y", &said(json!({ "role": "user", "content": "Last question" }))),
+        behind("y", "z", &said(json!({ "role": "assistant", "content": [{ "type": "text", "text": "Last answer" }] }))),
+    ]);
+    let file = folder.path().join("s.jsonl");
+    let (mut archive, session) = in_store(folder.path(), &file, &lines);
+    let before = sent(&archive, &session);
+    assert_eq!(before[0].2, "You are pi.\n\nBe brief.\n\nA shed.");
+
+    let keeping = |n| Compacting { keep: Keep::Last(n), ..usual() };
+    for n in [4, 2] {
+        let made = compact(&mut archive, &session, keeping(n)).unwrap();
+        assert!(made.operation.is_some(), "{made:?}");
+        let record = fs::read_to_string(&file).unwrap();
+        let record: Value = serde_json::from_str(record.lines().next_back().unwrap()).unwrap();
+        let message = &record["systemMessage"];
+        let told = (&message["content"], &message["sections"], &message["toolsAdded"]);
+        let (words, sections) = (json!("You are pi.\n\nAnd kind."), json!({ "rules": "Be long." }));
+        assert_eq!(told, (&words, &sections, &json!([tool("bash", "Runs a command.")])));
+        let now = sent(&archive, &session);
+        assert_eq!(
+            (now[0].1, now[0].2.as_str()),
+            (Role::System, "You are pi.\n\nAnd kind.\n\nBe long.")
+        );
+        assert_eq!(now[1].0, Origin::Summary);
+        let kept: Vec<&str> = now[2..].iter().map(|(.., words)| words.as_str()).collect();
+        assert!(kept.ends_with(&["Last question", "Last answer"]), "{kept:?}");
+        assert!(now[2..].iter().all(|(_, role, _)| *role != Role::System), "{now:#?}");
+        assert_eq!(fixture::damage(&archive), [""; 0]);
+        fixture::say(&mut archive, &session, "Last question");
+        fixture::say(&mut archive, &session, "Last answer");
+    }
+}
+
+#[test]
+fn what_an_agent_put_in_the_place_of_a_message_is_what_is_sent() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut lines = records("pi", 2);
+    let head = lines.last().unwrap()["id"].as_str().unwrap().to_owned();
+    let edit = |target: usize, replacement: Value| json!({ "type": "context_edit", "targetId": format!("{target:08x}"), "replacement": replacement });
+    let text = |text: &str| json!({ "content": [{ "type": "text", "text": text }] });
+    lines.extend([
+        behind(&head, "p", &edit(4, text("once"))),
+        behind("p", "q", &edit(4, text("[cleared]"))),
+        behind("q", "r", &edit(6, json!({ "content": "Asked otherwise" }))),
+        behind("r", "s", &edit(9, Value::Null)),
+        // Nothing of the system is edited.
+        behind("s", "t", &edit(1, text("You are somebody else."))),
+    ]);
+    let file = folder.path().join("s.jsonl");
+    let (mut archive, session) = in_store(folder.path(), &file, &lines);
+    let told = |archive: &Archive, exact: bool| {
+        let counting = if exact { None } else { Some(Counting::Estimate) };
+        let asked = Asked { counting, ..asked(200_000) };
+        let context = ops::context(archive, &session, None, &asked).unwrap();
+        let items = context.prepared.items.into_iter();
+        let told = items.map(|item| (item.origin, item.message().text(), item.tokens.unwrap()));
+        (told.collect::<Vec<_>>(), context.counting, context.fresh)
+    };
+    let (before, ..) = told(&archive, false);
+    let edited: Vec<_> = before.iter().filter(|(origin, ..)| *origin == Origin::Edited).collect();
+    assert_eq!(edited.len(), 2, "{before:?}");
+    assert_eq!((before.len(), edited[1].1.as_str()), (8, "Asked otherwise"));
+    let answers: Vec<String> =
+        sent(&archive, &session).into_iter().map(|(.., words)| words).collect();
+    assert_eq!(answers[3], "[cleared]");
+    // A count of what stands there is not kept as one of the line.
+    let (exact, counting, fresh) = told(&archive, true);
+    assert!(!fresh.is_empty());
+    ops::keep_counts(&mut archive, &session, counting, &fresh).unwrap();
+    let (again, _, fresh) = told(&archive, true);
+    assert_eq!((again, fresh.len()), (exact, 0));
+    // Where the branch stood before the edits, all is as it was said.
+    ops::revert(&mut archive, &session, &Workspace::default(), "@1", None).unwrap();
+    let now = sent(&archive, &session);
+    assert_eq!((now[3].0, now[3].2.starts_with("result 0")), (Origin::Said, true), "{now:?}");
+}
+
 #[test]
 fn the_second_time_too_the_newest_messages_are_kept() {
     for agent in AGENTS {
@@ -273,7 +373,8 @@ fn a_file_is_set_aside_where_that_is_asked_for() {
         archive.set_manner(Manner { rotate: true, ..Manner::default() });
         let made = compact(&mut archive, &session, usual()).unwrap();
         assert!(made.rotated.is_some() && made.left.as_deref() == Some("main.1"), "{agent}");
-        assert_eq!(sent(&archive, &session)[usize::from(agent == "kimi")].0, Origin::Summary);
+        let has_prompt = matches!(agent, "kimi" | "pi");
+        assert_eq!(sent(&archive, &session)[usize::from(has_prompt)].0, Origin::Summary);
         assert_eq!(fixture::damage(&archive), [""; 0]);
         undone(&mut archive, &session);
         assert_eq!(sent(&archive, &session), before, "{agent}");

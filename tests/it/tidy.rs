@@ -262,7 +262,9 @@ fn agents_words() -> Vec<String> {
         );
         words.extend(programs.iter().chain(secrets).map(|&name| name.to_owned()));
         for folder in folders {
-            words.extend([folder.agent, folder.usual].map(str::to_owned));
+            words.extend(
+                [Some(folder.agent), folder.usual].into_iter().flatten().map(str::to_owned),
+            );
             words.extend(folder.variable.map(str::to_owned));
         }
     }

@@ -10,13 +10,15 @@ import { pathToFileURL } from "node:url";
 const [folder, file, after] = process.argv.slice(2);
 // The package has had two names, of which the second is the newer, and one of its files two places.
 const names = ["@earendil-works", "@mariozechner"].map((name) => join(folder, "node_modules", name));
-const load = (...paths) => {
-  const found = names.flatMap((name) => paths.map((path) => join(name, `${path}.js`))).find((path) => existsSync(path));
-  return import(pathToFileURL(found).href);
-};
+const find = (...paths) =>
+  names.flatMap((name) => paths.map((path) => join(name, `${path}.js`))).find((path) => existsSync(path));
+const load = (...paths) => import(pathToFileURL(find(...paths)).href);
 const { SessionManager } = await load("pi-coding-agent/dist/core/session-manager");
 const { convertToLlm } = await load("pi-coding-agent/dist/core/messages");
 const { transformMessages } = await load("pi-ai/dist/providers/transform-messages", "pi-ai/dist/api/transform-messages");
+
+// Since 0.87 a message of the system has sections.
+const prompts = find("pi-ai/dist/utils/text") ? await load("pi-ai/dist/utils/text") : {};
 
 function text(role, words) {
   words = words.trim();
@@ -41,6 +43,7 @@ function converted(message) {
 
 function parts(sent) {
   if (sent.role === "toolResult") return [`tool result ${sent.toolCallId}`];
+  if (sent.role === "system" && prompts.getSystemMessageText) return text("system", prompts.getSystemMessageText(sent));
   if (typeof sent.content === "string") return text(sent.role, sent.content);
   return sent.content.flatMap((given) => block(sent.role, given));
 }
@@ -77,13 +80,30 @@ function make(folder) {
     copyFileSync(session.getSessionFile(), file);
     console.log(JSON.stringify([state, file]));
   };
+  if (session.appendContextEdit) {
+    const tool = { name: "bash", description: "Runs a command", parameters: { type: "object" } };
+    const prompt = { content: "You are a gardener.", sections: { rules: "Be brief.", place: "A shed." }, toolsAdded: [tool] };
+    session.appendMessage({ role: "system", ...prompt, timestamp: Date.now() });
+  }
+  const look = (id) => {
+    answer(session, [{ type: "toolCall", id, name: "bash", arguments: { command: "echo a rake" } }], "toolUse");
+    const result = { role: "toolResult", toolCallId: id, toolName: "bash", content: words("a rake\n".repeat(600)), isError: false };
+    const found = session.appendMessage({ ...result, timestamp: Date.now() });
+    answer(session, words("Mock answer."));
+    return found;
+  };
   ask(session, "What is in the shed?");
+  look("call_0");
+  ask(session, "What stands next to it?");
   const first = answer(session, words("Mock answer."));
   const asked = ask(session, "Look again.");
-  answer(session, [{ type: "toolCall", id: "call_1", name: "bash", arguments: { command: "echo a rake" } }], "toolUse");
-  const result = { role: "toolResult", toolCallId: "call_1", toolName: "bash", content: words("a rake\n".repeat(600)), isError: false };
-  session.appendMessage({ ...result, timestamp: Date.now() });
-  answer(session, words("Mock answer."));
+  const found = look("call_1");
+  if (session.appendContextEdit) {
+    session.appendMessage({ role: "system", content: "", sections: { rules: "Be long." }, timestamp: Date.now() });
+    session.appendContextEdit(found, { content: "a rake" });
+    session.appendContextEdit(asked, { content: words("Look once more.") });
+    lay("replaced");
+  }
   session.appendSessionInfo?.("The shed");
   session.appendLabelChange(asked, "a rake");
   lay("said");

@@ -35,7 +35,7 @@ use crate::{
 };
 
 /// The version of the index, kept as `user_version`; one of another version is made again.
-const VERSION: i64 = 3;
+const VERSION: i64 = 4;
 /// Marks a file as an index of words: "uTXW".
 const APPLICATION_ID: i64 = 0x7554_5857;
 /// How many bits of a row's number tell the entry.

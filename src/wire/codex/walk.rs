@@ -105,7 +105,7 @@ pub(super) fn context(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, F
         }
         sent.push(entry);
     }
-    Ok(Sent { entries: sent, is_whole })
+    Ok(Sent { entries: sent, is_whole, ..Sent::default() })
 }
 
 /// Returns those of the last entries of a path that are settled: turns from which on nothing is to be dropped, unless a

@@ -9,7 +9,7 @@
 //! Invariant: nothing here looks at another entry.
 
 use crate::{
-    json::{Kind as JsonKind, Raw},
+    json::{Kind as JsonKind, Raw, with_field},
     model::{
         Block, Image, Kind, Message, NameTag, Record, Role, Source, Stop, Thinking, Timestamp,
         put_varint, take_varint,
@@ -230,10 +230,14 @@ pub(super) fn message(record: Raw<'_>) -> Option<Message> {
         _ => return None,
     }
     let message = record.get("message")?;
-    let mut blocks = message.get("content").map(content).unwrap_or_default();
+    let written = message.get("content").filter(|content| !content.is_null());
+    let mut blocks = written.map(content).unwrap_or_default();
     let role = match text(message, "role").as_deref() {
         Some("assistant") => Role::Assistant,
-        Some("system") => Role::System,
+        Some("system") => {
+            blocks = vec![Block::Text(system(message))];
+            Role::System
+        }
         Some("toolResult") => {
             blocks = vec![Block::Result {
                 id: text(message, "toolCallId").unwrap_or_default(),
@@ -265,6 +269,51 @@ pub(super) fn message(record: Raw<'_>) -> Option<Message> {
         is_summary: text(message, "role").as_deref() == Some("compactionSummary"),
         ..Message::new(role, blocks)
     })
+}
+
+/// Returns the system prompt that a compaction holds.
+pub(super) fn prompt(record: Raw<'_>) -> Option<Message> {
+    let message =
+        record.get("systemMessage").filter(|message| message.kind() == JsonKind::Object)?;
+    let is_boundary = text(record, "type").as_deref() == Some("compaction");
+    is_boundary.then(|| Message {
+        time: time(record.get("timestamp")),
+        ..Message::new(Role::System, vec![Block::Text(system(message))])
+    })
+}
+
+/// Returns the text of a message of the system: its content, and its sections by their names.
+fn system(message: Raw<'_>) -> String {
+    let mut parts = vec![words(message)];
+    let sections = message.get("sections").filter(|sections| sections.kind() == JsonKind::Object);
+    for (name, section) in sections.into_iter().flat_map(Raw::fields) {
+        let name = String::from_utf8_lossy(name);
+        parts.push(match section.text() {
+            Some(section) => section.into_owned(),
+            None => format!("Removed system prompt section \"{name}\"."),
+        });
+    }
+    parts.retain(|part| !part.is_empty());
+    parts.join("\n\n")
+}
+
+/// Returns the words of a message of the system, without its sections.
+pub(super) fn words(message: Raw<'_>) -> String {
+    let said = message.get("content").filter(|content| !content.is_null());
+    Message::new(Role::System, said.map(content).unwrap_or_default()).text()
+}
+
+/// Returns an entry whose content an edit replaces.
+pub(super) fn edited(record: Raw<'_>, edit: Raw<'_>) -> Option<Vec<u8>> {
+    let content = edit.get("replacement")?.get("content")?.bytes();
+    if text(record, "type").as_deref() == Some("custom_message") {
+        return with_field(record.bytes(), "content", content);
+    }
+    let message = record.get("message")?;
+    let is_editable = ["user", "assistant", "toolResult", "custom"]
+        .contains(&text(message, "role").unwrap_or_default().as_str());
+    let message = is_editable.then(|| with_field(message.bytes(), "content", content))??;
+    with_field(record.bytes(), "message", &message)
 }
 
 /// Returns the summary of a branch that was left, in the words that pi puts around it.

@@ -57,11 +57,12 @@ pub(super) fn context(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, F
         if let (flags, Some(target)) = hint(&record)
             && flags & EDIT != 0
         {
-            edits.insert(NameTag::new(target), flags & REMOVES != 0);
+            edits.insert(NameTag::new(target), (entry, flags & REMOVES != 0));
         }
     }
+    let edit = |record: &Record| record.name.and_then(|name| edits.get(&name)).copied();
     let is_sent = |record: &Record| {
-        let is_removed = record.name.and_then(|name| edits.get(&name)).copied().unwrap_or(false);
+        let is_removed = edit(record).is_some_and(|(_, removes)| removes);
         hint(record).0 & SENT != 0 && !is_removed
     };
     let (before, after) = path.split_at(boundary.unwrap_or(0));
@@ -75,7 +76,8 @@ pub(super) fn context(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, F
         for &entry in before {
             let record = graph.record(entry)?;
             is_kept |= kept.is(&record);
-            sent.entries.extend((is_kept && is_sent(&record)).then_some(entry));
+            let is_sent = is_kept && record.kind != Kind::System && is_sent(&record);
+            sent.entries.extend(is_sent.then_some(entry));
         }
         sent.is_whole |= is_kept;
     }
@@ -84,6 +86,14 @@ pub(super) fn context(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, F
         // What stands behind a compaction is not kept by it.
         sent.is_whole |= first.as_ref().is_some_and(|first| first.is(&record));
         sent.entries.extend(is_sent(&record).then_some(entry));
+    }
+    if !edits.is_empty() {
+        for &entry in &sent.entries {
+            let record = graph.record(entry)?;
+            let is_editable = !matches!(record.kind, Kind::System | Kind::Boundary);
+            let edit = edit(&record).filter(|_| is_editable);
+            sent.edits.extend(edit.map(|(edit, _)| (entry, edit)));
+        }
     }
     Ok(sent)
 }

@@ -1,8 +1,8 @@
 //! Writing: entries as pi itself writes them.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::read::USAGE;
+use super::read::{USAGE, words};
 use crate::{
     json::Raw,
     model::{Block, Message, Stop, Usage},
@@ -46,6 +46,71 @@ pub(super) fn record(draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invali
         Draft::Record(_) => return Err(Invalid::as_it_is()),
     };
     Ok(line(&entry("message", json!({ "message": message }), setting)))
+}
+
+/// The system prompt as pi makes it up of all that was said of it: words are added, sections and tools set by their names.
+#[derive(Default)]
+pub(super) struct System {
+    words: Vec<String>,
+    sections: Map<String, Value>,
+    tools: Map<String, Value>,
+    is_said: bool,
+}
+
+impl System {
+    /// Takes in what a line says of it, if it is a message of the system, or a compaction that holds the whole of it.
+    pub(super) fn see(&mut self, line: &[u8]) {
+        let Some(record) = Raw::object(line) else { return };
+        let message = match text(record, "type").as_deref() {
+            Some("compaction") => record.get("systemMessage"),
+            _ => record.get("message"),
+        };
+        let is_system = |message: &Raw<'_>| text(*message, "role").as_deref() == Some("system");
+        let Some(message) = message.filter(is_system) else { return };
+        self.is_said = true;
+        self.words.extend(Some(words(message)).filter(|words| !words.is_empty()));
+        let read = |key| {
+            let field = message.get(key).map(Raw::bytes).unwrap_or_default();
+            serde_json::from_slice::<Value>(field).unwrap_or_default()
+        };
+        if let Value::Object(sections) = read("sections") {
+            set(&mut self.sections, sections);
+        }
+        for (key, is_there) in [("toolsRemoved", false), ("toolsAdded", true)] {
+            let Value::Array(tools) = read(key) else { continue };
+            let named = tools.into_iter().filter_map(|tool| {
+                let name = tool.get("name")?.as_str()?.to_owned();
+                Some((name, if is_there { tool } else { Value::Null }))
+            });
+            set(&mut self.tools, named);
+        }
+    }
+
+    /// Returns the message that says all of it, if anything was said.
+    pub(super) fn message(self, setting: &Setting) -> Option<Value> {
+        let mut message = json!({ "role": "system", "content": self.words.join("\n\n") });
+        let fields = message.as_object_mut().filter(|_| self.is_said)?;
+        if !self.sections.is_empty() {
+            fields.insert("sections".to_owned(), self.sections.into());
+        }
+        if !self.tools.is_empty() {
+            let tools: Vec<Value> = self.tools.into_iter().map(|(_, tool)| tool).collect();
+            fields.insert("toolsAdded".to_owned(), tools.into());
+        }
+        fields.insert("timestamp".to_owned(), setting.time.0.into());
+        Some(message)
+    }
+}
+
+/// Sets values by their names; a null takes out what has its name.
+fn set(values: &mut Map<String, Value>, new: impl IntoIterator<Item = (String, Value)>) {
+    for (name, value) in new {
+        if value.is_null() {
+            values.shift_remove(&name);
+        } else {
+            values.insert(name, value);
+        }
+    }
 }
 
 /// Returns an entry of a type, with its fields.
