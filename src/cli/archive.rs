@@ -16,7 +16,7 @@ use super::Context;
 use super::common::shown;
 use super::env::ALLOW_NETWORK;
 use super::error::CommandError;
-use super::output::Output;
+use super::output::{Output, Progress};
 use super::words;
 
 impl Context {
@@ -43,7 +43,14 @@ impl Context {
             .hinted("name a folder on a disk of this machine with --store")
             .hinted("or set UNDERTEXT_ALLOW_NETWORK=1 if only this machine ever uses it"));
         }
-        let mut archive = Archive::open(&root, Access::Brief, self.env.ambient())?;
+        let output = &mut self.output;
+        let mut told = |done, all| {
+            let (label, total) =
+                ("making rows again that an older version left: session", Some(all));
+            output.progress(Progress { label, done, total, bytes: 0, of: None });
+        };
+        let ambient = self.env.ambient();
+        let mut archive = Archive::open_telling(&root, Access::Brief, ambient, &mut told)?;
         archive.set_writable(self.writable());
         archive.set_waiting(Waiting { limit: self.wait, told: Output::waits() });
         self.warn_of_place(&root);

@@ -7,6 +7,7 @@ use super::Context;
 use super::archive::is_there;
 use super::common::counted;
 use super::error::{CommandError, Exit};
+use super::output::Progress;
 use super::words::OneOrAll;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
@@ -42,8 +43,10 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let is_all = args.about.wanted()?.is_none();
     let sides = [Align::Left, Align::Left, Align::Right, Align::Left];
     let mut table = Table::new(sides).yielding(&[0]);
-    for session in sessions {
-        let rebuilt = ops::rebuild(&mut archive, &session)?;
+    for (done, session) in (0..).zip(&sessions) {
+        let (label, total) = ("rebuilding", Some(sessions.len() as u64));
+        context.output.progress(Progress { label, done, total, bytes: 0, of: None });
+        let rebuilt = ops::rebuild(&mut archive, session)?;
         if context.answer(&rebuilt)? {
             continue;
         }

@@ -131,6 +131,16 @@ pub struct Archive {
 impl Archive {
     /// Opens the archive in a folder; unless the access is only to read, makes its missing folders and files, private.
     pub fn open(root: &Path, access: Access, ambient: Box<dyn Ambient>) -> Result<Self, SyncError> {
+        Self::open_telling(root, access, ambient, &mut |_, _| ())
+    }
+
+    /// Does the same, and tells how many sessions have come, and of how many, where rows that an older version left are made again.
+    pub fn open_telling(
+        root: &Path,
+        access: Access,
+        ambient: Box<dyn Ambient>,
+        told: &mut dyn FnMut(u64, u64),
+    ) -> Result<Self, SyncError> {
         let io = |source| SyncError::Io { path: root.to_owned(), source };
         let make = |folder: &Path| {
             let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
@@ -158,7 +168,7 @@ impl Archive {
         let archive = Self { root: Some(root), ..Self::over(Box::new(store), ambient) };
         if access != Access::Read && archive.store.is_stale()? {
             let _lock = archive.lock_alone()?;
-            rebuild_all(archive.store())?;
+            rebuild_all(archive.store(), told)?;
         }
         Ok(archive)
     }

@@ -99,7 +99,7 @@ impl Mending {
         let forgotten = salvage.forgotten()?;
         let lost = salvage.finish()?.into_iter().map(|loss| (loss.session, loss.item)).collect();
         let store = SqliteStore::open(&fresh, Access::Write)?;
-        rebuild_all(&store)?;
+        rebuild_all(&store, &mut |_, _| ())?;
         store.close_log()?;
         Ok(Self { root: root.to_owned(), folder, refilled, forgotten, lost, _lock: lock })
     }

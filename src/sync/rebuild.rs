@@ -26,9 +26,16 @@ pub(crate) fn rebuild(store: &dyn Store, session: &Session) -> Result<Rebuilt, S
     })
 }
 
-/// Rebuilds the derived rows of all sessions, such as those that an older version of the program has left.
-pub(crate) fn rebuild_all(store: &dyn Store) -> Result<(), SyncError> {
-    for (key, name) in store.names()? {
+/// Rebuilds the derived rows of all sessions, such as those that an older version of the program has left; tells how many of
+/// them were rebuilt.
+pub(crate) fn rebuild_all(
+    store: &dyn Store,
+    told: &mut dyn FnMut(u64, u64),
+) -> Result<(), SyncError> {
+    let names = store.names()?;
+    let all = names.len() as u64;
+    for (done, (key, name)) in (0..).zip(names) {
+        told(done, all);
         // A session that a newer version has taken in stays as that version made it.
         if let Ok(session) = Session::from_store(key, name) {
             rebuild(store, &session)?;

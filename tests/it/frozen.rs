@@ -7,6 +7,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
+use undertext::{
+    ops::{Archive, Machine},
+    store::Access,
+};
 
 use crate::env::TestEnv;
 use crate::format::copy;
@@ -81,6 +85,25 @@ fn a_store_of_every_released_version_says_what_it_said() {
             }
         }
         assert!(asked > 20, "{asked}");
+    }
+}
+
+#[test]
+fn how_far_it_has_come_is_told_while_rows_of_an_older_version_are_made_again() {
+    for version in RELEASED {
+        let env = opened(version);
+        let store = env.home().join(".local/share/undertext");
+        let mut told = Vec::new();
+        let mut open = || {
+            let mut tell = |done, all| told.push((done, all));
+            Archive::open_telling(&store, Access::Write, Box::new(Machine), &mut tell).unwrap();
+            std::mem::take(&mut told)
+        };
+        let first = open();
+        let all = first.len() as u64;
+        assert!(all > 1);
+        assert_eq!(first, (0..all).map(|done| (done, all)).collect::<Vec<_>>());
+        assert_eq!(open(), []);
     }
 }
 
