@@ -44,7 +44,7 @@ JSON: one object an entry that was replaced, in order
    \"characters\":[before, after], \"tokens\":[about, before and after], \"hidden\":CHARACTERS,
    \"cuts\":[{\"call\":ID, \"part\":N of the text in the answer, from 0, \"characters\":N, \"kept\":N}]}
 one of what was left out before
-  {\"type\":\"earlier\", \"entry\":ID, \"at\":TIME or null, \"how\":\"file\", \"cut\", \"compaction\" or \"cleared\",
+  {\"type\":\"earlier\", \"entry\":ID, \"at\":TIME or null, \"how\":\"file\", \"cut\", \"compaction\", \"cleared\" or \"edited\",
    \"call\":ID or null, \"size\":as the record has it or null, \"tokens\":[before or null, after or null],
    \"file\":PATH that holds it or null}
 and the sum of what stands: what is neither undone nor replaced again

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     json::Raw,
-    model::{Command, EntryNumber, Kind, OperationNumber, Resized, Timestamp},
+    model::{Command, EntryNumber, OperationNumber, Resized, Timestamp},
     ops::{
         OpsError,
         compactions::{is_of, own},
@@ -84,7 +84,8 @@ fn earlier(
     replaces: &BTreeMap<EntryNumber, EntryNumber>,
     damages: &Damages,
 ) -> Result<Vec<Omitted>, OpsError> {
-    if !session.format.traits().tells_omissions {
+    let telling = session.format.traits().omissions;
+    if telling.is_empty() {
         return Ok(Vec::new());
     }
     let all = EntryNumber::FIRST..archive.store().state(session.key)?.next_entry();
@@ -93,10 +94,9 @@ fn earlier(
     let mut found = Vec::new();
     for batch in EntryNumber::batches(all, BATCH) {
         let records = archive.store().records(session.key, batch)?;
-        let may = |kind| matches!(kind, Kind::Result | Kind::Boundary | Kind::System | Kind::Note);
         let times: BTreeMap<EntryNumber, Option<Timestamp>> = records
             .into_iter()
-            .filter(|record| may(record.kind) && !replaces.contains_key(&record.n))
+            .filter(|record| telling.contains(&record.kind) && !replaces.contains_key(&record.n))
             .filter(|record| !is_of(&own, record.n))
             .map(|record| (record.n, record.time))
             .collect();

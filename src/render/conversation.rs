@@ -135,6 +135,7 @@ pub(crate) fn omitted(earlier: &Earlier) -> String {
     match (&earlier.file, earlier.how) {
         (Some(file), _) => format!("cut by the agent{size}, whole in {file}"),
         (None, How::Cleared) => format!("cleared by the agent{size}"),
+        (None, How::Edited) => format!("edited by the agent{size}"),
         (None, _) => format!("cut by the agent{size}"),
     }
 }

@@ -53,8 +53,10 @@ pub enum How {
     Cut,
     /// A summary stands in the place of the history.
     Compacted,
-    /// Answers were taken out of the context.
+    /// Answers, or messages, were taken out of the context.
     Cleared,
+    /// Other content was put in the place of a message's own.
+    Edited,
 }
 
 impl How {
@@ -65,6 +67,7 @@ impl How {
             Self::Cut => "cut",
             Self::Compacted => "compaction",
             Self::Cleared => "cleared",
+            Self::Edited => "edited",
         }
     }
 }

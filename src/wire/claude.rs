@@ -72,7 +72,7 @@ const TRAITS: Traits = Traits {
     cleanup: Some(Cleanup { settings: "settings.json", field: "cleanupPeriodDays", days: 30 }),
     secrets: &[".claude.json"],
     has_sub_agents_within: true,
-    tells_omissions: true,
+    omissions: &[Kind::Result, Kind::Boundary, Kind::System, Kind::Note],
     takes_results_in_place: true,
     nearby: Nearby::Head,
     interface: Some(Interface::Anthropic),

@@ -110,7 +110,7 @@ const TRAITS: Traits = Traits {
     // The program keeps the file open, and would go on in the one that was set aside.
     is_rotatable: false,
     line: PhysicalLine::OneRecord,
-    tells_omissions: true,
+    omissions: &[Kind::Result, Kind::Boundary, Kind::System, Kind::Note],
     nearby: Nearby::Last,
     interface: Some(Interface::Openai),
     unanswered: Some(Unanswered { words: "aborted", is_error: false, is_by_turn: false }),

@@ -71,7 +71,8 @@ const TRAITS: Traits = Traits {
     programs: &["pi", "openclaw"],
     line: PhysicalLine::OneRecordOrMarked,
     lock: Some(Lock { ending: ".lock", process: "pid" }),
-    tells_omissions: true,
+    // An edit is of no kind of its own.
+    omissions: &[Kind::Result, Kind::Boundary, Kind::Note, Kind::Meta],
     joins_calls: true,
     around_summary: Some(read::COMPACTED),
     retells_system: true,

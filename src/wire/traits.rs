@@ -1,5 +1,7 @@
 //! Traits: the properties that all records and all sessions of a format share.
 
+use crate::model::Kind;
+
 /// The properties of a format, as one constant.
 #[derive(Clone, Copy, Debug)]
 #[expect(
@@ -33,8 +35,8 @@ pub struct Traits {
     pub has_checkpoints: bool,
     /// Whether sub-agents of some versions work in the session's own file.
     pub has_sub_agents_within: bool,
-    /// Whether records tell the agent's omissions; where not, none is read for them.
-    pub tells_omissions: bool,
+    /// The kinds of records that tell the agent's omissions; no other is read for them.
+    pub omissions: &'static [Kind],
     /// Whether the first call of an answer without words is part of the answer's own record.
     pub joins_first_call: bool,
     /// Whether all calls of an answer are part of the answer's own record.
@@ -156,7 +158,7 @@ impl Traits {
             has_checkpoints: false,
             has_sub_agents_within: false,
             line: PhysicalLine::Records,
-            tells_omissions: false,
+            omissions: &[],
             joins_first_call: false,
             joins_calls: false,
             takes_results_in_place: false,

@@ -322,6 +322,9 @@ fn what_an_agent_put_in_the_place_of_a_message_is_what_is_sent() {
     let answers: Vec<String> =
         sent(&archive, &session).into_iter().map(|(.., words)| words).collect();
     assert_eq!(answers[3], "[cleared]");
+    let audited = ops::audit(&archive, &session).unwrap().earlier.into_iter();
+    let hows: Vec<&str> = audited.map(|omitted| omitted.earlier.how.as_str()).collect();
+    assert_eq!(hows, ["edited", "edited", "edited", "cleared", "edited"]);
     // A count of what stands there is not kept as one of the line.
     let (exact, counting, fresh) = told(&archive, true);
     assert!(!fresh.is_empty());

@@ -144,6 +144,10 @@ pub(super) fn earlier(record: Raw<'_>) -> Vec<Earlier> {
         let before = record.get("tokensBefore").and_then(Raw::u64);
         return vec![Earlier { tokens: (before, None), ..Earlier::new(How::Compacted) }];
     }
+    if text(record, "type").as_deref() == Some("context_edit") {
+        let is_removal = record.get("replacement").is_none_or(Raw::is_null);
+        return vec![Earlier::new(if is_removal { How::Cleared } else { How::Edited })];
+    }
     let details = record.get("message").and_then(|message| message.get("details"));
     let file = details.and_then(|details| text(details, "fullOutputPath"));
     let mut found = Vec::new();
