@@ -20,7 +20,7 @@ mod write;
 
 use serde_json::{Value, json};
 
-use read::{HEADER, MODEL, header, hint};
+use read::{HEADER, MODEL, SENT, header, hint};
 use write::{CUSTOM_TYPE, System, entry};
 
 use crate::{
@@ -29,7 +29,7 @@ use crate::{
     wire::{
         Answers, Back, Call, Draft, Earlier, Envelope, Failure, Files, Folder, Graph, Hooks,
         Identify, Invalid, Layout, Lock, Named, Nearby, Path, PhysicalLine, Read, Scene, Sent,
-        Setting, Told, Traits, Unanswered, Walk, Write,
+        Setting, Titled, Told, Traits, Unanswered, Walk, Write,
         compaction::{Compaction, Lines},
         fields::{line, text},
     },
@@ -180,6 +180,16 @@ impl Read for Pi {
         let edited = edit.and_then(|edit| read::edited(record, edit));
         let record = edited.as_deref().map_or(Some(record), Raw::object).unwrap_or(record);
         read::prompt(record).into_iter().chain(self.messages(record)).collect()
+    }
+
+    /// The name that the user gave last.
+    fn titles(&self, record: &Record) -> Option<Titled> {
+        let is_name = record.kind == Kind::Meta && hint(record).0 & SENT != 0;
+        is_name.then_some(Titled::User)
+    }
+
+    fn title(&self, record: Raw<'_>) -> Option<String> {
+        text(record, "name")
     }
 
     fn answers<'a>(&self, record: Raw<'a>) -> Answers<'a> {

@@ -1,4 +1,4 @@
-//! Titles that an agent keeps in a file of its own: Codex's `session_index.jsonl`.
+//! Titles that an agent keeps in a file of its own, Codex's `session_index.jsonl`, or among a session's records: pi's names.
 
 use std::fs;
 
@@ -19,6 +19,35 @@ fn titles(archive: &Archive) -> Vec<String> {
     let mut titles: Vec<_> = listed.into_iter().filter_map(|listed| listed.card.title).collect();
     titles.sort();
     titles
+}
+
+#[test]
+fn a_session_of_pi_has_the_name_that_its_user_gave_last() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("s.jsonl");
+    let mut lines = vec![
+        json!({ "type": "session", "version": 3, "id": "s", "timestamp": "2026-08-01T10:00:00.000Z", "cwd": "/w" }),
+    ];
+    let mut archive = crate::fixture::open(&folder.path().join("store"), 5);
+    let mut say = |kind: &str, fields: serde_json::Value, title: &str| {
+        let (id, parent) = (lines.len().to_string(), lines.last().unwrap()["id"].clone());
+        let parent = if lines.len() == 1 { serde_json::Value::Null } else { parent };
+        let mut line = json!({ "type": kind, "id": id, "parentId": parent, "timestamp": "2026-08-01T10:00:01.000Z" });
+        line.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        lines.push(line);
+        let all: Vec<String> = lines.iter().map(|line| format!("{line}\n")).collect();
+        fs::write(&file, all.concat()).unwrap();
+        ops::import(&mut archive, std::slice::from_ref(&file), &[], &mut |_| ()).unwrap();
+        assert_eq!(titles(&archive), [title]);
+        assert_eq!(damage(&archive), [""; 0]);
+    };
+    let said = |role: &str| json!({ "message": { "role": role, "content": [{ "type": "text", "text": "one" }] } });
+    say("message", said("user"), "one");
+    say("session_info", json!({ "name": "The shed" }), "The shed");
+    say("message", said("assistant"), "The shed");
+    say("session_info", json!({ "name": "The garden\nbehind it" }), "The garden");
+    // One that is taken back stays.
+    say("session_info", json!({}), "The garden");
 }
 
 #[test]

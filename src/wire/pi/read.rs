@@ -28,7 +28,7 @@ const HEADER_TYPE: &str = "session";
 pub(super) const HEADER: u8 = 1;
 /// An entry of v1: it follows the entry before it in the file.
 pub(super) const CHAINED: u8 = 2;
-/// An entry that the model sees.
+/// An entry that the model sees; of one that is no part of the conversation: it names the session.
 pub(super) const SENT: u8 = 4;
 /// The number is an index over parsed lines, not a tag.
 pub(super) const INDEX: u8 = 8;
@@ -97,6 +97,7 @@ pub(super) fn envelope(record: Raw<'_>) -> Envelope {
                 number = Some(index);
             }
         }
+        Kind::Meta if class == "session_info" => flags |= SENT,
         Kind::Meta | Kind::Opaque => {}
         // A command that the user ran for himself only, and an answer that was not said to its end.
         _ if excluded.and_then(Raw::bool) == Some(true) => {}

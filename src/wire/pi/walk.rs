@@ -63,7 +63,7 @@ pub(super) fn context(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, F
     let edit = |record: &Record| record.name.and_then(|name| edits.get(&name)).copied();
     let is_sent = |record: &Record| {
         let is_removed = edit(record).is_some_and(|(_, removes)| removes);
-        hint(record).0 & SENT != 0 && !is_removed
+        record.kind != Kind::Meta && hint(record).0 & SENT != 0 && !is_removed
     };
     let (before, after) = path.split_at(boundary.unwrap_or(0));
     let mut sent = Sent::default();
