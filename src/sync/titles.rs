@@ -9,7 +9,6 @@ use std::{
 
 use crate::{
     disk::{self, Links},
-    json::Raw,
     model::{Command, SessionName},
     session::derive,
     sync::{Archive, SyncError, change::Change},
@@ -56,7 +55,6 @@ impl Lists {
 fn read(list: &Path, format: &dyn Format) -> BTreeMap<String, Option<String>> {
     let bytes = disk::open(list, Links::Follow).and_then(|file| disk::whole(file, disk::TEXT));
     let bytes = bytes.unwrap_or_default();
-    let lines = bytes.split(|byte| *byte == b'\n').filter_map(Raw::object);
-    let titled = lines.filter_map(|line| format.titled(line));
+    let titled = format.titled(list, &bytes).into_iter();
     titled.map(|[id, title]| (id, derive::title(&title))).collect()
 }

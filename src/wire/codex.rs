@@ -200,8 +200,10 @@ impl Layout for Codex {
         Some(files::home(file)?.join("session_index.jsonl"))
     }
 
-    fn titled(&self, line: Raw<'_>) -> Option<[String; 2]> {
-        Some([text(line, "id")?, text(line, "thread_name")?])
+    fn titled(&self, _list: &std::path::Path, held: &[u8]) -> Vec<[String; 2]> {
+        let lines = held.split(|byte| *byte == b'\n').filter_map(Raw::object);
+        let titled = |line| Some([text(line, "id")?, text(line, "thread_name")?]);
+        lines.filter_map(titled).collect()
     }
 }
 

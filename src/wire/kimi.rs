@@ -24,6 +24,11 @@
 
 #![deny(clippy::indexing_slicing)]
 
+mod files;
+
+use std::path::{Path as FilePath, PathBuf};
+
+use files::{LIVE, STATE};
 use serde_json::{Value, json};
 
 use crate::{
@@ -50,9 +55,6 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub struct Kimi;
 
-/// The file that the agent reads; those that it rotated have a number.
-const LIVE: &str = "context.jsonl";
-
 /// The hint of a system prompt, of which only the last counts.
 const PROMPT: u8 = 1;
 
@@ -73,9 +75,6 @@ const MAIL: &str = "<system>You just got a D-Mail from your future self.";
 
 /// How a text that it says in the user's place ends.
 const NOTE_END: &str = "</system>";
-
-/// The file of a session's own settings.
-const STATE: &str = "state.json";
 
 /// The files that it keeps next to its sessions: the output shown, which grows with each turn, and the settings.
 const ASIDE: [&str; 2] = ["wire.jsonl", STATE];
@@ -123,32 +122,18 @@ impl Identify for Kimi {
     /// The folder of the file, behind the session's if it is a sub-agent's.
     fn session_of(
         &self,
-        file: &std::path::Path,
+        file: &FilePath,
         _records: &[Raw<'_>],
         _mentions: &dyn Fn(&[u8]) -> bool,
     ) -> Option<String> {
-        let name = file.file_name()?.to_str()?;
-        if name != LIVE && self.rotation(name).is_none() {
-            return None;
-        }
-        let word = |path: Option<&std::path::Path>| {
-            Some(path?.file_name()?.to_string_lossy().into_owned())
-        };
-        let folder = file.parent()?;
-        let id = word(Some(folder))?;
-        match folder.parent() {
-            Some(above) if above.ends_with("subagents") => {
-                Some(format!("{}/{id}", word(above.parent())?))
-            }
-            _ => Some(id),
-        }
+        files::session_of(file)
     }
 
     fn folder(&self, _record: Raw<'_>) -> Option<String> {
         None
     }
 
-    fn accompanies(&self, file: &std::path::Path) -> bool {
+    fn accompanies(&self, file: &FilePath) -> bool {
         let name = file.file_name().and_then(|name| name.to_str());
         name.is_some_and(|name| ASIDE.contains(&name)) && !is_beside_kimi_code(file)
     }
@@ -175,74 +160,51 @@ impl Identify for Kimi {
 }
 
 impl Files for Kimi {
-    fn resume(&self, session: &str, _file: &std::path::Path) -> Option<Vec<String>> {
+    fn resume(&self, session: &str, _file: &FilePath) -> Option<Vec<String>> {
         resuming(["kimi", "--session"], session)
     }
 }
 
 impl Layout for Kimi {
-    fn annexes(&self, file: &std::path::Path, _session: &str) -> Vec<Annex> {
-        let from = file.parent().filter(|_| file.ends_with(LIVE) && !is_beside_kimi_code(file));
-        let annex = |from: &std::path::Path| Annex {
-            from: from.to_owned(),
-            folder: std::path::PathBuf::new(),
-            name: Some(STATE.to_owned()),
-            is_apart: false,
-        };
-        from.map(annex).into_iter().collect()
+    fn annexes(&self, file: &FilePath, _session: &str) -> Vec<Annex> {
+        files::annex(file).into_iter().collect()
     }
 
-    fn keeper(&self, file: &std::path::Path) -> Option<std::path::PathBuf> {
+    fn title_list(&self, file: &FilePath) -> Option<PathBuf> {
+        files::state(file)
+    }
+
+    fn titled(&self, list: &FilePath, held: &[u8]) -> Vec<[String; 2]> {
+        files::titled(list, held).into_iter().collect()
+    }
+
+    fn keeper(&self, file: &FilePath) -> Option<PathBuf> {
         file.ends_with(STATE).then(|| file.with_file_name(LIVE))
     }
 
     fn rotation(&self, name: &str) -> Option<u64> {
-        name.strip_prefix("context_")?.strip_suffix(".jsonl")?.parse().ok()
+        files::rotation(name)
     }
 
     fn archived_name(&self, names: &[String]) -> Option<String> {
-        let newest = names.iter().filter_map(|name| self.rotation(name)).max().unwrap_or(0);
-        Some(format!("context_{}.jsonl", newest.saturating_add(1)))
+        Some(files::archived_name(names))
     }
 
-    /// `kimi.json` next to `sessions/<hash of the folder>/<session>/`.
-    fn index(&self, file: &std::path::Path) -> Option<std::path::PathBuf> {
-        let sessions = folder_hash(file)?.0;
-        Some(sessions.parent()?.join("kimi.json"))
+    fn index(&self, file: &FilePath) -> Option<PathBuf> {
+        files::index(file)
     }
 
-    fn listed_folder(&self, file: &std::path::Path, index: &[u8]) -> Option<String> {
-        let hash = folder_hash(file)?.1;
-        let index: Value = serde_json::from_slice(index).ok()?;
-        let mut folders = index.get("work_dirs")?.as_array()?.iter();
-        let found =
-            folders.find_map(|known| known["path"].as_str().filter(|path| hash_of(path) == hash));
-        found.map(str::to_owned)
+    fn listed_folder(&self, file: &FilePath, index: &[u8]) -> Option<String> {
+        files::listed_folder(file, index)
     }
 
     fn list_folder(
         &self,
-        file: &std::path::Path,
+        file: &FilePath,
         index: &[u8],
         folder: Option<&str>,
     ) -> Result<Option<Vec<u8>>, Invalid> {
-        let Some((_, hash)) = folder_hash(file) else { return Ok(None) };
-        let invalid = |why: &str| Invalid(why.to_owned());
-        let mut index: Value = match index.trim_ascii() {
-            [] => json!({}),
-            index => serde_json::from_slice(index).map_err(|error| Invalid(error.to_string()))?,
-        };
-        let fields = index.as_object_mut().ok_or_else(|| invalid("it is not a JSON object"))?;
-        let folders = fields.entry("work_dirs").or_insert_with(|| json!([]));
-        let folders = folders.as_array_mut().ok_or_else(|| invalid("work_dirs is no list"))?;
-        let is_its = |path: &str| hash_of(path) == hash;
-        if folders.iter().filter_map(|known| known["path"].as_str()).any(is_its) {
-            return Ok(None);
-        }
-        let unknown = "it does not list the folder of this session, which Kimi CLI would empty";
-        let folder = folder.filter(|folder| is_its(folder)).ok_or_else(|| invalid(unknown))?;
-        folders.push(json!({ "path": folder, "kaos": "local", "last_session_id": null }));
-        Ok(serde_json::to_vec_pretty(&index).ok())
+        files::list_folder(file, index, folder)
     }
 }
 
@@ -251,8 +213,8 @@ impl Hooks for Kimi {
         text(event, "session_id").map(Named::Session)
     }
 
-    fn is_file_of(&self, file: &std::path::Path, session: &str) -> bool {
-        let folder = file.parent().and_then(std::path::Path::file_name);
+    fn is_file_of(&self, file: &FilePath, session: &str) -> bool {
+        let folder = file.parent().and_then(FilePath::file_name);
         file.ends_with(LIVE) && folder.is_some_and(|folder| folder == session)
     }
 }
@@ -509,23 +471,6 @@ fn is_told_checkpoint(words: &str) -> bool {
     let number =
         words.strip_prefix(CHECKPOINT).and_then(|rest| rest.trim_end().strip_suffix(NOTE_END));
     number.is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
-}
-
-/// Returns the folder of all sessions, and the hash of the folder in which the one of a file works.
-fn folder_hash(file: &std::path::Path) -> Option<(&std::path::Path, &str)> {
-    let work = file.ancestors().find(|above| {
-        above.parent().is_some_and(|sessions| sessions.file_name() == Some("sessions".as_ref()))
-    })?;
-    let hash = work.file_name()?.to_str()?;
-    let is_hash = hash.len() == 32 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
-    is_hash.then_some((work.parent()?, hash))
-}
-
-fn hash_of(folder: &str) -> String {
-    use md5::{Digest, Md5};
-    Md5::digest(folder.as_bytes())
-        .iter()
-        .fold(String::new(), |digits, byte| digits + &format!("{byte:02x}"))
 }
 
 /// Returns the text with which a message's content begins.

@@ -94,9 +94,9 @@ pub trait Layout {
         None
     }
 
-    /// Reads from a line of that file which session has which title from then on.
-    fn titled(&self, _line: Raw<'_>) -> Option<[String; 2]> {
-        None
+    /// Reads from what that file holds which session has which title; the last one of a session counts.
+    fn titled(&self, _list: &Path, _held: &[u8]) -> Vec<[String; 2]> {
+        Vec::new()
     }
 
     /// Returns where more files of the session of a file lie that hold no session themselves.

@@ -1,4 +1,5 @@
-//! Titles that an agent keeps in a file of its own, Codex's `session_index.jsonl`, or among a session's records: pi's names.
+//! Titles that an agent keeps in a file of its own, Codex's `session_index.jsonl` and Kimi's `state.json`, or among a session's
+//! records: pi's names.
 
 use std::fs;
 
@@ -48,6 +49,34 @@ fn a_session_of_pi_has_the_name_that_its_user_gave_last() {
     say("session_info", json!({ "name": "The garden\nbehind it" }), "The garden");
     // One that is taken back stays.
     say("session_info", json!({}), "The garden");
+}
+
+#[test]
+fn a_session_of_kimi_has_the_title_that_somebody_gave_it() {
+    let home = tempfile::tempdir().unwrap();
+    let sessions = home.path().join(".kimi/sessions");
+    let folder =
+        sessions.join("0123456789abcdef0123456789abcdef/0f0f0f0f-0000-4000-8000-000000000001");
+    fs::create_dir_all(&folder).unwrap();
+    let said = json!({ "role": "user", "content": "Where is the rake, and who has had it last?" });
+    fs::write(folder.join("context.jsonl"), format!("{said}\n")).unwrap();
+    let mut archive = crate::fixture::open(&home.path().join("store"), 5);
+    let mut told = |state: &str, title: &str| {
+        fs::write(folder.join("state.json"), state).unwrap();
+        let folders = std::slice::from_ref(&sessions);
+        for _ in 0..2 {
+            ops::import(&mut archive, folders, folders, &mut |_| ()).unwrap();
+            assert_eq!(titles(&archive), [title], "{state}");
+        }
+        assert_eq!(damage(&archive), [""; 0]);
+    };
+    let words = "Where is the rake, and who has had it last?";
+    told(r#"{ "custom_title": "Where is the rake…", "title_generated": false }"#, words);
+    told("{ \"custom_title\": \"The rake\",\n  \"title_generated\": true }\n", "The rake");
+    told(r#"{ "custom_title": null, "title_generated": true }"#, "The rake");
+    told(r#"{ "custom_title": "The spade", "title_gen"#, "The rake");
+    let all = archive.every().unwrap();
+    assert!(ops::rebuild(&mut archive, &all[0]).unwrap().equal);
 }
 
 #[test]

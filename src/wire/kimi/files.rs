@@ -1,0 +1,127 @@
+//! The files of a session: what their names say, what Kimi CLI keeps next to them, and where it lists folders and titles.
+//!
+//! ```text
+//! kimi.json                                     the folders that it works in, each once
+//! sessions/<MD5 of the folder>/<session>/       context.jsonl, context_N.jsonl, state.json
+//! ```
+//!
+//! Invariant: nothing here looks whether anything is there.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+
+use crate::{
+    json::Raw,
+    wire::{Annex, Invalid, fields::text, unread::is_beside_kimi_code},
+};
+
+/// The file that the agent reads; those that it rotated have a number.
+pub(super) const LIVE: &str = "context.jsonl";
+/// The file of a session's own settings.
+pub(super) const STATE: &str = "state.json";
+
+/// Returns the id of the session that a file is of: the name of its folder, of a sub-agent behind its session's.
+pub(super) fn session_of(file: &Path) -> Option<String> {
+    let name = file.file_name()?.to_str()?;
+    if name != LIVE && rotation(name).is_none() {
+        return None;
+    }
+    let word = |path: Option<&Path>| Some(path?.file_name()?.to_string_lossy().into_owned());
+    let folder = file.parent()?;
+    let id = word(Some(folder))?;
+    match folder.parent() {
+        Some(above) if above.ends_with("subagents") => {
+            Some(format!("{}/{id}", word(above.parent())?))
+        }
+        _ => Some(id),
+    }
+}
+
+/// Returns the number of an older state of a file.
+pub(super) fn rotation(name: &str) -> Option<u64> {
+    name.strip_prefix("context_")?.strip_suffix(".jsonl")?.parse().ok()
+}
+
+/// Returns a name for the state of a file that is set aside next, as the agent gives it.
+pub(super) fn archived_name(names: &[String]) -> String {
+    let newest = names.iter().filter_map(|name| rotation(name)).max().unwrap_or(0);
+    format!("context_{}.jsonl", newest.saturating_add(1))
+}
+
+/// Returns where the settings of a file's session lie.
+pub(super) fn state(file: &Path) -> Option<PathBuf> {
+    let is_session = file.ends_with(LIVE) && !is_beside_kimi_code(file);
+    is_session.then(|| file.with_file_name(STATE))
+}
+
+/// Returns these settings as what is kept with the session.
+pub(super) fn annex(file: &Path) -> Option<Annex> {
+    let from = state(file)?.parent()?.to_owned();
+    Some(Annex { from, folder: PathBuf::new(), name: Some(STATE.to_owned()), is_apart: false })
+}
+
+/// Reads from a session's settings which title it has; one that nobody gave is the beginning of the first words.
+pub(super) fn titled(state: &Path, held: &[u8]) -> Option<[String; 2]> {
+    let held = Raw::file(held)?;
+    let is_given = held.get("title_generated").and_then(Raw::bool) == Some(true);
+    let title = text(held, "custom_title").filter(|_| is_given)?;
+    Some([session_of(&state.with_file_name(LIVE))?, title])
+}
+
+/// Returns the file that lists the folders of sessions: `kimi.json` next to `sessions/<hash of the folder>/<session>/`.
+pub(super) fn index(file: &Path) -> Option<PathBuf> {
+    Some(folder_hash(file)?.0.parent()?.join("kimi.json"))
+}
+
+/// Returns the folder of a file's session as that list names it.
+pub(super) fn listed_folder(file: &Path, index: &[u8]) -> Option<String> {
+    let hash = folder_hash(file)?.1;
+    let index: Value = serde_json::from_slice(index).ok()?;
+    let mut folders = index.get("work_dirs")?.as_array()?.iter();
+    let found =
+        folders.find_map(|known| known["path"].as_str().filter(|path| hash_of(path) == hash));
+    found.map(str::to_owned)
+}
+
+/// Adds the folder of a file's session to that list and returns it, if it lacks the folder.
+pub(super) fn list_folder(
+    file: &Path,
+    index: &[u8],
+    folder: Option<&str>,
+) -> Result<Option<Vec<u8>>, Invalid> {
+    let Some((_, hash)) = folder_hash(file) else { return Ok(None) };
+    let invalid = |why: &str| Invalid(why.to_owned());
+    let mut index: Value = match index.trim_ascii() {
+        [] => json!({}),
+        index => serde_json::from_slice(index).map_err(|error| Invalid(error.to_string()))?,
+    };
+    let fields = index.as_object_mut().ok_or_else(|| invalid("it is not a JSON object"))?;
+    let folders = fields.entry("work_dirs").or_insert_with(|| json!([]));
+    let folders = folders.as_array_mut().ok_or_else(|| invalid("work_dirs is no list"))?;
+    let is_its = |path: &str| hash_of(path) == hash;
+    if folders.iter().filter_map(|known| known["path"].as_str()).any(is_its) {
+        return Ok(None);
+    }
+    let unknown = "it does not list the folder of this session, which Kimi CLI would empty";
+    let folder = folder.filter(|folder| is_its(folder)).ok_or_else(|| invalid(unknown))?;
+    folders.push(json!({ "path": folder, "kaos": "local", "last_session_id": null }));
+    Ok(serde_json::to_vec_pretty(&index).ok())
+}
+
+/// Returns the folder of all sessions, and the hash of the folder in which the one of a file works.
+fn folder_hash(file: &Path) -> Option<(&Path, &str)> {
+    let work = file.ancestors().find(|above| {
+        above.parent().is_some_and(|sessions| sessions.file_name() == Some("sessions".as_ref()))
+    })?;
+    let hash = work.file_name()?.to_str()?;
+    let is_hash = hash.len() == 32 && hash.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_hash.then_some((work.parent()?, hash))
+}
+
+fn hash_of(folder: &str) -> String {
+    use md5::{Digest, Md5};
+    Md5::digest(folder.as_bytes())
+        .iter()
+        .fold(String::new(), |digits, byte| digits + &format!("{byte:02x}"))
+}
