@@ -265,7 +265,7 @@ impl<'a> Work<'a> {
         let mut groups = groups(archive.store(), members)?;
         groups.retain(|members| {
             let newest = members.iter().filter_map(|member| member.listed.card.active).max();
-            newest > behind
+            behind.is_none() || newest > behind
         });
         let pieces = pieces(&groups, likely);
         Ok(Self { search, seeker, asked: Mutex::new(asked), groups, pieces })

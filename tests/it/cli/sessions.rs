@@ -123,6 +123,7 @@ fn of_a_session_whose_records_have_no_time_none_is_told() {
     let status = env.run(&["status", "timeless"]).success().stdout;
     assert!(!status.contains("started") && !status.contains("active "), "{status}");
     assert_eq!(env.run(&["sessions", "--since", "1970-01-01"]).success().stdout, "");
+    assert!(env.run(&["search", "When"]).success().stdout.contains("When?"));
     env.run(&["verify"]).success();
     // Work on it has a time.
     env.run(&["append", "-s", "timeless", "Now."]).success();
