@@ -72,7 +72,7 @@ fn conditions(filter: &SessionFilter) -> (String, Vec<Value>) {
         }
     }
     if let Some(since) = filter.since {
-        all.push("active >= ?");
+        all.push("active >= ? AND active <> 0");
         bound.push(since.0.into());
     }
     if !filter.sub_agents {

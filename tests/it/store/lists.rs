@@ -122,6 +122,25 @@ fn a_session_that_is_hidden_makes_room_in_a_list_for_the_one_behind_it() {
 }
 
 #[test]
+fn a_session_of_which_no_time_is_known_stands_last_and_was_active_at_none() {
+    over_each(|store| {
+        let mut timeless = Writer::new(store, "a").begin();
+        timeless.card = timeless.card.map(|card| Card { started: None, active: None, ..card });
+        commit(store, timeless).unwrap();
+        commit(store, Writer::new(store, "b").begin()).unwrap();
+        let list = |since| {
+            let filter = SessionFilter { since, ..SessionFilter::default() };
+            let listed = store.sessions(&filter).unwrap().into_iter();
+            listed.map(|listed| (listed.name.id, listed.card.active.is_some())).collect::<Vec<_>>()
+        };
+        let (a, b) = (("a".to_owned(), false), ("b".to_owned(), true));
+        assert_eq!(list(None), [b.clone(), a]);
+        assert_eq!(list(Some(Timestamp(0))), [b.clone()]);
+        assert_eq!(list(Some(Timestamp(-1))), [b]);
+    });
+}
+
+#[test]
 fn a_tie_finds_the_sessions_of_a_format_that_have_it() {
     over_each(|store| {
         for (n, id) in ["d", "a", "c", "b"].into_iter().enumerate() {
