@@ -322,6 +322,10 @@ impl Context {
                 None => "a branch of a session",
             };
             let error = CommandError::user(anyhow!("{word} is {what}, and not a session"));
+            // What it may have been meant for is looked for in the session that works here.
+            if here().is_none() {
+                return error.hinted(Hint::sessions());
+            }
             let (n, place) = (word.to_owned(), ops::spelling(word));
             let hint = match (self.verb.as_str(), number) {
                 ("log", Some(_)) => Line::new("log").with("-n").with(n).to("see the last entries"),

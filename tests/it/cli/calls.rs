@@ -314,6 +314,8 @@ pub(super) const GROUPS: [Group; 17] = [
             "undertext revert 1 7c2a51de",
             "undertext log 'Watering the beds'",
             "undertext show 0 -s 7c2a51de-90b4-4e6f-8a53-0d1f6b7e2c40",
+            "undertext log 3",
+            "undertext store rebuild @3",
         ],
     },
     Group {
