@@ -43,19 +43,18 @@ pub(crate) fn stretches(
         let kind = record.kind;
         let cleared = u32::from(view.format().clears(&record));
         let begins = all || matches!(kind, Kind::User | Kind::Boundary | Kind::Note);
-        let is_end = |index: usize| ends(web.nodes[index]);
         // A record that tells nothing, behind an end, goes with it and does not become the end of the stretch.
-        let trails = |parent: usize| is_aside(kind) && is_end(parent) && !is_end(index);
+        let trails = is_aside(kind) && !ends(entry);
         let before = match *web.parents[index] {
             [parent] if !begins && web.children[parent] == 1 => {
-                Some(parent).filter(|parent| !is_end(*parent) || trails(*parent))
+                Some(parent).filter(|parent| trails || !ends(stretches[owner[*parent]].last))
             }
             _ => None,
         };
         owner[index] = before.map_or(stretches.len(), |parent| owner[parent]);
         let is_leaf = web.children[index] == 0;
         if let Some(stretch) = stretches.get_mut(owner[index]) {
-            if !(before.is_some_and(trails) || is_aside(kind) && ends(stretch.last)) {
+            if !ends(stretch.last) {
                 stretch.last = entry;
             }
             stretch.is_leaf = is_leaf;

@@ -23,6 +23,34 @@ fn a_rewind_leaves_an_unnamed_end() {
     ");
 }
 
+/// A branch stands between two records of one turn, and one that tells nothing follows it.
+#[test]
+fn a_branch_within_a_turn_is_drawn() {
+    let env = TestEnv::new();
+    let id = |n: usize| format!("{n:08}-0000-4000-8000-000000000000");
+    let record = |n: usize, role: &str, content: &str| {
+        let parent = (n > 1).then(|| id(n - 1));
+        let words = serde_json::json!({ "role": role, "id": id(n), "content": content });
+        serde_json::json!({
+            "parentUuid": parent, "isSidechain": false, "cwd": "/w", "sessionId": id(9), "type": role, "uuid": id(n),
+            "message": words, "content": content, "subtype": "informational",
+            "timestamp": format!("2026-03-01T00:0{n}:00.000Z"),
+        })
+    };
+    let records = [
+        record(1, "user", "Build a boat."),
+        record(2, "assistant", "It floats."),
+        record(3, "system", "Saved."),
+        record(4, "assistant", "It is blue."),
+    ];
+    let file = env.project().join("a.jsonl");
+    fs::write(&file, records.map(|record| format!("{record}\n")).concat()).unwrap();
+    env.run(&["import", "-q", "a.jsonl"]).success();
+    env.run(&["branch", "blue", &id(2), &id(9)]).success();
+    let drawn = env.run(&["graph", &id(9)]).success().stdout;
+    assert!(drawn.contains("[blue]") && drawn.contains("[main]  HEAD"), "{drawn}");
+}
+
 #[test]
 fn each_state_of_a_file_that_its_agent_wrote_anew_is_drawn() {
     let env = TestEnv::new();
