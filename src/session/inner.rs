@@ -69,9 +69,11 @@ pub(crate) fn sub_agents(
         let found = found.first().map(|entry| entry.id);
         found.ok_or_else(|| SessionError::NoEntry(entry.to_string()))
     };
-    let mut found = Vec::new();
+    let mut found = Vec::with_capacity(met.len());
+    let ids: BTreeMap<EntryNumber, EntryId> =
+        if met.is_empty() { BTreeMap::new() } else { path.iter().copied().collect() };
     for Met { caller, first, last, entries } in met {
-        if let Some(&(_, caller)) = path.iter().find(|(entry, _)| *entry == caller) {
+        if let Some(&caller) = ids.get(&caller) {
             found.push(SubAgent { caller, first: id(first)?, last: id(last)?, entries });
         }
     }

@@ -8,7 +8,9 @@
 //! ```
 //!
 //! No record says which call a sub-agent works for. Its prompt does; where no prompt is the same, the last call of a
-//! sub-agent before it.
+//! sub-agent in that turn: the session waits for its sub-agents, so that none works for an earlier one.
+
+use memchr::memmem;
 
 use super::read::{self, Hint};
 use crate::{
@@ -37,11 +39,17 @@ pub(super) fn caller(
     for place in place.earlier().rev() {
         let Some(before) = graph.at(place)? else { continue };
         let record = graph.record(before)?;
-        if record.kind != Kind::Assistant || Hint::of(&record).has(Hint::SIDE) {
+        if Hint::of(&record).has(Hint::SIDE) {
+            continue;
+        }
+        if record.kind == Kind::User {
+            break;
+        }
+        if record.kind != Kind::Assistant {
             continue;
         }
         let line = graph.line(before)?;
-        let prompts = Raw::object(&line).map(called).unwrap_or_default();
+        let prompts = called(&line);
         if prompts.iter().any(|called| Some(called) == prompt.as_ref()) {
             return Ok(Some(before));
         }
@@ -57,8 +65,13 @@ pub(super) fn caller(
 }
 
 /// Returns the prompts with which an answer calls sub-agents.
-fn called(record: Raw<'_>) -> Vec<String> {
-    let blocks = read::message(record).map(|message| message.blocks).unwrap_or_default();
+fn called(line: &[u8]) -> Vec<String> {
+    // To take an answer apart costs more than to see that it names no such tool.
+    if !TOOLS.iter().any(|tool| memmem::find(line, tool.as_bytes()).is_some()) {
+        return Vec::new();
+    }
+    let message = Raw::object(line).and_then(read::message);
+    let blocks = message.map(|message| message.blocks).unwrap_or_default();
     let prompt = |block: &Block| match block {
         Block::Call { name, input, .. } if TOOLS.contains(&name.as_str()) => {
             let input: serde_json::Value = serde_json::from_str(input).unwrap_or_default();
