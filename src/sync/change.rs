@@ -469,7 +469,7 @@ impl<'a> Change<'a> {
                 Parent::Entry(parent) => Some(parent),
                 Parent::Root | Parent::Missing => None,
             });
-            let head = parent.map(|parent| self.bearer(parent, growth)).transpose()?;
+            let head = parent.map(|parent| self.above(parent, growth)).transpose()?;
             let place = Position { generation: growth.generation, head, horizon: growth.entries };
             if self.checkpoint_at(place).is_none() {
                 self.checkpoint(place, Some(n), own, None);

@@ -191,6 +191,13 @@ fn kept_messages_stand_behind_the_summary() {
     check(compacted(&kept(&[3, 4])), &[pin(4, true)], "summary two x2");
     let again = [boundary(9, 8, &json!({})), summary(10, 9), user(11, 10, "four")];
     check(compacted(&kept(&[3, 4])), &again, "summary four");
+    // Before anything is said behind the summary.
+    let fresh = |metadata: &Value| compacted(metadata)[..6].to_vec();
+    check(fresh(&kept(&[3, 4])), &[], "summary two x2");
+    check(fresh(&segment), &[], "summary two x2");
+    check(fresh(&kept(&[3, 4])), &[pin(4, false)], "summary two x2");
+    check(fresh(&kept(&[3, 4])), &[pin(6, true)], "summary");
+    check(fresh(&kept(&[3, 99])), &[], "summary");
 }
 
 #[test]

@@ -1,10 +1,14 @@
 //! Names: which entry a name or an id stands for while a change is put together.
 
 use crate::{
-    model::{EntryId, EntryNumber, IdPrefix, NameTag, Position},
+    model::{EntryId, EntryNumber, IdPrefix, Kind, NameTag, Position, Record},
     session::Growth,
     sync::{SyncError, change::Change},
+    wire::Graph,
 };
+
+/// How many entries are looked through at most for the messages that a summary keeps.
+const KEPT: usize = 4096;
 
 impl Change<'_> {
     /// Returns the id of an entry.
@@ -28,7 +32,8 @@ impl Change<'_> {
         newest: EntryNumber,
         growth: &Growth,
     ) -> Result<EntryNumber, SyncError> {
-        let Some(name) = self.name_of(newest)? else { return Ok(newest) };
+        let name = self.record_of(newest)?.and_then(|record| record.name);
+        let Some(name) = name else { return Ok(newest) };
         if !self.is_twin(name)? {
             return Ok(newest);
         }
@@ -41,6 +46,32 @@ impl Change<'_> {
         Ok(last)
     }
 
+    /// Returns the entry that a new turn follows, which names this one as its parent: behind a summary stand the messages that
+    /// it keeps, which came before it.
+    pub(super) fn above(
+        &mut self,
+        parent: EntryNumber,
+        growth: &Growth,
+    ) -> Result<EntryNumber, SyncError> {
+        let parent = self.bearer(parent, growth)?;
+        if self.record_of(parent)?.is_none_or(|record| record.kind != Kind::Summary) {
+            return Ok(parent);
+        }
+        let end = Position { generation: growth.generation, head: None, horizon: growth.entries };
+        let view = self.ahead(end, growth);
+        let Some(head) = self.before.format.head(&view)? else { return Ok(parent) };
+        let path = self.before.format.path(&view, head, KEPT)?.entries;
+        let summary = view.place(parent)?;
+        let mut last = parent;
+        for &entry in path.iter().skip_while(|entry| **entry != parent).skip(1) {
+            if view.place(entry)? > summary {
+                break;
+            }
+            last = entry;
+        }
+        Ok(last)
+    }
+
     /// Returns whether the session has no record of this name: then it has no such entry, because an id covers the name.
     pub(super) fn is_new_name(&mut self, name: Option<NameTag>) -> Result<bool, SyncError> {
         let Some(name) = name else { return Ok(false) };
@@ -49,15 +80,14 @@ impl Change<'_> {
         Ok(self.deriver.named(name, held)?.is_none())
     }
 
-    /// Returns the tag of the name that the record of an entry has.
-    fn name_of(&self, entry: EntryNumber) -> Result<Option<NameTag>, SyncError> {
+    /// Returns the record of an entry.
+    fn record_of(&self, entry: EntryNumber) -> Result<Option<Record>, SyncError> {
         let fresh = entry.index_from(self.before.state.next_entry());
         if let Some(record) = fresh.and_then(|n| self.deriver.records.get(n)) {
-            return Ok(record.name);
+            return Ok(Some(record.clone()));
         }
         let Some(session) = &self.before.session else { return Ok(None) };
-        let held = self.before.archive.store.records(session.key, entry.alone())?;
-        Ok(held.first().and_then(|record| record.name))
+        Ok(self.before.archive.store.records(session.key, entry.alone())?.pop())
     }
 
     /// Returns whether several entries have a name.

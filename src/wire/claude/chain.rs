@@ -54,6 +54,8 @@ pub(super) fn head(graph: &dyn Graph) -> Result<Option<EntryNumber>, Failure> {
             break;
         }
     }
+    // The messages that a boundary keeps follow its summary, wherever they stand.
+    let tail = tail.map(|tail| walk.ground.kept.as_ref().map_or(tail, |kept| kept.behind(tail)));
     let leaf = match pin {
         Some(Pin { leaf: None, is_last: true }) => return Ok(None),
         Some(Pin { leaf: Some(leaf), is_last }) => match graph.named(leaf)? {
@@ -405,6 +407,11 @@ impl Kept {
     /// Returns how many they are.
     pub(super) fn len(&self) -> usize {
         self.order.len()
+    }
+
+    /// Returns the last of them for the summary, which they follow, and any other entry as it is.
+    fn behind(&self, entry: EntryNumber) -> EntryNumber {
+        if entry == self.anchor { self.last } else { entry }
     }
 
     /// Returns whether a message is one of them.

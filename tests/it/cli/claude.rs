@@ -95,6 +95,74 @@ fn a_sub_agent_in_the_file_of_its_session_hangs_on_its_call() {
 }
 
 #[test]
+fn a_sub_agent_that_no_call_of_its_turn_asked_for_hangs_on_none() {
+    let env = TestEnv::new();
+    let warm = with(link(5, None, "user", &json!("Warm up.")), "isSidechain", json!(true));
+    let path = file(
+        &env,
+        &[
+            link(1, None, "user", &json!("Build a boat.")),
+            link(2, Some(1), "assistant", &task("t1", "Find wood.")),
+            link(3, Some(2), "user", &done("t1")),
+            link(4, Some(3), "user", &json!("Paint it.")),
+            warm,
+            link(6, Some(4), "assistant", &json!("It is blue.")),
+        ],
+    );
+    let path = path.to_str().unwrap();
+    assert!(!env.run(&["log", path]).success().stdout.contains("sub-agent"));
+}
+
+/// Two turns, a boundary that keeps the second one, its summary, and a third turn.
+fn kept() -> Vec<Value> {
+    let name = |n: u64| link(n, None, "user", &json!(""))["uuid"].clone();
+    let kept = json!({ "anchorUuid": name(6), "headUuid": name(3), "tailUuid": name(4) });
+    let boundary = with(link(5, None, "system", &json!("")), "subtype", json!("compact_boundary"));
+    let boundary = with(boundary, "logicalParentUuid", name(4));
+    let metadata = json!({ "trigger": "manual", "preTokens": 9, "preservedSegment": kept });
+    vec![
+        link(1, None, "user", &json!("Build a boat.")),
+        link(2, Some(1), "assistant", &json!("It floats.")),
+        link(3, Some(2), "user", &json!("Paint it.")),
+        link(4, Some(3), "assistant", &json!("It is blue.")),
+        with(boundary, "compactMetadata", metadata),
+        with(
+            link(6, Some(5), "user", &json!("A boat was built.")),
+            "isCompactSummary",
+            json!(true),
+        ),
+        link(7, Some(6), "user", &json!("Name it.")),
+        link(8, Some(7), "assistant", &json!("It is called Kettle.")),
+    ]
+}
+
+#[test]
+fn before_the_first_turn_behind_a_summary_stands_what_it_keeps() {
+    let lines: Vec<String> = kept().iter().map(|record| format!("{record}\n")).collect();
+    // The file comes at once, and in steps.
+    for steps in [&[8][..], &[6, 8], &[5, 6, 7, 8], &[7, 8]] {
+        let env = TestEnv::new();
+        let folder = env.home().join(".claude/projects/-work");
+        fs::create_dir_all(&folder).unwrap();
+        for step in steps {
+            let live = folder.join(format!("{SESSION}.jsonl"));
+            fs::write(live, lines[..*step].concat()).unwrap();
+            env.run(&["import", "-q"]).success();
+        }
+        let sent = || env.run(&["context", SESSION]).success().stdout;
+        env.run(&["revert", "@2", SESSION]).success();
+        let words = |words: &str| sent().contains(words);
+        assert!(words("Paint it.") && words("It is blue.") && !words("Name it."), "{}", sent());
+        let status = env.run(&["checkpoints", SESSION]).success().stdout;
+        assert!(status.contains("*  @2"), "{status}");
+        env.run(&["undo", "-q", "-s", SESSION]).success();
+        env.run(&["revert", "@2", SESSION, "-m", "Not yet."]).success();
+        assert!(words("It is blue.") && words("from-later"), "{}", sent());
+        env.run(&["verify"]).success();
+    }
+}
+
+#[test]
 fn where_the_program_cleared_answers_is_told_and_changes_nothing_else() {
     let env = TestEnv::new();
     let cleared = with(
