@@ -11,10 +11,12 @@
 //! {"pattern":"fn main","path":"src"}                  Grep fn main in src
 //! ```
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
 
+use super::fields::fields;
 use super::hunks;
 use super::style::Label;
 
@@ -77,6 +79,10 @@ const STEPS: [&str; 5] = ["content", "step", "title", "text", "subject"];
 const SHORT: usize = 40;
 /// How many lines around a change are shown.
 const AROUND: usize = 1;
+/// More lines than any text has.
+const ALL: usize = 1 << 32;
+/// The longest title in which an argument is looked for, in bytes.
+const TITLE: usize = 1 << 12;
 /// The first line of a patch.
 const PATCH: &str = "*** Begin Patch";
 
@@ -137,6 +143,31 @@ impl Said {
     fn change(title: String, body: Vec<(Label, String)>) -> Self {
         Self { title, body, answer: Worth::Success }
     }
+
+    /// Returns what of a call is not said here: its tool's name, and the arguments of which a line is missing.
+    pub(crate) fn unsaid(&self, name: &str, input: &str) -> Vec<String> {
+        let mut said: BTreeSet<&str> = BTreeSet::new();
+        for line in self.title.lines() {
+            said.extend([line.trim(), line.strip_prefix("$ ").unwrap_or(line).trim()]);
+        }
+        for (_, line) in &self.body {
+            said.insert(line.trim());
+            // Behind the sign of a difference, and behind an argument's name.
+            let behind = line.get(1..).into_iter().chain(line.split_once(": ").map(|(_, at)| at));
+            said.extend(behind.map(str::trim));
+        }
+        let is_in_title =
+            |text: &str| self.title.len() <= TITLE && self.title.contains(text.trim());
+        let is_said = |text: &str| {
+            // The frame of a patch says nothing.
+            let is_frame = |line: &str| line.is_empty() || line == "@@" || line.starts_with("*** ");
+            let mut lines = text.lines().map(str::trim).filter(|line| !is_frame(line));
+            is_in_title(text) || lines.all(|line| said.contains(line))
+        };
+        let name = (!is_in_title(name)).then(|| format!("tool: {name}"));
+        let rest = fields(input).into_iter().filter(|field| !is_said(&field.text));
+        name.into_iter().chain(rest.map(|field| field.to_string())).collect()
+    }
 }
 
 impl Caller<'_> {
@@ -146,7 +177,7 @@ impl Caller<'_> {
             let edits = edits(given);
             if !edits.is_empty() {
                 let title = format!("{} {}", self.name, self.homely(path));
-                return Said::change(title, differences(&edits));
+                return Said::change(title, differences(&edits, self.whole));
             }
             if let Some(text) = CONTENTS.iter().find_map(|key| given.get(*key)?.as_str()) {
                 return self.file(path, text);
@@ -351,14 +382,15 @@ fn pair(edit: &Map<String, Value>) -> Option<(&str, &str)> {
     })
 }
 
-/// Returns the lines that edits change.
-fn differences(edits: &[(&str, &str)]) -> Vec<(Label, String)> {
+/// Returns the lines that edits change, with few of those around them, or all.
+fn differences(edits: &[(&str, &str)], whole: bool) -> Vec<(Label, String)> {
+    let around = if whole { ALL } else { AROUND };
     let mut body = Vec::new();
     for (old, new) in edits {
         if !body.is_empty() {
             body.push((Label::Dim, "⋮".to_owned()));
         }
-        body.extend(marked(&hunks::unified(old, new, AROUND)));
+        body.extend(marked(&hunks::unified(old, new, around)));
     }
     body
 }
@@ -525,6 +557,26 @@ mod tests {
         assert_eq!(body, ["plan:", "one", "two", "n: 3", "more:", "x", "y"]);
         let said = say("Plan", r#"{"plan":"one\ntwo"}"#, None, true);
         assert_eq!((said.title.as_str(), said.body.len()), ("Plan", 2));
+    }
+
+    #[test]
+    fn what_a_call_does_not_say_can_be_listed() {
+        let check = |name: &str, input: &str, expected: &[&str]| {
+            let said = say(name, input, Some("/w"), true);
+            assert_eq!(said.unsaid(name, input), expected, "{input}");
+        };
+        let command = r#"{"command":"make \"a b\"\nls","description":"Run it","timeout":9}"#;
+        check("Bash", command, &["tool: Bash", "description: Run it", "timeout: 9"]);
+        let edit =
+            r#"{"file_path":"/w/a.rs","old_string":"1\n2\n3\n4\n5","new_string":"1\n2\n3\n4\n6"}"#;
+        check("Edit", edit, &["file_path: /w/a.rs"]);
+        check("Task", r#"{"prompt":"long words","description":"Look"}"#, &[]);
+        check("ping", "{}", &[]);
+        check(
+            "exec",
+            "await tools.wait({cell_id:7})",
+            &["tool: exec", "await tools.wait({cell_id:7})"],
+        );
     }
 
     #[test]

@@ -25,6 +25,7 @@ use undertext::wire::{Earlier, How};
 
 use super::answers::{Answers, Pairs, blocks, is_own, is_plain};
 use super::call::{self, Said, Worth};
+use super::fields::fields;
 use super::style::{Label, Styles};
 use super::time::Zone;
 use super::wrap::wrap;
@@ -104,11 +105,20 @@ pub(crate) fn whole(messages: &[Message]) -> String {
         Block::Thinking(thinking) if thinking.is_redacted => REDACTED.to_owned(),
         Block::Thinking(thinking) => thinking.text.clone(),
         Block::Result { .. } => block.answer_text().into_owned(),
-        Block::Call { name, input, .. } => format!("{name} {input}"),
+        Block::Call { name, input, .. } => listed(name.clone(), input),
         Block::Image(found) => image(found),
-        Block::Other { name, .. } => format!("[{name}]"),
+        Block::Other { name, json } => listed(format!("[{name}]"), json),
     });
     parts.collect::<Vec<_>>().join("\n")
+}
+
+/// Returns a name and the fields of a JSON value below it.
+fn listed(mut name: String, json: &str) -> String {
+    for field in fields(json) {
+        name.push('\n');
+        name.push_str(&field.to_string());
+    }
+    name
 }
 
 /// Returns the label of an entry's kind.
@@ -195,19 +205,23 @@ impl<'a> Teller<'a> {
             }
             match line.kind {
                 Kind::Assistant if !self.manner.every => {
-                    let step = lines.get(at..).unwrap_or_default();
-                    let step = step.iter().take_while(|line| line.kind == Kind::Assistant);
-                    let has_words = |line: &&Line| {
-                        blocks(line).any(|b| matches!(b, Block::Text(t) if !t.trim().is_empty()))
+                    // The first words of the step, for which the lines behind this one are looked through.
+                    let said = || {
+                        let step = lines.get(at..).unwrap_or_default();
+                        let mut step = step.iter().take_while(|line| line.kind == Kind::Assistant);
+                        step.find(|line| {
+                            blocks(line)
+                                .any(|b| matches!(b, Block::Text(t) if !t.trim().is_empty()))
+                        })
                     };
-                    let said = step.clone().find(has_words);
+                    let is_marked = line.checkpoint.is_some();
                     let goes_on = match self.voice {
-                        Voice::Model => line.checkpoint.is_none(),
-                        Voice::Tool => said.is_none() && line.checkpoint.is_none(),
+                        Voice::Model => !is_marked,
+                        Voice::Tool => !is_marked && said().is_none(),
                         Voice::Nobody | Voice::Other => false,
                     };
                     if !goes_on {
-                        self.head(said.filter(|_| line.checkpoint.is_none()).unwrap_or(line))?;
+                        self.head(said().filter(|_| !is_marked).unwrap_or(line))?;
                     }
                     self.voice = Voice::Model;
                 }
@@ -319,6 +333,11 @@ impl<'a> Teller<'a> {
             Block::Call { id, name, input, .. } => {
                 let said = call::say(name, input, self.manner.folder, self.manner.full);
                 self.call(line, &said)?;
+                if self.manner.full {
+                    for told in said.unsaid(name, input) {
+                        self.rows(Label::Dim, indent + 2, &told)?;
+                    }
+                }
                 match self.answers.by_call.get(id.as_str()).copied() {
                     Some((line, block)) => self.answer(line, block, said.answer),
                     None => Ok(()),
@@ -326,8 +345,10 @@ impl<'a> Teller<'a> {
             }
             Block::Result { .. } => self.answer(line, block, Worth::Beginning),
             Block::Image(found) => self.rows(Label::Dim, indent, &image(found)),
-            Block::Other { name, .. } if every => {
-                self.rows(Label::Dim, indent, &format!("[{name}]"))
+            Block::Other { name, json } if every => {
+                let told = format!("[{name}]");
+                let told = if self.manner.full { listed(told, json) } else { told };
+                self.rows(Label::Dim, indent, &told)
             }
             Block::Other { .. } => Ok(()),
         }

@@ -9,6 +9,7 @@ pub(crate) mod answers;
 pub(crate) mod call;
 pub(crate) mod conversation;
 pub(crate) mod diff;
+pub(crate) mod fields;
 pub(crate) mod graph;
 pub(crate) mod harness;
 pub(crate) mod hunks;

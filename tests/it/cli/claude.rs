@@ -113,6 +113,51 @@ fn a_sub_agent_that_no_call_of_its_turn_asked_for_hangs_on_none() {
     assert!(!env.run(&["log", path]).success().stdout.contains("sub-agent"));
 }
 
+#[test]
+fn an_entry_shows_every_text_by_which_it_is_found() {
+    let env = TestEnv::new();
+    let call = |name: &str, input: Value| json!([{ "type": "tool_use", "id": name, "name": name, "input": input }]);
+    let old = "keel\nrib\nplank\nmast\nsail";
+    let edit = json!({ "file_path": "/work/boat.txt", "old_string": old, "new_string": old.replace("keel", "bilge") });
+    let told = json!({ "type": "deferred_tools_delta", "addedNames": ["mcp__yard__list"], "addedLines": ["tar\nrope"] });
+    let attachment = with(link(4, Some(3), "attachment", &json!("")), "attachment", told);
+    let path = file(
+        &env,
+        &[
+            link(1, None, "user", &json!("Build a boat.")),
+            link(
+                2,
+                Some(1),
+                "assistant",
+                &call("Shell", json!({ "command": "make \"hull\"", "description": "Lay it" })),
+            ),
+            link(3, Some(2), "assistant", &call("Edit", edit)),
+            attachment,
+        ],
+    );
+    let path = path.to_str().unwrap();
+    for words in [
+        "Shell",
+        "make \"hull\"",
+        "Lay it",
+        "/work/boat",
+        "bilge",
+        "keel",
+        "plank",
+        "sail",
+        "list",
+        "rope",
+    ] {
+        let found = env.run(&["search", words, "-s", path, "--json"]).success().stdout;
+        let hit = json(found.lines().next().unwrap_or_default());
+        let entry = hit["entry"].as_str().unwrap_or_else(|| panic!("{words}: {found}")).to_owned();
+        let shown = env.run(&["show", &entry, "-s", path]).success().stdout;
+        assert!(shown.contains(words), "{words}: {shown}");
+        let grep = ["show", &entry, "-s", path, "--grep", words];
+        assert!(env.run(&grep).success().stdout.contains(words), "{words}");
+    }
+}
+
 /// Two turns, a boundary that keeps the second one, its summary, and a third turn.
 fn kept() -> Vec<Value> {
     let name = |n: u64| link(n, None, "user", &json!(""))["uuid"].clone();

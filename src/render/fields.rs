@@ -1,0 +1,100 @@
+//! Fields: the texts and numbers of a JSON value, as lines that a person reads.
+//!
+//! ```text
+//! {"a":"x","b":{"c":["1","2\n3"],"n":4}}      a: x
+//!                                             b.c: 1
+//!                                             b.c:
+//!                                             2
+//!                                             3
+//!                                             b.n: 4
+//! ```
+
+use std::fmt;
+
+use serde_json::Value;
+
+use super::units;
+
+/// The length in bytes from which on a text without blanks is no text that a person reads, but data.
+const DATA: usize = 1024;
+
+/// A text or a number, and where it stands.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Field {
+    /// The names that lead there; none, if the value is a text itself.
+    pub(crate) name: String,
+    pub(crate) text: String,
+}
+
+impl fmt::Display for Field {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, text } = self;
+        if name.is_empty() {
+            f.write_str(text)
+        } else if text.contains('\n') {
+            write!(f, "{name}:\n{text}")
+        } else {
+            write!(f, "{name}: {text}")
+        }
+    }
+}
+
+/// Returns the fields of a JSON value, which may be told as a text once more; what is no JSON is one text.
+pub(crate) fn fields(json: &str) -> Vec<Field> {
+    let mut found = Vec::new();
+    match serde_json::from_str(json) {
+        Ok(Value::String(text)) => match serde_json::from_str(&text) {
+            Ok(value @ (Value::Object(_) | Value::Array(_))) => add("", &value, &mut found),
+            _ => add("", &Value::String(text), &mut found),
+        },
+        Ok(value) => add("", &value, &mut found),
+        Err(_) => add("", &Value::String(json.to_owned()), &mut found),
+    }
+    found
+}
+
+fn add(name: &str, value: &Value, found: &mut Vec<Field>) {
+    let text = match value {
+        Value::Null => return,
+        Value::Array(items) => return items.iter().for_each(|item| add(name, item, found)),
+        Value::Object(fields) => {
+            for (key, value) in fields {
+                let name = if name.is_empty() { key.clone() } else { format!("{name}.{key}") };
+                add(&name, value, found);
+            }
+            return;
+        }
+        Value::String(text) if text.len() >= DATA && !text.contains([' ', '\n']) => {
+            format!("[data, {}]", units::size(text.len() as u64))
+        }
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    };
+    found.push(Field { name: name.to_owned(), text });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(json: &str, expected: &[&str]) {
+        let told: Vec<String> = fields(json).iter().map(ToString::to_string).collect();
+        assert_eq!(told, expected, "{json}");
+    }
+
+    #[test]
+    fn each_text_stands_behind_the_names_that_lead_to_it() {
+        let deep = r#"{"a":"x","b":{"c":["1","2\n3"],"n":4},"d":null,"e":[{"f":true}]}"#;
+        check(deep, &["a: x", "b.c: 1", "b.c:\n2\n3", "b.n: 4", "e.f: true"]);
+        check(r#""{\"cmd\":\"ls\"}""#, &["cmd: ls"]);
+        check(r#""ls""#, &["ls"]);
+        check("no json", &["no json"]);
+        check("{}", &[]);
+    }
+
+    #[test]
+    fn data_is_told_by_its_size() {
+        check(&format!(r#"{{"a":"{}"}}"#, "x".repeat(2048)), &["a: [data, 2.0 kB]"]);
+        check(&format!(r#"{{"a":"{}"}}"#, "x ".repeat(2)), &["a: x x "]);
+    }
+}
