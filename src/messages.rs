@@ -347,7 +347,8 @@ fn reasons(text: &mut String) {
 fn notices(text: &mut String) {
     use Notice as N;
     let branch = || told("main.1");
-    let followed = |entries, left| N::Followed { path: path(), entries, left, operation: SEVEN };
+    let followed =
+        |entries, anew, left| N::Followed { path: path(), anew, entries, left, operation: SEVEN };
     let late = |entries, branch| N::Late { aside: path(), entries, branch };
     list!(text, Notice, |notice: Notice| notice.to_string(), {
         N::Appended { .. } => [
@@ -356,12 +357,12 @@ fn notices(text: &mut String) {
         N::Finished { .. } => [N::Finished { path: path() }],
         N::Restored { .. } => [N::Restored { path: path() }],
         N::SetAside { .. } => [N::SetAside { aside: path(), branch: branch(), operation: SEVEN }],
-        N::Followed { .. } => [followed(1, None), followed(2, Some(branch()))],
-        N::Joined { .. } => [N::Joined { entries: 2, branch: branch() }],
+        N::Followed { .. } => [followed(1, true, None), followed(2, false, Some(branch()))],
+        N::Joined { .. } => [N::Joined { entries: 2, branch: branch(), operation: SEVEN }],
         N::Unsettled { .. } => [N::Unsettled { why: told("the disk is broken") }],
         N::Elsewhere => [N::Elsewhere],
         N::Unresumed { .. } => [N::Unresumed { why: "the agent reads another file" }],
-        N::Gone { .. } => [N::Gone { path: path() }],
+        N::Gone { .. } => [N::Gone { path: path(), to: None }, N::Gone { path: path(), to: Some(path()) }],
         N::KeptOut { .. } => [
             N::KeptOut { lines: 1, left: 0 }, N::KeptOut { lines: 2, left: 1 },
             N::KeptOut { lines: 0, left: 2 },

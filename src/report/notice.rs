@@ -1,6 +1,9 @@
 //! Notices: findings of a change in the live file, which a person should know.
 
-use std::{fmt, path::PathBuf};
+use std::{
+    fmt,
+    path::{Path, PathBuf},
+};
 
 use crate::model::OperationNumber;
 
@@ -33,10 +36,12 @@ pub enum Notice {
         /// The operation that took it in.
         operation: OperationNumber,
     },
-    /// Another program wrote into another state of the agent's file; the session follows it.
+    /// Another program wrote the agent's file anew, or went on elsewhere in it; the session follows it.
     Followed {
         /// The agent's file.
         path: PathBuf,
+        /// Whether it was written anew.
+        anew: bool,
         /// How many entries are new.
         entries: u64,
         /// The branch that keeps where the current one stood, if a command had put it there.
@@ -50,6 +55,8 @@ pub enum Notice {
         entries: u64,
         /// The branch that they joined.
         branch: String,
+        /// The operation that took them in.
+        operation: OperationNumber,
     },
     /// The store could not do work that it puts off until there is more of it; nothing is lost.
     Unsettled {
@@ -67,6 +74,8 @@ pub enum Notice {
     Gone {
         /// Where it was.
         path: PathBuf,
+        /// The other file of the session in which it goes on, if there is one.
+        to: Option<PathBuf>,
     },
     /// Lines came that have something that was taken out before: they are kept without it.
     KeptOut {
@@ -99,10 +108,27 @@ impl Notice {
     /// Returns the operation that took in entries, and how many.
     pub(crate) fn taken_in(&self) -> Option<(OperationNumber, u64)> {
         match self {
-            Self::Appended { entries, operation } | Self::Followed { entries, operation, .. } => {
-                Some((*operation, *entries))
-            }
+            Self::Appended { entries, operation }
+            | Self::Followed { entries, operation, .. }
+            | Self::Joined { entries, operation, .. } => Some((*operation, *entries)),
             _ => None,
+        }
+    }
+
+    /// Returns how many entries were taken in.
+    pub(crate) fn entries(notices: &[Self]) -> u64 {
+        notices.iter().filter_map(Self::taken_in).map(|(_, entries)| entries).sum()
+    }
+
+    /// Returns the branch that keeps where the current one stood.
+    pub(crate) fn left(&self) -> Option<String> {
+        if let Self::Followed { left, .. } = self { left.clone() } else { None }
+    }
+
+    /// Says that the session goes on in a file, if the one in which it was is gone.
+    pub(crate) fn go_on(&mut self, file: Option<&Path>) {
+        if let Self::Gone { to, .. } = self {
+            *to = file.map(Path::to_owned);
         }
     }
 }
@@ -125,17 +151,14 @@ impl fmt::Display for Notice {
                 "another program rewrote the live file; its version is kept as {} and as branch {branch}",
                 aside.display()
             ),
-            Self::Followed { path, entries, left, .. } => {
+            Self::Followed { path, anew, entries, left, .. } => {
                 let noun = if *entries == 1 { "new entry" } else { "new entries" };
-                write!(
-                    f,
-                    "{} was rewritten; the session follows it, with {entries} {noun}",
-                    path.display()
-                )?;
+                let (path, what) = (path.display(), if *anew { "was rewritten" } else { "goes on elsewhere" });
+                write!(f, "{path} {what}; the session follows it, with {entries} {noun}")?;
                 left.as_ref()
                     .map_or(Ok(()), |left| write!(f, "; the old end is kept as branch {left}"))
             }
-            Self::Joined { entries, branch } => {
+            Self::Joined { entries, branch, .. } => {
                 let noun = if *entries == 1 { "entry" } else { "entries" };
                 write!(
                     f,
@@ -150,8 +173,11 @@ impl fmt::Display for Notice {
                 "the session's file lies on another computer or in another account; only the store is changed",
             ),
             Self::Unresumed { why } => write!(f, "{why}; only the store is changed"),
-            Self::Gone { path } => {
+            Self::Gone { path, to: None } => {
                 write!(f, "{} is gone; the session goes on without it", path.display())
+            }
+            Self::Gone { path, to: Some(to) } => {
+                write!(f, "{} is gone; the session goes on in {}", path.display(), to.display())
             }
             Self::KeptOut { lines, left } => {
                 let has = |count: u64| if count == 1 { "line has" } else { "lines have" };

@@ -67,7 +67,10 @@ impl Watched {
     /// Returns the change that an import made.
     pub fn imported(done: &Imported, title: Option<String>) -> Self {
         let is_rewritten = done.oddities.iter().any(|oddity| oddity.quirk == Quirk::Rewritten)
-            || done.notices.iter().any(|notice| matches!(notice, Notice::Followed { .. }));
+            || done
+                .notices
+                .iter()
+                .any(|notice| matches!(notice, Notice::Followed { anew: true, .. }));
         Self {
             session: done.session.clone(),
             title,

@@ -110,7 +110,7 @@ pub(crate) fn record_loss(
     change.set_live(None);
     change.set_gone(live.n);
     change.commit(Command::CatchUp { entries: 0, branch: None, left: None })?;
-    Ok(Notice::Gone { path: live.path.clone() })
+    Ok(Notice::Gone { path: live.path.clone(), to: None })
 }
 
 /// Takes in the lines that the agent appended; also returns whether no other program wrote to the file meanwhile.
@@ -216,12 +216,13 @@ fn follow(
     let mut position = Position { generation, head, horizon };
     let current = change.before.state.current().to_owned();
     let mut notices = Vec::new();
+    let operation = change.number();
     let late = late(&change, position, first)?;
     let is_apart = late.iter().any(|late| head.is_some_and(|head| late.entries.contains(&head)));
     for late in &late {
         if let Some(branch) = join(&mut change, late, position, &current)? {
             let entries = late.entries.len() as u64;
-            notices.push(Notice::Joined { entries, branch });
+            notices.push(Notice::Joined { entries, branch, operation });
         }
     }
     // The agent would resume entries that belong elsewhere: it is told again where the branch stands.
@@ -250,13 +251,13 @@ fn follow(
     let (outcome, is_alone) =
         change.commit(Command::CatchUp { entries, branch: None, left: kept })?;
     notices.extend(outcome.notices);
-    let operation = outcome.operation;
     let path = live.path.clone();
     let joined: u64 = late.iter().map(|late| late.entries.len() as u64).sum();
+    let entries = entries.saturating_sub(joined);
     if (anew && !goes_on) || left.is_some() {
-        notices.push(Notice::Followed { path, entries, left, operation });
-    } else if entries > joined {
-        notices.push(Notice::Appended { entries: entries - joined, operation });
+        notices.push(Notice::Followed { path, anew, entries, left, operation });
+    } else if entries > 0 {
+        notices.push(Notice::Appended { entries, operation });
     }
     Ok((notices, is_alone))
 }

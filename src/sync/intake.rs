@@ -13,10 +13,10 @@ use memchr::memchr_iter;
 use crate::{
     live::is_same,
     model::{
-        Command, EntryNumber, FileNumber, GenerationNumber, OperationNumber, Place, PlaceNumber,
-        Position, Run, Running, State, Timestamp,
+        Command, EntryNumber, FileNumber, GenerationNumber, OperationNumber, PlaceNumber, Position,
+        Run, Running, State, Timestamp,
     },
-    session::{Growth, Session, View, elsewhere::is_adopted, oddities, plan::MAIN},
+    session::{Growth, Session, View, oddities, plan::MAIN},
     store::Sighting,
     sync::{
         Archive, Imported, Notice, Oddity, Quirk, Source, SyncError, Why,
@@ -25,6 +25,7 @@ use crate::{
         change::{Change, Gathering},
         execute::{begin_or_create, commit},
         failed::Failed,
+        files::Files,
         judge::{Known, Seen, Verdict, Whose},
         listed::listed_folder,
         live_file::length_of,
@@ -72,46 +73,6 @@ pub(crate) fn judged(
     })
 }
 
-/// The files of a session and the newest generation of each.
-#[derive(Default)]
-pub(crate) struct States {
-    files: BTreeMap<FileNumber, PathBuf>,
-    newest: BTreeMap<FileNumber, (GenerationNumber, Option<Run>)>,
-}
-
-impl States {
-    /// Returns those of the files with records that lie on this computer.
-    pub(crate) fn of(archive: &Archive, state: &State) -> Self {
-        let files = FileNumber::FIRST.onwards().zip(&state.files);
-        let is_own = |(n, place): &(FileNumber, &Place)| {
-            !is_adopted(place) && !state.sidecars.contains_key(n)
-        };
-        let files = files.filter(is_own);
-        let generations = state.generations.iter().map(|(_, generation)| generation);
-        Self {
-            files: files.filter_map(|(n, place)| Some((n, archive.path_of(place)?))).collect(),
-            newest: generations
-                .filter_map(|each| Some((each.file?, (each.n, state.ends.get(&each.n).cloned()))))
-                .collect(),
-        }
-    }
-
-    /// Returns the paths of the files.
-    pub(crate) fn paths(self) -> Vec<PathBuf> {
-        self.files.into_values().collect()
-    }
-
-    /// Returns the number of the file with this path.
-    fn file(&self, path: &Path) -> Option<FileNumber> {
-        self.files.iter().find(|(_, known)| *known == path).map(|(n, _)| *n)
-    }
-
-    /// Returns the newest generation of a file and its end.
-    pub(crate) fn newest(&self, file: FileNumber) -> Option<(GenerationNumber, Option<&Run>)> {
-        self.newest.get(&file).map(|(generation, end)| (*generation, end.as_ref()))
-    }
-}
-
 /// The end of a file that was read.
 struct End {
     generation: GenerationNumber,
@@ -127,12 +88,12 @@ struct Intake<'a> {
     change: Change<'a>,
     /// The files that are read ahead, if there are any.
     ahead: Option<(&'a Ahead, &'a mut BTreeMap<PathBuf, usize>)>,
-    states: States,
+    states: Files,
     /// The folders whose files become live files.
     attach: &'a [PathBuf],
     ends: BTreeMap<FileNumber, End>,
-    /// Whether a compressed file changed and its content did not.
-    repacked: bool,
+    /// Whether a compressed file changed and its content did not, or a file that was gone is there again.
+    is_met_again: bool,
     /// Whether a part of another session's file was taken in.
     adopted: bool,
     /// Whether a line was met that the session has already.
@@ -168,21 +129,20 @@ pub(crate) fn take_in<'a>(
         },
     };
     let (new, first) = (change.before.session.is_none(), change.next_entry());
-    let states = States::of(archive, &change.before.state);
-    let (ends, oddities) = (BTreeMap::new(), Vec::new());
+    let states = Files::of(archive, &change.before.state);
     let mut intake = Intake {
         change,
         ahead,
         states,
         attach,
-        ends,
-        repacked: false,
+        ends: BTreeMap::new(),
+        is_met_again: false,
         adopted: false,
         met: false,
         files: 0,
         sidecars: 0,
         bytes: 0,
-        oddities,
+        oddities: Vec::new(),
     };
     for (n, source) in group.iter().enumerate() {
         reading(&source.path, intake.bytes);
@@ -195,7 +155,7 @@ pub(crate) fn take_in<'a>(
     for source in group {
         intake.sidecars(source, seen)?;
     }
-    let has_records = !intake.ends.is_empty() || intake.repacked || intake.adopted;
+    let has_records = !intake.ends.is_empty() || intake.is_met_again || intake.adopted;
     let is_told = intake.folder(group)?;
     if !has_records && intake.sidecars == 0 {
         let taken = intake.caught_up();
@@ -212,13 +172,15 @@ pub(crate) fn take_in<'a>(
         line: oddity.line.unwrap_or_default(),
         why: oddity.quirk.words(),
     }));
-    let entries = change.next_entry().since(first);
+    let caught_up = Notice::entries(&change.notices);
+    let entries = change.next_entry().since(first) + caught_up;
+    let left = left.or_else(|| change.notices.iter().find_map(Notice::left));
     let outcome = commit(change, Command::Import { files: files + sidecars, part: false })?;
     Ok(Some(Imported {
         session: outcome.session,
         new,
         operation: outcome.operation,
-        files,
+        files: files.max(caught_up.min(1)),
         sidecars,
         entries,
         bytes,
@@ -232,19 +194,16 @@ impl Intake<'_> {
     /// Returns the part that catching up with the live file took in, if there was no other part.
     fn caught_up(&mut self) -> Option<Imported> {
         let notices = std::mem::take(&mut self.change.notices);
-        let newest = notices.iter().filter_map(Notice::taken_in).next_back();
-        let entries = notices.iter().filter_map(Notice::taken_in).map(|(_, n)| n).sum();
-        let (operation, session) =
-            newest.map(|(n, _)| n).zip(self.change.before.session.clone())?;
+        let (operation, _) = notices.iter().filter_map(Notice::taken_in).next_back()?;
         Some(Imported {
-            session,
+            session: self.change.before.session.clone()?,
             new: false,
             operation,
             files: 1,
             sidecars: 0,
-            entries,
+            entries: Notice::entries(&notices),
             bytes: self.change.before.state.growth().map_or(0, |run| run.bytes),
-            left: None,
+            left: notices.iter().find_map(Notice::left),
             oddities: std::mem::take(&mut self.oddities),
             notices,
         })
@@ -282,10 +241,9 @@ impl Intake<'_> {
         });
         let mut growth = match (verdict, held) {
             (Some(Verdict::Same), held) => {
-                if let Some(generation) = held
-                    && self.contain(path, generation)?
-                {
-                    (self.files, self.repacked) = (self.files + 1, true);
+                let is_repacked = held.map(|it| self.contain(path, it)).transpose()?;
+                if is_repacked == Some(true) || self.is_back(file)? {
+                    (self.files, self.is_met_again) = (self.files + 1, true);
                 }
                 return Ok(());
             }
@@ -462,6 +420,8 @@ impl Intake<'_> {
         let mut left = None;
         if self.is_attached(file, position)? {
             self.change.set_live(Some(file));
+            let path = self.states.files.get(&file).map(PathBuf::as_path);
+            self.change.notices.iter_mut().for_each(|notice| notice.go_on(path));
             if self.change.before.state.current() != MAIN
                 && self.change.number() > OperationNumber::FIRST
             {
@@ -477,6 +437,18 @@ impl Intake<'_> {
         }
         self.change.set_branch(MAIN, Some(position));
         Ok(left)
+    }
+
+    /// Returns whether a file that was gone is there again, and the session goes on in no other one.
+    fn is_back(&self, file: FileNumber) -> Result<bool, SyncError> {
+        let State { gone, live, .. } = &self.change.before.state;
+        if live.is_some() || !gone.contains(&file) {
+            return Ok(false);
+        }
+        match self.newest()? {
+            Some((newest, position)) if newest == file => self.is_attached(file, position),
+            _ => Ok(false),
+        }
     }
 
     /// Returns whether a file becomes the live file: it lies where its agent reads it, as it is, and the agent resumes it.

@@ -22,6 +22,7 @@ mod error;
 mod execute;
 mod failed;
 pub(crate) mod file;
+mod files;
 pub(crate) mod follow;
 pub(crate) mod goal;
 pub(crate) mod gone;

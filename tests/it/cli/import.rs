@@ -2,17 +2,20 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::io::Read as _;
+use std::io::{Read as _, Write as _};
 use std::os::unix::fs::symlink;
 use std::os::unix::process::ExitStatusExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
 use insta::assert_snapshot;
 use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
 
 use super::{json, screens, with_examples};
 use crate::env::TestEnv;
+
+const GARDEN: &str = "7c2a51de-90b4-4e6f-8a53-0d1f6b7e2c40";
 
 /// A session of Claude Code: a turn, an answer, and whatever else.
 fn claude(env: &TestEnv, path: &str, rest: &str) {
@@ -196,6 +199,89 @@ fn a_branch_that_a_command_moved_is_kept() {
     Session boat: main follows its file again; where it stood is branch main.2
     1 file read, 0 unchanged: 1 session (0 new), 1 new entry, 39 B
     ");
+}
+
+/// A record of Claude Code that follows another one.
+fn follows(session: &str, parent: &str, words: &str) -> String {
+    format!(
+        "{{\"parentUuid\":\"{parent}\",\"isSidechain\":false,\"type\":\"user\",\"message\":{{\"role\":\"user\",\"content\":\"{words}\"}},\
+         \"uuid\":\"{session}-{words}\",\"timestamp\":\"2026-11-26T05:00:00.000Z\",\"userType\":\"external\",\"cwd\":\"/garden\",\
+         \"sessionId\":\"{session}\"}}\n"
+    )
+}
+
+/// Takes in the garden's session where Claude Code keeps it, and returns its path.
+fn garden(env: &TestEnv) -> PathBuf {
+    let folder = env.home().join(".claude/projects/-garden");
+    fs::create_dir_all(&folder).unwrap();
+    let path = folder.join(format!("{GARDEN}.jsonl"));
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/claude-garden.jsonl");
+    fs::copy(example, &path).unwrap();
+    env.run(&["import", "-q"]).success();
+    path
+}
+
+fn append(path: &Path, line: &str) {
+    let mut file = fs::File::options().append(true).open(path).unwrap();
+    file.write_all(line.as_bytes()).unwrap();
+}
+
+/// Returns the object of the session and the summary that an import tells.
+fn imported(env: &TestEnv) -> (Value, Value) {
+    let told = env.run(&["import", "--json"]).success().stdout;
+    let lines: Vec<Value> = told.lines().map(json).collect();
+    let session = lines.iter().find(|it| it["type"] == "imported").cloned().unwrap_or_default();
+    (session, lines.last().unwrap().clone())
+}
+
+#[test]
+fn what_came_with_a_file_next_to_it_or_on_another_branch_is_counted() {
+    let last = "cc000019-0000-4000-8000-000000000000";
+    let env = TestEnv::new();
+    let path = garden(&env);
+    let beside = path.with_extension("").join("tool-results");
+    fs::create_dir_all(&beside).unwrap();
+    fs::write(beside.join("a.txt"), "long").unwrap();
+    append(&path, &follows(GARDEN, last, "zebra"));
+    let (session, summary) = imported(&env);
+    assert_eq!((&session["entries"], &session["sidecars"]), (&1.into(), &1.into()), "{session}");
+    assert_eq!((&summary["files"], &summary["entries"]), (&1.into(), &1.into()), "{summary}");
+
+    let env = TestEnv::new();
+    let path = garden(&env);
+    env.run(&["revert", "-q", "2", GARDEN, "-m", "Not yet."]).success();
+    append(&path, &follows(GARDEN, last, "zebra"));
+    let (session, summary) = imported(&env);
+    assert_eq!((&session["entries"], &summary["entries"]), (&1.into(), &1.into()), "{session}");
+
+    // An agent that goes on from its own last record did not write the file anew.
+    let env = TestEnv::new();
+    let path = garden(&env);
+    env.run(&["append", "-q", "aside", "-s", GARDEN]).success();
+    append(&path, &follows(GARDEN, last, "zebra"));
+    let told = env.run(&["import"]).success();
+    assert!(!told.to_string().contains("rewritten"), "{told}");
+}
+
+#[test]
+fn a_file_that_was_moved_away_and_back_is_the_agents_again() {
+    let env = TestEnv::new();
+    let path = garden(&env);
+    let other = env.home().join(".claude/projects/-else").join(path.file_name().unwrap());
+    fs::create_dir_all(other.parent().unwrap()).unwrap();
+    fs::rename(&path, &other).unwrap();
+    let moved = env.run(&["import"]).success();
+    assert!(moved.stderr.contains("is gone; the session goes on in "), "{moved}");
+    fs::rename(&other, &path).unwrap();
+    env.run(&["import"]).success();
+    assert!(!env.run(&["sessions"]).success().stdout.contains("file gone"));
+    let count = || env.run(&["operations", "--json", GARDEN]).success().stdout.lines().count();
+    let operations = count();
+    env.run(&["import"]).success();
+    assert_eq!(count(), operations, "nothing is done twice");
+    append(&path, &follows(GARDEN, "cc000020-0000-4000-8000-000000000000", "zebra"));
+    env.run(&["import"]).success();
+    assert!(env.run(&["log", "-n", "1", GARDEN]).success().stdout.contains("zebra"));
 }
 
 #[test]
