@@ -16,6 +16,7 @@
 mod chain;
 mod entries;
 mod first_page;
+mod page;
 mod scan;
 
 use std::{

@@ -546,6 +546,49 @@ fn a_mending_cut_short_behind_the_log_gives_it_back_whoever_read_meanwhile() {
     }
 }
 
+/// Damages the head of the first page, which leads to the list of tables.
+fn damage_first_page(database: &Path) {
+    let mut bytes = fs::read(database).unwrap();
+    bytes[100..112].fill(0xff);
+    fs::write(database, bytes).unwrap();
+}
+
+#[test]
+fn a_store_that_was_written_in_order_is_mended_without_its_first_page() {
+    let home = Home::new();
+    home.run(&["branch", "side", "@1", "-s", &home.own]).success();
+    home.settle();
+    let (said, numbers) = (home.said(), home.numbers());
+    home.run(&["store", "pack"]).success();
+    // The pages of its tables are not those of a store that was made and only grew.
+    damage_first_page(&home.database());
+    let fixed = home.run(&["doctor", "--fix"]);
+    assert_eq!(fixed.code(), Some(0), "{fixed}");
+    home.run(&["verify"]).success();
+    assert_eq!((home.said(), home.numbers()), (said, numbers), "{fixed}");
+}
+
+#[test]
+fn tables_are_found_where_a_store_written_in_order_has_them_if_the_whole_list_is_gone() {
+    let home = Home::new();
+    home.settle();
+    let said = home.said();
+    home.run(&["store", "pack"]).success();
+    let mut bytes = fs::read(home.database()).unwrap();
+    // Each page that holds a part of the list names what it makes.
+    for page in bytes.chunks_exact_mut(4096) {
+        if page[0] == 13 && page.windows(13).any(|part| part == b"CREATE TABLE ") {
+            page.fill(0);
+        }
+    }
+    bytes[100..4096].fill(0);
+    fs::write(home.database(), bytes).unwrap();
+    let fixed = home.run(&["doctor", "--fix"]);
+    assert_eq!(fixed.code(), Some(0), "{fixed}");
+    home.run(&["verify"]).success();
+    assert_eq!(home.said(), said, "{fixed}");
+}
+
 /// Copies a store's folder.
 fn copy_folder(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
