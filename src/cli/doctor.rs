@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use undertext::ops::{self, Ailment, Cure, Finding, Severity};
+use undertext::ops::{self, Ailment, Cure, Finding, MendOutcome, Severity};
 use undertext::report::{Examined, Forgetful, Mended, Refilled, Report as _, TakenBack};
 use undertext::store::StoreError;
 
@@ -10,6 +10,7 @@ use super::Context;
 use super::archive::is_there;
 use super::common::shown;
 use super::error::{CommandError, Exit};
+use super::output::Progress;
 use crate::render::safe;
 
 /// Look at the folder of the store: its place, its modes, its owner, and what crashes left behind
@@ -92,26 +93,44 @@ fn mend(
 ) -> Result<Option<Mended>, CommandError> {
     let mut findings = Vec::new();
     let here = context.env.drawn_here()?;
-    let mended = ops::mend(root, &here, context.env.ambient(), &mut |finding| {
-        findings.push(finding.clone());
-    })?;
-    if mended.is_some() {
-        for ailment in ailments.iter_mut().filter(|ailment| ailment.cure == Cure::Mend) {
-            ailment.cured = true;
+    let ambient = context.env.ambient();
+    let output = &mut context.output;
+    let outcome = ops::mend(
+        root,
+        &here,
+        ambient,
+        &mut |finding| findings.push(finding.clone()),
+        &mut |done, all| {
+            let (label, total) = ("reading the damaged store", Some(all));
+            output.progress(Progress { label, done, total, bytes: 0, of: None });
+        },
+    )?;
+    let why = match outcome {
+        MendOutcome::Mended(mended) => {
+            for ailment in ailments.iter_mut().filter(|ailment| ailment.cure == Cure::Mend) {
+                ailment.cured = true;
+            }
+            return Ok(Some(mended));
         }
-        return Ok(mended);
+        MendOutcome::Left(why) => why,
+    };
+    findings.retain(|found| found.severity == Severity::Damage);
+    // What was found says more; and to mend it once more would not help.
+    ailments.retain(|ailment| ailment.cure != Cure::Mend || findings.is_empty());
+    for ailment in ailments.iter_mut().filter(|ailment| ailment.cure == Cure::Mend) {
+        ailment.cure = Cure::Person;
     }
-    let damage = findings.into_iter().filter(|found| found.severity == Severity::Damage);
+    let damage = findings.into_iter();
     ailments.extend(damage.map(|Finding { session, item, problem, .. }| {
         let of = session.map(|session| format!("session {session}, ")).unwrap_or_default();
         Ailment {
             path: root.join("store.db"),
-            problem: format!("{of}{item}: {problem}; no file holds it"),
+            problem: format!("{of}{item}: {problem}; {why}"),
             cure: Cure::Person,
             cured: false,
         }
     }));
-    Ok(mended)
+    Ok(None)
 }
 
 fn tell_mended(context: &mut Context, mended: &Mended) -> Result<(), CommandError> {

@@ -85,14 +85,20 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
         }
     }
     let database = root.join("store.db");
-    let forgotten = SqliteStore::open(&database, Access::Read).and_then(|store| store.forgotten());
-    match forgotten {
-        Ok(Some((witnessed, newest))) => ail(
+    let state = SqliteStore::open(&database, Access::Read)
+        .and_then(|store| Ok((store.forgotten()?, store.has_lost_lines()?)));
+    match state {
+        Ok((Some((witnessed, newest)), _)) => ail(
             &database,
             &format!(
                 "it has lost changes: store.witness saw {witnessed}, and it has {newest} now. If there is a newer \
                  one, put it back, with its -wal file; else its live files may hold what it lost"
             ),
+            Cure::Mend,
+        ),
+        Ok((None, true)) => ail(
+            &database,
+            "it has lost lines, and keeps their places: a file that holds them gives them back",
             Cure::Mend,
         ),
         Err(error) if sync::is_broken(&root, &error) => {

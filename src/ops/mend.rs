@@ -8,7 +8,7 @@ use crate::{
         verify::{DATABASE, SESSION, SESSIONS, verify_store},
     },
     report::{Finding, Mended, Severity},
-    store::{Access, StoreError},
+    store::Access,
     sync::{Ambient, Archive, Here, Machine, Mending, SyncError, is_broken, sweep, take_back},
 };
 
@@ -17,45 +17,66 @@ pub fn finish_mending(root: &Path) -> Result<(), OpsError> {
     Ok(sweep(root)?)
 }
 
-/// Mends the store in a folder if it is damaged or has forgotten something. None: it is neither, or nothing more of it
-/// comes back. `told` hears what is wrong with it.
+/// What became of a store that was to be mended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was mended.
+    Mended(Mended),
+    /// It is as it was: nothing was wrong with it, or what is does not come back, for this reason.
+    Left(&'static str),
+}
+
+/// Why a store is left as it is of which nothing more comes back.
+const NOWHERE: &str = "no file holds it";
+/// Why one is of which nothing can be read at all: an empty one would only look whole.
+const UNREADABLE: &str = "none of its operations can be read, so it stays where it is. Put a backup in its place, or move it \
+    elsewhere, with its -wal file, and do this again: then what live files hold comes back";
+
+/// Mends the store in a folder if it is damaged or has forgotten something. `told` hears what is wrong with it, `each` how much
+/// of it was read, and of how much.
 pub fn mend(
     root: &Path,
     here: &Here,
     ambient: Box<dyn Ambient>,
     told: &mut dyn FnMut(&Finding),
-) -> Result<Option<Mended>, OpsError> {
+    each: &mut dyn FnMut(u64, u64),
+) -> Result<Outcome, OpsError> {
     finish_mending(root)?;
     let (mut mended, mut forgotten) = (None, 0);
     let before = damage(root, told)?;
     if before > Damage::default() {
-        let mending = Mending::begin(root, here)?;
+        let mending = Mending::begin(root, here, each)?;
+        if mending.is_empty {
+            return Ok(Outcome::Left(UNREADABLE));
+        }
         forgotten = mending.forgotten;
         if forgotten > 0 || damage(mending.folder(), &mut |_| {})? < before {
             let kept = mending.accept()?;
             mended = Some((kept, mending.refilled.clone(), mending.lost.clone()));
         } else {
-            return Ok(None);
+            return Ok(Outcome::Left(NOWHERE));
         }
     }
     let mut archive = Archive::open(root, Access::Write, ambient)?;
     archive.set_here(here.clone());
-    let taken_back = take_back(&archive, forgotten)?;
-    if mended.is_none() && taken_back.is_empty() {
-        return Ok(None);
+    let (taken_back, left) = take_back(&archive, forgotten)?;
+    if mended.is_none() && taken_back.is_empty() && left.is_empty() {
+        return Ok(Outcome::Left(NOWHERE));
     }
-    let (kept, refilled, lost) = match mended {
+    let (kept, refilled, mut lost) = match mended {
         Some((kept, refilled, lost)) => (Some(kept), refilled, lost),
         None => (None, Vec::new(), Vec::new()),
     };
+    lost.extend(left);
     let store = archive.store();
     let names = store.names()?;
-    let entries = names.iter().map(|(key, _)| Ok(store.state(*key)?.entries()));
-    Ok(Some(Mended {
+    // One that is damaged still is named by verify.
+    let entries = names.iter().filter_map(|(key, _)| Some(store.state(*key).ok()?.entries()));
+    Ok(Outcome::Mended(Mended {
         path: root.join("store.db"),
         kept,
         sessions: names.len() as u64,
-        entries: entries.sum::<Result<u64, StoreError>>()?,
+        entries: entries.sum(),
         refilled,
         forgotten,
         taken_back,

@@ -90,7 +90,7 @@ pub use hook::named;
 pub use index::index;
 pub use layers::{layers, session_key};
 pub use list::{Order, list};
-pub use mend::{finish_mending, mend};
+pub use mend::{Outcome as MendOutcome, finish_mending, mend};
 pub use new::{Layers, hide, new};
 pub use origin::{hidden, original};
 pub use pack::pack;

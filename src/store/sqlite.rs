@@ -67,7 +67,7 @@ use std::{
 use rusqlite::{Connection, ffi};
 
 pub use open::{Access, FORMAT_VERSION, RULES_VERSION};
-pub use salvage::{Loss, Salvage, Tried, Unknown, Wanted};
+pub use salvage::{Loss, Salvage, Tried, Unknown, Wanted, WantedFile};
 pub use witness::{Witness, is_witnessed};
 pub use words::{Mark, Reach, WordIndex};
 
@@ -165,6 +165,12 @@ impl SqliteStore {
             failed: Cell::new(false),
             is_one_of_several: false,
         }
+    }
+
+    /// Returns whether lines or files are lost for which a mending kept the place.
+    pub fn has_lost_lines(&self) -> Result<bool, StoreError> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM entry WHERE line = ?1) OR EXISTS (SELECT 1 FROM kept WHERE line = ?1)";
+        Ok(self.db().query_row(sql, [bytes::LOST], |row| row.get(0))?)
     }
 
     /// Returns how far the store had come, and how far it has, if it lost operations, or has others in their place.

@@ -43,6 +43,8 @@ use crate::{
 const MENDING: &str = "mending";
 /// The files of a store's database; the first one is the database itself.
 const FILES: [&str; 3] = ["store.db", "store.db-wal", "store.witness"];
+/// The longest file that may have been kept whole.
+const KEPT: u64 = 1 << 30;
 /// How many of the links of lost lines are tried with each line of a file.
 const LINKS: usize = 64;
 
@@ -80,12 +82,18 @@ pub(crate) struct Mending {
     pub(crate) forgotten: u64,
     /// What did not come back.
     pub(crate) lost: Vec<(Option<SessionName>, String)>,
+    /// Whether nothing was found of a store that had something.
+    pub(crate) is_empty: bool,
     _lock: File,
 }
 
 impl Mending {
-    /// Salvages the damaged store in a folder.
-    pub(crate) fn begin(root: &Path, here: &Here) -> Result<Self, SyncError> {
+    /// Salvages the damaged store in a folder. `each` hears how much of it was read, and of how much.
+    pub(crate) fn begin(
+        root: &Path,
+        here: &Here,
+        each: &mut dyn FnMut(u64, u64),
+    ) -> Result<Self, SyncError> {
         let io = |path: &Path| {
             let path = path.to_owned();
             move |source| SyncError::Io { path, source }
@@ -94,14 +102,26 @@ impl Mending {
         let folder = root.join(MENDING);
         DirBuilder::new().mode(0o700).create(&folder).map_err(io(&folder))?;
         let fresh = folder.join("store.db");
-        let mut salvage = Salvage::begin(&root.join("store.db"), &fresh)?;
-        let refilled = fill(root, here, &mut salvage)?;
-        let forgotten = salvage.forgotten()?;
-        let lost = salvage.finish()?.into_iter().map(|loss| (loss.session, loss.item)).collect();
+        // Dropped where a step fails, it leaves nothing behind.
+        let mut mending = Self {
+            root: root.to_owned(),
+            folder,
+            refilled: Vec::new(),
+            forgotten: 0,
+            lost: Vec::new(),
+            is_empty: false,
+            _lock: lock,
+        };
+        let mut salvage = Salvage::begin(&root.join("store.db"), &fresh, each)?;
+        mending.refilled = fill(root, here, &mut salvage)?;
+        mending.forgotten = salvage.forgotten()?;
+        mending.is_empty = salvage.is_empty();
+        let lost = salvage.finish()?.into_iter();
+        mending.lost = lost.map(|loss| (loss.session, loss.item)).collect();
         let store = SqliteStore::open(&fresh, Access::Write)?;
         rebuild_all(&store, &mut |_, _| ())?;
         store.close_log()?;
-        Ok(Self { root: root.to_owned(), folder, refilled, forgotten, lost, _lock: lock })
+        Ok(mending)
     }
 
     /// Returns the folder of the fresh store.
@@ -133,6 +153,7 @@ fn fill(root: &Path, here: &Here, salvage: &mut Salvage) -> Result<Vec<Refilled>
     }
     let names = salvage.sessions_found().clone();
     let mut refilled = identify(root, here, &names, salvage)?;
+    refilled.extend(fill_files(root, here, &names, salvage)?);
     for (session, wanted) in wanted {
         let Some(name) = names.get(&session) else { continue };
         let mut left: BTreeSet<EntryId> = wanted.iter().map(|line| line.id).collect();
@@ -146,6 +167,32 @@ fn fill(root: &Path, here: &Here, salvage: &mut Salvage) -> Result<Vec<Refilled>
             let lines = found_in(&path, &mut left, &links, salvage).unwrap_or(0);
             if lines > 0 {
                 refilled.push(Refilled { session: name.id.clone(), path, lines });
+            }
+        }
+    }
+    Ok(refilled)
+}
+
+/// Looks for files that were kept whole where they were met.
+fn fill_files(
+    root: &Path,
+    here: &Here,
+    names: &BTreeMap<SessionKey, SessionName>,
+    salvage: &mut Salvage,
+) -> Result<Vec<Refilled>, SyncError> {
+    let mut refilled = Vec::new();
+    let sessions: BTreeSet<SessionKey> =
+        salvage.wanted_files().iter().map(|file| file.session).collect();
+    for session in sessions {
+        let Some(name) = names.get(&session) else { continue };
+        for path in files(root, here, salvage, session, name)? {
+            if !salvage.wanted_files().iter().any(|file| file.session == session) {
+                break;
+            }
+            // A file that is gone or cannot be read holds nothing.
+            let Ok(bytes) = disk::read(&path, KEPT) else { continue };
+            if salvage.fill_file(&bytes)? > 0 {
+                refilled.push(Refilled { session: name.id.clone(), path, lines: 1 });
             }
         }
     }

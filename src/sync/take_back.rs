@@ -30,6 +30,7 @@ use crate::{
         Session, View,
         plan::{MAIN, Steps, branch_text},
     },
+    store::StoreError,
     sync::{
         Archive, SyncError,
         change::Change,
@@ -48,47 +49,76 @@ const MOST: u64 = 1000;
 
 /// Takes in what live files hold of the operations that a store has forgotten; its witness says that there are at most this
 /// many. One that the witness does not know of shows by a stamp alone.
-pub(crate) fn take_back(archive: &Archive, forgotten: u64) -> Result<Vec<TakenBack>, SyncError> {
-    let mut taken = Vec::new();
+///
+/// Sessions of which this fails keep no other from it; they are returned with the reason.
+pub(crate) fn take_back(
+    archive: &Archive,
+    forgotten: u64,
+) -> Result<(Vec<TakenBack>, Vec<(Option<SessionName>, String)>), SyncError> {
+    let (mut taken, mut left) = (Vec::new(), Vec::new());
     let lost = forgotten.clamp(1, MOST);
     let _lock = archive.lock()?;
     for session in archive.every()? {
-        let tip = archive.store.state(session.key)?;
-        if tip.position().is_none() {
-            stand(archive, &session, &tip)?;
-        }
-        let tip = archive.store.state(session.key)?;
-        let live = live_file(archive, &tip).filter(|live| match live::look(&live.path) {
-            Ok(Some(seen)) => {
-                let is_ahead = !live.attached && live_file::is_ahead(&seen, &tip);
-                is_ahead || forgotten > 0 && seen.length != expected(&tip)
-            }
-            _ => false,
-        });
-        if let Some(live) = live {
-            let held = Held::of(&live.path, session.format)?;
-            let lost = match tip.position().filter(|_| live.attached) {
-                Some(at) => {
-                    let state = (at.generation, tip.growth());
-                    match judged(archive, &session, state, &live.path) {
-                        Ok(Verdict::Grown) => {
-                            let known = tip.growth().map_or(0, Run::end);
-                            lost.min(held.lines.saturating_sub(known))
-                        }
-                        _ => lost,
-                    }
-                }
-                None => lost,
-            };
-            lose(archive, &session.name, session.format, (lost, held.turns))?;
-            let mut change = Change::bare(archive, &session)?;
-            taken.push(follow(&mut change, &live.path, live.n)?);
+        match take_back_one(archive, &session, forgotten, lost) {
+            Ok(one) => taken.extend(one),
+            Err(error) if is_of_machine(&error) => return Err(error),
+            Err(error) => left.push((
+                Some(session.name.clone()),
+                format!("what its live file may hold beyond the store: {error}"),
+            )),
         }
     }
     for path in strays(archive)? {
-        taken.extend(begin(archive, &path, lost)?);
+        match begin(archive, &path, lost) {
+            Ok(one) => taken.extend(one),
+            Err(error) if is_of_machine(&error) => return Err(error),
+            Err(error) => left.push((None, format!("what {} holds: {error}", path.display()))),
+        }
     }
-    Ok(taken)
+    Ok((taken, left))
+}
+
+/// Returns whether the next session would fail as well.
+fn is_of_machine(error: &SyncError) -> bool {
+    matches!(error, SyncError::Store(StoreError::Io { .. } | StoreError::Full | StoreError::Busy))
+}
+
+fn take_back_one(
+    archive: &Archive,
+    session: &Session,
+    forgotten: u64,
+    lost: u64,
+) -> Result<Option<TakenBack>, SyncError> {
+    let tip = archive.store.state(session.key)?;
+    if tip.position().is_none() {
+        stand(archive, session, &tip)?;
+    }
+    let tip = archive.store.state(session.key)?;
+    let live = live_file(archive, &tip).filter(|live| match live::look(&live.path) {
+        Ok(Some(seen)) => {
+            let is_ahead = !live.attached && live_file::is_ahead(&seen, &tip);
+            is_ahead || forgotten > 0 && seen.length != expected(&tip)
+        }
+        _ => false,
+    });
+    let Some(live) = live else { return Ok(None) };
+    let held = Held::of(&live.path, session.format)?;
+    let lost = match tip.position().filter(|_| live.attached) {
+        Some(at) => {
+            let state = (at.generation, tip.growth());
+            match judged(archive, session, state, &live.path) {
+                Ok(Verdict::Grown) => {
+                    let known = tip.growth().map_or(0, Run::end);
+                    lost.min(held.lines.saturating_sub(known))
+                }
+                _ => lost,
+            }
+        }
+        None => lost,
+    };
+    lose(archive, &session.name, session.format, (lost, held.turns))?;
+    let mut change = Change::bare(archive, session)?;
+    follow(&mut change, &live.path, live.n).map(Some)
 }
 
 /// Returns the live files below the store's folder that no session has.
@@ -193,12 +223,13 @@ fn follow(change: &mut Change<'_>, path: &Path, file: FileNumber) -> Result<Take
     let held = match (&change.before.session, position) {
         (Some(session), Some(position)) => {
             let spans = Some(&change.before.state.spans);
-            View::new(change.before.store(), session, position, spans).sequence()?
+            // One that is damaged stays as a branch.
+            View::new(change.before.store(), session, position, spans).sequence().ok()
         }
-        _ => Vec::new(),
+        _ => Some(Vec::new()),
     };
     let (taken, found) = read(change, path, file)?;
-    let goes_on = is_subsequence(&held, &found);
+    let goes_on = held.is_some_and(|held| is_subsequence(&held, &found));
     let branch = change.before.state.current().to_owned();
     for aside in asides(path, &change.before.state).map_err(io)? {
         let below = change.before.archive.place_in(&aside);

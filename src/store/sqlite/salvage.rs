@@ -16,11 +16,13 @@
 mod chain;
 mod entries;
 mod first_page;
+mod kept;
 mod page;
 mod scan;
 
 use std::{
     collections::{BTreeMap, BTreeSet, btree_map::Entry},
+    fs,
     path::{Path, PathBuf},
 };
 
@@ -29,7 +31,7 @@ use rusqlite::{Connection, params, types::Value};
 use super::{
     add::OWN,
     bytes::{Bytes, LOST},
-    covered::{self, Covered, kept_digest},
+    covered::{self, Covered},
     journal, open,
     query::{collect, hash},
     rows::Tables,
@@ -37,14 +39,12 @@ use super::{
     write::{place, placed},
 };
 use crate::{
-    model::{
-        Digest, EntryId, EntryNumber, LineId, Operation, OperationId, OperationNumber, SessionName,
-        StoreId, line,
-    },
+    model::{EntryId, EntryNumber, LineId, Operation, OperationId, SessionName, StoreId, line},
     store::{Access, FactStore, NewLine, SessionKey, StoreError},
 };
 pub use entries::{Tried, Unknown};
-use scan::Table;
+pub use kept::WantedFile;
+use scan::{Probes, Table};
 
 /// A line that a store had and that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,10 +76,14 @@ pub struct Salvage {
     triggers: Vec<String>,
     names: BTreeMap<SessionKey, SessionName>,
     wanted: BTreeMap<EntryId, Vec<Wanted>>,
+    files: Vec<WantedFile>,
     losses: Vec<Loss>,
     unknown: Vec<Unknown>,
     /// The number of the newest operation that could be read.
     newest: u64,
+    probes: Probes,
+    /// How long a store is that holds nothing.
+    least: u64,
 }
 
 /// The tables of facts that are copied as they stand: the name, the columns, and the number by which rows are found in
@@ -104,10 +108,16 @@ const COPIED: [(&str, &str, &str, bool); 6] = [
 ];
 
 impl Salvage {
-    /// Copies what can be read of the store in a file to a fresh one, which must not be there yet.
-    pub fn begin(damaged: &Path, fresh: &Path) -> Result<Self, StoreError> {
+    /// Copies what can be read of the store in a file to a fresh one, which must not be there yet. `each` hears how many tables
+    /// of sessions were read, and of how many.
+    pub fn begin(
+        damaged: &Path,
+        fresh: &Path,
+        each: &mut dyn FnMut(u64, u64),
+    ) -> Result<Self, StoreError> {
         let opened = open::open(fresh, Access::Write)?;
         let old = first_page::open(damaged, fresh)?;
+        let least = length_of(fresh);
         let own = own_id(&old, damaged).unwrap_or(opened.id);
         let tables = Tables::new(opened.db, own, fresh);
         let fresh = &tables.db;
@@ -128,18 +138,21 @@ impl Salvage {
             triggers,
             names: BTreeMap::new(),
             wanted: BTreeMap::new(),
+            files: Vec::new(),
             losses: Vec::new(),
             unknown: Vec::new(),
             newest: 0,
+            probes: Probes::default(),
+            least,
         };
         salvage.sessions()?;
-        salvage.facts()?;
+        salvage.facts(each)?;
         salvage.nameless()?;
         salvage.journal()?;
         salvage.newest = salvage.fresh.newest()?.map_or(0, |(seq, _)| seq);
         let held = salvage.lines()?;
-        salvage.kept()?;
         salvage.chains()?;
+        salvage.kept()?;
         salvage.orphans(&held)?;
         Ok(salvage)
     }
@@ -175,6 +188,18 @@ impl Salvage {
         Ok(witness.seq.saturating_sub(self.newest).max(u64::from(is_other)))
     }
 
+    /// Returns whether no operation could be read of a store that had some: it has as many pages as one without any, or more.
+    pub fn is_empty(&self) -> bool {
+        let had_some = || {
+            let witness = witness::newest(&self.damaged);
+            witness.is_some_and(|witness| witness.seq > 0) || length_of(&self.damaged) > self.least
+        };
+        self.newest == 0
+            && length_of(&self.damaged) >= self.least
+            && had_some()
+            && first_page::has_more(&self.damaged)
+    }
+
     /// Gives back the line of an entry, found anywhere, and returns for how many entries it was wanted.
     pub fn fill(&mut self, id: EntryId, line: &[u8]) -> Result<usize, StoreError> {
         let Some(wanted) = self.wanted.remove(&id) else { return Ok(0) };
@@ -192,6 +217,7 @@ impl Salvage {
             self.lose(wanted.session, item);
             self.copy_record(wanted.session, wanted.entry)?;
         }
+        self.lose_files();
         for unknown in std::mem::take(&mut self.unknown) {
             let Unknown { session, operation, missing, .. } = unknown;
             self.lose(
@@ -223,7 +249,7 @@ impl Salvage {
         for (name, key) in [("session", "key"), ("card", "session")] {
             let columns = format!("{key}, format, id");
             let table = Table { columns: &columns, name, key, within: None };
-            table.scan(&self.old, &mut |row| {
+            table.scan(&self.old, &self.probes, &mut |row| {
                 let name = SessionName { format: row.get(1)?, id: row.get(2)? };
                 names.entry(SessionKey(row.get(0)?)).or_insert(name);
                 Ok(())
@@ -251,18 +277,25 @@ impl Salvage {
     }
 
     /// Copies rows of facts as they stand, and entries with the numbers of their lines below zero until these are read.
-    fn facts(&mut self) -> Result<(), StoreError> {
+    fn facts(&mut self, each: &mut dyn FnMut(u64, u64)) -> Result<(), StoreError> {
         let keys: Vec<SessionKey> = self.names.keys().copied().collect();
+        let all = (COPIED.len() * keys.len()) as u64;
+        let mut done = 0;
+        let mut next = || {
+            done += 1;
+            each(done, all);
+        };
         for (name, columns, key, is_per_session) in COPIED {
             let count = columns.split(", ").count();
             let table = Table { columns, name, key, within: None };
             if is_per_session {
                 for session in &keys {
                     let within = Some(("session = ?3", session.0));
-                    copy(&self.old, self.db(), &Table { within, ..table }, count)?;
+                    copy(&self.old, self.db(), &Table { within, ..table }, count, &self.probes)?;
+                    next();
                 }
             } else {
-                copy(&self.old, self.db(), &table, count)?;
+                copy(&self.old, self.db(), &table, count, &self.probes)?;
             }
         }
         for session in &keys {
@@ -272,7 +305,8 @@ impl Salvage {
                 key: "n",
                 within: Some(("session = ?3", session.0)),
             };
-            copy(&self.old, self.db(), &table, 5)?;
+            copy(&self.old, self.db(), &table, 5, &self.probes)?;
+            next();
         }
         Ok(())
     }
@@ -281,7 +315,7 @@ impl Salvage {
     fn journal(&mut self) -> Result<(), StoreError> {
         let mut rows = BTreeMap::new();
         let table = Table { columns: "seq, body", name: "journal", key: "seq", within: None };
-        table.scan(&self.old, &mut |row| {
+        table.scan(&self.old, &self.probes, &mut |row| {
             let seq: u64 = row.get(0)?;
             let body = row.get_ref(1)?.as_blob().map_err(rusqlite::Error::from)?;
             rows.insert(seq, journal::decode(seq, body, true)?);
@@ -308,7 +342,7 @@ impl Salvage {
             self.db(),
             "SELECT e.session, e.n, e.id, k.id, -e.line FROM entry e
              LEFT JOIN entry k ON k.session = e.session AND k.n = e.n - e.link
-             WHERE e.line < 0 ORDER BY -e.line",
+             WHERE e.line <= 0 ORDER BY -e.line",
             [],
             |row| {
                 let link: Option<[u8; 32]> = row.get(3)?;
@@ -364,44 +398,6 @@ impl Salvage {
         Ok(held)
     }
 
-    /// Copies the files that operations keep whole.
-    fn kept(&mut self) -> Result<(), StoreError> {
-        let all: Vec<(i64, u64, u64, i64)> = collect(
-            self.db(),
-            "SELECT session, operation, n, -line FROM kept WHERE line < 0 ORDER BY -line",
-            [],
-            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?)),
-        )?;
-        let bytes = Bytes::default();
-        for (session, operation, n, old) in all {
-            let by = self.operations(SessionKey(session))?;
-            let by = by.iter().find(|by| by.n == operation);
-            let wanted = by.and_then(|by| kept_digest(by, n));
-            let found = bytes.line(&self.old, old).ok();
-            let covered = covered::file_by_operations(self.db(), SessionKey(session), {
-                (OperationNumber::new(operation), n)
-            })?;
-            let found = found.filter(|found| {
-                let digest = Some(Digest::of_bytes(found));
-                digest == wanted || digest == covered
-            });
-            let number = if let Some(found) = found {
-                let line = NewLine::new(found, Vec::new());
-                self.fresh.bytes.borrow_mut().add(self.db(), line, None)?
-            } else {
-                let item = format!("file {n} that operation {operation} kept");
-                self.lose(SessionKey(session), item);
-                LOST
-            };
-            self.db()
-                .prepare_cached(
-                    "UPDATE kept SET line = ? WHERE session = ? AND operation = ? AND n = ?",
-                )?
-                .execute(params![number, session, operation, n])?;
-        }
-        Ok(())
-    }
-
     fn add(&mut self, line: &[u8], id: Option<&EntryId>) -> Result<i64, StoreError> {
         let found = line::split(line, true, false).next();
         let whole = found.filter(|found| found.bytes.len() == line.len());
@@ -439,6 +435,10 @@ impl Salvage {
     }
 }
 
+fn length_of(path: &Path) -> u64 {
+    fs::metadata(path).map_or(0, |meta| meta.len())
+}
+
 fn counted(n: usize, one: &str, many: &str) -> String {
     format!("{n} {}", if n == 1 { one } else { many })
 }
@@ -456,6 +456,7 @@ fn copy(
     fresh: &Connection,
     table: &Table<'_>,
     count: usize,
+    probes: &Probes,
 ) -> Result<bool, StoreError> {
     let columns = table.columns.replace("-line", "line");
     let is_turned: Vec<bool> =
@@ -465,7 +466,7 @@ fn copy(
         Value::Integer(number) => *number != 0 && (*number < 0) != *is_turned,
         _ => false,
     };
-    table.scan(old, &mut |row| {
+    table.scan(old, probes, &mut |row| {
         let values = (0..count).map(|column| row.get(column));
         let values: Vec<Value> = values.collect::<Result<_, _>>()?;
         if values.iter().zip(&is_turned).any(is_wrong) {

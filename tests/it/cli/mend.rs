@@ -589,6 +589,132 @@ fn tables_are_found_where_a_store_written_in_order_has_them_if_the_whole_list_is
     assert_eq!(home.said(), said, "{fixed}");
 }
 
+#[test]
+fn a_store_of_which_nothing_can_be_read_is_not_replaced_by_an_empty_one() {
+    let home = Home::new();
+    home.settle();
+    let said = home.said();
+    let mut bytes = fs::read(home.database()).unwrap();
+    bytes[100..].fill(0xff);
+    fs::write(home.database(), &bytes).unwrap();
+    let fixed = home.run(&["doctor", "--fix"]);
+    assert_eq!(fixed.code(), Some(1), "{fixed}");
+    assert!(fixed.stdout.contains("none of its operations can be read"), "{fixed}");
+    assert!(!fixed.stderr.contains("doctor --fix"), "{fixed}");
+    assert_eq!(fs::read(home.database()).unwrap(), bytes);
+    assert_eq!(home.run(&["verify"]).code(), Some(1));
+    // The way that it names leads out.
+    fs::rename(home.database(), home.env.home().join("elsewhere.db")).unwrap();
+    let _ = fs::remove_file(home.database().with_extension("db-wal"));
+    assert_eq!(home.run(&["doctor", "--fix"]).code(), Some(1));
+    home.run(&["import"]).success();
+    assert_eq!(home.said(), said);
+    home.run(&["verify"]).success();
+}
+
+#[test]
+fn a_store_cut_short_anywhere_is_mended_and_what_is_lost_is_said() {
+    let home = Home::new();
+    home.settle();
+    let said = home.said();
+    for packed in [false, true] {
+        if packed {
+            home.run(&["store", "pack"]).success();
+        }
+        let whole = fs::read(home.database()).unwrap();
+        let witness = fs::read(store(&home.env).join("store.witness")).unwrap();
+        let live = live_path(&home.env, &home.own);
+        let transcript = fs::read(&live).unwrap();
+        let pages = whole.len() / 4096;
+        for length in [1, 4096, 8192, 4096 * 7, 65536, 131_072, pages * 2048, (pages - 2) * 4096] {
+            let _ = fs::remove_dir_all(store(&home.env).join("damaged-1"));
+            for end in ["-wal", "-shm"] {
+                let _ = fs::remove_file(store(&home.env).join(format!("store.db{end}")));
+            }
+            fs::write(home.database(), &whole[..length]).unwrap();
+            fs::write(store(&home.env).join("store.witness"), &witness).unwrap();
+            let fixed = home.run(&["doctor", "--fix"]);
+            assert!(matches!(fixed.code(), Some(0 | 1)), "{length}: {fixed}");
+            assert!(fixed.stdout.contains("Mended: "), "{length}: {fixed}");
+            assert!(!store(&home.env).join("mending").exists(), "{length}: {fixed}");
+            home.run(&["import"]).success();
+            let now = home.said();
+            assert!(said.iter().all(|(id, said)| now.get(id) == Some(said)), "{length}: {fixed}");
+            fs::write(&live, &transcript).unwrap();
+            fs::write(home.database(), &whole).unwrap();
+        }
+        for end in ["-wal", "-shm"] {
+            let _ = fs::remove_file(store(&home.env).join(format!("store.db{end}")));
+        }
+        fs::write(store(&home.env).join("store.witness"), &witness).unwrap();
+    }
+}
+
+/// Returns a home in which a file lies next to a session, and that file.
+fn home_with_a_kept_file() -> (Home, PathBuf) {
+    let home = Home::new();
+    let folder = home
+        .env
+        .home()
+        .join(".claude/projects/-work/5e550000-0d1e-4f6a-9f57-3c1a1b2c3d4e/tool-results");
+    fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("long.txt");
+    fs::write(&file, "what a tool answered\n".repeat(500)).unwrap();
+    home.run(&["import"]).success();
+    (home, file)
+}
+
+/// Damages all lines, which lie together.
+fn damage_lines(home: &Home) {
+    home.run(&["store", "pack"]).success();
+    let db = home.settle();
+    let kept: i64 = db.query_row("SELECT count(*) FROM kept", [], |row| row.get(0)).unwrap();
+    let damaged = db.execute("UPDATE segment SET body = zeroblob(length(body))", []).unwrap();
+    assert!(kept == 1 && damaged > 0, "{kept} files, {damaged} segments");
+}
+
+#[test]
+fn a_kept_file_comes_back_from_where_the_agent_has_it() {
+    let (home, file) = home_with_a_kept_file();
+    damage_lines(&home);
+    assert_eq!(home.run(&["verify"]).code(), Some(1));
+    let fixed = home.run(&["doctor", "--fix"]);
+    assert_eq!(fixed.code(), Some(0), "{fixed}");
+    assert!(fixed.stdout.contains("long.txt"), "{fixed}");
+    home.run(&["verify"]).success();
+    fs::remove_file(&file).unwrap();
+    home.run(&["restore", "5e550000"]).success();
+    assert_eq!(fs::read_to_string(&file).unwrap(), "what a tool answered\n".repeat(500));
+}
+
+#[test]
+fn what_one_mending_could_not_find_the_next_one_looks_for_again() {
+    let (home, file) = home_with_a_kept_file();
+    damage_lines(&home);
+    let agents = home.env.home().join(".claude/projects/-work");
+    let session = agents.join("5e550001-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl");
+    let away = home.env.home().join("away");
+    fs::create_dir(&away).unwrap();
+    fs::rename(&file, away.join("file")).unwrap();
+    fs::rename(&session, away.join("session")).unwrap();
+    let fixed = home.run(&["doctor", "--fix"]);
+    assert_eq!(fixed.code(), Some(1), "{fixed}");
+    assert!(fixed.stdout.contains("lost: file 0 that operation"), "{fixed}");
+    // As long as something is missing, the doctor says so.
+    let looked = home.run(&["doctor"]);
+    assert_eq!(looked.code(), Some(1), "{looked}");
+    assert!(looked.stdout.contains("it has lost lines"), "{looked}");
+    let again = home.run(&["doctor", "--fix"]);
+    assert!(again.stdout.contains("no file holds it"), "{again}");
+    assert!(!again.stderr.contains("doctor --fix"), "{again}");
+    fs::rename(away.join("file"), &file).unwrap();
+    fs::rename(away.join("session"), &session).unwrap();
+    let fixed = home.run(&["doctor", "--fix"]);
+    assert_eq!(fixed.code(), Some(0), "{fixed}");
+    home.run(&["verify"]).success();
+    assert!(home.run(&["doctor"]).success().stdout.ends_with("is in order\n"));
+}
+
 /// Copies a store's folder.
 fn copy_folder(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();

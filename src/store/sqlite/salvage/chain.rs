@@ -139,9 +139,12 @@ impl Salvage {
         let first = standing.entries;
         let end = match later.first() {
             Some(next) => next.first,
-            None => {
-                self.number("SELECT ifnull(max(n), 0) + 1 FROM entry WHERE session = ?", session)?
-            }
+            // Runs tell of entries whose rows are lost.
+            None => self.number(
+                "SELECT max((SELECT ifnull(max(n), 0) + 1 FROM entry WHERE session = ?1),
+                            (SELECT ifnull(max(first + count), 1) FROM run WHERE session = ?1))",
+                session,
+            )?,
         };
         let end = end.min(first.plus(GAP));
         let Bulk { checkpoints, .. } = self.facts_of(session, n)?;

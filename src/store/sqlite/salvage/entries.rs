@@ -15,8 +15,8 @@ use crate::{
     store::{FactStore, SessionKey, StoreError, sqlite::bytes::Bytes},
 };
 
-/// How many hashes may be computed in search of the lines of one operation.
-const TRIES: usize = 20_000_000;
+/// How many entries may be hashed in search of the lines of all operations together.
+const TRIES: usize = 8_000_000;
 
 /// An operation whose entries are not all known.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,7 +74,8 @@ impl Salvage {
         bytes: &mut dyn FnMut(usize) -> Option<Vec<u8>>,
     ) -> Result<bool, StoreError> {
         let runs = self.runs(unknown.session)?;
-        let Some(found) = self.try_lines(unknown, &runs, lines)? else { return Ok(false) };
+        let ids = self.ids(unknown)?;
+        let Some(found) = self.try_lines(unknown, (&runs, ids), lines)? else { return Ok(false) };
         for (at, (n, link, id)) in found.into_iter().enumerate() {
             let Some(line) = bytes(at) else { return Ok(false) };
             let line = self.add(&line, link.is_none().then_some(&id))?;
@@ -103,10 +104,9 @@ impl Salvage {
     fn try_lines(
         &self,
         unknown: &Unknown,
-        runs: &[(OperationNumber, Run)],
+        (runs, mut ids): (&[(OperationNumber, Run)], BTreeMap<EntryNumber, EntryId>),
         lines: &[Tried],
     ) -> Result<Option<Vec<Found>>, StoreError> {
-        let mut ids = self.ids(unknown)?;
         let mut found = Vec::with_capacity(lines.len());
         for (n, line) in unknown.missing.iter().zip(lines) {
             let link = before(runs, *n).filter(|_| !line.is_named);
@@ -145,7 +145,7 @@ impl Salvage {
         let mut keys = BTreeSet::new();
         for (columns, name) in [("key, count", "segment"), ("key, 1", "fresh")] {
             let table = Table { columns, name, key: "key", within: None };
-            table.scan(&self.old, &mut |row| {
+            table.scan(&self.old, &self.probes, &mut |row| {
                 let (first, count): (i64, i64) = (row.get(0)?, row.get(1)?);
                 keys.extend(
                     (first..first.saturating_add(count.min(1 << 24)))
@@ -159,14 +159,21 @@ impl Salvage {
             |key: &i64| bytes.line(&self.old, *key).ok().map(|line| (*key, Tried::of(&line)));
         let (keys, lines): (Vec<i64>, Vec<Tried>) = keys.iter().filter_map(read).unzip();
         let mut next = 0;
-        for unknown in self.unknown.clone() {
+        let all = self.unknown.clone();
+        let mut left = TRIES;
+        for (at, unknown) in all.iter().enumerate() {
             let count = unknown.missing.len();
             let runs = self.runs(unknown.session)?;
+            let ids = self.ids(unknown)?;
+            // Each has its part of the tries that those before it left, and each try hashes all its entries.
+            let cost = count + ids.len() + 1;
+            let tries = left / (all.len() - at) / cost;
             // They lie in the order in which they came.
-            let starts = (next..lines.len()).chain(0..next).take(TRIES / count.max(1));
+            let starts = (next..lines.len()).chain(0..next).take(tries);
             for start in starts {
                 let Some(tried) = lines.get(start..start + count) else { continue };
-                if self.try_lines(&unknown, &runs, tried)?.is_none() {
+                left = left.saturating_sub(cost);
+                if self.try_lines(unknown, (&runs, ids.clone()), tried)?.is_none() {
                     continue;
                 }
                 let old: Vec<Option<Vec<u8>>> = keys
@@ -175,7 +182,7 @@ impl Salvage {
                     .take(count)
                     .map(|key| bytes.line(&self.old, *key).ok())
                     .collect();
-                self.identify(&unknown, tried, &mut |at| old.get(at).cloned().flatten())?;
+                self.identify(unknown, tried, &mut |at| old.get(at).cloned().flatten())?;
                 next = start + count;
                 break;
             }

@@ -12,7 +12,7 @@
 use std::{
     collections::BTreeMap,
     fs,
-    io::{self, ErrorKind},
+    io::{self, ErrorKind, Read as _},
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
 };
@@ -87,6 +87,23 @@ pub(super) fn open(damaged: &Path, fresh: &Path) -> Result<Connection, StoreErro
         Err(StoreError::Corrupt { .. } | StoreError::Database(_)) => empty(),
         opened => opened,
     }
+}
+
+/// Returns whether a database has anything but zeros behind its first page; one that cannot be read may have.
+pub(super) fn has_more(database: &Path) -> bool {
+    let mut page = vec![0; PAGE];
+    let mut look = || -> io::Result<bool> {
+        let mut file = disk::open(database, Links::Refuse)?;
+        file.read_exact(&mut page)?;
+        loop {
+            match file.read(&mut page)? {
+                0 => return Ok(false),
+                n if page.iter().take(n).any(|byte| *byte != 0) => return Ok(true),
+                _ => {}
+            }
+        }
+    };
+    look().unwrap_or(true)
 }
 
 /// Opens a database that has a list of tables, and all that are needed in it.

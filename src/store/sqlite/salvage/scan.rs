@@ -7,17 +7,42 @@
 //!       a page fails      the rest     a page fails
 //! ```
 //!
-//! Invariant: a row is handed over at least once if a page that holds it can be reached and read; a damaged table costs no
-//! more than [`PROBES`] queries.
+//! Invariant: a row is handed over at least once if a page that holds it can be reached and read, and not too much around it
+//! is damaged: all damaged tables together cost no more than [`ALL`] queries, and a few for each.
 
-use std::ops::Range;
+use std::{cell::Cell, collections::VecDeque, ops::Range};
 
 use rusqlite::{Connection, Row, params};
 
 use crate::store::StoreError;
 
-/// How many queries one damaged stretch may cost.
-const PROBES: u32 = 4096;
+/// How many queries one damaged table of a session may cost, at the most and at the least.
+const PROBES: Range<u32> = 64..4096;
+/// How many queries all of them may cost, but for the least that each has.
+const ALL: u32 = 1 << 16;
+/// Which part of those that are left one may use.
+const SHARE: u32 = 16;
+/// How many rows the first stretch has where nothing says how many there are.
+const FIRST: i64 = 64;
+
+/// The queries that are left for all damaged tables together.
+pub(super) struct Probes(Cell<u32>);
+
+impl Default for Probes {
+    fn default() -> Self {
+        Self(Cell::new(ALL))
+    }
+}
+
+impl Probes {
+    fn share(&self) -> u32 {
+        (self.0.get() / SHARE).clamp(PROBES.start, PROBES.end)
+    }
+
+    fn take(&self, n: u32) {
+        self.0.set(self.0.get().saturating_sub(n));
+    }
+}
 
 /// How far a walk came.
 enum Walked {
@@ -44,44 +69,54 @@ impl Table<'_> {
     pub(super) fn scan(
         &self,
         db: &Connection,
+        probes: &Probes,
         each: &mut dyn FnMut(&Row<'_>) -> Result<(), StoreError>,
     ) -> Result<bool, StoreError> {
-        let mut probes = PROBES;
-        self.range(db, 0..i64::MAX, &mut probes, each)
-    }
-
-    fn range(
-        &self,
-        db: &Connection,
-        keys: Range<i64>,
-        probes: &mut u32,
-        each: &mut dyn FnMut(&Row<'_>) -> Result<(), StoreError>,
-    ) -> Result<bool, StoreError> {
-        let Walked::Until(low) = self.walk(db, &keys, "ASC", probes, each)? else {
-            return Ok(true);
-        };
-        let rest = low.map_or(keys.start, |low| low.saturating_add(1))..keys.end;
-        // The row at which a page ended may have neighbours with the same number.
-        let down = rest.start.saturating_sub(1)..rest.end;
-        let Walked::Until(high) = self.walk(db, &down, "DESC", probes, each)? else {
-            return Ok(false);
-        };
-        let rest =
-            rest.start..high.map_or_else(|| self.bound(db, &rest), |high| high.min(rest.end));
-        let middle = rest.start.midpoint(rest.end);
-        if rest.start < middle && *probes > 0 {
-            self.range(db, middle..rest.end, probes, each)?;
-            self.range(db, rest.start..middle, probes, each)?;
+        let mut is_whole = true;
+        let mut left = probes.share();
+        let mut bound = None;
+        // The longest stretches come first: that finds the most with few queries.
+        let mut stretches = VecDeque::from([0..i64::MAX]);
+        while let Some(keys) = stretches.pop_front().filter(|_| left > 0) {
+            left = left.saturating_sub(2);
+            probes.take(2);
+            let Walked::Until(low) = self.walk(db, &keys, "ASC", each)? else { continue };
+            is_whole = false;
+            let start = low.map_or(keys.start, |low| low.saturating_add(1));
+            // The row at which a page ended may have neighbours with the same number.
+            let down = start.saturating_sub(1)..keys.end;
+            let Walked::Until(high) = self.walk(db, &down, "DESC", each)? else { continue };
+            if let Some(high) = high {
+                let end = high.min(keys.end);
+                let middle = start.midpoint(end);
+                if start < middle {
+                    stretches.extend([middle..end, start..middle]);
+                }
+            } else if keys.end == i64::MAX {
+                // Numbers are given one after the other: most are small.
+                let end = *bound.get_or_insert_with(|| self.bound(db, start));
+                let (mut start, mut length) = (start, FIRST);
+                while start < end {
+                    let next = start.saturating_add(length).min(end);
+                    stretches.push_back(start..next);
+                    (start, length) = (next, length * 2);
+                }
+            } else {
+                let middle = start.midpoint(keys.end);
+                if start < middle {
+                    stretches.extend([middle..keys.end, start..middle]);
+                }
+            }
         }
-        Ok(false)
+        Ok(is_whole)
     }
 
-    /// Returns where to stop where no row at the end can be read: numbers are given one after the other.
-    fn bound(&self, db: &Connection, keys: &Range<i64>) -> i64 {
+    /// Returns where to stop where no row at the end can be read.
+    fn bound(&self, db: &Connection, start: i64) -> i64 {
         let sql = format!("SELECT max({}) FROM {}", self.key, self.name);
         let last: Option<i64> = db.query_row(&sql, [], |row| row.get(0)).unwrap_or_default();
-        let likely = keys.start.max(0).saturating_add(1 << 20);
-        last.map_or(likely, |last| last.saturating_add(1)).min(keys.end)
+        let likely = start.max(0).saturating_add(1 << 20);
+        last.map_or(likely, |last| last.saturating_add(1))
     }
 
     /// Walks through rows until one cannot be read.
@@ -90,7 +125,6 @@ impl Table<'_> {
         db: &Connection,
         keys: &Range<i64>,
         order: &str,
-        probes: &mut u32,
         each: &mut dyn FnMut(&Row<'_>) -> Result<(), StoreError>,
     ) -> Result<Walked, StoreError> {
         let Self { columns, name, key, within } = self;
@@ -99,7 +133,6 @@ impl Table<'_> {
         let sql = format!(
             "SELECT {columns}, {key} FROM {name} WHERE {key} >= ?1 AND {key} < ?2 AND ?3 = ?3{and} ORDER BY {key} {order}"
         );
-        *probes = probes.saturating_sub(1);
         let mut last = None;
         let mut walk = || -> Result<(), StoreError> {
             let mut query = db.prepare_cached(&sql)?;
