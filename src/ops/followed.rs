@@ -15,7 +15,7 @@ use crate::{
     disk::{self, Links},
     model::{EntryNumber, LineId, Run, Running},
     session::Session,
-    store::Store,
+    store::{SessionKey, Store},
     sync::{Places, rotations},
 };
 
@@ -56,12 +56,13 @@ impl Followed {
     }
 
     /// Hashes the file, unless it is to be compared; nothing if it cannot be read.
-    pub(super) fn hash(self) -> Option<Hashed> {
+    pub(super) fn hash(self, store: &dyn Store, session: SessionKey) -> Option<Hashed> {
         if self.is_in_order() {
             return None;
         }
         let file = disk::open(&self.path, Links::Refuse).ok()?;
-        let found = rotations::running_hash(file, &self.covered).ok()?;
+        let mut links = rotations::Linked::of(store, session, &self.runs);
+        let found = rotations::running_hash(file, &self.covered, &mut links).ok()?;
         Some(Hashed { path: self.path, covered: self.covered, found })
     }
 

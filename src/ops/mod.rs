@@ -19,6 +19,7 @@ mod checkpoint;
 mod compact;
 mod compacting;
 mod compactions;
+mod compared;
 mod context;
 mod counted;
 mod counts;

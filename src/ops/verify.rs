@@ -10,25 +10,20 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    disk::{self, Links, Refusal},
-    live,
     model::{
         Bulk, CheckpointNumber, Command, EntryNumber, OperationId, OperationNumber, Origin,
         Running, State,
     },
     ops::{
         OpsError,
+        compared::{Files, Found},
         followed::{Comparison, Followed, Hashed},
         several::in_order_by,
     },
     report::{Finding, Severity, Verified},
     session::{Session, oddities, rows},
     store::{Fault, Store, StoreError, whole_lines},
-    sync::{
-        self, Archive, Places, RotatedState, SyncError,
-        live_file::{self, LiveFile, live_file},
-        rotations,
-    },
+    sync::{self, Archive, Places, SyncError},
 };
 
 /// What a finding is about that concerns the database as a whole.
@@ -146,7 +141,7 @@ fn piece(
             });
             Piece::Derived(check.seen, is_readable, comparison.and_then(Comparison::finish))
         }
-        2 => Piece::Live(followed().and_then(Followed::hash)),
+        2 => Piece::Live(followed().and_then(|live| live.hash(store, session.key))),
         3 => {
             let looked = check.oddities();
             Piece::Odd(check.seen, looked)
@@ -233,9 +228,9 @@ fn look(
                 if !with_files {
                     return Ok(());
                 }
-                let mut check = Check::new(archive.store(), session);
-                let checked = check.files(archive, &state, hashed, has_forgotten);
-                whole.add(check.seen);
+                let mut files = Files::new(archive, session);
+                let checked = files.compare(&state, hashed, has_forgotten);
+                whole.take_in(session, files.found);
                 checked
             });
             match checked {
@@ -308,11 +303,18 @@ impl Seen {
         self.find(session, Severity::Damage, item, problem);
     }
 
+    /// Adds what was found of the session's files behind this.
+    fn take_in(&mut self, session: &Session, found: Vec<Found>) {
+        for Found { severity, item, problem, is_of_file } in found {
+            self.verified.files += u64::from(is_of_file);
+            self.find(session, severity, &item, &problem);
+        }
+    }
+
     /// Adds what was found behind this.
     fn add(&mut self, other: Self) {
         self.findings.extend(other.findings);
         self.verified.outdated += other.verified.outdated;
-        self.verified.files += other.verified.files;
     }
 }
 
@@ -494,104 +496,5 @@ impl<'a> Check<'a> {
             self.damage("derived rows", "they are not those of the facts");
         }
         Ok(compared.kept.is_some())
-    }
-
-    /// Compares the live file and those that were set aside.
-    fn files(
-        &mut self,
-        archive: &Archive,
-        tip: &State,
-        hashed: Option<Hashed>,
-        has_forgotten: bool,
-    ) -> Result<(), OpsError> {
-        for rotated in rotations::rotations(archive, self.session)? {
-            let item = rotated.path.display().to_string();
-            match rotated.state {
-                RotatedState::Whole => {}
-                RotatedState::Changed => {
-                    self.seen.verified.files += 1;
-                    self.damage(
-                        &item,
-                        "it was set aside and has been changed since; the store holds what it was",
-                    );
-                }
-                RotatedState::Deleted => {
-                    self.find(Severity::Note, &item, "it was set aside and has been deleted since");
-                }
-                RotatedState::Grown => {
-                    self.find(
-                        Severity::Note,
-                        &item,
-                        "it was set aside and has grown since; the next change takes that in",
-                    );
-                }
-                RotatedState::Pending => {
-                    self.find(
-                        Severity::Note,
-                        &item,
-                        "it is still to be set aside; the next change does it",
-                    );
-                }
-            }
-        }
-        let live = live_file(archive, tip);
-        let Some(LiveFile { path, attached, .. }) = live else { return Ok(()) };
-        let item = path.display().to_string();
-        let io = |source| SyncError::Io { path: path.clone(), source };
-        let seen = live::look(&path).map_err(io)?;
-        let is_longer = seen.is_some_and(|seen| seen.length != live_file::expected(tip));
-        if has_forgotten && is_longer {
-            self.damage(&item, "it is ahead of the store, which has forgotten what it held");
-            return Ok(());
-        }
-        if !attached && seen.is_some_and(|seen| live_file::is_ahead(&seen, tip)) {
-            self.damage(&item, "it was stamped by a later change than the store holds: the store has forgotten that change");
-            return Ok(());
-        }
-        if seen.is_none() {
-            let what = if attached {
-                "the agent's file is gone; the next change goes on without it"
-            } else {
-                "the live file is missing; the next change writes it again"
-            };
-            self.find(Severity::Note, &item, what);
-            return Ok(());
-        }
-        let (running, tail) = tip
-            .growth()
-            .map_or((Running::EMPTY, Vec::new()), |run| (run.running, run.tail.clone()));
-        let covered = tip.coverings();
-        // The derived rows, by which it was read, may be wrong.
-        let hashed = hashed.filter(|hashed| hashed.path == path && hashed.covered == covered);
-        let found = match hashed.filter(|hashed| hashed.found == (running, tail.clone())) {
-            Some(hashed) => Ok(hashed.found),
-            None => match disk::open(&path, Links::Refuse) {
-                Err(error) if Refusal::of(&error).is_some() => Err(error.to_string()),
-                opened => match rotations::running_hash(opened.map_err(io)?, &covered) {
-                    Err(SyncError::Read(error)) if is_longer => Err(error.to_string()),
-                    found => Ok(found?),
-                },
-            },
-        };
-        if let Err(why) = &found {
-            self.find(Severity::Note, &item, why);
-        }
-        if found.is_ok_and(|found| found != (running, tail)) {
-            let behind = live_file::is_behind(archive, tip)?;
-            if behind || attached {
-                self.find(
-                    Severity::Note,
-                    &item,
-                    "another program changed the live file; the next change takes it in",
-                );
-            } else {
-                self.seen.verified.files += 1;
-                self.damage(
-                    &item,
-                    "the live file was changed, though its length and time are the same",
-                );
-            }
-        }
-        Ok(())
     }
 }

@@ -1,13 +1,19 @@
 //! Rotations: the files that were set aside, and whether their content is unchanged.
 
-use std::{collections::BTreeMap, io::Read, os::unix::ffi::OsStrExt};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    io::Read,
+    ops::Range,
+    os::unix::ffi::OsStrExt,
+};
 
 use crate::{
     disk::{self, Links},
     live,
-    model::{EntryId, LineId, Rotation, Running},
+    model::{EntryId, EntryNumber, LineId, Rotation, Run, Running},
     report::{Rotated, RotatedState},
     session::Session,
+    store::{SessionKey, Store, StoreError},
     sync::{
         Archive, SyncError,
         live_file::{LiveFile, live_file},
@@ -58,7 +64,8 @@ fn state(
         runs.last().map_or((Running::EMPTY, &[][..]), |run| (run.running, run.tail.as_slice()));
     let length = runs.last().map_or(0, |run| run.bytes) + tail.len() as u64;
     let file = disk::open(path, Links::Refuse).map_err(io)?.take(length);
-    let found = running_hash(file, covered)?;
+    let mut links = Linked::of(archive.store.as_ref(), session.key, &runs);
+    let found = running_hash(file, covered, &mut links)?;
     Ok(if (found.0, found.1.as_slice()) != (running, tail) {
         RotatedState::Changed
     } else if seen.length == length {
@@ -70,10 +77,63 @@ fn state(
     })
 }
 
-/// Returns the running hash and the tail of a file as it stands, with covered lines taken for those that came.
+/// How many entries are looked at together.
+const BATCH: usize = 1 << 12;
+
+/// The links of the entries that a file should hold, in its order.
+///
+/// An entry keeps its link for ever, and a file need not hold the entry that it is linked to: one that goes back without a
+/// broken line has a gap before the next one.
+pub(crate) struct Linked<'a> {
+    store: &'a dyn Store,
+    session: SessionKey,
+    batches: Box<dyn Iterator<Item = Range<EntryNumber>> + 'a>,
+    /// Those that were looked up and not handed over yet.
+    ready: VecDeque<Option<EntryId>>,
+    /// The entry that was looked up last.
+    last: Option<(EntryNumber, EntryId)>,
+}
+
+impl<'a> Linked<'a> {
+    pub(crate) fn of(store: &'a dyn Store, session: SessionKey, runs: &'a [Run]) -> Self {
+        let batches = runs.iter().flat_map(|run| EntryNumber::batches(run.entries(), BATCH));
+        let (batches, ready) = (Box::new(batches), VecDeque::new());
+        Self { store, session, batches, ready, last: None }
+    }
+
+    /// Returns the link of the next entry; nothing behind the last one, or behind one that is not there.
+    fn next(&mut self) -> Result<Option<Option<EntryId>>, StoreError> {
+        while self.ready.is_empty() {
+            let Some(batch) = self.batches.next() else { return Ok(None) };
+            let first = batch.start;
+            let entries = self.store.entries(self.session, batch.clone())?;
+            if entries.len() as u64 != batch.end.since(first) {
+                self.batches = Box::new(std::iter::empty());
+            }
+            let there = entries.into_iter().zip(first.onwards()).take_while(|(e, n)| e.n == *n);
+            for (entry, n) in there {
+                let link = match (entry.link, self.last) {
+                    (None, _) => None,
+                    (Some(link), Some((last, id))) if last == link => Some(id),
+                    (Some(link), _) => {
+                        let linked = self.store.entries(self.session, link.alone())?.pop();
+                        linked.map(|linked| linked.id)
+                    }
+                };
+                self.ready.push_back(link);
+                self.last = Some((n, entry.id));
+            }
+        }
+        Ok(self.ready.pop_front())
+    }
+}
+
+/// Returns the running hash and the tail of a file as it stands, with covered lines taken for those that came, and each
+/// line linked as the entry that should stand there.
 pub(crate) fn running_hash(
     file: impl std::io::Read,
     covered: &BTreeMap<LineId, LineId>,
+    links: &mut Linked<'_>,
 ) -> Result<(Running, Vec<u8>), SyncError> {
     let mut reader = Reader::new(file);
     let mut running = Running::EMPTY;
@@ -83,7 +143,8 @@ pub(crate) fn running_hash(
         let named = line.shape.is_some_and(|shape| shape.name.is_some());
         let line_id = LineId::of(line.bytes);
         let line_id = covered.get(&line_id).copied().unwrap_or(line_id);
-        let id = EntryId::of(before.filter(|_| !named), line_id);
+        let link = links.next()?.unwrap_or(before.filter(|_| !named));
+        let id = EntryId::of(link, line_id);
         running = running.then(line.separator, id);
         before = Some(id);
     }

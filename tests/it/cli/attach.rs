@@ -412,3 +412,37 @@ fn a_turn_is_called_by_what_the_person_said_behind_what_the_agent_put_before_it(
         assert!(!told.contains("ide_opened_file") && !told.contains("system-reminder"), "{told}");
     }
 }
+
+/// A line that is no record stays behind with the old state, and the entry after it keeps the link to it for ever.
+#[test]
+fn a_file_set_aside_without_a_broken_line_is_whole() {
+    let env = TestEnv::new();
+    let (project, folder) = (env.project().canonicalize().unwrap(), kimis_folder(&env));
+    let list = serde_json::json!({ "work_dirs": [{ "path": project }] });
+    fs::write(env.home().join(".kimi/kimi.json"), list.to_string()).unwrap();
+    let mut lines =
+        vec![r#"{"role": "_system_prompt", "content": "You keep a lighthouse."}"#.into()];
+    for n in 0..3 {
+        let words = if n == 1 { "{broken\n" } else { "" };
+        lines.push(format!(
+            "{{\"role\": \"_checkpoint\", \"id\": {n}}}\n{words}{{\"role\":\"user\",\"content\":\"ask {n}\"}}\n\
+             {{\"role\":\"assistant\",\"content\":\"answer {n}\"}}"
+        ));
+    }
+    fs::write(folder.join("context.jsonl"), lines.join("\n") + "\n").unwrap();
+    env.run(&["import"]).success();
+    for times in 1..=2 {
+        env.run(&["revert", "-s", "boat", "HEAD~1"]).success();
+        env.run(&["verify"]).success();
+        let rotations = env.run(&["rotations", "boat", "--json"]).success().stdout;
+        let states: Vec<_> = rotations.lines().map(|line| json(line)["state"].clone()).collect();
+        assert_eq!(states, vec!["whole"; times]);
+    }
+    // Whoever changes it then is found out.
+    let aside = folder.join("context_2.jsonl");
+    let said = fs::read_to_string(&aside).unwrap();
+    fs::write(&aside, said.replace("answer 0", "answer 9")).unwrap();
+    let verified = env.run(&["verify"]);
+    assert_eq!(verified.code(), Some(1), "{verified}");
+    assert!(verified.stdout.contains("was set aside and has been changed since"), "{verified}");
+}
