@@ -6,6 +6,7 @@
 use std::io;
 use std::process::ExitCode;
 
+use undertext::disk;
 use undertext::report::{Failed, Hint};
 use undertext::store::StoreError;
 
@@ -179,20 +180,9 @@ impl CommandError {
     }
 }
 
-/// Returns an error in words; those of the system for files that are there or not there are not everybody's.
+/// Returns an error in words.
 pub(super) fn in_words(error: &(dyn std::error::Error + 'static)) -> String {
-    let told = error.to_string();
-    let Some(io) = error.downcast_ref::<io::Error>().filter(|io| io.raw_os_error().is_some())
-    else {
-        return told;
-    };
-    match io.kind() {
-        io::ErrorKind::NotFound => "there is no such file or folder".to_owned(),
-        io::ErrorKind::NotADirectory => "a part of the path is a file, and not a folder".to_owned(),
-        io::ErrorKind::IsADirectory => "it is a folder".to_owned(),
-        io::ErrorKind::AlreadyExists => "something of that name is there already".to_owned(),
-        _ => told.split(" (os error").next().unwrap_or_default().to_lowercase(),
-    }
+    error.downcast_ref::<io::Error>().map_or_else(|| error.to_string(), disk::words)
 }
 
 /// Returns the error of a path that was typed: wrong use if nothing can lie there, else a failure.

@@ -12,7 +12,8 @@ use crate::render::units;
 /// List the live files that were set aside, each checked by its hash
 ///
 /// A file is whole, deleted (its content is still in the store), changed since, grown if a program that held it open
-/// wrote more, or pending if it is still to be set aside: the next change takes in the one and does the other.
+/// wrote more, or pending if it is still to be set aside: the next change takes in the one and does the other. One that
+/// cannot be read is unread.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -21,7 +22,7 @@ Examples:
 
 JSON: one object a file
   {\"type\":\"rotation\", \"operation\":N that set it aside, \"command\":NAME, \"path\":PATH, \"bytes\":N,
-   \"state\":\"whole\", \"deleted\", \"grown\", \"changed\" or \"pending\"}")]
+   \"state\":\"whole\", \"deleted\", \"grown\", \"changed\", \"pending\" or \"unread\", \"why\":TEXT if it is unread or null}")]
 pub(crate) struct Args {
     #[command(flatten)]
     about: About,
@@ -38,10 +39,14 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         if context.answer(&rotated)? {
             continue;
         }
+        if let Some(why) = &rotated.why {
+            let path = context.env.homely(&rotated.path);
+            context.output.warn(&format!("{path} cannot be read: {why}"));
+        }
         let label = match rotated.state {
             RotatedState::Whole => Label::Plain,
             RotatedState::Deleted | RotatedState::Grown | RotatedState::Pending => Label::Warning,
-            RotatedState::Changed => Label::Error,
+            RotatedState::Changed | RotatedState::Unread => Label::Error,
         };
         table.row([
             Cell::new(Label::Id, &rotated.operation.to_string()),

@@ -15,7 +15,8 @@ use crate::render::{json, safe};
 
 /// Compute again everything that a hash vouches for, and tell what is damaged
 ///
-/// It never stops at the first fault. Damage makes the answer no, which is exit code 1; notes do not.
+/// It never stops at the first fault. Damage makes the answer no, which is exit code 1, and so does a file that cannot be
+/// read, because nothing is known of it; other notes do not.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -27,7 +28,7 @@ JSON: one object a finding
   {\"type\":\"finding\", \"severity\":\"damage\" or \"note\", \"session\":ID or null, \"item\":TEXT, \"problem\":TEXT}
 and at last
   {\"type\":\"verified\", \"ok\":BOOL, \"sessions\":N, \"operations\":N, \"entries\":N, \"damaged\":N, \"notes\":N,
-   \"redacted\":N entries of whose lines something was taken out}")]
+   \"unread\":N files that cannot be read, each with a note, \"redacted\":N entries of whose lines something was taken out}")]
 pub(crate) struct Args {
     #[command(flatten)]
     about: OneOrAll,
@@ -80,8 +81,8 @@ fn tell(output: &mut Output, json: bool, finding: &Finding) -> io::Result<()> {
 fn conclude(context: &mut Context, verified: Verified) -> Result<Exit, CommandError> {
     let ok = verified.is_ok();
     if !context.answer(&verified)? {
-        let Verified { sessions, operations, entries, damaged, redacted, .. } = verified;
-        let found = if ok {
+        let Verified { sessions, operations, entries, damaged, unread, redacted, .. } = verified;
+        let found = if damaged == 0 {
             "no damage found".to_owned()
         } else {
             format!("{} damaged", counted(damaged, "thing is", "things are"))
@@ -93,7 +94,13 @@ fn conclude(context: &mut Context, verified: Verified) -> Result<Exit, CommandEr
             0 => String::new(),
             redacted => format!("; intact, {redacted} redacted"),
         };
-        context.say(&format!("Verified {sessions}, {operations}, {entries}: {found}{redacted}"))?;
+        let unread = match unread {
+            0 => String::new(),
+            unread => format!("; {} not be read", counted(unread, "file could", "files could")),
+        };
+        context.say(&format!(
+            "Verified {sessions}, {operations}, {entries}: {found}{redacted}{unread}"
+        ))?;
         context.output.hints(verified.hints());
     }
     Ok(if ok { Exit::Yes } else { Exit::No })

@@ -88,6 +88,21 @@ impl Refusal {
     }
 }
 
+/// Returns an error in words; those of the system for files that are there or not there are not everybody's.
+pub fn words(error: &io::Error) -> String {
+    let told = error.to_string();
+    if error.raw_os_error().is_none() {
+        return told;
+    }
+    match error.kind() {
+        io::ErrorKind::NotFound => "there is no such file or folder".to_owned(),
+        io::ErrorKind::NotADirectory => "a part of the path is a file, and not a folder".to_owned(),
+        io::ErrorKind::IsADirectory => "it is a folder".to_owned(),
+        io::ErrorKind::AlreadyExists => "something of that name is there already".to_owned(),
+        _ => told.split(" (os error").next().unwrap_or_default().to_lowercase(),
+    }
+}
+
 /// Opens a regular file to read it.
 pub fn open(path: &Path, links: Links) -> io::Result<File> {
     open_at(CWD, path, links, OFlags::RDONLY)

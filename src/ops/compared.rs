@@ -3,10 +3,10 @@
 //!
 //! Invariant: nothing is written, and what is found of one file keeps no other from being looked at.
 
-use std::fs::File;
+use std::path::Path;
 
 use crate::{
-    disk::{self, Links, Refusal},
+    disk::{self, Links},
     live,
     model::{Running, State},
     ops::{OpsError, followed::Hashed},
@@ -14,6 +14,7 @@ use crate::{
     session::Session,
     sync::{
         Archive, SyncError,
+        gone::is_gone,
         live_file::{self, LiveFile, live_file},
         rotations::{self, Linked},
     },
@@ -24,7 +25,7 @@ pub(super) struct Found {
     pub(super) severity: Severity,
     pub(super) item: String,
     pub(super) problem: String,
-    /// Whether it is damage of the file alone: the store holds what the file was.
+    /// Of damage, whether it is the file's alone: the store holds what it was. Of a note, whether the file cannot be read.
     pub(super) is_of_file: bool,
 }
 
@@ -59,6 +60,12 @@ impl<'a> Files<'a> {
         self.found.last_mut().into_iter().for_each(|found| found.is_of_file = true);
     }
 
+    /// Tells that a file cannot be read: it may be whole, and nobody knows.
+    fn unread(&mut self, item: &str, why: &str) {
+        self.note(item, &unread(why));
+        self.found.last_mut().into_iter().for_each(|found| found.is_of_file = true);
+    }
+
     /// Compares the live file and those that were set aside.
     pub(super) fn compare(
         &mut self,
@@ -88,13 +95,21 @@ impl<'a> Files<'a> {
                 RotatedState::Pending => {
                     self.note(&item, "it is still to be set aside; the next change does it");
                 }
+                RotatedState::Unread => {
+                    self.unread(&item, rotated.why.as_deref().unwrap_or_default());
+                }
             }
         }
         let live = live_file(self.archive, tip);
         let Some(LiveFile { path, attached, .. }) = live else { return Ok(()) };
         let item = path.display().to_string();
-        let io = |source| SyncError::Io { path: path.clone(), source };
-        let seen = live::look(&path).map_err(io)?;
+        let seen = match live::look(&path) {
+            Ok(seen) => seen,
+            Err(error) => {
+                self.unread(&item, &disk::words(&error));
+                return Ok(());
+            }
+        };
         let is_longer = seen.is_some_and(|seen| seen.length != live_file::expected(tip));
         if has_forgotten && is_longer {
             self.damage(&item, "it is ahead of the store, which has forgotten what it held");
@@ -104,7 +119,7 @@ impl<'a> Files<'a> {
             self.damage(&item, "it was stamped by a later change than the store holds: the store has forgotten that change");
             return Ok(());
         }
-        if seen.is_none() {
+        if is_gone(&path) {
             let what = if attached {
                 "the agent's file is gone; the next change goes on without it"
             } else {
@@ -121,16 +136,13 @@ impl<'a> Files<'a> {
         let hashed = hashed.filter(|hashed| hashed.path == path && hashed.covered == covered);
         let found = match hashed.filter(|hashed| hashed.found == (running, tail.clone())) {
             Some(hashed) => Ok(hashed.found),
-            None => match disk::open(&path, Links::Refuse) {
-                Err(error) if Refusal::of(&error).is_some() => Err(error.to_string()),
-                opened => match self.hash(opened.map_err(io)?, tip) {
-                    Err(SyncError::Read(error)) if is_longer => Err(error.to_string()),
-                    found => Ok(found?),
-                },
+            None => match self.hash(&path, tip) {
+                Ok(found) => Ok(found),
+                Err(error) => Err(rotations::unread(error)?),
             },
         };
         if let Err(why) = &found {
-            self.note(&item, why);
+            self.unread(&item, why);
         }
         if found.is_ok_and(|found| found != (running, tail)) {
             let behind = live_file::is_behind(self.archive, tip)?;
@@ -148,11 +160,19 @@ impl<'a> Files<'a> {
         }
         Ok(())
     }
+
     /// Hashes the live file.
-    fn hash(&self, file: File, tip: &State) -> Result<(Running, Vec<u8>), SyncError> {
+    fn hash(&self, path: &Path, tip: &State) -> Result<(Running, Vec<u8>), SyncError> {
+        let io = |source| SyncError::Io { path: path.to_owned(), source };
+        let file = disk::open(path, Links::Refuse).map_err(io)?;
         let store = self.archive.store();
         let runs = store.runs(self.session.key, tip.generation(), 0)?;
         let mut links = Linked::of(store, self.session.key, &runs);
         rotations::running_hash(file, &tip.coverings(), &mut links)
     }
+}
+
+/// Returns in words that something cannot be read.
+pub(super) fn unread(why: &str) -> String {
+    format!("it cannot be read, and was not compared: {why}")
 }

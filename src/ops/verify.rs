@@ -10,13 +10,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
+    disk,
     model::{
         Bulk, CheckpointNumber, Command, EntryNumber, OperationId, OperationNumber, Origin,
         Running, State,
     },
     ops::{
         OpsError,
-        compared::{Files, Found},
+        compared::{self, Files, Found},
         followed::{Comparison, Followed, Hashed},
         several::in_order_by,
     },
@@ -58,6 +59,12 @@ pub fn verify(
         let strays = match sync::strays(archive).map_err(OpsError::from) {
             // The damage that hides which files the sessions have was found above.
             Err(error) if verified.damaged > 0 && is_damage(&error) => Vec::new(),
+            Err(OpsError::Sync(SyncError::Io { path, source })) => {
+                (verified.notes, verified.unread) = (verified.notes + 1, verified.unread + 1);
+                let problem = compared::unread(&disk::words(&source));
+                report(&of_store(Severity::Note, &path.display().to_string(), &problem));
+                Vec::new()
+            }
             strays => strays?,
         };
         for path in strays {
@@ -239,11 +246,13 @@ fn look(
                 }
                 checked => failed = failed.take().or(checked.err()),
             }
-            let Verified { operations, entries, outdated, files, redacted, .. } = whole.verified;
+            let Verified { operations, entries, outdated, files, unread, redacted, .. } =
+                whole.verified;
             verified.operations += operations;
             verified.entries += entries;
             verified.outdated += outdated;
             verified.files += files;
+            verified.unread += unread;
             verified.redacted += redacted;
             for finding in whole.findings {
                 tell(finding, &mut verified);
@@ -306,7 +315,12 @@ impl Seen {
     /// Adds what was found of the session's files behind this.
     fn take_in(&mut self, session: &Session, found: Vec<Found>) {
         for Found { severity, item, problem, is_of_file } in found {
-            self.verified.files += u64::from(is_of_file);
+            let of = if severity == Severity::Damage {
+                &mut self.verified.files
+            } else {
+                &mut self.verified.unread
+            };
+            *of += u64::from(is_of_file);
             self.find(session, severity, &item, &problem);
         }
     }

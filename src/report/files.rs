@@ -43,6 +43,8 @@ pub struct Rotated {
     pub length: u64,
     /// Its state by a look at it.
     pub state: RotatedState,
+    /// Why it cannot be read, if that is its state.
+    pub why: Option<String>,
 }
 
 /// The state of a file that was set aside.
@@ -59,6 +61,8 @@ pub enum RotatedState {
     Changed,
     /// The renaming was cut short; the next change carries it out.
     Pending,
+    /// It cannot be read.
+    Unread,
 }
 
 impl RotatedState {
@@ -70,6 +74,7 @@ impl RotatedState {
             Self::Grown => "grown",
             Self::Changed => "changed",
             Self::Pending => "pending",
+            Self::Unread => "unread",
         }
     }
 }

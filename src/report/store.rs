@@ -155,14 +155,16 @@ pub struct Verified {
     pub redacted: u64,
     /// How many of them are files of sessions that somebody changed: in the store nothing is damaged.
     pub files: u64,
+    /// How many files cannot be read, so that nothing is known of them.
+    pub unread: u64,
 }
 
 report!(Finding, "finding");
 
 impl Verified {
-    /// Returns whether nothing is damaged.
+    /// Returns whether nothing is damaged, and everything was looked at.
     pub fn is_ok(&self) -> bool {
-        self.damaged == 0
+        self.damaged == 0 && self.unread == 0
     }
 }
 
@@ -173,13 +175,15 @@ report!(Verified, "verified", |it| {
     entries: it.entries,
     damaged: it.damaged,
     notes: it.notes,
+    unread: it.unread,
     redacted: it.redacted,
 }, hints: |it| {
+    let again = || Line::new("verify").to("to compare what could not be read, once it can be");
     if it.damaged > it.outdated + it.files {
         Some(Line::new("doctor").flag("fix").to("to mend what can be mended"))
     } else {
         let rebuild = || Line::about("store").with("rebuild").to("to rebuild the derived rows from the facts");
-        (it.outdated > 0).then(rebuild)
+        (it.outdated > 0).then(rebuild).or_else(|| (it.unread > 0).then(again))
     }
 });
 

@@ -18,7 +18,7 @@ use crate::{
         Archive, SyncError,
         live_file::{LiveFile, live_file},
     },
-    wire::jsonl::Reader,
+    wire::jsonl::{ReadError, Reader},
 };
 
 /// Returns the files that were set aside, in order, each checked by its hash.
@@ -32,15 +32,31 @@ pub fn rotations(archive: &Archive, session: &Session) -> Result<Vec<Rotated>, S
     for (n, rotation) in &tip.rotations {
         let by = archive.store.operations(session.key, n.alone())?.pop();
         let path = live.with_file_name(std::ffi::OsStr::from_bytes(&rotation.aside));
+        let (state, why) = match state(archive, session, &live, &path, (rotation, &covered)) {
+            Ok(state) => (state, None),
+            Err(error) => (RotatedState::Unread, Some(unread(error)?)),
+        };
         rotated.push(Rotated {
             operation: *n,
             command: by.map_or("", |by| by.command.as_str()),
-            state: state(archive, session, &live, &path, (rotation, &covered))?,
+            state,
+            why,
             length: rotation.length,
             path,
         });
     }
     Ok(rotated)
+}
+
+/// Returns in words why a file cannot be read, if that is what failed.
+pub(crate) fn unread(error: SyncError) -> Result<String, SyncError> {
+    match error {
+        SyncError::Io { source, .. } | SyncError::Read(ReadError::Io { source, .. }) => {
+            Ok(disk::words(&source))
+        }
+        SyncError::Read(error) => Ok(error.to_string()),
+        error => Err(error),
+    }
 }
 
 fn state(

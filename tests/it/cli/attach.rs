@@ -2,13 +2,14 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
 
 use insta::assert_snapshot;
 use md5::{Digest, Md5};
 use rusqlite::Connection;
 
-use super::{json, store};
+use super::{Stored, json, store};
 use crate::env::TestEnv;
 
 /// A home in which an agent keeps one session, and the file of that.
@@ -445,4 +446,54 @@ fn a_file_set_aside_without_a_broken_line_is_whole() {
     let verified = env.run(&["verify"]);
     assert_eq!(verified.code(), Some(1), "{verified}");
     assert!(verified.stdout.contains("was set aside and has been changed since"), "{verified}");
+}
+
+/// What cannot be looked at may be whole: it is no damage, and no plain yes either.
+#[test]
+fn a_file_that_cannot_be_read_keeps_no_other_from_being_verified() {
+    let kept = Kept::claude();
+    let other = kept.file.with_file_name("ship.jsonl");
+    fs::write(&other, claude_record(1, 0, "user", "Build a ship.").replace(BOAT, "ship")).unwrap();
+    kept.env.run(&["import"]).success();
+    kept.env.run(&["verify"]).success();
+    fs::remove_file(&kept.file).unwrap();
+    let others: [(fn(&Path), &str); 3] = [
+        (|at| symlink(at.file_name().unwrap(), at).unwrap(), "too many levels of symbolic links"),
+        (|at| symlink("nowhere", at).unwrap(), "it is a link, not a file"),
+        (|at| fs::create_dir(at).unwrap(), "it is a folder, not a file"),
+    ];
+    for (put, why) in others {
+        put(&kept.file);
+        let said = kept.env.run(&["verify"]);
+        assert_eq!(said.code(), Some(1), "{said}");
+        let told = format!("it cannot be read, and was not compared: {why}");
+        assert!(said.stdout.starts_with("note: ") && said.stdout.contains(&told), "{said}");
+        let sum = "Verified 2 sessions, 2 operations, 5 entries: no damage found; 1 file could not be read";
+        assert!(said.stdout.contains(sum), "{said}");
+        let sum = json(kept.env.run(&["verify", "--json"]).stdout.lines().last().unwrap());
+        assert_eq!(sum["ok"], false, "{sum}");
+        assert_eq!((&sum["damaged"], &sum["unread"]), (&0.into(), &1.into()), "{sum}");
+        // A change of the other session is found all the same.
+        kept.env.run(&["verify", "ship"]).success();
+        let _ = fs::remove_file(&kept.file);
+    }
+}
+
+#[test]
+fn a_file_set_aside_that_cannot_be_read_keeps_no_other_from_being_told() {
+    let stored = Stored::reverted();
+    let aside = PathBuf::from(format!("{}.undertext-1", stored.live.display()));
+    fs::remove_file(&aside).unwrap();
+    symlink(aside.file_name().unwrap(), &aside).unwrap();
+    let said = stored.run(&["rotations", "--json"]).success();
+    let first = json(said.stdout.lines().next().unwrap());
+    assert_eq!(
+        (&first["state"], &first["why"]),
+        (&"unread".into(), &"too many levels of symbolic links".into())
+    );
+    let said = stored.run(&["rotations"]).success();
+    assert!(said.stderr.contains("cannot be read: too many levels"), "{said}");
+    let said = stored.run(&["verify"]);
+    assert_eq!(said.code(), Some(1), "{said}");
+    assert!(said.stdout.contains("no damage found; 1 file could not be read"), "{said}");
 }
