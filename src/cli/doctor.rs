@@ -49,10 +49,12 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if !is_there(&root)? {
         return Err(StoreError::Absent { path: root }.into());
     }
+    let mut ailments = Vec::new();
     if args.fix {
+        ailments = ops::let_in(&root)?;
         ops::finish_mending(&root)?;
     }
-    let mut ailments = ops::doctor(&root)?;
+    ailments.extend(ops::doctor(&root)?);
     let mut mended = None;
     if args.fix {
         ops::treat(&root, &mut ailments)?;

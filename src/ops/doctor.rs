@@ -1,14 +1,19 @@
 //! The doctor: the place where a store lies, its modes, and the remainders of crashes.
 
 use std::{
-    fs,
+    error::Error as _,
+    fs::{self, Metadata},
+    io::ErrorKind,
     os::unix::fs::{MetadataExt, PermissionsExt},
     path::{Path, PathBuf},
 };
 
+use rustix::fs::{Access as Reach, AtFlags, CWD};
+
 use crate::{
     disk,
     json::Raw,
+    live::TRANSCRIPTS,
     ops::OpsError,
     report::{Ailment, Cure, Forgetful},
     store::{Access, SqliteStore, StoreError},
@@ -44,10 +49,6 @@ const SYNCED: [&str; 8] = [
 
 /// Looks at a store's folder; nothing is changed, and the store need not be healthy.
 pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
-    let io = |path: &Path| {
-        let path = path.to_owned();
-        move |source| SyncError::Io { path, source }
-    };
     let mut ailments = Vec::new();
     let mut ail = |path: &Path, problem: &str, cure| {
         let (path, problem) = (path.to_owned(), problem.to_owned());
@@ -71,23 +72,13 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
         ),
     }
     let own = rustix::process::geteuid().as_raw();
-    let transcripts = root.join("transcripts");
-    let mut paths = vec![root.clone()];
-    for folder in [&root, &transcripts] {
-        match fs::read_dir(folder) {
-            Ok(entries) => {
-                for entry in entries {
-                    paths.push(entry.map_err(io(folder))?.path());
-                }
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(source) => return Err(SyncError::Io { path: folder.clone(), source }.into()),
-        }
-    }
+    let transcripts = root.join(TRANSCRIPTS);
+    let paths = paths(&root)?;
     let database = root.join("store.db");
-    let state = SqliteStore::open(&database, Access::Read)
+    let opened = SqliteStore::open(&database, Access::Read)
         .and_then(|store| Ok((store.forgotten()?, store.has_lost_lines()?)));
-    match state {
+    let mut unopened = None;
+    match opened {
         Ok((Some((witnessed, newest)), _)) => ail(
             &database,
             &format!(
@@ -112,9 +103,12 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
             };
             ail(&database, &problem, Cure::Mend);
         }
-        Err(error @ StoreError::Newer { .. }) => return Err(error.into()),
-        // Every other command tells of a store that cannot be opened at all.
-        _ => {}
+        Err(error @ (StoreError::Newer { .. } | StoreError::Old { .. })) => {
+            return Err(error.into());
+        }
+        // A folder in which no store was begun has nothing wrong with it, and who waits finds out what a busy one has.
+        Ok((None, false)) | Err(StoreError::Absent { .. } | StoreError::Busy) => {}
+        Err(error) => unopened = Some(error),
     }
     if sync::has_uncovered(&root) {
         ail(
@@ -124,15 +118,28 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
             Cure::Person,
         );
     }
-    paths.sort();
+    let mut is_kept_out = false;
     for path in paths {
         let meta = fs::symlink_metadata(&path).map_err(io(&path))?;
-        let wanted = if meta.is_dir() { 0o700 } else { 0o600 };
+        let wanted = wanted_mode(&meta);
         let mode = meta.mode() & 0o7777;
         if meta.uid() != own {
             ail(&path, "it belongs to another user", Cure::Person);
         } else if !meta.is_symlink() && mode & 0o077 != 0 {
             ail(&path, &format!("its mode is {mode:04o}: others can reach it"), Cure::Mode(wanted));
+        }
+        if meta.uid() == own && is_too_strict(&root, &path, &meta) {
+            let problem = format!("its mode is {mode:04o}: undertext cannot read and write it");
+            ail(&path, &problem, Cure::Mode(wanted));
+            is_kept_out = true;
+        } else if is_needed(&root, &path, &meta)
+            && let Err(error) = reach(&path)
+        {
+            let why = disk::words(&error);
+            let problem =
+                format!("undertext may not read and write it: {why}. Give yourself that right");
+            ail(&path, &problem, Cure::Person);
+            is_kept_out = true;
         }
         if path.parent() == Some(&transcripts) && !meta.is_file() {
             ail(&path, "it is not a file, and no backup has it", Cure::Person);
@@ -141,7 +148,96 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
             ail(&path, "a change that was cut short left it behind", Cure::Delete);
         }
     }
+    if let Some(error) = unopened.filter(|_| !is_kept_out) {
+        let problem = match &error {
+            StoreError::Io { source, .. } => {
+                format!("it cannot be opened: {}", disk::words(source))
+            }
+            StoreError::Foreign { .. } => {
+                "it is not an undertext store. Move it away, and take in your sessions again"
+                    .to_owned()
+            }
+            error => {
+                let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+                format!("it cannot be opened: {why}")
+            }
+        };
+        ail(&database, &problem, Cure::Person);
+    }
     Ok(ailments)
+}
+
+/// Sets right the modes that keep this user from a store's folder and the files in it, and returns them as cured.
+pub fn let_in(root: &Path) -> Result<Vec<Ailment>, OpsError> {
+    let root = fs::canonicalize(root).map_err(io(root))?;
+    let own = rustix::process::geteuid().as_raw();
+    let mut cured = Vec::new();
+    // A folder that is let in shows what lies in it.
+    for folder in [root.clone(), root.join(TRANSCRIPTS), root.clone()] {
+        for path in paths(&root)?.into_iter().filter(|path| path.starts_with(&folder)) {
+            let meta = fs::symlink_metadata(&path).map_err(io(&path))?;
+            if meta.uid() != own || !is_too_strict(&root, &path, &meta) {
+                continue;
+            }
+            let (mode, wanted) = (meta.mode() & 0o7777, wanted_mode(&meta));
+            fs::set_permissions(&path, fs::Permissions::from_mode(wanted)).map_err(io(&path))?;
+            let problem = format!("its mode is {mode:04o}: undertext cannot read and write it");
+            cured.push(Ailment { path, problem, cure: Cure::Mode(wanted), cured: true });
+        }
+    }
+    Ok(cured)
+}
+
+fn io(path: &Path) -> impl Fn(std::io::Error) -> SyncError + use<> {
+    let path = path.to_owned();
+    move |source| SyncError::Io { path: path.clone(), source }
+}
+
+/// Returns a store's folder and what lies in it, as far as it can be listed.
+fn paths(root: &Path) -> Result<Vec<PathBuf>, OpsError> {
+    let mut paths = vec![root.to_owned()];
+    for folder in [root.to_owned(), root.join(TRANSCRIPTS)] {
+        match fs::read_dir(&folder) {
+            Ok(entries) => {
+                for entry in entries {
+                    paths.push(entry.map_err(io(&folder))?.path());
+                }
+            }
+            Err(error)
+                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => {}
+            Err(error) => return Err(io(&folder)(error).into()),
+        }
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+/// Returns the mode that a file or folder of a store should have.
+fn wanted_mode(meta: &Metadata) -> u32 {
+    if meta.is_dir() { 0o700 } else { 0o600 }
+}
+
+/// Returns whether undertext reads and writes a file or folder in a store's folder.
+fn is_needed(root: &Path, path: &Path, meta: &Metadata) -> bool {
+    let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+    let is_own = [&b"store."[..], b"search.", b"lock"].iter().any(|own| name.starts_with(own));
+    let transcripts = root.join(TRANSCRIPTS);
+    let is_live = || path.extension().is_some_and(|end| end == "jsonl");
+    (meta.is_dir() && (path == root || path == transcripts))
+        || (meta.is_file() && path.parent() == Some(root) && is_own)
+        || (meta.is_file() && path.parent() == Some(&transcripts) && is_live())
+}
+
+/// Returns whether a mode keeps its owner from what undertext does with a file or folder.
+fn is_too_strict(root: &Path, path: &Path, meta: &Metadata) -> bool {
+    let wanted = wanted_mode(meta);
+    is_needed(root, path, meta) && meta.mode() & wanted != wanted
+}
+
+/// Asks the system whether this user may read and write a file or folder.
+fn reach(path: &Path) -> std::io::Result<()> {
+    let wanted = Reach::READ_OK | Reach::WRITE_OK;
+    Ok(rustix::fs::accessat(CWD, path, wanted, AtFlags::EACCESS)?)
 }
 
 /// Cures each ailment of a store's folder that can be cured; only a person can help with the rest.
@@ -154,7 +250,7 @@ pub fn treat(root: &Path, ailments: &mut [Ailment]) -> Result<(), OpsError> {
                 fs::set_permissions(&ailment.path, fs::Permissions::from_mode(mode))
             }
             Cure::Delete => match fs::remove_file(&ailment.path) {
-                Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+                Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
                 removed => removed,
             },
             Cure::Mend | Cure::Person => continue,

@@ -178,6 +178,50 @@ fn the_doctor_mends_modes_and_remainders() {
     assert!(live(&env, &session) == before);
 }
 
+/// Whoever is sent to the doctor because a store cannot be reached is told why.
+#[test]
+fn the_doctor_tells_of_modes_that_keep_out_who_owns_the_store() {
+    let env = TestEnv::new();
+    let session = conversation(&env);
+    let (folder, mode) =
+        (store(&env), |path: &Path| path.metadata().unwrap().permissions().mode() & 0o7777);
+    let paths = [
+        (folder.join("store.db"), 0o600),
+        (folder.join("lock"), 0o600),
+        (live_path(&env, &session), 0o600),
+        (folder.join("transcripts"), 0o700),
+        (folder.clone(), 0o700),
+    ];
+    for (path, wanted) in paths {
+        for strict in [0o000, 0o400, 0o500] {
+            fs::set_permissions(&path, Permissions::from_mode(strict)).unwrap();
+            let said = env.run(&["doctor"]);
+            assert_eq!(said.code(), Some(1), "{said}");
+            let told = format!("its mode is {strict:04o}: undertext cannot read and write it");
+            assert!(said.stdout.contains(&told), "{said}");
+            assert!(said.stderr.contains("undertext doctor --fix"), "{said}");
+            let said = env.run(&["doctor", "--fix"]).success();
+            assert!(said.stdout.contains(&format!("{told}; it is {wanted:04o} now")), "{said}");
+            assert_eq!(mode(&path), wanted);
+            env.run(&["doctor"]).success();
+        }
+    }
+    // A file of the user's own that undertext only reads may be as strict as the user likes.
+    fs::write(folder.join("config.toml"), "").unwrap();
+    fs::set_permissions(folder.join("config.toml"), Permissions::from_mode(0o400)).unwrap();
+    env.run(&["doctor"]).success();
+    // What was put in the place of a store is no store in order.
+    fs::remove_file(folder.join("store.witness")).unwrap();
+    fs::write(
+        folder.join("store.db"),
+        "something else, and long enough to be looked at\n".repeat(99),
+    )
+    .unwrap();
+    let said = env.run(&["doctor"]);
+    assert_eq!(said.code(), Some(1), "{said}");
+    assert!(said.stdout.contains("store.db: it is not an undertext store"), "{said}");
+}
+
 #[test]
 fn the_cuts_of_all_sessions_are_told_behind_their_names() {
     let env = TestEnv::new();
