@@ -18,6 +18,7 @@ use crate::{
         live_file::{self, LiveFile, live_file},
         rotations::{self, Linked},
     },
+    wire::jsonl::ReadError,
 };
 
 /// What is found of a file.
@@ -138,6 +139,11 @@ impl<'a> Files<'a> {
             Some(hashed) => Ok(hashed.found),
             None => match self.hash(&path, tip) {
                 Ok(found) => Ok(found),
+                // No change takes such a line in: what the store left stands before it.
+                Err(SyncError::Read(error @ ReadError::TooLong { .. })) if is_longer => {
+                    self.note(&item, &error.to_string());
+                    return Ok(());
+                }
                 Err(error) => Err(rotations::unread(error)?),
             },
         };

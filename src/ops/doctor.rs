@@ -203,13 +203,19 @@ fn paths(root: &Path) -> Result<Vec<PathBuf>, OpsError> {
                     paths.push(entry.map_err(io(&folder))?.path());
                 }
             }
-            Err(error)
-                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::PermissionDenied) => {}
+            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            // What keeps its owner out is told; of what another user keeps to themselves nothing can be.
+            Err(error) if error.kind() == ErrorKind::PermissionDenied && is_own(root) => {}
             Err(error) => return Err(io(&folder)(error).into()),
         }
     }
     paths.sort();
     Ok(paths)
+}
+
+fn is_own(path: &Path) -> bool {
+    let own = rustix::process::geteuid().as_raw();
+    fs::metadata(path).is_ok_and(|meta| meta.uid() == own)
 }
 
 /// Returns the mode that a file or folder of a store should have.
