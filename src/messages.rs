@@ -357,6 +357,7 @@ fn notices(text: &mut String) {
         N::Finished { .. } => [N::Finished { path: path() }],
         N::Restored { .. } => [N::Restored { path: path() }],
         N::SetAside { .. } => [N::SetAside { aside: path(), branch: branch(), operation: SEVEN }],
+        N::Ending { .. } => [N::Ending { path: path(), operation: SEVEN }],
         N::Followed { .. } => [followed(1, true, None), followed(2, false, Some(branch()))],
         N::Joined { .. } => [N::Joined { entries: 2, branch: branch(), operation: SEVEN }],
         N::Unsettled { .. } => [N::Unsettled { why: told("the disk is broken") }],

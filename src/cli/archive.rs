@@ -394,7 +394,8 @@ impl Context {
 
     /// Tells the notices of a change.
     pub(crate) fn tell(&mut self, notices: &[Notice]) {
-        for notice in notices {
+        // How a file ends is a person's concern only where that is taken in on its own.
+        for notice in notices.iter().filter(|notice| !matches!(notice, Notice::Ending { .. })) {
             self.output.warn(&notice.to_string());
         }
     }

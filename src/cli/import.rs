@@ -138,8 +138,10 @@ pub(super) fn take_in(
         Step::Gone { .. } => {}
     })?;
     for imported in &sessions {
-        // What a live file grew by is what was asked for.
-        let is_told = |notice: &&Notice| !matches!(notice, Notice::Appended { .. });
+        // What a live file grew by is what was asked for, and a rewritten one is named with what is odd.
+        let is_told = |notice: &&Notice| {
+            !matches!(notice, Notice::Appended { .. } | Notice::Followed { left: None, .. })
+        };
         let notices: Vec<Notice> = imported.notices.iter().filter(is_told).cloned().collect();
         context.tell(&notices);
         if !context.answer(imported)? {

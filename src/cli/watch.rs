@@ -204,6 +204,8 @@ impl Loop<'_> {
         let gone: Vec<PathBuf> = portion.gone.iter().cloned().collect();
         let (mut steps, output) = (Vec::new(), &mut self.context.output);
         let mut report = |step: Step<'_>| match step {
+            // A record that is not whole yet is told of once it is.
+            Step::Imported(imported) if imported.is_bare() => {}
             Step::Imported(imported) => steps.push(Seen::Imported(imported)),
             Step::Gone { session, path } => steps.push(Seen::Gone(session, path)),
             Step::Skipped(Skipped { path, why, .. }) if is_told(&why) => {

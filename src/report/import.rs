@@ -64,6 +64,17 @@ pub struct Imported {
     pub notices: Vec<Notice>,
 }
 
+impl Imported {
+    /// Returns whether nothing is new but how a live file ends.
+    pub fn is_bare(&self) -> bool {
+        let is_end = |notice: &Notice| matches!(notice, Notice::Ending { .. });
+        self.entries == 0
+            && self.sidecars == 0
+            && self.notices.iter().all(is_end)
+            && self.notices.iter().any(is_end)
+    }
+}
+
 /// An oddity of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Oddity {

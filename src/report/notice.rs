@@ -36,6 +36,13 @@ pub enum Notice {
         /// The operation that took it in.
         operation: OperationNumber,
     },
+    /// Another program wrote the end of the agent's file otherwise, without a whole record that is new; that is taken in.
+    Ending {
+        /// The agent's file.
+        path: PathBuf,
+        /// The operation that took it in.
+        operation: OperationNumber,
+    },
     /// Another program wrote the agent's file anew, or went on elsewhere in it; the session follows it.
     Followed {
         /// The agent's file.
@@ -111,13 +118,9 @@ impl Notice {
             Self::Appended { entries, operation }
             | Self::Followed { entries, operation, .. }
             | Self::Joined { entries, operation, .. } => Some((*operation, *entries)),
+            Self::Ending { operation, .. } => Some((*operation, 0)),
             _ => None,
         }
-    }
-
-    /// Returns how many entries were taken in.
-    pub(crate) fn entries(notices: &[Self]) -> u64 {
-        notices.iter().filter_map(Self::taken_in).map(|(_, entries)| entries).sum()
     }
 
     /// Returns the branch that keeps where the current one stood.
@@ -151,6 +154,9 @@ impl fmt::Display for Notice {
                 "another program rewrote the live file; its version is kept as {} and as branch {branch}",
                 aside.display()
             ),
+            Self::Ending { path, .. } => {
+                write!(f, "took in how {} ends now", path.display())
+            }
             Self::Followed { path, anew, entries, left, .. } => {
                 let noun = if *entries == 1 { "new entry" } else { "new entries" };
                 let (path, what) = (path.display(), if *anew { "was rewritten" } else { "goes on elsewhere" });

@@ -254,10 +254,12 @@ fn follow(
     let path = live.path.clone();
     let joined: u64 = late.iter().map(|late| late.entries.len() as u64).sum();
     let entries = entries.saturating_sub(joined);
-    if (anew && !goes_on) || left.is_some() {
+    if anew || left.is_some() {
         notices.push(Notice::Followed { path, anew, entries, left, operation });
     } else if entries > 0 {
         notices.push(Notice::Appended { entries, operation });
+    } else if joined == 0 {
+        notices.push(Notice::Ending { path, operation });
     }
     Ok((notices, is_alone))
 }

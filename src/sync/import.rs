@@ -27,9 +27,9 @@ use crate::{
         change::Gathering,
         failed::Failed,
         file,
-        files::Files,
         gone::is_gone,
-        intake::{judged, take_in},
+        held::{States, judged},
+        intake::take_in,
         judge::Verdict,
         live_file::{LiveFile, live_file},
         scan::Ahead,
@@ -389,7 +389,7 @@ fn lacking(archive: &Archive, session: &Session) -> Result<Vec<PathBuf>, SyncErr
     let view =
         state.position().map(|at| View::new(archive.store(), session, at, Some(&state.spans)));
     let lacks = view.map(|view| view.elsewhere()).transpose()?.flatten().is_some();
-    Ok(if lacks { Files::of(archive, &state).paths() } else { Vec::new() })
+    Ok(if lacks { States::of(archive, &state).paths() } else { Vec::new() })
 }
 
 impl Summary {
@@ -543,7 +543,7 @@ fn holder(archive: &Archive, path: &Path) -> Result<Option<Session>, SyncError> 
         let states = match archive.store().state(key) {
             // It is left out, with its reason, where it is taken in.
             Err(StoreError::Corrupt { .. }) => return Ok(Some(session)),
-            state => Files::of(archive, &state?),
+            state => States::of(archive, &state?),
         };
         if let Some(held) = states.newest(file)
             && matches!(judged(archive, &session, held, path), Ok(Verdict::Same | Verdict::Grown))

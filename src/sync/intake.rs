@@ -14,9 +14,9 @@ use crate::{
     live::is_same,
     model::{
         Command, EntryNumber, FileNumber, GenerationNumber, OperationNumber, PlaceNumber, Position,
-        Run, Running, State, Timestamp,
+        Running, State, Timestamp,
     },
-    session::{Growth, Session, View, oddities, plan::MAIN},
+    session::{Growth, View, oddities, plan::MAIN},
     store::Sighting,
     sync::{
         Archive, Imported, Notice, Oddity, Quirk, Source, SyncError, Why,
@@ -25,11 +25,10 @@ use crate::{
         change::{Change, Gathering},
         execute::{begin_or_create, commit},
         failed::Failed,
-        files::Files,
-        judge::{Known, Seen, Verdict, Whose},
+        held::{States, judged},
+        judge::Verdict,
         listed::listed_folder,
-        live_file::length_of,
-        look::{Looking, Trouble},
+        live_file::{length_of, live_file},
         moved::was_moved,
         numbers::{Numbers, lines_before},
         scan::{Ahead, Lines},
@@ -48,31 +47,6 @@ const PART: u64 = 64 << 20;
 /// How many new lines are: a short one takes up more than its bytes.
 const PART_LINES: u64 = 1 << 15;
 
-/// Judges a file that may hold the content of a generation with this end, or more.
-pub(crate) fn judged(
-    archive: &Archive,
-    session: &Session,
-    (generation, end): (GenerationNumber, Option<&Run>),
-    path: &Path,
-) -> Result<Verdict, Failed> {
-    let is_file = |source| Failed::File(0, Why::Unreadable(source));
-    let known = Known { whose: Whose::Import, length: length_of(end), rotation: None };
-    let length = sources::length(path).map_err(is_file)?;
-    let seen = Seen { inode: 0, length, is_untouched: false };
-    let looking = Looking {
-        store: archive.store.as_ref(),
-        session,
-        generation,
-        end,
-        rotation: None,
-        open: &|offset| sources::open(path, offset),
-    };
-    looking.verdict(&known, Some(&seen)).map_err(|trouble| match trouble {
-        Trouble::File(source) => is_file(source),
-        Trouble::Session(error) => error.into(),
-    })
-}
-
 /// The end of a file that was read.
 struct End {
     generation: GenerationNumber,
@@ -88,7 +62,7 @@ struct Intake<'a> {
     change: Change<'a>,
     /// The files that are read ahead, if there are any.
     ahead: Option<(&'a Ahead, &'a mut BTreeMap<PathBuf, usize>)>,
-    states: Files,
+    states: States,
     /// The folders whose files become live files.
     attach: &'a [PathBuf],
     ends: BTreeMap<FileNumber, End>,
@@ -99,6 +73,8 @@ struct Intake<'a> {
     /// Whether a line was met that the session has already.
     met: bool,
     files: u64,
+    /// How many entries catching up took in.
+    entries: u64,
     /// How many sidecars were new or changed.
     sidecars: u64,
     bytes: u64,
@@ -129,20 +105,22 @@ pub(crate) fn take_in<'a>(
         },
     };
     let (new, first) = (change.before.session.is_none(), change.next_entry());
-    let states = Files::of(archive, &change.before.state);
+    let states = States::of(archive, &change.before.state);
+    let (ends, oddities) = (BTreeMap::new(), Vec::new());
     let mut intake = Intake {
         change,
         ahead,
         states,
         attach,
-        ends: BTreeMap::new(),
+        ends,
         is_met_again: false,
         adopted: false,
         met: false,
         files: 0,
+        entries: 0,
         sidecars: 0,
         bytes: 0,
-        oddities: Vec::new(),
+        oddities,
     };
     for (n, source) in group.iter().enumerate() {
         reading(&source.path, intake.bytes);
@@ -157,30 +135,31 @@ pub(crate) fn take_in<'a>(
     }
     let has_records = !intake.ends.is_empty() || intake.is_met_again || intake.adopted;
     let is_told = intake.folder(group)?;
+    let caught_up = intake.caught_up()?;
     if !has_records && intake.sidecars == 0 {
-        let taken = intake.caught_up();
+        let taken = caught_up.and_then(|operation| intake.only(operation));
         if is_told {
             intake.change.commit(Command::CatchUp { entries: 0, branch: None, left: None })?;
         }
         return Ok(taken);
     }
     let left = if has_records { intake.follow()? } else { None };
-    let Intake { mut change, files, sidecars, bytes, oddities, .. } = intake;
+    let Intake { mut change, files, entries: known, sidecars, bytes, oddities, .. } = intake;
     let rests = oddities.iter().filter(|oddity| oddity.quirk.ends_reading());
     change.notices.extend(rests.map(|oddity| Notice::Unread {
         path: oddity.path.clone(),
         line: oddity.line.unwrap_or_default(),
         why: oddity.quirk.words(),
     }));
-    let caught_up = Notice::entries(&change.notices);
-    let entries = change.next_entry().since(first) + caught_up;
+    let entries = known + change.next_entry().since(first);
     let left = left.or_else(|| change.notices.iter().find_map(Notice::left));
-    let outcome = commit(change, Command::Import { files: files + sidecars, part: false })?;
+    let taken = files - u64::from(caught_up.is_some()) + sidecars;
+    let outcome = commit(change, Command::Import { files: taken, part: false })?;
     Ok(Some(Imported {
         session: outcome.session,
         new,
         operation: outcome.operation,
-        files: files.max(caught_up.min(1)),
+        files,
         sidecars,
         entries,
         bytes,
@@ -191,21 +170,45 @@ pub(crate) fn take_in<'a>(
 }
 
 impl Intake<'_> {
-    /// Returns the part that catching up with the live file took in, if there was no other part.
-    fn caught_up(&mut self) -> Option<Imported> {
-        let notices = std::mem::take(&mut self.change.notices);
-        let (operation, _) = notices.iter().filter_map(Notice::taken_in).next_back()?;
+    /// Counts what catching up with the live file took in, and notes what is odd in it; returns the operation that did.
+    fn caught_up(&mut self) -> Result<Option<OperationNumber>, SyncError> {
+        let taken_in: Vec<_> = self.change.notices.iter().filter_map(Notice::taken_in).collect();
+        let Some((operation, _)) = taken_in.last().copied() else { return Ok(None) };
+        let rewritten = self.change.notices.iter().find_map(|notice| match notice {
+            Notice::Followed { path, anew: true, .. } => Some(path.clone()),
+            _ => None,
+        });
+        if let Some(path) = rewritten {
+            self.odd(&path, None, Quirk::Rewritten);
+        }
+        let before = &self.change.before;
+        let end = before.state.growth().cloned();
+        if let (Some(end), Some(live)) = (end, live_file(before.archive, &before.state)) {
+            self.bytes += end.bytes;
+            if !end.tail.trim_ascii().is_empty() {
+                // It is told although its lines cannot be counted any more.
+                let number = lines_before(&live.path, end.bytes).map_or(1, |lines| lines + 1);
+                self.torn(&live.path, (&end.tail, number));
+            }
+        }
+        self.files += 1;
+        self.entries += taken_in.iter().map(|(_, n)| n).sum::<u64>();
+        Ok(Some(operation))
+    }
+
+    /// Returns what catching up took in as all that there is.
+    fn only(&mut self, operation: OperationNumber) -> Option<Imported> {
         Some(Imported {
             session: self.change.before.session.clone()?,
             new: false,
             operation,
-            files: 1,
+            files: self.files,
             sidecars: 0,
-            entries: Notice::entries(&notices),
-            bytes: self.change.before.state.growth().map_or(0, |run| run.bytes),
-            left: notices.iter().find_map(Notice::left),
+            entries: self.entries,
+            bytes: self.bytes,
+            left: self.change.notices.iter().find_map(Notice::left),
             oddities: std::mem::take(&mut self.oddities),
-            notices,
+            notices: std::mem::take(&mut self.change.notices),
         })
     }
 
@@ -367,15 +370,19 @@ impl Intake<'_> {
             }
         }
         let tail = reader.into_tail();
-        let torn = tail.bytes.trim_ascii_start();
-        if !torn.is_empty() {
-            let blank = tail.bytes.len() - torn.len();
-            let blank = tail.bytes.get(..blank).unwrap_or_default();
-            let number = tail.number + memchr_iter(b'\n', blank).count() as u64;
-            self.odd(path, Some(number), Quirk::Torn);
-        }
+        self.torn(path, (&tail.bytes, tail.number));
         self.change.end(growth, tail.bytes)?;
         Ok(lines)
+    }
+
+    /// Notes that a file ends within a record, if its tail, which begins on that line, has a part of one.
+    fn torn(&mut self, path: &Path, (tail, number): (&[u8], u64)) {
+        let torn = tail.trim_ascii_start();
+        if !torn.is_empty() {
+            let blank = tail.get(..tail.len() - torn.len()).unwrap_or_default();
+            let number = number + memchr_iter(b'\n', blank).count() as u64;
+            self.odd(path, Some(number), Quirk::Torn);
+        }
     }
 
     /// Says in which folder the session works, where that is not known and its agent's list of folders tells.

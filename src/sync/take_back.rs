@@ -35,7 +35,7 @@ use crate::{
         Archive, SyncError,
         change::Change,
         file::is_subsequence,
-        intake::judged,
+        held::judged,
         judge::Verdict,
         live_file::{self, expected, live_file},
         sources,

@@ -497,3 +497,43 @@ fn a_file_set_aside_that_cannot_be_read_keeps_no_other_from_being_told() {
     assert_eq!(said.code(), Some(1), "{said}");
     assert!(said.stdout.contains("no damage found; 1 file could not be read"), "{said}");
 }
+
+/// Whatever began a new state of a live file, or changed its end, is told by the import that took it in.
+#[test]
+fn an_import_tells_of_a_live_file_that_was_rewritten_or_ends_within_a_record() {
+    let kept = Kept::claude();
+    kept.env.run(&["import", "-q"]).success();
+    let whole = fs::read_to_string(&kept.file).unwrap();
+    let told = |content: &str| {
+        fs::write(&kept.file, content).unwrap();
+        let said = kept.env.run(&["import", "--json"]).success();
+        let sum = json(said.stdout.lines().last().unwrap());
+        assert_eq!((&sum["unchanged"], &sum["sessions"]), (&0.into(), &1.into()), "{said}");
+        assert!(said.stdout.contains("\"type\":\"imported\""), "{said}");
+        // What the store took in once, it has.
+        let again = kept.env.run(&["import", "--json"]).success();
+        let again = json(again.stdout.lines().last().unwrap());
+        assert_eq!((&again["unchanged"], &again["oddities"]), (&1.into(), &serde_json::json!({})));
+        sum["oddities"].to_string()
+    };
+    assert_eq!(told(&whole.replace('\n', "\r\n")), "{\"rewritten\":1}");
+    let first = whole.split_inclusive('\n').next().unwrap();
+    assert_eq!(told(first), "{\"rewritten\":1}");
+    // The whole file goes on from the older copy, and nothing in it is new.
+    assert_eq!(told(&whole), "{}");
+    assert_eq!(told(&(whole.clone() + "{\"torn\":")), "{\"torn\":1}");
+    assert_eq!(told(&(whole.clone() + "{\"torn\":\0\0")), "{\"torn\":1}");
+    fs::write(&kept.file, whole.replace('\n', "\n\n") + "\n{\"torn\":").unwrap();
+    let file = "$HOME/.claude/projects/-work/6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl";
+    let said = kept.env.run(&["import", "-v"]).success();
+    assert!(said.stdout.contains(&format!("{file}: rewritten: it does not begin")), "{said}");
+    assert!(said.stdout.contains(&format!("{file}:10: the file ends within a record")), "{said}");
+    assert!(
+        said.stdout.contains("1 file read, 0 unchanged: 1 session (0 new), 0 new entries"),
+        "{said}"
+    );
+    assert!(
+        said.stdout.contains("Noted: 1 file that was rewritten, 1 file that ends within a record"),
+        "{said}"
+    );
+}

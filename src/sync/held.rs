@@ -1,4 +1,4 @@
-//! Files: those of a session that lie on this computer, each with the newest state of it that the session holds.
+//! The files that a session has: where each lies, its newest state, and how what lies there now compares with that.
 
 use std::{
     collections::BTreeMap,
@@ -7,19 +7,50 @@ use std::{
 
 use crate::{
     model::{FileNumber, GenerationNumber, Place, Run, State},
-    session::elsewhere::is_adopted,
-    sync::Archive,
+    session::{Session, elsewhere::is_adopted},
+    sync::{
+        Archive, Why,
+        failed::Failed,
+        judge::{Known, Seen, Verdict, Whose},
+        live_file::length_of,
+        look::{Looking, Trouble},
+        sources,
+    },
 };
+
+/// Judges a file that may hold the content of a generation with this end, or more.
+pub(crate) fn judged(
+    archive: &Archive,
+    session: &Session,
+    (generation, end): (GenerationNumber, Option<&Run>),
+    path: &Path,
+) -> Result<Verdict, Failed> {
+    let is_file = |source| Failed::File(0, Why::Unreadable(source));
+    let known = Known { whose: Whose::Import, length: length_of(end), rotation: None };
+    let length = sources::length(path).map_err(is_file)?;
+    let seen = Seen { inode: 0, length, is_untouched: false };
+    let looking = Looking {
+        store: archive.store.as_ref(),
+        session,
+        generation,
+        end,
+        rotation: None,
+        open: &|offset| sources::open(path, offset),
+    };
+    looking.verdict(&known, Some(&seen)).map_err(|trouble| match trouble {
+        Trouble::File(source) => is_file(source),
+        Trouble::Session(error) => error.into(),
+    })
+}
 
 /// The files of a session and the newest generation of each.
 #[derive(Default)]
-pub(crate) struct Files {
-    /// Where each lies.
+pub(crate) struct States {
     pub(super) files: BTreeMap<FileNumber, PathBuf>,
     newest: BTreeMap<FileNumber, (GenerationNumber, Option<Run>)>,
 }
 
-impl Files {
+impl States {
     /// Returns those of the files with records that lie on this computer.
     pub(crate) fn of(archive: &Archive, state: &State) -> Self {
         let files = FileNumber::FIRST.onwards().zip(&state.files);
