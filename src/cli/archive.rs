@@ -8,7 +8,7 @@ use undertext::model::SessionName;
 use undertext::ops::{
     self, Archive, Elsewhere, Notice, Place, Session, SessionError, SyncError, Waiting, Workspace,
 };
-use undertext::report::{Hint, Line};
+use undertext::report::{Hint, Line, LiveState};
 use undertext::store::{Access, StoreError};
 use undertext::wire;
 
@@ -107,16 +107,16 @@ impl Context {
         Ok((archive, session))
     }
 
-    /// Lays over the store what a session's live file holds beyond it; returns whether it holds more.
-    pub(crate) fn follow(&mut self, archive: &Archive, session: &Session) -> bool {
+    /// Lays over the store what a session's live file holds beyond it; returns how it compares.
+    pub(crate) fn follow(&mut self, archive: &Archive, session: &Session) -> LiveState {
         // A live file that cannot be read hinders no reading of the store.
         let tip = archive.store().state(session.key);
         let followed = tip.map_err(SyncError::from);
-        let followed = followed.and_then(|tip| ops::follow(archive, session, &tip));
+        let followed = followed.and_then(|tip| ops::live_state(archive, session, &tip));
         followed.unwrap_or_else(|error| {
-            let words = "the live file holds what the store has not, and cannot be followed";
+            let words = "the live file is not as the store left it, and cannot be followed";
             self.output.warn(&format!("{words}: {error}; the store is shown"));
-            true
+            LiveState::Unread
         })
     }
 

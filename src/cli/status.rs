@@ -6,7 +6,9 @@ use serde_json::Value;
 use undertext::context::measure::Word;
 use undertext::context::window::Source;
 use undertext::ops::{self, Session};
-use undertext::report::{Conversation, Layered, Report as _, Standing, Surroundings};
+use undertext::report::{
+    Conversation, Layered, LiveState, Report as _, Standing, Status, Surroundings,
+};
 
 use super::common::{self, counted};
 use super::error::{CommandError, Exit};
@@ -32,7 +34,9 @@ JSON: one object
    \"active\":TIME, both null if no record has one, \"hidden\":BOOL, \"kin\":the session that it was made of as sessions has it,
    \"elsewhere\":null or where the history begins that is not shown {\"session\":ID of the parent or null, \"file\":ID of the file,
    \"why\":\"parent\", \"missing\", \"short\" or \"endless\", \"words\":TEXT}, \"live\":PATH or null, \"gone\":PATH of the agent's file if it was deleted or null,
-   \"behind\":whether the live file holds what the store has not yet, which is shown BOOL,
+   \"behind\":whether the live file is not as the store left it BOOL, \"live_state\":\"same\", \"grown\" and shown,
+   \"rewritten\" and shown, \"replaced\" by another program, \"pending\" what the next change writes, \"missing\", \"unread\"
+   or null without a live file,
    \"context\":{\"tokens\":N, \"counted\":by whose word they are as context has it, \"window\":N, \"compact_at\":N tokens it is compacted, \"due\":BOOL,
     \"at_least\":whether it may have more tokens, not counted because the window is full BOOL,
     \"source\":by whose word the window is as context has it, \"model\":NAME or null} or null if the window is too small}
@@ -56,9 +60,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         layers(context, &session, &ops::layers(&archive, &session)?)?;
         return Ok(Exit::Yes);
     }
-    let followed = context.follow(&archive, &session);
-    let mut status = ops::status(&archive, &session)?;
-    status.behind |= followed;
+    let live_state = context.follow(&archive, &session);
+    let status = Status { live_state, ..ops::status(&archive, &session)? };
     let settings = context.settings()?;
     let full = ops::fullness(&archive, &session, &models::usual(&settings)).ok();
     let full =
@@ -140,11 +143,11 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         );
     } else if let Some(live) = &status.live {
         row("live file", Label::Plain, &safe::path(live));
-        if status.behind {
-            row("", Label::Plain, "the agent wrote more since the last import, which is shown");
-        } else {
-            row("", Label::Plain, "agrees with the store");
-        }
+        let label = match status.live_state {
+            LiveState::Same | LiveState::Grown => Label::Plain,
+            _ => Label::Warning,
+        };
+        row("", label, status.live_state.words());
     }
     context.show(&table)?;
     context.output.hints(standing.hints());

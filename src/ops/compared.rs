@@ -13,7 +13,7 @@ use crate::{
     report::{RotatedState, Severity},
     session::Session,
     sync::{
-        Archive, SyncError,
+        Archive, SyncError, attached,
         gone::is_gone,
         live_file::{self, LiveFile, live_file},
         rotations::{self, Linked},
@@ -152,7 +152,14 @@ impl<'a> Files<'a> {
         }
         if found.is_ok_and(|found| found != (running, tail)) {
             let behind = live_file::is_behind(self.archive, tip)?;
-            if behind || attached {
+            let is_pending =
+                attached && attached::is_pending(self.archive, self.session, tip, &path)?;
+            if is_pending {
+                self.note(
+                    &item,
+                    "it does not have the store's newest change yet; the next change brings it there",
+                );
+            } else if behind || attached {
                 self.note(
                     &item,
                     "another program changed the live file; the next change takes it in",

@@ -9,7 +9,7 @@ use std::{
 use crate::{
     model::GenerationNumber,
     ops::OpsError,
-    report::Status,
+    report::{LiveState, Status},
     session::{
         Damaged, Damages, Elsewhere, Session, SessionError, Target, View, checkpoints, content,
         ids::entry_id,
@@ -129,6 +129,8 @@ pub fn export_container(
 pub fn status(archive: &Archive, session: &Session) -> Result<Status, OpsError> {
     let tip = archive.store().state(session.key)?;
     let head = tip.position().and_then(|at| at.head);
+    let is_behind = live_file::is_behind(archive, &tip)?;
+    let live_state = if is_behind { LiveState::Grown } else { LiveState::Same };
     Ok(Status {
         card: archive.store().card(session.key)?,
         branch: tip.current().to_owned(),
@@ -143,7 +145,7 @@ pub fn status(archive: &Archive, session: &Session) -> Result<Status, OpsError> 
         elsewhere: elsewhere(archive, session)?,
         live: live_file(archive, &tip).map(|live| live.path),
         gone: gone::lost(archive, &tip).map(|lost| lost.path),
-        behind: live_file::is_behind(archive, &tip)?,
+        live_state,
     })
 }
 

@@ -44,8 +44,59 @@ pub struct Status {
     pub live: Option<PathBuf>,
     /// The agent's file, if somebody deleted it.
     pub gone: Option<PathBuf>,
-    /// Whether the live file and the store do not agree, so that the next change begins by catching up.
-    pub behind: bool,
+    /// How the live file compares with the newest state that the store holds.
+    pub live_state: LiveState,
+}
+
+/// How a live file compares with the newest state that its store holds, the worse the greater.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LiveState {
+    /// It is as the store left it.
+    Same,
+    /// A change is in the store, and still to be brought to the file.
+    Pending,
+    /// Another program went on with it, which is shown.
+    Grown,
+    /// It is not there, and the next change writes it again.
+    Missing,
+    /// Another program wrote another state, which is shown.
+    Rewritten,
+    /// Another program wrote something else over the store's own file.
+    Replaced,
+    /// It cannot be read.
+    Unread,
+}
+
+impl LiveState {
+    /// Returns its name, for programs.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Same => "same",
+            Self::Pending => "pending",
+            Self::Grown => "grown",
+            Self::Missing => "missing",
+            Self::Rewritten => "rewritten",
+            Self::Replaced => "replaced",
+            Self::Unread => "unread",
+        }
+    }
+
+    /// Returns it in words.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Same => "agrees with the store",
+            Self::Pending => {
+                "does not have the store's newest change yet; the next change brings it there"
+            }
+            Self::Grown => "the agent wrote more since the last import, which is shown",
+            Self::Missing => "is not there; the next change writes it again",
+            Self::Rewritten => "was rewritten since the last import; what it holds now is shown",
+            Self::Replaced => {
+                "was rewritten by another program; the next change keeps that as a branch"
+            }
+            Self::Unread => "cannot be read, so that what the store holds is shown",
+        }
+    }
 }
 
 /// How full a model's window is.
@@ -96,7 +147,8 @@ report!(Standing<'_>, "status", |it| {
     elsewhere: it.status.elsewhere,
     live: it.status.live.as_ref().map(|live| live.to_string_lossy()),
     gone: it.status.gone.as_ref().map(|gone| gone.to_string_lossy()),
-    behind: it.status.behind,
+    behind: it.status.live_state != LiveState::Same,
+    live_state: it.status.live.as_ref().map(|_| it.status.live_state.as_str()),
     context: it.full.map(|(near, full)| Filling { near, full }),
 }, hints: |it| {
     let restore = |_: &PathBuf| Line::about("restore").to("to put it back where the agent reads it");

@@ -22,10 +22,13 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    io::Read,
     os::unix::fs::MetadataExt,
+    path::Path,
 };
 
 use crate::{
+    disk::{self, Links},
     live::WritableFile,
     model::{Command, EntryNumber, Kind, Parent, Position, Run, State},
     session::{
@@ -136,18 +139,47 @@ fn put_right(
     tip: &State,
     (there, is_replaced): (&[u8], bool),
 ) -> Result<bool, SyncError> {
+    let Some((known, rest)) = lacking(archive, session, tip, (there, is_replaced))? else {
+        return Ok(false);
+    };
+    let end = (there.len() + rest.len()) as u64;
+    listing::finish(archive, session.format, &session.name, target, tip.at())?;
+    target.append_synced(&rest, end).map_err(failed(target))?;
+    Ok([there, &rest].concat() == known)
+}
+
+/// Returns the stored state and what the file lacks of it, if the newest operation is a command that is still to write that.
+fn lacking(
+    archive: &Archive,
+    session: &Session,
+    tip: &State,
+    (there, is_replaced): (&[u8], bool),
+) -> Result<Option<(Vec<u8>, Vec<u8>)>, SyncError> {
     let generation = tip.generation();
     let runs = archive.store.runs(session.key, generation, 0)?;
     let known = content::bytes(archive.store.as_ref(), session, &runs)?;
     // A file that the agent put in the place of the written one never held the command's lines.
     if is_replaced && !known.starts_with(there) {
-        return Ok(false);
+        return Ok(None);
     }
-    let Some(rest) = unsaid(archive, session, &runs, &known, there)? else { return Ok(false) };
-    let end = (there.len() + rest.len()) as u64;
-    listing::finish(archive, session.format, &session.name, target, tip.at())?;
-    target.append_synced(&rest, end).map_err(failed(target))?;
-    Ok([there, &rest].concat() == known)
+    Ok(unsaid(archive, session, &runs, &known, there)?.map(|rest| (known, rest)))
+}
+
+/// Returns whether an agent's file only waits for what the newest operation is still to write there.
+pub(crate) fn is_pending(
+    archive: &Archive,
+    session: &Session,
+    tip: &State,
+    path: &Path,
+) -> Result<bool, SyncError> {
+    let io = |source| SyncError::Io { path: path.to_owned(), source };
+    let mut file = disk::open(path, Links::Refuse).map_err(io)?;
+    let sighting = sources::sighting(path, &file.metadata().map_err(io)?);
+    let last = archive.store.sighting(&sighting.path)?;
+    let is_replaced = last.is_some_and(|last| last.inode != sighting.inode);
+    let mut there = Vec::new();
+    file.read_to_end(&mut there).map_err(io)?;
+    Ok(lacking(archive, session, tip, (&there, is_replaced))?.is_some())
 }
 
 /// Takes in a file with other content.

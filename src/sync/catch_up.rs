@@ -18,6 +18,7 @@
 use crate::{
     live::WritableFile,
     model::{Command, Position, Rotation, State},
+    report::LiveState,
     session::{
         Session, View, content,
         plan::{OUTSIDE, branch_text},
@@ -76,11 +77,34 @@ pub(crate) fn catch_up(archive: &Archive, session: &Session) -> Result<Vec<Notic
 
 /// Lays over the store what a session's live file holds beyond its newest state, in a preview; returns whether it holds more.
 pub fn follow(archive: &Archive, session: &Session, tip: &State) -> Result<bool, SyncError> {
+    Ok(live_state(archive, session, tip)? != LiveState::Same)
+}
+
+/// Lays over the store what a session's live file holds beyond its newest state, in a preview; returns how the file
+/// compares with that state.
+pub fn live_state(
+    archive: &Archive,
+    session: &Session,
+    tip: &State,
+) -> Result<LiveState, SyncError> {
     if !archive.is_preview || !live_file::is_behind(archive, tip)? {
-        return Ok(false);
+        return Ok(LiveState::Same);
     }
-    catch_up(archive, session)?;
-    Ok(true)
+    let notices = catch_up(archive, session)?;
+    let state = |notice: &Notice| match notice {
+        Notice::Followed { .. } => Some(LiveState::Rewritten),
+        Notice::SetAside { .. } => Some(LiveState::Replaced),
+        Notice::Appended { .. } | Notice::Ending { .. } | Notice::Joined { .. } => {
+            Some(LiveState::Grown)
+        }
+        Notice::Restored { .. } | Notice::Gone { .. } => Some(LiveState::Missing),
+        Notice::Finished { .. } => Some(LiveState::Pending),
+        _ => None,
+    };
+    let is_attached = || live_file(archive, tip).is_some_and(|live| live.attached);
+    let found = notices.iter().filter_map(state).max();
+    // An agent's file of another length, in which nothing is new, waits for what a change is still to write.
+    Ok(found.unwrap_or_else(|| if is_attached() { LiveState::Pending } else { LiveState::Same }))
 }
 
 /// Brings the store and its own file to agree.

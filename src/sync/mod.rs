@@ -11,7 +11,7 @@
 pub(crate) mod add;
 mod adopt;
 mod archive;
-mod attached;
+pub(crate) mod attached;
 pub(crate) mod beside;
 mod catch_up;
 mod change;
@@ -65,7 +65,7 @@ mod workspace;
 
 pub(crate) use archive::Places;
 pub use archive::{Ambient, Archive, Here, Machine, Manner};
-pub use catch_up::follow;
+pub use catch_up::{follow, live_state};
 pub(crate) use copy::copy;
 pub use error::SyncError;
 pub(crate) use execute::{cache, exclusively, execute, execute_first, execute_uncaught};

@@ -1,7 +1,8 @@
 //! `status`: where a session stands.
 
-use std::fs::OpenOptions;
+use std::fs::{self, OpenOptions};
 use std::io::Write as _;
+use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use insta::assert_snapshot;
@@ -103,4 +104,58 @@ fn layers_of_an_agents_session_are_what_its_records_tell() {
     assert_snapshot!(told("pi-boat.jsonl"), @"pi|||/home/ann/boat|||claude-sonnet-4-5|anthropic");
     assert_snapshot!(told(kimi), @"kimi|||||||");
     assert_snapshot!(told("native-tools.jsonl"), @"native|0.1.0||/home/ann/kettle|||kettle-mender-1|");
+}
+
+/// Each of these was said to be more that the agent wrote.
+#[test]
+fn it_says_what_is_so_of_a_live_file_that_is_not_as_the_store_left_it() {
+    let env = TestEnv::new();
+    let file = env.home().join(".claude/projects/-work/boat.jsonl");
+    let record = |n: u8, parent: &str, role: &str| {
+        format!(
+            "{{\"parentUuid\":{parent},\"isSidechain\":false,\"userType\":\"external\",\"cwd\":\"/work\",\
+             \"sessionId\":\"boat\",\"version\":\"2.1.0\",\"type\":\"{role}\",\"message\":{{\"role\":\"{role}\",\
+             \"content\":\"Part {n}\"}},\"uuid\":\"u{n}\",\"timestamp\":\"2026-01-01T00:00:0{n}.000Z\"}}\n"
+        )
+    };
+    let lines = [
+        record(1, "null", "user"),
+        record(2, "\"u1\"", "assistant"),
+        record(3, "\"u2\"", "user"),
+        record(4, "\"u3\"", "assistant"),
+    ];
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(&file, lines.concat()).unwrap();
+    env.run(&["import"]).success();
+    env.run(&["revert", "1", "-m", "Paint it.", "-s", "boat"]).success();
+    let left = fs::read_to_string(&file).unwrap();
+    let told = |words: &str, name: &str| {
+        let said = env.run(&["status", "boat"]).success();
+        assert_eq!(said.stdout.lines().last().unwrap().trim(), words);
+        let said = json(&env.run(&["status", "boat", "--json"]).success().stdout);
+        assert_eq!(
+            (&said["live_state"], &said["behind"]),
+            (&name.into(), &(name != "same").into())
+        );
+    };
+    told("agrees with the store", "same");
+    fs::write(&file, left.clone() + &record(5, "\"u4\"", "user")).unwrap();
+    told("the agent wrote more since the last import, which is shown", "grown");
+    let rewritten = "was rewritten since the last import; what it holds now is shown";
+    for content in [left.replace('\n', "\r\n"), lines[0].clone(), String::new()] {
+        fs::write(&file, content).unwrap();
+        told(rewritten, "rewritten");
+    }
+    // A change that the store holds and the file could not follow.
+    fs::write(&file, lines.concat()).unwrap();
+    told("does not have the store's newest change yet; the next change brings it there", "pending");
+    let said = env.run(&["verify"]).success();
+    assert!(said.stdout.contains("it does not have the store's newest change yet"), "{said}");
+    let unread = "cannot be read, so that what the store holds is shown";
+    fs::remove_file(&file).unwrap();
+    symlink("nowhere", &file).unwrap();
+    told(unread, "unread");
+    fs::remove_file(&file).unwrap();
+    fs::create_dir(&file).unwrap();
+    told(unread, "unread");
 }
