@@ -71,6 +71,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
 /// Counts one session.
 fn one(context: &mut Context, wanted: &OsStr) -> Result<Exit, CommandError> {
     let (archive, session) = context.find(Some(wanted))?;
+    context.follow(&archive, &session);
     let stats = ops::stats_of(&archive, &session)?;
     if context.answer(&stats)? {
         return Ok(Exit::Yes);

@@ -60,8 +60,10 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         layers(context, &session, &ops::layers(&archive, &session)?)?;
         return Ok(Exit::Yes);
     }
+    // What the live file holds beyond the store is shown, and is no operation yet.
+    let operations = archive.store().state(session.key)?.operations();
     let live_state = context.follow(&archive, &session);
-    let status = Status { live_state, ..ops::status(&archive, &session)? };
+    let status = Status { operations, live_state, ..ops::status(&archive, &session)? };
     let settings = context.settings()?;
     let full = ops::fullness(&archive, &session, &models::usual(&settings)).ok();
     let full =

@@ -141,6 +141,13 @@ fn it_says_what_is_so_of_a_live_file_that_is_not_as_the_store_left_it() {
     told("agrees with the store", "same");
     fs::write(&file, left.clone() + &record(5, "\"u4\"", "user")).unwrap();
     told("the agent wrote more since the last import, which is shown", "grown");
+    // What is shown beyond the store is counted, and no operation of it is there yet.
+    let status = json(&env.run(&["status", "boat", "--json"]).success().stdout);
+    let stats = json(&env.run(&["store", "stats", "boat", "--json"]).success().stdout);
+    let operations = env.run(&["operations", "boat", "--json"]).success().stdout;
+    assert_eq!(status["operations"], operations.lines().count());
+    assert_eq!((&status["turns"], &status["entries"]), (&stats["turns"], &stats["entries"]));
+
     let rewritten = "was rewritten since the last import; what it holds now is shown";
     for content in [left.replace('\n', "\r\n"), lines[0].clone(), String::new()] {
         fs::write(&file, content).unwrap();
