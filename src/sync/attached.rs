@@ -41,7 +41,7 @@ use crate::{
         file::{self, failed, finish_rotation, from, is_subsequence, saw},
         judge::{Seen, Verdict, Whose},
         listing,
-        live_file::LiveFile,
+        live_file::{self, LiveFile},
         moved::{is_of_a_person, was_moved},
         numbers::counted,
         reach,
@@ -174,7 +174,12 @@ pub(crate) fn is_pending(
 ) -> Result<bool, SyncError> {
     let io = |source| SyncError::Io { path: path.to_owned(), source };
     let mut file = disk::open(path, Links::Refuse).map_err(io)?;
-    let sighting = sources::sighting(path, &file.metadata().map_err(io)?);
+    let meta = file.metadata().map_err(io)?;
+    // Of a file that is as long as it should be, or longer, none of it is read here.
+    if meta.len() >= live_file::expected(tip) {
+        return Ok(false);
+    }
+    let sighting = sources::sighting(path, &meta);
     let last = archive.store.sighting(&sighting.path)?;
     let is_replaced = last.is_some_and(|last| last.inode != sighting.inode);
     let mut there = Vec::new();
