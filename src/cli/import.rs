@@ -68,12 +68,21 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let mut paths: Vec<PathBuf> =
         args.paths.iter().map(|path| context.env.current_dir.join(path)).collect();
     let folders = context.agent_folders();
-    let attach: Vec<PathBuf> = if args.detached {
+    let is_missing = |path: &PathBuf| {
+        fs::symlink_metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound)
+    };
+    let mut attach: Vec<PathBuf> = if args.detached {
         Vec::new()
     } else {
         folders.iter().map(|folder| folder.path.clone()).collect()
     };
     if paths.is_empty() {
+        // What was in a folder that is gone is gone with it.
+        if !args.detached && !args.dry_run {
+            let homes = context.homes().into_iter().map(|home| home.path);
+            paths.extend(homes.filter(is_missing));
+            attach.extend(paths.iter().cloned());
+        }
         if folders.is_empty() {
             context.output.note("No agent keeps sessions on this machine. None of these is there:");
             for home in context.homes() {
@@ -81,7 +90,11 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
                 context.output.note(&format!("  {}: {path}", home.agent));
             }
             context.output.note("Sessions that lie elsewhere are taken in by their folder");
-            return Ok(Exit::Yes);
+            match context.open_reader() {
+                Ok(_) if !paths.is_empty() => {}
+                Err(error) if !error.is_absence() => return Err(error),
+                _ => return Ok(Exit::Yes),
+            }
         }
         for folder in &folders {
             let name = context.env.homely(&folder.path);
@@ -89,9 +102,6 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         }
         paths.extend(folders.into_iter().map(|folder| folder.path));
     }
-    let is_missing = |path: &PathBuf| {
-        fs::symlink_metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound)
-    };
     if let Some(first) = args.paths.first().filter(|_| paths.iter().all(is_missing)) {
         let error = CommandError::user(anyhow!("there is no file or folder {}", shown(first)));
         let all = Line::new("import").to("without a path it takes in the sessions of every agent");
@@ -149,7 +159,8 @@ pub(super) fn take_in(
         }
     }
     if summary.files == 0 && summary.gone == 0 && !context.json {
-        if left_out.failed == 0 && left_out.excluded == Default::default() {
+        let is_there = paths.iter().any(|path| path.exists());
+        if is_there && left_out.failed == 0 && left_out.excluded == Default::default() {
             context.say("No session was found there")?;
         }
         context.output.hints(summary.hints());

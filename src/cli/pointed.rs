@@ -41,6 +41,14 @@ impl Context {
         for folder in self.agent_folders() {
             writable.folder(folder.format, folder.path);
         }
+        // A usual folder that is gone is made again with what belongs there; one that only a variable names is not.
+        for Home { format, path, each, .. } in self.homes().into_iter().filter(|home| home.is_usual)
+        {
+            match each {
+                None => writable.folder(format, path),
+                Some(each) => writable.folder_in_each(format, path, each),
+            }
+        }
         let variable = |name: &str| self.env.variable(name).map(PathBuf::from);
         for (format, folder) in discover::annexes(self.env.home.as_deref(), &variable) {
             writable.folder(format, folder);

@@ -32,4 +32,5 @@ pub use loaded::{Holder, How, holders};
 pub use name::{fresh_path, is_aside, is_fresh};
 pub use seen::{Seen, look};
 pub use settings::{exchange_settings, settings};
+pub(crate) use writable::real;
 pub use writable::{Denied, TRANSCRIPTS, Writable};

@@ -26,8 +26,17 @@ pub const TRANSCRIPTS: &str = "transcripts";
 /// Which files of agents may be written; by default none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Writable {
-    folders: Vec<(&'static str, PathBuf)>,
+    folders: Vec<Folder>,
     files: Vec<PathBuf>,
+}
+
+/// A folder below which the files of a format may be written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Folder {
+    format: &'static str,
+    path: PathBuf,
+    /// If it is each folder of that one, the folder in there.
+    each: Option<&'static str>,
 }
 
 /// Why a file is not written.
@@ -37,6 +46,11 @@ pub enum Denied {
     /// The path is known from the store alone.
     #[error("it lies outside of its agent's folders, and nobody pointed at it on this machine")]
     Outside,
+    /// It is gone, and its path is known from the store alone.
+    #[error(
+        "no file is made outside of its agent's folders, unless somebody pointed at it on this machine"
+    )]
+    Gone,
     /// The path has dots in it, or is not a transcript of the store.
     #[error("a session's file cannot lie there")]
     Crooked,
@@ -60,7 +74,12 @@ impl From<io::Error> for Denied {
 impl Writable {
     /// Allows the files of a format below a folder.
     pub fn folder(&mut self, format: &'static str, folder: PathBuf) {
-        self.folders.push((format, folder));
+        self.folders.push(Folder { format, path: folder, each: None });
+    }
+
+    /// Allows the files of a format below a folder in each folder of one, whether these are there or not.
+    pub fn folder_in_each(&mut self, format: &'static str, folder: PathBuf, each: &'static str) {
+        self.folders.push(Folder { format, path: folder, each: Some(each) });
     }
 
     /// Allows a file: this user pointed at it.
@@ -68,7 +87,8 @@ impl Writable {
         self.files.push(path);
     }
 
-    /// Makes the folders of a session's file that are not there, below the folders of its agent.
+    /// Makes the folders of a session's file that are not there, below the folders of its agent or for a file at which this
+    /// user pointed.
     pub fn make_folder(&self, format: &str, path: &Path) -> Result<(), Denied> {
         let is_plain = |part| matches!(part, Component::RootDir | Component::Normal(_));
         if !path.is_absolute() || !path.components().all(is_plain) {
@@ -78,7 +98,9 @@ impl Writable {
         // Nothing below the last folder that is there can be a link.
         let there = folder.ancestors().find(|above| fs::symlink_metadata(above).is_ok());
         let there = there.unwrap_or(folder);
-        if !self.is_below(format, &real(folder)?) {
+        let meant = real(folder)?;
+        let is_named = path.file_name().is_some_and(|name| self.files.contains(&meant.join(name)));
+        if !is_named && !self.is_below(format, &meant) {
             return Err(Denied::Outside);
         }
         DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -98,8 +120,15 @@ impl Writable {
     }
 
     fn is_below(&self, format: &str, path: &Path) -> bool {
-        let is_below = |(of, folder): &(&str, PathBuf)| {
-            *of == format && real(folder).is_ok_and(|folder| path.starts_with(folder))
+        let is_below = |folder: &Folder| {
+            let Some(below) = real(&folder.path).ok().filter(|_| folder.format == format) else {
+                return false;
+            };
+            let Ok(rest) = path.strip_prefix(below) else { return false };
+            let mut parts = rest.components();
+            folder
+                .each
+                .is_none_or(|each| parts.next().is_some() && parts.as_path().starts_with(each))
         };
         self.folders.iter().any(is_below)
     }
@@ -165,7 +194,7 @@ impl Writable {
 }
 
 /// Returns a folder's real path, whether it is there or not: nothing below the last folder that is there can be a link.
-fn real(folder: &Path) -> io::Result<PathBuf> {
+pub(crate) fn real(folder: &Path) -> io::Result<PathBuf> {
     let there = folder.ancestors().find(|above| fs::symlink_metadata(above).is_ok());
     let there = there.unwrap_or(folder);
     let mut real = there.canonicalize()?;
@@ -234,6 +263,15 @@ mod tests {
         writable.file(home.join("elsewhere/b"));
         check(&writable, "claude", "elsewhere/b", "b");
         check(&writable, "claude", "claude/out/b", "b");
+
+        // A folder that is gone counts where it would be; one in each folder of another, at its depth alone.
+        writable.folder("pi", home.join("gone/sessions"));
+        writable.folder_in_each("pi", home.join("gone/agents"), "sessions");
+        let has = |path: &str| writable.has("pi", &home.join(path));
+        assert!(has("gone/sessions/a") && has("gone/agents/main/sessions"));
+        for path in ["gone", "gone/agents", "gone/agents/main", "gone/agents/sessions/a"] {
+            assert!(!has(path), "{path}");
+        }
 
         let store = home.join("store");
         let own = |file: &str| word(&Writable::transcript(&disk, &store, &store.join(file)));

@@ -174,6 +174,14 @@ fn after_sync(error: &SyncError) -> Vec<Hint> {
                 .flag("off")
                 .to("or leave it alone from now on"),
         ],
+        E::Denied { session, path, why: Denied::Gone } => vec![
+            "if its agent keeps sessions there, make the folder in which it does, and try again"
+                .into(),
+            Line::new("export")
+                .option("session", session)
+                .option("out", path.file_name().unwrap_or_default())
+                .to("or write it to a file in this folder"),
+        ],
         E::Denied { session, .. } => vec![
             Line::new("attach")
                 .option("session", session)

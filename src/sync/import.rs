@@ -16,6 +16,7 @@ use std::{
 use rustix::io::Errno;
 
 use crate::{
+    live,
     model::{SessionName, Tie, TieKind},
     report::Summary,
     session::{Session, View},
@@ -88,10 +89,13 @@ pub fn import(
     attach: &[PathBuf],
     report: &mut dyn FnMut(Step<'_>),
 ) -> Result<Summary, SyncError> {
+    // An agent's folder that is gone holds nothing to read; what it held is known to be gone.
+    let is_meant = |path: &&PathBuf| !(attach.contains(path) && is_gone(path));
+    let there: Vec<PathBuf> = paths.iter().filter(is_meant).cloned().collect();
     let attach = real(attach);
     let mut shelved = Shelved::default();
     let mut met = Vec::new();
-    let named = with_states(paths, &mut shelved);
+    let named = with_states(&there, &mut shelved);
     sources::walk(&named, Some(archive), &mut |file| met.push(file));
     let met = sources::with_keepers(met);
     let mut summary = take(archive, met, (&attach, shelved), report)?;
@@ -179,9 +183,9 @@ fn take(
     Ok(summary)
 }
 
-/// Returns those of these paths that are there, without links.
+/// Returns these paths without links, also of folders that are gone.
 fn real(paths: &[PathBuf]) -> Vec<PathBuf> {
-    paths.iter().filter_map(|path| path.canonicalize().ok()).collect()
+    paths.iter().filter_map(|path| live::real(path).ok()).collect()
 }
 
 /// Keeps as a fact that somebody deleted the agent's file of a session, if it is one that is meant.

@@ -8,7 +8,7 @@
 use std::{io::ErrorKind, path::PathBuf};
 
 use crate::{
-    live::Fresh,
+    live::{Denied, Fresh},
     model::{GenerationNumber, Place, State},
     report::Sidecars,
     session::{Session, content},
@@ -99,11 +99,18 @@ fn install(
     fill: impl FnOnce(&mut Fresh) -> Result<(), SyncError>,
 ) -> Result<(), SyncError> {
     let io = |source| SyncError::Io { path: file.path.clone(), source };
+    // Who reads that it lies outside could point at a file that is there; this one is gone.
+    let gone = |error| match error {
+        SyncError::Denied { session, path, why: Denied::Outside } => {
+            SyncError::Denied { session, path, why: Denied::Gone }
+        }
+        error => error,
+    };
     archive
         .writable
         .make_folder(&session.name.format, &file.path)
-        .map_err(|why| SyncError::denied(&session.name, &file.path, why))?;
-    let target = archive.writable_file(&session.name, file)?;
+        .map_err(|why| gone(SyncError::denied(&session.name, &file.path, why)))?;
+    let target = archive.writable_file(&session.name, file).map_err(gone)?;
     let mut fresh = target.fresh().map_err(io)?;
     fill(&mut fresh)?;
     // It is new to its agent, which may delete what was not written for long.

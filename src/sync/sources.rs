@@ -188,7 +188,7 @@ pub fn agent_folders(
     variable: &dyn Fn(&str) -> Option<PathBuf>,
 ) -> Vec<AgentFolder> {
     let mut folders = Vec::new();
-    for Home { agent, format, path, each } in discover::homes(home, variable) {
+    for Home { agent, format, path, each, .. } in discover::homes(home, variable) {
         let paths = match each {
             None => vec![path],
             Some(below) => {

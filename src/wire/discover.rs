@@ -17,6 +17,8 @@ pub struct Home {
     pub path: PathBuf,
     /// If the sessions lie in each folder of this one, the folder in there that holds them.
     pub each: Option<&'static str>,
+    /// Whether it is the usual folder, not one that only a variable names.
+    pub is_usual: bool,
 }
 
 /// Returns where the agents of a user keep their sessions; `variable` tells the folders that they were given.
@@ -30,8 +32,9 @@ pub fn homes(home: Option<&Path>, variable: &dyn Fn(&str) -> Option<PathBuf>) ->
     let home_of = |(format, folder): (&'static str, &Folder)| {
         let Folder { agent, sessions, each, .. } = *folder;
         let root = root(folder, home, variable)?;
+        let is_usual = folder.usual.zip(home).is_some_and(|(usual, home)| root == home.join(usual));
         let path = if sessions.is_empty() { root } else { root.join(sessions) };
-        Some(Home { agent, format, path, each })
+        Some(Home { agent, format, path, each, is_usual })
     };
     folders.filter_map(home_of).collect()
 }
@@ -137,6 +140,8 @@ mod tests {
                 "/home/ann/.clawdcode/projects",
             ]
         );
+        let unusual = found.iter().filter(|home| !home.is_usual).map(|home| home.agent);
+        assert_eq!(unusual.collect::<Vec<_>>(), ["Codex", "Codex"]);
         let variable =
             |name: &str| (name == "PI_CODING_AGENT_SESSION_DIR").then(|| PathBuf::from("/said"));
         let found = homes(Some(Path::new("/home/ann")), &variable);

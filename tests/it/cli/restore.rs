@@ -163,6 +163,89 @@ fn the_files_that_kimi_set_aside_come_back_with_the_one_that_it_reads() {
 }
 
 #[test]
+fn what_was_in_an_agents_folder_comes_back_when_all_of_that_is_gone() {
+    let env = TestEnv::new();
+    let path = session(&env, SESSION);
+    let kept = env.home().join(format!(".claude/file-history/{SESSION}/a@v1"));
+    let answer = path.with_extension("").join("tool-results/long.txt");
+    for file in [&kept, &answer] {
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, "kept").unwrap();
+    }
+    let other = env.home().join(".openclaw/agents/main/sessions/boat.jsonl");
+    fs::create_dir_all(other.parent().unwrap()).unwrap();
+    fs::write(
+        &other,
+        "{\"type\":\"session\",\"version\":3,\"id\":\"boat\",\"timestamp\":\"2026-01-01T00:00:00.000Z\",\"cwd\":\"/work\"}\n",
+    )
+    .unwrap();
+    env.run(&["import"]).success();
+    let whole = fs::read(&path).unwrap();
+    fs::remove_dir_all(env.home().join(".claude")).unwrap();
+    fs::remove_dir_all(env.home().join(".openclaw")).unwrap();
+
+    assert_snapshot!(env.run(&["import"]), @"
+    0 files read, 0 unchanged: 0 sessions (0 new), 0 new entries, 0 B
+    2 sessions' files were deleted since the last import; the store holds all of it
+    ------- stderr -------
+    No agent keeps sessions on this machine. None of these is there:
+      Claude Code: ~/.claude/projects
+      Codex: ~/.codex/sessions
+      Codex: ~/.codex/archived_sessions
+      pi: ~/.pi/agent/sessions
+      OpenClaw: ~/.openclaw/agents
+      Kimi CLI: ~/.kimi/sessions
+      clawdcode: ~/.clawdcode/projects
+    Sessions that lie elsewhere are taken in by their folder
+    hint: to put files that were deleted back where their agents read them: undertext restore --all
+    ");
+    let again = env.run(&["import"]).success();
+    assert!(!again.stdout.contains("deleted"), "{again}");
+    let listed = env.run(&["restore", "--all", "--dry-run"]).success();
+    assert_eq!(listed.stdout.lines().count(), 4, "{listed}");
+    env.run(&["restore", "--all"]).success();
+    assert_eq!(fs::read(&path).unwrap(), whole);
+    assert!(kept.exists() && answer.exists() && other.exists());
+}
+
+#[test]
+fn a_folder_that_only_a_variable_names_is_not_made() {
+    let env = TestEnv::new();
+    let path = session(&env, SESSION);
+    let moved = env.home().join("claude");
+    fs::rename(env.home().join(".claude"), &moved).unwrap();
+    let run = |args: &[&str]| {
+        let output = env.command().env("CLAUDE_CONFIG_DIR", &moved).args(args).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    assert_eq!(run(&["import"]).0, Some(0));
+    fs::remove_dir_all(&moved).unwrap();
+    let (code, told) = run(&["restore", "8f14"]);
+    assert!(code == Some(3) && !moved.exists(), "{told}");
+    assert!(told.contains("make the folder in which it does, and try again"), "{told}");
+    let export = told.lines().find_map(|line| line.split_once("undertext export ")).unwrap().1;
+    let words: Vec<&str> = ["export"].into_iter().chain(export.split(' ')).collect();
+    assert_eq!(run(&words).0, Some(0), "{told}");
+    assert!(env.project().join(path.file_name().unwrap()).exists());
+    fs::create_dir_all(moved.join("projects")).unwrap();
+    assert_eq!(run(&["restore", "8f14"]).0, Some(0));
+    assert!(moved.join("projects/-work").join(path.file_name().unwrap()).exists());
+}
+
+#[test]
+fn a_file_that_was_named_comes_back_with_its_folder() {
+    let env = TestEnv::new();
+    let path = session(&env, SESSION);
+    let file = env.home().join("elsewhere/a.jsonl");
+    fs::create_dir(file.parent().unwrap()).unwrap();
+    fs::rename(&path, &file).unwrap();
+    env.run(&["attach", file.to_str().unwrap()]).success();
+    fs::remove_dir_all(file.parent().unwrap()).unwrap();
+    env.run(&["restore", "8f14"]).success();
+    assert!(file.exists());
+}
+
+#[test]
 fn a_folder_that_leads_elsewhere_is_not_written() {
     let env = TestEnv::new();
     let path = session(&env, SESSION);
