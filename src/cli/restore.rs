@@ -12,8 +12,8 @@ use super::words::About;
 /// Put a session's file back where its agent reads it, after the agent or somebody else deleted it
 ///
 /// The file comes back as the agent left it last, byte for byte, and the session follows it again, so that the agent can
-/// resume it. What the agent kept next to it, such as long answers of tools, comes back too, also if only that is gone. Where
-/// the session had been changed in the store meanwhile, that is kept as a branch. Nothing that lies at the
+/// resume it. What the agent kept next to it, such as long answers of tools, comes back too, also if only that is gone, and so do
+/// the files of the sub-agents that worked for it. Where the session had been changed in the store meanwhile, that is kept as a branch. Nothing that lies at the
 /// file's place is ever written over.
 ///
 /// Agents delete old transcripts by themselves: Claude Code after 30 days, unless cleanupPeriodDays in
@@ -25,13 +25,13 @@ Examples:
   undertext restore --all --dry-run
   undertext restore --all --agent claude
 
-Exit codes: 1 with --all, if a file could not be put back
+Exit codes: 1 with --all, or of a sub-agent, if a file could not be put back
 
 JSON: one object a session
   {\"type\":\"restore\", \"session\":ID, \"title\":TEXT or null, \"format\":NAME, \"path\":PATH or null if that is there,
    \"files\":[PATH] that were written, \"sidecars\":[PATH] that were too, \"others\":[PATH] left alone for their other bytes,
    \"left\":the branch that keeps where main stood or null, \"operation\":N or null}
-and with --dry-run, or where it failed with --all
+and with --dry-run, or where that ends with 1
   {\"type\":\"lost\", \"session\":ID, \"agent\":NAME, \"path\":PATH or null if that is there, \"sidecars\":[PATH]}")]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -57,13 +57,20 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let wanted = args.about.wanted()?;
     if args.dry_run {
         let (archive, session) = context.find(wanted)?;
-        let Some(lost) = ops::lost_files(&archive, &session)? else {
+        let lost = ops::lost_with_sub_agents(&archive, &session)?;
+        if lost.is_empty() {
             return Err(CommandError::user(anyhow!("no agent's file of this session is gone")));
-        };
-        tell_lost(context, &lost)?;
+        }
+        lost.iter().try_for_each(|lost| tell_lost(context, &archive, lost))?;
         return Ok(Exit::Yes);
     }
     let (mut archive, session) = context.change(wanted)?;
+    let mut lost = ops::lost_with_sub_agents(&archive, &session)?;
+    let before = lost.len();
+    lost.retain(|lost| lost.session.key != session.key);
+    if lost.len() == before && before > 0 {
+        return put_back(context, &mut archive, &lost);
+    }
     let restored = ops::restore(&mut archive, &session).map_err(|error| {
         let is_there = matches!(error, OpsError::Sync(SyncError::Unsupported(_)));
         let list =
@@ -72,7 +79,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         if is_there { error.hinted(list) } else { error }
     })?;
     tell(context, (&archive, &session), &restored)?;
-    Ok(Exit::Yes)
+    put_back(context, &mut archive, &lost)
 }
 
 fn all(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
@@ -81,40 +88,55 @@ fn all(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
         archive = context.open_writer()?;
     }
     let lost = ops::lost(&archive, args.agent.as_deref())?;
+    if lost.is_empty() {
+        context.output.note("No agent's file is gone");
+    }
+    if !args.dry_run {
+        return put_back(context, &mut archive, &lost);
+    }
+    lost.iter().try_for_each(|lost| tell_lost(context, &archive, lost))?;
+    if !lost.is_empty() {
+        let files = |lost: &LostFile| lost.path.iter().chain(&lost.sidecars).count() as u64;
+        let files = lost.iter().map(files).sum();
+        context.output.note(&counted(files, "file is gone", "files are gone"));
+    }
+    Ok(Exit::Yes)
+}
+
+/// Puts back the files of several sessions; one that cannot be put back hinders no other.
+fn put_back(
+    context: &mut Context,
+    archive: &mut Archive,
+    lost: &[LostFile],
+) -> Result<Exit, CommandError> {
     let mut failed = 0;
-    for file in &lost {
-        if args.dry_run {
-            tell_lost(context, file)?;
-            continue;
-        }
-        match ops::restore(&mut archive, &file.session) {
-            Ok(restored) => tell(context, (&archive, &file.session), &restored)?,
+    for file in lost {
+        match ops::restore(archive, &file.session) {
+            Ok(restored) => tell(context, (archive, &file.session), &restored)?,
             Err(error) => {
                 failed += 1;
                 if !context.answer(file)? {
-                    context.say_session((&archive, &file.session))?;
+                    context.say_session((archive, &file.session))?;
                 }
                 let error = CommandError::from(error);
                 context.output.warn(&format!("it could not be put back: {}", error.cause()));
             }
         }
     }
-    if lost.is_empty() {
-        context.output.note("No agent's file is gone");
-    } else if args.dry_run {
-        let files = |lost: &LostFile| lost.path.iter().chain(&lost.sidecars).count() as u64;
-        let files = lost.iter().map(files).sum();
-        context.output.note(&counted(files, "file is gone", "files are gone"));
-    }
     Ok(if failed > 0 { Exit::No } else { Exit::Yes })
 }
 
-fn tell_lost(context: &mut Context, lost: &LostFile) -> Result<(), CommandError> {
+fn tell_lost(
+    context: &mut Context,
+    archive: &Archive,
+    lost: &LostFile,
+) -> Result<(), CommandError> {
     if context.answer(lost)? {
         return Ok(());
     }
+    let name = context.short_name(archive, &lost.session)?;
     for path in lost.path.iter().chain(&lost.sidecars) {
-        let is = format!(" of session {:.8} is gone", lost.session.name.id);
+        let is = format!(" of session {name} is gone");
         let room =
             context.output.width().map_or(usize::MAX, |width| width.saturating_sub(is.len()));
         let path = common::end_of(&context.env.homely(path), room);

@@ -102,7 +102,7 @@ pub use read::{
 pub use rebuild::{rebuild, sum_up};
 pub use recover::recover;
 pub use redact::{Cause, Wanted, cover_again, redact, redaction, rekey};
-pub use restore::{lost, lost_file, lost_files, restore};
+pub use restore::{lost, lost_file, lost_with_sub_agents, restore};
 pub use revert::{clear, revert};
 pub use search::{count, search};
 pub use secrets::{audit_secrets, secret_rules};

@@ -1,6 +1,7 @@
 //! Restoring: the files of a session that somebody deleted come back, and the agent's is its live file again.
 
 use crate::{
+    model::{Tie, TieKind},
     ops::{OpsError, attach},
     report::{LostFile, Restored, Sidecars},
     session::Session,
@@ -50,6 +51,30 @@ pub fn lost(archive: &Archive, format: Option<&str>) -> Result<Vec<LostFile>, Op
     Ok(all)
 }
 
+/// Returns which files of a session are gone, and of the sub-agents that worked for it, those of each behind the session's own.
+pub fn lost_with_sub_agents(
+    archive: &Archive,
+    session: &Session,
+) -> Result<Vec<LostFile>, OpsError> {
+    let mut family = vec![session.clone()];
+    let mut n = 0;
+    while let Some(parent) = family.get(n) {
+        let tie = Tie { kind: TieKind::SubAgent, other: parent.name.id.clone() };
+        for (key, name) in archive.store().tied(&parent.name.format, &tie, Some(parent.key))? {
+            // Whatever files say of each other, each session is met once.
+            if family.iter().all(|known| known.key != key) {
+                family.push(Session::from_store(key, name)?);
+            }
+        }
+        n += 1;
+    }
+    let mut all = Vec::new();
+    for session in &family {
+        all.extend(lost_files(archive, session)?);
+    }
+    Ok(all)
+}
+
 /// Returns the agent's file of a session, if it is gone.
 pub fn lost_file(
     archive: &Archive,
@@ -60,7 +85,7 @@ pub fn lost_file(
 }
 
 /// Returns which files of a session are gone, if any are.
-pub fn lost_files(archive: &Archive, session: &Session) -> Result<Option<LostFile>, OpsError> {
+fn lost_files(archive: &Archive, session: &Session) -> Result<Option<LostFile>, OpsError> {
     let state = archive.store().state(session.key)?;
     let path = gone::lost(archive, &state).map(|lost| lost.path);
     let sidecars = sync::sidecars::lost(archive, session, &state);

@@ -209,6 +209,41 @@ fn what_was_in_an_agents_folder_comes_back_when_all_of_that_is_gone() {
 }
 
 #[test]
+fn the_files_of_sub_agents_come_back_with_their_session() {
+    let env = TestEnv::new();
+    let path = session(&env, SESSION);
+    let agent = path.with_extension("").join("subagents/agent-q1.jsonl");
+    fs::create_dir_all(agent.parent().unwrap()).unwrap();
+    let text = fs::read_to_string(&path).unwrap();
+    let of_agent = "\"isSidechain\":true,\"agentId\":\"q1\"";
+    fs::write(
+        &agent,
+        text.replace("\"isSidechain\":false", of_agent).replace("\"uuid\":\"8", "\"uuid\":\"9"),
+    )
+    .unwrap();
+    env.run(&["import"]).success();
+    let whole = [&path, &agent].map(|path| fs::read(path).unwrap());
+    for gone in [&[&path, &agent][..], &[&agent]] {
+        for path in gone {
+            fs::remove_file(path).unwrap();
+        }
+        let listed = env.run(&["restore", SESSION, "-n"]).success();
+        assert_eq!(listed.stdout.lines().count(), gone.len(), "{listed}");
+        let restored = env.run(&["restore", SESSION]).success();
+        assert!(restored.stdout.contains("agent-q1.jsonl is there again"), "{restored}");
+        assert_eq!([&path, &agent].map(|path| fs::read(path).unwrap()), whole);
+        assert_eq!(env.run(&["restore", SESSION]).code(), Some(2));
+    }
+    // One that cannot come back is told, and hinders not its session.
+    fs::remove_file(&path).unwrap();
+    fs::remove_dir_all(agent.parent().unwrap()).unwrap();
+    std::os::unix::fs::symlink(env.home(), agent.parent().unwrap()).unwrap();
+    let restored = env.run(&["restore", SESSION]);
+    assert!(restored.code() == Some(1) && path.exists(), "{restored}");
+    assert!(restored.stderr.contains("it could not be put back"), "{restored}");
+}
+
+#[test]
 fn a_folder_that_only_a_variable_names_is_not_made() {
     let env = TestEnv::new();
     let path = session(&env, SESSION);
