@@ -247,15 +247,16 @@ impl Args {
     }
 }
 
-/// Has further command lines name a session.
-fn name(context: &mut Context, archive: &Archive, name: &SessionName) -> Result<(), CommandError> {
-    // A file that is searched as it is was named so.
-    if archive.root().is_some()
-        && let Some(session) = archive.session(name)?
-    {
-        context.output.naming().session = Some(context.short_name(archive, &session)?.into());
+/// Returns a session's shortest name that commands take; of a file that is searched as it is, the session's id.
+fn short_name(
+    context: &Context,
+    archive: &Archive,
+    name: &SessionName,
+) -> Result<String, CommandError> {
+    match archive.session(name)?.filter(|_| archive.root().is_some()) {
+        Some(session) => context.short_name(archive, &session),
+        None => Ok(name.id.clone()),
     }
-    Ok(())
 }
 
 /// Tells of a text in which something was found.
@@ -278,15 +279,18 @@ fn tell(
         writeln!(context.output)?;
     }
     if is_next {
-        name(context, archive, &place.session)?;
-        let id: String = place.session.id.chars().take(8).collect();
+        let id = short_name(context, archive, &place.session)?;
+        // A file that is searched as it is was named so.
+        if archive.root().is_some() {
+            context.output.naming().session = Some(id.clone().into());
+        }
         let title = common::titled(place.title.as_deref());
         let folder = place.folder.as_deref().map(|folder| context.env.homely(Path::new(folder)));
         let folder = folder.map(|folder| format!("  {folder}")).unwrap_or_default();
         let styles = context.output.styles();
         let (title, id) = (safe::line(&title).into_owned(), safe::line(&id).into_owned());
         let agent = &place.session.format;
-        let room = context.output.columns().saturating_sub(id.len() + agent.len() + 4);
+        let room = context.output.columns().saturating_sub(safe::width(&id) + agent.len() + 4);
         writeln!(
             context.output,
             "{}  {}  {}",
@@ -303,7 +307,9 @@ fn tell(
         full: args.full,
     };
     let command = context.output.spell(&place.show());
-    Ok(search::hit(&mut context.output, hit, &command, look)?)
+    let other = hit.places.get(1).filter(|other| other.session != place.session);
+    let other = other.map(|other| short_name(context, archive, &other.session)).transpose()?;
+    Ok(search::hit(&mut context.output, hit, (&command, other.as_deref()), look)?)
 }
 
 /// Tells how many lines of a session were found.
@@ -316,11 +322,7 @@ fn tell_count(
     if context.answer(found)? {
         return Ok(());
     }
-    let session = archive.session(&found.session)?;
-    let id = match session.filter(|_| archive.root().is_some()) {
-        Some(session) => context.short_name(archive, &session)?,
-        None => found.session.id.clone(),
-    };
+    let id = short_name(context, archive, &found.session)?;
     let title = safe::line(&common::titled(found.title.as_deref())).into_owned();
     let styles = context.output.styles();
     let (id, agent) = (safe::line(&id).into_owned(), &found.session.format);

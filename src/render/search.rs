@@ -31,8 +31,14 @@ pub(crate) struct Look {
     pub(crate) full: bool,
 }
 
-/// Writes a hit, with the command that shows it, and how many lines were left out.
-pub(crate) fn hit(out: &mut dyn Write, hit: &Hit, command: &str, look: Look) -> io::Result<()> {
+/// Writes a hit, with the command that shows it, the name of the session of its second place if that is another one, and how
+/// many lines were left out.
+pub(crate) fn hit(
+    out: &mut dyn Write,
+    hit: &Hit,
+    (command, other): (&str, Option<&str>),
+    look: Look,
+) -> io::Result<()> {
     let Some((place, others)) = hit.places.split_first() else { return Ok(()) };
     let styles = look.styles;
     let turn = place.turn.map(|turn| format!("@{turn} ")).unwrap_or_default();
@@ -79,9 +85,9 @@ pub(crate) fn hit(out: &mut dyn Write, hit: &Hit, command: &str, look: Look) -> 
     }
     if !others.is_empty() {
         let also = match others {
-            [one] => format!("  also {}", elsewhere(place, one)),
+            [one] => format!("  also {}", elsewhere(one, other)),
             [one, rest @ ..] => {
-                format!("  also {} and {} more", elsewhere(place, one), rest.len())
+                format!("  also {} and {} more", elsewhere(one, other), rest.len())
             }
             [] => String::new(),
         };
@@ -157,13 +163,9 @@ pub(super) fn stands(place: &FoundPlace) -> String {
     if place.is_of_sub_agent { format!("{place_words}, in a sub-agent") } else { place_words }
 }
 
-/// Returns in words another place of the same text.
-fn elsewhere(place: &FoundPlace, other: &FoundPlace) -> String {
-    if other.session == place.session {
-        return stands(other);
-    }
-    let id: String = other.session.id.chars().take(8).collect();
-    format!("in session {}", safe::line(&id))
+/// Returns in words another place of the same text, with the name of its session if that is another one.
+fn elsewhere(place: &FoundPlace, session: Option<&str>) -> String {
+    session.map_or_else(|| stands(place), |session| format!("in session {}", safe::line(session)))
 }
 
 #[cfg(test)]

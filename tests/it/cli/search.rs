@@ -220,6 +220,38 @@ fn the_best_match_is_shown_first_and_the_newest_if_that_is_asked_for() {
 }
 
 #[test]
+fn the_head_of_a_hit_names_its_session_alone() {
+    let env = TestEnv::new();
+    let (one, other) =
+        ("aaaaaaaa-0000-4000-8000-000000000001", "aaaaaaaa-0000-4000-8000-000000000002");
+    let folder = env.home().join(".claude/projects/-work");
+    let write = |path: &Path, id: &str, fields: &str, words: &str| {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        let record = format!(
+            "{{\"parentUuid\":null,{fields}\"cwd\":\"/work\",\"sessionId\":\"{id}\",\"type\":\"user\",\"message\":{{\"role\":\"user\",\
+             \"content\":\"{words}\"}},\"uuid\":\"{words}\",\"timestamp\":\"2026-01-01T00:00:01.000Z\"}}\n"
+        );
+        fs::write(path, record).unwrap();
+    };
+    for (id, words) in [(one, "oak"), (other, "elm")] {
+        write(&folder.join(format!("{id}.jsonl")), id, "\"isSidechain\":false,", words);
+    }
+    let agent = folder.join(one).join("subagents/agent-q1.jsonl");
+    write(&agent, one, "\"isSidechain\":true,\"agentId\":\"q1\",", "ash");
+    env.run(&["import", "-q"]).success();
+    for (words, id) in
+        [("oak", one.to_owned()), ("elm", other.to_owned()), ("ash", format!("{one}/q1"))]
+    {
+        let shown = env.run(&["search", words]).success().stdout;
+        let head = shown.split_whitespace().next().unwrap();
+        let log = env.run(&["log", head]).success().stdout;
+        assert!(log.contains(words), "{head}: {log}");
+        let told = json(&env.run(&["status", head, "--json"]).success().stdout);
+        assert_eq!(told["session"], id.as_str(), "{head}");
+    }
+}
+
+#[test]
 fn lines_around_a_match_are_shown_once() {
     let env = TestEnv::new();
     env.run(&["new"]).success();
