@@ -1,7 +1,8 @@
 //! Following: what a conversation gains is shown as its file grows, until nobody reads it any more.
 //!
 //! The file is looked at a few times a second. Where it changed the session is read again, from the store and what the file
-//! holds beyond it, or from the file alone if it is shown as it is. A file that is deleted is waited for.
+//! holds beyond it, or from the file alone if it is shown as it is. A file that is deleted is waited for. Where the agent or a
+//! command goes on in another file, that one is followed, also before the store has it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -38,6 +39,11 @@ pub(super) struct Following {
     file: PathBuf,
     /// The session in the store, unless the file is shown as it is.
     held: Option<SessionName>,
+    session: Session,
+    /// The file that took its place before, if it is shown all the same.
+    left: Option<PathBuf>,
+    /// When it is looked for the next one.
+    due: Instant,
     seen: Option<Seen>,
     known: BTreeSet<EntryId>,
     last: Option<EntryId>,
@@ -64,8 +70,18 @@ impl Following {
         })?;
         let file = context.env.current_dir.join(file);
         let held = archive.root().map(|_| session.name.clone());
-        let mut following =
-            Self { seen: look(&file), file, held, known: BTreeSet::new(), last: None };
+        // Who names a file that was left sees that one.
+        let left = held.is_none().then(|| ops::successor_of(session, &file)).flatten();
+        let mut following = Self {
+            seen: look(&file),
+            file,
+            held,
+            session: session.clone(),
+            left,
+            due: Instant::now(),
+            known: BTreeSet::new(),
+            last: None,
+        };
         following.see(&how.newest(archive, session, KNOWN)?);
         Ok(following)
     }
@@ -81,6 +97,7 @@ impl Following {
         // What came since the conversation was shown is new too.
         let mut is_read = false;
         loop {
+            is_read &= !self.moves_on(context);
             let seen = look(&self.file);
             if seen != self.seen || !is_read {
                 let before = std::mem::replace(&mut self.seen, seen);
@@ -110,6 +127,22 @@ impl Following {
         }
     }
 
+    /// Follows the file in which the session goes on in the place of the one that is followed; returns whether there is one.
+    fn moves_on(&mut self, context: &mut Context) -> bool {
+        if self.due > Instant::now() {
+            return false;
+        }
+        let begun = Instant::now();
+        let next = ops::successor_of(&self.session, &self.file);
+        self.due = Instant::now() + AGAIN.max(begun.elapsed() * SHARE);
+        let Some(next) = next.filter(|next| Some(next) != self.left.as_ref()) else { return false };
+        let name = context.env.homely(&next);
+        context.output.warn(&format!("the session goes on in {name}"));
+        self.seen = look(&next);
+        self.file = next;
+        true
+    }
+
     /// Tells what became of the file, if it did not only grow.
     fn tell(&self, context: &mut Context, before: Option<Seen>) {
         let file = context.env.homely(&self.file);
@@ -135,8 +168,13 @@ impl Following {
                 let session = archive.session(name)?.ok_or_else(|| {
                     CommandError::user(anyhow!("session {} is no longer in the store", name.id))
                 })?;
-                context.follow(&archive, &session);
-                (archive, session)
+                if ops::left_for(&archive, &session)?.as_ref() == Some(&self.file) {
+                    // The agent began it, and the store has not taken it in yet.
+                    ops::peek(&self.file, context.env.ambient())?
+                } else {
+                    context.follow(&archive, &session);
+                    (archive, session)
+                }
             }
         };
         let mut asked = NEWEST;

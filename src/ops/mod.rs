@@ -97,7 +97,7 @@ pub use origin::{hidden, original};
 pub use pack::pack;
 pub use read::{
     elsewhere, export, export_container, export_whole, file_of, generation_of, is_behind, left_for,
-    show, status,
+    show, status, successor_of,
 };
 pub use rebuild::{rebuild, sum_up};
 pub use recover::recover;

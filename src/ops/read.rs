@@ -171,6 +171,11 @@ pub fn left_for(archive: &Archive, session: &Session) -> Result<Option<PathBuf>,
     Ok(shown.and_then(|path| beside::successor(session.format, &path)))
 }
 
+/// Returns the file in which the agent goes on in the place of one of a session's.
+pub fn successor_of(session: &Session, file: &Path) -> Option<PathBuf> {
+    beside::successor(session.format, file)
+}
+
 /// Returns whether the live file and the store do not agree, so that the next change begins by catching up.
 pub fn is_behind(archive: &Archive, session: &Session) -> Result<bool, OpsError> {
     Ok(live_file::is_behind(archive, &archive.store().state(session.key)?)?)

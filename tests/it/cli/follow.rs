@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use super::{conversation, json, live_path, with_examples};
 use crate::env::TestEnv;
+use crate::rollout::{Rollout, SECOND, THREAD, write};
 
 /// How long a line is waited for.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -190,4 +191,58 @@ fn it_ends_when_nobody_reads_it() {
     fs::remove_file(live_path(&env, &session)).unwrap();
     let none = env.run(&["log", "-f", "--at", "@1"]);
     assert_eq!(none.code(), Some(2));
+}
+
+/// Writes a thread of Codex of two turns where Codex keeps it, takes it in, and follows it. Returns what goes on, with where the
+/// first turn ends.
+fn thread(env: &TestEnv) -> (Running, (u64, u64)) {
+    let mut thread = Rollout::first(THREAD);
+    thread.turn("one");
+    let end = thread.end();
+    thread.turn("two");
+    write(&segment(env, 10, THREAD), thread.bytes.as_bytes());
+    env.run(&["import", "-q"]).success();
+    let running = Running::new(env, &["log", "-f", "-n", "1", THREAD]);
+    until(&running.data, "to two");
+    (running, end)
+}
+
+fn segment(env: &TestEnv, hour: u32, ids: &str) -> PathBuf {
+    let day = env.home().join(".codex/sessions/2026/08/01");
+    day.join(format!("rollout-2026-08-01T{hour}-00-00-{ids}.jsonl"))
+}
+
+#[test]
+fn a_session_is_followed_to_the_file_that_a_command_begins() {
+    let env = TestEnv::new();
+    let (running, _) = thread(&env);
+    env.run(&["revert", "-q", "1", "-s", THREAD, "-m", "Look again."]).success();
+    until(&running.talk, "the session goes on in");
+    until(&running.data, "Look again.");
+    env.run(&["append", "-q", "-s", THREAD, "And now test it."]).success();
+    until(&running.data, "And now test it.");
+    env.run(&["undo", "-q", "-s", THREAD]).success();
+    env.run(&["undo", "-q", "-s", THREAD]).success();
+    env.run(&["append", "-q", "-s", THREAD, "So be it."]).success();
+    until(&running.data, "So be it.");
+}
+
+#[test]
+fn a_session_is_followed_to_the_file_that_its_agent_begins() {
+    let env = TestEnv::new();
+    let (running, end) = thread(&env);
+    let mut next = Rollout::behind(THREAD, THREAD, end, &serde_json::json!({}));
+    next.turn("three");
+    let path = segment(&env, 11, &format!("{THREAD}_{SECOND}"));
+    write(&path, next.bytes.as_bytes());
+    until(&running.data, "to three");
+    let so_far = next.bytes.len();
+    next.turn("four");
+    add(&path, &next.bytes[so_far..]);
+    until(&running.data, "to four");
+    // Once the store has it, it goes on from there.
+    env.run(&["import", "-q"]).success();
+    env.run(&["append", "-q", "-s", THREAD, "And now test it."]).success();
+    let said = until(&running.data, "And now test it.");
+    assert!(!said.concat().contains("three"), "{said:#?}");
 }
