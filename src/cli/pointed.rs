@@ -35,6 +35,12 @@ impl Context {
         ops::agent_folders(self.env.home.as_deref(), &variable)
     }
 
+    /// Returns the folders away from their sessions in which agents keep more of them, each behind the format.
+    pub(crate) fn annexes(&self) -> impl Iterator<Item = (&'static str, PathBuf)> + use<> {
+        let variable = |name: &str| self.env.variable(name).map(PathBuf::from);
+        discover::annexes(self.env.home.as_deref(), &variable).into_iter()
+    }
+
     /// Returns which files of agents may be written.
     pub(crate) fn writable(&mut self) -> Writable {
         let mut writable = Writable::default();
@@ -49,8 +55,7 @@ impl Context {
                 Some(each) => writable.folder_in_each(format, path, each),
             }
         }
-        let variable = |name: &str| self.env.variable(name).map(PathBuf::from);
-        for (format, folder) in discover::annexes(self.env.home.as_deref(), &variable) {
+        for (format, folder) in self.annexes() {
             writable.folder(format, folder);
         }
         let files = self.pointed().map(|files| files.all()).transpose().unwrap_or_else(|error| {

@@ -4,6 +4,7 @@
 //!
 //! Invariant: a signal ends it at any point, as a kill would: nothing that was taken in is lost, and nothing is left to clean up.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use anyhow::Context as _;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag::register_conditional_shutdown;
 use undertext::disk::{Changes, Watch};
+use undertext::model::SessionName;
 use undertext::ops::{self, AgentFolder, Archive, Imported, Notice, Session, Skipped, Step, Why};
 use undertext::report::{Becoming, Line, Watched, Watching};
 
@@ -78,7 +80,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     drop(archive);
     let folders = context.agent_folders();
     let paths = paths(&folders);
-    watch.follow(&paths);
+    watch.follow(&context.watched(&paths));
     for folder in &folders {
         context.tell_folder(folder);
     }
@@ -171,7 +173,7 @@ impl Loop<'_> {
         for folder in folders.iter().filter(|folder| !self.folders.contains(folder)) {
             self.context.tell_folder(folder);
         }
-        self.pending.extend(self.watch.follow(&paths(&folders)));
+        self.pending.extend(self.watch.follow(&self.context.watched(&paths(&folders))));
         self.folders = folders;
     }
 
@@ -200,7 +202,7 @@ impl Loop<'_> {
 
     fn take_in_portion(&mut self, portion: &Changes) -> Result<(), CommandError> {
         let mut archive = self.context.open_intake()?;
-        let changed: Vec<PathBuf> = portion.changed.iter().cloned().collect();
+        let changed = self.context.sessions_of(&archive, &portion.changed)?;
         let gone: Vec<PathBuf> = portion.gone.iter().cloned().collect();
         let (mut steps, output) = (Vec::new(), &mut self.context.output);
         let mut report = |step: Step<'_>| match step {
@@ -248,6 +250,40 @@ fn is_told(why: &Why) -> bool {
 }
 
 impl Context {
+    /// Returns what is watched: the folders of sessions, and those away from them in which agents keep more of these.
+    fn watched(&self, folders: &[PathBuf]) -> Vec<PathBuf> {
+        folders.iter().cloned().chain(self.annexes().map(|(_, annex)| annex)).collect()
+    }
+
+    /// Returns these files, and for each that an agent keeps away from its session, which names its folder, the session's file.
+    fn sessions_of(
+        &self,
+        archive: &Archive,
+        files: &BTreeSet<PathBuf>,
+    ) -> Result<Vec<PathBuf>, CommandError> {
+        let annexes = self.annexes();
+        let annexes: Vec<_> = annexes
+            .filter_map(|(format, annex)| Some((format, annex.canonicalize().ok()?)))
+            .collect();
+        let mut all = BTreeSet::new();
+        for file in files {
+            let below = |(format, annex): &(&'static str, PathBuf)| {
+                Some((*format, file.strip_prefix(annex).ok()?.components().next()?))
+            };
+            let Some((format, folder)) = annexes.iter().find_map(below) else {
+                all.insert(file.clone());
+                continue;
+            };
+            let Some(id) = folder.as_os_str().to_str() else { continue };
+            let name = SessionName { format: format.to_owned(), id: id.to_owned() };
+            // One that is not taken in yet comes with all that is there.
+            if let Some(session) = archive.session(&name)? {
+                all.extend(ops::file_of(archive, &session)?);
+            }
+        }
+        Ok(all.into_iter().collect())
+    }
+
     /// Names a folder of an agent.
     fn tell_folder(&mut self, folder: &AgentFolder) {
         let path = self.env.homely(&folder.path);

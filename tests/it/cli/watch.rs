@@ -199,6 +199,29 @@ fn a_person_reads_a_line_a_change() {
 }
 
 #[test]
+fn what_an_agent_keeps_away_from_a_session_is_taken_in_when_the_session_says_no_more() {
+    let env = TestEnv::new();
+    write(&file(&env, "boat"), &records("boat", 0..2));
+    let watching = Watching::begin(&env, &[]);
+    for (name, id) in [("file-history", "boat"), ("image-cache", "boat")] {
+        let kept = env.home().join(".claude").join(name).join(id).join("a@v1");
+        // What belongs to no session, or looks like one, brings none in.
+        let strange = env.home().join(".claude").join(name).join("strange/b.jsonl");
+        write(&strange, &records("strange", 0..2));
+        let aside = env.home().join("aside");
+        fs::write(&aside, name).unwrap();
+        fs::create_dir_all(kept.parent().unwrap()).unwrap();
+        fs::rename(aside, &kept).unwrap();
+        while watching.until("boat", "grown", 0)["sidecars"] != 1 {}
+        fs::remove_file(&kept).unwrap();
+        env.run(&["restore", "boat"]).success();
+        assert_eq!(fs::read_to_string(&kept).unwrap(), name);
+    }
+    let sessions = env.run(&["sessions", "--json"]).success().stdout;
+    assert_eq!(sessions.lines().count(), 1, "{sessions}");
+}
+
+#[test]
 fn where_the_system_tells_of_no_changes_files_are_looked_at_again_and_again() {
     let Some(namespaces) = needs::namespaces() else { return };
     let env = TestEnv::new();
