@@ -90,9 +90,10 @@ fn is_behind(texts: &[Text], entry: EntryNumber) -> bool {
 pub(super) fn hits(
     store: &dyn Store,
     members: &[Member],
-    texts: Vec<Text>,
+    mut texts: Vec<Text>,
     damaged: &mut Vec<DamagedSession>,
 ) -> Result<Vec<Option<Hit>>, OpsError> {
+    name_tools(store, members, &mut texts, damaged)?;
     let mut asked: BTreeMap<usize, BTreeSet<EntryNumber>> = BTreeMap::new();
     for (n, entry) in texts.iter().flat_map(|text| &text.at) {
         asked.entry(*n).or_default().insert(*entry);
@@ -128,6 +129,41 @@ pub(super) fn hits(
     Ok(hits)
 }
 
+/// Names the tools of texts whose records do not.
+fn name_tools(
+    store: &dyn Store,
+    members: &[Member],
+    texts: &mut [Text],
+    damaged: &mut Vec<DamagedSession>,
+) -> Result<(), OpsError> {
+    let mut by_member: BTreeMap<usize, Vec<&mut Found>> = BTreeMap::new();
+    for Text { found, at } in texts {
+        // A text is told as the first one has it.
+        if let Some((n, _)) = at.first() {
+            by_member.entry(*n).or_default().push(found);
+        }
+    }
+    for (n, found) in by_member {
+        let Some(Member { session, .. }) = members.get(n) else { continue };
+        let view = View::new(store, session, Position::default(), None);
+        let view = view.gathering(&Damages::gathered());
+        let named = found.into_iter().try_for_each(|found| name_tool(&view, session, found));
+        or_named(named, session, damaged)?;
+    }
+    Ok(())
+}
+
+/// Names the tool of a text whose record does not: an answer may name only the call, which was made shortly before.
+fn name_tool(view: &View<'_>, session: &Session, found: &mut Found) -> Result<(), OpsError> {
+    if let (None, Some(call)) = (&found.tool, &found.call) {
+        let first = found.entry.earlier().nth(CALL_WITHIN - 1).unwrap_or(EntryNumber::FIRST);
+        let near: Vec<EntryNumber> = EntryNumber::each(first..found.entry).collect();
+        let called = tools::call(view, session.format, &near, call)?;
+        found.tool = called.map(|called| called.tool);
+    }
+    Ok(())
+}
+
 /// Leaves those texts with which a tool was called, or that it answered.
 fn of_tool(
     store: &dyn Store,
@@ -140,13 +176,7 @@ fn of_tool(
     let view = view.gathering(&Damages::gathered());
     let mut left = Vec::with_capacity(found.len());
     for mut found in found {
-        // An answer may name only the call, which was made shortly before.
-        if let (None, Some(call)) = (&found.tool, &found.call) {
-            let first = found.entry.earlier().nth(CALL_WITHIN - 1).unwrap_or(EntryNumber::FIRST);
-            let near: Vec<EntryNumber> = EntryNumber::each(first..found.entry).collect();
-            let called = tools::call(&view, session.format, &near, call)?;
-            found.tool = called.map(|called| called.tool);
-        }
+        name_tool(&view, session, &mut found)?;
         if found.tool.as_deref() == Some(tool) {
             left.push(found);
         }

@@ -220,6 +220,24 @@ fn the_best_match_is_shown_first_and_the_newest_if_that_is_asked_for() {
 }
 
 #[test]
+fn a_hit_names_the_tool_that_answered_whether_one_was_asked_for_or_not() {
+    let env = TestEnv::new();
+    let garden = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/claude-garden.jsonl");
+    let hits = |args: &[&str]| {
+        let args = [&["search", "--json"], args, &[garden.to_str().unwrap()]].concat();
+        let told = env.run(&args).success().stdout;
+        let hits = told.lines().map(json).filter(|line| line["type"] == "hit");
+        hits.filter(|hit| hit["role"] == "tool").collect::<Vec<_>>()
+    };
+    let answers = hits(&["--role", "tool", "--regex", "."]);
+    let tool = answers.iter().find_map(|hit| hit["tool"].as_str()).unwrap().to_owned();
+    assert!(answers.iter().all(|hit| hit["tool"].is_string()), "{answers:#?}");
+    let of_tool = hits(&["--role", "tool", "--tool", &tool, "--regex", "."]);
+    let same: Vec<_> = answers.into_iter().filter(|hit| hit["tool"] == tool.as_str()).collect();
+    assert_eq!(of_tool, same);
+}
+
+#[test]
 fn the_head_of_a_hit_names_its_session_alone() {
     let env = TestEnv::new();
     let (one, other) =
