@@ -44,6 +44,9 @@ use crate::{
     wire::{Format, jsonl::Reader},
 };
 
+/// What could not be taken back: of which session, and why.
+pub(crate) type Left = (Option<SessionName>, String);
+
 /// How many operations a session may have lost.
 const MOST: u64 = 1000;
 
@@ -54,7 +57,7 @@ const MOST: u64 = 1000;
 pub(crate) fn take_back(
     archive: &Archive,
     forgotten: u64,
-) -> Result<(Vec<TakenBack>, Vec<(Option<SessionName>, String)>), SyncError> {
+) -> Result<(Vec<TakenBack>, Vec<Left>), SyncError> {
     let (mut taken, mut left) = (Vec::new(), Vec::new());
     let lost = forgotten.clamp(1, MOST);
     let _lock = archive.lock()?;

@@ -199,6 +199,7 @@ mod tests {
     use rusqlite::Connection;
 
     use super::*;
+    use crate::disk::{self, Links};
 
     #[test]
     fn rows_and_trees_are_those_that_sqlite_wrote() {
@@ -215,7 +216,7 @@ mod tests {
             db.execute("INSERT INTO k VALUES (?, 'some words that fill pages')", [n]).unwrap();
         }
         drop(db);
-        let file = File::open(&path).unwrap();
+        let file = disk::open(&path, Links::Refuse).unwrap();
         let pages = Pages::of(&file).unwrap();
         let page = pages.page(2).unwrap();
         let rows: Vec<_> = page.rows().collect();

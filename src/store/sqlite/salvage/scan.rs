@@ -76,7 +76,8 @@ impl Table<'_> {
         let mut left = probes.share();
         let mut bound = None;
         // The longest stretches come first: that finds the most with few queries.
-        let mut stretches = VecDeque::from([0..i64::MAX]);
+        let mut stretches = VecDeque::new();
+        stretches.push_back(0..i64::MAX);
         while let Some(keys) = stretches.pop_front().filter(|_| left > 0) {
             left = left.saturating_sub(2);
             probes.take(2);
