@@ -58,18 +58,8 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
         ail(root, "it is a link; the store is where it leads", Cure::Person);
     }
     let root = fs::canonicalize(root).map_err(io(root))?;
-    match place_of(&root) {
-        Place::Local => {}
-        Place::Network => ail(
-            &root,
-            "it lies on a network file system, on which a store is not safe",
-            Cure::Person,
-        ),
-        Place::Synced => ail(
-            &root,
-            "it lies in a synchronised folder, which can copy a store in mid-write",
-            Cure::Person,
-        ),
+    if let Some(problem) = misplaced(&root) {
+        ail(&root, problem, Cure::Person);
     }
     let own = rustix::process::geteuid().as_raw();
     let transcripts = root.join(TRANSCRIPTS);
@@ -149,22 +139,34 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
         }
     }
     if let Some(error) = unopened.filter(|_| !is_kept_out) {
-        let problem = match &error {
-            StoreError::Io { source, .. } => {
-                format!("it cannot be opened: {}", disk::words(source))
-            }
-            StoreError::Foreign { .. } => {
-                "it is not an undertext store. Move it away, and take in your sessions again"
-                    .to_owned()
-            }
-            error => {
-                let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
-                format!("it cannot be opened: {why}")
-            }
-        };
-        ail(&database, &problem, Cure::Person);
+        ail(&database, &unopened_in_words(&error), Cure::Person);
     }
     Ok(ailments)
+}
+
+/// Says why a store is not safe where it lies, if it is not.
+fn misplaced(root: &Path) -> Option<&'static str> {
+    match place_of(root) {
+        Place::Local => None,
+        Place::Network => Some("it lies on a network file system, on which a store is not safe"),
+        Place::Synced => {
+            Some("it lies in a synchronised folder, which can copy a store in mid-write")
+        }
+    }
+}
+
+/// Says why a store cannot be opened.
+fn unopened_in_words(error: &StoreError) -> String {
+    match error {
+        StoreError::Io { source, .. } => format!("it cannot be opened: {}", disk::words(source)),
+        StoreError::Foreign { .. } => {
+            "it is not an undertext store. Move it away, and take in your sessions again".to_owned()
+        }
+        error => {
+            let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
+            format!("it cannot be opened: {why}")
+        }
+    }
 }
 
 /// Sets right the modes that keep this user from a store's folder and the files in it, and returns them as cured.

@@ -135,7 +135,7 @@ pub(crate) fn take_in<'a>(
     }
     let has_records = !intake.ends.is_empty() || intake.is_met_again || intake.adopted;
     let is_told = intake.folder(group)?;
-    let caught_up = intake.caught_up()?;
+    let caught_up = intake.caught_up();
     if !has_records && intake.sidecars == 0 {
         let taken = caught_up.and_then(|operation| intake.only(operation));
         if is_told {
@@ -171,9 +171,9 @@ pub(crate) fn take_in<'a>(
 
 impl Intake<'_> {
     /// Counts what catching up with the live file took in, and notes what is odd in it; returns the operation that did.
-    fn caught_up(&mut self) -> Result<Option<OperationNumber>, SyncError> {
+    fn caught_up(&mut self) -> Option<OperationNumber> {
         let taken_in: Vec<_> = self.change.notices.iter().filter_map(Notice::taken_in).collect();
-        let Some((operation, _)) = taken_in.last().copied() else { return Ok(None) };
+        let (operation, _) = taken_in.last().copied()?;
         let rewritten = self.change.notices.iter().find_map(|notice| match notice {
             Notice::Followed { path, anew: true, .. } => Some(path.clone()),
             _ => None,
@@ -193,7 +193,7 @@ impl Intake<'_> {
         }
         self.files += 1;
         self.entries += taken_in.iter().map(|(_, n)| n).sum::<u64>();
-        Ok(Some(operation))
+        Some(operation)
     }
 
     /// Returns what catching up took in as all that there is.

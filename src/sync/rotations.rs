@@ -117,10 +117,10 @@ impl<'a> Linked<'a> {
         Self { store, session, batches, ready, last: None }
     }
 
-    /// Returns the link of the next entry; nothing behind the last one, or behind one that is not there.
-    fn next(&mut self) -> Result<Option<Option<EntryId>>, StoreError> {
+    /// Returns the link of the next entry, or what it would be behind the last one, or behind one that is not there.
+    fn next_or(&mut self, beyond: Option<EntryId>) -> Result<Option<EntryId>, StoreError> {
         while self.ready.is_empty() {
-            let Some(batch) = self.batches.next() else { return Ok(None) };
+            let Some(batch) = self.batches.next() else { return Ok(beyond) };
             let first = batch.start;
             let entries = self.store.entries(self.session, batch.clone())?;
             if entries.len() as u64 != batch.end.since(first) {
@@ -140,7 +140,7 @@ impl<'a> Linked<'a> {
                 self.last = Some((n, entry.id));
             }
         }
-        Ok(self.ready.pop_front())
+        Ok(self.ready.pop_front().unwrap_or(beyond))
     }
 }
 
@@ -159,7 +159,7 @@ pub(crate) fn running_hash(
         let named = line.shape.is_some_and(|shape| shape.name.is_some());
         let line_id = LineId::of(line.bytes);
         let line_id = covered.get(&line_id).copied().unwrap_or(line_id);
-        let link = links.next()?.unwrap_or(before.filter(|_| !named));
+        let link = links.next_or(before.filter(|_| !named))?;
         let id = EntryId::of(link, line_id);
         running = running.then(line.separator, id);
         before = Some(id);

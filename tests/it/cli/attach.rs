@@ -451,13 +451,14 @@ fn a_file_set_aside_without_a_broken_line_is_whole() {
 /// What cannot be looked at may be whole: it is no damage, and no plain yes either.
 #[test]
 fn a_file_that_cannot_be_read_keeps_no_other_from_being_verified() {
+    type Put = fn(&Path);
     let kept = Kept::claude();
     let other = kept.file.with_file_name("ship.jsonl");
     fs::write(&other, claude_record(1, 0, "user", "Build a ship.").replace(BOAT, "ship")).unwrap();
     kept.env.run(&["import"]).success();
     kept.env.run(&["verify"]).success();
     fs::remove_file(&kept.file).unwrap();
-    let others: [(fn(&Path), &str); 3] = [
+    let others: [(Put, &str); 3] = [
         (|at| symlink(at.file_name().unwrap(), at).unwrap(), "too many levels of symbolic links"),
         (|at| symlink("nowhere", at).unwrap(), "it is a link, not a file"),
         (|at| fs::create_dir(at).unwrap(), "it is a folder, not a file"),
