@@ -138,7 +138,7 @@ fn reads(
         return Ok(true);
     }
     // Other records may stand between; then all of the path tells.
-    let mut wanted = change.path(from)?;
+    let mut wanted = change.path(from, usize::MAX)?;
     wanted.extend(added);
     Ok(is_subsequence(&wanted, &path(usize::MAX)?))
 }
@@ -155,7 +155,7 @@ fn bring(
     let head = change.head(growth)?;
     let setting = change.before.setting_in_folder(&Workspace::default(), name)?;
     let to = added.last().copied();
-    let path = [change.path(from)?, added.to_vec()].concat();
+    let path = [change.path(from, usize::MAX)?, added.to_vec()].concat();
     let view = change.ahead(Position { head, horizon: growth.entries, ..from }, growth);
     let stood = view.path(usize::MAX)?.entries;
     let back = Back { from: head, to, stood: &stood, path: &path, note: None };

@@ -148,13 +148,16 @@ fn put_right(
     Ok([there, &rest].concat() == known)
 }
 
+/// The bytes of the stored state, and those of it that are still to be appended to the file.
+type Lacking = (Vec<u8>, Vec<u8>);
+
 /// Returns the stored state and what the file lacks of it, if the newest operation is a command that is still to write that.
 fn lacking(
     archive: &Archive,
     session: &Session,
     tip: &State,
     (there, is_replaced): (&[u8], bool),
-) -> Result<Option<(Vec<u8>, Vec<u8>)>, SyncError> {
+) -> Result<Option<Lacking>, SyncError> {
     let generation = tip.generation();
     let runs = archive.store.runs(session.key, generation, 0)?;
     let known = content::bytes(archive.store.as_ref(), session, &runs)?;
@@ -227,6 +230,9 @@ fn unsaid(
     Ok((!is_there && !line.is_empty()).then(|| [open, line, &b"\n"[..]].concat()))
 }
 
+/// How many entries before what is new are looked at first for where the session stood.
+const NEAR: usize = 64;
+
 /// The entries of an agent that knew only an older state.
 struct Late {
     /// The entry from which it went on.
@@ -245,7 +251,7 @@ fn follow(
 ) -> Result<(Vec<Notice>, bool), SyncError> {
     let first = change.before.state.next_entry();
     let (generation, horizon) = (growth.generation, growth.entries);
-    let found = growth.sequence();
+    let found = if anew { growth.sequence() } else { Vec::new() };
     let entries = change.next_entry().since(first);
     let open = line_start(&growth);
     let head = change.head(&growth)?;
@@ -271,11 +277,13 @@ fn follow(
             position = say(&mut change, position, more)?;
         }
     }
-    let held = change.view(before).map(|view| view.sequence()).transpose()?.unwrap_or_default();
     let goes_on = if anew {
-        is_subsequence(&held, &found)
+        let held = change.view(before).map(|view| view.sequence()).transpose()?;
+        is_subsequence(&held.unwrap_or_default(), &found)
     } else {
-        before.head.is_none_or(|stood| is_on_path(&change, position, stood).unwrap_or(true))
+        before
+            .head
+            .is_none_or(|stood| is_on_path(&change, position, (stood, entries)).unwrap_or(true))
     };
     let mut left = None;
     if !goes_on && was_moved(&change.before, &current)? {
@@ -321,9 +329,12 @@ fn say(change: &mut Change<'_>, position: Position, more: Vec<u8>) -> Result<Pos
 fn is_on_path(
     change: &Change<'_>,
     position: Position,
-    entry: EntryNumber,
+    (entry, fresh): (EntryNumber, u64),
 ) -> Result<bool, SyncError> {
-    Ok(change.path(position)?.contains(&entry))
+    // Where the agent went on, it stands right before what is new.
+    let near = usize::try_from(fresh).unwrap_or(usize::MAX).saturating_add(NEAR);
+    Ok(change.path(position, near)?.contains(&entry)
+        || change.path(position, usize::MAX)?.contains(&entry))
 }
 
 /// Returns the entries of agents that knew only an older state, or went on from where another branch stands.
@@ -359,7 +370,11 @@ fn late(
         found.entry(from).or_default().push(entry);
     }
     drop(view);
-    let on_path: BTreeSet<EntryNumber> = change.path(position)?.into_iter().collect();
+    // The whole path is read only if some may be.
+    if found.is_empty() {
+        return Ok(Vec::new());
+    }
+    let on_path: BTreeSet<EntryNumber> = change.path(position, usize::MAX)?.into_iter().collect();
     // Entries that go on from the agent's path, and that the agent itself resumes, are its own way and not late.
     let is_late = |(base, entries): &(EntryNumber, Vec<EntryNumber>)| {
         !on_path.contains(base) || !entries.iter().any(|entry| on_path.contains(entry))

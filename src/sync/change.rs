@@ -266,10 +266,14 @@ impl<'a> Change<'a> {
         self.before.view(position)
     }
 
-    /// Returns the entries up to a position's head, as the agent would read them.
-    pub(crate) fn path(&self, position: Position) -> Result<Vec<EntryNumber>, SyncError> {
+    /// Returns the last entries up to a position's head, as the agent would read them.
+    pub(crate) fn path(
+        &self,
+        position: Position,
+        limit: usize,
+    ) -> Result<Vec<EntryNumber>, SyncError> {
         let Some(head) = position.head else { return Ok(Vec::new()) };
-        Ok(self.before.format.path(&self.look(position), head, usize::MAX)?.entries)
+        Ok(self.before.format.path(&self.look(position), head, limit)?.entries)
     }
 
     /// Returns the entry at which the agent would resume, given a growth that is not committed yet.
