@@ -204,6 +204,11 @@ fn before_the_first_turn_behind_a_summary_stands_what_it_keeps() {
         env.run(&["revert", "@2", SESSION, "-m", "Not yet."]).success();
         assert!(words("It is blue.") && words("from-later"), "{}", sent());
         env.run(&["verify"]).success();
+        // The names by which messages are kept say nothing, and stay.
+        let count = || sent().lines().filter(|line| line.contains(" kept ")).count();
+        let before = count();
+        env.run(&["forget", "--yes", SESSION]).success();
+        assert_eq!((before, count()), (2, 2), "{}", sent());
     }
 }
 
