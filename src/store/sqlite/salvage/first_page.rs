@@ -222,12 +222,12 @@ fn roots(copy: &Path, fresh: &Path, tables: &[Table]) -> Result<BTreeMap<String,
     }
     // Where a store that was written in order has its tables, one shows that holds nothing.
     let ordered = fresh.with_file_name("ordered.db");
-    let place = ordered.to_string_lossy();
-    let made = open_to_write(fresh)?.execute("VACUUM INTO ?", [place.as_ref()]);
-    let layouts = match made {
-        Ok(_) => vec![self::tables(fresh)?, self::tables(&ordered)?],
-        Err(_) => vec![self::tables(fresh)?],
-    };
+    let mut layouts = vec![self::tables(fresh)?];
+    if let Some(place) = ordered.to_str()
+        && open_to_write(fresh)?.execute("VACUUM INTO ?", [place]).is_ok()
+    {
+        layouts.push(self::tables(&ordered)?);
+    }
     let score = |layout: &&Vec<Table>| -> usize {
         let one = |table: &Table| match roots.get(&table.name) {
             Some(root) => usize::from(*root == table.root) * 2,

@@ -100,7 +100,7 @@ impl Table<'_> {
                 while start < end {
                     let next = start.saturating_add(length).min(end);
                     stretches.push_back(start..next);
-                    (start, length) = (next, length * 2);
+                    (start, length) = (next, length.saturating_mul(2));
                 }
             } else {
                 let middle = start.midpoint(keys.end);
