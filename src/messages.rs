@@ -347,8 +347,13 @@ fn reasons(text: &mut String) {
 fn notices(text: &mut String) {
     use Notice as N;
     let branch = || told("main.1");
-    let followed =
-        |entries, anew, left| N::Followed { path: path(), anew, entries, left, operation: SEVEN };
+    let followed = |entries, is_rewritten, left| N::Followed {
+        path: path(),
+        is_rewritten,
+        entries,
+        left,
+        operation: SEVEN,
+    };
     let late = |entries, branch| N::Late { aside: path(), entries, branch };
     list!(text, Notice, |notice: Notice| notice.to_string(), {
         N::Appended { .. } => [

@@ -43,12 +43,12 @@ pub enum Notice {
         /// The operation that took it in.
         operation: OperationNumber,
     },
-    /// Another program wrote the agent's file anew, or went on elsewhere in it; the session follows it.
+    /// Another program rewrote the agent's file, or went on elsewhere in it; the session follows it.
     Followed {
         /// The agent's file.
         path: PathBuf,
-        /// Whether it was written anew.
-        anew: bool,
+        /// Whether it was rewritten.
+        is_rewritten: bool,
         /// How many entries are new.
         entries: u64,
         /// The branch that keeps where the current one stood, if a command had put it there.
@@ -157,9 +157,9 @@ impl fmt::Display for Notice {
             Self::Ending { path, .. } => {
                 write!(f, "took in how {} ends now", path.display())
             }
-            Self::Followed { path, anew, entries, left, .. } => {
+            Self::Followed { path, is_rewritten, entries, left, .. } => {
                 let noun = if *entries == 1 { "new entry" } else { "new entries" };
-                let (path, what) = (path.display(), if *anew { "was rewritten" } else { "goes on elsewhere" });
+                let (path, what) = (path.display(), if *is_rewritten { "was rewritten" } else { "goes on elsewhere" });
                 write!(f, "{path} {what}; the session follows it, with {entries} {noun}")?;
                 left.as_ref()
                     .map_or(Ok(()), |left| write!(f, "; the old end is kept as branch {left}"))

@@ -70,7 +70,7 @@ impl Watched {
             || done
                 .notices
                 .iter()
-                .any(|notice| matches!(notice, Notice::Followed { anew: true, .. }));
+                .any(|notice| matches!(notice, Notice::Followed { is_rewritten: true, .. }));
         Self {
             session: done.session.clone(),
             title,

@@ -300,7 +300,7 @@ fn follow(
     let joined: u64 = late.iter().map(|late| late.entries.len() as u64).sum();
     let entries = entries.saturating_sub(joined);
     if anew || left.is_some() {
-        notices.push(Notice::Followed { path, anew, entries, left, operation });
+        notices.push(Notice::Followed { path, is_rewritten: anew, entries, left, operation });
     } else if entries > 0 {
         notices.push(Notice::Appended { entries, operation });
     } else if joined == 0 {

@@ -175,7 +175,7 @@ impl Intake<'_> {
         let taken_in: Vec<_> = self.change.notices.iter().filter_map(Notice::taken_in).collect();
         let (operation, _) = taken_in.last().copied()?;
         let rewritten = self.change.notices.iter().find_map(|notice| match notice {
-            Notice::Followed { path, anew: true, .. } => Some(path.clone()),
+            Notice::Followed { path, is_rewritten: true, .. } => Some(path.clone()),
             _ => None,
         });
         if let Some(path) = rewritten {
