@@ -29,7 +29,7 @@ use crate::{
     live::TRANSCRIPTS,
     model::{EntryId, LineId, SessionName},
     report::Refilled,
-    store::{self, Access, Salvage, SessionKey, SqliteStore, StoreError, Tried, Wanted, WordIndex},
+    store::{self, Access, Salvage, SessionKey, SqliteStore, StoreError, Tried, WordIndex},
     sync::{
         Here, SyncError,
         lock::{self, Waiting},
@@ -145,26 +145,43 @@ impl Drop for Mending {
     }
 }
 
-/// Looks for lost lines in the files of their sessions.
+/// Looks for what is lost in the files of its sessions: entries of which little is known, files that were kept whole, lines.
 fn fill(root: &Path, here: &Here, salvage: &mut Salvage) -> Result<Vec<Refilled>, SyncError> {
-    let mut wanted: BTreeMap<SessionKey, Vec<Wanted>> = BTreeMap::new();
+    let mut wanted: BTreeMap<SessionKey, (BTreeSet<EntryId>, BTreeSet<EntryId>)> = BTreeMap::new();
     for line in salvage.wanted() {
-        wanted.entry(line.session).or_default().push(line.clone());
+        let (left, links) = wanted.entry(line.session).or_default();
+        left.insert(line.id);
+        links.extend(line.link.filter(|_| links.len() < LINKS));
     }
-    let names = salvage.sessions_found().clone();
-    let mut refilled = identify(root, here, &names, salvage)?;
-    refilled.extend(fill_files(root, here, &names, salvage)?);
-    for (session, wanted) in wanted {
-        let Some(name) = names.get(&session) else { continue };
-        let mut left: BTreeSet<EntryId> = wanted.iter().map(|line| line.id).collect();
-        let links: BTreeSet<EntryId> =
-            wanted.iter().filter_map(|line| line.link).take(LINKS).collect();
-        for path in files(root, here, salvage, session, name)? {
-            if left.is_empty() {
-                break;
-            }
-            // A file that is gone or cannot be read holds nothing.
-            let lines = found_in(&path, &mut left, &links, salvage).unwrap_or(0);
+    let unknown = salvage.unknown().iter().map(|unknown| unknown.session).collect();
+    let mut refilled = each_file(root, here, salvage, unknown, &mut identify)?;
+    let kept = salvage.wanted_files().iter().map(|file| file.session).collect();
+    refilled.extend(each_file(root, here, salvage, kept, &mut fill_file)?);
+    let sessions = wanted.keys().copied().collect();
+    refilled.extend(each_file(root, here, salvage, sessions, &mut |salvage, session, path| {
+        let Some((left, links)) = wanted.get_mut(&session).filter(|(left, _)| !left.is_empty())
+        else {
+            return Ok(0);
+        };
+        // A file that is gone or cannot be read holds nothing.
+        Ok(found_in(path, left, links, salvage).unwrap_or(0))
+    })?);
+    Ok(refilled)
+}
+
+/// Looks in the files in which sessions were met; `look` returns how much one gave back.
+fn each_file(
+    root: &Path,
+    here: &Here,
+    salvage: &mut Salvage,
+    sessions: BTreeSet<SessionKey>,
+    look: &mut dyn FnMut(&mut Salvage, SessionKey, &Path) -> Result<u64, SyncError>,
+) -> Result<Vec<Refilled>, SyncError> {
+    let mut refilled = Vec::new();
+    for session in sessions {
+        let Some(name) = salvage.sessions_found().get(&session).cloned() else { continue };
+        for path in files(root, here, salvage, session, &name)? {
+            let lines = look(salvage, session, &path)?;
             if lines > 0 {
                 refilled.push(Refilled { session: name.id.clone(), path, lines });
             }
@@ -173,72 +190,38 @@ fn fill(root: &Path, here: &Here, salvage: &mut Salvage) -> Result<Vec<Refilled>
     Ok(refilled)
 }
 
-/// Looks for files that were kept whole where they were met.
-fn fill_files(
-    root: &Path,
-    here: &Here,
-    names: &BTreeMap<SessionKey, SessionName>,
-    salvage: &mut Salvage,
-) -> Result<Vec<Refilled>, SyncError> {
-    let mut refilled = Vec::new();
-    let sessions: BTreeSet<SessionKey> =
-        salvage.wanted_files().iter().map(|file| file.session).collect();
-    for session in sessions {
-        let Some(name) = names.get(&session) else { continue };
-        for path in files(root, here, salvage, session, name)? {
-            if !salvage.wanted_files().iter().any(|file| file.session == session) {
-                break;
-            }
-            // A file that is gone or cannot be read holds nothing.
-            let Ok(bytes) = disk::read(&path, KEPT) else { continue };
-            if salvage.fill_file(&bytes)? > 0 {
-                refilled.push(Refilled { session: name.id.clone(), path, lines: 1 });
-            }
-        }
+/// Gives a file back that was kept whole, if it is one that is lost.
+fn fill_file(salvage: &mut Salvage, session: SessionKey, path: &Path) -> Result<u64, SyncError> {
+    if !salvage.wanted_files().iter().any(|file| file.session == session) {
+        return Ok(0);
     }
-    Ok(refilled)
+    // A file that is gone or cannot be read holds nothing.
+    let Ok(bytes) = disk::read(path, KEPT) else { return Ok(0) };
+    Ok(u64::from(salvage.fill_file(&bytes)? > 0))
 }
 
-/// Looks in the files of sessions for entries of which nothing is known but how many their operation brought, and a digest.
-fn identify(
-    root: &Path,
-    here: &Here,
-    names: &BTreeMap<SessionKey, SessionName>,
-    salvage: &mut Salvage,
-) -> Result<Vec<Refilled>, SyncError> {
-    let mut refilled = Vec::new();
-    let sessions: BTreeSet<SessionKey> =
-        salvage.unknown().iter().map(|unknown| unknown.session).collect();
-    for session in sessions {
-        let Some(name) = names.get(&session) else { continue };
-        let runs = salvage.runs(session)?;
-        for path in files(root, here, salvage, session, name)? {
-            let Ok(lines) = lines_of(&path) else { continue };
-            let tried: Vec<Tried> = lines.iter().map(|line| Tried::of(line)).collect();
-            let mut found = 0;
-            for unknown in salvage.unknown().to_vec() {
-                let mut places = Vec::new();
-                for n in unknown.missing.iter().filter(|_| unknown.session == session) {
-                    let run = runs.iter().map(|(_, run)| run);
-                    let mut run = run.filter(|run| run.entries().contains(n));
-                    let place = run.next().map(|run| run.start + n.since(run.first));
-                    places.extend(place.and_then(|place| usize::try_from(place).ok()));
-                }
-                let at: Vec<Tried> =
-                    places.iter().filter_map(|at| tried.get(*at).copied()).collect();
-                if at.len() == unknown.missing.len()
-                    && salvage
-                        .identify(&unknown, &at, &mut |at| lines.get(*places.get(at)?).cloned())?
-                {
-                    found += at.len() as u64;
-                }
-            }
-            if found > 0 {
-                refilled.push(Refilled { session: name.id.clone(), path, lines: found });
-            }
+/// Looks in a file for entries of which nothing is known but how many their operation brought, and a digest.
+fn identify(salvage: &mut Salvage, session: SessionKey, path: &Path) -> Result<u64, SyncError> {
+    let runs = salvage.runs(session)?;
+    let Ok(lines) = lines_of(path) else { return Ok(0) };
+    let tried: Vec<Tried> = lines.iter().map(|line| Tried::of(line)).collect();
+    let mut found = 0;
+    for unknown in salvage.unknown().to_vec() {
+        let mut places = Vec::new();
+        for n in unknown.missing.iter().filter(|_| unknown.session == session) {
+            let run = runs.iter().map(|(_, run)| run);
+            let mut run = run.filter(|run| run.entries().contains(n));
+            let place = run.next().map(|run| run.start + n.since(run.first));
+            places.extend(place.and_then(|place| usize::try_from(place).ok()));
+        }
+        let at: Vec<Tried> = places.iter().filter_map(|at| tried.get(*at).copied()).collect();
+        if at.len() == unknown.missing.len()
+            && salvage.identify(&unknown, &at, &mut |at| lines.get(*places.get(at)?).cloned())?
+        {
+            found += at.len() as u64;
         }
     }
-    Ok(refilled)
+    Ok(found)
 }
 
 /// Returns the lines of a file, in order.
