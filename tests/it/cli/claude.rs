@@ -118,7 +118,7 @@ fn an_entry_shows_every_text_by_which_it_is_found() {
     let env = TestEnv::new();
     let call = |name: &str, input: Value| json!([{ "type": "tool_use", "id": name, "name": name, "input": input }]);
     let old = "keel\nrib\nplank\nmast\nsail";
-    let edit = json!({ "file_path": "/work/boat.txt", "old_string": old, "new_string": old.replace("keel", "bilge") });
+    let edit = json!({ "file_path": "/yard/boat.txt", "old_string": old, "new_string": old.replace("keel", "bilge") });
     let told = json!({ "type": "deferred_tools_delta", "addedNames": ["mcp__yard__list"], "addedLines": ["tar\nrope"] });
     let attachment = with(link(4, Some(3), "attachment", &json!("")), "attachment", told);
     let path = file(
@@ -140,7 +140,7 @@ fn an_entry_shows_every_text_by_which_it_is_found() {
         "Shell",
         "make \"hull\"",
         "Lay it",
-        "/work/boat",
+        "/yard/boat",
         "bilge",
         "keel",
         "plank",
@@ -149,7 +149,7 @@ fn an_entry_shows_every_text_by_which_it_is_found() {
         "rope",
     ] {
         let found = env.run(&["search", words, "-s", path, "--json"]).success().stdout;
-        let hit = json(found.lines().next().unwrap_or_default());
+        let hit = json(found.lines().next().unwrap_or_else(|| panic!("{words} is not found")));
         let entry = hit["entry"].as_str().unwrap_or_else(|| panic!("{words}: {found}")).to_owned();
         let shown = env.run(&["show", &entry, "-s", path]).success().stdout;
         assert!(shown.contains(words), "{words}: {shown}");

@@ -230,7 +230,7 @@ fn append(path: &Path, line: &str) {
 fn imported(env: &TestEnv) -> (Value, Value) {
     let told = env.run(&["import", "--json"]).success().stdout;
     let lines: Vec<Value> = told.lines().map(json).collect();
-    let session = lines.iter().find(|it| it["type"] == "imported").cloned().unwrap_or_default();
+    let session = lines.iter().find(|it| it["type"] == "imported").cloned().unwrap();
     (session, lines.last().unwrap().clone())
 }
 
