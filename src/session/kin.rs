@@ -12,7 +12,7 @@
 //!
 //! Invariant: the answer depends on the content of the sessions, and not on the order in which they came.
 
-use std::cmp::Reverse;
+use std::{cmp::Reverse, ops::Range};
 
 use crate::{
     json::Raw,
@@ -157,8 +157,8 @@ fn alike(
             let there = Side::of(store, &other)?;
             let (shared, theirs) = (here.shared(&there)?, there.shared(here)?);
             let (mine, original) = (here.rank(shared)?, there.rank(theirs)?);
-            let at = shared.checked_sub(1).and_then(|n| here.entries.get(n));
-            let Some((&at, true)) = at.map(|at| (at, original < mine)) else { continue };
+            let at = here.last_counted(here.first..shared)?;
+            let Some((_, at)) = at.filter(|_| original < mine) else { continue };
             let Some(met) = here.met(at, &there)? else { continue };
             let merit = (shared, Reverse(original));
             if best.as_ref().is_none_or(|(known, _)| *known < merit) {
@@ -178,17 +178,19 @@ fn alike(
 }
 
 /// Which of several originals a session was made of: the one with which it shares most, then the oldest.
-type Merit = (usize, Reverse<Rank>);
+type Merit = (PlaceNumber, Reverse<Rank>);
 
 /// The rank of the older session: the time of its first own entry, or how much it has of its own; then its name.
 type Rank = (Option<Timestamp>, Reverse<usize>, SessionName);
 
-/// One of two sessions that are compared, with the entries of its current state.
+/// One of two sessions that are compared, in its current state. What a copy would hold too counts: of a session whose records
+/// have names those records.
 struct Side<'a> {
     session: &'a Session,
     view: View<'a>,
-    /// The entries that a copy would hold too.
-    entries: Vec<EntryNumber>,
+    is_named: bool,
+    /// Where the first entry stands that counts.
+    first: PlaceNumber,
 }
 
 impl<'a> Side<'a> {
@@ -198,40 +200,66 @@ impl<'a> Side<'a> {
         // A damaged record is like no other, and no reason not to compare the rest.
         let view = View::whole(store, session, &tip, tip.generation());
         let view = view.gathering(&Damages::gathered()).into_first()?;
-        let mut entries = Vec::new();
-        let mut is_named = false;
-        for entry in view.sequence()? {
-            let record = view.record(entry)?;
-            if record.kind == Kind::Opaque {
-                continue;
-            }
-            if record.name.is_some() && !is_named {
-                is_named = true;
-                entries.clear();
-            }
-            if record.name.is_some() || !is_named {
-                entries.push(entry);
-            }
-        }
-        let mut side = Self { session, view, entries };
-        if !is_named {
-            side.skip_heading()?;
-        }
+        let mut side = Self { session, view, is_named: true, first: PlaceNumber::FIRST };
+        let named = if session.format.traits().has_names { side.first_counted()? } else { None };
+        side.is_named = named.is_some();
+        side.first = if let Some(named) = named { named } else { side.behind_heading()? };
         Ok(side)
     }
 
-    /// Leaves out the records before the copied ones.
-    fn skip_heading(&mut self) -> Result<(), SessionError> {
-        for (heading, &entry) in self.entries.iter().enumerate().take(HEADING) {
+    /// Returns the first place of the copied records.
+    fn behind_heading(&self) -> Result<PlaceNumber, SessionError> {
+        for found in self.counted(self.first..self.view.end()).take(HEADING) {
+            let (place, entry) = found?;
             let line = self.view.line(entry)?;
-            if Raw::object(&line)
-                .is_some_and(|record| self.session.format.copied_part(record).is_some())
-            {
-                self.entries.drain(..heading);
-                break;
+            let record = Raw::object(&line);
+            if record.is_some_and(|record| self.session.format.copied_part(record).is_some()) {
+                return Ok(place);
             }
         }
-        Ok(())
+        Ok(self.first)
+    }
+
+    /// Returns the entries at these places that count, each behind its place.
+    fn counted(
+        &self,
+        places: Range<PlaceNumber>,
+    ) -> impl DoubleEndedIterator<Item = Result<(PlaceNumber, EntryNumber), SessionError>> {
+        let counts = |place| -> Result<Option<(PlaceNumber, EntryNumber)>, SessionError> {
+            let Some(entry) = self.view.at(place)? else { return Ok(None) };
+            let record = self.view.record(entry)?;
+            let counts = record.kind != Kind::Opaque && record.name.is_some() == self.is_named;
+            Ok(counts.then_some((place, entry)))
+        };
+        PlaceNumber::each(places).filter_map(move |place| counts(place).transpose())
+    }
+
+    fn first_counted(&self) -> Result<Option<PlaceNumber>, SessionError> {
+        let first = self.counted(self.first..self.view.end()).next().transpose()?;
+        Ok(first.map(|(place, _)| place))
+    }
+
+    fn last_counted(
+        &self,
+        places: Range<PlaceNumber>,
+    ) -> Result<Option<(PlaceNumber, EntryNumber)>, SessionError> {
+        self.counted(places).next_back().transpose()
+    }
+
+    /// Returns the place before which every entry that counts has a property; those that have it stand before all others.
+    fn until(
+        &self,
+        has: impl Fn(EntryNumber) -> Result<bool, SessionError>,
+    ) -> Result<PlaceNumber, SessionError> {
+        let (mut low, mut high) = (self.first, self.view.end());
+        while low < high {
+            let middle = low.plus(high.since(low) / 2);
+            match self.last_counted(low..middle.next())? {
+                Some((place, entry)) if !has(entry)? => high = place,
+                _ => low = middle.next(),
+            }
+        }
+        Ok(low)
     }
 
     /// Returns the entry that another side has of one of these, if it has it.
@@ -251,11 +279,9 @@ impl<'a> Side<'a> {
         Ok(found.last().copied())
     }
 
-    /// Returns how many of the first entries another side has too.
-    fn shared(&self, there: &Side<'_>) -> Result<usize, SessionError> {
-        first_without(self.entries.len(), |n| {
-            self.entries.get(n).map_or(Ok(false), |&entry| Ok(self.met(entry, there)?.is_some()))
-        })
+    /// Returns the place before which another side has every entry too.
+    fn shared(&self, there: &Side<'_>) -> Result<PlaceNumber, SessionError> {
+        self.until(|entry| Ok(self.met(entry, there)?.is_some()))
     }
 
     /// Returns the last entry that a copy shares with its original, here and there.
@@ -263,38 +289,41 @@ impl<'a> Side<'a> {
         &self,
         there: &Side<'_>,
     ) -> Result<(Option<EntryNumber>, Option<EntryNumber>), SessionError> {
-        let kept = |side: &Side<'_>, n: usize| -> Result<Option<Vec<u8>>, SessionError> {
-            let Some(&entry) = side.entries.get(n) else { return Ok(None) };
+        let kept = |side: &Side<'_>, entry: EntryNumber| -> Result<Option<Vec<u8>>, SessionError> {
             let line = side.view.line(entry)?;
             let record = Raw::object(&line);
             let kept = record.and_then(|record| self.session.format.copied_part(record));
             Ok(kept.map(|kept| kept.bytes().to_vec()))
         };
-        let both = self.entries.len().min(there.entries.len());
-        let by_place = first_without(both, |n| {
-            let here = kept(self, n)?;
-            Ok(here.is_some() && here == kept(there, n)?)
+        let entries = |side: &Side<'_>| -> Result<Vec<EntryNumber>, SessionError> {
+            let counted = side.counted(side.first..side.view.end());
+            counted.map(|found| Ok(found?.1)).collect()
+        };
+        let both: Vec<(EntryNumber, EntryNumber)> =
+            entries(self)?.into_iter().zip(entries(there)?).collect();
+        let by_place = first_without(both.len(), |n| {
+            let Some(&(here, other)) = both.get(n) else { return Ok(false) };
+            let here = kept(self, here)?;
+            Ok(here.is_some() && here == kept(there, other)?)
         })?;
-        let last = |side: &Side<'_>| Some(*side.entries.get(by_place.checked_sub(1)?)?);
-        if by_place > 0 {
-            return Ok((last(self), last(there)));
+        if let Some(&(here, there)) = by_place.checked_sub(1).and_then(|n| both.get(n)) {
+            return Ok((Some(here), Some(there)));
         }
-        let at = self.shared(there)?.checked_sub(1).and_then(|n| self.entries.get(n).copied());
+        let at = self.last_counted(self.first..self.shared(there)?)?.map(|(_, at)| at);
         let there = at.map(|at| self.met(at, there)).transpose()?.flatten();
         Ok((at, there))
     }
 
     /// Returns the last record that was copied from a session, and its name there.
     fn copied(&self, other: &str) -> Result<Option<(EntryNumber, String)>, SessionError> {
-        let copied = |n: usize| -> Result<Option<String>, SessionError> {
-            let Some(&entry) = self.entries.get(n) else { return Ok(None) };
+        let copied = |entry: EntryNumber| -> Result<Option<String>, SessionError> {
             let line = self.view.line(entry)?;
             Ok(Raw::object(&line)
                 .and_then(|record| self.session.format.original_name(record, other)))
         };
-        let n = first_without(self.entries.len(), |n| Ok(copied(n)?.is_some()))?;
-        let Some(n) = n.checked_sub(1) else { return Ok(None) };
-        Ok(self.entries.get(n).copied().zip(copied(n)?))
+        let end = self.until(|entry| Ok(copied(entry)?.is_some()))?;
+        let Some((_, last)) = self.last_counted(self.first..end)? else { return Ok(None) };
+        Ok(copied(last)?.map(|name| (last, name)))
     }
 
     /// Returns the last entry of a history that begins in this session.
@@ -320,15 +349,16 @@ impl<'a> Side<'a> {
         Ok(found.last().copied())
     }
 
-    /// Returns the rank by which the older comes first, given how many entries are shared.
-    fn rank(&self, shared: usize) -> Result<Rank, SessionError> {
-        let own = self.entries.get(shared..).unwrap_or_default();
+    /// Returns the rank by which the older comes first, given the place before which all is shared.
+    fn rank(&self, shared: PlaceNumber) -> Result<Rank, SessionError> {
+        let mut own = self.counted(shared..self.view.end());
         let name = self.session.name.clone();
         if !self.session.format.traits().has_times {
-            return Ok((None, Reverse(own.len()), name));
+            let own = own.try_fold(0, |count, found| found.map(|_| count + 1))?;
+            return Ok((None, Reverse(own), name));
         }
-        for &entry in own {
-            if let Some(time) = self.view.record(entry)?.time {
+        for found in own {
+            if let Some(time) = self.view.record(found?.1)?.time {
                 return Ok((Some(time), Reverse(0), name));
             }
         }

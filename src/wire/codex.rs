@@ -109,6 +109,7 @@ const TRAITS: Traits = Traits {
     programs: &["codex"],
     // The program keeps the file open, and would go on in the one that was set aside.
     is_rotatable: false,
+    has_names: false,
     line: PhysicalLine::OneRecord,
     omissions: &[Kind::Result, Kind::Boundary, Kind::System, Kind::Note],
     nearby: Nearby::Last,

@@ -91,6 +91,7 @@ const TRAITS: Traits = Traits {
     }],
     programs: &["kimi", "kimi-cli"],
     live_name: Some(LIVE),
+    has_names: false,
     has_times: false,
     line: PhysicalLine::OneRecord,
     has_checkpoints: true,

@@ -29,6 +29,8 @@ pub struct Traits {
     pub has_parents_in_file: bool,
     /// What its agent reads of a physical line.
     pub line: PhysicalLine,
+    /// Whether records have names of their own.
+    pub has_names: bool,
     /// Whether records say when they were written.
     pub has_times: bool,
     /// Whether the agent sets checkpoints itself.
@@ -154,6 +156,7 @@ impl Traits {
             live_name: None,
             is_rotatable: true,
             has_parents_in_file: false,
+            has_names: true,
             has_times: true,
             has_checkpoints: false,
             has_sub_agents_within: false,

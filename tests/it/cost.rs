@@ -16,7 +16,7 @@ use undertext::{
     model::{EntryNumber, EntrySet, Landmark, NameTag, PlaceNumber, Record, SessionName},
     ops::{self, Archive, Asked, Bound, Machine, Session},
     store::{Access, SessionFilter},
-    wire::{self, Claude, Codex, Failure, Format, Graph, Native, Pi, Read as _, Walk as _},
+    wire::{self, Claude, Codex, Draft, Failure, Format, Graph, Native, Pi, Read as _, Walk as _},
 };
 
 use crate::{fixture, graph::FileGraph, vfs::Faults};
@@ -210,6 +210,10 @@ fn a_change_of_a_long_session_reads_as_little_as_of_a_short_one() {
         check("revert with a note", &|archive, session| {
             ops::revert(archive, session, &nowhere, "HEAD~8", Some("a note")).unwrap();
         });
+        check("append", &|archive, session| {
+            let words = Draft::Note("more words".into());
+            ops::append(archive, session, &nowhere, &[words]).unwrap();
+        });
     }
 }
 
@@ -256,6 +260,30 @@ fn a_session_that_grew_line_by_line_is_read_as_one_that_came_at_once() {
             assert_eq!(found.entry(), Some(head));
         });
     }
+}
+
+#[test]
+fn the_original_of_a_long_fork_is_found_as_that_of_a_short_one() {
+    let [few, many] = [1_500, 9_000].map(|count| {
+        let (store, folder) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+        let original = lines(&Claude, 1, count);
+        let own = |session, n| record(&Claude, session, n, Some(count)).to_string();
+        let session = |n| format!(r#""sessionId":"{}""#, uuid(n, 0));
+        let fork = original.iter().map(|line| line.replace(&session(1), &session(2)));
+        let fork: Vec<String> = fork.chain([own(2, count + 2)]).collect();
+        write(folder.path(), 2, &fork);
+        write(folder.path(), 1, &[original, vec![own(1, count + 1)]].concat());
+        let mut archive = fixture::open(store.path(), 1);
+        ops::import(&mut archive, &[folder.path().to_owned()], &[], &mut |_| ()).unwrap();
+        drop(archive);
+        reads(&store, |archive| {
+            let kin = ops::kin(archive.store(), &named(archive, 2)).unwrap().unwrap();
+            assert_eq!(kin.session, uuid(1, 0));
+            assert_eq!(ops::kin(archive.store(), &named(archive, 1)).unwrap(), None);
+        })
+    });
+    // Each step of a search by halves may read a page more.
+    assert!(many <= 2 * few, "{few} pages, then {many}");
 }
 
 #[test]
