@@ -349,8 +349,10 @@ fn late(
     let current = change.before.state.current();
     let others = change.before.state.branches.iter().filter(|(name, _)| *name != current);
     let heads: BTreeSet<EntryNumber> = others.filter_map(|(_, at)| at.head).collect();
-    for place in view.end().earlier() {
-        let Some(entry) = view.at(place)?.filter(|entry| *entry >= first) else { continue };
+    for entry in EntryNumber::each(first..change.next_entry()) {
+        if view.place(entry)?.is_none() {
+            continue;
+        }
         let record = view.record(entry)?;
         if record.kind == Kind::Opaque {
             continue;

@@ -287,6 +287,32 @@ mod tests {
     }
 
     #[test]
+    fn a_path_that_ends_among_kept_messages_is_compared_behind_their_summary() {
+        let plain: Made = (0, 1, 0);
+        let mut made = vec![plain; 23];
+        (made[3], made[4], made[5]) = ((0, i8::MAX, 84), (10, 1, 0), (10, 3, 0));
+        (made[16], made[17]) = ((21, 1, 150), (6, 1, 0));
+        compare("claude", &made, &[[(24, 0), (0, 80)]]);
+        // The first kept message is a block of an answer that began before.
+        let mut made = vec![plain; 22];
+        (made[9], made[10], made[11]) = ((10, 1, 0), (0, 2, 0), (10, 1, 8));
+        made[17] = (21, 1, 87);
+        compare("claude", &made, &[[(38, 16), (0, 0)]]);
+    }
+
+    #[test]
+    fn the_ends_of_paths_within_a_long_turn_are_short() {
+        let made: Vec<Made> = (0..400).map(|n| (if n % 3 == 0 { 10 } else { 2 }, 1, 0)).collect();
+        for format in ["claude", "pi"] {
+            assert_eq!(
+                compare(format, &made, &[[(0, 0), (9, 0)], [(9, 1), (2, 3)]]),
+                2,
+                "{format}"
+            );
+        }
+    }
+
+    #[test]
     fn the_ends_of_plain_paths_are_short() {
         let made: Vec<Made> = (0..400).map(|n| (if n % 2 == 0 { 8 } else { 18 }, 1, 0)).collect();
         for format in ["claude", "pi", "codex"] {

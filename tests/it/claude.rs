@@ -201,6 +201,16 @@ fn kept_messages_stand_behind_the_summary() {
 }
 
 #[test]
+fn blocks_that_a_boundary_does_not_keep_are_not_sent_next_to_the_kept_ones() {
+    let before = [user(1, 0, "one"), call(2, 1, "m", "t1"), result(20, 2, "t1")];
+    let last = [call(3, 2, "m", "t2"), result(4, 3, "t2")];
+    let compacted = [boundary(5, 4, &kept(&[3, 4])), summary(6, 5)];
+    let records = [&before[..], &last, &compacted].concat();
+    check(records.clone(), &[], "summary call:t2 result:t2");
+    check(records, &[user(7, 6, "three")], "summary call:t2 result:t2 three");
+}
+
+#[test]
 fn what_a_boundary_dropped_is_out_of_reach() {
     check(compacted(&kept(&[3, 4])), &[pin(2, true)], "summary two x2 three x3");
     check(compacted(&kept(&[3, 4])), &[user(99, 2, "note")], "summary two x2 note");

@@ -32,28 +32,19 @@ pub(super) fn head(graph: &dyn Graph) -> Result<Option<EntryNumber>, Failure> {
     let mut walk = Walk::new(graph)?;
     let mut tail = None;
     let mut side = None;
-    let mut pin = None;
     for place in graph.end().earlier().rev() {
         let Some(entry) = graph.at(place)? else { continue };
         let record = graph.record(entry)?;
         let hint = Hint::of(&record);
         if hint.has(Hint::CHAIN) && !hint.has(Hint::PROGRESS) && !graph.is_glued(place)? {
-            let last = if hint.has(Hint::SIDE) { &mut side } else { &mut tail };
-            last.get_or_insert(entry);
-        }
-        let is_pin =
-            hint.has(Hint::PIN) && (hint.has(Hint::EXPLICIT) || hint.tags().next().is_some());
-        if is_pin && pin.is_none() && !graph.is_glued(place)? {
-            pin = Some(Pin {
-                leaf: hint.tags().next(),
-                is_last: tail.is_none() && hint.has(Hint::EXPLICIT),
-            });
-        }
-        if pin.is_some() && tail.is_some() || record.kind == Kind::Boundary && !hint.has(Hint::SIDE)
-        {
-            break;
+            if !hint.has(Hint::SIDE) {
+                tail = Some(entry);
+                break;
+            }
+            side.get_or_insert(entry);
         }
     }
+    let pin = newest_pin(graph, tail)?;
     // The messages that a boundary keeps follow its summary, wherever they stand.
     let tail = tail.map(|tail| walk.ground.kept.as_ref().map_or(tail, |kept| kept.behind(tail)));
     let leaf = match pin {
@@ -154,15 +145,22 @@ impl<'g> Paths<'g> {
     }
 }
 
-/// Returns the entries of a path that are sent: the messages behind the last boundary.
+/// Returns the entries of a path that are sent: the messages behind the last boundary, and of those above it only the kept ones.
 pub(super) fn context(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, Failure> {
     let mut sent = Sent::default();
     for &entry in path.iter().rev() {
         let record = graph.record(entry)?;
         if record.kind == Kind::Boundary {
-            // What follows a head that a boundary keeps may stand above the boundary.
-            let head = path.last().map_or(Ok(None), |head| graph.place(*head))?;
-            sent.is_whole = graph.place(entry)? <= head;
+            sent.is_whole = true;
+            if let Some(kept) = Kept::find(graph)?.filter(|kept| kept.boundary == entry) {
+                let mut exist = Vec::new();
+                for entry in sent.entries {
+                    if kept.holds(entry) || graph.place(entry)? > Some(kept.place) {
+                        exist.push(entry);
+                    }
+                }
+                sent.entries = exist;
+            }
             break;
         }
         let hint = Hint::of(&record);
@@ -178,6 +176,26 @@ struct Pin {
     leaf: Option<NameTag>,
     /// Whether it is explicit and nothing was written since.
     is_last: bool,
+}
+
+/// Returns the newest pin behind the newest boundary; `tail` is the last link of the main chain.
+fn newest_pin(graph: &dyn Graph, tail: Option<EntryNumber>) -> Result<Option<Pin>, Failure> {
+    let place_of = |entry: Option<EntryNumber>| entry.map_or(Ok(None), |entry| graph.place(entry));
+    let boundary = place_of(newest_boundary(graph)?)?;
+    let mut before = graph.end();
+    while let Some((place, entry)) = graph.landmark(Landmark::Signpost, before)? {
+        if Some(place) < boundary {
+            break;
+        }
+        let record = graph.record(entry)?;
+        let hint = Hint::of(&record);
+        if hint.has(Hint::PIN) && !graph.is_glued(place)? {
+            let is_last = hint.has(Hint::EXPLICIT) && Some(place) > place_of(tail)?;
+            return Ok(Some(Pin { leaf: hint.tags().next(), is_last }));
+        }
+        before = place;
+    }
+    Ok(None)
 }
 
 /// The data that walks over one graph share.

@@ -2,7 +2,8 @@
 //!
 //! The hint is a byte of flags, then tags of names, 8 bytes each, little end first: of a block its `message.id`; of a
 //! `last-prompt` the leaf that it names; of a boundary its anchor and the messages that it keeps, or, as a segment, its
-//! anchor and the first and the last of them. A record without a flag has no hint.
+//! anchor and the first and the last of them. A record without a flag has no hint. A pin that names no leaf on purpose
+//! has one byte more, so that it is a signpost as those are that name one.
 
 use crate::{
     json::{self, Raw},
@@ -76,7 +77,8 @@ impl Hint {
             return Vec::new();
         }
         let tags = self.tags.iter().flat_map(|tag| tag.get().to_le_bytes());
-        std::iter::once(self.flags).chain(tags).collect()
+        let clears = self.flags == Self::PIN | Self::EXPLICIT && self.tags.is_empty();
+        std::iter::once(self.flags).chain(tags).chain(clears.then_some(0)).collect()
     }
 }
 

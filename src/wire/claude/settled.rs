@@ -5,16 +5,19 @@
 //!        u2 is not settled: u3, which stands behind it, follows a1, which stands before it; u1 and u3 are
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::chain::{Kept, newest_boundary};
+use super::{
+    beside::message,
+    chain::{Kept, newest_boundary},
+};
 use crate::{
-    model::{EntryNumber, Kind, PlaceNumber},
+    model::{EntryNumber, EntrySet, Kind, PlaceNumber},
     wire::{Failure, Graph},
 };
 
-/// Returns those of the last entries of a path that are settled: turns behind the newest boundary, and the boundary itself, if
-/// no record behind them in the file follows one before them.
+/// Returns those of the last entries of a path that are settled: turns and answers of the model that begin behind the newest
+/// boundary, and the boundary itself, if no record behind them in the file follows one before them.
 pub(super) fn settled(
     graph: &dyn Graph,
     last: &[EntryNumber],
@@ -24,22 +27,30 @@ pub(super) fn settled(
     let is_kept = |entry: EntryNumber| kept.as_ref().is_some_and(|kept| kept.holds(entry));
     let behind = boundary.map_or(Ok(None), |boundary| graph.place(boundary))?;
     let mut behind = behind.unwrap_or(PlaceNumber::FIRST);
-    // Kept messages are passed over above the boundary only where the path came by them.
+    // Kept messages are passed over above the boundary only where the path came by them, under the summary.
     if let Some(kept) = &kept
-        && last.iter().filter(|entry| kept.holds(**entry)).count() < kept.len()
+        && last
+            .iter()
+            .rev()
+            .take_while(|entry| **entry != kept.anchor)
+            .filter(|entry| kept.holds(**entry))
+            .count()
+            < kept.len()
     {
         behind = graph.place(kept.anchor)?.map_or(graph.end(), PlaceNumber::next);
     }
+    let answers = answers(graph, last)?;
     // Entries of the path that come behind one must stand behind it in the file too.
     let mut candidates = BTreeMap::new();
     let mut least = graph.end();
     for &entry in last.iter().rev() {
         let Some(place) = graph.place(entry)? else { return Ok(Vec::new()) };
-        let is_turn = graph.record(entry)?.kind == Kind::User && !is_kept(entry);
+        let begins = graph.record(entry)?.kind == Kind::User || answers.contains(entry);
+        let begins = begins && !is_kept(entry);
         // Where all entries before it stand in the file, no parent is missing for which another would be found.
         let holds_all = entry.get() == place.get() + 1;
         let is_behind = place < least && place >= behind && holds_all;
-        if is_behind && (is_turn || boundary == Some(entry)) {
+        if is_behind && (begins || boundary == Some(entry)) {
             candidates.insert(place, entry);
         }
         if !is_kept(entry) {
@@ -67,4 +78,19 @@ pub(super) fn settled(
     }
     settled.reverse();
     Ok(settled)
+}
+
+/// Returns the first blocks of answers of the model; of the first answer of all more may stand before these entries.
+fn answers(graph: &dyn Graph, last: &[EntryNumber]) -> Result<EntrySet, Failure> {
+    let mut found = EntrySet::default();
+    let mut begun = BTreeSet::new();
+    for &entry in last {
+        if let Some(answer) = message(&graph.record(entry)?)
+            && begun.insert(answer)
+            && begun.len() > 1
+        {
+            found.insert(entry);
+        }
+    }
+    Ok(found)
 }
