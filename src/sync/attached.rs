@@ -110,7 +110,9 @@ pub(crate) fn record_loss(
         return Ok(Notice::Finished { path: live.path.clone() });
     }
     let mut change = Change::bare(archive, session)?;
-    change.set_live(None);
+    if tip.live.is_some() {
+        change.set_live(None);
+    }
     change.set_gone(live.n);
     change.commit(Command::CatchUp { entries: 0, branch: None, left: None })?;
     Ok(Notice::Gone { path: live.path.clone(), to: None })

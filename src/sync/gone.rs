@@ -3,7 +3,8 @@
 use std::{fs, io::ErrorKind, path::Path};
 
 use crate::{
-    model::{FileNumber, GenerationNumber, State},
+    model::{FileNumber, GenerationNumber, Place, State},
+    session::Session,
     sync::{
         Archive,
         live_file::{LiveFile, live_file},
@@ -15,19 +16,24 @@ pub(crate) fn is_gone(path: &Path) -> bool {
     fs::symlink_metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound)
 }
 
-/// Returns the file in which the agent had a session, if it is gone.
-pub(crate) fn lost(archive: &Archive, state: &State) -> Option<LiveFile> {
+/// Returns the file in which the agent had a session, if it is gone: its live file, or the newest of a session that has none,
+/// because no agent resumes it or because that file is known to be gone.
+pub(crate) fn lost(archive: &Archive, session: &Session, state: &State) -> Option<LiveFile> {
     let live = match live_file(archive, state) {
         Some(live) => Some(live).filter(|live| live.attached),
-        // One that is known to be gone: the newest.
-        None => newest(state)
-            .filter(|(n, _)| state.gone.contains(n))
-            .filter_map(|(n, _)| {
-                Some(LiveFile { n, path: archive.path_of(state.file(n)?)?, attached: true })
-            })
-            .next_back(),
+        None if state.live.is_some() => None,
+        None => newest(state).rev().find_map(|(n, _)| agents(archive, session, state, n)),
     };
     live.filter(|live| is_gone(&live.path))
+}
+
+/// Returns a file of a session, if it lies where its agent reads it, or did.
+fn agents(archive: &Archive, session: &Session, state: &State, n: FileNumber) -> Option<LiveFile> {
+    let place = state.file(n).filter(|place| !matches!(place, Place::Store(_)))?;
+    let path = archive.path_of(place)?;
+    let is_agents =
+        state.gone.contains(&n) || archive.writable.has(session.format.name(), path.parent()?);
+    is_agents.then_some(LiveFile { n, path, attached: true })
 }
 
 /// Returns the files of a session, each with its newest generation, in the order of these.

@@ -22,17 +22,17 @@ use crate::{
     session::{Session, View},
     store::{Sighting, StoreError},
     sync::{
-        Archive, Imported, Notice, Quirk, Skipped, Source, SyncError, Why,
+        Archive, Imported, Notice, Quirk, Skipped, Source, SyncError, Why, attached,
         beside::{self, Shelved},
         catch_up,
         change::Gathering,
         failed::Failed,
         file,
-        gone::is_gone,
+        gone::{self, is_gone},
         held::{States, judged},
         intake::take_in,
         judge::Verdict,
-        live_file::{LiveFile, live_file},
+        live_file::LiveFile,
         scan::Ahead,
         sidecars,
         sources::{self, Met},
@@ -195,15 +195,23 @@ fn note_loss(
     is_meant: &dyn Fn(&Path) -> bool,
     (summary, report): (&mut Summary, &mut dyn FnMut(Step<'_>)),
 ) -> Result<(), SyncError> {
-    let live = match archive.store.state(session.key) {
+    let state = match archive.store.state(session.key) {
         // Nothing of it is wanted here, and verify tells of it.
         Err(StoreError::Corrupt { .. }) => return Ok(()),
-        state => live_file(archive, &state?),
+        state => state?,
     };
-    let is_lost = |live: &LiveFile| live.attached && is_meant(&live.path) && is_gone(&live.path);
-    let Some(live) = live.filter(is_lost) else { return Ok(()) };
+    let lost = gone::lost(archive, &session, &state);
+    let is_news = |live: &LiveFile| {
+        is_meant(&live.path) && (state.live.is_some() || !state.gone.contains(&live.n))
+    };
+    let Some(live) = lost.filter(is_news) else { return Ok(()) };
     let _lock = archive.lock()?;
-    match catch_up::catch_up(archive, &session) {
+    let noted = if state.live.is_some() {
+        catch_up::catch_up(archive, &session)
+    } else {
+        attached::record_loss(archive, &session, &live, &state).map(|notice| vec![notice])
+    };
+    match noted {
         Err(error) if error.is_damage() => {
             let (path, why) = (live.path, Why::Denied(Box::new(error)));
             summary.leave_out(&path, &why)?;

@@ -5,7 +5,7 @@
 //!
 //! Invariant: nothing that lies where a file belongs is written over, and each file is there whole or not at all.
 
-use std::{io::ErrorKind, path::PathBuf};
+use std::{collections::BTreeSet, ffi::OsStr, io::ErrorKind, path::PathBuf};
 
 use crate::{
     live::{Denied, Fresh},
@@ -26,19 +26,22 @@ use crate::{
 pub(crate) fn put_back(archive: &Archive, session: &Session) -> Result<Vec<PathBuf>, SyncError> {
     catch_up::catch_up(archive, session)?;
     let state = archive.store.state(session.key)?;
-    let Some(wanted) = lost(archive, &state) else { return Ok(Vec::new()) };
+    let Some(wanted) = lost(archive, session, &state) else { return Ok(Vec::new()) };
     let mut files = Vec::new();
-    for (n, generation) in newest(&state) {
+    let mut names = BTreeSet::new();
+    for (n, generation) in newest(&state).rev() {
         let place = state.file(n).filter(|place| !matches!(place, Place::Store(_)));
-        let path = place.and_then(|place| archive.path_of(place));
-        let Some(path) = path.filter(|path| is_gone(path)) else { continue };
+        let Some(path) = place.and_then(|place| archive.path_of(place)) else { continue };
+        // Of one that was moved only the newest place counts.
+        let is_newest = names.insert(path.file_name().map(OsStr::to_owned));
         // What an agent keeps in several files goes on from the older ones.
         let is_part = beside::name(session.format, &path).is_some()
             || sources::rotation(&path, session.format).is_some();
-        if n == wanted.n || is_part {
+        if is_gone(&path) && (n == wanted.n || is_part && is_newest) {
             files.push((n == wanted.n, LiveFile { n, path, attached: true }, generation));
         }
     }
+    files.reverse();
     files.sort_by_key(|(is_wanted, ..)| *is_wanted);
     let mut written = Vec::new();
     for (_, file, generation) in files {

@@ -136,6 +136,47 @@ fn all_files_come_back_with_their_folders_and_changes_made_meanwhile_stay() {
 }
 
 #[test]
+fn a_deleted_file_of_a_session_that_no_agent_resumes_comes_back_too() {
+    let env = TestEnv::new();
+    let name = format!("rollout-2026-01-01T00-00-00-{SESSION}.jsonl");
+    let folder = env.home().join(".codex/sessions/2026/01/01");
+    fs::create_dir_all(&folder).unwrap();
+    let path = folder.join(&name);
+    let spawned = format!(
+        "{{\"timestamp\":\"2026-01-01T00:00:00.000Z\",\"type\":\"session_meta\",\"payload\":{{\"id\":\"{SESSION}\",\
+         \"cwd\":\"/work\",\"originator\":\"o\",\"cli_version\":\"0.145.0\",\"multi_agent_version\":\"v2\",\"source\":{{\"subagent\":{{\
+         \"thread_spawn\":{{\"parent_thread_id\":\"019fa6e3-2df0-77e3-898a-c3a92802e636\",\"depth\":1}}}}}}}}}}\n"
+    );
+    let said = "{\"timestamp\":\"2026-01-01T00:00:01.000Z\",\"type\":\"response_item\",\"payload\":{\"type\":\"message\",\
+         \"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"Light the lamp.\"}]}}\n";
+    fs::write(&path, spawned + said).unwrap();
+    let whole = fs::read(&path).unwrap();
+    env.run(&["import"]).success();
+    assert_eq!(json(&env.run(&["status", "8f14", "--json"]).stdout)["live"], json("null"));
+    // Where its agent moved it, it is there.
+    let moved = env.home().join(".codex/archived_sessions").join(&name);
+    fs::create_dir_all(moved.parent().unwrap()).unwrap();
+    fs::rename(&path, &moved).unwrap();
+    let imported = env.run(&["import"]).success();
+    assert!(!imported.stdout.contains("deleted"), "{imported}");
+    let none = env.run(&["restore", "--all"]).success();
+    assert!(none.stderr.contains("No agent's file is gone"), "{none}");
+    fs::remove_file(&moved).unwrap();
+    for deleted in [true, false] {
+        let imported = env.run(&["import"]).success();
+        assert_eq!(imported.stdout.contains("1 session's file was deleted"), deleted, "{imported}");
+        let listed = env.run(&["sessions"]).success();
+        assert!(listed.stdout.contains("(file gone) Light the lamp."), "{listed}");
+    }
+    let restored = env.run(&["restore", "8f14"]).success();
+    assert!(restored.stdout.contains("is there again, as its agent left it"), "{restored}");
+    assert_eq!(fs::read(&moved).unwrap(), whole);
+    assert!(!path.exists());
+    assert!(!env.run(&["sessions"]).success().stdout.contains("file gone"));
+    env.run(&["verify"]).success();
+}
+
+#[test]
 fn the_files_that_kimi_set_aside_come_back_with_the_one_that_it_reads() {
     let env = TestEnv::new();
     let folder = env.home().join(".kimi/sessions/5d41402abc4b2a76b9719d911017c592").join(SESSION);
