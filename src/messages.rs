@@ -298,6 +298,7 @@ fn reasons(text: &mut String) {
         Why::Beside(_) => [Why::Beside("an agent")],
         Why::Unread(_) => [Why::Unread("Copilot")],
         Why::NoFormat => [Why::NoFormat],
+        Why::Emptied(_) => [Why::Emptied(SessionName { format: told("a-format"), id: told("8f14") })],
         Why::Excluded { .. } => [
             excluded(Exclusion::Folder(PathBuf::from("/home/ann/secret"))),
             excluded(Exclusion::Agent(told("a-format"))),

@@ -42,7 +42,7 @@ JSON: one object a session, then one for all
    \"oddities\":[{\"path\":PATH, \"line\":N or null, \"lines\":N, \"kind\":NAME, \"what\":TEXT}]}
   {\"type\":\"summary\", \"files\":N, \"unchanged\":N, \"skipped\":N, \"left_out\":{REASON:N}, \"sessions\":N,
    \"entries\":N, \"sidecars\":N, \"bytes\":N, \"gone\":sessions whose file was deleted N, \"oddities\":{KIND:N}} with the kinds
-   opaque, glued, torn, rewritten, left-out and mended, and the reasons no-format, beside, unread, aside, link,
+   opaque, glued, torn, rewritten, left-out and mended, and the reasons no-format, emptied, beside, unread, aside, link,
    twice, special, made-up, store, excluded, denied, unreadable, too-long and too-many
 and with --dry-run one a file
   {\"type\":\"source\", \"session\":ID, \"agent\":NAME, \"path\":PATH, \"bytes\":N}")]
@@ -160,7 +160,9 @@ pub(super) fn take_in(
     }
     if summary.files == 0 && summary.gone == 0 && !context.json {
         let is_there = paths.iter().any(|path| path.exists());
-        if is_there && left_out.failed == 0 && left_out.excluded == Default::default() {
+        let is_told =
+            left_out.failed > 0 || left_out.is_emptied || left_out.excluded != Default::default();
+        if is_there && !is_told {
             context.say("No session was found there")?;
         }
         context.output.hints(summary.hints());
@@ -292,6 +294,8 @@ pub(super) struct LeftOut {
     first: Vec<String>,
     /// Sessions that the user's settings leave out, each with the setting, and how many files of such were named.
     excluded: (BTreeMap<SessionName, Exclusion>, u64),
+    /// Whether a file was met that holds no session any more.
+    is_emptied: bool,
     failed: u64,
 }
 
@@ -311,7 +315,12 @@ impl LeftOut {
             why => why.to_string(),
         };
         let told = format!("skipped {}: {why_told}", skipped.path.display());
-        if self.verbose || skipped.asked || matches!(why, Why::TooMany) {
+        if let Why::Emptied(session) = why {
+            self.is_emptied = true;
+            output.warn(&told);
+            let branches = Line::new("branch").option("session", session.id.clone());
+            output.hint(branches.to("see where it stood, to `switch` there"));
+        } else if self.verbose || skipped.asked || matches!(why, Why::TooMany) {
             self.excluded.1 += u64::from(matches!(why, Why::Excluded { .. }));
             output.warn(&told);
         } else if let Why::Excluded { session, by } = why {

@@ -71,13 +71,20 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if lost.len() == before && before > 0 {
         return put_back(context, &mut archive, &lost);
     }
-    let restored = ops::restore(&mut archive, &session).map_err(|error| {
-        let is_there = matches!(error, OpsError::Sync(SyncError::Unsupported(_)));
-        let list =
-            Line::new("restore").flag("all").flag("dry-run").to("list the files that are gone");
-        let error = CommandError::from(error);
-        if is_there { error.hinted(list) } else { error }
-    })?;
+    let restored = match ops::restore(&mut archive, &session) {
+        Ok(restored) => restored,
+        Err(error @ OpsError::Sync(SyncError::Unsupported(_))) => {
+            let state = archive.store().state(session.key)?;
+            let is_emptied = state.position().is_some_and(|at| at.head.is_none());
+            let hint = if is_emptied && state.branches.len() > 1 {
+                Line::about("branch").to("see where it stood before, to `switch` there")
+            } else {
+                Line::new("restore").flag("all").flag("dry-run").to("list the files that are gone")
+            };
+            return Err(CommandError::from(error).hinted(hint));
+        }
+        Err(error) => return Err(error.into()),
+    };
     tell(context, (&archive, &session), &restored)?;
     put_back(context, &mut archive, &lost)
 }

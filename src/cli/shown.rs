@@ -132,6 +132,11 @@ impl Shown {
         if log.lines.is_empty() {
             let told = if is_missed { "Nothing was found" } else { "Nothing has been said yet" };
             context.output.note(told);
+            if !is_missed && archive.store().state(session.key)?.branches.len() > 1 {
+                let list =
+                    report::Line::about("branch").to("see its other branches, and `switch` to one");
+                context.output.hint(list);
+            }
         }
         context.output.page()?;
         let naming = context.output.naming().clone();

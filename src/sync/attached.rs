@@ -42,7 +42,7 @@ use crate::{
         judge::{Seen, Verdict, Whose},
         listing,
         live_file::{self, LiveFile},
-        moved::{is_of_a_person, was_moved},
+        moved::{is_of_a_person, is_to_be_kept},
         numbers::counted,
         reach,
         setting::line_start,
@@ -288,7 +288,7 @@ fn follow(
             .is_none_or(|stood| is_on_path(&change, position, (stood, entries)).unwrap_or(true))
     };
     let mut left = None;
-    if !goes_on && was_moved(&change.before, &current)? {
+    if !goes_on && is_to_be_kept(&change.before, &current, position)? {
         let name = change.left_name(&current);
         change.set_branch(&name, Some(before));
         left = Some(name);

@@ -395,6 +395,15 @@ impl Taking<'_> {
     }
 }
 
+/// Returns why a file is left out, given why it would be if the store did not know it.
+fn emptied(archive: &Archive, path: &Path, why: Why) -> Result<Why, SyncError> {
+    if !matches!(why, Why::NoFormat) {
+        return Ok(why);
+    }
+    let held = archive.store.files(&archive.place_of(path))?;
+    Ok(held.into_iter().next().map_or(why, |(_, session, _)| Why::Emptied(session)))
+}
+
 /// Returns the files of a session that lacks a part of its history, in no order.
 fn lacking(archive: &Archive, session: &Session) -> Result<Vec<PathBuf>, SyncError> {
     let state = archive.store().state(session.key)?;
@@ -511,6 +520,7 @@ fn gather(
                 groups.get_mut(n).into_iter().for_each(|group| group.push(source.clone()));
             }
             Err(why) => {
+                let why = emptied(archive, &path, why)?;
                 summary.leave_out(&path, &why)?;
                 report(Step::Skipped(Skipped { path, why, asked }));
             }

@@ -29,7 +29,7 @@ use crate::{
         judge::Verdict,
         listed::listed_folder,
         live_file::{length_of, live_file},
-        moved::was_moved,
+        moved::is_to_be_kept,
         numbers::{Numbers, lines_before},
         scan::{Ahead, Lines},
         segment,
@@ -437,7 +437,7 @@ impl Intake<'_> {
         } else if live.is_some() {
             self.change.set_live(None);
         }
-        if old != Some(position) && was_moved(&self.change.before, MAIN)? {
+        if old != Some(position) && is_to_be_kept(&self.change.before, MAIN, position)? {
             let name = self.change.left_name(MAIN);
             self.change.set_branch(&name, old);
             left = Some(name);

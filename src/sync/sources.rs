@@ -110,6 +110,9 @@ pub enum Why {
     /// It holds no session that is known.
     #[error("it holds no session of a known format")]
     NoFormat,
+    /// It held a session that the store holds, and holds none any more.
+    #[error("it holds no session any more; the store keeps what it held, as session {}", .0.id)]
+    Emptied(SessionName),
     /// The user's settings leave its session out.
     #[error("your settings leave it out: {by}")]
     Excluded {
@@ -150,6 +153,7 @@ impl Why {
             Self::Beside(_) => "beside",
             Self::Unread(_) => "unread",
             Self::NoFormat => "no-format",
+            Self::Emptied(_) => "emptied",
             Self::Excluded { .. } => "excluded",
             Self::Denied(_) => "denied",
             Self::Lines(_) => "too-long",

@@ -177,6 +177,39 @@ fn a_deleted_file_of_a_session_that_no_agent_resumes_comes_back_too() {
 }
 
 #[test]
+fn a_file_that_was_emptied_or_overwritten_is_told_and_what_it_held_is_a_branch() {
+    for now in [&b""[..], b"\x00\xff{\"type\": 7}\nrubbish\n"] {
+        let env = TestEnv::new();
+        let path = session(&env, SESSION);
+        env.run(&["import"]).success();
+        let whole = fs::read(&path).unwrap();
+        fs::write(&path, now).unwrap();
+        let imported = env.run(&["import"]).success();
+        assert!(
+            imported.stderr.contains("it holds no session any more; the store keeps what it held"),
+            "{imported}"
+        );
+        assert!(imported.stderr.contains(&format!("undertext branch -s {SESSION}")), "{imported}");
+        let log = env.run(&["log", "8f14"]).success();
+        assert!(log.stderr.contains("Nothing has been said yet"), "{log}");
+        assert!(log.stderr.contains("undertext branch -s 8f14e45f"), "{log}");
+        let refused = env.run(&["restore", "8f14"]);
+        assert_eq!(refused.code(), Some(2), "{refused}");
+        assert!(refused.stderr.contains("undertext branch -s 8f14e45f"), "{refused}");
+        let branches = env.run(&["branch", "8f14"]).success();
+        assert!(
+            branches.stdout.contains("main.1") && branches.stdout.contains("Part 4"),
+            "{branches}"
+        );
+        env.run(&["switch", "main.1", "-s", "8f14"]).success();
+        assert_eq!(fs::read(&path).unwrap(), whole);
+        let aside = path.with_extension("jsonl.undertext-2");
+        assert_eq!(fs::read(aside).unwrap(), now);
+        env.run(&["verify"]).success();
+    }
+}
+
+#[test]
 fn the_files_that_kimi_set_aside_come_back_with_the_one_that_it_reads() {
     let env = TestEnv::new();
     let folder = env.home().join(".kimi/sessions/5d41402abc4b2a76b9719d911017c592").join(SESSION);
