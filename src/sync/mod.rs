@@ -61,6 +61,7 @@ pub(crate) mod states;
 mod take_back;
 pub(crate) mod titles;
 pub(crate) mod together;
+mod why;
 mod workspace;
 
 pub(crate) use archive::Places;
@@ -83,10 +84,11 @@ pub(crate) use redact::{Found, Kept, Redaction, cover_again, redact};
 pub(crate) use rekey::rekey;
 pub use rotations::rotations;
 pub(crate) use sources::cover_packed;
-pub use sources::{AgentFolder, Skipped, Source, Why, agent_folders, file_of_session, sources};
+pub use sources::{AgentFolder, Source, agent_folders, file_of_session, sources};
 pub use start::resume;
 pub use states::generations;
 pub(crate) use take_back::{strays, take_back};
+pub use why::{Skipped, Why};
 pub(crate) use workspace::without_credentials;
 pub use workspace::{Workspace, workspace};
 

@@ -1,0 +1,123 @@
+//! What is left out where files are looked for, and why.
+
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
+
+use crate::{model::SessionName, settings::Exclusion, sync::SyncError, wire::jsonl::ReadError};
+
+/// How many files and folders are met at most: a folder is somebody's, and may hold any number.
+pub(crate) const MOST: usize = 1_000_000;
+
+/// A file or a folder that was left out.
+#[derive(Debug)]
+pub struct Skipped {
+    /// Where it lies.
+    pub path: PathBuf,
+    /// Why.
+    pub why: Why,
+    /// Whether it was asked for by name, not met in a folder.
+    pub asked: bool,
+}
+
+/// Why a file or a folder is left out.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Why {
+    /// The system does not let it be read.
+    #[error("cannot read it: {0}")]
+    Unreadable(#[from] io::Error),
+    /// It is a device, a pipe or a socket.
+    #[error("it is neither a file nor a folder")]
+    Special,
+    /// It was met before, under another name.
+    #[error("it was met before under another name")]
+    Twice,
+    /// It is a link in a folder.
+    #[error("it is a link, which is not followed; name what it leads to")]
+    Link,
+    /// It lies where the system shows itself as files.
+    #[error("the system makes it up, and no disk holds it")]
+    MadeUp,
+    /// Too many files and folders were met: the rest is not looked at.
+    #[error("more than {MOST} files and folders were met; name a smaller folder")]
+    TooMany,
+    /// It was set aside by a command, which keeps its content.
+    #[error("it was set aside here")]
+    Aside,
+    /// It is the store's own.
+    #[error("it is the store")]
+    Store,
+    /// It lies next to a session and holds none.
+    #[error("{0} keeps it next to a session; it is left alone")]
+    Beside(&'static str),
+    /// It is of an agent whose files are not read yet.
+    #[error("it is a file of {0}, which undertext does not read yet")]
+    Unread(&'static str),
+    /// It holds no session that is known.
+    #[error("it holds no session of a known format")]
+    NoFormat,
+    /// It held a session that the store holds, and holds none any more.
+    #[error("it holds no session any more; the store keeps what it held, as session {}", .0.id)]
+    Emptied(SessionName),
+    /// The user's settings leave its session out.
+    #[error("your settings leave it out: {by}")]
+    Excluded {
+        /// The session.
+        session: SessionName,
+        /// The setting.
+        by: Exclusion,
+    },
+    /// Its session has a live file that may not be written, or is damaged.
+    #[error("its session cannot be changed: {0}")]
+    Denied(Box<SyncError>),
+    /// It cannot be read as lines.
+    #[error(transparent)]
+    Lines(ReadError),
+}
+
+impl From<ReadError> for Why {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Io { source, .. } => Self::Unreadable(source),
+            error @ ReadError::TooLong { .. } => Self::Lines(error),
+        }
+    }
+}
+
+impl Why {
+    /// Returns its name, for programs.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Unreadable(_) => "unreadable",
+            Self::Special => "special",
+            Self::Twice => "twice",
+            Self::Link => "link",
+            Self::MadeUp => "made-up",
+            Self::TooMany => "too-many",
+            Self::Aside => "aside",
+            Self::Store => "store",
+            Self::Beside(_) => "beside",
+            Self::Unread(_) => "unread",
+            Self::NoFormat => "no-format",
+            Self::Emptied(_) => "emptied",
+            Self::Excluded { .. } => "excluded",
+            Self::Denied(_) => "denied",
+            Self::Lines(_) => "too-long",
+        }
+    }
+
+    /// Returns the error of a verb that needed the file.
+    pub(crate) fn of(self, path: &Path) -> SyncError {
+        let path = path.to_owned();
+        match self {
+            Self::Unreadable(source) => SyncError::Io { path, source },
+            Self::Lines(error) => SyncError::Read(error),
+            Self::Denied(error) => *error,
+            Self::Unread(agent) => SyncError::UnreadAgent { path, agent },
+            Self::Excluded { by, .. } => SyncError::Excluded { path, by },
+            _ => SyncError::NoFormat(path),
+        }
+    }
+}
