@@ -10,14 +10,14 @@
 //! One message of the model is several records that share `message.id`, most with one block; a `user` record with a
 //! `tool_result` answers one call. The rules of a resume were tried on the program itself, version 2.1.329:
 //!
-//! - The last `last-prompt` names the head. It gives way to the file's last record when that descends from it,
-//!   unless it is explicit and nothing was written since. A boundary wipes it. An explicit null is no head at all, until
+//! - The last `last-prompt` names the head. It gives way to the file's last record when that descends from it, no parent
+//!   mended, unless it is explicit and nothing was written since. A boundary wipes it. An explicit null is no head at all, until
 //!   something is written.
 //! - A boundary that keeps messages chains them under its summary; a later record that hangs on the summary, or on a
 //!   record that the boundary dropped, hangs on the last of them. A dropped record can be no head.
 //! - A parent that is missing is mended by the record that was written last in the 5 s before.
-//! - Blocks of a message on the chain that hang elsewhere are put behind its last block on the chain, their results among
-//!   the results there, in the order of the file.
+//! - Blocks of a message on the chain that hang elsewhere are put among its blocks on the chain, behind the first one, and their
+//!   results among the results there, in the order of the file.
 //! - An object behind another on one physical line is not read.
 //! - An error of the interface (`isApiErrorMessage`) and a message that is only shown (`isVirtual`) are not sent. The rest is,
 //!   as [`sent`] and [`Traits::takes_results_in_place`] say.

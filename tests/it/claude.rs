@@ -187,6 +187,9 @@ fn kept_messages_stand_behind_the_summary() {
     check(compacted(&segment), &[], "summary two x2 three x3");
     check(compacted(&kept(&[4])), &[], "summary x2 three x3");
     check(compacted(&kept(&[3, 99])), &[], "summary three x3");
+    let mut passed = compacted(&kept(&[3, 4]));
+    passed[3]["type"] = json!("progress");
+    check(passed, &[], "summary three x3");
     check(compacted(&kept(&[3, 99])), &[pin(2, true)], "one x1");
     check(compacted(&kept(&[3, 4])), &[pin(4, true)], "summary two x2");
     let again = [boundary(9, 8, &json!({})), summary(10, 9), user(11, 10, "four")];
@@ -198,6 +201,66 @@ fn kept_messages_stand_behind_the_summary() {
     check(fresh(&kept(&[3, 4])), &[pin(4, false)], "summary two x2");
     check(fresh(&kept(&[3, 4])), &[pin(6, true)], "summary");
     check(fresh(&kept(&[3, 99])), &[], "summary");
+}
+
+#[test]
+fn blocks_beside_the_chain_stand_among_those_on_it_in_the_order_of_the_file() {
+    let said = |n, parent| block(n, parent, "m", &json!({ "type": "text", "text": "P" }));
+    let ends = |parent| [user(20, parent, "two"), answer(21, 20, "x2")];
+    let star = [
+        user(1, 0, "one"),
+        said(2, 1),
+        call(3, 2, "m", "t3"),
+        call(4, 2, "m", "t4"),
+        call(5, 2, "m", "t5"),
+    ];
+    let star = [&star[..], &[result(6, 3, "t3"), result(7, 4, "t4"), result(8, 5, "t5")]].concat();
+    let whole = "one P call:t3 call:t4 call:t5 result:t3 result:t4 result:t5 two x2";
+    for leaf in [6, 7, 8] {
+        check(star.clone(), &ends(leaf), whole);
+    }
+    // One that stands before the first block on the chain comes behind that.
+    let before = [
+        user(1, 0, "one"),
+        call(2, 1, "m", "t2"),
+        call(3, 1, "m", "t3"),
+        result(4, 2, "t2"),
+        result(5, 3, "t3"),
+    ];
+    check(before.to_vec(), &ends(5), "one call:t3 call:t2 result:t2 result:t3 two x2");
+    let between = [
+        user(1, 0, "one"),
+        said(2, 1),
+        call(3, 2, "m", "t3"),
+        call(5, 2, "m", "t5"),
+        result(6, 3, "t3"),
+        call(4, 6, "m", "t4"),
+        result(7, 4, "t4"),
+        result(8, 5, "t5"),
+    ];
+    let whole = "one P call:t3 call:t5 call:t4 result:t3 result:t4 result:t5 two x2";
+    check(between.to_vec(), &ends(7), whole);
+}
+
+#[test]
+fn a_pin_gives_way_only_to_what_follows_it_as_the_parents_say() {
+    // A parent that is missing is mended on the path, and no proof that the pin was left behind.
+    let orphans = [user(3, 99, "three"), answer(4, 3, "x3")];
+    for explicit in [false, true] {
+        let pinned = vec![user(1, 0, "one"), answer(2, 1, "x1"), pin(2, explicit)];
+        check(pinned.clone(), &orphans, "one x1");
+        check(pinned, &[user(3, 2, "two"), answer(4, 3, "x2")], "one x1 two x2");
+    }
+    // A record that is said again stands behind what follows it.
+    let again = [
+        user(1, 0, "one"),
+        pin(1, false),
+        answer(2, 1, "x1"),
+        user(1, 0, "one"),
+        user(3, 2, "two"),
+        answer(4, 3, "x2"),
+    ];
+    check(again.to_vec(), &[], "one x1 two x2");
 }
 
 #[test]

@@ -34,18 +34,12 @@ type Follower = (PlaceNumber, EntryNumber, bool);
 /// The entries that hang next to a chain and belong to it.
 #[cfg_attr(test, derive(Debug, PartialEq))]
 pub(super) struct Beside {
-    /// The entries of messages on the chain, by the last block on the chain.
-    found: BTreeMap<EntryNumber, Apart>,
+    /// The blocks of messages on the chain, each by the block on the chain behind which it belongs, in the order of the file.
+    blocks: BTreeMap<EntryNumber, Vec<EntryNumber>>,
+    /// The results of their calls behind their places, by the last block on the chain.
+    results: BTreeMap<EntryNumber, Vec<(PlaceNumber, EntryNumber)>>,
     /// The entries behind the head that are no messages.
     tail: Vec<EntryNumber>,
-}
-
-/// Blocks and results of a message, each behind its place, in the order of the file.
-#[derive(Default)]
-#[cfg_attr(test, derive(Debug, PartialEq))]
-struct Apart {
-    blocks: Vec<(PlaceNumber, EntryNumber)>,
-    results: Vec<(PlaceNumber, EntryNumber)>,
 }
 
 /// How many results may stand between a result and its call.
@@ -117,21 +111,24 @@ impl<'g> Index<'g> {
         limit: usize,
     ) -> Result<Beside, Failure> {
         let on_chain: EntrySet = chain.iter().copied().collect();
-        let mut anchors = BTreeMap::new();
+        // The blocks of each message on the chain.
+        let mut anchors: BTreeMap<NameTag, Vec<(PlaceNumber, EntryNumber)>> = BTreeMap::new();
         let mut from = if is_part { self.graph.end() } else { PlaceNumber::FIRST };
         for &entry in chain {
+            let place = self.graph.place(entry)?;
             if let Some(message) = message(&self.graph.record(entry)?) {
-                anchors.insert(message, entry);
+                anchors.entry(message).or_default().push((place.unwrap_or_default(), entry));
             }
-            from = from.min(self.graph.place(entry)?.unwrap_or(from));
+            from = from.min(place.unwrap_or(from));
         }
         // To a chain without a message only what follows its head belongs, and that stands behind it.
         if anchors.is_empty() {
             from = self.graph.place(head)?.unwrap_or(from);
         }
         self.reach(from, &on_chain)?;
-        let mut found = BTreeMap::new();
-        for (message, anchor) in anchors {
+        let (mut blocks, mut results) = (BTreeMap::<_, Vec<_>>::new(), BTreeMap::new());
+        for (message, anchors) in anchors {
+            let [(_, first), ..] = anchors[..] else { continue };
             let apart = |group: &BTreeMap<(NameTag, PlaceNumber), EntryNumber>| {
                 let placed = group.range((message, from)..(message, self.graph.end())).rev();
                 let placed = placed.map(|((_, place), entry)| (*place, *entry));
@@ -140,12 +137,17 @@ impl<'g> Index<'g> {
                 apart.reverse();
                 apart
             };
-            let apart = Apart { blocks: apart(&self.blocks), results: apart(&self.results) };
-            if !apart.blocks.is_empty() || !apart.results.is_empty() {
-                found.insert(anchor, apart);
+            for (place, block) in apart(&self.blocks) {
+                let before = anchors.iter().rfind(|(anchor, _)| *anchor < place);
+                let anchor = before.map_or(first, |(_, entry)| *entry);
+                blocks.entry(anchor).or_default().push(block);
+            }
+            let apart = apart(&self.results);
+            if let Some((_, last)) = anchors.last().filter(|_| !apart.is_empty()) {
+                results.insert(*last, apart);
             }
         }
-        Ok(Beside { found, tail: self.tail(from, head, &on_chain)? })
+        Ok(Beside { blocks, results, tail: self.tail(from, head, &on_chain)? })
     }
 
     /// Returns the followers of the head that are no messages, and theirs, each behind its parent in the file.
@@ -177,18 +179,18 @@ impl<'g> Index<'g> {
 impl Beside {
     /// Returns the blocks and results that hang elsewhere.
     pub(super) fn apart(&self) -> impl Iterator<Item = EntryNumber> {
-        let groups =
-            self.found.values().flat_map(|apart| apart.blocks.iter().chain(&apart.results));
-        groups.map(|(_, entry)| *entry)
+        let results = self.results.values().flatten().map(|(_, entry)| entry);
+        self.blocks.values().flatten().chain(results).copied()
     }
 
-    /// Puts blocks behind the last one on the chain, and results among those that follow it, in the order of the file.
+    /// Puts blocks among those on the chain, the first of which stays the first, and results among those that follow them, in the
+    /// order of the file.
     pub(super) fn insert(
         mut self,
         graph: &dyn Graph,
         chain: Vec<EntryNumber>,
     ) -> Result<Vec<EntryNumber>, Failure> {
-        if self.found.is_empty() && self.tail.is_empty() {
+        if self.blocks.is_empty() && self.results.is_empty() && self.tail.is_empty() {
             return Ok(chain);
         }
         let mut entries = Vec::new();
@@ -204,9 +206,9 @@ impl Beside {
                 }
             }
             entries.push(entry);
-            if let Some(apart) = self.found.remove(&entry) {
-                entries.extend(apart.blocks.into_iter().map(|(_, block)| block));
-                results = apart.results.into_iter().peekable();
+            entries.extend(self.blocks.remove(&entry).into_iter().flatten());
+            if let Some(apart) = self.results.remove(&entry) {
+                results = apart.into_iter().peekable();
             }
         }
         entries.extend(results.map(|(_, result)| result));
@@ -342,10 +344,10 @@ mod tests {
         is_part: bool,
     ) -> Beside {
         let record = |entry| graph.record(entry).unwrap();
-        let mut anchors = BTreeMap::new();
-        for &entry in chain {
-            anchors.extend(message(&record(entry)).map(|message| (message, entry)));
-        }
+        let of = |message_of: NameTag| -> Vec<EntryNumber> {
+            let is_block = |entry: &EntryNumber| message(&record(*entry)) == Some(message_of);
+            chain.iter().copied().filter(is_block).collect()
+        };
         let first = chain
             .iter()
             .min()
@@ -353,7 +355,8 @@ mod tests {
             .map_or(PlaceNumber::FIRST, |first| PlaceNumber::new(first.get() - 1));
         let is_side = Hint::of(&record(head)).has(Hint::SIDE);
         let mut after = BTreeSet::from([head]);
-        let (mut found, mut tail) = (BTreeMap::<EntryNumber, Apart>::new(), Vec::new());
+        let (mut blocks, mut tail) = (BTreeMap::<_, Vec<_>>::new(), Vec::new());
+        let mut results = BTreeMap::<_, Vec<_>>::new();
         for place in PlaceNumber::each(first..graph.end()) {
             let entry = EntryNumber::new(place.get() + 1);
             let record = record(entry);
@@ -369,10 +372,13 @@ mod tests {
             };
             if let Some(owner) = owner {
                 let owned = message(&graph.record(owner).unwrap());
-                if let Some(&anchor) = owned.and_then(|message| anchors.get(&message)) {
-                    let apart = found.entry(anchor).or_default();
-                    let group = if owner == entry { &mut apart.blocks } else { &mut apart.results };
-                    group.push((place, entry));
+                let on_chain = owned.map(of).unwrap_or_default();
+                let Some((&first, &last)) = on_chain.first().zip(on_chain.last()) else { continue };
+                if owner == entry {
+                    let before = on_chain.into_iter().rev().find(|anchor| *anchor < entry);
+                    blocks.entry(before.unwrap_or(first)).or_default().push(entry);
+                } else {
+                    results.entry(last).or_default().push((place, entry));
                 }
             } else if matches!(record.kind, Kind::System | Kind::Meta)
                 && entry > head
@@ -383,7 +389,7 @@ mod tests {
                 tail.push(entry);
             }
         }
-        Beside { found, tail }
+        Beside { blocks, results, tail }
     }
 
     /// Joins the same by its definition: each block moves over the entries between it and those before it.

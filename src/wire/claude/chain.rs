@@ -358,21 +358,24 @@ impl<'g> Walk<'g> {
         Ok(self.graph.place(entry)? >= self.graph.place(boundary)?)
     }
 
-    /// Returns whether the walk from an entry comes past another one, as long as it lies behind it in the file.
+    /// Returns whether an entry follows another one behind the same boundary, no parent mended.
     fn descends(&self, from: Option<EntryNumber>, ancestor: EntryNumber) -> Result<bool, Failure> {
-        let end = self.graph.place(ancestor)?;
-        let mut walk = Self::over(self.graph, Rc::clone(&self.ground));
+        let mut seen = EntrySet::default();
         let mut at = from;
-        while let Some(entry) = at {
+        while let Some(entry) = at.filter(|entry| seen.insert(*entry)) {
             if entry == ancestor {
                 return Ok(true);
             }
-            let kept = self.ground.kept.as_ref();
-            let is_kept = kept.is_some_and(|kept| kept.holds(entry));
-            if !is_kept && self.graph.place(entry)? < end {
-                return Ok(false);
+            if self.graph.record(entry)?.kind == Kind::Boundary {
+                break;
             }
-            at = walk.step(entry)?;
+            let named = self.graph.parent(entry)?;
+            let kept = self.ground.kept.as_ref();
+            let moved = kept.map(|kept| kept.parent(self.graph, entry, named)).transpose()?;
+            at = match moved.flatten().or(named) {
+                Some(parent) if !is_glued(self.graph, parent)? => Some(parent),
+                _ => None,
+            };
         }
         Ok(false)
     }
@@ -392,7 +395,7 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// Returns nothing if the newest boundary keeps nothing, or if an entry that it names is missing.
+    /// Returns nothing if the newest boundary keeps nothing, or if an entry that it names is missing or no message.
     pub(super) fn find(graph: &dyn Graph) -> Result<Option<Self>, Failure> {
         let Some(boundary) = newest_boundary(graph)? else { return Ok(None) };
         let Some(place) = graph.place(boundary)? else { return Ok(None) };
@@ -401,6 +404,10 @@ impl Kept {
         let mut named = Vec::new();
         for tag in hint.tags() {
             let Some(entry) = graph.named(tag)? else { return Ok(None) };
+            // The program passes what it noted while a tool ran.
+            if Hint::of(&graph.record(entry)?).has(Hint::PROGRESS) {
+                return Ok(None);
+            }
             named.push(entry);
         }
         let Some((&anchor, mut entries)) = named.split_first() else { return Ok(None) };
