@@ -59,6 +59,8 @@ pub fn attach(
     })?;
     attached.operation = done.operation;
     attached.notices.splice(0..0, done.notices);
+    // That it is not resumed may have been noticed before, too.
+    attached.notices.dedup();
     Ok(attached)
 }
 

@@ -21,7 +21,8 @@ pub fn restore(archive: &mut Archive, session: &Session) -> Result<Restored, Ops
         }
         return Ok(Restored { files, attached: None, sidecars });
     };
-    let attached = Some(attach(archive, session, Some(last))?);
+    // A file that its agent does not resume is there, and that is all.
+    let attached = Some(attach(archive, session, Some(last))?).filter(|attached| attached.attached);
     Ok(Restored { files, attached, sidecars })
 }
 

@@ -83,7 +83,7 @@ report!(LostFile, "lost", |it| {
 pub struct Restored {
     /// The files that were written, the one that the agent reads last.
     pub files: Vec<PathBuf>,
-    /// How that one became the live file; none if it was there.
+    /// How that one became the live file; none if it was there, or if its agent does not resume it.
     pub attached: Option<Attached>,
     /// What became of the files that the agent kept next to it.
     pub sidecars: Sidecars,

@@ -170,6 +170,13 @@ fn a_deleted_file_of_a_session_that_no_agent_resumes_comes_back_too() {
     }
     let restored = env.run(&["restore", "8f14"]).success();
     assert!(restored.stdout.contains("is there again, as its agent left it"), "{restored}");
+    assert!(!restored.stderr.contains("warning"), "{restored}");
+    let attached = env.run(&["attach", "8f14"]).success();
+    assert_eq!(
+        attached.stderr.matches("Codex does not resume a sub-agent").count(),
+        1,
+        "{attached}"
+    );
     assert_eq!(fs::read(&moved).unwrap(), whole);
     assert!(!path.exists());
     assert!(!env.run(&["sessions"]).success().stdout.contains("file gone"));
