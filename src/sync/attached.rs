@@ -249,11 +249,11 @@ fn follow(
     live: &LiveFile,
     before: Position,
     growth: Growth,
-    anew: bool,
+    is_rewritten: bool,
 ) -> Result<(Vec<Notice>, bool), SyncError> {
     let first = change.before.state.next_entry();
     let (generation, horizon) = (growth.generation, growth.entries);
-    let found = if anew { growth.sequence() } else { Vec::new() };
+    let found = if is_rewritten { growth.sequence() } else { Vec::new() };
     let entries = change.next_entry().since(first);
     let open = line_start(&growth);
     let head = change.head(&growth)?;
@@ -279,7 +279,7 @@ fn follow(
             position = say(&mut change, position, more)?;
         }
     }
-    let goes_on = if anew {
+    let goes_on = if is_rewritten {
         let held = change.view(before).map(|view| view.sequence()).transpose()?;
         is_subsequence(&held.unwrap_or_default(), &found)
     } else {
@@ -301,8 +301,8 @@ fn follow(
     let path = live.path.clone();
     let joined: u64 = late.iter().map(|late| late.entries.len() as u64).sum();
     let entries = entries.saturating_sub(joined);
-    if anew || left.is_some() {
-        notices.push(Notice::Followed { path, is_rewritten: anew, entries, left, operation });
+    if is_rewritten || left.is_some() {
+        notices.push(Notice::Followed { path, is_rewritten, entries, left, operation });
     } else if entries > 0 {
         notices.push(Notice::Appended { entries, operation });
     } else if joined == 0 {

@@ -22,18 +22,29 @@ pub(crate) fn lost(archive: &Archive, session: &Session, state: &State) -> Optio
     let live = match live_file(archive, state) {
         Some(live) => Some(live).filter(|live| live.attached),
         None if state.live.is_some() => None,
-        None => newest(state).rev().find_map(|(n, _)| agents(archive, session, state, n)),
+        None => newest_of_agent(archive, session, state),
     };
     live.filter(|live| is_gone(&live.path))
 }
 
-/// Returns a file of a session, if it lies where its agent reads it, or did.
-fn agents(archive: &Archive, session: &Session, state: &State, n: FileNumber) -> Option<LiveFile> {
-    let place = state.file(n).filter(|place| !matches!(place, Place::Store(_)))?;
-    let path = archive.path_of(place)?;
-    let is_agents =
-        state.gone.contains(&n) || archive.writable.has(session.format.name(), path.parent()?);
-    is_agents.then_some(LiveFile { n, path, attached: true })
+/// Returns the newest file of a session that lies where its agent reads it, or did; none if no file of the session is gone.
+fn newest_of_agent(archive: &Archive, session: &Session, state: &State) -> Option<LiveFile> {
+    let located = |(n, _)| {
+        let place = state.file(n).filter(|place| !matches!(place, Place::Store(_)))?;
+        Some(LiveFile { n, path: archive.path_of(place)?, attached: true })
+    };
+    let mut files: Vec<LiveFile> = newest(state).filter_map(located).collect();
+    // Most are there, and then no folder has to be resolved.
+    if !files.iter().any(|file| is_gone(&file.path)) {
+        return None;
+    }
+    let is_agents = |file: &LiveFile| {
+        let folder = file.path.parent();
+        state.gone.contains(&file.n)
+            || folder.is_some_and(|folder| archive.writable.has(session.format.name(), folder))
+    };
+    files.retain(is_agents);
+    files.pop()
 }
 
 /// Returns the files of a session, each with its newest generation, in the order of these.

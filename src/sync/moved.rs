@@ -16,7 +16,7 @@ pub(crate) fn is_to_be_kept(
     to: Position,
 ) -> Result<bool, SyncError> {
     let stood = before.state.branches.get(branch).and_then(|at| at.head);
-    // Where an agent has begun a file anew, the state before it is in another one.
+    // Where an agent starts a new file, the state before it is in another one.
     let is_emptied = to.head.is_none() && before.format.traits().live_name.is_none();
     Ok(stood.is_some() && is_emptied || was_moved(before, branch)?)
 }

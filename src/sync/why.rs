@@ -1,4 +1,4 @@
-//! What is left out where files are looked for, and why.
+//! Files and folders that an import passes over, each with the reason.
 
 use std::{
     io,
