@@ -319,7 +319,8 @@ impl LeftOut {
             self.is_emptied = true;
             output.warn(&told);
             let branches = Line::new("branch").option("session", session.id.clone());
-            output.hint(branches.to("see where it stood, to `switch` there"));
+            output
+                .hint(branches.to("find the branch that holds what was said, and `switch` to it"));
         } else if self.verbose || skipped.asked || matches!(why, Why::TooMany) {
             self.excluded.1 += u64::from(matches!(why, Why::Excluded { .. }));
             output.warn(&told);

@@ -77,7 +77,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             let state = archive.store().state(session.key)?;
             let is_emptied = state.position().is_some_and(|at| at.head.is_none());
             let hint = if is_emptied && state.branches.len() > 1 {
-                Line::about("branch").to("see where it stood before, to `switch` there")
+                Line::about("branch")
+                    .to("find the branch that holds what was said, and `switch` to it")
             } else {
                 Line::new("restore").flag("all").flag("dry-run").to("list the files that are gone")
             };
