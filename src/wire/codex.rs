@@ -57,7 +57,7 @@ mod write;
 
 use std::path::{Path as FilePath, PathBuf};
 
-use hint::{BASE, MODEL, OPENS, WINDOW, hint};
+use hint::{BASE, MODEL, OPENS, WINDOW, hint, of_history};
 use read::{
     Part, answer, headline, history, item_kind, item_message, meta, omitted, part, reading, said,
     scene, told,
@@ -259,11 +259,14 @@ impl Hooks for Codex {
 
 impl Read for Codex {
     fn envelope(&self, record: Raw<'_>) -> Envelope {
-        let [class, payload, time, note] =
-            record.pick(["type", "payload", "timestamp", write::NOTE]);
+        let [class, payload, time, note, ordinal] =
+            record.pick(["type", "payload", "timestamp", write::NOTE, "ordinal"]);
         let (mut kind, flags, mut number) = reading(part(record, class, payload));
         if flags & OPENS != 0 {
             number = payload.map_or(0, files::refusal);
+        }
+        if flags & BASE != 0 && ordinal.is_some() {
+            number |= of_history(false, true, 0);
         }
         if kind == Kind::User && note.is_some() {
             kind = Kind::Note;

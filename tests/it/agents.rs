@@ -193,6 +193,24 @@ mod pi {
     }
 
     #[test]
+    fn what_an_extension_wrote_oddly_is_sent_as_pi_sends_it() {
+        // Without a content nothing is said, and a summary in a message of its own is the summary alone.
+        let left = json!({ "role": "branchSummary", "content": "no", "summary": "left" });
+        let file = with(&[
+            entry("custom_message", "e", Some("d"), json!({ "customType": "x", "content": null })),
+            entry("message", "f", Some("e"), json!({ "message": left })),
+        ]);
+        let sent = file.sent();
+        assert!(sent.starts_with("a b c d ") && sent.ends_with("\nleft</summary>"), "{sent}");
+        // A summary can be taken out too; what it keeps is still what is kept.
+        let file = with(&[
+            compaction("k", "d", "c"),
+            entry("context_edit", "e", Some("k"), json!({ "targetId": "k", "replacement": null })),
+        ]);
+        assert_eq!(file.sent(), "c d");
+    }
+
+    #[test]
     fn broken_parents_are_reported_and_end_no_walk_badly() {
         let repairs = |file: &FileGraph| {
             let path = Pi.path(file, file.head().unwrap(), usize::MAX).unwrap();
@@ -645,11 +663,7 @@ mod codex {
         );
         let twice = |one| [turn(1), compacted(one, None), turn(2), compacted("two", None), turn(3)];
         check(&twice("one"), "q1 one q2 two q3 a3", "");
-        check(
-            &twice("Another language model started to solve this problem"),
-            "q1 q2 two q3 a3",
-            "",
-        );
+        check(&twice(crate::replay::SUMMARY), "q1 q2 two q3 a3", "");
         let long = "x".repeat(80_000);
         check(
             &[turn(1), vec![says("user", &long)], compacted("sum", None)],

@@ -44,6 +44,7 @@ mod reader;
 mod readme;
 mod record;
 mod recovery;
+mod replay;
 mod resume;
 mod rollout;
 mod round_trip;

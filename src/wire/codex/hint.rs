@@ -51,3 +51,19 @@ pub(super) fn starts(flags: u8) -> bool {
 pub(super) fn has_turn(kind: Kind, flags: u8) -> bool {
     flags & TURN != 0 && kind != Kind::Boundary
 }
+
+/// The number of a history that a compaction puts in the place of all before it: whether the compaction says which window it
+/// opens, whether it can be resumed from without what stands before it, and how many turns the history has.
+pub(super) fn of_history(has_window: bool, is_complete: bool, n_turns: usize) -> u64 {
+    u64::from(has_window) | u64::from(is_complete) << 1 | (n_turns as u64) << 2
+}
+
+/// Returns whether a history counts whatever is rolled back.
+pub(super) fn is_firm(number: u64) -> bool {
+    number & 3 == 3
+}
+
+/// Returns how many turns a history has.
+pub(super) fn turns_in(number: u64) -> u64 {
+    number >> 2
+}

@@ -2,7 +2,9 @@
 //!
 //! Invariant: nothing here looks at another record.
 
-use super::hint::{BASE, MODEL, OPENS, PREPARES, ROLLBACK, STARTS, SUMMARY, TURN, WINDOW};
+use super::hint::{
+    BASE, MODEL, OPENS, PREPARES, ROLLBACK, STARTS, SUMMARY, TURN, WINDOW, of_history,
+};
 use crate::{
     json::{Kind as JsonKind, Raw},
     model::{Block, Image, Kind, Message, Role, Source, Thinking, Timestamp, Usage},
@@ -15,13 +17,20 @@ use crate::{
 
 /// How a summary begins that says it is one.
 pub(super) const SUMMARY_PREFIX: &str = "Another language model started to solve this problem";
+/// How such a summary goes on, behind which a new line begins.
+const SUMMARY_END: &str = " and produced a summary of its thinking process. You also have access to the state of the tools \
+     that were used by that language model. Use this to build on the work that has already been done and avoid duplicating work. \
+     Here is the summary produced by the other language model, use the information in this summary to assist with your own \
+     analysis:";
 /// How Codex begins what it tells the model of its surroundings.
 const ENVIRONMENT: &str = "<environment_context>";
+/// How old versions began a project's rules, which Codex takes for words of the user today.
+const INSTRUCTIONS: &str = "<user_instructions>";
 /// Texts in the user's place that are not the user's: how each begins and ends, in lower case.
 const FRAGMENTS: [(&str, &str); 14] = [
     (ENVIRONMENT, "</environment_context>"),
     ("# agents.md instructions", "</instructions>"),
-    ("<user_instructions>", "</user_instructions>"),
+    (INSTRUCTIONS, "</user_instructions>"),
     ("<turn_aborted>", "</turn_aborted>"),
     ("<skill>", "</skill>"),
     ("<user_shell_command>", "</user_shell_command>"),
@@ -95,25 +104,28 @@ pub(super) fn reading(part: Part<'_>) -> (Kind, u8, u64) {
             let [class, role, content] = item.pick(["type", "role", "content"]);
             let class = class.and_then(Raw::text).unwrap_or_default();
             let kind = item_kind(&class, role, content);
-            let is_turn = kind == Kind::User || class == "agent_message";
-            let tokens =
-                if kind == Kind::User { texts(content).map(|text| text.len()).sum() } else { 0 };
+            let is_said = is_said(&class, role, content);
+            let tokens = if is_said { texts(content).map(|text| text.len()).sum() } else { 0 };
             let flags = match kind {
-                _ if is_turn => TURN,
+                _ if is_said && texts(content).next().is_some_and(|text| is_summary(&text)) => {
+                    TURN | SUMMARY
+                }
+                _ if is_said || class == "agent_message" => TURN,
                 Kind::System if texts(content).any(|text| is_rule(&text)) => PREPARES,
                 _ => 0,
             };
             (kind, flags, tokens_of(tokens))
         }
-        Part::Compacted(payload) if history(payload).is_some() => {
-            let [number, resumed] = payload.pick(["window_number", "resume_metadata"]);
-            let is_firm = number.and_then(Raw::u64).is_some()
-                && resumed.is_some_and(|resumed| resumed.kind() == JsonKind::Object);
-            (Kind::Boundary, BASE, u64::from(is_firm))
-        }
         Part::Compacted(payload) => {
+            if let Some(history) = history(payload) {
+                let [number, resumed] = payload.pick(["window_number", "resume_metadata"]);
+                let has_window = number.and_then(Raw::u64).is_some();
+                let is_complete = resumed.is_some_and(|resumed| resumed.kind() == JsonKind::Object);
+                let n_turns = history.items().filter(|item| is_turn(*item)).count();
+                return (Kind::Boundary, BASE, of_history(has_window, is_complete, n_turns));
+            }
             let summary = text(payload, "message").unwrap_or_default();
-            let flags = if summary.starts_with(SUMMARY_PREFIX) { TURN | SUMMARY } else { TURN };
+            let flags = if is_summary(&summary) { TURN | SUMMARY } else { TURN };
             (Kind::Boundary, flags, tokens_of(summary.len()))
         }
         Part::Event(payload) => match text(payload, "type").as_deref() {
@@ -201,6 +213,26 @@ pub(super) fn scene(record: Raw<'_>) -> Scene {
         }
         _ => Scene::default(),
     }
+}
+
+/// Returns whether an item of a history is one that a rollback counts.
+fn is_turn(item: Raw<'_>) -> bool {
+    let [class, role, content] = item.pick(["type", "role", "content"]);
+    let class = class.and_then(Raw::text).unwrap_or_default();
+    class == "agent_message" || is_said(&class, role, content)
+}
+
+/// Returns whether Codex takes an item for words of the user.
+fn is_said(class: &str, role: Option<Raw<'_>>, content: Option<Raw<'_>>) -> bool {
+    class == "message"
+        && role.and_then(Raw::text).as_deref() == Some("user")
+        && !texts(content).any(|text| is_fragment(&text) && !begins(text.trim(), INSTRUCTIONS))
+}
+
+/// Returns whether a compaction without a history leaves a text out, because it is the summary of an earlier one.
+fn is_summary(text: &str) -> bool {
+    let rest = text.strip_prefix(SUMMARY_PREFIX).and_then(|rest| rest.strip_prefix(SUMMARY_END));
+    rest.is_some_and(|rest| rest.starts_with('\n'))
 }
 
 /// Estimates tokens as Codex does, four bytes each.

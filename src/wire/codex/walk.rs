@@ -2,10 +2,14 @@
 //!
 //! Invariant: a path is found from its head backwards; records before the path are not read.
 
-use std::collections::VecDeque;
+use std::{
+    collections::{BTreeMap, VecDeque},
+    mem,
+};
 
 use super::hint::{
-    BASE, ROLLBACK, SUMMARY, has_turn, hint, is_conversation, is_turn, prepares, starts,
+    BASE, ROLLBACK, SUMMARY, TURN, has_turn, hint, is_conversation, is_firm, is_turn, prepares,
+    starts, turns_in,
 };
 use crate::{
     model::{EntryNumber, Kind, PlaceNumber, Record},
@@ -184,6 +188,30 @@ struct Seen {
     is_firm: bool,
 }
 
+/// A record before which no turn that stays was met: what is dropped there depends on what stands before it.
+struct Open {
+    /// Its place in `Seen`.
+    at: usize,
+    kind: Kind,
+    flags: u8,
+    number: u64,
+}
+
+impl Open {
+    fn is_turn(&self) -> bool {
+        is_conversation(self.kind) && self.flags & TURN != 0
+    }
+
+    fn prepares(&self) -> bool {
+        prepares(self.kind, self.flags)
+    }
+
+    /// Returns whether a compaction without a history leaves it out.
+    fn is_left_out(&self) -> bool {
+        is_conversation(self.kind) && !is_kept(self.kind, self.flags, self.number)
+    }
+}
+
 /// The records before a place, the last one first, on through all files that lead there.
 struct Backwards<'g> {
     graph: &'g dyn Graph,
@@ -254,81 +282,215 @@ fn replay(
     end: PlaceNumber,
     mut enough: impl FnMut(&Seen) -> bool,
 ) -> Result<Vec<Seen>, Failure> {
-    let mut seen: Vec<Seen> = Vec::new();
-    // How many turns are still to be dropped, and how many tasks that have one, with the histories that are put in the
-    // place of others there.
-    let (mut pending, mut tasks) = (0u64, 0u64);
-    // Whether the task has a turn.
-    let mut counts = false;
-    // Where in `seen` what precedes the last dropped turn or rollback begins: it all returns if no turn precedes it.
-    let mut since = None;
-    // Where in `seen` what prepared a dropped turn stands: it returns too if no turn preceded it.
-    let mut trimmed: Vec<usize> = Vec::new();
-    let mut trims = false;
-    let mut ends = false;
     let mut files = Backwards::new(graph, end);
+    let mut replay = Replay::default();
     while let Some(record) = files.next()? {
-        let (entry, kind) = (record.n, record.kind);
-        let (flags, number) = hint(&record);
-        if kind == Kind::Opaque {
+        if record.kind == Kind::Opaque {
             continue;
         }
-        let is_turn = is_turn(&record);
-        counts |= has_turn(kind, flags);
-        let mut dropped = pending > 0;
-        if flags & ROLLBACK != 0 {
-            (pending, tasks) = (pending.saturating_add(number), tasks.saturating_add(number));
-            ends |= number > 0;
-        } else if starts(flags) {
-            tasks -= u64::from(counts && tasks > 0);
-            counts = false;
-            dropped |= trims;
-            trimmed.extend(trims.then_some(seen.len()));
-        } else if flags & BASE != 0 {
-            let is_firm = number > 0;
-            dropped = !is_firm && (tasks > 0 || files.meets_rollback()?);
-            if !dropped {
-                // What is to be dropped was said after it.
-                (pending, tasks, since, trims) = (0, 0, None, false);
-                trimmed.clear();
-            }
-        } else if is_turn && pending > 0 {
-            pending -= 1;
-            trims = pending == 0;
-        } else if trims && prepares(kind, flags) {
-            dropped = true;
-            trimmed.push(seen.len());
-        } else if is_conversation(kind) {
-            trims = false;
-        }
-        let is_leaf = ends && is_conversation(kind);
-        ends &= !is_leaf;
-        let is_firm = is_turn && !dropped && (pending, tasks) == (0, 0);
-        let one = Seen { entry, kind, dropped, ends: is_leaf, is_firm };
+        let one = replay.meet(&record, &mut files)?;
         let is_enough = enough(&one);
-        seen.push(one);
-        if is_turn {
-            since = dropped.then_some(seen.len());
-            trimmed.truncate(if dropped { trimmed.len() } else { 0 });
-        } else if flags & ROLLBACK != 0 {
-            since = since.or(Some(seen.len()));
-        }
-        if is_enough {
-            return Ok(seen);
+        replay.seen.push(one);
+        if is_enough && !replay.is_trimmed {
+            return Ok(replay.seen);
         }
     }
     // An unreadable history has turns too.
     if !files.is_cut_short {
-        for n in trimmed {
-            seen.get_mut(n).into_iter().for_each(|one| one.dropped = false);
+        replay.resolve(0);
+    }
+    Ok(replay.seen)
+}
+
+/// A replay that runs backwards.
+///
+/// A turn that is dropped takes along what prepares it, unless it was the first one: that is known at the next turn that stays.
+#[derive(Default)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a question of its own to what was met")]
+struct Replay {
+    seen: Vec<Seen>,
+    /// How many turns are still to be dropped, and how many of them were said before the compaction that left things out.
+    pending: u64,
+    earlier: u64,
+    /// How many tasks that have a turn are to be dropped, with the histories that are put in the place of others there.
+    tasks: u64,
+    /// Whether the task has a turn.
+    counts: bool,
+    /// Whether what prepares the turn that was dropped last is next, and whether any of it was met since a turn that stays.
+    trims: bool,
+    is_trimmed: bool,
+    /// Whether the next entry of the conversation is the last before a rollback.
+    ends: bool,
+    is_compacted: bool,
+    /// Whether a compaction without a history was dropped: what it left out does not come back.
+    is_left_out: bool,
+    /// What was met since a turn that stays, once there is a rollback, and whether such a compaction stands behind it.
+    open: Option<(Vec<Open>, bool)>,
+}
+
+impl Replay {
+    /// Returns what becomes of the record before those that were met.
+    fn meet(&mut self, record: &Record, files: &mut Backwards<'_>) -> Result<Seen, Failure> {
+        let (flags, number) = hint(record);
+        let this = Open { at: self.seen.len(), kind: record.kind, flags, number };
+        let is_base = flags & BASE != 0;
+        let is_gone = self.is_left_out && this.is_left_out() && !is_base;
+        let is_turn = this.is_turn() && (!is_gone || self.earlier > 0);
+        let is_said = is_conversation(this.kind);
+        self.counts |= has_turn(this.kind, flags);
+        let mut dropped = self.pending > 0 || is_gone;
+        if flags & ROLLBACK != 0 {
+            self.roll_back(number);
+        } else if starts(flags) {
+            self.tasks -= u64::from(self.counts && self.tasks > 0);
+            self.counts = false;
+            dropped |= self.trims;
+            self.is_trimmed |= self.trims;
+        } else if is_base {
+            let is_firm = is_firm(number) && !self.is_compacted;
+            dropped = !is_firm && (self.tasks > 0 || files.meets_rollback()?);
+            if !dropped {
+                // What is to be dropped was said after it.
+                self.resolve(turns_in(number));
+            }
+        } else if is_turn && self.pending > 0 {
+            let leaves_out = this.kind == Kind::Boundary;
+            self.pending -= 1;
+            self.earlier = if leaves_out { 0 } else { self.earlier.saturating_sub(1) };
+            self.trims = self.pending == 0;
+            self.is_left_out |= leaves_out;
+        } else if self.trims && this.prepares() {
+            dropped = true;
+            self.is_trimmed = true;
+        } else if is_said {
+            self.trims = false;
         }
-        // A history that was put in the place of another goes for good.
-        let since = since.unwrap_or(seen.len());
-        for one in seen.iter_mut().skip(since).filter(|one| one.kind != Kind::Boundary) {
-            one.dropped = false;
+        self.is_compacted |= this.kind == Kind::Boundary;
+        let stays = is_turn && !dropped;
+        if stays {
+            (self.open, self.is_trimmed) = (None, false);
+        }
+        let ends = self.ends && is_said;
+        self.ends &= !ends;
+        if let Some((open, _)) = &mut self.open {
+            open.push(this);
+        }
+        let is_firm = stays && self.tasks == 0;
+        Ok(Seen { entry: record.n, kind: record.kind, dropped, ends, is_firm })
+    }
+
+    fn roll_back(&mut self, n_turns: u64) {
+        self.pending = self.pending.saturating_add(n_turns);
+        self.tasks = self.tasks.saturating_add(n_turns);
+        if self.is_left_out {
+            self.earlier = self.earlier.saturating_add(n_turns);
+        }
+        if n_turns > 0 {
+            self.ends = true;
+            self.open.get_or_insert_with(|| (Vec::new(), self.is_left_out));
         }
     }
-    Ok(seen)
+
+    /// Decides what stays of all that is open; before it stand so many turns, and nothing is dropped there by what was met.
+    fn resolve(&mut self, n_turns: u64) {
+        if let Some((open, is_left_out)) = self.open.take() {
+            resolve(&mut self.seen, &open, n_turns, is_left_out);
+        }
+        let (seen, ends, counts) = (mem::take(&mut self.seen), self.ends, self.counts);
+        *self = Self { seen, ends, counts, is_compacted: true, ..Self::default() };
+    }
+}
+
+/// Decides which records stay as Codex does it, forwards. Before them stand so many turns of a history.
+fn resolve(seen: &mut [Seen], open: &[Open], n_turns: u64, is_left_out: bool) {
+    let mut stays = Stays { n_before: n_turns, ..Stays::default() };
+    // What each compaction without a history left out: it stays above it.
+    let mut above: BTreeMap<usize, Vec<&Open>> = BTreeMap::new();
+    // A history that is dropped goes for good.
+    for one in open.iter().rev().filter(|one| one.flags & BASE == 0) {
+        if one.flags & ROLLBACK != 0 {
+            stays.roll_back(one.number);
+        } else if one.kind == Kind::Boundary {
+            above.insert(one.at, stays.leave_out());
+        }
+        stays.push(one);
+    }
+    let mut say = |one: &Open, dropped| {
+        if let Some(seen) = seen.get_mut(one.at) {
+            seen.dropped = dropped;
+        }
+    };
+    for one in open {
+        say(one, true);
+    }
+    let mut stay = stays.records;
+    while let Some(one) = stay.pop() {
+        if !(is_left_out && one.is_left_out()) {
+            say(one, false);
+            stay.extend(above.remove(&one.at).unwrap_or_default());
+        }
+    }
+}
+
+/// The records that stay, the first one first.
+#[derive(Default)]
+struct Stays<'o> {
+    records: Vec<&'o Open>,
+    /// Where in them a turn begins, and where something is said or prepared.
+    turns: Vec<usize>,
+    said: Vec<usize>,
+    /// How many of them, the first ones, hold nothing that a compaction leaves out.
+    n_kept: usize,
+    /// How many turns stand before them.
+    n_before: u64,
+}
+
+impl<'o> Stays<'o> {
+    fn push(&mut self, one: &'o Open) {
+        let at = self.records.len();
+        self.turns.extend(one.is_turn().then_some(at));
+        self.said.extend((is_conversation(one.kind) || one.prepares()).then_some(at));
+        self.records.push(one);
+    }
+
+    /// Drops the last turns, with what prepares the first of them unless no turn is before it.
+    fn roll_back(&mut self, n_turns: u64) {
+        let n_here = self.turns.len() as u64;
+        if n_turns == 0 || self.n_before + n_here == 0 {
+            return;
+        }
+        let first = if self.n_before > 0 { 0 } else { self.turns.first().copied().unwrap_or(0) };
+        let left = usize::try_from(n_here.saturating_sub(n_turns)).unwrap_or(0);
+        let goes = n_turns > n_here && self.n_before > 0;
+        let turn = self.turns.get(left).copied().filter(|_| !goes);
+        let mut cut = turn.unwrap_or(first);
+        self.said.truncate(self.said.partition_point(|&at| at < cut));
+        while let Some(at) = self
+            .said
+            .pop_if(|at| *at >= first && self.records.get(*at).is_some_and(|one| one.prepares()))
+        {
+            cut = at;
+        }
+        self.turns.truncate(self.turns.partition_point(|&at| at < cut));
+        self.records.truncate(cut);
+        self.n_kept = self.n_kept.min(cut);
+        self.n_before = self.n_before.saturating_sub(n_turns.saturating_sub(n_here));
+    }
+
+    /// Returns what a compaction without a history leaves out, and keeps the others.
+    fn leave_out(&mut self) -> Vec<&'o Open> {
+        let begin = self.n_kept;
+        let behind = self.records.split_off(begin);
+        self.turns.truncate(self.turns.partition_point(|&at| at < begin));
+        self.said.truncate(self.said.partition_point(|&at| at < begin));
+        let (left_out, kept): (Vec<_>, Vec<_>) =
+            behind.into_iter().partition(|one| one.is_left_out());
+        for one in kept {
+            self.push(one);
+        }
+        self.n_kept = self.records.len();
+        left_out
+    }
 }
 
 /// Returns the records that a compaction without a history keeps: the newest of the user's messages.
@@ -338,15 +500,19 @@ fn kept(graph: &dyn Graph, sent: Vec<EntryNumber>) -> Result<Vec<EntryNumber>, F
     for entry in sent.into_iter().rev() {
         let record = graph.record(entry)?;
         let (flags, tokens) = hint(&record);
-        let is_users =
-            record.kind == Kind::User || record.kind == Kind::Boundary && flags & SUMMARY == 0;
         if flags & BASE != 0 {
             kept.push(entry);
-        } else if is_users && left > 0 {
+        } else if is_kept(record.kind, flags, tokens) && left > 0 {
             left = left.saturating_sub(tokens);
             kept.push(entry);
         }
     }
     kept.reverse();
     Ok(kept)
+}
+
+/// Returns whether a compaction without a history keeps a record: what stands in the user's place, but no summary.
+fn is_kept(kind: Kind, flags: u8, tokens: u64) -> bool {
+    let is_said = matches!(kind, Kind::User | Kind::Boundary) || kind == Kind::Note && tokens > 0;
+    is_said && flags & TURN != 0 && flags & SUMMARY == 0
 }

@@ -230,7 +230,8 @@ pub(super) fn message(record: Raw<'_>) -> Option<Message> {
             return said(Role::User, vec![left(&summary)]);
         }
         "custom_message" => {
-            return said(Role::User, record.get("content").map(content).unwrap_or_default());
+            let written = record.get("content").filter(|content| !content.is_null());
+            return said(Role::User, written.map(content).unwrap_or_default());
         }
         _ => return None,
     }
@@ -257,11 +258,11 @@ pub(super) fn message(record: Raw<'_>) -> Option<Message> {
             Role::User
         }
         Some("branchSummary") => {
-            blocks.extend(text(message, "summary").map(|summary| left(&summary)));
+            blocks = text(message, "summary").map(|summary| left(&summary)).into_iter().collect();
             Role::User
         }
         Some("compactionSummary") => {
-            blocks.extend(text(message, "summary").map(Block::Text));
+            blocks = text(message, "summary").map(Block::Text).into_iter().collect();
             Role::User
         }
         _ => Role::User,

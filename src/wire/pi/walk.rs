@@ -61,16 +61,17 @@ pub(super) fn context(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, F
         }
     }
     let edit = |record: &Record| record.name.and_then(|name| edits.get(&name)).copied();
+    let is_removed = |record: &Record| edit(record).is_some_and(|(_, removes)| removes);
     let is_sent = |record: &Record| {
-        let is_removed = edit(record).is_some_and(|(_, removes)| removes);
-        record.kind != Kind::Meta && hint(record).0 & SENT != 0 && !is_removed
+        record.kind != Kind::Meta && hint(record).0 & SENT != 0 && !is_removed(record)
     };
     let (before, after) = path.split_at(boundary.unwrap_or(0));
     let mut sent = Sent::default();
     let mut first = None;
     if let Some(&boundary) = after.first().filter(|_| boundary.is_some()) {
-        sent.entries.push(boundary);
-        let kept = first.insert(first_kept(graph, &graph.record(boundary)?)?);
+        let record = graph.record(boundary)?;
+        sent.entries.extend((!is_removed(&record)).then_some(boundary));
+        let kept = first.insert(first_kept(graph, &record)?);
         sent.is_whole = matches!(kept, FirstKept::Nothing);
         let mut is_kept = false;
         for &entry in before {
