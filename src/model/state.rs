@@ -48,6 +48,8 @@ pub struct State {
     pub current: Option<String>,
     /// The number of the live file.
     pub live: Option<FileNumber>,
+    /// The salts of the names of branches that persons gave, so that a name has one digest in all records of a session.
+    pub salts: BTreeMap<String, [u8; 16]>,
     /// Whether lists leave the session out.
     pub hidden: bool,
     /// The operations that take back another, each with the one that it takes back.
@@ -91,6 +93,12 @@ impl State {
         self.checkpoints += bulk.checkpoints.len() as u64;
         if let Some(last) = bulk.checkpoints.last() {
             self.checkpoint = Some((n, last.place));
+        }
+        let current = facts.current.iter().filter_map(|step| step.to.as_ref());
+        for words in
+            facts.moves.iter().map(|step| &step.branch).chain(current).filter_map(Text::words)
+        {
+            self.salts.entry(words.text.clone()).or_insert(words.salt);
         }
         for step in &facts.moves {
             match step.to {
@@ -276,6 +284,13 @@ struct Branch {
     position: Position,
 }
 
+/// The salt of a branch's name.
+#[derive(Default)]
+struct Salt {
+    name: Option<String>,
+    salt: Option<[u8; 16]>,
+}
+
 /// The state as fields.
 #[derive(Default)]
 struct Fields {
@@ -301,6 +316,7 @@ struct Fields {
     kept_out: Vec<Vec<u8>>,
     covered_files: Vec<CoveredFile>,
     spans: Vec<Span>,
+    salts: Vec<Salt>,
 }
 
 tagged!(Of<Generation> { 1: operation, 2: at, 3: fact });
@@ -311,6 +327,7 @@ tagged!(Of<Sidecar> { 1: operation, 2: at, 3: fact });
 tagged!(Of<Pending> { 1: operation, 2: at, 3: fact });
 tagged!(Of<OperationNumber> { 1: operation, 2: at, 3: fact });
 tagged!(Branch { 1: name, 2: position });
+tagged!(Salt { 1: name, 2: salt });
 tagged!(Fields {
     1: newest,
     2: files,
@@ -334,6 +351,7 @@ tagged!(Fields {
     20: kept_out,
     21: covered_files,
     22: spans,
+    23: salts,
 });
 
 fn of<T: Clone>((operation, fact): &(OperationNumber, T)) -> Of<T> {
@@ -355,6 +373,10 @@ impl Tagged for State {
             .branches
             .iter()
             .map(|(name, position)| Branch { name: Some(name.clone()), position: *position });
+        let salts = self
+            .salts
+            .iter()
+            .map(|(name, salt)| Salt { name: Some(name.clone()), salt: Some(*salt) });
         let fields = Fields {
             newest: self.newest,
             files: self.files.clone(),
@@ -378,6 +400,7 @@ impl Tagged for State {
             kept_out: self.kept_out.clone(),
             covered_files: self.covered_files.clone(),
             spans: self.spans.all().to_vec(),
+            salts: salts.collect(),
         };
         fields.write(out);
     }
@@ -386,6 +409,7 @@ impl Tagged for State {
         let fields: Fields = Tagged::read(bytes, unknown)?;
         let containers = fields.containers.into_iter();
         let branches = fields.branches.into_iter();
+        let salts = fields.salts.into_iter();
         let sidecars = fields.sidecars.into_iter().filter_map(|of| {
             let kept = of.fact?;
             Some((kept.file, (of.operation, of.at, kept)))
@@ -413,6 +437,7 @@ impl Tagged for State {
             kept_out: fields.kept_out,
             covered_files: fields.covered_files,
             spans: fields.spans.into(),
+            salts: salts.filter_map(|of| Some((of.name?, of.salt?))).collect(),
         })
     }
 

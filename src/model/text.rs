@@ -7,6 +7,9 @@
 
 use super::Digest;
 
+/// What shows in the place of words that were taken out, before the first digits of their digest.
+const ABSENT: &str = "removed-";
+
 /// A text in a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Text {
@@ -48,8 +51,15 @@ impl Text {
     pub fn to_text(&self) -> String {
         match self {
             Self::Own(text) | Self::Given(Words { text, .. }) => text.clone(),
-            Self::Absent(digest) => format!("removed-{digest:.8}"),
+            Self::Absent(digest) => format!("{ABSENT}{digest:.8}"),
         }
+    }
+
+    /// Returns whether a text is what shows in the place of one that was taken out.
+    pub fn is_of_absent(text: &str) -> bool {
+        text.strip_prefix(ABSENT).is_some_and(|digits| {
+            digits.len() == 8 && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
+        })
     }
 
     /// Returns the words and their digest, if a person gave them and they are at hand.

@@ -87,12 +87,12 @@ pub(crate) fn given(text: &str) -> Text {
     Text::Given(Words { salt: Words::UNSALTED, text: text.to_owned() })
 }
 
-/// Returns a branch's name as a record holds it: as it is if undertext gave it.
+/// Returns a branch's name as a record holds it: as it is if undertext gave it, or shows it in the place of one that was taken out.
 pub(crate) fn branch_text(name: &str) -> Text {
     let (base, numbers) = name.split_once('.').unwrap_or((name, ""));
     let are_numbers = || numbers.split('.').all(|n| n.bytes().all(|digit| digit.is_ascii_digit()));
     let is_own = matches!(base, MAIN | OUTSIDE | LATE) && (numbers.is_empty() || are_numbers());
-    if is_own { Text::Own(name.to_owned()) } else { given(name) }
+    if is_own || Text::is_of_absent(name) { Text::Own(name.to_owned()) } else { given(name) }
 }
 
 /// Returns why an operation cannot be undone, if it cannot.

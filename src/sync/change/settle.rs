@@ -233,9 +233,13 @@ impl Change<'_> {
         // What an agent says of the session is not taken over.
         facts.title = facts.title.filter(|title| !has_it(title));
         facts.folder = facts.folder.filter(|folder| !has_it(folder));
+        // A name has one digest, so that it stays one name when its words are taken out.
+        let mut salts = self.before.state.salts.clone();
         let mut salt = |text: &mut Text| {
             is_kept_out |= has_it(text);
-            text.salt(|| archive.salt());
+            let Some(words) = text.words() else { return };
+            let salt = *salts.entry(words.text.clone()).or_insert_with(|| archive.salt());
+            text.salt(|| salt);
         };
         Tagged::texts(&mut command, &mut salt);
         Tagged::texts(&mut facts, &mut salt);

@@ -6,8 +6,9 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use insta::assert_snapshot;
+use serde_json::Value;
 
-use super::json;
+use super::{conversation, json};
 use crate::env::TestEnv;
 
 pub(super) const SECRET: &str = "tok-9f8e7d6c/5b4a=hidden";
@@ -523,4 +524,37 @@ fn to_keep_a_session_is_no_activity_and_to_work_on_it_is() {
     assert_eq!(listed(), before);
     in_2033(&["revert", "1", "-s", "c9f0"]);
     assert!(listed()[0].0.contains("c9f0"), "{:?}", listed());
+}
+
+#[test]
+fn branches_whose_names_were_taken_out_stay_what_they_were() {
+    let env = TestEnv::new();
+    let id = conversation(&env);
+    let listed = || -> Vec<Value> {
+        env.run(&["branch", "--json"]).success().stdout.lines().map(json).collect()
+    };
+    let branches = || {
+        let of = |line: Value| (line["current"] == true, line["entry"].to_string());
+        let mut found: Vec<(bool, String)> = listed().into_iter().map(of).collect();
+        found.sort();
+        found
+    };
+    env.run(&["branch", "again", "@1"]).success();
+    env.run(&["switch", "again"]).success();
+    env.run(&["append", "--role", "user", "And once more."]).success();
+    let before = branches();
+    assert_eq!(before.len(), 2);
+    env.run_with_stdin(&["redact", "--yes"], b"again").success();
+    assert_eq!(branches(), before);
+    let current = listed().into_iter().find(|line| line["current"] == true).unwrap();
+    let removed = current["branch"].as_str().unwrap();
+    assert!(removed.starts_with("removed-"), "{removed}");
+
+    // Such a name can be used, and is taken out no second time.
+    env.run(&["switch", "main"]).success();
+    env.run(&["switch", removed]).success();
+    env.run(&["append", "--role", "user", "And another time."]).success();
+    let before = branches();
+    env.run(&["forget", &id, "--yes"]).success();
+    assert_eq!(branches(), before);
 }
