@@ -100,6 +100,8 @@ impl Record {
 pub enum Landmark {
     /// A boundary.
     Boundary,
+    /// A boundary that names what it keeps.
+    Keeper,
     /// A signpost.
     Signpost,
 }
@@ -109,6 +111,7 @@ impl Landmark {
     pub fn is(self, record: &Record) -> bool {
         match self {
             Self::Boundary => record.kind == Kind::Boundary,
+            Self::Keeper => record.kind == Kind::Boundary && record.hint.len() > 1,
             Self::Signpost => record.is_signpost(),
         }
     }

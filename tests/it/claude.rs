@@ -281,6 +281,47 @@ fn what_a_boundary_dropped_is_out_of_reach() {
     check(compacted(&kept(&[3, 4])), &[user(99, 3, "note")], "summary two note");
 }
 
+/// Each of these was resumed by Claude Code 2.1.329, and this is what it sent.
+#[test]
+fn a_boundary_that_keeps_nothing_drops_all_before_it_once_one_says_what_it_keeps() {
+    let late = |record: Value| with(record, &[("timestamp", at(59, 0))]);
+    let two = |first: &Value, second: &Value| {
+        [compacted(first), vec![boundary(9, 8, second), summary(10, 9), answer(11, 10, "x4")]]
+            .concat()
+    };
+    let none = json!({});
+    let segment = json!({ "preservedSegment": { "anchorUuid": uuid(6), "headUuid": uuid(99), "tailUuid": uuid(4) } });
+    // What an older boundary kept is of no account, nor whether it could.
+    for keeps in [kept(&[3, 4]), kept(&[99]), kept(&[]), segment] {
+        check(two(&keeps, &none), &[pin(8, true)], "summary x4");
+        check(two(&keeps, &none), &[late(user(12, 8, "note")), pin(12, true)], "note");
+        check(two(&keeps, &none), &[late(user(12, 10, "note")), pin(12, true)], "summary note");
+    }
+    for keeps in [&none, &json!({ "preservedMessages": {} })] {
+        check(two(keeps, &none), &[pin(8, true)], "summary three x3");
+        check(
+            two(keeps, &none),
+            &[late(user(12, 8, "note")), pin(12, true)],
+            "summary three x3 note",
+        );
+    }
+    // So it is where the newest one says that it keeps nothing, and not where it names what is missing.
+    let nothing = json!({ "preservedMessages": { "anchorUuid": uuid(10), "uuids": [] } });
+    check(two(&none, &nothing), &[late(user(12, 8, "note")), pin(12, true)], "note");
+    let missing = json!({ "preservedMessages": { "anchorUuid": uuid(10), "uuids": [uuid(99)] } });
+    check(
+        two(&kept(&[3, 4]), &missing),
+        &[late(user(12, 8, "note")), pin(12, true)],
+        "summary three x3 note",
+    );
+    // A boundary of a side chain is one like the others.
+    let mut side = two(&none, &none);
+    side[8]["isSidechain"] = json!(true);
+    side[8]["compactMetadata"] =
+        json!({ "preservedMessages": { "anchorUuid": uuid(10), "uuids": [uuid(8)] } });
+    check(side, &[late(user(12, 7, "note")), pin(12, true)], "summary x3 note");
+}
+
 #[test]
 fn a_path_crosses_boundaries_and_holds_each_entry_once() {
     let graph = FileGraph::read(&Claude, file(&compacted(&kept(&[3, 4]))).as_bytes());

@@ -225,6 +225,7 @@ impl CacheStore for Tables {
         let (from, to) = bounds(&range);
         let which = match landmark {
             Landmark::Boundary => format!("kind = {}", Kind::Boundary.code()),
+            Landmark::Keeper => format!("kind = {} AND length(hint) > 1", Kind::Boundary.code()),
             Landmark::Signpost => format!("kind = {} AND length(hint) > 1", Kind::Meta.code()),
         };
         let sql = format!(

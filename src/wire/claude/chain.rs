@@ -202,13 +202,27 @@ fn newest_pin(graph: &dyn Graph, tail: Option<EntryNumber>) -> Result<Option<Pin
 struct Ground {
     /// The messages that the newest boundary keeps.
     kept: Option<Kept>,
+    /// The newest boundary and its place, if nothing before it is read and none of it is kept.
+    floor: Option<(EntryNumber, PlaceNumber)>,
     /// Every link of the main chain by time, then place: once a link is to be mended.
     times: OnceCell<Vec<(Timestamp, PlaceNumber, EntryNumber)>>,
 }
 
 impl Ground {
     fn of(graph: &dyn Graph) -> Result<Self, Failure> {
-        Ok(Self { kept: Kept::find(graph)?, times: OnceCell::new() })
+        let found = Boundary::newest(graph)?;
+        let kept = found.as_ref().map_or(Ok(None), |boundary| boundary.kept(graph))?;
+        let floor = match found.filter(|_| kept.is_none()) {
+            Some(boundary) if boundary.drops(graph)? => Some((boundary.record.n, boundary.place)),
+            _ => None,
+        };
+        Ok(Self { kept, floor, times: OnceCell::new() })
+    }
+
+    /// Returns whether an entry stands before the boundary before which nothing is read.
+    fn is_unread(&self, graph: &dyn Graph, entry: EntryNumber) -> Result<bool, Failure> {
+        let Some((_, floor)) = self.floor else { return Ok(false) };
+        Ok(graph.place(entry)?.is_some_and(|place| place < floor))
     }
 
     fn times(
@@ -273,7 +287,8 @@ impl<'g> Walk<'g> {
     fn parent(&mut self, entry: EntryNumber) -> Result<Option<EntryNumber>, Failure> {
         let record = self.graph.record(entry)?;
         if record.kind == Kind::Boundary {
-            self.is_crossed |= self.ground.kept.as_ref().is_some_and(|kept| kept.boundary == entry);
+            let keeps = self.ground.kept.as_ref().is_some_and(|kept| kept.boundary == entry);
+            self.is_crossed |= keeps || self.ground.floor.is_some_and(|(floor, _)| floor == entry);
             return self.before(entry);
         }
         let named = self.graph.parent(entry)?;
@@ -284,10 +299,24 @@ impl<'g> Walk<'g> {
             return Ok(Some(parent));
         }
         match named {
-            Some(parent) if parent != entry && !is_glued(self.graph, parent)? => Ok(Some(parent)),
+            Some(parent)
+                if parent != entry
+                    && !is_glued(self.graph, parent)?
+                    && !self.is_cut_off(entry, parent)? =>
+            {
+                Ok(Some(parent))
+            }
             None if record.parent == Parent::Root => Ok(None),
             _ => self.mend(&record),
         }
+    }
+
+    /// Returns whether an entry is read, and the one that it names is not.
+    fn is_cut_off(&self, entry: EntryNumber, parent: EntryNumber) -> Result<bool, Failure> {
+        let ground = &self.ground;
+        Ok(!self.is_crossed
+            && ground.is_unread(self.graph, parent)?
+            && !ground.is_unread(self.graph, entry)?)
     }
 
     /// Returns the entry above a boundary: the one that it names, else the link before it in the file.
@@ -319,6 +348,8 @@ impl<'g> Walk<'g> {
         };
         let Some(place) = self.graph.place(record.n)? else { return Ok(None) };
         let times = self.ground.times(self.graph)?;
+        let floor = self.ground.floor.filter(|(_, floor)| !self.is_crossed && place >= *floor);
+        let is_there = |at: PlaceNumber| floor.is_none_or(|(_, floor)| at >= floor);
         let since = Timestamp(time.0.saturating_sub(MENDED_WITHIN));
         let from = times
             .partition_point(|link| *link < (since, PlaceNumber::FIRST, EntryNumber::default()));
@@ -326,7 +357,8 @@ impl<'g> Walk<'g> {
         let mut passed = Vec::new();
         let mut found = None;
         while let Some(last) = end.checked_sub(1).filter(|last| *last >= from) {
-            if let Some(&(.., entry)) = times.get(last)
+            if let Some(&(_, place, entry)) = times.get(last)
+                && is_there(place)
                 && !self.passed.contains_key(&last)
                 && !self.seen.contains(entry)
             {
@@ -348,14 +380,11 @@ impl<'g> Walk<'g> {
         if !hint.has(Hint::CHAIN) || hint.has(Hint::SIDE) || is_passing {
             return Ok(false);
         }
-        let boundary = match &self.ground.kept {
-            Some(kept) if kept.holds(entry) => None,
-            Some(kept) => Some(kept.boundary),
-            None if self.graph.bytes()? > READ_WHOLE => newest_boundary(self.graph)?,
-            None => None,
-        };
-        let Some(boundary) = boundary else { return Ok(true) };
-        Ok(self.graph.place(entry)? >= self.graph.place(boundary)?)
+        match &self.ground.kept {
+            Some(kept) if kept.holds(entry) => Ok(true),
+            Some(kept) => Ok(self.graph.place(entry)? >= Some(kept.place)),
+            None => Ok(!self.ground.is_unread(self.graph, entry)?),
+        }
     }
 
     /// Returns whether an entry follows another one behind the same boundary, no parent mended.
@@ -394,13 +423,25 @@ pub(super) struct Kept {
     last: EntryNumber,
 }
 
-impl Kept {
-    /// Returns nothing if the newest boundary keeps nothing, or if an entry that it names is missing or no message.
-    pub(super) fn find(graph: &dyn Graph) -> Result<Option<Self>, Failure> {
-        let Some(boundary) = newest_boundary(graph)? else { return Ok(None) };
-        let Some(place) = graph.place(boundary)? else { return Ok(None) };
-        let record = graph.record(boundary)?;
-        let hint = Hint::of(&record);
+/// The newest boundary.
+struct Boundary {
+    record: Record,
+    place: PlaceNumber,
+}
+
+impl Boundary {
+    /// Returns the newest one, also if it is one of a side chain.
+    fn newest(graph: &dyn Graph) -> Result<Option<Self>, Failure> {
+        let Some((place, entry)) = graph.landmark(Landmark::Boundary, graph.end())? else {
+            return Ok(None);
+        };
+        Ok(Some(Self { record: graph.record(entry)?, place }))
+    }
+
+    /// Returns the messages that it keeps; nothing if one that it names is missing or no message.
+    fn kept(&self, graph: &dyn Graph) -> Result<Option<Kept>, Failure> {
+        let hint = Hint::of(&self.record);
+        let is_segment = hint.has(Hint::SEGMENT);
         let mut named = Vec::new();
         for tag in hint.tags() {
             let Some(entry) = graph.named(tag)? else { return Ok(None) };
@@ -412,7 +453,7 @@ impl Kept {
         }
         let Some((&anchor, mut entries)) = named.split_first() else { return Ok(None) };
         let segment;
-        if let (true, &[first, last]) = (hint.has(Hint::SEGMENT), entries) {
+        if let (true, &[first, last]) = (is_segment, entries) {
             let Some(found) = between(graph, first, last)? else { return Ok(None) };
             segment = found;
             entries = &segment;
@@ -425,8 +466,26 @@ impl Kept {
             }
             last = entry;
         }
+        let (boundary, place) = (self.record.n, self.place);
         let is_empty = order.is_empty();
-        Ok((!is_empty).then_some(Self { boundary, place, anchor, order, last }))
+        Ok((!is_empty).then_some(Kept { boundary, place, anchor, order, last }))
+    }
+
+    /// Returns whether all before it is dropped where it keeps nothing: in a large file, where it says that it keeps
+    /// nothing, and where an older one says that it keeps something.
+    fn drops(&self, graph: &dyn Graph) -> Result<bool, Failure> {
+        Ok(graph.bytes()? > READ_WHOLE
+            || match Hint::of(&self.record).tags().count() {
+                0 => graph.landmark(Landmark::Keeper, self.place)?.is_some(),
+                named => named == 1,
+            })
+    }
+}
+
+impl Kept {
+    /// Returns what the newest boundary keeps.
+    pub(super) fn find(graph: &dyn Graph) -> Result<Option<Self>, Failure> {
+        Boundary::newest(graph)?.map_or(Ok(None), |boundary| boundary.kept(graph))
     }
 
     /// Returns how many they are.
@@ -487,14 +546,7 @@ fn between(
 }
 
 pub(super) fn newest_boundary(graph: &dyn Graph) -> Result<Option<EntryNumber>, Failure> {
-    let mut before = graph.end();
-    while let Some((place, boundary)) = graph.landmark(Landmark::Boundary, before)? {
-        if !Hint::of(&graph.record(boundary)?).has(Hint::SIDE) {
-            return Ok(Some(boundary));
-        }
-        before = place;
-    }
-    Ok(None)
+    Ok(Boundary::newest(graph)?.map(|boundary| boundary.record.n))
 }
 
 fn is_glued(graph: &dyn Graph, entry: EntryNumber) -> Result<bool, Failure> {
