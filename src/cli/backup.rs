@@ -69,12 +69,13 @@ fn backup(context: &mut Context, args: &BackupArgs) -> Result<Exit, CommandError
     let output = &mut context.output;
     let waiting = Waiting { limit: context.wait, told: Output::waits() };
     let made = ops::backup(&root, &to, &waiting, &mut |copying| {
-        let (label, done, bytes) = match copying {
-            Copying::Store(done, all) => ("copying", (done * 100).checked_div(all), done),
-            Copying::Checking => ("checking", None, 0),
+        let (label, done, total, bytes) = match copying {
+            Copying::Store(done, all) => {
+                ("copying", (done * 100).checked_div(all).unwrap_or(0), 100, done)
+            }
+            Copying::Checking(done, all) => ("checking session", done, all, 0),
         };
-        let total = done.map(|_| 100);
-        output.progress(Progress { label, done: done.unwrap_or(0), total, bytes, of: None });
+        output.progress(Progress { label, done, total: Some(total), bytes, of: None });
     })?;
     for LeftOut { path, why } in &made.left_out {
         let path = context.env.homely(path);

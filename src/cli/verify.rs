@@ -2,13 +2,13 @@
 
 use std::io::{self, Write as _};
 
-use undertext::ops::{self, Finding, Severity, Verified};
+use undertext::ops::{self, Finding, Severity, Verified, Verifying};
 use undertext::report::Report as _;
 
 use super::Context;
 use super::common::counted;
 use super::error::{CommandError, Exit};
-use super::output::Output;
+use super::output::{Output, Progress};
 use super::words::OneOrAll;
 use crate::render::style::Label;
 use crate::render::{json, safe};
@@ -44,11 +44,19 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let json = context.json;
     let mut written = Ok(());
     let verified = match opened {
-        Ok((archive, session)) => ops::verify(&archive, session.as_ref(), &mut |finding| {
-            if written.is_ok() {
-                written = tell(&mut context.output, json, finding);
-            }
-        })?,
+        Ok((archive, session)) => {
+            let output = &mut context.output;
+            ops::verify(&archive, session.as_ref(), &mut |told| match told {
+                Verifying::Session(done, all) => {
+                    let (label, total) = ("verifying session", Some(all));
+                    output.progress(Progress { label, done, total, bytes: 0, of: None });
+                }
+                Verifying::Found(finding) if written.is_ok() => {
+                    written = tell(output, json, finding);
+                }
+                Verifying::Found(_) => {}
+            })?
+        }
         // A store that is too damaged to be opened is verified all the same.
         Err(error) if error.is_damage() => {
             let item = "store.db".to_owned();

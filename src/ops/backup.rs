@@ -12,7 +12,10 @@ use std::{
 
 use crate::{
     disk::{self, Links},
-    ops::{OpsError, verify::verify},
+    ops::{
+        OpsError,
+        verify::{Verifying, verify},
+    },
     report::{BackedUp, Finding, Severity},
     store::Access,
     sync::{self, Archive, Machine, SyncError, Waiting},
@@ -23,8 +26,8 @@ use crate::{
 pub enum Copying {
     /// How many bytes of the store are copied, and how many there are.
     Store(u64, u64),
-    /// The copy is read again, and every hash computed.
-    Checking,
+    /// The copy is read again, and every hash computed: of how many sessions, and how many there are.
+    Checking(u64, u64),
 }
 
 /// Copies the archive in a folder into another folder, which is empty or not there yet, while other programs go on with it; it
@@ -100,13 +103,14 @@ fn fill(
         bytes = all;
         each(Copying::Store(done, all));
     })?;
-    each(Copying::Checking);
     let copy = Archive::open(fresh, Access::Read, Box::new(Machine))?;
     let mut first = None;
-    let verified = verify(&copy, None, &mut |finding| {
-        if finding.severity == Severity::Damage && first.is_none() {
-            let Finding { item, problem, .. } = finding;
-            first = Some(format!("{item}: {problem}"));
+    let verified = verify(&copy, None, &mut |told| match told {
+        Verifying::Session(done, all) => each(Copying::Checking(done, all)),
+        Verifying::Found(Finding { severity, item, problem, .. }) => {
+            if *severity == Severity::Damage && first.is_none() {
+                first = Some(format!("{item}: {problem}"));
+            }
         }
     })?;
     if let Some(first) = first {

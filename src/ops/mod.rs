@@ -114,7 +114,7 @@ pub use suspects::Suspects;
 pub use truncate::{Bound, oversized, truncate};
 pub use turn::{Answer, STEPS, Turning, turn};
 pub use undo::{operations, operations_of_all, redo, undo};
-pub use verify::{verify, verify_ids};
+pub use verify::{Verifying, verify, verify_ids};
 
 pub use crate::{
     report::{

@@ -45,13 +45,32 @@ const LINES: usize = 1024;
 /// How many operations are.
 const OPERATIONS: u64 = 256;
 
+/// What a verification tells as it goes on.
+#[derive(Clone, Copy, Debug)]
+pub enum Verifying<'f> {
+    /// How many sessions are verified, and how many there are.
+    Session(u64, u64),
+    /// What it found.
+    Found(&'f Finding),
+}
+
+impl<'f> Verifying<'f> {
+    /// Returns what it found, if it tells of that.
+    pub fn found(self) -> Option<&'f Finding> {
+        match self {
+            Self::Found(finding) => Some(finding),
+            Self::Session(..) => None,
+        }
+    }
+}
+
 /// Verifies one session, or all of them and the whole store.
 pub fn verify(
     archive: &Archive,
     only: Option<&Session>,
-    report: &mut dyn FnMut(&Finding),
+    tell: &mut dyn FnMut(Verifying<'_>),
 ) -> Result<Verified, OpsError> {
-    let (mut verified, failed) = look(archive, only, report, true);
+    let (mut verified, failed) = look(archive, only, tell, true);
     if let Some(error) = failed {
         return Err(error);
     }
@@ -62,7 +81,8 @@ pub fn verify(
             Err(OpsError::Sync(SyncError::Io { path, source })) => {
                 (verified.notes, verified.unread) = (verified.notes + 1, verified.unread + 1);
                 let problem = compared::unread(&disk::words(&source));
-                report(&of_store(Severity::Note, &path.display().to_string(), &problem));
+                let finding = of_store(Severity::Note, &path.display().to_string(), &problem);
+                tell(Verifying::Found(&finding));
                 Vec::new()
             }
             strays => strays?,
@@ -72,7 +92,7 @@ pub fn verify(
             let problem =
                 "it is a live file without a session: the store has forgotten it".to_owned();
             let item = path.display().to_string();
-            report(&Finding { severity: Severity::Damage, session: None, item, problem });
+            tell(Verifying::Found(&of_store(Severity::Damage, &item, &problem)));
         }
     }
     Ok(verified)
@@ -80,7 +100,8 @@ pub fn verify(
 
 /// Verifies the store, without the files of its sessions.
 pub(crate) fn verify_store(archive: &Archive, report: &mut dyn FnMut(&Finding)) -> Verified {
-    look(archive, None, report, false).0
+    let mut tell = |told: Verifying<'_>| told.found().map_or((), &mut *report);
+    look(archive, None, &mut tell, false).0
 }
 
 /// Returns whether an error says that what was read is not what was written, and not that the machine failed to read it.
@@ -163,18 +184,11 @@ fn piece(
 fn look(
     archive: &Archive,
     only: Option<&Session>,
-    report: &mut dyn FnMut(&Finding),
+    each: &mut dyn FnMut(Verifying<'_>),
     with_files: bool,
 ) -> (Verified, Option<OpsError>) {
     let mut verified = Verified::default();
     let mut failed = None;
-    let mut tell = |finding: Finding, verified: &mut Verified| {
-        match finding.severity {
-            Severity::Damage => verified.damaged += 1,
-            Severity::Note => verified.notes += 1,
-        }
-        report(&finding);
-    };
     let names = match only {
         Some(session) => vec![(session.key, session.name.clone())],
         None => archive.store().names().unwrap_or_default(),
@@ -186,6 +200,7 @@ fn look(
             Err(error) => (Vec::new(), Some(error)),
         },
     };
+    each(Verifying::Session(0, sessions.len() as u64));
     let places = with_files.then(|| archive.places());
     let work = |store: &dyn Store, n: usize| piece(store, only, (&sessions, places.as_ref()), n);
     let (mut has_forgotten, mut unread) = (false, unread);
@@ -203,13 +218,15 @@ fn look(
                 let name = names.iter().find(|(known, _)| Some(*known) == session);
                 let session = name.map(|(_, name)| name.id.clone());
                 let severity = Severity::Damage;
-                tell(Finding { severity, session, item, problem }, &mut verified);
+                let finding = Finding { severity, session, item, problem };
+                tell(&finding, &mut verified, each);
             }
             let checked = checked.map_err(OpsError::from).err();
             for (item, error) in [(DATABASE, checked), (SESSIONS, unread.take())] {
                 match error {
                     Some(error) if is_damage(&error) => {
-                        tell(of_store(Severity::Damage, item, &chain(&error)), &mut verified);
+                        let finding = of_store(Severity::Damage, item, &chain(&error));
+                        tell(&finding, &mut verified, each);
                     }
                     error => failed = failed.take().or(error),
                 }
@@ -255,17 +272,26 @@ fn look(
             verified.unread += unread;
             verified.redacted += redacted;
             for finding in whole.findings {
-                tell(finding, &mut verified);
+                tell(&finding, &mut verified, each);
             }
+            each(Verifying::Session(verified.sessions, sessions.len() as u64));
         }
     };
     let pieces = 1 + PIECES * sessions.len();
     in_order_by(&|| reader(archive.store()), archive.store(), pieces, &work, &mut take_in);
     if archive.store().is_stale().unwrap_or(false) {
         let problem = "an older version made them; the next change rebuilds them";
-        tell(of_store(Severity::Note, "derived rows", problem), &mut verified);
+        tell(&of_store(Severity::Note, "derived rows", problem), &mut verified, each);
     }
     (verified, failed)
+}
+
+fn tell(finding: &Finding, verified: &mut Verified, each: &mut dyn FnMut(Verifying<'_>)) {
+    match finding.severity {
+        Severity::Damage => verified.damaged += 1,
+        Severity::Note => verified.notes += 1,
+    }
+    each(Verifying::Found(finding));
 }
 
 /// Returns whether the ids and the running hashes of a session are right, by its own lines.

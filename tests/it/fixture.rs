@@ -170,7 +170,8 @@ pub(crate) fn lines(archive: &Archive, session: &Session) -> Vec<Vec<u8>> {
 /// Returns what a verification calls damage.
 pub(crate) fn damage(archive: &Archive) -> Vec<String> {
     let mut found = Vec::new();
-    ops::verify(archive, None, &mut |finding| {
+    ops::verify(archive, None, &mut |told| {
+        let Some(finding) = told.found() else { return };
         if finding.severity == Severity::Damage {
             found.push(format!("{}: {}", finding.item, finding.problem));
         }

@@ -20,7 +20,8 @@ use crate::fixture::{self, damage, say, workspace};
 fn told(archive: &Archive) -> Vec<(Severity, String)> {
     let root = format!("{}/", archive.root().unwrap().display());
     let mut told = Vec::new();
-    ops::verify(archive, None, &mut |finding| {
+    ops::verify(archive, None, &mut |seen| {
+        let Some(finding) = seen.found() else { return };
         let said = format!("{}: {}", finding.item.replace(&root, ""), finding.problem);
         told.push((finding.severity, said));
     })

@@ -371,7 +371,8 @@ fn damage(folder: &Folder) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let root = folder.path().parent().unwrap().to_owned();
     if let Ok(archive) = Archive::open(&root, Access::Read, Box::new(Machine)) {
-        let _ = ops::verify(&archive, None, &mut |finding| {
+        let _ = ops::verify(&archive, None, &mut |told| {
+            let Some(finding) = told.found() else { return };
             if finding.severity == ops::Severity::Damage {
                 found.insert(format!("{}: {}", finding.item, finding.problem));
             }
