@@ -171,8 +171,9 @@ pub(crate) fn lines(archive: &Archive, session: &Session) -> Vec<Vec<u8>> {
 pub(crate) fn damage(archive: &Archive) -> Vec<String> {
     let mut found = Vec::new();
     ops::verify(archive, None, &mut |told| {
-        let Some(finding) = told.found() else { return };
-        if finding.severity == Severity::Damage {
+        if let Some(finding) = told.found()
+            && finding.severity == Severity::Damage
+        {
             found.push(format!("{}: {}", finding.item, finding.problem));
         }
     })

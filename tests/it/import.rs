@@ -185,8 +185,9 @@ fn every_file_comes_back_byte_for_byte_and_is_taken_in_once() {
     assert_eq!((again.unchanged, again.files, imported.len()), (held, held, 0));
     assert_eq!(operations(&archive), before);
     ops::verify(&archive, None, &mut |told| {
-        let Some(finding) = told.found() else { return };
-        assert!(finding.severity != ops::Severity::Damage, "{finding:?}");
+        if let Some(finding) = told.found() {
+            assert!(finding.severity != ops::Severity::Damage, "{finding:?}");
+        }
     })
     .unwrap();
 }
@@ -510,8 +511,9 @@ fn files_that_are_taken_in_together_give_what_each_gives_alone() {
         assert!(exported(&together, &session, 1) == fs::read(file).unwrap(), "{}", file.display());
     }
     ops::verify(&together, None, &mut |told| {
-        let Some(finding) = told.found() else { return };
-        assert!(finding.severity != ops::Severity::Damage, "{finding:?}");
+        if let Some(finding) = told.found() {
+            assert!(finding.severity != ops::Severity::Damage, "{finding:?}");
+        }
     })
     .unwrap();
 }
@@ -552,8 +554,9 @@ fn an_import_that_is_killed_is_taken_up_again() {
     let archive = Archive::open(&store, Access::Read, Box::new(Ticking(0))).unwrap();
     assert_eq!(archive.every().unwrap().len(), files.len());
     ops::verify(&archive, None, &mut |told| {
-        let Some(finding) = told.found() else { return };
-        assert!(finding.severity != ops::Severity::Damage, "{finding:?}");
+        if let Some(finding) = told.found() {
+            assert!(finding.severity != ops::Severity::Damage, "{finding:?}");
+        }
     })
     .unwrap();
 }

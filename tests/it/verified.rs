@@ -21,9 +21,10 @@ fn told(archive: &Archive) -> Vec<(Severity, String)> {
     let root = format!("{}/", archive.root().unwrap().display());
     let mut told = Vec::new();
     ops::verify(archive, None, &mut |seen| {
-        let Some(finding) = seen.found() else { return };
-        let said = format!("{}: {}", finding.item.replace(&root, ""), finding.problem);
-        told.push((finding.severity, said));
+        if let Some(finding) = seen.found() {
+            let said = format!("{}: {}", finding.item.replace(&root, ""), finding.problem);
+            told.push((finding.severity, said));
+        }
     })
     .unwrap();
     told

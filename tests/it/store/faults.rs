@@ -372,8 +372,9 @@ fn damage(folder: &Folder) -> BTreeSet<String> {
     let root = folder.path().parent().unwrap().to_owned();
     if let Ok(archive) = Archive::open(&root, Access::Read, Box::new(Machine)) {
         let _ = ops::verify(&archive, None, &mut |told| {
-            let Some(finding) = told.found() else { return };
-            if finding.severity == ops::Severity::Damage {
+            if let Some(finding) = told.found()
+                && finding.severity == ops::Severity::Damage
+            {
                 found.insert(format!("{}: {}", finding.item, finding.problem));
             }
         });
