@@ -152,37 +152,34 @@ fn base(records: &[Value]) -> Option<usize> {
 
 fn sent(records: &[Value]) -> Vec<String> {
     let base = base(records);
-    let mut history: Vec<(bool, &Value)> = Vec::new();
+    // Each item, and whether it is one of the history from which on the records are replayed.
+    let mut items: Vec<(bool, Value)> = Vec::new();
     if let Some(base) = base {
-        let items = records[base]["payload"]["replacement_history"].as_array().unwrap();
-        history.extend(items.iter().map(|item| (true, item)));
+        let history = records[base]["payload"]["replacement_history"].as_array().unwrap();
+        items.extend(history.iter().map(|item| (true, item.clone())));
     }
-    let whole = history.clone();
-    let mut summaries: Vec<Value> = Vec::new();
-    for record in records {
-        let text = record["payload"]["message"].as_str().unwrap_or_default();
-        summaries.push(json!({ "role": "user", "content": [{ "text": text }] }));
-    }
-    for (record, summary) in records.iter().zip(&summaries).skip(base.map_or(0, |base| base + 1)) {
+    let whole = items.clone();
+    for record in records.iter().skip(base.map_or(0, |base| base + 1)) {
         let payload = &record["payload"];
         if record["type"] == "response_item" {
-            history.push((false, payload));
+            items.push((false, payload.clone()));
         } else if record["type"] == "compacted" && payload["replacement_history"].is_null() {
-            history.retain(|(_, item)| is_turn(item) && !said(item).starts_with(SUMMARY));
-            history.push((false, summary));
+            items.retain(|(_, item)| is_turn(item) && !said(item).starts_with(SUMMARY));
+            let summary = payload["message"].as_str().unwrap();
+            items.push((false, json!({ "role": "user", "content": [{ "text": summary }] })));
         } else if payload["type"] == "thread_rolled_back" {
-            let turns: Vec<usize> = (0..history.len()).filter(|n| is_turn(history[*n].1)).collect();
+            let turns: Vec<usize> = (0..items.len()).filter(|n| is_turn(&items[*n].1)).collect();
             let n = usize::try_from(payload["num_turns"].as_u64().unwrap()).unwrap();
             if n > 0 && !turns.is_empty() {
                 let mut cut = turns[turns.len().saturating_sub(n)];
-                while cut > turns[0] && prepares(history[cut - 1].1) {
+                while cut > turns[0] && prepares(&items[cut - 1].1) {
                     cut -= 1;
                 }
-                history.truncate(cut);
+                items.truncate(cut);
             }
         }
     }
-    let behind = history.iter().filter(|(is_of_base, _)| !is_of_base);
+    let behind = items.iter().filter(|(is_of_base, _)| !is_of_base);
     whole.iter().chain(behind).map(|(_, item)| said(item).to_owned()).collect()
 }
 

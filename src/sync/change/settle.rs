@@ -234,11 +234,12 @@ impl Change<'_> {
         facts.title = facts.title.filter(|title| !has_it(title));
         facts.folder = facts.folder.filter(|folder| !has_it(folder));
         // A name has one digest, so that it stays one name when its words are taken out.
-        let mut salts = self.before.state.salts.clone();
+        let (known, mut drawn) = (&self.before.state.salts, BTreeMap::new());
         let mut salt = |text: &mut Text| {
             is_kept_out |= has_it(text);
             let Some(words) = text.words() else { return };
-            let salt = *salts.entry(words.text.clone()).or_insert_with(|| archive.salt());
+            let draw = || *drawn.entry(words.text.clone()).or_insert_with(|| archive.salt());
+            let salt = known.get(&words.text).copied().unwrap_or_else(draw);
             text.salt(|| salt);
         };
         Tagged::texts(&mut command, &mut salt);

@@ -104,7 +104,7 @@ pub(super) fn reading(part: Part<'_>) -> (Kind, u8, u64) {
             let [class, role, content] = item.pick(["type", "role", "content"]);
             let class = class.and_then(Raw::text).unwrap_or_default();
             let kind = item_kind(&class, role, content);
-            let is_said = is_said(&class, role, content);
+            let is_said = is_said(kind, &class, content);
             let tokens = if is_said { texts(content).map(|text| text.len()).sum() } else { 0 };
             let flags = match kind {
                 _ if is_said && texts(content).next().is_some_and(|text| is_summary(&text)) => {
@@ -219,14 +219,13 @@ pub(super) fn scene(record: Raw<'_>) -> Scene {
 fn is_turn(item: Raw<'_>) -> bool {
     let [class, role, content] = item.pick(["type", "role", "content"]);
     let class = class.and_then(Raw::text).unwrap_or_default();
-    class == "agent_message" || is_said(&class, role, content)
+    class == "agent_message" || is_said(item_kind(&class, role, content), &class, content)
 }
 
-/// Returns whether Codex takes an item for words of the user.
-fn is_said(class: &str, role: Option<Raw<'_>>, content: Option<Raw<'_>>) -> bool {
-    class == "message"
-        && role.and_then(Raw::text).as_deref() == Some("user")
-        && !texts(content).any(|text| is_fragment(&text) && !begins(text.trim(), INSTRUCTIONS))
+/// Returns whether Codex takes an item of a kind for words of the user: also the rules of a project as old versions wrote them.
+fn is_said(kind: Kind, class: &str, content: Option<Raw<'_>>) -> bool {
+    let is_rules = |text: String| !is_fragment(&text) || begins(text.trim(), INSTRUCTIONS);
+    kind == Kind::User || kind == Kind::Note && class == "message" && texts(content).all(is_rules)
 }
 
 /// Returns whether a compaction without a history leaves a text out, because it is the summary of an earlier one.

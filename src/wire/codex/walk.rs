@@ -391,7 +391,7 @@ impl Replay {
         }
     }
 
-    /// Decides what stays of all that is open; before it stand so many turns, and nothing is dropped there by what was met.
+    /// Decides what stays of the open records, before which a history has this many turns. No rollback that was met reaches further.
     fn resolve(&mut self, n_turns: u64) {
         if let Some((open, is_left_out)) = self.open.take() {
             resolve(&mut self.seen, &open, n_turns, is_left_out);
@@ -401,7 +401,8 @@ impl Replay {
     }
 }
 
-/// Decides which records stay as Codex does it, forwards. Before them stand so many turns of a history.
+/// Replays the open records forwards, as Codex does, and marks those that are dropped. `n_turns` is how many turns the history
+/// before them has.
 fn resolve(seen: &mut [Seen], open: &[Open], n_turns: u64, is_left_out: bool) {
     let mut stays = Stays { n_before: n_turns, ..Stays::default() };
     // What each compaction without a history left out: it stays above it.
