@@ -136,7 +136,10 @@ mod tests {
                         record["subtype"] = json!("compact_boundary");
                         record["logicalParentUuid"] = parent;
                         if more % 3 == 0 {
-                            let (head, tail) = (far, name(n - 1));
+                            // What stands before another boundary is not kept.
+                            let since = before.iter().rev().take_while(|made| made.0 != 21).count();
+                            let back = i64::from(more % 8).min(i64::try_from(since).unwrap());
+                            let (head, tail) = (name(n - back), name(n - 1));
                             record["compactMetadata"] = json!({ "preservedSegment": {
                                 "anchorUuid": near, "headUuid": head, "tailUuid": tail } });
                         }
@@ -284,6 +287,25 @@ mod tests {
         ) {
             compare("codex", &made, &pairs);
         }
+    }
+
+    #[test]
+    fn what_a_rollback_drops_of_the_last_entries_is_not_counted_among_them() {
+        // A history, a rollback of no turns, and one that reaches back to the history.
+        let mut made: Vec<Made> = vec![(6, 1, 0); 23];
+        (made[0], made[1], made[2]) = ((5, 1, 0), (5, 1, 0), (0, 1, 0));
+        (made[3], made[5], made[6], made[7]) = ((4, 1, 0), (8, 1, 0), (0, 1, 0), (4, 1, 2));
+        (made[19], made[20], made[21], made[22]) = ((8, 1, 0), (0, 1, 0), (0, 1, 0), (0, 1, 0));
+        compare("codex", &made, &[[(2, 0), (0, 4)]]);
+    }
+
+    #[test]
+    fn what_a_dropped_compaction_left_out_is_on_one_of_two_paths() {
+        // The compaction that the rollback drops left out the answer and the two summaries before the last turn.
+        let mut made: Vec<Made> = vec![(0, 1, 0); 25];
+        (made[3], made[4], made[6], made[7]) = ((14, 1, 0), (6, 1, 0), (6, 1, 0), (8, 1, 0));
+        (made[15], made[21], made[22]) = ((8, 1, 0), (6, 1, 0), (4, 1, 1));
+        compare("codex", &made, &[[(0, 0), (0, 4)]]);
     }
 
     #[test]

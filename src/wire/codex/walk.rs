@@ -38,21 +38,28 @@ pub(super) fn path(
     resumed: Option<EntryNumber>,
 ) -> Result<Path, Failure> {
     let Some((graph, end)) = before(graph, head, resumed)? else { return Ok(Path::default()) };
-    let (mut left, mut is_met) = (limit, false);
-    let seen = replay(graph, end, |one| {
-        // A history that is dropped goes for good, and no path leads to it.
-        if one.dropped {
-            return one.entry == head && one.kind == Kind::Boundary;
+    let mut counted = limit;
+    loop {
+        let (mut left, mut is_met) = (counted, false);
+        let seen = replay(graph, end, |one| {
+            // A history that is dropped goes for good, and no path leads to it.
+            if one.dropped {
+                return one.entry == head && one.kind == Kind::Boundary;
+            }
+            is_met |= one.entry == head;
+            left = left.saturating_sub(usize::from(is_met));
+            left == 0
+        })?;
+        let kept = seen.into_iter().filter(|seen| !seen.dropped).map(|seen| seen.entry);
+        let mut entries: Vec<EntryNumber> =
+            kept.skip_while(|entry| *entry != head).take(limit).collect();
+        // Some that were counted may have been dropped by what stood before them.
+        if left > 0 || entries.len() >= limit {
+            entries.reverse();
+            return Ok(Path { entries, repairs: Vec::new() });
         }
-        is_met |= one.entry == head;
-        left = left.saturating_sub(usize::from(is_met));
-        left == 0
-    })?;
-    let kept = seen.into_iter().filter(|seen| !seen.dropped).map(|seen| seen.entry);
-    let mut entries: Vec<EntryNumber> =
-        kept.skip_while(|entry| *entry != head).take(limit).collect();
-    entries.reverse();
-    Ok(Path { entries, repairs: Vec::new() })
+        counted = counted.saturating_mul(2);
+    }
 }
 
 /// Returns the entries behind the place where Codex would resume, if it is this one, that no rollback dropped.
@@ -375,7 +382,7 @@ impl Replay {
         if let Some((open, _)) = &mut self.open {
             open.push(this);
         }
-        let is_firm = stays && self.tasks == 0;
+        let is_firm = stays && self.tasks == 0 && !self.is_left_out;
         Ok(Seen { entry: record.n, kind: record.kind, dropped, ends, is_firm })
     }
 
