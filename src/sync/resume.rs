@@ -7,7 +7,7 @@ use crate::{
     model::{Block, EntryNumber, Position, Role},
     session::{Growth, View, ends::ends},
     sync::{SyncError, Workspace, change::Change},
-    wire::{Format, Graph as _},
+    wire::{Format, Graph as _, Sent},
 };
 
 /// A note that is said where the live file is brought.
@@ -32,6 +32,20 @@ fn says(
     Ok(said)
 }
 
+/// A view, and what is sent of the end of its path.
+type Told<'t, 'v> = (&'t View<'v>, &'t Sent);
+
+/// Returns whether two views may send the same, of one of which only the end of it is known.
+fn end_alike<'v>(one: Told<'_, 'v>, other: Told<'_, 'v>) -> Result<bool, SyncError> {
+    let ((view, whole), (other, end)) = if one.1.is_whole { (one, other) } else { (other, one) };
+    Ok(view.alone(&whole.entries)?.ends_with(&other.alone(&end.entries)?)
+        || says(view.format(), view, &whole.entries)?.ends_with(&says(
+            other.format(),
+            other,
+            &end.entries,
+        )?))
+}
+
 /// Returns where an agent stands that resumes a growth, if it reads the context of a position, and a note behind it.
 pub(crate) fn reads(
     change: &Change<'_>,
@@ -44,15 +58,10 @@ pub(crate) fn reads(
     let position = Position { generation: growth.generation, head, horizon: growth.entries };
     let (there, here) = (change.look(wanted), change.ahead(position, growth));
     let [path_there, path_here] = ends(&there, &here)?;
-    let (wanted, found) =
-        (format.context(&there, &path_there)?, format.context(&here, &path_here)?);
-    let (wanted, mut found) = if wanted.is_whole == found.is_whole {
-        (wanted.entries, found.entries)
-    } else {
-        (there.sending()?.sent, here.sending()?.sent)
-    };
+    let mut wanted = format.context(&there, &path_there)?;
+    let mut found = format.context(&here, &path_here)?;
     if let Some(note) = note {
-        let last = found.pop();
+        let last = found.entries.pop();
         let said = says(format, &here, &last.into_iter().collect::<Vec<_>>())?;
         let is_note =
             |block: &Block| matches!(block, Block::Text(text) if text.contains(note.words));
@@ -60,6 +69,14 @@ pub(crate) fn reads(
             return Ok(None);
         }
     }
+    if wanted.is_whole != found.is_whole {
+        if !end_alike((&there, &wanted), (&here, &found))? {
+            return Ok(None);
+        }
+        (wanted.entries, found.entries) = (there.sending()?.sent, here.sending()?.sent);
+        found.entries.truncate(found.entries.len() - usize::from(note.is_some()));
+    }
+    let (wanted, found) = (wanted.entries, found.entries);
     let is_same = there.alone(&wanted)? == here.alone(&found)?
         || says(format, &there, &wanted)? == says(format, &here, &found)?;
     Ok(is_same.then_some(position))
@@ -332,6 +349,19 @@ mod tests {
                 "{format}"
             );
         }
+    }
+
+    #[test]
+    fn the_ends_of_paths_on_both_sides_of_a_compaction_are_short() {
+        let mut made: Vec<Made> =
+            (0..400).map(|n| (if n % 2 == 0 { 8 } else { 18 }, 1, 0)).collect();
+        // A boundary that keeps the four messages before it, and its summary.
+        made[396] = (21, 1, 84);
+        let before = (4, 4);
+        assert_eq!(compare("claude", &made, &[[(0, 0), before]]), 1);
+        // One that keeps nothing, behind an older one.
+        (made[300], made[396]) = ((21, 1, 1), (21, 1, 1));
+        assert_eq!(compare("claude", &made, &[[(0, 0), before]]), 1);
     }
 
     #[test]

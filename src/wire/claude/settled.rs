@@ -3,6 +3,8 @@
 //! ```text
 //! file   u1 a1 u2 a2 u3 (after a1) a3
 //!        u2 is not settled: u3, which stands behind it, follows a1, which stands before it; u1 and u3 are
+//! path   u1 a1 [boundary] S u2 a2 u3 a3
+//!        u1 is settled: it stands before the messages that the boundary keeps, u2 and a2, and behind no other boundary
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,12 +14,13 @@ use super::{
     chain::{Kept, newest_boundary},
 };
 use crate::{
-    model::{EntryNumber, EntrySet, Kind, PlaceNumber},
+    model::{EntryNumber, EntrySet, Kind, Landmark, PlaceNumber},
     wire::{Failure, Graph},
 };
 
 /// Returns those of the last entries of a path that are settled: turns and answers of the model that begin behind the newest
-/// boundary, and the boundary itself, if no record behind them in the file follows one before them.
+/// boundary, or above it and all that it keeps, and the boundary itself, if no record behind them in the file follows one
+/// before them.
 pub(super) fn settled(
     graph: &dyn Graph,
     last: &[EntryNumber],
@@ -25,37 +28,46 @@ pub(super) fn settled(
     let boundary = newest_boundary(graph)?;
     let kept = Kept::find(graph)?;
     let is_kept = |entry: EntryNumber| kept.as_ref().is_some_and(|kept| kept.holds(entry));
-    let behind = boundary.map_or(Ok(None), |boundary| graph.place(boundary))?;
-    let mut behind = behind.unwrap_or(PlaceNumber::FIRST);
-    // Kept messages are passed over above the boundary only where the path came by them, under the summary.
-    if let Some(kept) = &kept
-        && last
-            .iter()
-            .rev()
-            .take_while(|entry| **entry != kept.anchor)
-            .filter(|entry| kept.holds(**entry))
-            .count()
-            < kept.len()
-    {
-        behind = graph.place(kept.anchor)?.map_or(graph.end(), PlaceNumber::next);
+    let stands = boundary.map_or(Ok(None), |boundary| graph.place(boundary))?;
+    let mut behind = stands.unwrap_or(PlaceNumber::FIRST);
+    let mut above = behind..behind;
+    if let Some((older, _)) = graph.landmark(Landmark::Boundary, behind)? {
+        above.start = older.next();
+    } else {
+        above.start = PlaceNumber::FIRST;
+    }
+    if let Some(kept) = &kept {
+        let on_path = last.iter().rev().take_while(|entry| **entry != kept.anchor);
+        let mut passed = 0;
+        for entry in on_path.filter(|entry| kept.holds(**entry)) {
+            above.end = above.end.min(graph.place(*entry)?.unwrap_or(PlaceNumber::FIRST));
+            passed += 1;
+        }
+        // Kept messages are passed over above the boundary only where the path came by them, under the summary.
+        if passed < kept.len() {
+            behind = graph.place(kept.anchor)?.map_or(graph.end(), PlaceNumber::next);
+            above.end = above.start;
+        }
     }
     let answers = answers(graph, last)?;
     // Entries of the path that come behind one must stand behind it in the file too.
     let mut candidates = BTreeMap::new();
     let mut least = graph.end();
+    let mut is_above = false;
     for &entry in last.iter().rev() {
         let Some(place) = graph.place(entry)? else { return Ok(Vec::new()) };
         let begins = graph.record(entry)?.kind == Kind::User || answers.contains(entry);
         let begins = begins && !is_kept(entry);
         // Where all entries before it stand in the file, no parent is missing for which another would be found.
         let holds_all = entry.get() == place.get() + 1;
-        let is_behind = place < least && place >= behind && holds_all;
-        if is_behind && (begins || boundary == Some(entry)) {
+        let is_there = place >= behind || is_above && above.contains(&place);
+        if place < least && is_there && holds_all && (begins || boundary == Some(entry)) {
             candidates.insert(place, entry);
         }
         if !is_kept(entry) {
             least = least.min(place);
         }
+        is_above |= boundary == Some(entry);
     }
     let Some(&first) = candidates.keys().next() else { return Ok(Vec::new()) };
     let mut settled = Vec::new();
