@@ -266,11 +266,16 @@ fn moment(at: Timestamp) -> SystemTime {
     if at.0 < 0 { SystemTime::UNIX_EPOCH - since } else { SystemTime::UNIX_EPOCH + since }
 }
 
+/// Up to how many bytes are copied together with those that are written around them.
+const PIECE: u64 = 8 << 10;
+
 /// The successor of a live file while it is written next to it.
 #[derive(Debug)]
 pub struct Fresh {
     file: BufWriter<Writing>,
     live: WritableFile,
+    /// The live file as it was when this was begun, if it was there.
+    old: Option<File>,
 }
 
 /// A file that is written through the disk.
@@ -297,16 +302,19 @@ impl Fresh {
         live.sweep()?;
         let file = live.disk.make(&live.folder, &live.fresh_name())?;
         let kept = match live.open() {
-            Ok(old) => live.disk.own(&file, &old),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            Ok(old) => live.disk.own(&file, &old).map(|()| Some(old)),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
             Err(error) => Err(error),
         };
-        if let Err(error) = kept {
-            live.sweep()?;
-            return Err(error);
-        }
+        let old = match kept {
+            Ok(old) => old,
+            Err(error) => {
+                live.sweep()?;
+                return Err(error);
+            }
+        };
         let writing = Writing { disk: Arc::clone(&live.disk), file };
-        Ok(Self { file: BufWriter::with_capacity(1 << 20, writing), live: live.clone() })
+        Ok(Self { file: BufWriter::with_capacity(1 << 20, writing), live: live.clone(), old })
     }
 
     /// Returns the live file whose place it takes.
@@ -321,10 +329,14 @@ impl Fresh {
 
     /// Adds bytes of the live file from an offset on; a file that ends before is an error.
     pub fn copy(&mut self, offset: u64, length: u64) -> io::Result<()> {
-        self.file.flush()?;
-        let mut from = self.live.open()?;
+        let mut from = self.old.as_ref().ok_or(ErrorKind::NotFound)?;
         from.seek(SeekFrom::Start(offset))?;
-        let copied = self.live.disk.copy(&self.file.get_ref().file, &from, length)?;
+        let copied = if length > PIECE {
+            self.file.flush()?;
+            self.live.disk.copy(&self.file.get_ref().file, from, length)?
+        } else {
+            io::copy(&mut from.take(length), &mut self.file)?
+        };
         if copied == length { Ok(()) } else { Err(ErrorKind::UnexpectedEof.into()) }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Read in this order: `number` (and `entries`, sets of one), `id` (what a hash covers), [`mod@line`] (how bytes become lines), `fact` (the lasting facts),
 //! `command`, `text` and `operation` (how a command puts its facts on record), `tagged` and `varint` (the encoding),
-//! `span` (what stands in a generation), `state` (a session's state, folded from its operations), `record` (the values from a line), `message` (its words).
+//! `span` (what stands in a generation), `tombstones`, `state` (a session's state, folded from its operations), `record` (the values from a line), `message` (its words).
 
 mod around;
 mod command;
@@ -20,6 +20,7 @@ mod state;
 mod tagged;
 mod text;
 mod time;
+mod tombstones;
 mod varint;
 
 pub use around::Around;
@@ -45,4 +46,5 @@ pub use state::{Newest, State};
 pub use tagged::{Malformed, Tagged};
 pub use text::{Text, Words};
 pub use time::Timestamp;
+pub use tombstones::Tombstones;
 pub use varint::{put_varint, take_varint};

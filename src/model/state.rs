@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{
     Base, Bulk, CheckpointNumber, Container, CoveredFile, EntryNumber, FileNumber, Generation,
     GenerationNumber, LineId, Malformed, Operation, OperationId, OperationNumber, Pending, Place,
-    Position, Rotation, Run, Sidecar, Span, Spans, Tagged, Text, Timestamp, Tombstone,
+    Position, Rotation, Run, Sidecar, Span, Spans, Tagged, Text, Timestamp, Tombstone, Tombstones,
     tagged::tagged,
 };
 
@@ -65,7 +65,7 @@ pub struct State {
     /// The changes that wait, each behind its operation, which has the words that persons gave.
     pub pending: Vec<(OperationNumber, Pending)>,
     /// The lines that were taken out.
-    pub tombstones: Vec<Tombstone>,
+    pub tombstones: Tombstones,
     /// What is known of secrets that were taken out, by which they are kept out of what comes later.
     pub kept_out: Vec<Vec<u8>>,
     /// The files kept whole of which bytes were taken out.
@@ -132,7 +132,7 @@ impl State {
             (n, pending)
         }));
         self.pending.retain(|(n, _)| !facts.carried.contains(n));
-        self.tombstones.extend(facts.tombstones.iter().cloned());
+        self.tombstones.extend(&facts.tombstones);
         self.kept_out.extend(facts.kept_out.iter().cloned());
         self.covered_files.extend(facts.covered_files.iter().cloned());
         if !operation.unknown.is_empty() {
@@ -223,14 +223,8 @@ impl State {
 
     /// Returns the line that came of an entry of which bytes were taken out, and the one that stands there now.
     pub fn covered(&self, entry: EntryNumber) -> Option<(LineId, LineId)> {
-        let newest = self.tombstones.iter().rev().find(|one| one.entry == entry)?;
+        let newest = self.tombstones.newest(entry)?;
         Some((newest.line?, newest.covered?))
-    }
-
-    /// Returns an entry for which this line came, and which has another one in its place.
-    pub fn entry_covered_from(&self, line: LineId) -> Option<EntryNumber> {
-        let is_it = |one: &&Tombstone| one.line == Some(line) && one.covered.is_some();
-        self.tombstones.iter().find(is_it).map(|one| one.entry)
     }
 
     /// Returns the lines that stand in the place of others, each with the one that came.
@@ -394,7 +388,7 @@ impl Tagged for State {
             gone: self.gone.iter().copied().collect(),
             bases: self.bases.clone(),
             pending: self.pending.iter().map(of).collect(),
-            tombstones: self.tombstones.clone(),
+            tombstones: self.tombstones.to_vec(),
             unknown: self.unknown,
             sidecars: self.sidecars.values().map(placed).collect(),
             kept_out: self.kept_out.clone(),
@@ -431,7 +425,7 @@ impl Tagged for State {
             gone: fields.gone.into_iter().collect(),
             bases: fields.bases,
             pending: back(fields.pending),
-            tombstones: fields.tombstones,
+            tombstones: fields.tombstones.into(),
             unknown: fields.unknown,
             sidecars: sidecars.collect(),
             kept_out: fields.kept_out,

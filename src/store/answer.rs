@@ -89,7 +89,7 @@ macro_rules! answer_by_look {
         });
         $crate::store::answer::answers!(DoorStore for $store {
             fn kept_out() -> KeptOut;
-            fn buried(line: LineId) -> Option<(SessionKey, EntryNumber)>;
+            fn buried(line: LineId) -> Option<Came>;
         });
     };
 }

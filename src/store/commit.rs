@@ -187,14 +187,30 @@ pub struct TakenOut {
     pub digest: Digest,
 }
 
+impl Coverings {
+    /// Refuses bytes of which the facts of their sessions do not tell.
+    pub fn check(
+        &self,
+        state: impl Fn(SessionKey) -> Result<State, StoreError>,
+    ) -> Result<(), StoreError> {
+        let sessions = self.lines.iter().map(|one| one.session);
+        let sessions = sessions.chain(self.files.iter().map(|one| one.session));
+        let mut states = BTreeMap::new();
+        for session in sessions.collect::<BTreeSet<_>>() {
+            states.insert(session, state(session)?);
+        }
+        self.lines.iter().try_for_each(|one| one.check(states.get(&one.session)))?;
+        self.files.iter().try_for_each(|one| one.check(states.get(&one.session)))
+    }
+}
+
 impl Covering {
     /// Refuses bytes for which a session has no tombstone.
-    pub fn check(&self, state: &State) -> Result<(), StoreError> {
-        let newest = state.tombstones.iter().rev().find(|one| one.entry == self.entry);
+    fn check(&self, state: Option<&State>) -> Result<(), StoreError> {
         let is_told = |one: &Tombstone| {
             one.covered == Some(LineId::of(&self.line)) && one.size == self.line.len() as u64
         };
-        if newest.is_some_and(is_told) {
+        if state.and_then(|state| state.tombstones.newest(self.entry)).is_some_and(is_told) {
             return Ok(());
         }
         Err(refused("no tombstone says that these bytes stand in the place of a line"))
@@ -203,8 +219,8 @@ impl Covering {
 
 impl FileCovering {
     /// Refuses bytes of which a session's facts do not tell.
-    pub fn check(&self, state: &State) -> Result<(), StoreError> {
-        let told = state.covered_file(self.operation, self.at);
+    fn check(&self, state: Option<&State>) -> Result<(), StoreError> {
+        let told = state.and_then(|state| state.covered_file(self.operation, self.at));
         if told.is_some_and(|told| told.digest == Digest::of_bytes(&self.bytes)) {
             return Ok(());
         }

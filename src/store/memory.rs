@@ -18,7 +18,7 @@ use crate::{
         Run, SessionName, State, StoreId, Tie,
     },
     store::{
-        CacheStore, Chain, Commit, Committed, Coverings, Cursor, Derived, FactStore, Fault,
+        CacheStore, Came, Chain, Commit, Committed, Coverings, Cursor, Derived, FactStore, Fault,
         KeptOut, Listed, Reading, SessionFilter, SessionKey, Sieve, Sighting, Sizes, Store,
         StoreError, Total, Transaction,
         answer::{answer_by_look, check},
@@ -174,13 +174,8 @@ impl Transaction for Writing<'_> {
     }
 
     fn cover(&mut self, coverings: Coverings) -> Result<(), StoreError> {
+        coverings.check(|session| self.store.state(session))?;
         let Coverings { lines, files, words } = coverings;
-        for covering in &lines {
-            covering.check(&self.store.state(covering.session)?)?;
-        }
-        for covering in &files {
-            covering.check(&self.store.state(covering.session)?)?;
-        }
         let mut held = self.store.held.borrow_mut();
         for words in &words {
             held.overlay.take_out(words);

@@ -40,6 +40,6 @@ pub use traits::{
     ByteStore, CacheStore, DoorStore, FactStore, Reading, Store, Transaction, whole_lines,
 };
 pub use values::{
-    Committed, Cursor, Derived, Fault, KeptOut, Listed, SessionFilter, SessionKey, Sighting, Sizes,
-    Total, Within,
+    Came, Committed, Cursor, Derived, Fault, KeptOut, Listed, SessionFilter, SessionKey, Sighting,
+    Sizes, Total, Within,
 };

@@ -78,8 +78,8 @@ use crate::{
         Place, Record, Run, SessionName, State, StoreId, Tie,
     },
     store::{
-        CacheStore, Cursor, FactStore, Fault, KeptOut, Listed, SessionFilter, SessionKey, Sieve,
-        Sighting, Sizes, Store, StoreError, Total, Transaction,
+        CacheStore, Came, Cursor, FactStore, Fault, KeptOut, Listed, SessionFilter, SessionKey,
+        Sieve, Sighting, Sizes, Store, StoreError, Total, Transaction,
         answer::{answer_by_look, check},
         overlay::{Overlay, laid::Laid},
     },

@@ -9,7 +9,7 @@ use crate::{
         Run, SessionName, State, StoreId, Tie,
     },
     store::{
-        Chain, Commit, Committed, Coverings, Cursor, Derived, Fault, KeptOut, Listed,
+        Came, Chain, Commit, Committed, Coverings, Cursor, Derived, Fault, KeptOut, Listed,
         SessionFilter, SessionKey, Sieve, Sighting, Sizes, StoreError, Total,
     },
 };
@@ -206,7 +206,7 @@ pub trait DoorStore {
     fn kept_out(&self) -> Result<KeptOut, StoreError>;
 
     /// Returns an entry for which this line came, and which has another one in its place, if any session has one.
-    fn buried(&self, line: LineId) -> Result<Option<(SessionKey, EntryNumber)>, StoreError>;
+    fn buried(&self, line: LineId) -> Result<Option<Came>, StoreError>;
 }
 
 /// Answers all questions about what is kept.

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::{
     model::{
-        Card, GenerationNumber, NameTag, OperationId, Record, SessionName, State, Tie, Timestamp,
+        Card, EntryNumber, GenerationNumber, NameTag, OperationId, Record, SessionName, State, Tie,
+        Timestamp, Tombstone,
     },
     store::StoreError,
 };
@@ -195,6 +196,24 @@ pub struct Sighting {
     pub modified: i64,
     /// When anything about it was changed, in nanoseconds.
     pub changed: i64,
+}
+
+/// An entry for which a line came that has another one in its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Came {
+    /// The session.
+    pub session: SessionKey,
+    /// The entry.
+    pub entry: EntryNumber,
+    /// The rule by which something was found in it, if one found it.
+    pub rule: Option<String>,
+}
+
+impl Came {
+    /// Says it of a tombstone of a session.
+    pub fn of(session: SessionKey, one: &Tombstone) -> Self {
+        Self { session, entry: one.entry, rule: one.rule.clone() }
+    }
 }
 
 /// The outcome of a durable transaction.

@@ -14,8 +14,8 @@ use std::{cell::RefCell, rc::Rc};
 use crate::{
     cover::Guard,
     json::Raw,
-    model::{LineId, State},
-    store::{KeptOut, NewLine, Store, StoreError, whole_lines},
+    model::LineId,
+    store::{Came, KeptOut, NewLine, Store, StoreError, whole_lines},
     sync::SyncError,
     wire::{Envelope, Format},
 };
@@ -100,10 +100,8 @@ type CoveredBytes = (Vec<u8>, Option<String>);
 
 /// Returns the line that stands in the place of one that came elsewhere.
 fn found(store: &dyn Store, line: LineId) -> Result<Option<CoveredBytes>, SyncError> {
-    let Some((session, entry)) = store.buried(line)? else { return Ok(None) };
+    let Some(Came { session, entry, rule }) = store.buried(line)? else { return Ok(None) };
     let mut bytes = Vec::new();
     whole_lines(store, session, &[entry], &mut |_, line| bytes = line)?;
-    let state: State = store.state(session)?;
-    let rule = state.tombstones.into_iter().rev().find(|one| one.entry == entry);
-    Ok(Some((bytes, rule.and_then(|one| one.rule))))
+    Ok(Some((bytes, rule)))
 }

@@ -24,7 +24,7 @@ use std::{
 use crate::{
     disk::{self, Disk, Kernel, Links},
     live::{self, Denied, Seen, WritableFile},
-    model::{Digest, FileNumber, LineId, OperationNumber, State, Timestamp},
+    model::{Digest, EntryNumber, FileNumber, LineId, OperationNumber, State, Timestamp},
     report::Rekeyed,
     session::Session,
     store::{SessionKey, Store, WordIndex, whole_lines},
@@ -331,16 +331,19 @@ fn covered_lines(
     session: &Session,
     state: &State,
 ) -> Result<BTreeMap<LineId, Vec<u8>>, SyncError> {
-    let mut lines = BTreeMap::new();
-    for tombstone in &state.tombstones {
+    let mut before: BTreeMap<EntryNumber, BTreeSet<LineId>> = BTreeMap::new();
+    for tombstone in state.tombstones.iter() {
         if let (Some(came), Some(covered)) = (tombstone.line, tombstone.covered) {
-            whole_lines(store, session.key, &[tombstone.entry], &mut |_, line| {
-                let is_now = LineId::of(&line) == covered;
-                let before = [came].into_iter().chain((!is_now).then_some(covered));
-                lines.extend(before.map(|before| (before, line.clone())));
-            })?;
+            before.entry(tombstone.entry).or_default().extend([came, covered]);
         }
     }
+    let entries: Vec<EntryNumber> = before.keys().copied().collect();
+    let mut lines = BTreeMap::new();
+    whole_lines(store, session.key, &entries, &mut |entry, line| {
+        let now = LineId::of(&line);
+        let before = before.get(&entry).into_iter().flatten().filter(|before| **before != now);
+        lines.extend(before.map(|before| (*before, line.clone())));
+    })?;
     Ok(lines)
 }
 

@@ -142,9 +142,17 @@ fn commit(
     for redaction in redactions.iter().filter(|one| !one.is_nothing()) {
         let session = &redaction.session;
         let (mut tombstones, mut covered_files) = (Vec::new(), Vec::new());
+        let came = lines_that_came(store, session, &redaction.lines)?;
         for (entry, line) in &redaction.lines {
             let rule = redaction.rules.get(entry).map(String::as_str).or(rule);
-            tombstones.push(tombstone(store, session, *entry, line, rule)?);
+            let (line_came, covered) = (came.get(entry).copied(), Some(LineId::of(line)));
+            tombstones.push(Tombstone {
+                entry: *entry,
+                size: line.len() as u64,
+                line: line_came,
+                covered,
+                rule: rule.map(str::to_owned),
+            });
             let covering = Covering { session: session.key, entry: *entry, line: line.clone() };
             coverings.lines.push(covering);
         }
@@ -170,22 +178,23 @@ fn commit(
     Ok(together.end()?)
 }
 
-/// Returns the tombstone of an entry whose line is covered: it names the line that came, also where that was covered before.
-fn tombstone(
+/// Returns the lines that came of entries whose lines are covered now, also where they were covered before.
+fn lines_that_came(
     store: &dyn Store,
     session: &Session,
-    entry: EntryNumber,
-    line: &[u8],
-    rule: Option<&str>,
-) -> Result<Tombstone, SyncError> {
-    let before = store.state(session.key)?.covered(entry).map(|(came, _)| came);
-    let came = if let Some(came) = before {
-        came
-    } else {
-        let mut came = LineId::default();
-        whole_lines(store, session.key, &[entry], &mut |_, line| came = LineId::of(&line))?;
-        came
-    };
-    let (line, covered, size) = (Some(came), Some(LineId::of(line)), line.len() as u64);
-    Ok(Tombstone { entry, size, line, covered, rule: rule.map(str::to_owned) })
+    lines: &[(EntryNumber, Vec<u8>)],
+) -> Result<BTreeMap<EntryNumber, LineId>, SyncError> {
+    let state = store.state(session.key)?;
+    let mut came = BTreeMap::new();
+    let mut as_they_came = Vec::new();
+    for (entry, _) in lines {
+        match state.covered(*entry) {
+            Some((line, _)) => drop(came.insert(*entry, line)),
+            None => as_they_came.push(*entry),
+        }
+    }
+    whole_lines(store, session.key, &as_they_came, &mut |entry, line| {
+        came.insert(entry, LineId::of(&line));
+    })?;
+    Ok(came)
 }

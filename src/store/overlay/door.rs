@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use super::{Sheet, laid::Laid};
 use crate::{
-    model::{EntryNumber, LineId},
-    store::{DoorStore, KeptOut, SessionKey, StoreError},
+    model::LineId,
+    store::{Came, DoorStore, KeptOut, SessionKey, StoreError},
 };
 
 impl DoorStore for Laid<'_> {
@@ -18,10 +18,10 @@ impl DoorStore for Laid<'_> {
         Ok(found)
     }
 
-    fn buried(&self, line: LineId) -> Result<Option<(SessionKey, EntryNumber)>, StoreError> {
+    fn buried(&self, line: LineId) -> Result<Option<Came>, StoreError> {
         let found = self.beneath(|store| store.buried(line))?;
         let of_sheet = |(key, sheet): (&SessionKey, &Arc<Sheet>)| {
-            Some((*key, sheet.state.entry_covered_from(line)?))
+            Some(Came::of(*key, sheet.state.tombstones.of_line(line)?))
         };
         Ok(found.or_else(|| self.over.sheets.iter().find_map(of_sheet)))
     }

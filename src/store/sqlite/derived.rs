@@ -19,8 +19,8 @@ use crate::{
         TieKind, Timestamp, put_varint, take_varint,
     },
     store::{
-        CacheStore, DoorStore, FactStore, KeptOut, Listed, SessionFilter, SessionKey, Sighting,
-        StoreError,
+        CacheStore, Came, DoorStore, FactStore, KeptOut, Listed, SessionFilter, SessionKey,
+        Sighting, StoreError,
     },
 };
 
@@ -49,6 +49,18 @@ impl Tables {
         };
         self.remember(session, &(state.clone(), card.clone()));
         Ok((state, card))
+    }
+
+    /// Looks at the state of a session.
+    pub(super) fn with_state<T>(
+        &self,
+        session: SessionKey,
+        look: impl FnOnce(&State) -> T,
+    ) -> Result<T, StoreError> {
+        if let Some((state, _)) = self.standing.borrow().get(&session) {
+            return Ok(look(state));
+        }
+        Ok(look(&self.standing(session)?.0))
     }
 
     fn remember(&self, session: SessionKey, standing: &(State, Card)) {
@@ -329,11 +341,15 @@ impl DoorStore for Tables {
         covered::kept_out(&self.db)
     }
 
-    fn buried(&self, line: LineId) -> Result<Option<(SessionKey, EntryNumber)>, StoreError> {
+    fn buried(&self, line: LineId) -> Result<Option<Came>, StoreError> {
         for (session, entry) in covered::buried(&self.db, line)? {
-            let came = self.standing(session)?.0.covered(entry).map(|(came, _)| came);
-            if came == Some(line) {
-                return Ok(Some((session, entry)));
+            let came = self.with_state(session, |state| {
+                let newest = state.tombstones.newest(entry)?;
+                let is_it = newest.line == Some(line) && newest.covered.is_some();
+                is_it.then(|| Came::of(session, newest))
+            })?;
+            if came.is_some() {
+                return Ok(came);
             }
         }
         Ok(None)

@@ -532,12 +532,7 @@ impl Transaction for Writing<'_> {
         self.work(|writing| {
             writing.go_direct()?;
             let store = writing.store;
-            for covering in &coverings.lines {
-                covering.check(&store.tables.standing(covering.session)?.0)?;
-            }
-            for covering in &coverings.files {
-                covering.check(&store.tables.standing(covering.session)?.0)?;
-            }
+            coverings.check(|session| Ok(store.tables.standing(session)?.0))?;
             redact::take_out(store.db(), &coverings.words)?;
             store.bytes()?.cover(store.db(), coverings)
         })

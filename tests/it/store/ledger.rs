@@ -14,12 +14,12 @@ use undertext::{
     model::{
         Card, Checkpoint, CheckpointNumber, Entry, EntryId, EntryNumber, FileNumber,
         GenerationNumber, IdPrefix, Landmark, LineId, NameTag, Operation, OperationNumber, Origin,
-        Place, Record, Run, SessionName, State, StoreId, Tagged, Text, Tie, TieKind,
+        Place, Record, Run, SessionName, State, StoreId, Tagged, Text, Tie, TieKind, Tombstone,
     },
     store::{
-        ByteStore, CacheStore, Chain, Commit, Committed, Coverings, Cursor, Derived, DoorStore,
-        FactStore, Fault, KeptOut, Known, Listed, SessionFilter, SessionKey, Sieve, Sighting,
-        Sizes, Store, StoreError, TakenOut, Total, Transaction, Within,
+        ByteStore, CacheStore, Came, Chain, Commit, Committed, Coverings, Cursor, Derived,
+        DoorStore, FactStore, Fault, KeptOut, Known, Listed, SessionFilter, SessionKey, Sieve,
+        Sighting, Sizes, Store, StoreError, TakenOut, Total, Transaction, Within,
     },
 };
 
@@ -349,14 +349,16 @@ impl DoorStore for Ledger {
         Ok(found)
     }
 
-    fn buried(&self, line: LineId) -> Result<Option<(SessionKey, EntryNumber)>, StoreError> {
+    fn buried(&self, line: LineId) -> Result<Option<Came>, StoreError> {
         let held = self.held();
-        let all = held
-            .derived
-            .iter()
-            .flat_map(|(key, derived)| derived.state.tombstones.iter().map(|one| (*key, one)));
-        let mut came = all.filter(|(_, one)| one.line == Some(line) && one.covered.is_some());
-        Ok(came.next().map(|(key, one)| (key, one.entry)))
+        let mut came = held.derived.iter().filter_map(|(key, derived)| {
+            let all = &derived.state.tombstones;
+            let came = |one: &&Tombstone| one.line == Some(line) && one.covered.is_some();
+            let entry = all.iter().find(came)?.entry;
+            let newest = all.iter().rev().find(|one| one.entry == entry)?;
+            Some(Came { session: *key, entry, rule: newest.rule.clone() })
+        });
+        Ok(came.next())
     }
 }
 
@@ -567,14 +569,13 @@ impl Transaction for Page<'_> {
     }
 
     fn cover(&mut self, coverings: Coverings) -> Result<(), StoreError> {
-        let Coverings { lines, files, words } = coverings;
         let mut held = self.ledger.held.borrow_mut();
+        coverings.check(|session| Ok(held.derived(session)?.state.clone()))?;
+        let Coverings { lines, files, words } = coverings;
         for covering in lines {
-            covering.check(&held.derived(covering.session)?.state)?;
             held.covered.insert((covering.session, covering.entry), covering.line);
         }
         for covering in files {
-            covering.check(&held.derived(covering.session)?.state)?;
             let place = (covering.session, covering.operation, covering.at);
             held.covered_files.insert(place, covering.bytes);
         }
