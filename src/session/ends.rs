@@ -5,7 +5,8 @@
 //! other   a b c d e g h                                                                  d e g h
 //! ```
 //!
-//! Invariant: what stands before the ends of two paths is the same, on the path and in what is sent of it.
+//! Invariant: the same entries stand before the ends of two paths, and the same of them are sent, unless one of the ends is
+//! known to hold all that is sent of its path.
 
 use std::collections::BTreeSet;
 

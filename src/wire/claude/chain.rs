@@ -423,23 +423,28 @@ pub(super) struct Kept {
     last: EntryNumber,
 }
 
-/// The newest boundary.
-struct Boundary {
-    record: Record,
-    place: PlaceNumber,
+/// A boundary.
+pub(super) struct Boundary {
+    pub(super) record: Record,
+    pub(super) place: PlaceNumber,
 }
 
 impl Boundary {
     /// Returns the newest one, also if it is one of a side chain.
     fn newest(graph: &dyn Graph) -> Result<Option<Self>, Failure> {
-        let Some((place, entry)) = graph.landmark(Landmark::Boundary, graph.end())? else {
+        Self::before(graph, graph.end())
+    }
+
+    /// Returns the last one before a place.
+    pub(super) fn before(graph: &dyn Graph, place: PlaceNumber) -> Result<Option<Self>, Failure> {
+        let Some((place, entry)) = graph.landmark(Landmark::Boundary, place)? else {
             return Ok(None);
         };
         Ok(Some(Self { record: graph.record(entry)?, place }))
     }
 
     /// Returns the messages that it keeps; nothing if one that it names is missing or no message.
-    fn kept(&self, graph: &dyn Graph) -> Result<Option<Kept>, Failure> {
+    pub(super) fn kept(&self, graph: &dyn Graph) -> Result<Option<Kept>, Failure> {
         let hint = Hint::of(&self.record);
         let is_segment = hint.has(Hint::SEGMENT);
         let mut named = Vec::new();
@@ -486,6 +491,11 @@ impl Kept {
     /// Returns what the newest boundary keeps.
     pub(super) fn find(graph: &dyn Graph) -> Result<Option<Self>, Failure> {
         Boundary::newest(graph)?.map_or(Ok(None), |boundary| boundary.kept(graph))
+    }
+
+    /// Returns them.
+    pub(super) fn entries(&self) -> impl Iterator<Item = EntryNumber> {
+        self.order.keys().copied()
     }
 
     /// Returns how many they are.

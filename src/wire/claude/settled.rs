@@ -4,17 +4,20 @@
 //! file   u1 a1 u2 a2 u3 (after a1) a3
 //!        u2 is not settled: u3, which stands behind it, follows a1, which stands before it; u1 and u3 are
 //! path   u1 a1 [boundary] S u2 a2 u3 a3
-//!        u1 is settled: it stands before the messages that the boundary keeps, u2 and a2, and behind no other boundary
+//!        u1 is settled too: it stands above the boundary, and before u2 and a2, which the boundary keeps
 //! ```
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+};
 
 use super::{
     beside::message,
-    chain::{Kept, newest_boundary},
+    chain::{Boundary, Kept, newest_boundary},
 };
 use crate::{
-    model::{EntryNumber, EntrySet, Kind, Landmark, PlaceNumber},
+    model::{EntryNumber, EntrySet, Kind, PlaceNumber},
     wire::{Failure, Graph},
 };
 
@@ -30,12 +33,7 @@ pub(super) fn settled(
     let is_kept = |entry: EntryNumber| kept.as_ref().is_some_and(|kept| kept.holds(entry));
     let stands = boundary.map_or(Ok(None), |boundary| graph.place(boundary))?;
     let mut behind = stands.unwrap_or(PlaceNumber::FIRST);
-    let mut above = behind..behind;
-    if let Some((older, _)) = graph.landmark(Landmark::Boundary, behind)? {
-        above.start = older.next();
-    } else {
-        above.start = PlaceNumber::FIRST;
-    }
+    let mut above = above(graph, last, boundary, behind)?;
     if let Some(kept) = &kept {
         let on_path = last.iter().rev().take_while(|entry| **entry != kept.anchor);
         let mut passed = 0;
@@ -90,6 +88,38 @@ pub(super) fn settled(
     }
     settled.reverse();
     Ok(settled)
+}
+
+/// Returns the places before the newest boundary where a path stands as one that ends there does, of which an older boundary
+/// is the newest: it comes by that one, and has above it what it keeps.
+fn above(
+    graph: &dyn Graph,
+    last: &[EntryNumber],
+    newest: Option<EntryNumber>,
+    before: PlaceNumber,
+) -> Result<Range<PlaceNumber>, Failure> {
+    let Some(older) = Boundary::before(graph, before)? else {
+        return Ok(PlaceNumber::FIRST..before);
+    };
+    let mut places = older.place.next()..before;
+    let nowhere = before..before;
+    let end = last.iter().position(|entry| Some(*entry) == newest);
+    let start = last.iter().position(|entry| *entry == older.record.n);
+    let (Some(start), Some(end)) = (start, end) else { return Ok(nowhere) };
+    let Some(between) = last.get(start + 1..end) else { return Ok(nowhere) };
+    for &entry in between {
+        if !graph.place(entry)?.is_some_and(|place| places.contains(&place)) {
+            return Ok(nowhere);
+        }
+    }
+    if let Some(kept) = older.kept(graph)? {
+        let until: EntrySet = last.iter().take(start).copied().collect();
+        if !kept.entries().all(|entry| until.contains(entry)) {
+            return Ok(nowhere);
+        }
+        places.start = graph.place(kept.anchor)?.map_or(before, PlaceNumber::next);
+    }
+    Ok(places)
 }
 
 /// Returns the first blocks of answers of the model; of the first answer of all more may stand before these entries.
