@@ -1,17 +1,19 @@
 //! Branches: made, listed, and made current.
 
 use crate::{
-    model::{Command, Kind, Message, Position, State},
+    json::Raw,
+    model::{Command, Kind, Position, State, Timestamp},
     ops::{OpsError, landing::landing, note::said_from_later},
     report::{Branched, ListedBranch, Switched},
     session::{
-        Session, Target,
+        Damages, Session, Target, View,
         ids::entry_id,
-        lines::log,
+        lines::last,
         plan::{Plan, Steps, branch_text},
         words,
     },
     sync::{self, Archive, SyncError, goal::Stay, reach::Reach},
+    wire::Graph as _,
 };
 
 /// How many entries before the end of a branch are looked through for its last words.
@@ -19,37 +21,47 @@ const LAST: usize = 16;
 
 /// Returns the branches.
 pub fn branches(archive: &Archive, session: &Session) -> Result<Vec<ListedBranch>, OpsError> {
-    let tip = archive.store().state(session.key)?;
+    let store = archive.store();
+    let tip = store.state(session.key)?;
     let listed = tip.branches.iter().map(|(branch, &position)| {
-        let entry = entry_id(archive.store(), session, position.head)?;
-        let target = Target { position, checkpoint: None, branch: None };
-        let last = log(archive.store(), session, Some(&target), LAST)?.lines;
-        let said = last.iter().rev().find_map(|line| {
-            let is_said =
-                matches!(line.kind, Kind::User | Kind::Note | Kind::Assistant | Kind::Summary);
-            let text =
-                line.messages.iter().rev().map(Message::text).find(|text| !text.trim().is_empty());
-            Some((line, text.filter(|_| is_said)?))
-        });
-        let time = said
-            .as_ref()
-            .and_then(|(line, _)| line.time)
-            .or(last.last().and_then(|line| line.time));
+        let view = View::new(store, session, position, Some(&tip.spans));
+        let (time, said) = last_words(&view.gathering(&Damages::gathered()))?;
         let first = |text: String| text.trim().lines().next().unwrap_or_default().to_owned();
         let opening = session.format.traits().note_opening;
-        let words = said.map(|(_, text)| match said_from_later(&text, opening) {
+        let words = said.map(|text| match said_from_later(&text, opening) {
             Some(later) => first(later.to_owned()),
             None => words(&text).unwrap_or_else(|| first(text)),
         });
         Ok(ListedBranch {
             branch: branch.clone(),
-            entry,
+            entry: entry_id(store, session, position.head)?,
             current: branch == tip.current(),
             time,
             words,
         })
     });
     listed.collect()
+}
+
+/// Returns what was said last on a view's path, and when; when its last entry was written, if nothing was said.
+fn last_words(view: &View<'_>) -> Result<(Option<Timestamp>, Option<String>), OpsError> {
+    let mut time = None;
+    let last = last(view, LAST)?.entries;
+    for &entry in last.iter().rev() {
+        let record = view.record(entry)?;
+        if Some(&entry) == last.last() {
+            time = record.time;
+        }
+        if matches!(record.kind, Kind::User | Kind::Note | Kind::Assistant | Kind::Summary) {
+            let line = view.line(entry)?;
+            let messages = Raw::object(&line).map(|record| view.format().messages(record));
+            let mut texts = messages.unwrap_or_default().into_iter().rev().map(|it| it.text());
+            if let Some(text) = texts.find(|text| !text.trim().is_empty()) {
+                return Ok((record.time.or(time), Some(text)));
+            }
+        }
+    }
+    Ok((time, None))
 }
 
 /// Makes a branch at a target, or where the current one stands.

@@ -14,7 +14,7 @@ use crate::{
         inner::{self, SubAgent},
     },
     store::{Store, whole_lines},
-    wire::{Earlier, Graph, Repair},
+    wire::{Earlier, Graph, Path, Repair},
 };
 
 /// How many entries of a long conversation are read at a time.
@@ -141,19 +141,25 @@ pub fn conversation<'a>(
     limit: usize,
 ) -> Result<Option<Conversation<'a>>, SessionError> {
     let Some(view) = view(store, session, target)? else { return Ok(None) };
+    let path = last(&view, limit)?;
+    Ok(Some(spoken(store, session, view, path.entries, path.repairs)?))
+}
+
+/// Returns the last entries of the conversation on a view's path, `limit` of many.
+pub(crate) fn last(view: &View<'_>, limit: usize) -> Result<Path, SessionError> {
     let mut asked = limit;
     loop {
-        let path = view.path(asked)?;
-        let is_whole = path.entries.len() < asked;
-        let mut entries = Vec::with_capacity(path.entries.len());
-        for entry in path.entries {
+        let Path { entries, repairs } = view.path(asked)?;
+        let is_whole = entries.len() < asked;
+        let mut said = Vec::with_capacity(entries.len());
+        for entry in entries {
             if !is_aside(view.record(entry)?.kind) {
-                entries.push(entry);
+                said.push(entry);
             }
         }
-        if is_whole || entries.len() >= limit {
-            entries.drain(..entries.len().saturating_sub(limit));
-            return Ok(Some(spoken(store, session, view, entries, path.repairs)?));
+        if is_whole || said.len() >= limit {
+            said.drain(..said.len().saturating_sub(limit));
+            return Ok(Path { entries: said, repairs });
         }
         asked = asked.saturating_mul(2);
     }
