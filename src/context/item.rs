@@ -402,7 +402,7 @@ pub enum Origin {
     Kept,
     /// It stands for an entry that was changed: a replay.
     Replayed,
-    /// The agent put other content in the place of what was said there.
+    /// The agent put other content in the place of what was said there, or took a part of it back.
     Edited,
     /// Nobody said it; the request needs it.
     Synthetic,

@@ -155,9 +155,7 @@ pub fn explain(
             Origin::Summary => "it is the summary of what was compacted",
             Origin::Kept => "a compaction kept it",
             Origin::Replayed => "it stands in the place of an entry that was changed",
-            Origin::Edited => {
-                "it is sent with the content that its agent put in the place of its own"
-            }
+            Origin::Edited => "its agent put other content in its place, or took a part of it back",
             Origin::Merged => "it is sent as one message with its neighbours",
             Origin::Said | Origin::Synthetic => "it is on the way to the head",
         }

@@ -17,7 +17,7 @@ use crate::{
     },
     session::{Session, View, ids::NEAR},
     sync::Archive,
-    wire::{Graph, Telling},
+    wire::{Edit, Graph, Telling},
 };
 
 /// The number of the newest entries of a path by whose size a report is believed or not.
@@ -74,7 +74,12 @@ pub(super) fn newest(
         None => last_on_path(view, found)?,
     };
     let Some(mut answer) = answer else { return Ok(None) };
-    answer.is_standing = found.edits.iter().all(|(_, edit)| *edit < answer.entry)
+    let is_before = |(entry, edit): &(EntryNumber, Edit)| match edit {
+        Edit::Content(edit) => *edit < answer.entry,
+        // What was said between the history and the rollback is gone.
+        Edit::Turns(_) => *entry < answer.entry,
+    };
+    answer.is_standing = found.edits.iter().all(is_before)
         && !is_changed_since(archive, session, view, answer.entry, &found.replays)?;
     Ok(Some(answer))
 }

@@ -18,7 +18,7 @@ use crate::{
     ops::{OpsError, answered},
     session::{Session, View},
     sync::Archive,
-    wire::{Graph, Telling, Told},
+    wire::{Edit, Edited, Graph, Telling, Told},
 };
 
 /// How a context is asked for.
@@ -60,7 +60,7 @@ pub(super) struct Material {
     /// Those of them that the agent would send.
     pub(super) sent: Vec<EntryNumber>,
     /// Those of them whose content another record replaces, each with that record.
-    pub(super) edits: Vec<(EntryNumber, EntryNumber)>,
+    pub(super) edits: Vec<(EntryNumber, Edit)>,
     /// Whether it would send nothing else.
     pub(super) is_whole: bool,
     /// The entries that stand for others.
@@ -347,7 +347,7 @@ pub(super) fn front(items: &[Item]) -> usize {
 pub(super) fn items(
     session: &Session,
     view: &View<'_>,
-    (entries, edits): (&[EntryNumber], &[(EntryNumber, EntryNumber)]),
+    (entries, edits): (&[EntryNumber], &[(EntryNumber, Edit)]),
     replays: &Replays,
     counting: Option<Counting>,
 ) -> Result<Vec<Item>, OpsError> {
@@ -355,23 +355,29 @@ pub(super) fn items(
     let pages = Pages::default();
     let mut items: Vec<Item> = Vec::with_capacity(entries.len());
     let mut replacing = BTreeMap::new();
-    for &(entry, edit) in edits {
-        replacing.insert(entry, view.line(edit)?);
+    for (_, edit) in edits {
+        if let &Edit::Content(other) = edit {
+            replacing.insert(other, view.line(other)?);
+        }
     }
+    let edits: BTreeMap<EntryNumber, Edit> = edits.iter().copied().collect();
     view.damages().lines(view.store(), session.key, entries, &mut |entry, line| {
         let record = Raw::object(&line);
-        let edit = replacing.get(&entry).and_then(|edit| Raw::object(edit));
+        let edit = edits.get(&entry).and_then(|edit| match edit {
+            Edit::Content(other) => Raw::object(replacing.get(other)?).map(Edited::Content),
+            Edit::Turns(turns) => Some(Edited::Turns(*turns)),
+        });
         let messages = record.map(|record| session.format.sent(record, edit)).unwrap_or_default();
         let is_history = messages.len() > 1;
         items.extend(messages.into_iter().map(|message| {
             let tokens = estimate.map(|estimate| estimate.message(&message));
             let mut item = Item::said(message, entry).packed(&pages);
             item.tokens = tokens;
+            item.begins_turn = is_history && item.role() == Role::User;
             if edit.is_some() {
                 item.origin = Origin::Edited;
             } else if is_history && item.origin == Origin::Said {
                 item.origin = Origin::Kept;
-                item.begins_turn = item.role() == Role::User;
             } else if item.origin == Origin::Said {
                 item.origin = replays.origin(entry).unwrap_or(Origin::Said);
             }
@@ -386,8 +392,9 @@ pub(super) fn items(
     let summary = summary.map(order).transpose()?;
     for item in &mut items {
         let Some(entry) = item.entry() else { continue };
-        if item.origin != Origin::Kept {
-            item.begins_turn = !item.is_summary() && view.record(entry)?.kind == Kind::User;
+        let kind = view.record(entry)?.kind;
+        if item.origin != Origin::Kept && kind != Kind::Boundary {
+            item.begins_turn = !item.is_summary() && kind == Kind::User;
         }
         if item.origin == Origin::Said && summary.is_some() && Some(order(entry)?) < summary {
             item.origin = Origin::Kept;

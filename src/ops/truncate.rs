@@ -23,7 +23,7 @@ use crate::{
         replay::{Cut, Replay},
         standing::Standing,
     },
-    wire::{Graph, cut::Shortened},
+    wire::{Edit, Graph, cut::Shortened},
 };
 
 /// Up to where results are let grow.
@@ -123,11 +123,14 @@ fn restate(
 ) -> Result<Vec<Vec<u8>>, OpsError> {
     let mut lines = Vec::new();
     if let Some(view) = before.view(from) {
-        for entry in view.sending()?.sent {
-            lines.push(match cuts.get(&entry) {
+        let Sending { sent, edits, .. } = view.sending()?;
+        let edits: BTreeMap<EntryNumber, Edit> = edits.into_iter().collect();
+        for entry in sent {
+            let line = match cuts.get(&entry) {
                 Some(cut) => cut.line().to_owned(),
                 None => view.line(entry)?,
-            });
+            };
+            lines.push((line, edits.get(&entry).copied()));
         }
     }
     let setting = before.setting(&Workspace::default(), None)?;

@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 use crate::{
     model::{EntryNumber, PlaceNumber, Span},
     session::{SessionError, View, elsewhere::Begins},
-    wire::Graph as _,
+    wire::{Edit, Graph as _},
 };
 
 /// How many of the last entries are looked at first.
@@ -34,8 +34,8 @@ pub(crate) struct Sending {
     pub(crate) is_all: bool,
     /// What is sent.
     pub(crate) sent: Vec<EntryNumber>,
-    /// Those entries of it whose content another record replaces, each with that record.
-    pub(crate) edits: Vec<(EntryNumber, EntryNumber)>,
+    /// Those entries of it of which something else is sent than they say.
+    pub(crate) edits: Vec<(EntryNumber, Edit)>,
     /// Whether nothing else is sent.
     pub(crate) is_whole: bool,
 }

@@ -11,11 +11,17 @@
 //!
 //! Invariant: an agent's own file is written only if a resume of its new content reads the position's context.
 
-use std::{collections::BTreeSet, path::PathBuf};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+};
 
 use crate::{
     model::{EntryId, EntryNumber, Gaps, GenerationNumber, Kind, PlaceNumber, Position, Span},
-    session::{Growth, View, content, ends::ends},
+    session::{
+        Growth, View, content,
+        ends::{Sending, ends},
+    },
     sync::{
         SyncError, Workspace,
         change::Change,
@@ -25,7 +31,7 @@ use crate::{
         segment,
         setting::line_start,
     },
-    wire::{Back, Draft, Graph, Setting},
+    wire::{Back, Draft, Edit, Graph, Setting},
 };
 
 /// Where a change has brought the live file.
@@ -202,8 +208,9 @@ fn whole(
     note: Option<Note<'_>>,
 ) -> Result<Option<Vec<Vec<u8>>>, SyncError> {
     let view = change.look(wanted);
-    let sent = view.sending()?.sent;
-    let lines = sent.iter().map(|entry| Ok(view.line(*entry)?));
+    let Sending { sent, edits, .. } = view.sending()?;
+    let edits: BTreeMap<EntryNumber, Edit> = edits.into_iter().collect();
+    let lines = sent.iter().map(|entry| Ok((view.line(*entry)?, edits.get(entry).copied())));
     let lines = lines.collect::<Result<Vec<_>, SyncError>>()?;
     let setting = setting(change, None, note)?;
     let whole = change.before.format.whole_context(&lines, note.map(|note| note.words), &setting);

@@ -4,10 +4,13 @@
 
 use crate::{
     json::Raw,
-    model::{Block, EntryNumber, Position, Role},
-    session::{Growth, View, ends::ends},
+    model::{Block, Position, Role},
+    session::{
+        Growth, View,
+        ends::{Sending, ends},
+    },
     sync::{SyncError, Workspace, change::Change},
-    wire::{Format, Graph as _, Sent},
+    wire::{Edit, Edited, Graph as _, Sent},
 };
 
 /// A note that is said where the live file is brought.
@@ -17,16 +20,19 @@ pub(crate) struct Note<'a> {
     pub(crate) workspace: &'a Workspace,
 }
 
-/// Returns the messages of entries, whatever their records look like.
-fn says(
-    format: &dyn Format,
-    view: &View<'_>,
-    entries: &[EntryNumber],
-) -> Result<Vec<(Role, Vec<Block>)>, SyncError> {
+/// Returns the messages of entries, whatever their records look like; of a history that a rollback reached into, those that
+/// it left.
+fn says(view: &View<'_>, sent: &Sent) -> Result<Vec<(Role, Vec<Block>)>, SyncError> {
+    let format = view.format();
     let mut said = Vec::new();
-    for &entry in entries {
+    for &entry in &sent.entries {
         let line = view.line(entry)?;
-        let messages = Raw::object(&line).map(|record| format.messages(record)).unwrap_or_default();
+        let Some(record) = Raw::object(&line) else { continue };
+        let edit = sent.edits.iter().find(|(edited, _)| *edited == entry);
+        let messages = match edit {
+            Some((_, Edit::Turns(turns))) => format.sent(record, Some(Edited::Turns(*turns))),
+            _ => format.messages(record),
+        };
         said.extend(messages.into_iter().map(|message| (message.role, message.blocks)));
     }
     Ok(said)
@@ -35,15 +41,27 @@ fn says(
 /// A view, and what is sent of the end of its path.
 type Told<'t, 'v> = (&'t View<'v>, &'t Sent);
 
-/// Returns whether two views may send the same, of one of which only the end of it is known.
-fn end_alike<'v>(one: Told<'_, 'v>, other: Told<'_, 'v>) -> Result<bool, SyncError> {
-    let ((view, whole), (other, end)) = if one.1.is_whole { (one, other) } else { (other, one) };
-    Ok(view.alone(&whole.entries)?.ends_with(&other.alone(&end.entries)?)
-        || says(view.format(), view, &whole.entries)?.ends_with(&says(
-            other.format(),
-            other,
-            &end.entries,
-        )?))
+/// Returns whether two views send the same, or one what the other ends with.
+fn is_alike(
+    (view, sent): Told<'_, '_>,
+    (other, others): Told<'_, '_>,
+    is_end: bool,
+) -> Result<bool, SyncError> {
+    let is_cut = |sent: &Sent| sent.edits.iter().any(|(_, edit)| matches!(edit, Edit::Turns(_)));
+    let is_same = !is_cut(sent)
+        && !is_cut(others)
+        && is_so(&view.alone(&sent.entries)?, &other.alone(&others.entries)?, is_end);
+    Ok(is_same || is_so(&says(view, sent)?, &says(other, others)?, is_end))
+}
+
+fn is_so<T: PartialEq>(one: &[T], other: &[T], is_end: bool) -> bool {
+    if is_end { one.ends_with(other) } else { one == other }
+}
+
+/// Returns all that a view sends.
+fn whole(view: &View<'_>) -> Result<Sent, SyncError> {
+    let Sending { sent, edits, is_whole, .. } = view.sending()?;
+    Ok(Sent { entries: sent, edits, is_whole })
 }
 
 /// Returns where an agent stands that resumes a growth, if it reads the context of a position, and a note behind it.
@@ -61,8 +79,8 @@ pub(crate) fn reads(
     let mut wanted = format.context(&there, &path_there)?;
     let mut found = format.context(&here, &path_here)?;
     if let Some(note) = note {
-        let last = found.entries.pop();
-        let said = says(format, &here, &last.into_iter().collect::<Vec<_>>())?;
+        let last = found.entries.pop().into_iter().collect();
+        let said = says(&here, &Sent { entries: last, ..Sent::default() })?;
         let is_note =
             |block: &Block| matches!(block, Block::Text(text) if text.contains(note.words));
         if !said.iter().any(|(_, blocks)| blocks.iter().any(is_note)) {
@@ -70,15 +88,16 @@ pub(crate) fn reads(
         }
     }
     if wanted.is_whole != found.is_whole {
-        if !end_alike((&there, &wanted), (&here, &found))? {
+        // Of one only the end is known.
+        let told = [(&there, &wanted), (&here, &found)];
+        let [all, end] = if wanted.is_whole { told } else { [told[1], told[0]] };
+        if !is_alike(all, end, true)? {
             return Ok(None);
         }
-        (wanted.entries, found.entries) = (there.sending()?.sent, here.sending()?.sent);
+        (wanted, found) = (whole(&there)?, whole(&here)?);
         found.entries.truncate(found.entries.len() - usize::from(note.is_some()));
     }
-    let (wanted, found) = (wanted.entries, found.entries);
-    let is_same = there.alone(&wanted)? == here.alone(&found)?
-        || says(format, &there, &wanted)? == says(format, &here, &found)?;
+    let is_same = is_alike((&there, &wanted), (&here, &found), false)?;
     Ok(is_same.then_some(position))
 }
 

@@ -45,9 +45,9 @@ use crate::{
     json::Raw,
     model::{EntryNumber, Kind, Message, Record, Tie},
     wire::{
-        Annex, Answers, Back, Call, Cleanup, Draft, Earlier, Envelope, Failure, Files, Folder,
-        Graph, Hooks, Identify, Interface, Invalid, Layout, Named, Nearby, Path, Paths, Read, Sent,
-        Setting, Telling, Titled, Told, Traits, Walk, Write,
+        Annex, Answers, Back, Call, Cleanup, Draft, Earlier, Edited, Envelope, Failure, Files,
+        Folder, Graph, Hooks, Identify, Interface, Invalid, Layout, Named, Nearby, Path, Paths,
+        Read, Sent, Setting, Telling, Titled, Told, Traits, Walk, Write,
         compaction::{Compaction, Lines},
         fields::{self, text},
         layout::resuming,
@@ -191,7 +191,7 @@ impl Read for Claude {
         read::message(record).into_iter().collect()
     }
 
-    fn sent(&self, record: Raw<'_>, _edit: Option<Raw<'_>>) -> Vec<Message> {
+    fn sent(&self, record: Raw<'_>, _edit: Option<Edited<'_>>) -> Vec<Message> {
         sent::message(record).into_iter().collect()
     }
 

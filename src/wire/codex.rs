@@ -29,8 +29,7 @@
 //! ```
 //!
 //! A history with `resume_metadata` and a `window_number`, as Codex writes it now, is a firm one: Codex reads no record before
-//! it, so no rollback drops it. One that reaches over it drops turns of the history itself, which is not shown; none such is
-//! written, because the agent would read another context than is meant.
+//! it, so no rollback drops it. One that reaches over it drops turns of the history itself, of which only the rest is sent.
 //!
 //! A thread may lie in several files, `rollout-<time>-<thread>_<file>.jsonl`: going back begins another one, whose first
 //! record names the file that it goes on from by `history_base`, and how many bytes of that belong to it. The newest time
@@ -59,8 +58,8 @@ use std::path::{Path as FilePath, PathBuf};
 
 use hint::{BASE, MODEL, OPENS, WINDOW, hint, of_history};
 use read::{
-    Part, answer, headline, history, item_kind, item_message, meta, omitted, part, reading, said,
-    scene, told,
+    Part, answer, headline, history, item_kind, item_message, left_of, meta, omitted, part,
+    reading, said, scene, told,
 };
 
 use crate::{
@@ -69,10 +68,10 @@ use crate::{
         Block, EntryNumber, Kind, Message, PlaceNumber, Record, Role, Tie, TieKind, put_varint,
     },
     wire::{
-        Answers, Back, Base, Call, Draft, Earlier, Envelope, Failure, FileName, Files, Folder,
-        Framed, Graph, Hooks, How, Identify, Interface, Invalid, Layout, Link, Named, Nearby,
-        Onward, Path, Paths, PhysicalLine, Read, Segment, Sent, Setting, Shelf, Telling, Told,
-        Traits, Unanswered, Walk, Write,
+        Answers, Back, Base, Call, Draft, Earlier, Edit, Edited, Envelope, Failure, FileName,
+        Files, Folder, Framed, Graph, Hooks, How, Identify, Interface, Invalid, Layout, Link,
+        Named, Nearby, Onward, Path, Paths, PhysicalLine, Read, Segment, Sent, Setting, Shelf,
+        Telling, Told, Traits, Unanswered, Walk, Write,
         compaction::{Compaction, Lines},
         fields::{moment, string, text},
         layout::resuming,
@@ -295,8 +294,17 @@ impl Read for Codex {
     }
 
     /// Of an answer in several parts the empty ones are left out.
-    fn sent(&self, record: Raw<'_>, _edit: Option<Raw<'_>>) -> Vec<Message> {
-        let mut messages = self.messages(record);
+    fn sent(&self, record: Raw<'_>, edit: Option<Edited<'_>>) -> Vec<Message> {
+        let mut messages = match edit {
+            Some(Edited::Turns(turns)) => {
+                let time = moment(record.get("timestamp"));
+                left_of(record, turns)
+                    .into_iter()
+                    .filter_map(|item| item_message(item, time))
+                    .collect()
+            }
+            Some(Edited::Content(_)) | None => self.messages(record),
+        };
         let blocks = messages.iter_mut().flat_map(|message| &mut message.blocks);
         for block in blocks {
             if let Block::Result { blocks, .. } = block
@@ -413,7 +421,7 @@ impl Write for Codex {
 
     fn whole_context(
         &self,
-        context: &[Vec<u8>],
+        context: &[(Vec<u8>, Option<Edit>)],
         note: Option<&str>,
         setting: &Setting,
     ) -> Result<Option<Vec<Vec<u8>>>, Invalid> {

@@ -27,9 +27,9 @@ use crate::{
     json::Raw,
     model::{EntryNumber, Kind, LineId, Message, Record, Tie, TieKind},
     wire::{
-        Answers, Back, Call, Draft, Earlier, Envelope, Failure, Files, Folder, Graph, Hooks,
-        Identify, Invalid, Layout, Lock, Named, Nearby, Path, PhysicalLine, Read, Scene, Sent,
-        Setting, Titled, Told, Traits, Unanswered, Walk, Write,
+        Answers, Back, Call, Draft, Earlier, Edited, Envelope, Failure, Files, Folder, Graph,
+        Hooks, Identify, Invalid, Layout, Lock, Named, Nearby, Path, PhysicalLine, Read, Scene,
+        Sent, Setting, Titled, Told, Traits, Unanswered, Walk, Write,
         compaction::{Compaction, Lines},
         fields::{line, text},
     },
@@ -176,8 +176,11 @@ impl Read for Pi {
         read::message(record).into_iter().collect()
     }
 
-    fn sent(&self, record: Raw<'_>, edit: Option<Raw<'_>>) -> Vec<Message> {
-        let edited = edit.and_then(|edit| read::edited(record, edit));
+    fn sent(&self, record: Raw<'_>, edit: Option<Edited<'_>>) -> Vec<Message> {
+        let edited = match edit {
+            Some(Edited::Content(edit)) => read::edited(record, edit),
+            Some(Edited::Turns(_)) | None => None,
+        };
         let record = edited.as_deref().map_or(Some(record), Raw::object).unwrap_or(record);
         read::prompt(record).into_iter().chain(self.messages(record)).collect()
     }

@@ -8,6 +8,15 @@ use crate::{
     wire::{Answers, Earlier},
 };
 
+/// What is sent of a record in the place of all that it says, as [`Edit`](crate::wire::Edit) tells it of an entry.
+#[derive(Clone, Copy, Debug)]
+pub enum Edited<'a> {
+    /// The content that this other record has for it.
+    Content(Raw<'a>),
+    /// What a rollback leaves of its history that leaves this many turns.
+    Turns(u64),
+}
+
 /// Reads records of one format, each by itself.
 pub trait Read {
     /// Returns the envelope of a record: the values that paths need.
@@ -18,8 +27,8 @@ pub trait Read {
     fn messages(&self, record: Raw<'_>) -> Vec<Message>;
 
     /// Returns the messages of a record as the agent sends them: with the words that it puts around them, or adds, and with
-    /// the content that another record puts in the place of theirs.
-    fn sent(&self, record: Raw<'_>, _edit: Option<Raw<'_>>) -> Vec<Message> {
+    /// what an edit puts in the place of theirs.
+    fn sent(&self, record: Raw<'_>, _edit: Option<Edited<'_>>) -> Vec<Message> {
         self.messages(record)
     }
 

@@ -92,10 +92,19 @@ pub struct Path {
 pub struct Sent {
     /// The entries, as they are sent.
     pub entries: Vec<EntryNumber>,
-    /// Those of them whose content another record replaces, each with that record.
-    pub edits: Vec<(EntryNumber, EntryNumber)>,
+    /// Those of them of which something else is sent than they say.
+    pub edits: Vec<(EntryNumber, Edit)>,
     /// Whether nothing is sent of what stands before the part of the path that was looked at.
     pub is_whole: bool,
+}
+
+/// What is sent of an entry in the place of all that it says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Edit {
+    /// The content that another record has for it.
+    Content(EntryNumber),
+    /// What a rollback leaves of its history that leaves this many turns.
+    Turns(u64),
 }
 
 /// Finds the paths of one graph: to a head, and of many entries the last ones.

@@ -3,7 +3,7 @@
 use crate::{
     model::{EntryNumber, Message, PlaceNumber, Record, Timestamp},
     wire::{
-        Failure, Graph,
+        Edit, Failure, Graph,
         compaction::{Compaction, Lines},
     },
 };
@@ -30,11 +30,11 @@ pub trait Write {
         records.into_iter().map(|line| Framed { line, is_asked: true }).collect()
     }
 
-    /// Returns the lines that put these records, of a whole context, in the place of all before it, and say a note behind
-    /// them; None where an agent has no record that does so.
+    /// Returns the lines that put these records, of a whole context, each with what is sent in its place, in the place of all
+    /// before it, and say a note behind them; None where an agent has no record that does so.
     fn whole_context(
         &self,
-        _context: &[Vec<u8>],
+        _context: &[(Vec<u8>, Option<Edit>)],
         _note: Option<&str>,
         _setting: &Setting,
     ) -> Result<Option<Vec<Vec<u8>>>, Invalid> {

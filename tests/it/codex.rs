@@ -13,12 +13,13 @@ use serde_json::{Value, json};
 use undertext::{
     model::{FileNumber, Message},
     ops::{self, Archive, Gap, Machine, OpsError, Session, SyncError, Workspace},
-    wire::{Codex, Draft, Walk as _},
+    wire::{Codex, Draft, Graph as _, Walk as _},
 };
 
 use crate::{
     env::TestEnv,
     fixture::{Seeded, damage},
+    graph::said_of,
     needs,
     resume::view,
     rollout::{Home, Rollout, SECOND, THIRD, THREAD, Thread, later},
@@ -46,9 +47,8 @@ pub(crate) fn sent(archive: &Archive, session: &Session) -> String {
     };
     let view = view(archive, session);
     let path = position.head.map(|head| session.format.path(&view, head, usize::MAX).unwrap());
-    let sent = session.format.context(&view, &path.unwrap_or_default().entries).unwrap().entries;
-    let said = sent.iter().flat_map(|&n| ops::messages(archive.store(), session, n).unwrap());
-    words(said)
+    let sent = session.format.context(&view, &path.unwrap_or_default().entries).unwrap();
+    words(said_of(session.format, &sent, |entry| view.line(entry).unwrap()).into_iter())
 }
 
 fn words(said: impl Iterator<Item = Message>) -> String {

@@ -5,7 +5,10 @@ use std::{cell::Cell, collections::BTreeMap, fs, path::Path};
 use undertext::{
     json::Raw,
     model::{EntryNumber, Kind, Landmark, Message, NameTag, Parent, PlaceNumber, Record},
-    wire::{Back, Envelope, Failure, Format, Graph, Link, PhysicalLine, Setting, jsonl::Reader},
+    wire::{
+        Back, Edit, Edited, Envelope, Failure, Format, Graph, Link, PhysicalLine, Sent, Setting,
+        jsonl::Reader,
+    },
 };
 
 /// One file, read whole; the entries have the numbers that a session of it alone gives them.
@@ -23,6 +26,24 @@ pub(crate) struct FileGraph {
     tagged: BTreeMap<NameTag, EntryNumber>,
     n_bytes: u64,
     has_read_lines: Cell<bool>,
+}
+
+/// Returns the messages of entries as they are sent; of a history, those that rollbacks left.
+pub(crate) fn said_of(
+    format: &dyn Format,
+    sent: &Sent,
+    line: impl Fn(EntryNumber) -> Vec<u8>,
+) -> Vec<Message> {
+    let mut said = Vec::new();
+    for &entry in &sent.entries {
+        let line = line(entry);
+        let Some(record) = Raw::object(&line) else { continue };
+        said.extend(match sent.edits.iter().find(|(edited, _)| *edited == entry) {
+            Some((_, Edit::Turns(turns))) => format.sent(record, Some(Edited::Turns(*turns))),
+            _ => format.messages(record),
+        });
+    }
+    said
 }
 
 impl FileGraph {
@@ -138,6 +159,13 @@ impl FileGraph {
     pub(crate) fn context(&self) -> Vec<EntryNumber> {
         let path = self.head().map(|head| self.path(head)).unwrap_or_default();
         self.without_lines(self.format.context(self, &path).map(|sent| sent.entries))
+    }
+
+    /// Returns the messages that the agent would send; of a history, those that rollbacks left.
+    pub(crate) fn sent_messages(&self) -> Vec<Message> {
+        let path = self.head().map(|head| self.path(head)).unwrap_or_default();
+        let sent = self.without_lines(self.format.context(self, &path));
+        said_of(self.format, &sent, |entry| self.lines[index(entry)].clone())
     }
 
     /// Returns where the conversation was left.

@@ -173,6 +173,37 @@ fn a_firm_history_is_never_rolled_back() {
 }
 
 #[test]
+fn a_rollback_reaches_into_a_firm_history() {
+    let asked = |words: &str| json!({ "type": "message", "role": "user", "content": [{ "type": "input_text", "text": words }] });
+    let fragment = "<environment_context>here</environment_context>";
+    let history = [asked("one"), asked("two"), asked(fragment), asked("sum"), asked(fragment)];
+    let fragment = format!(" | {fragment}");
+    // A rollback of one turn takes what prepared it along; one of more turns than there are leaves what stood before the first.
+    for (n_turns, left) in [
+        (0, format!("one | two{fragment} | sum{fragment} | three | to three")),
+        (1, format!("one | two{fragment} | sum")),
+        (2, "one | two".to_owned()),
+        (3, "one".to_owned()),
+        (9, String::new()),
+    ] {
+        for in_codex in [true, false] {
+            let mut rollout = thread(2, false);
+            rollout.event(json!({ "type": "task_started", "turn_id": "c" }));
+            let window = json!({ "message": "", "replacement_history": history, "window_number": 1, "resume_metadata": {} });
+            rollout.line("compacted", window);
+            rollout.event(json!({ "type": "task_complete", "turn_id": "c" }));
+            rollout.turn("three");
+            rollout.event(json!({ "type": "thread_rolled_back", "num_turns": n_turns }));
+            let mut played = Played::new(&rollout, in_codex);
+            assert_eq!(played.sent(), left, "{n_turns}");
+            for step in ["append", "undo", "2", "undo", "append", "2", "append", "undo", "undo"] {
+                played.play(step);
+            }
+        }
+    }
+}
+
+#[test]
 fn what_stands_before_the_first_turn_stays() {
     let mut played = Played::new(&thread(3, true), true);
     played.play("clear");

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::{
     hint::{BASE, OPENS, ROLLBACK, TURN, hint, is_conversation, prepares},
-    read::{Part, SUMMARY_PREFIX, history, item_message, part},
+    read::{Part, SUMMARY_PREFIX, history, item_message, left_of, part},
     walk,
     write::{self, Lines},
 };
@@ -21,7 +21,7 @@ use crate::{
     json::{self, Raw},
     model::{EntryNumber, Kind},
     wire::{
-        Back, Failure, Graph, Invalid, Setting,
+        Back, Edit, Failure, Graph, Invalid, Setting,
         compaction::{self, Compaction},
         fields::{line, text},
     },
@@ -126,11 +126,18 @@ fn forth(stood: &[Said], wanted: &[Said]) -> Option<(u64, Vec<EntryNumber>)> {
 
 /// Writes the lines that put a context in the place of all before it, and say a note behind it.
 pub(super) fn whole(
-    context: &[Vec<u8>],
+    context: &[(Vec<u8>, Option<Edit>)],
     note: Option<&str>,
     setting: &Setting,
 ) -> Result<Vec<Vec<u8>>, Invalid> {
-    let items: Vec<Vec<u8>> = context.iter().flat_map(|line| items_of(line)).collect();
+    let items = context.iter().flat_map(|(line, edit)| match edit {
+        Some(Edit::Turns(turns)) => {
+            let items = Raw::object(line).map(|record| left_of(record, *turns));
+            items.into_iter().flatten().map(|item| item.bytes().to_vec()).collect()
+        }
+        Some(Edit::Content(_)) | None => items_of(line),
+    });
+    let items: Vec<Vec<u8>> = items.collect();
     let mut lines = compacted("", &items, setting);
     if let Some(note) = note {
         lines.note(note, setting)?;

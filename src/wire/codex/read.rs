@@ -3,7 +3,7 @@
 //! Invariant: nothing here looks at another record.
 
 use super::hint::{
-    BASE, MODEL, OPENS, PREPARES, ROLLBACK, STARTS, SUMMARY, TURN, WINDOW, of_history,
+    BASE, MODEL, OPENS, PREPARES, ROLLBACK, STARTS, SUMMARY, TURN, WINDOW, of_history, prepares,
 };
 use crate::{
     json::{Kind as JsonKind, Raw},
@@ -293,6 +293,27 @@ pub(super) fn is_fragment(text: &str) -> bool {
 /// Returns the history that a compaction puts in the place of all before it.
 pub(super) fn history(payload: Raw<'_>) -> Option<Raw<'_>> {
     payload.get("replacement_history").filter(|history| history.kind() == JsonKind::Array)
+}
+
+/// Returns what a rollback leaves of the history of a compaction that leaves this many of its turns: what prepares the first
+/// turn that is gone goes too, but nothing before the first turn of all.
+pub(super) fn left_of(record: Raw<'_>, n_turns: u64) -> Vec<Raw<'_>> {
+    let [class, payload] = record.pick(["type", "payload"]);
+    let Part::Compacted(payload) = part(record, class, payload) else { return Vec::new() };
+    let mut items: Vec<Raw<'_>> = history(payload).into_iter().flat_map(Raw::items).collect();
+    let turns = items.iter().enumerate().filter(|(_, item)| is_turn(**item));
+    let turns: Vec<usize> = turns.map(|(at, _)| at).collect();
+    let Some(&first) = turns.first() else { return items };
+    let gone = usize::try_from(n_turns).ok().and_then(|n| turns.get(n)).copied();
+    items.truncate(gone.unwrap_or(items.len()));
+    let is_prepared = |item: &Raw<'_>| {
+        let (kind, flags, _) = reading(Part::Item(*item));
+        prepares(kind, flags)
+    };
+    while items.len() > first && items.last().is_some_and(is_prepared) {
+        items.pop();
+    }
+    items
 }
 
 pub(super) fn said(role: Role, blocks: Vec<Block>, time: Option<Timestamp>) -> Message {

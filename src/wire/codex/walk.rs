@@ -13,7 +13,7 @@ use super::hint::{
 };
 use crate::{
     model::{EntryNumber, Kind, PlaceNumber, Record},
-    wire::{Before, Failure, Graph, Path, Sent},
+    wire::{Before, Edit, Failure, Graph, Path, Sent},
 };
 
 /// How much of the user's messages a compaction without a history keeps, in tokens.
@@ -96,18 +96,27 @@ pub(super) fn start(
 /// Returns the entries of a path that Codex sends.
 pub(super) fn context(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, Failure> {
     let mut context: Vec<EntryNumber> = Vec::new();
-    let mut is_whole = false;
+    let (mut is_whole, mut is_rolled_back) = (false, false);
     for &entry in path.iter().rev() {
         let record = graph.record(entry)?;
+        let flags = hint(&record).0;
+        is_rolled_back |= flags & ROLLBACK != 0;
         if is_conversation(record.kind) {
             context.push(entry);
-            is_whole = hint(&record).0 & BASE != 0;
+            is_whole = flags & BASE != 0;
             if is_whole {
                 break;
             }
         }
     }
     context.reverse();
+    let mut edits = Vec::new();
+    // A rollback stands behind the history into which it reached, and before all that was said since.
+    if let (true, Some(&base), Some(&head)) = (is_whole, context.first(), path.last())
+        && (is_rolled_back || context.len() == 1)
+    {
+        edits.extend(left_of(graph, base, head)?.map(|turns| (base, Edit::Turns(turns))));
+    }
     let mut sent = Vec::new();
     for entry in context {
         let record = graph.record(entry)?;
@@ -116,7 +125,18 @@ pub(super) fn context(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, F
         }
         sent.push(entry);
     }
-    Ok(Sent { entries: sent, is_whole, ..Sent::default() })
+    Ok(Sent { entries: sent, edits, is_whole })
+}
+
+/// Returns how many turns of the history from which on the path to a head is replayed a rollback left, if one reached into it.
+fn left_of(
+    graph: &dyn Graph,
+    base: EntryNumber,
+    path_head: EntryNumber,
+) -> Result<Option<u64>, Failure> {
+    let Some((graph, end)) = before(graph, path_head, head(graph)?)? else { return Ok(None) };
+    let replay = run(graph, end, |one| !one.dropped && one.entry == base)?;
+    Ok(replay.base.filter(|(entry, _)| *entry == base).and_then(|(_, left)| left))
 }
 
 /// Returns those of the last entries of a path that are settled: turns from which on nothing is to be dropped, unless a
@@ -287,8 +307,16 @@ impl<'g> Backwards<'g> {
 fn replay(
     graph: &dyn Graph,
     end: PlaceNumber,
-    mut enough: impl FnMut(&Seen) -> bool,
+    enough: impl FnMut(&Seen) -> bool,
 ) -> Result<Vec<Seen>, Failure> {
+    Ok(run(graph, end, enough)?.seen)
+}
+
+fn run(
+    graph: &dyn Graph,
+    end: PlaceNumber,
+    mut enough: impl FnMut(&Seen) -> bool,
+) -> Result<Replay, Failure> {
     let mut files = Backwards::new(graph, end);
     let mut replay = Replay::default();
     while let Some(record) = files.next()? {
@@ -299,14 +327,14 @@ fn replay(
         let is_enough = enough(&one);
         replay.seen.push(one);
         if is_enough && !replay.is_trimmed {
-            return Ok(replay.seen);
+            return Ok(replay);
         }
     }
     // An unreadable history has turns too.
     if !files.is_cut_short {
         replay.resolve(0);
     }
-    Ok(replay.seen)
+    Ok(replay)
 }
 
 /// A replay that runs backwards.
@@ -333,6 +361,8 @@ struct Replay {
     is_left_out: bool,
     /// What was met since a turn that stays, once there is a rollback, and whether such a compaction stands behind it.
     open: Option<(Vec<Open>, bool)>,
+    /// The newest history that stays, and how many turns a rollback left of it, if one reached into it.
+    base: Option<(EntryNumber, Option<u64>)>,
 }
 
 impl Replay {
@@ -357,8 +387,9 @@ impl Replay {
             let is_firm = is_firm(number) && !self.is_compacted;
             dropped = !is_firm && (self.tasks > 0 || files.meets_rollback()?);
             if !dropped {
-                // What is to be dropped was said after it.
-                self.resolve(turns_in(number));
+                // What is to be dropped was said after it, or is a part of it.
+                let left = self.resolve(turns_in(number));
+                self.base.get_or_insert((record.n, left));
             }
         } else if is_turn && self.pending > 0 {
             let leaves_out = this.kind == Kind::Boundary;
@@ -398,19 +429,22 @@ impl Replay {
         }
     }
 
-    /// Decides what stays of the open records, before which a history has this many turns. No rollback that was met reaches further.
-    fn resolve(&mut self, n_turns: u64) {
-        if let Some((open, is_left_out)) = self.open.take() {
-            resolve(&mut self.seen, &open, n_turns, is_left_out);
-        }
+    /// Decides what stays of the open records, before which a history has this many turns, and returns how many of these stay, if
+    /// a rollback reached into the history. No rollback that was met reaches further.
+    fn resolve(&mut self, n_turns: u64) -> Option<u64> {
+        let open = self.open.take();
+        let left = open
+            .and_then(|(open, is_left_out)| resolve(&mut self.seen, &open, n_turns, is_left_out));
         let (seen, ends, counts) = (mem::take(&mut self.seen), self.ends, self.counts);
-        *self = Self { seen, ends, counts, is_compacted: true, ..Self::default() };
+        let base = self.base;
+        *self = Self { seen, ends, counts, base, is_compacted: true, ..Self::default() };
+        left
     }
 }
 
 /// Replays the open records forwards, as Codex does, and marks those that are dropped. `n_turns` is how many turns the history
-/// before them has.
-fn resolve(seen: &mut [Seen], open: &[Open], n_turns: u64, is_left_out: bool) {
+/// before them has; how many of these stay is returned, if a rollback reached into it.
+fn resolve(seen: &mut [Seen], open: &[Open], n_turns: u64, is_left_out: bool) -> Option<u64> {
     let mut stays = Stays { n_before: n_turns, ..Stays::default() };
     // What each compaction without a history left out: it stays above it.
     let mut above: BTreeMap<usize, Vec<&Open>> = BTreeMap::new();
@@ -431,6 +465,7 @@ fn resolve(seen: &mut [Seen], open: &[Open], n_turns: u64, is_left_out: bool) {
     for one in open {
         say(one, true);
     }
+    let left = stays.left;
     let mut stay = stays.records;
     while let Some(one) = stay.pop() {
         if !(is_left_out && one.is_left_out()) {
@@ -438,6 +473,7 @@ fn resolve(seen: &mut [Seen], open: &[Open], n_turns: u64, is_left_out: bool) {
             stay.extend(above.remove(&one.at).unwrap_or_default());
         }
     }
+    left
 }
 
 /// The records that stay, the first one first.
@@ -451,6 +487,9 @@ struct Stays<'o> {
     n_kept: usize,
     /// How many turns stand before them.
     n_before: u64,
+    /// The same, once a rollback reached so far; what is left then is not followed through a compaction without a history.
+    left: Option<u64>,
+    is_compacted: bool,
 }
 
 impl<'o> Stays<'o> {
@@ -482,11 +521,14 @@ impl<'o> Stays<'o> {
         self.turns.truncate(self.turns.partition_point(|&at| at < cut));
         self.records.truncate(cut);
         self.n_kept = self.n_kept.min(cut);
+        let reaches = self.n_before > 0 && self.said.is_empty() && !self.is_compacted;
         self.n_before = self.n_before.saturating_sub(n_turns.saturating_sub(n_here));
+        self.left = if reaches { Some(self.n_before) } else { self.left };
     }
 
     /// Returns what a compaction without a history leaves out, and keeps the others.
     fn leave_out(&mut self) -> Vec<&'o Open> {
+        self.is_compacted = true;
         let begin = self.n_kept;
         let behind = self.records.split_off(begin);
         self.turns.truncate(self.turns.partition_point(|&at| at < begin));

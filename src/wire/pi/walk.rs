@@ -8,7 +8,7 @@ use super::read::{CHAINED, EDIT, HEADER, INDEX, REMOVES, SENT, V1, hint};
 use crate::{
     dag,
     model::{EntryNumber, EntrySet, Kind, NameTag, Parent, PlaceNumber, Record},
-    wire::{Failure, Graph, Path, Repair, Sent},
+    wire::{Edit, Failure, Graph, Path, Repair, Sent},
 };
 
 /// Returns the entry at which pi would go on: the last one that is no header.
@@ -93,7 +93,7 @@ pub(super) fn context(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, F
             let record = graph.record(entry)?;
             let is_editable = !matches!(record.kind, Kind::System | Kind::Boundary);
             let edit = edit(&record).filter(|_| is_editable);
-            sent.edits.extend(edit.map(|(edit, _)| (entry, edit)));
+            sent.edits.extend(edit.map(|(edit, _)| (entry, Edit::Content(edit))));
         }
     }
     Ok(sent)
