@@ -1,18 +1,18 @@
 //! Tombstones: what was taken out of a session's lines, found by entry and by line however much it is.
 
-use std::{collections::BTreeMap, ops::Deref, sync::OnceLock, vec};
+use std::{collections::BTreeMap, fmt, ops::Deref, sync::OnceLock, vec};
 
 use super::{EntryNumber, LineId, Tombstone};
 
 /// The lines of a session that were taken out, in the order in which they were.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Tombstones {
     all: Vec<Tombstone>,
     /// Where they are found, once it was asked for.
     index: OnceLock<Index>,
 }
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 struct Index {
     /// The newest one of each entry.
     newest: BTreeMap<EntryNumber, usize>,
@@ -46,6 +46,12 @@ impl Tombstones {
             let first = self.all.iter().rev().filter_map(|one| Some((came(one)?, one.entry)));
             Index { newest: newest.collect(), came: first.collect() }
         })
+    }
+}
+
+impl fmt::Debug for Tombstones {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(&self.all).finish()
     }
 }
 

@@ -373,10 +373,11 @@ pub(super) fn items(
             let tokens = estimate.map(|estimate| estimate.message(&message));
             let mut item = Item::said(message, entry).packed(&pages);
             item.tokens = tokens;
-            item.begins_turn = is_history && item.role() == Role::User;
+            let is_kept = is_history && item.origin == Origin::Said;
+            item.begins_turn = is_kept && item.role() == Role::User;
             if edit.is_some() {
                 item.origin = Origin::Edited;
-            } else if is_history && item.origin == Origin::Said {
+            } else if is_kept {
                 item.origin = Origin::Kept;
             } else if item.origin == Origin::Said {
                 item.origin = replays.origin(entry).unwrap_or(Origin::Said);
