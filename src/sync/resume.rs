@@ -24,13 +24,18 @@ pub(crate) struct Note<'a> {
 /// it left.
 fn says(view: &View<'_>, sent: &Sent) -> Result<Vec<(Role, Vec<Block>)>, SyncError> {
     let format = view.format();
+    let cut = sent.edits.iter().find_map(|(entry, edit)| match edit {
+        Edit::Turns(turns) => Some((*entry, *turns)),
+        Edit::Content(_) => None,
+    });
     let mut said = Vec::new();
     for &entry in &sent.entries {
         let line = view.line(entry)?;
         let Some(record) = Raw::object(&line) else { continue };
-        let edit = sent.edits.iter().find(|(edited, _)| *edited == entry);
-        let messages = match edit {
-            Some((_, Edit::Turns(turns))) => format.sent(record, Some(Edited::Turns(*turns))),
+        let messages = match cut {
+            Some((history, turns)) if history == entry => {
+                format.sent(record, Some(Edited::Turns(turns)))
+            }
             _ => format.messages(record),
         };
         said.extend(messages.into_iter().map(|message| (message.role, message.blocks)));

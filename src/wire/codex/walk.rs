@@ -487,7 +487,7 @@ struct Stays<'o> {
     n_kept: usize,
     /// How many turns stand before them.
     n_before: u64,
-    /// The same, once a rollback reached so far; what is left then is not followed through a compaction without a history.
+    /// The same, once a rollback has reached the history. Behind a compaction without a history it stays as it is.
     left: Option<u64>,
     is_compacted: bool,
 }
