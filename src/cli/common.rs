@@ -22,7 +22,7 @@ use crate::render::{json, safe, wrap};
 /// However wide the terminal, the line that names a session is not wider.
 const WIDEST: usize = 80;
 
-/// The longest: ids that have more in common are told apart by their whole.
+/// The longest beginning of an id that is shown: ids that have more in common are shown whole.
 const MOST_DIGITS: usize = 13;
 
 /// Reads a number.
@@ -132,7 +132,10 @@ pub(crate) fn short_ids(ids: &[&str]) -> Vec<String> {
     };
     let short = |id: &&str| {
         let (head, agent) = id.split_once('/').unwrap_or((id, ""));
-        let head = beginning(head, (most(head) + 1).clamp(DIGITS, MOST_DIGITS));
+        let head = match most(head) + 1 {
+            digits @ ..=MOST_DIGITS => beginning(head, digits.max(DIGITS)),
+            _ => head.to_owned(),
+        };
         if agent.is_empty() { head } else { format!("{head}/{}", beginning(agent, DIGITS)) }
     };
     ids.iter().map(short).collect()
@@ -309,6 +312,15 @@ pub(crate) fn shown(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ids_are_as_short_as_they_can_be_typed() {
+        let check = |ids: &[&str], short: &[&str]| assert_eq!(short_ids(ids), short);
+        check(&["0123456789", "abcdefghij", "ab"], &["01234567", "abcdefgh", "ab"]);
+        check(&["0123456789ab", "0123456789cd"], &["0123456789a", "0123456789c"]);
+        check(&["0123456789abcdef", "0123456789abcdeg"], &["0123456789abcdef", "0123456789abcdeg"]);
+        check(&["0123456789/agent-12", "0123456789"], &["01234567/agent-12", "01234567"]);
+    }
 
     #[test]
     fn a_path_keeps_the_end_that_fits() {

@@ -165,7 +165,7 @@ fn tell_mended(context: &mut Context, mended: &Mended) -> Result<(), CommandErro
         ))?;
     }
     for (session, item) in lost {
-        let of = session.as_ref().map(|name| format!(" of session {:.8}", name.id));
+        let of = session.as_ref().map(|name| format!(" of session {}", safe::line(&name.id)));
         context.say(&format!("  lost: {item}{}", of.unwrap_or_default()))?;
     }
     match kept {

@@ -30,7 +30,7 @@ use undertext::report::Hint;
 use undertext::settings::{Provider, ProviderKind, Settings};
 
 use super::Context;
-use super::common::counted;
+use super::common::{counted, shown};
 use super::error::{CommandError, Kind};
 use super::output::Output;
 use crate::render::units::grouped;
@@ -189,7 +189,7 @@ impl Context {
             rule: rule(settings),
             strict: summing.strict || set.strict,
             folder: match &summing.folder {
-                Some(folder) => Some(self.env.current_dir.join(folder)),
+                Some(folder) => Some(self.named_folder(folder)?),
                 None => self.env.project(),
             },
             outside: summing.outside || set.outside,
@@ -201,6 +201,18 @@ impl Context {
             clock: Box::new(move || env().now()),
             sink,
         })
+    }
+
+    /// Returns the folder that the command line names, which is there.
+    fn named_folder(&self, named: &Path) -> Result<PathBuf, CommandError> {
+        let folder = self.env.current_dir.join(named);
+        if folder.is_dir() {
+            return Ok(folder);
+        }
+        let named = shown(named);
+        Err(CommandError::user(anyhow!(
+            "--folder {named}: there is no such folder; name one that is there"
+        )))
     }
 
     /// Returns undertext's own folders, wherever they are set to lie: no model is shown a file in them.

@@ -1,10 +1,11 @@
 //! `sessions`: lists sessions, and leaves some out of lists.
 
+use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use undertext::model::Timestamp;
-use undertext::ops::{self, Kin, Order};
+use undertext::ops::{self, Bond, Order};
 use undertext::report::{Line, ListedSession, Listing};
 use undertext::store::SessionFilter;
 
@@ -14,8 +15,6 @@ use crate::render::moment;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 
-/// The shortest beginning of an id that is shown.
-const DIGITS: usize = 8;
 /// From this width on, the columns have whole words above them.
 const WIDE: usize = 100;
 
@@ -177,8 +176,12 @@ impl Context {
     ) -> Result<(), CommandError> {
         let is_wide = self.output.columns() >= WIDE || self.output.width().is_none();
         let folders = self.folders(sessions);
-        let ids: Vec<&str> = sessions.iter().map(|listed| listed.name.id.as_str()).collect();
-        let ids = common::short_ids(&ids);
+        // Sessions that others were made of are named beside these, so that all are told apart.
+        let kin = sessions.iter().filter_map(|listed| listed.kin.as_ref());
+        let ids = sessions.iter().map(|listed| listed.name.id.as_str());
+        let ids: Vec<&str> = ids.chain(kin.map(|kin| kin.session.as_str())).collect();
+        let short: BTreeMap<&str, String> =
+            ids.iter().copied().zip(common::short_ids(&ids)).collect();
         let [left, right] = [Align::Left, Align::Right];
         let sides = [left, left, left, right, right, right, left, left];
         let mut table = Table::new(sides).yielding(&[6, 2]);
@@ -193,20 +196,22 @@ impl Context {
             head(sessions.iter().any(|listed| listed.compactions > 0), "COMPACTED", "CP");
         let heads = ["ID", "ACTIVE", "AGENT", "TURNS", branches, compactions, "FOLDER", "TITLE"];
         table.row(heads.map(|head| Cell::new(Label::Dim, head)));
-        for ((listed, id), folder) in sessions.iter().zip(&ids).zip(&folders) {
-            let ListedSession { name, card, branches, compactions, .. } = listed;
+        for (listed, folder) in sessions.iter().zip(&folders) {
+            let ListedSession { name, card, kin, branches, compactions, .. } = listed;
+            let shown = |id: &str| short.get(id).map(String::as_str).unwrap_or_default();
+            let kin = kin.as_ref().map(|kin| (kin.bond, shown(&kin.session)));
             let label = if card.hidden { Label::Dim } else { Label::Plain };
             let age = card.active.map(|active| self.env.zone.age(now, active));
             let above = |n: u64, least: u64| if n > least { n.to_string() } else { String::new() };
             table.row([
-                Cell::new(Label::Id, id),
+                Cell::new(Label::Id, shown(&name.id)),
                 Cell::new(Label::Time, &age.unwrap_or_default()),
                 Cell::new(label, &name.format),
                 Cell::new(label, &card.turns.to_string()),
                 Cell::new(label, &above(*branches, 1)),
                 Cell::new(label, &above(*compactions, 0)),
                 Cell::new(label, folder),
-                Cell::new(label, &title(listed)),
+                Cell::new(label, &title(listed, kin)),
             ]);
             if is_verbose {
                 for more in self.more_of(listed) {
@@ -244,9 +249,9 @@ impl Context {
     }
 }
 
-/// Returns the title of a session with the little that must be told of it.
-fn title(listed: &ListedSession) -> String {
-    let ListedSession { card, kin, sub_agents, gone, depth, .. } = listed;
+/// Returns the title of a session with the little that must be told of it; its kin is named by a short id.
+fn title(listed: &ListedSession, kin: Option<(Bond, &str)>) -> String {
+    let ListedSession { card, sub_agents, gone, depth, .. } = listed;
     let indent = depth.checked_sub(1).map(|depth| format!("{}└ ", "  ".repeat(depth)));
     let indent = indent.unwrap_or_default();
     let lead = if *gone { "(file gone) " } else { "" };
@@ -255,8 +260,8 @@ fn title(listed: &ListedSession) -> String {
     if *sub_agents > 0 {
         notes.push(common::counted(*sub_agents, "sub-agent", "sub-agents"));
     }
-    if let Some(Kin { bond, session, .. }) = kin {
-        notes.push(format!("{} {}", bond.words(), common::beginning(session, DIGITS)));
+    if let Some((bond, session)) = kin {
+        notes.push(format!("{} {session}", bond.words()));
     }
     let notes = if notes.is_empty() { String::new() } else { format!("  ({})", notes.join(", ")) };
     format!("{indent}{lead}{title}{notes}")

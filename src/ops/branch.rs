@@ -189,7 +189,10 @@ fn check_name(name: &str) -> Result<(), OpsError> {
     if name.starts_with('-') || name.starts_with('.') {
         return bad("it begins with a dash or a dot");
     }
-    if name == "HEAD" || name.chars().all(|c| c.is_ascii_hexdigit() || c == '-') {
+    if name == "HEAD" {
+        return bad("that is the word for where a session stands");
+    }
+    if name.chars().all(|c| c.is_ascii_hexdigit() || c == '-') {
         return bad("it reads like an id");
     }
     Ok(())

@@ -388,6 +388,7 @@ pub(super) const GROUPS: [Group; 17] = [
             "undertext append x nosuch",
             "undertext new --prefer x",
             "undertext compact --summarizer nosuch",
+            "undertext compact --folder nosuch",
             "undertext recover --error 'out of credits'",
             "undertext turn hello",
             "undertext turn hello --provider nosuch",
