@@ -117,6 +117,19 @@ pub(crate) fn last(
     }
 }
 
+/// Returns the bytes that the newest operation of a session added to a generation: an operation that put texts aside
+/// between two of its records has several runs there.
+pub(crate) fn newest(
+    store: &dyn Store,
+    session: &Session,
+    generation: GenerationNumber,
+) -> Result<Vec<u8>, SessionError> {
+    let Some(newest) = store.state(session.key)?.newest else { return Ok(Vec::new()) };
+    let added = store.growths(session.key, newest.n.alone())?;
+    let runs = added.into_iter().map(|(_, run)| run).filter(|run| run.generation == generation);
+    bytes(store, session, &runs.collect::<Vec<_>>())
+}
+
 /// Returns the bytes of runs.
 pub(crate) fn bytes(
     store: &dyn Store,

@@ -30,7 +30,7 @@ use std::{
 use crate::{
     disk::{self, Links},
     live::WritableFile,
-    model::{Command, EntryNumber, Kind, Parent, Position, Run, State},
+    model::{Command, EntryNumber, GenerationNumber, Kind, Parent, Position, State},
     session::{
         Growth, Session, View, content,
         plan::{LATE, branch_text},
@@ -167,7 +167,7 @@ fn lacking(
     if is_replaced && !known.starts_with(there) {
         return Ok(None);
     }
-    Ok(unsaid(archive, session, &runs, &known, there)?.map(|rest| (known, rest)))
+    Ok(unsaid(archive, session, generation, &known, there)?.map(|rest| (known, rest)))
 }
 
 /// Returns whether an agent's file only waits for what the newest operation is still to write there.
@@ -210,7 +210,7 @@ fn take_in_whole(
 fn unsaid(
     archive: &Archive,
     session: &Session,
-    runs: &[Run],
+    generation: GenerationNumber,
     known: &[u8],
     there: &[u8],
 ) -> Result<Option<Vec<u8>>, SyncError> {
@@ -219,9 +219,8 @@ fn unsaid(
     if !newest.is_some_and(|by| is_of_a_person(&by.command) && by.runs.is_some()) {
         return Ok(None);
     }
-    let said = file::newest_run_length(archive, session, runs)?;
-    let length = usize::try_from(said).unwrap_or(usize::MAX).min(known.len());
-    let (base, said) = known.split_at(known.len() - length);
+    let said = content::newest(archive.store.as_ref(), session, generation)?;
+    let (base, said) = known.split_at(known.len().saturating_sub(said.len()));
     let Some(since) = there.strip_prefix(base) else { return Ok(None) };
     if let Some(rest) = said.strip_prefix(since) {
         return Ok((!rest.is_empty()).then(|| rest.to_vec()));

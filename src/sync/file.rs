@@ -9,7 +9,7 @@ use std::{
 
 use crate::{
     live::WritableFile,
-    model::{EntryNumber, Rotation, Run, State},
+    model::{EntryNumber, Rotation, State},
     session::{Session, content},
     store::{Sighting, Store},
     sync::{
@@ -143,18 +143,6 @@ pub(crate) fn aside_of(
     rotation: &Rotation,
 ) -> Result<WritableFile, SyncError> {
     live.sibling(OsStr::from_bytes(&rotation.aside)).map_err(failed(live))
-}
-
-/// Returns how many bytes of a file its newest run made.
-pub(crate) fn newest_run_length(
-    archive: &Archive,
-    session: &Session,
-    runs: &[Run],
-) -> Result<u64, SyncError> {
-    let last = runs.len().saturating_sub(1);
-    let newest =
-        content::bytes(archive.store.as_ref(), session, runs.get(last..).unwrap_or_default())?;
-    Ok(newest.len() as u64)
 }
 
 pub(crate) fn is_subsequence(wanted: &[EntryNumber], found: &[EntryNumber]) -> bool {

@@ -125,10 +125,12 @@ impl Looking<'_> {
         Ok(Covered(pairs.collect()))
     }
 
-    /// Returns whether the file ends within the bytes of the newest run, and holds all before them.
+    /// Returns whether the file ends within the bytes of the newest operation, and holds all before them.
     fn lacks_only_the_newest(&self) -> Result<bool, Trouble> {
-        let Some(newest) = self.end else { return Ok(false) };
-        let newest = content::bytes(self.store, self.session, std::slice::from_ref(newest))?;
+        let newest = content::newest(self.store, self.session, self.generation)?;
+        if newest.is_empty() {
+            return Ok(false);
+        }
         let known = self.last(newest.len())?;
         let mut there = Vec::new();
         let stream = (self.open)(self.length() - known.len() as u64)?;

@@ -64,7 +64,8 @@ fn step(archive: &mut Archive, session: &Session, n: u64) -> Result<String, OpsE
                 Draft::Call { id: format!("c{n}"), name, input },
                 Draft::Result { id: format!("c{n}"), output, error: None },
             ];
-            ops::append(archive, session, &here, &drafts).map(|_| text)
+            ops::append_cut(archive, session, &here, &drafts, Some(Limit::of_chars(3_000)))
+                .map(|_| text)
         }
         7 => {
             let bound = Bound { limit: Limit::of_chars(0), window: None };
@@ -247,17 +248,55 @@ fn an_append_that_did_not_reach_the_live_file_is_finished_by_the_next_command() 
     let live = fixture::live(&archive, &session);
     let before = fs::metadata(&live).unwrap().len();
     say(&mut archive, &session, "the newest");
-    let whole = fs::read(&live).unwrap();
-    for cut in (before..whole.len() as u64).step_by(7).chain([whole.len() as u64 - 1]) {
+    assert_is_finished(folder.path(), &session, &live, before);
+}
+
+#[test]
+fn an_append_of_cut_results_that_did_not_reach_the_file_is_finished_by_the_next_command() {
+    // What is cut is put aside between the records, so that their numbers are not those that follow each other.
+    let drafts: Vec<Draft> = (0..3)
+        .flat_map(|n| {
+            let (id, name, output) = (format!("c{n}"), "Read".to_owned(), "word ".repeat(2_000));
+            let call = Draft::Call { id: id.clone(), name, input: "{}".to_owned() };
+            [call, Draft::Result { id, output, error: None }]
+        })
+        .collect();
+    let cut = |archive: &mut Archive, session: &Session| {
+        ops::append_cut(archive, session, &workspace(), &drafts, Some(Limit::of_chars(3_000)))
+            .unwrap();
+    };
+    let folder = TempDir::new().unwrap();
+    let (mut archive, session) = begun(folder.path());
+    let live = fixture::live(&archive, &session);
+    let before = fs::metadata(&live).unwrap().len();
+    cut(&mut archive, &session);
+    assert_is_finished(folder.path(), &session, &live, before);
+    for agent in ["claude", "codex", "pi", "kimi"] {
+        let folder = TempDir::new().unwrap();
+        let (mut archive, session) = crate::compact::taken_up(folder.path(), agent, 2);
+        let live = fs::read_dir(folder.path().join("s")).unwrap().next().unwrap().unwrap().path();
+        let before = fs::metadata(&live).unwrap().len();
+        cut(&mut archive, &session);
+        assert_is_finished(&folder.path().join("store"), &session, &live, before);
+    }
+}
+
+/// Asserts that the newest operation is carried out by the next command wherever in its bytes the live file was cut.
+fn assert_is_finished(root: &Path, session: &Session, live: &Path, before: u64) {
+    let whole = fs::read(live).unwrap();
+    let step = usize::try_from((whole.len() as u64 - before) / 16).unwrap();
+    for cut in (before..whole.len() as u64).step_by(step).chain([whole.len() as u64 - 1]) {
         let copy = TempDir::new().unwrap();
-        copy_store(folder.path(), copy.path());
+        copy_store(root, copy.path());
         let mut archive = fixture::open(copy.path(), 4);
-        let live = fixture::live(&archive, &session);
+        let inner = live.strip_prefix(root);
+        let live = inner.map_or(live.to_owned(), |inner| copy.path().join(inner));
         fs::write(&live, &whole[..usize::try_from(cut).unwrap()]).unwrap();
-        let notices = ops::checkpoint(&mut archive, &session, Some("next")).unwrap().notices;
+        let notices = ops::checkpoint(&mut archive, session, Some("next")).unwrap().notices;
         assert!(matches!(notices.as_slice(), [Notice::Finished { .. }]), "at {cut}: {notices:?}");
         assert!(fs::read(&live).unwrap() == whole, "at {cut}");
-        assert_sound(&mut archive, &session);
+        assert!(exported(&archive, session, None) == whole, "at {cut}");
+        assert_eq!(fixture::damage(&archive), [""; 0], "at {cut}");
     }
 }
 
@@ -269,7 +308,7 @@ fn copy_store(from: &Path, to: &Path) {
             fs::copy(from.join(part), to.join(part)).unwrap();
         }
     }
-    for entry in fs::read_dir(from.join("transcripts")).unwrap().map(Result::unwrap) {
+    for entry in fs::read_dir(from.join("transcripts")).into_iter().flatten().map(Result::unwrap) {
         fs::copy(entry.path(), to.join("transcripts").join(entry.file_name())).unwrap();
     }
 }
