@@ -14,7 +14,7 @@
 use std::{
     collections::BTreeSet,
     ffi::OsStr,
-    io::{Cursor, Read},
+    io::{self, Read},
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
@@ -52,6 +52,24 @@ enum Lies {
     Held(Vec<u8>),
 }
 
+impl Part {
+    /// Opens what there is of it.
+    fn open(&self) -> Result<impl Read, SyncError> {
+        let stream: Box<dyn Read + '_> = match &self.lies {
+            Lies::File(path) => sources::open(path, 0)
+                .map_err(|source| SyncError::Io { path: path.clone(), source })?,
+            Lies::Held(bytes) => Box::new(bytes.as_slice()),
+        };
+        Ok(stream.take(self.bytes))
+    }
+
+    /// Returns how many bytes there are of it: a history may name more than the file has.
+    fn length(&self) -> Result<u64, SyncError> {
+        let failed = |source| SyncError::Io { path: self.name.clone().into(), source };
+        io::copy(&mut self.open()?, &mut io::sink()).map_err(failed)
+    }
+}
+
 /// Takes in the parts of other sessions' files from which a file of a session goes on; returns whether there was any new.
 pub(crate) fn adopt(
     change: &mut Change<'_>,
@@ -64,17 +82,14 @@ pub(crate) fn adopt(
     for part in parts {
         let place = Place::Store(Path::new(BASES).join(&part.name).as_os_str().as_bytes().into());
         let known = change.held_file(&place);
-        if known.is_some_and(|(_, length)| length >= part.bytes) {
+        if let Some((_, held)) = known
+            && (held >= part.bytes || held >= part.length()?)
+        {
             continue;
         }
         let n = known.map_or_else(|| change.file(place), |(n, _)| n);
         let mut growth = change.generation(Some(n));
-        let stream: Box<dyn Read> = match part.lies {
-            Lies::File(path) => sources::open(&path, 0)
-                .map_err(|source| SyncError::Io { path: path.clone(), source })?,
-            Lies::Held(bytes) => Box::new(Cursor::new(bytes)),
-        };
-        change.read(&mut growth, stream.take(part.bytes))?;
+        change.read(&mut growth, part.open()?)?;
         change.grown(growth);
         is_new = true;
     }

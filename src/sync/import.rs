@@ -352,9 +352,12 @@ impl Taking<'_> {
                     sources::exclusion(&self.archive.exclude, session, *format, path).is_none()
                 });
                 // They were not named, and are not counted.
-                let (done, unchanged) = (self.done, self.summary.unchanged);
-                self.group(files.collect(), None)?;
-                (self.done, self.summary.unchanged) = (done, unchanged);
+                let Summary { files: counted, unchanged, .. } = self.summary;
+                let (done, files) = (self.done, files.collect::<Vec<_>>());
+                self.summary.files += files.len() as u64;
+                self.group(files, None)?;
+                self.done = done;
+                (self.summary.files, self.summary.unchanged) = (counted, unchanged);
             }
         }
         Ok(())

@@ -136,8 +136,12 @@ pub(crate) fn take_in<'a>(
     let has_records = !intake.ends.is_empty() || intake.is_met_again || intake.adopted;
     let is_told = intake.folder(group)?;
     let caught_up = intake.caught_up();
+    // The live file counts where it is among these.
+    let live = intake.change.before.state.live.filter(|_| caught_up.is_some());
+    let is_live = |source: &Source| live.is_some() && intake.states.file(&source.path) == live;
+    let followed = u64::from(group.iter().any(is_live));
     if !has_records && intake.sidecars == 0 {
-        let taken = caught_up.and_then(|operation| intake.only(operation));
+        let taken = caught_up.and_then(|operation| intake.only(operation, followed));
         if is_told {
             intake.change.commit(Command::CatchUp { entries: 0, branch: None, left: None })?;
         }
@@ -153,13 +157,12 @@ pub(crate) fn take_in<'a>(
     }));
     let entries = known + change.next_entry().since(first);
     let left = left.or_else(|| change.notices.iter().find_map(Notice::left));
-    let taken = files - u64::from(caught_up.is_some()) + sidecars;
-    let outcome = commit(change, Command::Import { files: taken, part: false })?;
+    let outcome = commit(change, Command::Import { files: files + sidecars, part: false })?;
     Ok(Some(Imported {
         session: outcome.session,
         new,
         operation: outcome.operation,
-        files,
+        files: (files + followed).min(group.len() as u64),
         sidecars,
         entries,
         bytes,
@@ -191,18 +194,17 @@ impl Intake<'_> {
                 self.torn(&live.path, (&end.tail, number));
             }
         }
-        self.files += 1;
         self.entries += taken_in.iter().map(|(_, n)| n).sum::<u64>();
         Some(operation)
     }
 
     /// Returns what catching up took in as all that there is.
-    fn only(&mut self, operation: OperationNumber) -> Option<Imported> {
+    fn only(&mut self, operation: OperationNumber, files: u64) -> Option<Imported> {
         Some(Imported {
             session: self.change.before.session.clone()?,
             new: false,
             operation,
-            files: self.files,
+            files,
             sidecars: 0,
             entries: self.entries,
             bytes: self.bytes,

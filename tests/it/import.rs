@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::fixture::number;
 use proptest::prelude::*;
+use serde_json::{Value, json};
 use undertext::model::IdPrefix;
 use undertext::model::{Checkpoint, EntryId, EntryNumber, Kind, Timestamp};
 use undertext::ops::{self, Ambient, Archive, Imported, Quirk, Session, Step, Summary};
@@ -151,6 +152,81 @@ fn a_file_that_cannot_be_read_on_is_taken_in_as_far_as_that() {
     assert_eq!(seen(&archive, &imported[0].session).1.len(), 4000);
     let verified = ops::verify(&archive, None, &mut |_| ()).unwrap();
     assert_eq!(verified.damaged, 0, "{verified:?}");
+}
+
+/// Writes a thread of Codex with one turn; its history begins with so many bytes of another one's file.
+fn thread(folder: &Path, own: char, base: Option<(char, u64)>) -> PathBuf {
+    let id = |thread: char| format!("019f0000-0000-7000-8000-00000000000{thread}");
+    let mut meta = json!({
+        "id": id(own), "timestamp": "2026-08-01T10:00:00.000Z", "cwd": "/w", "originator": "o",
+        "cli_version": "0.150.0", "source": "cli", "history_mode": "paginated",
+    });
+    if let Some((base, bytes)) = base {
+        meta["forked_from_id"] = json!(id(base));
+        meta["history_base"] =
+            json!({ "thread_id": id(base), "end_ordinal_exclusive": 2, "end_byte_offset": bytes });
+    }
+    let content = json!([{ "type": "input_text", "text": format!("It begins in {own}.") }]);
+    let said = json!({ "type": "message", "role": "user", "content": content });
+    let record = |n: u64, kind: &str, payload: Value| {
+        let time = format!("2026-08-01T10:00:0{n}.000Z");
+        json!({ "timestamp": time, "ordinal": n, "type": kind, "payload": payload })
+    };
+    let path = folder.join(format!("rollout-2026-08-01T10-00-00-{}.jsonl", id(own)));
+    let lines = [record(0, "session_meta", meta), record(1, "response_item", said)];
+    fs::write(&path, lines.map(|line| format!("{line}\n")).concat()).unwrap();
+    path
+}
+
+#[test]
+fn threads_that_name_each_other_as_their_beginning_are_taken_in_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut archive = archive();
+    thread(folder.path(), 'a', Some(('b', 1 << 30)));
+    thread(folder.path(), 'b', Some(('a', 1 << 30)));
+    let folders = [folder.path().to_owned()];
+    import(&mut archive, &folders);
+    let (summary, imported) = import(&mut archive, &folders);
+    assert_eq!((summary.unchanged, imported.len()), (2, 0), "{imported:?}");
+    for session in archive.every().unwrap() {
+        assert_eq!(ops::operations(&archive, &session, usize::MAX).unwrap().len(), 1);
+    }
+}
+
+#[test]
+fn forks_that_cannot_be_read_take_no_file_from_the_count() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut archive = archive();
+    let forks = ['b', 'c', 'd'].map(|own| thread(folder.path(), own, Some(('a', 300))));
+    import(&mut archive, &forks);
+    for fork in &forks {
+        fs::remove_file(fork).unwrap();
+        fs::create_dir(fork).unwrap();
+    }
+    let parent = thread(folder.path(), 'a', None);
+    let (summary, _) = import(&mut archive, &[parent]);
+    assert_eq!((summary.files, summary.unchanged), (1, 0));
+}
+
+#[test]
+fn a_live_file_that_is_followed_is_not_counted_among_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut archive =
+        Archive::open(&folder.path().join("store"), Access::Write, Box::new(Ticking(0))).unwrap();
+    let (live, copy) = (folder.path().join("live"), folder.path().join("copy"));
+    let write = |folder: &Path, count: u32| {
+        fs::create_dir_all(folder).unwrap();
+        let lines: String =
+            (0..count).map(|n| record(1, n, n.checked_sub(1), "some words")).collect();
+        fs::write(folder.join("s.jsonl"), lines).unwrap();
+    };
+    write(&live, 2);
+    ops::import(&mut archive, &[live.clone()], &[live.clone()], &mut |_| ()).unwrap();
+    write(&live, 4);
+    write(&copy, 6);
+    let (summary, imported) = import(&mut archive, &[copy.join("s.jsonl")]);
+    assert_eq!((summary.files, summary.unchanged), (1, 0));
+    assert_eq!((imported[0].files, imported[0].entries), (1, 4));
 }
 
 #[test]
@@ -462,7 +538,7 @@ fn record(session: u32, n: u32, parent: Option<u32>, text: &str) -> String {
 }
 
 /// Writes sessions of all sizes, whole and broken, and returns their files in the order of their names.
-fn sessions(folder: &std::path::Path) -> Vec<PathBuf> {
+fn sessions(folder: &Path) -> Vec<PathBuf> {
     let session = |session: u32| {
         let mut file = Vec::new();
         for n in 1..4 + session % 7 * 20 {
