@@ -100,6 +100,13 @@ pub enum Notice {
         /// Why.
         why: &'static str,
     },
+    /// What a file holds beyond its session is not looked through, because the session is damaged.
+    Unsought {
+        /// The file.
+        path: PathBuf,
+        /// The damage.
+        why: String,
+    },
     /// A file that was set aside has grown; the new records are taken in.
     Late {
         /// The file.
@@ -198,6 +205,9 @@ impl fmt::Display for Notice {
                 Ok(())
             }
             Self::Unread { path, line, why } => write!(f, "{}:{line}: {why}", path.display()),
+            Self::Unsought { path, why } => {
+                write!(f, "what {} says beyond the store is not looked through: {why}", path.display())
+            }
             Self::Late { aside, entries, branch } => {
                 let noun = if *entries == 1 { "entry" } else { "entries" };
                 write!(f, "another program wrote {entries} {noun} to {}, which had been set aside", aside.display())?;

@@ -169,7 +169,12 @@ fn cover(archive: &Archive, session: &Session, purged: &mut Purged) -> Result<bo
         if state.is_covered() { files(archive, session, &state, purged) } else { Ok(true) }
     });
     match covered {
-        Err(error) if error.is_damage() => Ok(false),
+        Err(error) if error.is_damage() => {
+            let state = archive.store().state(session.key).ok();
+            let live = state.and_then(|state| live_file(archive, &state));
+            purged.left.extend(live.map(|live| live.path));
+            Ok(false)
+        }
         covered => covered,
     }
 }

@@ -21,8 +21,9 @@ use crate::{
     session::{Session, rows},
     store::{Covering, Coverings, FileCovering, Store, TakenOut, whole_lines},
     sync::{
-        Archive, SyncError, catch_up,
+        Archive, Notice, SyncError, catch_up,
         change::{Buried, Change},
+        live_file::{LiveFile, live_file},
         purge::{Purged, cover_files, finish, mark},
         rekey,
         together::Together,
@@ -85,7 +86,18 @@ pub(crate) fn redact<E: From<SyncError>>(
     let _lock = archive.lock()?;
     let mut notices = Vec::new();
     for session in archive.every()? {
-        notices.extend(catch_up::catch_up(archive, &session)?);
+        match catch_up::catch_up(archive, &session) {
+            // Nobody knows what of its file is new; all that can be read of the session is looked through.
+            Err(error) if error.is_damage() => {
+                let state = archive.store().state(session.key).map_err(SyncError::from)?;
+                let unsought = |live: LiveFile| {
+                    let why = error.to_string();
+                    Notice::Unsought { path: live.path, why }
+                };
+                notices.extend(live_file(archive, &state).map(unsought));
+            }
+            caught_up => notices.extend(caught_up?),
+        }
     }
     let Found { redactions, kept_out, rekey } = find()?;
     // One that cannot be covered is for the caller to tell of.

@@ -5,7 +5,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs::{self, File, Metadata},
-    io::{self, Read, Seek, SeekFrom},
+    io::{self, Read, Seek, SeekFrom, Write as _},
     num::NonZero,
     os::unix::{ffi::OsStrExt, fs::MetadataExt},
     path::{Path, PathBuf},
@@ -299,7 +299,10 @@ fn children(folder: &Path) -> io::Result<Vec<PathBuf>> {
 pub(crate) fn identify(path: &Path) -> Identity {
     let mut begin = Vec::new();
     let mut stream = open(path, 0)?;
-    stream.by_ref().take(1 << 12).read_to_end(&mut begin)?;
+    let read = stream.by_ref().take(1 << 12).read_to_end(&mut begin);
+    if begin.is_empty() {
+        read?;
+    }
     if unread::is_database(&begin) {
         let mentions = |needle: &[u8]| mentions(path, needle, LOOKED).unwrap_or(false);
         let agent = unread::agent_of_database(path, &mentions);
@@ -447,21 +450,43 @@ pub(crate) fn container(path: &Path) -> io::Result<Option<Result<Vec<u8>, u64>>>
 }
 
 /// Returns a compressed file with other bytes, as many as before, in the place of those of its lines of which `cover` tells;
-/// nothing if it tells of none.
+/// nothing if it tells of none. One that cannot be decoded to its end is one up to there: nobody reads the rest.
 pub(crate) fn cover_packed(
     packed: &[u8],
     cover: &mut dyn FnMut(&[u8]) -> Option<Vec<u8>>,
 ) -> io::Result<Option<Vec<u8>>> {
-    let mut reader = Reader::new(Bounded { stream: zstd::Decoder::new(packed)?, left: DECODED });
-    let (mut content, mut is_covered) = (Vec::new(), false);
-    while let Some(located) = reader.next_line().map_err(io::Error::other)? {
-        content.extend_from_slice(located.line.separator);
-        let covered = cover(located.line.bytes);
-        is_covered |= covered.is_some();
-        content.extend_from_slice(covered.as_deref().unwrap_or(located.line.bytes));
+    let mut is_covered = false;
+    each_line(packed, &mut |_, line| {
+        is_covered = cover(line).is_some();
+        Ok(!is_covered)
+    })?;
+    if !is_covered {
+        return Ok(None);
     }
-    content.extend(reader.into_tail().bytes);
-    Ok(if is_covered { Some(zstd::encode_all(content.as_slice(), 0)?) } else { None })
+    let mut encoder = zstd::Encoder::new(Vec::new(), 0)?;
+    each_line(packed, &mut |separator, line| {
+        encoder.write_all(separator)?;
+        encoder.write_all(cover(line).as_deref().unwrap_or(line))?;
+        Ok(true)
+    })?;
+    encoder.finish().map(Some)
+}
+
+/// Hands over the lines of a compressed file, each with the separator before it, and at last what is behind them, as long as
+/// more is wanted.
+fn each_line(
+    packed: &[u8],
+    each: &mut dyn FnMut(&[u8], &[u8]) -> io::Result<bool>,
+) -> io::Result<()> {
+    let stream = Bounded { stream: zstd::Decoder::new(packed)?, left: DECODED };
+    let mut reader = Reader::new(UpToError(stream));
+    while let Some(located) = reader.next_line().map_err(io::Error::other)? {
+        if !each(located.line.separator, located.line.bytes)? {
+            return Ok(());
+        }
+    }
+    each(b"", &reader.into_tail().bytes)?;
+    Ok(())
 }
 
 /// Returns how long the content of a file is, if that is known without reading it.
@@ -475,6 +500,15 @@ fn is_compressed(file: &mut File) -> io::Result<bool> {
     let mut begin = Vec::new();
     file.take(ZSTD.len() as u64).read_to_end(&mut begin)?;
     Ok(begin == ZSTD)
+}
+
+/// A stream that ends where it cannot be read on.
+struct UpToError<R>(R);
+
+impl<R: Read> Read for UpToError<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        Ok(self.0.read(into).unwrap_or(0))
+    }
 }
 
 /// A stream that may not go on for ever.

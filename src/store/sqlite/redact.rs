@@ -163,10 +163,11 @@ fn put(db: &Connection, mut bodies: BTreeMap<i64, (Vec<u8>, u64)>) -> Result<(),
         "SELECT {} FROM segment WHERE key <= ? ORDER BY key DESC LIMIT 1",
         Segment::COLUMNS
     ))?;
-    let mut fresh = db.prepare("UPDATE fresh SET body = ? WHERE key = ?")?;
+    // What is kept whole may be packed to another length than before.
+    let mut fresh = db.prepare("UPDATE fresh SET body = ?, size = ? WHERE key = ?")?;
     let mut delete = db.prepare("DELETE FROM segment WHERE key = ?")?;
     while let Some((key, (body, size))) = bodies.pop_first() {
-        if fresh.execute(params![body, key])? > 0 {
+        if fresh.execute(params![body, size, key])? > 0 {
             continue;
         }
         let torn = || StoreError::corrupt(format!("line {key}"), "it lies in no segment");

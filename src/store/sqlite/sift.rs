@@ -20,7 +20,8 @@ use crate::{
 const TOGETHER: usize = 1024;
 
 impl Bytes {
-    /// Hands over the lines that a sieve lets through, and in their place the error of each that is damaged.
+    /// Hands over the lines that a sieve lets through, and in their place the error of each that is damaged. One that was lost
+    /// has nothing that may be looked for.
     pub(super) fn sift(
         &self,
         db: &Connection,
@@ -54,6 +55,9 @@ impl Bytes {
 
     /// Returns whether a sieve lets a line through.
     fn passes(&self, db: &Connection, sieve: &Sieve, line: i64) -> Result<bool, StoreError> {
+        if line == LOST {
+            return Ok(false);
+        }
         match self.verdict(db, sieve, line)? {
             Verdict::Held => Ok(true),
             Verdict::Apart => Ok(sieve.passes(&self.line(db, line)?)),

@@ -1,6 +1,7 @@
 //! `redact` and `forget`: what is taken out is nowhere afterwards, and all else is as it was.
 
 use std::fs;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -408,6 +409,53 @@ fn what_is_kept_whole_is_covered_where_it_lies_and_in_the_store() {
     assert_eq!(traces(&env), [result]);
     env.run(&["verify"]).success();
     assert!(env.run(&["store", "rebuild"]).success().stdout.contains("equal"));
+}
+
+#[test]
+fn a_compressed_file_is_covered_as_far_as_it_can_be_read() {
+    for cut in [0, 40] {
+        let env = TestEnv::new();
+        let files = sessions(&env);
+        let lines = fs::read(&files[2]).unwrap();
+        let mut encoder = zstd::Encoder::new(Vec::new(), 3).unwrap();
+        for line in lines.split_inclusive(|byte| *byte == b'\n') {
+            encoder.write_all(line).unwrap();
+            encoder.flush().unwrap();
+        }
+        let whole = encoder.finish().unwrap();
+        fs::remove_file(&files[2]).unwrap();
+        fs::write(files[2].with_extension("jsonl.zst"), &whole[..whole.len() - cut]).unwrap();
+        let imported = env.run(&["import"]).success();
+        assert_eq!(imported.stdout.contains("1 unreadable"), cut > 0, "{imported}");
+        // It is looked through for what is nowhere, and covered for what is there.
+        let nothing = env.run_with_stdin(&["redact", "--yes"], b"what nobody ever said");
+        assert!(nothing.stderr.contains("Nothing in the store has it"), "{nothing}");
+        let done = env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes()).success();
+        assert!(done.stdout.contains("covered in ~/.codex/sessions/2026/01/02/"), "{done}");
+        assert_eq!(traces(&env), Vec::<PathBuf>::new());
+        env.run(&["verify"]).success();
+        assert!(env.run(&["import"]).success().stdout.contains("0 new entries"));
+    }
+}
+
+#[test]
+fn a_line_that_was_lost_keeps_nothing_from_being_taken_out_elsewhere() {
+    let env = TestEnv::new();
+    let files = sessions(&env);
+    env.run(&["import"]).success();
+    env.run(&["append", "-s", "c9f0", "this one has a-secret-of-its-own"]).success();
+    let lines = fs::read_to_string(&files[0]).unwrap();
+    let kept: String = lines.lines().take(6).map(|line| format!("{line}\n")).collect();
+    fs::write(&files[0], kept).unwrap();
+    let store = env.home().join(".local/share/undertext/store.db");
+    let db = rusqlite::Connection::open(&store).unwrap();
+    let lines = "SELECT entry.line FROM entry JOIN session ON key = session WHERE session.id = ? AND n IN (6, 7)";
+    db.execute(&format!("UPDATE fresh SET body = x'0011' WHERE key IN ({lines})"), [ONE]).unwrap();
+    drop(db);
+    let mended = env.run(&["doctor", "--fix"]);
+    assert!(mended.stdout.contains("lost: the line of entry"), "{mended}");
+    let done = env.run_with_stdin(&["redact", "--yes"], b"a-secret-of-its-own").success();
+    assert!(done.stdout.starts_with("Taken out of 1 line of 1 session"), "{done}");
 }
 
 #[test]
