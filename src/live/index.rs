@@ -15,15 +15,17 @@ use std::{
     io,
     path::{Path, PathBuf},
     sync::Arc,
-    time::Duration,
+    thread,
+    time::{Duration, Instant},
 };
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension, config::DbConfig};
 
 use crate::disk::{self, Disk, Links};
 
-/// How long another program is waited for that writes to the index.
+/// How long another program is waited for that writes to the index, or takes a lock, and for how long at a time.
 const PATIENCE: Duration = Duration::from_secs(5);
+const A_WHILE: Duration = Duration::from_millis(20);
 /// The folder of the locks.
 const LOCKS: &str = "thread-writer-locks";
 
@@ -101,7 +103,15 @@ impl Index {
         if !is_plain || !fs::symlink_metadata(&folder).is_ok_and(|folder| folder.is_dir()) {
             return Ok(Ok(None));
         }
-        let _others = disk.lock(&coordination(&folder), true)?;
+        let others = coordination(&folder);
+        let until = Instant::now() + PATIENCE;
+        let _others = loop {
+            match disk.lock(&others, false)? {
+                Some(lock) => break lock,
+                None if Instant::now() < until => thread::sleep(A_WHILE),
+                None => return Ok(Err(others)),
+            }
+        };
         let path = folder.join(format!("{session}.lock"));
         Ok(match disk.lock(&path, false)? {
             Some(file) => Ok(Some(Lock { file, path, disk: Arc::clone(disk) })),
@@ -166,4 +176,22 @@ fn path_of(index: &Connection, session: &str) -> io::Result<Option<String>> {
 pub fn is_same(one: &Path, other: &Path) -> bool {
     let real = |path: &Path| path.canonicalize().ok();
     one == other || real(one).is_some_and(|one| Some(one) == real(other))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::Kernel;
+
+    #[test]
+    fn a_lock_that_another_program_keeps_is_not_waited_for_without_end() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join(LOCKS);
+        fs::create_dir(&folder).unwrap();
+        let disk: Arc<dyn Disk> = Arc::new(Kernel);
+        let index = Index::of(home.path().to_owned());
+        assert!(index.lock(&disk, "a-1").unwrap().unwrap().is_some());
+        let _kept = disk.lock(&coordination(&folder), false).unwrap().unwrap();
+        assert_eq!(index.lock(&disk, "a-1").unwrap().unwrap_err(), coordination(&folder));
+    }
 }

@@ -100,6 +100,8 @@ pub enum Notice {
         /// Why.
         why: &'static str,
     },
+    /// A program that reads the store keeps what was taken out in the store's log.
+    Unpurged,
     /// What a file holds beyond its session is not looked through, because the session is damaged.
     Unsought {
         /// The file.
@@ -205,6 +207,9 @@ impl fmt::Display for Notice {
                 Ok(())
             }
             Self::Unread { path, line, why } => write!(f, "{}:{line}: {why}", path.display()),
+            Self::Unpurged => f.write_str(
+                "another program reads the store, whose log holds what was taken out until the next change after that",
+            ),
             Self::Unsought { path, why } => {
                 write!(f, "what {} says beyond the store is not looked through: {why}", path.display())
             }

@@ -9,6 +9,7 @@ use std::{
     cell::{Ref, RefCell},
     collections::BTreeMap,
     ops::Range,
+    time::Duration,
 };
 
 use crate::{
@@ -126,7 +127,7 @@ impl Store for MemoryStore {
         Ok(0)
     }
 
-    fn purge(&self) -> Result<(), StoreError> {
+    fn purge(&self, _: Duration) -> Result<(), StoreError> {
         Ok(())
     }
 }

@@ -419,8 +419,8 @@ impl Store for SqliteStore {
         self.repack(each)
     }
 
-    fn purge(&self) -> Result<(), StoreError> {
-        self.write_in_order()
+    fn purge(&self, patience: Duration) -> Result<(), StoreError> {
+        self.write_in_order(patience)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The traits that each store has.
 
-use std::ops::Range;
+use std::{ops::Range, time::Duration};
 
 use crate::{
     model::{
@@ -234,8 +234,9 @@ pub trait Store: Reading + Send {
     /// and returns how many parts are damaged and stay as they are.
     fn pack(&self, each: &mut dyn FnMut(u64, u64)) -> Result<u64, StoreError>;
 
-    /// Leaves nothing on the disk of bytes that were taken out, in no empty page and in no log; waits for who reads.
-    fn purge(&self) -> Result<(), StoreError>;
+    /// Leaves nothing on the disk of bytes that were taken out, in no empty page and in no log; waits so long for who reads an
+    /// older state.
+    fn purge(&self, patience: Duration) -> Result<(), StoreError>;
 }
 
 /// A write in progress. Dropped without [`Transaction::commit`], it leaves nothing behind.

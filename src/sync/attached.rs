@@ -88,7 +88,7 @@ pub(crate) fn agree(
         let tip = archive.store.state(session.key)?;
         notices.extend(agree(archive, session, live, target, &tip)?);
     } else if live.path.exists() {
-        saw(archive, target)?;
+        saw(archive, session.key, target)?;
     }
     Ok(notices)
 }
@@ -106,7 +106,7 @@ pub(crate) fn record_loss(
     {
         listing::finish(archive, session.format, &session.name, &target, tip.at())?;
         finish_rotation(archive, session, &target, tip)?;
-        saw(archive, &target)?;
+        saw(archive, session.key, &target)?;
         return Ok(Notice::Finished { path: live.path.clone() });
     }
     let mut change = Change::bare(archive, session)?;

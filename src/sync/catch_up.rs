@@ -15,9 +15,11 @@
 //!
 //! Invariant: no byte that another program wrote is overwritten or left out of the store.
 
+use std::{cmp::Reverse, collections::BTreeSet};
+
 use crate::{
     live::WritableFile,
-    model::{Command, Position, Rotation, State},
+    model::{Command, OperationNumber, Position, Rotation, State},
     report::LiveState,
     session::{
         Session, View, content,
@@ -69,8 +71,8 @@ pub(crate) fn catch_up(archive: &Archive, session: &Session) -> Result<Vec<Notic
         notices.extend(agree(archive, session, &live, &target, &tip)?);
     }
     target.sweep().map_err(&io)?;
-    for (_, rotation) in &tip.rotations {
-        notices.extend(late(archive, session, &target, rotation, &tip)?);
+    for rotated in &tip.rotations {
+        notices.extend(late(archive, session, &target, rotated, &tip)?);
     }
     Ok(notices)
 }
@@ -222,11 +224,12 @@ fn late(
     archive: &Archive,
     session: &Session,
     live: &WritableFile,
-    rotation: &Rotation,
+    (by, rotation): &(OperationNumber, Rotation),
     tip: &State,
 ) -> Result<Option<Notice>, SyncError> {
     let aside = aside_of(live, rotation)?;
-    let seen = aside.look().map_err(failed(&aside))?.map(|seen| Seen {
+    // One that lies elsewhere now, or may not be read, hinders no change.
+    let seen = aside.look().ok().flatten().map(|seen| Seen {
         inode: seen.inode,
         length: Some(seen.length),
         is_untouched: false,
@@ -246,10 +249,15 @@ fn late(
     change.read(&mut growth, file).map_err(|error| counted(error, aside.path(), begin))?;
     let head = change.head(&growth)?;
     let entries = growth.entries - before;
-    // The branch that stood at the end of the file goes on with it.
+    // The branch that stood at the end of the file goes on with it: the one that was left there, or one that somebody made.
+    let rotated = archive.store.operations(session.key, by.alone())?;
+    let moves = rotated.iter().flat_map(|rotated| &rotated.facts.moves);
+    let left: BTreeSet<String> = moves.map(|step| step.branch.to_text()).collect();
     let at_end = |at: &Position| at.generation == rotation.old && at.horizon == before;
-    let mut branches = change.before.state.branches.iter();
-    let branch = branches.find(|(_, at)| at_end(at)).map(|(name, _)| name.clone());
+    let branches = change.before.state.branches.iter().filter(|(_, at)| at_end(at));
+    let branch =
+        branches.map(|(name, _)| name).max_by_key(|name| (left.contains(*name), Reverse(*name)));
+    let branch = branch.cloned();
     if let Some(branch) = &branch {
         let to = Position { generation: rotation.old, head, horizon: growth.entries };
         change.set_branch(branch, Some(to));

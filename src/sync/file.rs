@@ -11,7 +11,7 @@ use crate::{
     live::WritableFile,
     model::{EntryNumber, Rotation, State},
     session::{Session, content},
-    store::{Sighting, Store},
+    store::{SessionKey, Sighting, Store},
     sync::{
         Archive, SyncError,
         judge::{Known, Seen, Verdict, Whose},
@@ -21,10 +21,24 @@ use crate::{
     },
 };
 
-/// Keeps the sighting of an agent's file now that all of it is in the store.
-pub(crate) fn saw(archive: &Archive, live: &WritableFile) -> Result<(), SyncError> {
+/// Keeps the sighting of a session's live file, if the store holds all of it: what the agent appended meanwhile is not in there.
+pub(crate) fn saw(
+    archive: &Archive,
+    session: SessionKey,
+    live: &WritableFile,
+) -> Result<(), SyncError> {
+    let held = expected(&archive.store.state(session)?);
     let meta = live.open().and_then(|file| file.metadata()).map_err(failed(live))?;
+    if meta.len() != held {
+        return Ok(());
+    }
     keep_sightings(archive.store.as_ref(), &[sources::sighting(live.path(), &meta)])
+}
+
+/// Keeps the sighting of a file of which all is in the store.
+pub(crate) fn sight(archive: &Archive, file: &WritableFile) -> Result<(), SyncError> {
+    let meta = file.open().and_then(|file| file.metadata()).map_err(failed(file))?;
+    keep_sightings(archive.store.as_ref(), &[sources::sighting(file.path(), &meta)])
 }
 
 /// Keeps the sightings of files whose whole content is in the store.
@@ -148,4 +162,51 @@ pub(crate) fn aside_of(
 pub(crate) fn is_subsequence(wanted: &[EntryNumber], found: &[EntryNumber]) -> bool {
     let mut found = found.iter();
     wanted.iter().all(|entry| found.any(|other| other == entry))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, io::Write as _};
+
+    use super::*;
+    use crate::{
+        store::Access,
+        sync::{Machine, import, live_file::live_file},
+    };
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "an agent writes its own file")]
+    fn what_the_agent_appends_behind_a_commit_is_not_taken_for_seen() {
+        let folder = tempfile::tempdir().unwrap();
+        let (sessions, file) = (folder.path().join("s"), folder.path().join("s/s.jsonl"));
+        let line = |n: u32| {
+            format!(
+                r#"{{"type":"user","uuid":"u{n}","parentUuid":null,"sessionId":"s","timestamp":"2026-01-01T00:00:0{n}.000Z","cwd":"/w","version":"2.1.0","message":{{"role":"user","content":"{n}"}}}}"#
+            ) + "\n"
+        };
+        fs::create_dir(&sessions).unwrap();
+        fs::write(&file, line(1)).unwrap();
+        let store = folder.path().join("store");
+        let mut archive = Archive::open(&store, Access::Write, Box::new(Machine)).unwrap();
+        let folders = [sessions];
+        archive.writable.file(file.canonicalize().unwrap());
+        import(&mut archive, &folders, &folders, &mut |_| ()).unwrap();
+        let session = archive.every().unwrap().remove(0);
+        let state = archive.store.state(session.key).unwrap();
+        let live = live_file(&archive, &state).unwrap();
+        let target = archive.writable_file(&session.name, &live).unwrap();
+        let place = target.path().as_os_str().as_bytes().to_vec();
+        let vouched = || archive.store.sighting(&place).unwrap();
+        saw(&archive, session.key, &target).unwrap();
+        let seen = vouched();
+        fs::File::options()
+            .append(true)
+            .open(&file)
+            .unwrap()
+            .write_all(line(2).as_bytes())
+            .unwrap();
+        saw(&archive, session.key, &target).unwrap();
+        assert_eq!(vouched(), seen);
+        assert_eq!(import(&mut archive, &folders, &folders, &mut |_| ()).unwrap().entries, 1);
+    }
 }

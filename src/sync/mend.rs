@@ -163,8 +163,7 @@ fn fill(root: &Path, here: &Here, salvage: &mut Salvage) -> Result<Vec<Refilled>
         else {
             return Ok(0);
         };
-        // A file that is gone or cannot be read holds nothing.
-        Ok(found_in(path, left, links, salvage).unwrap_or(0))
+        found_in(path, left, links, salvage)
     })?);
     Ok(refilled)
 }
@@ -264,18 +263,19 @@ fn files(
     Ok(paths)
 }
 
-/// Gives the lines of a file back that are among those that are lost, and returns how many.
+/// Gives the lines of a file back that are among those that are lost, and returns how many. A file that is gone, or cannot be
+/// read on, holds nothing more.
 fn found_in(
     path: &Path,
     left: &mut BTreeSet<EntryId>,
     links: &BTreeSet<EntryId>,
     salvage: &mut Salvage,
 ) -> Result<u64, SyncError> {
-    let io = |source| SyncError::Io { path: path.to_owned(), source };
-    let mut reader = Reader::new(sources::open(path, 0).map_err(io)?);
+    let Ok(file) = sources::open(path, 0) else { return Ok(0) };
+    let mut reader = Reader::new(file);
     let mut before: Option<EntryId> = None;
     let mut lines = 0;
-    while let Some(located) = reader.next_line()? {
+    while let Ok(Some(located)) = reader.next_line() {
         let line = LineId::of(located.line.bytes);
         let named = located.line.shape.as_ref().is_some_and(|shape| shape.name.is_some());
         let id = EntryId::of(before.filter(|_| !named), line);

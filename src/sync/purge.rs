@@ -19,6 +19,7 @@ use std::{
     fs::{self, File},
     io::{self, ErrorKind, Read, Seek, SeekFrom},
     path::{Path, PathBuf},
+    time::Duration,
 };
 
 use crate::{
@@ -27,7 +28,7 @@ use crate::{
     model::{Digest, EntryNumber, FileNumber, LineId, OperationNumber, State, Timestamp},
     report::Rekeyed,
     session::Session,
-    store::{SessionKey, Store, WordIndex, whole_lines},
+    store::{SessionKey, Store, StoreError, WordIndex, whole_lines},
     sync::{
         Archive, Notice, SyncError, file, gone,
         live_file::{length_of, live_file},
@@ -40,6 +41,8 @@ use crate::{
 const MARK: &str = "redacting";
 /// The file that names the sessions, a number a line, of which only files are still to be covered.
 const LEFT: &str = "uncovered";
+/// How long who reads an older state of the store is waited for.
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// How often a file is covered that another program writes to meanwhile.
 const TRIED: usize = 3;
 
@@ -65,7 +68,8 @@ impl Archive {
         let lock = self.lock_alone()?;
         if let Some(root) = self.root().filter(|_| lock.is_some()) {
             let done = if root.join(MARK).exists() {
-                finish(self).map(drop)
+                // Who still reads what was there keeps it in the log, and hinders no change.
+                finish(self, Duration::ZERO).map(drop)
             } else if root.join(LEFT).exists() {
                 try_again(self, root)
             } else {
@@ -90,10 +94,14 @@ pub(super) fn mark(archive: &Archive) -> Result<(), SyncError> {
     made.map_err(|source| SyncError::Io { path, source })
 }
 
-/// Leaves nothing of what was taken out: not in the database, not in the index of words, not in the sessions' files.
-pub(super) fn finish(archive: &Archive) -> Result<Purged, SyncError> {
-    archive.store().purge()?;
+/// Leaves nothing of what was taken out: not in the database, not in the index of words, not in the sessions' files. If a
+/// program goes on reading an older state for so long, it is in the database's log until the next change.
+pub(super) fn finish(archive: &Archive, patience: Duration) -> Result<Purged, SyncError> {
     let mut purged = Purged::default();
+    let is_read = match archive.store().purge(patience) {
+        Err(StoreError::Busy) => true,
+        done => done.map(|()| false)?,
+    };
     let Some(root) = archive.root() else { return Ok(purged) };
     WordIndex::remove(root)?;
     cover_files(archive, &mut purged)?;
@@ -101,7 +109,11 @@ pub(super) fn finish(archive: &Archive) -> Result<Purged, SyncError> {
         fs::remove_dir_all(&path).map_err(|source| SyncError::Io { path: path.clone(), source })?;
         purged.deleted.push(path);
     }
-    unmark(root, MARK)?;
+    if is_read {
+        purged.notices.push(Notice::Unpurged);
+    } else {
+        unmark(root, MARK)?;
+    }
     Ok(purged)
 }
 
@@ -216,7 +228,7 @@ fn files(
             Ok(Covered::Nothing) => {}
             Ok(Covered::Done) => {
                 if is_attached && is_known(state, state.live, &target)? {
-                    file::saw(archive, &target)?;
+                    file::saw(archive, session.key, &target)?;
                 }
                 covered.push(target.path().to_owned());
             }
@@ -250,11 +262,11 @@ fn files(
             }
             (Ok(target), Some(_)) if is_held(&target, session) => Ok(Covered::Held),
             (Ok(target), Some((_, at))) => put_kept(archive, session, &target, *at)
-                .and_then(|()| file::saw(archive, &target))
+                .and_then(|()| file::sight(archive, &target))
                 .map(|()| Covered::Done),
             (Ok(target), None) => match cover_file(&target, session, &lines, archive.now()) {
                 Ok(Covered::Done) if is_known(state, Some(n), &target)? => {
-                    file::saw(archive, &target).map(|()| Covered::Done)
+                    file::sight(archive, &target).map(|()| Covered::Done)
                 }
                 done => done,
             },

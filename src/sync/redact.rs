@@ -24,7 +24,7 @@ use crate::{
         Archive, Notice, SyncError, catch_up,
         change::{Buried, Change},
         live_file::{LiveFile, live_file},
-        purge::{Purged, cover_files, finish, mark},
+        purge::{PATIENCE, Purged, cover_files, finish, mark},
         rekey,
         together::Together,
     },
@@ -109,7 +109,8 @@ pub(crate) fn redact<E: From<SyncError>>(
     refuse_if_loaded(archive, &redactions)?;
     mark(archive)?;
     commit(archive, (command, rule), &redactions, kept_out)?;
-    let mut purged = Purged { notices, ..finish(archive)? };
+    let mut purged = finish(archive, PATIENCE)?;
+    purged.notices.splice(0..0, notices);
     if let (true, by) = rekey {
         let changed = redactions.iter().filter(|one| !one.is_nothing());
         let changed: Vec<Session> = changed.map(|one| one.session.clone()).collect();

@@ -20,7 +20,7 @@ use crate::{
     sync::{
         Archive, SyncError, catch_up,
         change::{Buried, Change},
-        purge::{Purged, finish, mark},
+        purge::{PATIENCE, Purged, finish, mark},
         together::Together,
     },
 };
@@ -40,7 +40,8 @@ pub(crate) fn rekey(
         notices.extend(catch_up::catch_up(archive, &session)?);
     }
     mark(archive)?;
-    let mut purged = Purged { notices, ..finish(archive)? };
+    let mut purged = finish(archive, PATIENCE)?;
+    purged.notices.splice(0..0, notices);
     rekey_purged(archive, std::slice::from_ref(session), by, &mut purged)?;
     Ok(purged)
 }
@@ -59,7 +60,7 @@ pub(super) fn rekey_purged(
         together.open()?;
         purged.rekeyed = rekey_all(archive, &mut together, sessions, by)?;
         together.end()?;
-        finish(archive)?;
+        purged.notices.extend(finish(archive, PATIENCE)?.notices);
     }
     Ok(())
 }

@@ -238,7 +238,7 @@ pub(crate) fn finish(
         let _lock = agents_lock(archive, session.format, &session.name.id, &live.path)?;
         index.exchange(&session.name.id, &path, &live.path).map_err(&io)?;
     }
-    saw(archive, &target)?;
+    saw(archive, session.key, &target)?;
     Ok(Some(Notice::Finished { path: live.path.clone() }))
 }
 

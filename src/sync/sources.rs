@@ -456,7 +456,7 @@ pub(crate) fn cover_packed(
     cover: &mut dyn FnMut(&[u8]) -> Option<Vec<u8>>,
 ) -> io::Result<Option<Vec<u8>>> {
     let mut is_covered = false;
-    each_line(packed, &mut |_, line| {
+    each_line(packed, |_, line| {
         is_covered = cover(line).is_some();
         Ok(!is_covered)
     })?;
@@ -464,7 +464,7 @@ pub(crate) fn cover_packed(
         return Ok(None);
     }
     let mut encoder = zstd::Encoder::new(Vec::new(), 0)?;
-    each_line(packed, &mut |separator, line| {
+    each_line(packed, |separator, line| {
         encoder.write_all(separator)?;
         encoder.write_all(cover(line).as_deref().unwrap_or(line))?;
         Ok(true)
@@ -476,7 +476,7 @@ pub(crate) fn cover_packed(
 /// more is wanted.
 fn each_line(
     packed: &[u8],
-    each: &mut dyn FnMut(&[u8], &[u8]) -> io::Result<bool>,
+    mut each: impl FnMut(&[u8], &[u8]) -> io::Result<bool>,
 ) -> io::Result<()> {
     let stream = Bounded { stream: zstd::Decoder::new(packed)?, left: DECODED };
     let mut reader = Reader::new(UpToError(stream));

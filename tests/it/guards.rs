@@ -507,6 +507,7 @@ impl Meanwhile {
 
 impl Disk for Meanwhile {
     fn make(&self, folder: &File, name: &OsStr) -> io::Result<File> {
+        self.at("make");
         Kernel.make(folder, name)
     }
 
@@ -570,4 +571,49 @@ fn what_an_agent_appends_while_its_file_is_covered_is_not_lost() {
         assert_eq!(said(&archive, &session, None).last().unwrap(), "three");
         assert_eq!(fixture::damage(&archive), [""; 0]);
     }
+}
+
+#[test]
+fn what_another_program_appends_before_a_file_is_set_aside_joins_the_branch_that_was_left_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut archive, session) = begun(folder.path());
+    ops::branch(&mut archive, &session, "bookmark", None).unwrap();
+    let file = fixture::live(&archive, &session);
+    let line = "{\"late\":\"words\"}\n".to_owned();
+    let is_done = AtomicBool::new(false);
+    archive.set_disk(Arc::new(Meanwhile { step: "make", file, line, is_done }));
+    let reverted = ops::revert(&mut archive, &session, &workspace(), "1", None).unwrap();
+    let left = reverted.left.unwrap();
+    let notices = ops::checkpoint(&mut archive, &session, None).unwrap().notices;
+    let [Notice::Late { entries: 1, branch: Some(branch), aside }] = &notices[..] else {
+        panic!("{notices:?}");
+    };
+    assert_eq!(*branch, left);
+    // One that lies elsewhere now, behind a link, hinders no change.
+    let elsewhere = folder.path().join("elsewhere");
+    fs::rename(aside, &elsewhere).unwrap();
+    std::os::unix::fs::symlink(elsewhere, aside).unwrap();
+    say(&mut archive, &session, "go on");
+    assert_eq!(fixture::damage(&archive), [""; 0]);
+}
+
+#[test]
+fn who_reads_what_was_taken_out_keeps_it_in_the_log_and_hinders_no_change() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut archive, session) = begun(folder.path());
+    let (mark, log) = (folder.path().join("redacting"), folder.path().join("store.db-wal"));
+    let reader = Archive::open(folder.path(), Access::Read, Seeded::boxed(2)).unwrap();
+    said(&reader, &session, None);
+    say(&mut archive, &session, "four");
+    fs::write(&mark, "").unwrap();
+    say(&mut archive, &session, "five");
+    let length = fs::metadata(&log).unwrap().len();
+    say(&mut archive, &session, "six");
+    let grown = fs::metadata(&log).unwrap().len() - length;
+    let store = fs::metadata(folder.path().join("store.db")).unwrap().len();
+    assert!(mark.exists() && grown < store / 2, "{grown} of {store}");
+    drop(reader);
+    say(&mut archive, &session, "seven");
+    assert!(!mark.exists());
+    assert_eq!(fixture::damage(&archive), [""; 0]);
 }

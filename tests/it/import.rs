@@ -221,7 +221,7 @@ fn a_live_file_that_is_followed_is_not_counted_among_others() {
         fs::write(folder.join("s.jsonl"), lines).unwrap();
     };
     write(&live, 2);
-    ops::import(&mut archive, &[live.clone()], &[live.clone()], &mut |_| ()).unwrap();
+    ops::take_up(&mut archive, &live.join("s.jsonl")).unwrap();
     write(&live, 4);
     write(&copy, 6);
     let (summary, imported) = import(&mut archive, &[copy.join("s.jsonl")]);

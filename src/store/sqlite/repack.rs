@@ -56,21 +56,29 @@ impl SqliteStore {
             self.vacuum()?;
         }
         // A reader may be in the way for long: the next writer can do it.
-        db.busy_timeout(Duration::ZERO)?;
-        let closed = self.sure(self.close_log());
-        db.busy_timeout(PATIENCE)?;
-        match closed {
+        match self.empty_log(Duration::ZERO) {
             Err(StoreError::Busy) => Ok(()),
-            closed => closed,
+            emptied => emptied,
         }
     }
 
     /// Writes the database in order, so that no page holds anything but rows, and the log nothing at all.
-    pub(super) fn write_in_order(&self) -> Result<(), StoreError> {
+    ///
+    /// Who reads an older state is waited for so long: until then the log cannot be emptied, and nothing is written to it.
+    pub(super) fn write_in_order(&self, patience: Duration) -> Result<(), StoreError> {
         self.writable()?;
-        self.apart(PATIENCE, || self.settle_journal())?.ok_or(StoreError::Busy)?;
+        self.apart(patience, || self.settle_journal())?.ok_or(StoreError::Busy)?;
+        self.empty_log(patience)?;
         self.vacuum()?;
-        self.sure(self.close_log())
+        self.empty_log(patience)
+    }
+
+    /// Moves the log into the database and leaves nothing in it.
+    fn empty_log(&self, patience: Duration) -> Result<(), StoreError> {
+        self.db().busy_timeout(patience)?;
+        let closed = self.sure(self.close_log());
+        self.db().busy_timeout(PATIENCE)?;
+        closed
     }
 
     fn vacuum(&self) -> Result<(), StoreError> {

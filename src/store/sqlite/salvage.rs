@@ -202,11 +202,12 @@ impl Salvage {
 
     /// Gives back the line of an entry, found anywhere, and returns for how many entries it was wanted.
     pub fn fill(&mut self, id: EntryId, line: &[u8]) -> Result<usize, StoreError> {
-        let Some(wanted) = self.wanted.remove(&id) else { return Ok(0) };
+        let wanted = self.wanted.get(&id).cloned().unwrap_or_default();
         for Wanted { session, entry, link, .. } in &wanted {
             let number = self.add(line, link.is_none().then_some(&id))?;
             self.set_line(*session, *entry, number)?;
         }
+        self.wanted.remove(&id);
         Ok(wanted.len())
     }
 

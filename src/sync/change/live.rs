@@ -51,7 +51,8 @@ impl Change<'_> {
             old,
             new,
             inode: seen.map_or(0, |seen| seen.inode),
-            length: seen.map_or(0, |seen| seen.length),
+            // What the agent appended since is not in the store, and comes late.
+            length: seen.map_or(0, |_| self.length_of(old)),
         });
         let fresh = Some(Box::new(fresh));
         self.follow = (target, Step::Exchange { attached, aside, fresh }).into();

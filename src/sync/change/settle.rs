@@ -5,6 +5,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::Path,
+    time::Duration,
 };
 
 use crate::{
@@ -105,10 +106,10 @@ impl Change<'_> {
             .map_err(|(path, source)| SyncError::Behind { operation: n, path, source })?;
         drop(lock);
         if covers_own {
-            purge::finish(self.before.archive)?;
+            purge::finish(self.before.archive, Duration::ZERO)?;
         }
         if let Some(target) = attached.filter(|_| is_alone) {
-            file::saw(self.before.archive, &target)?;
+            file::saw(self.before.archive, key, &target)?;
         }
         let notices = std::mem::take(&mut self.notices);
         Ok((Outcome { session, operation: n, notices }, is_alone))

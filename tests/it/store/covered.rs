@@ -1,5 +1,7 @@
 //! Covered lines: bytes are taken out of lines that several sessions and texts share, and all else comes back as it came.
 
+use std::time::Duration;
+
 use crate::fixture::number;
 use undertext::{
     model::{EntryNumber, LineId, Tombstone},
@@ -83,7 +85,7 @@ fn a_secret_goes_from_all_lines_that_share_it_and_the_rest_stays() {
         let ids = |key| store.entries(key, EntryNumber::ALL).unwrap();
         let ids_before: Vec<_> = writers.iter().map(|(_, key)| ids(*key)).collect();
         cover(store, &mut writers).unwrap();
-        store.purge().unwrap();
+        store.purge(Duration::ZERO).unwrap();
         for (((_, key), before), ids_before) in writers.iter().zip(before).zip(ids_before) {
             let expected: Vec<_> = before.iter().map(|line| covered(line)).collect();
             assert!(all(store, *key) == expected);
@@ -193,7 +195,7 @@ fn what_another_connection_laid_out_anew_is_not_referred_to_where_it_lay() {
     let key = commit(&one, writer.next(&[said(&early), both], |_| {})).unwrap();
     let mut writers = [(writer, key)];
     cover(&other, &mut writers).unwrap();
-    other.purge().unwrap();
+    other.purge(Duration::ZERO).unwrap();
     // It has by heart where the late text lay, behind a mere reference to the early one.
     let [(mut writer, _)] = writers;
     commit(&one, writer.next(&[said(&late)], |_| {})).unwrap();

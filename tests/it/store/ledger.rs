@@ -8,6 +8,7 @@ use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
     ops::Range,
+    time::Duration,
 };
 
 use undertext::{
@@ -531,7 +532,7 @@ impl Store for Ledger {
         Ok(0)
     }
 
-    fn purge(&self) -> Result<(), StoreError> {
+    fn purge(&self, _: Duration) -> Result<(), StoreError> {
         Ok(())
     }
 }
