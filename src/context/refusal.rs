@@ -184,7 +184,8 @@ fn duration(said: &str) -> Option<Duration> {
             "d" | "day" | "days" => number * 86_400.0,
             _ => number,
         };
-        sum = Some(sum.unwrap_or_default() + Duration::try_from_secs_f64(seconds).ok()?);
+        let part = Duration::try_from_secs_f64(seconds).ok()?;
+        sum = Some(sum.unwrap_or(Duration::ZERO).checked_add(part)?);
         rest = behind;
     }
 }
@@ -228,5 +229,7 @@ mod tests {
         check("try again in 350ms", Some(0.35));
         check("try again after 1 seconds", Some(1.0));
         check("try again later", None);
+        check("try again in 18446744073709551615s", None);
+        check("try again in 18446744073709550000s18446744073709550000s", None);
     }
 }
