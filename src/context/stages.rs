@@ -351,10 +351,7 @@ impl Stage<'_> {
             written => written?,
         };
         if let Some(used) = written.usage {
-            self.made.usage.input += used.input;
-            self.made.usage.output += used.output;
-            self.made.usage.cache_read += used.cache_read;
-            self.made.usage.cache_write += used.cache_write;
+            self.made.usage.add(&used);
         }
         if let Some(model) = &written.model {
             self.made.model.clone_from(model);

@@ -191,12 +191,6 @@ pub(super) fn merged(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     Some((one? + other?).saturating_sub(FORM))
 }
 
-/// Returns how many tokens a request had by its answer's own word: tokens read from a cache and written to it
-/// belong to the same request, and those of another request are never added.
-pub fn asked(usage: &Usage) -> u64 {
-    usage.input.saturating_add(usage.cache_read).saturating_add(usage.cache_write)
-}
-
 /// Returns the size of a conversation in tokens that its newest answer reports, and the place of that answer, if one does;
 /// of a message that is split over several records only the last record counts.
 pub fn reported<'a>(
@@ -204,7 +198,7 @@ pub fn reported<'a>(
 ) -> Option<(usize, u64)> {
     let mut backwards = messages.enumerate().rev();
     backwards.find_map(|(at, message)| {
-        let total = message.usage.as_ref().map(|usage| asked(usage).saturating_add(usage.output));
+        let total = message.usage.as_ref().map(Usage::total);
         Some((at, total.filter(|total| *total > 0)?))
     })
 }

@@ -134,6 +134,26 @@ pub struct Usage {
     pub cache_write: u64,
 }
 
+impl Usage {
+    /// Returns how many tokens the request had: those read from a cache and written to it belong to it too.
+    pub fn asked(&self) -> u64 {
+        self.input.saturating_add(self.cache_read).saturating_add(self.cache_write)
+    }
+
+    /// Returns how many tokens the request and its answer had.
+    pub fn total(&self) -> u64 {
+        self.asked().saturating_add(self.output)
+    }
+
+    /// Adds the tokens of another request.
+    pub fn add(&mut self, other: &Self) {
+        self.input = self.input.saturating_add(other.input);
+        self.output = self.output.saturating_add(other.output);
+        self.cache_read = self.cache_read.saturating_add(other.cache_read);
+        self.cache_write = self.cache_write.saturating_add(other.cache_write);
+    }
+}
+
 /// A record as a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {

@@ -3,7 +3,6 @@
 //! Between two compactions a context only grows, so that the last answer of each stretch tells its size.
 
 use crate::{
-    context::tokens,
     json::Raw,
     model::{EntryNumber, Kind, Landmark, Message, Usage},
     ops::OpsError,
@@ -94,7 +93,7 @@ fn last_before(
         }
         let line = view.line(entry)?;
         let Some(record) = Raw::object(&line) else { continue };
-        let size = |usage: &Usage| Some(tokens::asked(usage)).filter(|tokens| *tokens > 0);
+        let size = |usage: &Usage| Some(usage.asked()).filter(|tokens| *tokens > 0);
         let mut messages = view.format().messages(record).into_iter();
         let said = messages.find_map(|message| Some((message.model, size(&message.usage?)?)));
         let told = || Some((None, size(&view.format().told(record).usage?)?));

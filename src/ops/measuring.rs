@@ -6,7 +6,7 @@ use crate::{
     context::{
         Item, Origin,
         measure::{Figure, Measure, Scale},
-        tokens::{self, Counting},
+        tokens::Counting,
     },
     json::Raw,
     model::{EntryNumber, Kind, Landmark, PlaceNumber, Role, Usage},
@@ -27,7 +27,7 @@ const SHORTEST: u64 = 1_000;
 
 /// Returns how many tokens an answer and its request take.
 fn total(usage: &Usage) -> Option<u64> {
-    Some(tokens::asked(usage).saturating_add(usage.output)).filter(|total| *total > 0)
+    Some(usage.total()).filter(|total| *total > 0)
 }
 
 /// Returns the usage that an item reports of the context that it stands in.

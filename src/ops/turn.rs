@@ -22,7 +22,7 @@ use crate::{
         recover::Unrecovered,
         tokens,
     },
-    model::{Block, Message, Role, Stop, Usage},
+    model::{Block, Message, Role, Stop},
     ops::{
         Asked, Compacting, Context, OpsError, append::append_told, context::whole_context,
         recover::recover,
@@ -136,7 +136,9 @@ pub fn turn(
         turned.operations.extend(recovered.operations);
         turned.steps += 1;
         let message = recovered.answer;
-        add(&mut turned.usage, message.usage.as_ref());
+        if let Some(usage) = &message.usage {
+            turned.usage.add(usage);
+        }
         calls = self::calls(&message);
         turned.said = message.text();
         say(archive, &mut turned, &drafts(message, &calls, session.format))?;
@@ -240,12 +242,4 @@ fn drafts(mut message: Message, calls: &[Call], format: &dyn Format) -> Vec<Draf
 fn arguments(input: String) -> String {
     let is_json = serde_json::from_str::<serde::de::IgnoredAny>(&input).is_ok();
     if is_json { input } else { json!({ "input": input }).to_string() }
-}
-
-fn add(sum: &mut Usage, usage: Option<&Usage>) {
-    let Some(usage) = usage else { return };
-    sum.input = sum.input.saturating_add(usage.input);
-    sum.output = sum.output.saturating_add(usage.output);
-    sum.cache_read = sum.cache_read.saturating_add(usage.cache_read);
-    sum.cache_write = sum.cache_write.saturating_add(usage.cache_write);
 }

@@ -363,6 +363,25 @@ mod pi {
     }
 
     #[test]
+    fn figures_too_large_for_a_sum_are_summed_to_the_largest() {
+        let used = json!({ "input": u64::MAX, "output": 1, "cacheRead": u64::MAX });
+        let last = json!({ "role": "assistant", "content": [], "usage": used });
+        let last = entry("message", "b", Some("a"), json!({ "message": last })).to_string();
+        let nearby = Some(last.into_bytes());
+        let setting = Setting { nearby, since: Some(4), ..setting(Some("b")) };
+        let usage = Some(Usage { input: u64::MAX, cache_write: 1, ..Usage::default() });
+        let answer = Message { usage, ..Message::new(Role::Assistant, Vec::new()) };
+        for draft in [
+            Draft::Message(Speaker::Assistant, "yes".into()),
+            Draft::Answer(Box::new(answer)),
+        ] {
+            let line = Pi.write(&draft, &setting).unwrap();
+            let said = serde_json::from_slice::<Value>(&line).unwrap();
+            assert_eq!(said["message"]["usage"]["totalTokens"], u64::MAX, "{said}");
+        }
+    }
+
+    #[test]
     fn a_branch_is_one_entry_that_names_the_target() {
         let mut file = with(&[]);
         for note in [None, Some("go left")] {

@@ -164,7 +164,7 @@ fn assistant(content: &Value, setting: &Setting, said: Option<&Message>) -> Valu
     let used = said.and_then(|said| said.usage);
     let Usage { input, output, cache_read, cache_write } = used.unwrap_or_default();
     let total = match used {
-        Some(_) => [input, output, cache_read, cache_write].iter().sum(),
+        Some(used) => used.total(),
         None => context_tokens(content, setting, last),
     };
     let is_call = |block: &Value| block.get("type").is_some_and(|kind| kind == "toolCall");
@@ -200,9 +200,8 @@ fn assistant(content: &Value, setting: &Setting, said: Option<&Message>) -> Valu
 fn context_tokens(content: &Value, setting: &Setting, last: Option<Raw<'_>>) -> u64 {
     let usage = last.and_then(|last| last.get("usage")).filter(|_| setting.since.is_some());
     let told = usage.map_or(0, |usage| {
-        let Usage { input, output, cache_read, cache_write } = fields::usage(usage, USAGE);
         let total = usage.get("totalTokens").and_then(Raw::u64).filter(|total| *total > 0);
-        total.unwrap_or_else(|| [input, output, cache_read, cache_write].iter().sum())
+        total.unwrap_or_else(|| fields::usage(usage, USAGE).total())
     });
     let bytes = content.to_string().len() as u64 + setting.since.unwrap_or_default();
     told.saturating_add(bytes.div_ceil(4))
