@@ -141,7 +141,7 @@ impl Before {
                     .parse()
                     .unwrap_or(0)
             });
-            before.messages += numbers.iter().sum::<u64>();
+            before.messages = numbers.into_iter().fold(before.messages, u64::saturating_add);
             for section in sections {
                 let Some((name, text)) = section.split_once('\n') else { continue };
                 let items =
@@ -382,6 +382,17 @@ mod tests {
             assert!(text.contains(said), "{said}: {text}");
         }
         assert_eq!(text.matches("## ").count(), first.matches("## ").count(), "{text}");
+    }
+
+    #[test]
+    fn counts_of_earlier_summaries_are_summed_to_the_largest() {
+        let most = u64::MAX;
+        let earlier = format!(
+            "## Statistics\n{most} messages are not shown: 0 of the user, 0 of the model, 0 of tools. The summaries \
+             before this one stand for {most} more."
+        );
+        let text = extracted(&[], &[earlier.clone(), earlier], u64::MAX);
+        assert!(text.ends_with(&format!("stand for {most} more.")), "{text}");
     }
 
     #[test]
