@@ -22,6 +22,12 @@ const BEFORE: &str = "Requests before these";
 const FILES: &str = "Files";
 const EARLIER: &str = "Earlier";
 
+/// How the replacement of a failed summary begins.
+const FAILED: &str = "No summary could be written: ";
+
+/// The words behind the first number of the statistics.
+const NOT_SHOWN: &str = " messages are not shown: ";
+
 /// How many requests are quoted, and how many characters of each.
 const REQUESTS: (usize, usize) = (5, 1_000);
 
@@ -92,7 +98,7 @@ pub fn fallback(pieces: &[&Piece<'_>], earlier: &[String], error: &str) -> Strin
     let messages: Vec<&Message> = pieces.iter().map(|piece| piece.message).collect();
     let before = Before::of(earlier);
     let requests = Requests::of(pieces, &before, FALLBACK);
-    let mut out = format!("No summary could be written: {}", prompt::clip(error, 500));
+    let mut out = format!("{FAILED}{}", prompt::clip(error, 500));
     let sections = [
         Some((STATISTICS, statistics(&messages, before.messages))),
         section(FIRST, &requests.first),
@@ -123,10 +129,7 @@ impl Before {
         let mut before = Self::default();
         let mut others = Vec::new();
         for text in earlier {
-            let Some((_, sections)) = format!("\n\n{text}")
-                .split_once("\n\n## Statistics\n")
-                .map(|(b, s)| (b.to_owned(), s.to_owned()))
-            else {
+            let Some(sections) = sections(text) else {
                 others.insert(0, text.trim().to_owned());
                 continue;
             };
@@ -166,6 +169,15 @@ impl Before {
         before.others = prompt::clip(&others.join("\n\n"), MAX_EARLIER);
         before
     }
+}
+
+/// Returns an extract, or the replacement of a failed summary, from its statistics on; nothing of another writer's summary.
+fn sections(summary: &str) -> Option<&str> {
+    let (before, statistics) = summary.split_once("## Statistics\n")?;
+    let is_first = before.is_empty() || before.starts_with(FAILED) && before.ends_with("\n\n");
+    let behind = statistics.trim_start_matches(|c: char| c.is_ascii_digit());
+    let is_counted = behind.len() < statistics.len() && behind.starts_with(NOT_SHOWN);
+    (is_first && is_counted).then_some(statistics)
 }
 
 /// The person's own requests, as lines.
@@ -217,7 +229,7 @@ fn statistics(messages: &[&Message], before: u64) -> String {
         }
     }
     let mut out = format!(
-        "{} messages are not shown: {} of the user, {} of the model, {} of tools.",
+        "{}{NOT_SHOWN}{} of the user, {} of the model, {} of tools.",
         messages.len(),
         n(Role::User),
         n(Role::Assistant),
@@ -393,6 +405,22 @@ mod tests {
         );
         let text = extracted(&[], &[earlier.clone(), earlier], u64::MAX);
         assert!(text.ends_with(&format!("stand for {most} more.")), "{text}");
+    }
+
+    #[test]
+    fn another_writers_summary_with_statistics_is_carried_on_whole() {
+        let counted =
+            "## Statistics\n5 messages are not shown: 1 of the user, 3 of the model, 1 of tools.";
+        for summary in [
+            format!("## Goal\nShip it.\n\n{counted}\n\n## Next\nTest it."),
+            "## Statistics\nNo figures yet.\n\n## Next\nTest it.".to_owned(),
+            "Some words.\n\n## Statistics\n5 ships.".to_owned(),
+        ] {
+            let before = Before::of(std::slice::from_ref(&summary));
+            assert_eq!((before.messages, before.others), (0, summary));
+        }
+        let failed = fallback(&[], &[counted.to_owned()], "gone\n\nand gone");
+        assert_eq!(Before::of(&[failed]).messages, 5);
     }
 
     #[test]

@@ -371,10 +371,9 @@ mod pi {
         let setting = Setting { nearby, since: Some(4), ..setting(Some("b")) };
         let usage = Some(Usage { input: u64::MAX, cache_write: 1, ..Usage::default() });
         let answer = Message { usage, ..Message::new(Role::Assistant, Vec::new()) };
-        for draft in [
-            Draft::Message(Speaker::Assistant, "yes".into()),
-            Draft::Answer(Box::new(answer)),
-        ] {
+        for draft in
+            [Draft::Message(Speaker::Assistant, "yes".into()), Draft::Answer(Box::new(answer))]
+        {
             let line = Pi.write(&draft, &setting).unwrap();
             let said = serde_json::from_slice::<Value>(&line).unwrap();
             assert_eq!(said["message"]["usage"]["totalTokens"], u64::MAX, "{said}");
