@@ -78,7 +78,8 @@ pub fn extract(
     loop {
         let mut out = String::new();
         for (name, text) in sections.iter().take(n) {
-            let text = if *name == EARLIER { prompt::clip(text, share) } else { text.clone() };
+            let text =
+                if *name == EARLIER { quoted(&prompt::clip(text, share)) } else { text.clone() };
             let _ = write!(out, "{}## {name}\n{text}", if out.is_empty() { "" } else { "\n\n" });
         }
         if n <= 1 || count(&out) <= most {
@@ -103,7 +104,7 @@ pub fn fallback(pieces: &[&Piece<'_>], earlier: &[String], error: &str) -> Strin
         Some((STATISTICS, statistics(&messages, before.messages))),
         section(FIRST, &requests.first),
         section(LAST, &requests.last),
-        (!before.others.is_empty()).then_some((EARLIER, before.others)),
+        (!before.others.is_empty()).then(|| (EARLIER, quoted(&before.others))),
     ];
     for (name, text) in sections.into_iter().flatten() {
         let _ = write!(out, "\n\n## {name}\n{text}");
@@ -129,10 +130,15 @@ impl Before {
         let mut before = Self::default();
         let mut others = Vec::new();
         for text in earlier {
-            let Some(sections) = sections(text) else {
+            let Some(mut sections) = sections(text) else {
                 others.insert(0, text.trim().to_owned());
                 continue;
             };
+            // It is the last one; extracts once quoted it with its headings.
+            if let Some((own, other)) = sections.split_once("\n\n## Earlier\n") {
+                sections = own;
+                others.insert(0, unquoted(other.trim()));
+            }
             let mut sections = sections.split("\n\n## ");
             let statistics = sections.next().unwrap_or_default();
             let numbers = ["", "stand for "].map(|words| {
@@ -147,21 +153,17 @@ impl Before {
             before.messages = numbers.into_iter().fold(before.messages, u64::saturating_add);
             for section in sections {
                 let Some((name, text)) = section.split_once('\n') else { continue };
-                let items =
-                    || text.split("\n- ").map(|item| item.trim_start_matches("- ").to_owned());
+                let text = text.strip_prefix("- ").unwrap_or(text);
+                let items = || text.split("\n- ").map(unquoted);
                 match name {
-                    FIRST => {
-                        before.first =
-                            before.first.or_else(|| Some(text.trim_start_matches("- ").to_owned()));
-                    }
+                    FIRST => before.first = before.first.or_else(|| Some(unquoted(text))),
                     // The older ones stand behind the newer ones.
                     LAST => before.requests.extend(items()),
                     BEFORE => {
                         before.requests =
                             items().chain(std::mem::take(&mut before.requests)).collect();
                     }
-                    FILES => before.files.extend(text.lines().map(str::to_owned)),
-                    EARLIER => others.insert(0, text.trim().to_owned()),
+                    FILES => before.files.extend(items().map(|path| format!("- {path}"))),
                     _ => {}
                 }
             }
@@ -180,6 +182,17 @@ fn sections(summary: &str) -> Option<&str> {
     (is_first && is_counted).then_some(statistics)
 }
 
+/// Returns words that stand in an extract: the lines behind the first are indented, so that none is a heading or an item of it.
+fn quoted(words: &str) -> String {
+    words.replace('\n', "\n  ")
+}
+
+/// Returns the words that an extract quotes; those of one that indented nothing are returned as they stand.
+fn unquoted(words: &str) -> String {
+    let is_indented = words.split('\n').skip(1).all(|line| line.starts_with("  "));
+    if is_indented { words.replace("\n  ", "\n") } else { words.to_owned() }
+}
+
 /// The person's own requests, as lines.
 struct Requests {
     first: Vec<String>,
@@ -192,7 +205,7 @@ impl Requests {
         let said = pieces.iter().filter(|piece| piece.is_request).map(|piece| piece.message.text());
         let said: Vec<String> =
             said.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty()).collect();
-        let line = |text: &str, most| format!("- {}", prompt::clip(text, most));
+        let line = |text: &str, most| format!("- {}", quoted(&prompt::clip(text, most)));
         let newest = said.len().saturating_sub(n);
         let (older, last) = said.split_at(newest);
         // The first request is not said again among the others.
@@ -257,7 +270,7 @@ fn statistics(messages: &[&Message], before: u64) -> String {
 fn last_words(messages: &[&Message]) -> Vec<String> {
     let said = messages.iter().rev().filter(|message| message.role == Role::Assistant);
     let last = said.map(|message| message.text()).find(|text| !text.trim().is_empty());
-    last.map(|text| prompt::clip(text.trim(), LAST_WORDS)).into_iter().collect()
+    last.map(|text| quoted(&prompt::clip(text.trim(), LAST_WORDS))).into_iter().collect()
 }
 
 fn file_lines(messages: &[&Message], folder: Option<&str>, before: &[String]) -> Vec<String> {
@@ -295,7 +308,7 @@ fn unfinished(messages: &[&Message]) -> Vec<String> {
         }
     }
     let last = open.values().skip(open.len().saturating_sub(N_CALLS));
-    last.map(|(name, input)| format!("- {name} {}", prompt::clip(input, 200))).collect()
+    last.map(|(name, input)| format!("- {name} {}", quoted(&prompt::clip(input, 200)))).collect()
 }
 
 #[cfg(test)]
@@ -394,6 +407,35 @@ mod tests {
             assert!(text.contains(said), "{said}: {text}");
         }
         assert_eq!(text.matches("## ").count(), first.matches("## ").count(), "{text}");
+    }
+
+    #[test]
+    fn quoted_words_are_read_back_as_they_were_said() {
+        let request = "- Mend this:\n\n## Last requests\n- the roof\n  - its tiles\n\n\n- the door";
+        let summary = "Well.\n\n## Statistics\n5 ships.\n\n## Earlier\n- one\n- two";
+        let mut messages = vec![says(Role::User, request); 7];
+        messages.push(says(Role::Assistant, "It is.\n\n## Files\n- no.rs\n\n## Earlier\nNothing."));
+        messages.push(call("1", "Write", "{\n\n## Earlier\n}"));
+        let mut text = extracted(&messages, &[summary.to_owned()], u64::MAX);
+        let said = Before::of(&[text.clone()]);
+        assert_eq!((said.requests, said.files), (vec![request.to_owned(); 5], Vec::new()));
+        for _ in 0..3 {
+            let said = Before::of(&[text.clone()]);
+            assert_eq!((said.first.as_deref(), said.others.as_str()), (Some(request), summary));
+            text = extracted(&[], &[text], u64::MAX);
+        }
+    }
+
+    #[test]
+    fn an_extract_that_quotes_without_indenting_is_read() {
+        let text = "## Statistics\n2 messages are not shown: 2 of the user, 0 of the model, 0 of tools.\n\n\
+                    ## First request\n- Mend it:\n- all\n\n## Last requests\n- And this.\nNow.\n- Then that.\n\n\
+                    ## Files\n- /w/a.rs (modified)\n- /w/b.rs\n\n## Earlier\nShip it.\n\n## Next\nTest it.";
+        let said = Before::of(&[text.to_owned()]);
+        assert_eq!(said.first.as_deref(), Some("Mend it:\n- all"));
+        assert_eq!(said.requests, ["And this.\nNow.", "Then that."]);
+        assert_eq!(said.files, ["- /w/a.rs (modified)", "- /w/b.rs"]);
+        assert_eq!(said.others, "Ship it.\n\n## Next\nTest it.");
     }
 
     #[test]
