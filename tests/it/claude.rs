@@ -264,6 +264,20 @@ fn a_pin_gives_way_only_to_what_follows_it_as_the_parents_say() {
 }
 
 #[test]
+fn a_pin_without_a_name_that_is_no_null_says_nothing() {
+    let mut odd: Vec<Value> = [json!(7), json!(""), json!(false), json!([uuid(2)])]
+        .into_iter()
+        .map(|leaf| with(pin(0, true), &[("leafUuid", leaf)]))
+        .collect();
+    odd.push(json!({ "type": "last-prompt", "lastPrompt": "two", "explicit": true, "sessionId": SESSION }));
+    for odd in odd {
+        check([base(), vec![odd.clone()]].concat(), &[], "one x1 two x2");
+        check(base(), &[pin(2, true), odd.clone()], "one x1");
+        check(base(), &[pin(0, true), odd], "nothing");
+    }
+}
+
+#[test]
 fn blocks_that_a_boundary_does_not_keep_are_not_sent_next_to_the_kept_ones() {
     let before = [user(1, 0, "one"), call(2, 1, "m", "t1"), result(20, 2, "t1")];
     let last = [call(3, 2, "m", "t2"), result(4, 3, "t2")];

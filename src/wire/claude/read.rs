@@ -427,13 +427,18 @@ fn tag(name: Option<Raw<'_>>) -> Option<NameTag> {
     string(name).filter(|name| !name.is_empty()).map(|name| NameTag::of(&name))
 }
 
+/// Reads a pin: a name pins, an explicit null clears, and anything else says nothing.
 fn pin(record: Raw<'_>, hint: &mut Hint) {
-    hint.flags |= Hint::PIN;
     let [explicit, leaf] = record.pick(["explicit", "leafUuid"]);
-    if is_true(explicit) {
-        hint.flags |= Hint::EXPLICIT;
+    let name = tag(leaf);
+    let is_explicit = is_true(explicit);
+    if name.is_some() || is_explicit && leaf.is_some_and(Raw::is_null) {
+        hint.flags |= Hint::PIN;
+        if is_explicit {
+            hint.flags |= Hint::EXPLICIT;
+        }
     }
-    hint.tags.extend(tag(leaf));
+    hint.tags.extend(name);
 }
 
 fn kept(metadata: Raw<'_>, hint: &mut Hint) {
