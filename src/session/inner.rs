@@ -1,8 +1,8 @@
 //! Sub-agents that work in the file of their session: each hangs on the entry that called it.
 //!
-//! Invariant: only records between the entries that are shown are read for them.
+//! Invariant: only records between the entries that are shown are read for them, and each of them once.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, ops::Range};
 
 use crate::{
     model::{EntryId, EntryNumber, PlaceNumber},
@@ -44,24 +44,26 @@ pub(crate) fn sub_agents(
     }
     let mut met: Vec<Met> = Vec::new();
     let mut of: BTreeMap<EntryNumber, usize> = BTreeMap::new();
+    let mut gaps = Vec::with_capacity(path.len());
     for (n, (entry, _)) in path.iter().enumerate() {
         let Some(from) = view.place(*entry)? else { continue };
         let next = path.get(n + 1).map(|(next, _)| view.place(*next)).transpose()?.flatten();
-        for place in PlaceNumber::each(from.next()..next.unwrap_or(view.end())) {
-            let Some(entry) = view.at(place)? else { continue };
-            if !session.format.is_of_sub_agent(&view.record(entry)?) {
-                continue;
-            }
-            let above = view.parent(entry)?.and_then(|parent| of.get(&parent).copied());
-            if let Some(n) = above
-                && let Some(one) = met.get_mut(n)
-            {
-                (one.last, one.entries) = (entry, one.entries + 1);
-                of.insert(entry, n);
-            } else if let Some(caller) = session.format.caller(view, entry)? {
-                of.insert(entry, met.len());
-                met.push(Met { caller, first: entry, last: entry, entries: 1 });
-            }
+        gaps.push(from.next()..next.unwrap_or(view.end()));
+    }
+    for place in merged(gaps).into_iter().flat_map(PlaceNumber::each) {
+        let Some(entry) = view.at(place)? else { continue };
+        if !session.format.is_of_sub_agent(&view.record(entry)?) {
+            continue;
+        }
+        let above = view.parent(entry)?.and_then(|parent| of.get(&parent).copied());
+        if let Some(n) = above
+            && let Some(one) = met.get_mut(n)
+        {
+            (one.last, one.entries) = (entry, one.entries + 1);
+            of.insert(entry, n);
+        } else if let Some(caller) = session.format.caller(view, entry)? {
+            of.insert(entry, met.len());
+            met.push(Met { caller, first: entry, last: entry, entries: 1 });
         }
     }
     let id = |entry: EntryNumber| -> Result<EntryId, SessionError> {
@@ -78,4 +80,35 @@ pub(crate) fn sub_agents(
         }
     }
     Ok(found)
+}
+
+/// Returns ranges that hold what these hold, each place once and in order: a path that goes back in the file, to what a
+/// boundary keeps, crosses some of them again.
+fn merged(mut ranges: Vec<Range<PlaceNumber>>) -> Vec<Range<PlaceNumber>> {
+    ranges.sort_unstable_by_key(|range| range.start);
+    let mut from = PlaceNumber::FIRST;
+    for range in &mut ranges {
+        range.start = range.start.max(from);
+        from = from.max(range.end);
+    }
+    ranges
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_that_a_path_crosses_again_are_visited_once() {
+        let check = |ranges: &[(u64, u64)], expected: &[u64]| {
+            let place = PlaceNumber::new;
+            let ranges = ranges.iter().map(|(start, end)| place(*start)..place(*end)).collect();
+            let visited: Vec<_> = merged(ranges).into_iter().flat_map(PlaceNumber::each).collect();
+            assert_eq!(visited, expected);
+        };
+        check(&[(1, 3), (4, 6)], &[1, 2, 4, 5]);
+        check(&[(2, 6), (8, 4), (4, 5), (6, 9), (1, 2)], &[1, 2, 3, 4, 5, 6, 7, 8]);
+        check(&[(3, 9), (3, 4), (9, 3), (5, 7)], &[3, 4, 5, 6, 7, 8]);
+        check(&[], &[]);
+    }
 }

@@ -95,6 +95,35 @@ fn a_sub_agent_in_the_file_of_its_session_hangs_on_its_call() {
 }
 
 #[test]
+fn a_sub_agent_between_kept_messages_is_told_once() {
+    let env = TestEnv::new();
+    let boundary = json!({
+        "parentUuid": null, "logicalParentUuid": link(5, None, "user", &json!(""))["uuid"], "isSidechain": false,
+        "type": "system", "subtype": "compact_boundary", "content": "Conversation compacted",
+        "uuid": link(6, None, "user", &json!(""))["uuid"], "timestamp": "2026-01-01T00:00:06.000Z",
+        "sessionId": SESSION, "compactMetadata": { "preservedMessages": {
+            "anchorUuid": link(7, None, "user", &json!(""))["uuid"],
+            "uuids": [link(4, None, "user", &json!(""))["uuid"], link(5, None, "user", &json!(""))["uuid"]],
+        } },
+    });
+    let path = file(
+        &env,
+        &[
+            link(1, None, "user", &json!("Build a boat.")),
+            link(2, Some(1), "assistant", &task("t1", "Find wood.")),
+            link(4, Some(2), "user", &done("t1")),
+            with(link(3, None, "user", &json!("Find wood.")), "isSidechain", json!(true)),
+            link(5, Some(4), "assistant", &json!("It is found.")),
+            boundary,
+            with(link(7, Some(6), "user", &json!("summary")), "isCompactSummary", json!(true)),
+            link(8, Some(7), "user", &json!("Paint it.")),
+        ],
+    );
+    let log = env.run(&["log", path.to_str().unwrap()]).success().stdout;
+    assert_eq!(log.matches("sub-agent, 1 entry").count(), 1, "{log}");
+}
+
+#[test]
 fn a_sub_agent_that_no_call_of_its_turn_asked_for_hangs_on_none() {
     let env = TestEnv::new();
     let warm = with(link(5, None, "user", &json!("Warm up.")), "isSidechain", json!(true));
