@@ -374,10 +374,15 @@ fn gather<'a>(
     let pairs = paths.iter().flat_map(|path| path.iter().zip(path.iter().skip(1)));
     let mut edges: Vec<(EntryNumber, EntryNumber)> =
         pairs.map(|(above, entry)| (*entry, *above)).collect();
-    for &first in paths.iter().filter_map(|path| path.first()) {
-        let caller = session.format.caller(&view, first)?;
+    let mut firsts: Vec<EntryNumber> =
+        paths.iter().filter_map(|path| path.first()).copied().collect();
+    firsts.sort_unstable();
+    let mut callers = session.format.callers(&view);
+    for first in firsts {
+        let caller = callers(first)?;
         edges.extend(caller.filter(|caller| known.contains(*caller)).map(|caller| (first, caller)));
     }
+    drop(callers);
     let followed: EntrySet = states.followed.iter().map(|(entry, _)| *entry).collect();
     edges.retain(|(child, _)| !followed.contains(*child));
     edges.extend(states.followed.iter().filter(|(child, _)| known.contains(*child)));

@@ -50,6 +50,7 @@ pub(crate) fn sub_agents(
         let next = path.get(n + 1).map(|(next, _)| view.place(*next)).transpose()?.flatten();
         gaps.push(from.next()..next.unwrap_or(view.end()));
     }
+    let mut callers = session.format.callers(view);
     for place in merged(gaps).into_iter().flat_map(PlaceNumber::each) {
         let Some(entry) = view.at(place)? else { continue };
         if !session.format.is_of_sub_agent(&view.record(entry)?) {
@@ -61,7 +62,7 @@ pub(crate) fn sub_agents(
         {
             (one.last, one.entries) = (entry, one.entries + 1);
             of.insert(entry, n);
-        } else if let Some(caller) = session.format.caller(view, entry)? {
+        } else if let Some(caller) = callers(entry)? {
             of.insert(entry, met.len());
             met.push(Met { caller, first: entry, last: entry, entries: 1 });
         }

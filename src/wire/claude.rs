@@ -45,9 +45,9 @@ use crate::{
     json::Raw,
     model::{EntryNumber, Kind, Message, Record, Tie},
     wire::{
-        Annex, Answers, Back, Call, Cleanup, Draft, Earlier, Edited, Envelope, Failure, Files,
-        Folder, Graph, Hooks, Identify, Interface, Invalid, Layout, Named, Nearby, Path, Paths,
-        Read, Sent, Setting, Telling, Titled, Told, Traits, Walk, Write,
+        Annex, Answers, Back, Call, Callers, Cleanup, Draft, Earlier, Edited, Envelope, Failure,
+        Files, Folder, Graph, Hooks, Identify, Interface, Invalid, Layout, Named, Nearby, Path,
+        Paths, Read, Sent, Setting, Telling, Titled, Told, Traits, Walk, Write,
         compaction::{Compaction, Lines},
         fields::{self, text},
         layout::resuming,
@@ -250,12 +250,9 @@ impl Walk for Claude {
         leaves::leaves(graph)
     }
 
-    fn caller(
-        &self,
-        graph: &dyn Graph,
-        entry: EntryNumber,
-    ) -> Result<Option<EntryNumber>, Failure> {
-        side::caller(graph, entry)
+    fn callers<'g>(&'g self, graph: &'g dyn Graph) -> Callers<'g> {
+        let mut callers = side::Callers::new(graph);
+        Box::new(move |entry| callers.find(entry))
     }
 
     fn is_of_sub_agent(&self, record: &Record) -> bool {

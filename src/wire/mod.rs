@@ -54,5 +54,5 @@ pub use native::Native;
 pub use pi::Pi;
 pub use read::{Edited, Envelope, Link, Read, Scene, Telling, Titled, Told};
 pub use traits::{Cleanup, Folder, Interface, Lock, Nearby, PhysicalLine, Traits, Unanswered};
-pub use walk::{Departure, Edit, Path, Paths, Repair, Sent, Walk, added};
+pub use walk::{Callers, Departure, Edit, Path, Paths, Repair, Sent, Walk, added};
 pub use write::{Back, Draft, Framed, Held, Invalid, Onward, Segment, Setting, Speaker, Write};

@@ -53,13 +53,9 @@ pub trait Walk {
         false
     }
 
-    /// Returns the entry that called a sub-agent whose first record stands at an entry, if that is in the same file.
-    fn caller(
-        &self,
-        _graph: &dyn Graph,
-        _entry: EntryNumber,
-    ) -> Result<Option<EntryNumber>, Failure> {
-        Ok(None)
+    /// Returns a way to find the entries of one graph that called sub-agents which work in the same file.
+    fn callers<'g>(&'g self, _graph: &'g dyn Graph) -> Callers<'g> {
+        Box::new(|_| Ok(None))
     }
 
     /// Returns whether a record belongs to a sub-agent that works in its session's own file.
@@ -109,6 +105,10 @@ pub enum Edit {
 
 /// Finds the paths of one graph: to a head, and of many entries the last ones.
 pub type Paths<'g> = Box<dyn FnMut(EntryNumber, usize) -> Result<Path, Failure> + 'g>;
+
+/// Finds the entry that called the sub-agent whose first record stands at an entry, if that is in the same file. What is read
+/// for one sub-agent serves the next that stands behind it.
+pub type Callers<'g> = Box<dyn FnMut(EntryNumber) -> Result<Option<EntryNumber>, Failure> + 'g>;
 
 /// Returns those of the last entries of a path from which on there is none that bears on what stands before it.
 pub(super) fn settled_up_to(

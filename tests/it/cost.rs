@@ -505,6 +505,31 @@ fn the_paths_of_a_codex_thread_take_questions_in_proportion_to_it() {
     });
 }
 
+#[test]
+fn the_callers_of_a_turns_sub_agents_take_questions_in_proportion_to_it() {
+    let [few, many] = [500, 2_000].map(|count| {
+        let mut call = record(&Claude, 1, 3, Some(2));
+        call["message"]["content"] =
+            json!([{ "type": "tool_use", "id": "t", "name": "Task", "input": { "prompt": "p" } }]);
+        let mut lines = vec![record(&Claude, 1, 2, None).to_string(), call.to_string()];
+        for n in 4..count {
+            let mut record = record(&Claude, 1, n, (n % 2 == 1).then(|| n - 1));
+            record["isSidechain"] = json!(true);
+            lines.push(record.to_string());
+        }
+        let graph = FileGraph::read(&Claude, (lines.join("\n") + "\n").as_bytes());
+        let counted = Counted { graph: &graph, asked: Cell::new(0) };
+        let mut callers = Claude.callers(&counted);
+        for place in graph.end().earlier() {
+            let entry = graph.at(place).unwrap().unwrap();
+            let is_first = place.get() >= 2 && place.get() % 2 == 0;
+            assert_eq!(callers(entry).unwrap().is_some(), is_first, "{place}");
+        }
+        counted.asked.get()
+    });
+    assert!(many <= 5 * few, "{few} then {many}");
+}
+
 /// Takes a file into a store and returns its graph.
 fn graph(folder: &TempDir, lines: &[String]) -> ops::GraphView {
     let path = write(folder.path(), 1, lines);

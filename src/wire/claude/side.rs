@@ -15,7 +15,7 @@ use memchr::memmem;
 use super::read::{self, Hint};
 use crate::{
     json::Raw,
-    model::{Block, EntryNumber, Kind},
+    model::{Block, EntryNumber, Kind, PlaceNumber},
     wire::{Failure, Graph},
 };
 
@@ -24,44 +24,76 @@ const TOOLS: [&str; 2] = ["Task", "Agent"];
 /// How many answers are read for the call.
 const WITHIN: usize = 256;
 
-/// Returns the entry that called the sub-agent whose first record stands at an entry.
-pub(super) fn caller(
-    graph: &dyn Graph,
+/// Finds the calls of sub-agents. A turn is read once for all of its sub-agents that are asked for in their order.
+pub(super) struct Callers<'g> {
+    graph: &'g dyn Graph,
+    /// The place up to which the turn there was read.
+    read: PlaceNumber,
+    /// The number of answers that were read.
+    answers: usize,
+    /// Those of the turn's answers that call sub-agents.
+    calling: Vec<Calling>,
+}
+
+/// An answer that calls sub-agents.
+struct Calling {
+    /// Its number among the answers.
+    nth: usize,
     entry: EntryNumber,
-) -> Result<Option<EntryNumber>, Failure> {
-    let record = graph.record(entry)?;
-    if !Hint::of(&record).has(Hint::SIDE) || record.kind != Kind::Note {
-        return Ok(None);
+    prompts: Vec<String>,
+}
+
+impl<'g> Callers<'g> {
+    /// Prepares to find calls.
+    pub(super) fn new(graph: &'g dyn Graph) -> Self {
+        Self { graph, read: PlaceNumber::FIRST, answers: 0, calling: Vec::new() }
     }
-    let Some(place) = graph.place(entry)? else { return Ok(None) };
-    let prompt = prompt(&graph.line(entry)?);
-    let (mut last, mut asked) = (None, 0);
-    for place in place.earlier().rev() {
-        let Some(before) = graph.at(place)? else { continue };
-        let record = graph.record(before)?;
-        if Hint::of(&record).has(Hint::SIDE) {
-            continue;
+
+    /// Returns the entry that called the sub-agent whose first record stands at an entry.
+    pub(super) fn find(&mut self, entry: EntryNumber) -> Result<Option<EntryNumber>, Failure> {
+        let record = self.graph.record(entry)?;
+        if !Hint::of(&record).has(Hint::SIDE) || record.kind != Kind::Note {
+            return Ok(None);
         }
-        if record.kind == Kind::User {
-            break;
-        }
-        if record.kind != Kind::Assistant {
-            continue;
-        }
-        let line = graph.line(before)?;
-        let prompts = called(&line);
-        if prompts.iter().any(|called| Some(called) == prompt.as_ref()) {
-            return Ok(Some(before));
-        }
-        if !prompts.is_empty() {
-            last = last.or(Some(before));
-        }
-        asked += 1;
-        if asked == WITHIN {
-            break;
-        }
+        let Some(place) = self.graph.place(entry)? else { return Ok(None) };
+        self.read_to(place)?;
+        let prompt = prompt(&self.graph.line(entry)?);
+        let last = self.calling.iter().rev().take_while(|one| one.nth + WITHIN >= self.answers);
+        let is_its =
+            |one: &&Calling| one.prompts.iter().any(|called| Some(called) == prompt.as_ref());
+        Ok(last.clone().find(is_its).or_else(|| last.clone().next()).map(|one| one.entry))
     }
-    Ok(last)
+
+    /// Reads the answers of the turn before a place.
+    fn read_to(&mut self, place: PlaceNumber) -> Result<(), Failure> {
+        if place < self.read {
+            *self = Self::new(self.graph);
+        }
+        let mut answers = Vec::new();
+        for place in PlaceNumber::each(self.read..place).rev() {
+            let Some(entry) = self.graph.at(place)? else { continue };
+            let record = self.graph.record(entry)?;
+            if Hint::of(&record).has(Hint::SIDE) {
+                continue;
+            }
+            if record.kind == Kind::Assistant {
+                answers.push(entry);
+            }
+            if record.kind == Kind::User || answers.len() == WITHIN {
+                self.calling.clear();
+                break;
+            }
+        }
+        for entry in answers.into_iter().rev() {
+            let prompts = called(&self.graph.line(entry)?);
+            if !prompts.is_empty() {
+                self.calling.push(Calling { nth: self.answers, entry, prompts });
+            }
+            self.answers += 1;
+        }
+        self.read = place;
+        Ok(())
+    }
 }
 
 /// Returns the prompts with which an answer calls sub-agents.
