@@ -19,7 +19,8 @@ const KNOWN: usize = 1 << 18;
 /// Derives records in the order of their numbers.
 #[derive(Default)]
 pub(crate) struct Deriver {
-    names: BTreeMap<NameTag, EntryNumber>,
+    /// The newest entry of each name.
+    pub(crate) names: BTreeMap<NameTag, EntryNumber>,
     /// Whether these are all names of the session, so that no store is asked.
     is_all: bool,
     /// The last answer of the store.

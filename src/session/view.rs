@@ -32,20 +32,22 @@ pub(crate) struct Pending<'a> {
     pub(crate) records: &'a [Record],
     pub(crate) lines: &'a [NewLine],
     pub(crate) twins: &'a BTreeSet<NameTag>,
+    pub(crate) newest: &'a BTreeMap<NameTag, EntryNumber>,
     pub(crate) runs: Vec<Run>,
     pub(crate) names: OnceCell<BTreeMap<NameTag, Vec<EntryNumber>>>,
 }
 
 impl Pending<'_> {
-    /// Returns the entries whose records have this tag.
+    /// Returns the entries whose records have this tag: the newest one, unless it has twins.
     fn named(&self, tag: NameTag) -> Vec<EntryNumber> {
+        if !self.twins.contains(&tag) {
+            let newest = self.newest.get(&tag).filter(|entry| **entry >= self.first);
+            return newest.copied().into_iter().collect();
+        }
         let names = self.names.get_or_init(|| {
             let mut names: BTreeMap<NameTag, Vec<EntryNumber>> = BTreeMap::new();
-            for record in self.records {
-                if let Some(name) = record.name {
-                    names.entry(name).or_default().push(record.n);
-                }
-            }
+            let named = self.records.iter().filter_map(|record| Some((record.name?, record.n)));
+            named.for_each(|(name, n)| names.entry(name).or_default().push(n));
             names
         });
         names.get(&tag).cloned().unwrap_or_default()

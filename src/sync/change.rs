@@ -310,6 +310,7 @@ impl<'a> Change<'a> {
             records: &self.deriver.records,
             lines: &self.lines,
             twins: &self.deriver.twins,
+            newest: &self.deriver.names,
             runs,
             names: OnceCell::new(),
         });
@@ -372,7 +373,8 @@ impl<'a> Change<'a> {
             None => None,
         };
         let id = covered.unwrap_or_else(|| new.line.entry_id(link_id));
-        let (length, name) = (new.line.bytes().len() as u64, new.envelope.tag());
+        let (length, name, kind) =
+            (new.line.bytes().len() as u64, new.envelope.tag(), new.envelope.kind);
         // No entry is linked to the newest one yet.
         let is_new = link.is_some_and(|(last, _)| last.next() == self.next_entry());
         let spelt = name.filter(|_| new.is_spelt);
@@ -386,7 +388,7 @@ impl<'a> Change<'a> {
             None => self.add(id, link.map(|(n, _)| n), new.line, new.envelope, growth)?,
         };
         growth.place(n, id, &new.separator, length);
-        self.bearers.see(growth, n, name, &self.deriver.twins);
+        self.bearers.see(growth, (n, name, kind), &self.deriver.twins);
         Ok(n)
     }
 

@@ -238,6 +238,10 @@ impl Walk for Claude {
         chain::context(graph, path)
     }
 
+    fn last_kept(&self, graph: &dyn Graph, summary: EntryNumber) -> Result<EntryNumber, Failure> {
+        Ok(chain::Kept::find(graph)?.map_or(summary, |kept| kept.behind(summary)))
+    }
+
     fn settled(
         &self,
         graph: &dyn Graph,

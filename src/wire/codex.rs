@@ -404,13 +404,13 @@ impl Walk for Codex {
     fn leaves(&self, graph: &dyn Graph) -> Result<Vec<EntryNumber>, Failure> {
         walk::leaves(graph)
     }
-
-    fn replaces_all(&self, record: &Record) -> bool {
-        hint(record).0 & BASE != 0
-    }
 }
 
 impl Write for Codex {
+    fn replaces_all(&self, record: &Record) -> bool {
+        hint(record).0 & BASE != 0
+    }
+
     fn write(&self, draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invalid> {
         write::record(draft, setting)
     }

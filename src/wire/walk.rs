@@ -36,6 +36,12 @@ pub trait Walk {
         Ok(Vec::new())
     }
 
+    /// Returns the last of the messages that came before a summary and follow it, because its compaction keeps them; the
+    /// summary itself if there are none.
+    fn last_kept(&self, _graph: &dyn Graph, summary: EntryNumber) -> Result<EntryNumber, Failure> {
+        Ok(summary)
+    }
+
     /// Returns the last entry of a path that its agent sends though all turns are taken back; `None` if nothing stays.
     fn start(
         &self,
@@ -47,11 +53,6 @@ pub trait Walk {
 
     /// Returns the entries at which the conversation went on elsewhere and was left: real branches, in order.
     fn leaves(&self, graph: &dyn Graph) -> Result<Vec<EntryNumber>, Failure>;
-
-    /// Returns whether a record stands for all that was said before it.
-    fn replaces_all(&self, _record: &Record) -> bool {
-        false
-    }
 
     /// Returns a way to find the entries of one graph that called sub-agents which work in the same file.
     fn callers<'g>(&'g self, _graph: &'g dyn Graph) -> Callers<'g> {

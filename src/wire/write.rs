@@ -17,6 +17,11 @@ pub trait Write {
         false
     }
 
+    /// Returns whether a record stands for all that was said before it.
+    fn replaces_all(&self, _record: &Record) -> bool {
+        false
+    }
+
     /// Returns whether the records of a file have no names, so that each follows the one before it.
     fn is_nameless(&self, _graph: &dyn Graph) -> Result<bool, Failure> {
         Ok(false)

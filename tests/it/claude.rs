@@ -1,10 +1,13 @@
 //! The shapes of Claude Code's files that were tried on the program itself, written anew: each expectation is what it sent.
 
-use crate::fixture::number;
+use std::{fs, path::Path};
+
+use crate::fixture::{self, number};
 use serde_json::{Value, json};
 use undertext::{
     json::Raw,
     model::{Block, EntryNumber, Kind, Timestamp},
+    ops,
     wire::{Claude, Draft, Read as _, Setting, Walk as _, Write as _},
 };
 
@@ -293,6 +296,35 @@ fn what_a_boundary_dropped_is_out_of_reach() {
     check(compacted(&kept(&[3, 4])), &[user(99, 2, "note")], "summary two x2 note");
     check(compacted(&kept(&[4])), &[user(99, 3, "note")], "summary x2 note");
     check(compacted(&kept(&[3, 4])), &[user(99, 3, "note")], "summary two note");
+}
+
+#[test]
+fn a_turn_behind_a_summary_begins_behind_what_its_compaction_keeps() {
+    let mut records = compacted(&kept(&[3, 4]));
+    records.extend([user(9, 6, "four"), user(10, 8, "five"), user(11, 6, "six")]);
+    // What is said again is kept in the place of the first; a further compaction keeps nothing of this one.
+    records.extend([answer(4, 3, "x2 again"), user(13, 6, "seven")]);
+    records.extend([boundary(14, 13, &json!({})), summary(15, 14)]);
+    records.extend([user(16, 6, "eight"), user(17, 15, "nine")]);
+    let begun = |from: usize| {
+        let folder = tempfile::tempdir().unwrap();
+        let (store, sessions) = (folder.path().join("store"), folder.path().join("sessions"));
+        fs::create_dir(&sessions).unwrap();
+        let (mut archive, folders) = (fixture::open(&store, 1), [sessions.clone()]);
+        for end in from..=records.len() {
+            let path = sessions.join(SESSION.trim_matches('"')).with_extension("jsonl");
+            fs::write(path, file(&records[..end])).unwrap();
+            ops::import(&mut archive, &folders, &folders, &mut |_| ()).unwrap();
+        }
+        let session = ops::find_session(archive.store(), Some(SESSION), Path::new("/")).unwrap();
+        let mut shown = ops::newest_checkpoints(archive.store(), &session, 20).unwrap();
+        shown.sort_by_key(|shown| shown.checkpoint.n);
+        shown.iter().map(|shown| shown.checkpoint.place.head).collect::<Vec<_>>()
+    };
+    let heads = [0, 2, 4, 4, 8, 4, 12, 6, 15];
+    let heads = heads.map(|n| (n > 0).then(|| number(n)));
+    assert_eq!(begun(records.len()), heads, "at once");
+    assert_eq!(begun(1), heads, "record by record");
 }
 
 /// Each of these was resumed by Claude Code 2.1.329, and this is what it sent.

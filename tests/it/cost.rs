@@ -530,6 +530,29 @@ fn the_callers_of_a_turns_sub_agents_take_questions_in_proportion_to_it() {
     assert!(many <= 5 * few, "{few} then {many}");
 }
 
+#[test]
+fn what_is_kept_behind_a_summary_is_found_without_its_path() {
+    let asked = [500, 4_000].map(|count| {
+        let mut lines = lines(&Claude, 1, count);
+        let mut boundary = record(&Claude, 1, count + 1, None);
+        boundary["type"] = json!("system");
+        boundary["subtype"] = json!("compact_boundary");
+        boundary["logicalParentUuid"] = json!(uuid(1, count));
+        boundary["compactMetadata"] = json!({ "preservedMessages": {
+            "anchorUuid": uuid(1, count + 2), "uuids": [uuid(1, count - 1), uuid(1, count)],
+        } });
+        let mut summary = record(&Claude, 1, count + 2, Some(count + 1));
+        summary["isCompactSummary"] = json!(true);
+        lines.extend([boundary.to_string(), summary.to_string()]);
+        let graph = FileGraph::read(&Claude, (lines.join("\n") + "\n").as_bytes());
+        let counted = Counted { graph: &graph, asked: Cell::new(0) };
+        let last = Claude.last_kept(&counted, fixture::number(count + 2)).unwrap();
+        assert_eq!(last, count);
+        counted.asked.get()
+    });
+    assert_eq!(asked[0], asked[1]);
+}
+
 /// Takes a file into a store and returns its graph.
 fn graph(folder: &TempDir, lines: &[String]) -> ops::GraphView {
     let path = write(folder.path(), 1, lines);

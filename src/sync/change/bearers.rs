@@ -1,4 +1,5 @@
-//! Bearers: of the entries that have one name, the one that stands last where a generation grows.
+//! Bearers: of the entries that have one name, the one that stands last where a generation grows; of the messages that a
+//! compaction keeps behind a summary, the last.
 //!
 //! A view of the growth tells the same, and costs as much as there are stretches in it and names that stand twice: one for
 //! each turn would take the square of them.
@@ -8,15 +9,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
-    model::{EntryNumber, GenerationNumber, NameTag},
+    model::{EntryNumber, GenerationNumber, Kind, NameTag},
     session::Growth,
 };
 
-/// The last bearers of names in a generation that grew to a number of entries.
+/// The last bearers of names in a generation that grew to a number of entries, and the last messages behind summaries.
 #[derive(Default)]
 pub(super) struct Bearers {
     of: (GenerationNumber, u64),
     last: BTreeMap<NameTag, EntryNumber>,
+    /// By its summary. A further compaction, and a record that is said again, may change each of them.
+    kept: BTreeMap<EntryNumber, EntryNumber>,
 }
 
 impl Bearers {
@@ -24,15 +27,16 @@ impl Bearers {
     pub(super) fn see(
         &mut self,
         growth: &Growth,
-        n: EntryNumber,
-        name: Option<NameTag>,
+        (n, name, kind): (EntryNumber, Option<NameTag>, Kind),
         twins: &BTreeSet<NameTag>,
     ) {
         self.meet(growth, 1);
-        if let Some(name) = name
-            && (twins.contains(&name) || self.last.contains_key(&name))
-        {
+        let again = name.filter(|name| twins.contains(name) || self.last.contains_key(name));
+        if let Some(name) = again {
             self.last.insert(name, n);
+        }
+        if again.is_some() || kind == Kind::Boundary {
+            self.kept.clear();
         }
     }
 
@@ -47,10 +51,22 @@ impl Bearers {
         self.last.insert(name, last);
     }
 
+    /// Returns the last message that is kept behind a summary at the end of a growth, if it is remembered.
+    pub(super) fn kept(&mut self, growth: &Growth, summary: EntryNumber) -> Option<EntryNumber> {
+        self.meet(growth, 0);
+        self.kept.get(&summary).copied()
+    }
+
+    /// Remembers the last message that is kept behind a summary at the end of a growth.
+    pub(super) fn keep_behind(&mut self, summary: EntryNumber, last: EntryNumber) {
+        self.kept.insert(summary, last);
+    }
+
     /// Forgets everything if this is another growth, or one that has grown by more or less than `came` entries since it was seen.
     fn meet(&mut self, growth: &Growth, came: u64) {
         if self.of != (growth.generation, growth.entries.saturating_sub(came)) {
             self.last.clear();
+            self.kept.clear();
         }
         self.of = (growth.generation, growth.entries);
     }

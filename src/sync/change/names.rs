@@ -4,11 +4,7 @@ use crate::{
     model::{EntryId, EntryNumber, IdPrefix, Kind, NameTag, Position, Record},
     session::Growth,
     sync::{SyncError, change::Change},
-    wire::Graph,
 };
-
-/// How many entries are looked through at most for the messages that a summary keeps.
-const KEPT: usize = 4096;
 
 impl Change<'_> {
     /// Returns the id of an entry.
@@ -57,18 +53,12 @@ impl Change<'_> {
         if self.record_of(parent)?.is_none_or(|record| record.kind != Kind::Summary) {
             return Ok(parent);
         }
-        let end = Position { generation: growth.generation, head: None, horizon: growth.entries };
-        let view = self.ahead(end, growth);
-        let Some(head) = self.before.format.head(&view)? else { return Ok(parent) };
-        let path = self.before.format.path(&view, head, KEPT)?.entries;
-        let summary = view.place(parent)?;
-        let mut last = parent;
-        for &entry in path.iter().skip_while(|entry| **entry != parent).skip(1) {
-            if view.place(entry)? > summary {
-                break;
-            }
-            last = entry;
+        if let Some(last) = self.bearers.kept(growth, parent) {
+            return Ok(last);
         }
+        let end = Position { generation: growth.generation, head: None, horizon: growth.entries };
+        let last = self.before.format.last_kept(&self.ahead(end, growth), parent)?;
+        self.bearers.keep_behind(parent, last);
         Ok(last)
     }
 

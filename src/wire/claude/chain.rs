@@ -504,7 +504,7 @@ impl Kept {
     }
 
     /// Returns the last of them for the summary, which they follow, and any other entry as it is.
-    fn behind(&self, entry: EntryNumber) -> EntryNumber {
+    pub(super) fn behind(&self, entry: EntryNumber) -> EntryNumber {
         if entry == self.anchor { self.last } else { entry }
     }
 
