@@ -2,7 +2,10 @@
 
 use std::{collections::BTreeMap, ops::Range};
 
-use crate::model::{EntryNumber, PlaceNumber, Span};
+use crate::{
+    model::{EntryNumber, PlaceNumber, Span},
+    wire::PhysicalLine,
+};
 
 /// Where the entries of a generation stand, and how.
 pub(super) struct Places {
@@ -13,7 +16,7 @@ pub(super) struct Places {
 }
 
 impl Places {
-    pub(super) fn of(spans: &[Span]) -> Self {
+    pub(super) fn of(spans: &[Span], line: PhysicalLine) -> Self {
         let mut last = BTreeMap::new();
         let mut glued = Vec::new();
         for span in spans.iter().rev() {
@@ -40,7 +43,7 @@ impl Places {
         for span in spans {
             let mut place = PlaceNumber::new(span.start);
             for (count, separator) in &span.gaps.0 {
-                if !separator.contains(&b'\n') {
+                if line.joins(separator) {
                     glued.push(place.max(PlaceNumber::new(1))..place.plus(*count));
                 }
                 place = place.plus(*count);

@@ -225,7 +225,7 @@ impl<'a> View<'a> {
 
     fn places(&self) -> Result<&Places, StoreError> {
         if self.places.get().is_none() {
-            let _ = self.places.set(Places::of(self.spans()?));
+            let _ = self.places.set(Places::of(self.spans()?, self.format.traits().line));
         }
         self.places.get().ok_or_else(|| StoreError::Refused("no places".into()))
     }

@@ -75,7 +75,7 @@ impl Scanned {
             is_object: line.shape.is_some(),
             is_named: name.is_some(),
             is_spelt,
-            is_glued: line.glued,
+            is_glued: line.glued && format.traits().line.joins(line.separator),
             number,
         }
     }

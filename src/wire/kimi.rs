@@ -7,7 +7,7 @@
 //! {"role": user|assistant|tool|system, name?, content, tool_calls?, tool_call_id?}
 //! ```
 //!
-//! Records have no ids; the whole file is the path. A revert, a D-Mail, a compaction and a clear each rotate the file: an
+//! Records have no ids; the whole file is the path. A line ends with LF, CRLF or CR, as text does for Python. A revert, a D-Mail, a compaction and a clear each rotate the file: an
 //! older state is another file, so nothing branches here and no way leads back by appending. The beginning of
 //! the next file tells which of them it was:
 //!
@@ -93,7 +93,7 @@ const TRAITS: Traits = Traits {
     live_name: Some(LIVE),
     has_names: false,
     has_times: false,
-    line: PhysicalLine::OneRecord,
+    line: PhysicalLine::OneRecordOfAnyEnd,
     has_checkpoints: true,
     joins_calls: true,
     note_opening: NOTE_START,

@@ -70,6 +70,16 @@ pub enum PhysicalLine {
     OneRecord,
     /// The same; a byte order mark before the record is passed over.
     OneRecordOrMarked,
+    /// The same as the first; a CR alone ends a physical line, too.
+    OneRecordOfAnyEnd,
+}
+
+impl PhysicalLine {
+    /// Returns whether this white space between two records leaves both on one physical line.
+    pub fn joins(self, separator: &[u8]) -> bool {
+        let ends: &[u8] = if self == Self::OneRecordOfAnyEnd { b"\n\r" } else { b"\n" };
+        !separator.iter().any(|byte| ends.contains(byte))
+    }
 }
 
 /// The answer that an agent puts in for a call that nothing answered.

@@ -82,7 +82,8 @@ impl FileGraph {
             let key = (before.filter(|_| !is_named), line.bytes.to_vec());
             let entry = *self.known.entry(key).or_insert(next);
             let place = self.places.len() as u64;
-            self.places.push((entry, line.glued));
+            let joins = self.format.traits().line.joins(line.separator);
+            self.places.push((entry, line.glued && joins));
             self.place_of.insert(entry, PlaceNumber::new(place));
             if entry == next {
                 self.add(line.bytes, before);

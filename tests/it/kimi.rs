@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use insta::assert_snapshot;
 use undertext::model::Kind;
-use undertext::ops::{self, Archive, GraphNode, GraphView, Session};
+use undertext::ops::{self, Archive, GraphNode, GraphView, Machine, Session};
 use undertext::wire::Departure;
 
 use crate::env::TestEnv;
@@ -249,4 +249,18 @@ fn a_session_is_shown_with_its_numbers_and_what_is_beside_it_is_left_alone() {
     ------- stderr -------
     warning: skipped $HOME/project/k/wire.jsonl: kimi keeps it next to a session; it is left alone
     ");
+}
+
+#[test]
+fn a_line_ends_as_text_does() {
+    let lines = [vec![PROMPT.to_owned()], turn(0, "Light the lamp.", "It burns.")].concat();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("context.jsonl");
+    let [all, paired, alone, none] = ["\n", "\r\n", "\r", " "].map(|end| {
+        fs::write(&path, lines.join(end) + end).unwrap();
+        let (archive, session) = ops::peek(&path, Box::new(Machine)).unwrap();
+        fixture::said(&archive, &session, None).join(" | ")
+    });
+    assert!(all.starts_with("You keep a lighthouse. | ") && all.ends_with(" | It burns."), "{all}");
+    assert_eq!([paired, alone, none], [all.clone(), all, String::new()]);
 }
