@@ -362,6 +362,19 @@ impl Command {
         matches!(self, Self::Redact { .. } | Self::Rekey { .. })
     }
 
+    /// Returns whether it went elsewhere in the conversation: what it added says again what was said before.
+    pub fn goes_elsewhere(&self) -> bool {
+        matches!(
+            self,
+            Self::Switch { .. }
+                | Self::Revert { .. }
+                | Self::Clear { .. }
+                | Self::Truncate { .. }
+                | Self::Undo { .. }
+                | Self::Redo { .. }
+        )
+    }
+
     /// Returns whether it was work on the conversation, not on how the session is kept.
     pub fn is_work(&self) -> bool {
         let is_kept = matches!(

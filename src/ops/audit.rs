@@ -9,7 +9,7 @@ use crate::{
     model::{Command, EntryNumber, OperationNumber, Resized, Timestamp},
     ops::{
         OpsError,
-        compactions::{is_of, own},
+        compactions::{of, own},
     },
     report::{Audit, Omitted, Replaced},
     session::{
@@ -89,7 +89,7 @@ fn earlier(
         return Ok(Vec::new());
     }
     let all = EntryNumber::FIRST..archive.store().state(session.key)?.next_entry();
-    // What undertext compacted itself its operations tell.
+    // What undertext compacted itself its operations tell; what it said again was told before.
     let own = own(archive, session)?;
     let mut found = Vec::new();
     for batch in EntryNumber::batches(all, BATCH) {
@@ -97,7 +97,7 @@ fn earlier(
         let times: BTreeMap<EntryNumber, Option<Timestamp>> = records
             .into_iter()
             .filter(|record| telling.contains(&record.kind) && !replaces.contains_key(&record.n))
-            .filter(|record| !is_of(&own, record.n))
+            .filter(|record| of(&own, record.n).is_none())
             .map(|record| (record.n, record.time))
             .collect();
         let entries: Vec<EntryNumber> = times.keys().copied().collect();

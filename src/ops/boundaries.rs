@@ -15,11 +15,11 @@ use crate::{
     model::{Command, EntryNumber, Kind, Message, Operation, Role},
     ops::{
         OpsError,
-        compactions::{is_of, own},
+        compactions::{is_agents, own},
         seen::{Replays, items},
     },
     report::Boundary,
-    session::{Damages, Session, View, entry_ids, lines},
+    session::{Damages, Session, View, entry_ids, lines, replay},
     sync::{Archive, states},
     wire::{Departure, Graph},
 };
@@ -32,8 +32,10 @@ const SUMMARY_WITHIN: usize = 8;
 pub fn audit_boundaries(archive: &Archive, session: &Session) -> Result<Vec<Boundary>, OpsError> {
     let undone = archive.store().state(session.key)?.undone();
     let operations = own(archive, session)?;
-    let is_ours = |entry: EntryNumber| is_of(&operations, entry);
-    let mut boundaries = by_agent(archive, session, &is_ours)?;
+    let replays = replay::Replays::of(archive.store(), session)?;
+    let is_theirs =
+        |entry: EntryNumber| is_agents(archive, session, &operations, replays.first(entry));
+    let mut boundaries = by_agent(archive, session, &is_theirs)?;
     let mut ours = Vec::new();
     for Operation { n, at, command, .. } in operations {
         let Command::Compact { summarised, kept, model, fallback, losses, .. } = command else {
@@ -62,7 +64,7 @@ pub fn audit_boundaries(archive: &Archive, session: &Session) -> Result<Vec<Boun
 fn by_agent(
     archive: &Archive,
     session: &Session,
-    is_ours: &dyn Fn(EntryNumber) -> bool,
+    is_theirs: &dyn Fn(EntryNumber) -> Result<bool, OpsError>,
 ) -> Result<Vec<Boundary>, OpsError> {
     let (format, damages) = (session.format, Damages::gathered());
     let mut found = Vec::new();
@@ -80,7 +82,7 @@ fn by_agent(
         let before = format.path(&old, left, usize::MAX)?.entries;
         let path = format.path(&next, head, usize::MAX)?.entries;
         let before = context(session, &old, &before)?;
-        for at in boundaries(&next, &path, is_ours)?.into_iter().take(1) {
+        for at in boundaries(&next, &path, is_theirs)?.into_iter().take(1) {
             found.extend(checked(session, &before, &next, &path, at)?);
         }
     }
@@ -88,7 +90,7 @@ fn by_agent(
         let path = view.path(usize::MAX)?.entries;
         // A boundary that begins a file was found with the file before it.
         let known: BTreeSet<EntryNumber> = found.iter().map(|(entry, _)| *entry).collect();
-        for at in boundaries(&view, &path, is_ours)? {
+        for at in boundaries(&view, &path, is_theirs)? {
             if path.get(at).is_none_or(|entry| known.contains(entry)) {
                 continue;
             }
@@ -102,15 +104,15 @@ fn by_agent(
     Ok(found.into_iter().map(named).collect())
 }
 
-/// Returns the places on a path of the boundaries that undertext did not write.
+/// Returns the places on a path of the boundaries that the agent made.
 fn boundaries(
     view: &View<'_>,
     path: &[EntryNumber],
-    is_ours: &dyn Fn(EntryNumber) -> bool,
+    is_theirs: &dyn Fn(EntryNumber) -> Result<bool, OpsError>,
 ) -> Result<Vec<usize>, OpsError> {
     let mut found = Vec::new();
     for (at, entry) in path.iter().enumerate() {
-        if view.record(*entry)?.kind == Kind::Boundary && !is_ours(*entry) {
+        if view.record(*entry)?.kind == Kind::Boundary && is_theirs(*entry)? {
             found.push(at);
         }
     }

@@ -165,11 +165,15 @@ impl Found {
     }
 }
 
-/// Returns whether the session's newest operation that counts is a compaction.
+/// Returns whether the session's newest operation is a compaction, but for truncations since, by which nothing was said.
 fn is_fresh(archive: &Archive, session: &Session) -> Result<bool, OpsError> {
-    let newest = archive.store().state(session.key)?.newest.map(|newest| newest.n.alone());
-    let newest = archive.store().operations(session.key, newest.unwrap_or_default())?.pop();
-    Ok(newest.is_some_and(|newest| matches!(newest.command, Command::Compact { .. })))
+    for n in archive.store().state(session.key)?.next_operation().earlier().rev() {
+        match archive.store().operations(session.key, n.alone())?.pop().map(|by| by.command) {
+            Some(Command::Truncate { .. }) => {}
+            newest => return Ok(matches!(newest, Some(Command::Compact { .. }))),
+        }
+    }
+    Ok(false)
 }
 
 fn parts(pieces: &[Piece<'_>], plan: &plan::Plan) -> Parts {

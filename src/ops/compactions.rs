@@ -1,22 +1,102 @@
-//! Compactions: those that undertext made itself, which are told apart from those of an agent.
+//! Compactions: those that undertext made itself are told apart from those of an agent, and from the records by which it said a
+//! whole context again, as a truncation does: nothing is summarised by these.
+
+use std::collections::BTreeSet;
 
 use crate::{
-    model::{Command, EntryNumber, Operation, OperationNumber},
+    json::Raw,
+    model::{Command, EntryNumber, Landmark, Operation, OperationNumber},
     ops::OpsError,
     session::Session,
+    store::{Store, StoreError, whole_lines},
     sync::Archive,
 };
 
-/// Returns the operations by which undertext compacted a session, in order.
+/// Returns the operations by which undertext compacted a session, or went elsewhere in it, in order.
 pub(super) fn own(archive: &Archive, session: &Session) -> Result<Vec<Operation>, OpsError> {
     let mut operations = archive.store().operations(session.key, OperationNumber::ALL)?;
-    operations.retain(|operation| matches!(operation.command, Command::Compact { .. }));
+    let is_own =
+        |command: &Command| matches!(command, Command::Compact { .. }) || command.goes_elsewhere();
+    operations.retain(|operation| is_own(&operation.command));
     Ok(operations)
 }
 
-/// Returns whether one of these operations, which are in order, added an entry.
-pub(super) fn is_of(operations: &[Operation], entry: EntryNumber) -> bool {
+/// Returns the one of these operations, which are in order, that added an entry.
+pub(super) fn of(operations: &[Operation], entry: EntryNumber) -> Option<&Operation> {
     let behind = operations.partition_point(|operation| operation.first <= entry);
     let last = behind.checked_sub(1).and_then(|last| operations.get(last));
-    last.is_some_and(|operation| operation.added().contains(&entry))
+    last.filter(|operation| operation.added().contains(&entry))
+}
+
+/// Returns whether an agent made a boundary, given the session's own operations: also one that undertext has said again since.
+pub(super) fn is_agents(
+    archive: &Archive,
+    session: &Session,
+    own: &[Operation],
+    boundary: EntryNumber,
+) -> Result<bool, OpsError> {
+    let Some(by) = of(own, boundary) else { return Ok(true) };
+    if !by.command.goes_elsewhere() {
+        return Ok(false);
+    }
+    let said = |entry: EntryNumber| -> Result<Vec<u8>, OpsError> {
+        let mut said = Vec::new();
+        whole_lines(archive.store(), session.key, &[entry], &mut |_, line| {
+            let part = Raw::object(&line).and_then(|record| session.format.copied_part(record));
+            said = part.map_or(line.as_slice(), Raw::bytes).to_vec();
+        })?;
+        Ok(said)
+    };
+    let (again, mut end) = (said(boundary)?, boundary);
+    let before =
+        |end| archive.store().landmark(session.key, Landmark::Boundary, EntryNumber::FIRST..end);
+    while let Some(earlier) = before(end)? {
+        end = earlier;
+        if of(own, earlier).is_none() && said(earlier)? == again {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Returns the boundaries from an entry on by which undertext only said a whole context again.
+pub(super) fn said_again(
+    store: &dyn Store,
+    session: &Session,
+    first: EntryNumber,
+) -> Result<BTreeSet<EntryNumber>, StoreError> {
+    let mut again = BTreeSet::new();
+    // Where a file can be set aside, the state is written in its place.
+    if session.format.traits().is_rotatable {
+        return Ok(again);
+    }
+    let mut end = EntryNumber::ALL.end;
+    while let Some(boundary) = store.landmark(session.key, Landmark::Boundary, first..end)? {
+        let by = adding(store, session, boundary)?;
+        again.extend(by.filter(|by| by.command.goes_elsewhere()).map(|_| boundary));
+        end = boundary;
+    }
+    Ok(again)
+}
+
+/// Returns the operation that added an entry.
+fn adding(
+    store: &dyn Store,
+    session: &Session,
+    entry: EntryNumber,
+) -> Result<Option<Operation>, StoreError> {
+    let (mut from, mut to) = (0, store.state(session.key)?.operations());
+    let mut found = None;
+    while from < to {
+        let middle = from.midpoint(to);
+        let n = OperationNumber::FIRST.plus(middle);
+        match store.operations(session.key, n.alone())?.pop() {
+            Some(operation) if operation.first <= entry => {
+                from = middle + 1;
+                found = Some(operation);
+            }
+            _ => to = middle,
+        }
+    }
+    Ok(found.filter(|operation| operation.added().contains(&entry)))
 }

@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     model::{EntryNumber, Landmark, SessionName, State, Tie, TieKind, Timestamp},
-    ops::OpsError,
+    ops::{OpsError, compactions::said_again},
     report::{DamagedSession, ListedSession, Listing},
     session::{Bond, Kin, Session, kin, listing, replay::Replays},
     store::{Listed, SessionFilter, Store, StoreError},
@@ -120,7 +120,8 @@ fn known(archive: &Archive, listed: &Listed) -> Result<ListedSession, OpsError> 
     })
 }
 
-/// Returns how many compactions a session has seen; one that was written again is one.
+/// Returns how many compactions a session has seen; one that was written again is one, and a context that undertext said again
+/// is none.
 fn compactions(store: &dyn Store, session: &Session, state: &State) -> Result<u64, OpsError> {
     let (mut end, mut found) = (state.next_entry(), BTreeSet::new());
     let mut replays = None;
@@ -128,9 +129,11 @@ fn compactions(store: &dyn Store, session: &Session, state: &State) -> Result<u6
         store.landmark(session.key, Landmark::Boundary, EntryNumber::FIRST..end)?
     {
         if replays.is_none() {
-            replays = Some(Replays::of(store, session)?);
+            let again = said_again(store, session, EntryNumber::FIRST)?;
+            replays = Some((Replays::of(store, session)?, again));
         }
-        found.extend(replays.as_ref().map(|replays| replays.first(boundary)));
+        let of = replays.as_ref().filter(|(_, again)| !again.contains(&boundary));
+        found.extend(of.map(|(replays, _)| replays.first(boundary)));
         end = boundary;
     }
     Ok(found.len() as u64)

@@ -1,6 +1,9 @@
 //! What a model sees of a session before a request is made of it: its entries become items, and its file tells of the model.
 
-use std::{borrow::Borrow, collections::BTreeMap};
+use std::{
+    borrow::Borrow,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use crate::{
     context::{
@@ -13,9 +16,10 @@ use crate::{
     },
     json::Raw,
     model::{
-        Command, EntryNumber, Kind, Message, OperationNumber, PlaceNumber, Role, Timestamp, Usage,
+        Command, EntryNumber, Kind, Landmark, Message, OperationNumber, PlaceNumber, Role,
+        Timestamp, Usage,
     },
-    ops::{OpsError, answered},
+    ops::{OpsError, answered, compactions::said_again},
     session::{Session, View},
     sync::Archive,
     wire::{Edit, Edited, Graph, Telling, Told},
@@ -78,7 +82,11 @@ pub(super) struct Material {
 
 /// The entries that stand for others.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Replays(BTreeMap<EntryNumber, Replayed>);
+pub(super) struct Replays {
+    by_entry: BTreeMap<EntryNumber, Replayed>,
+    /// Those that each stand for a whole context.
+    whole: BTreeSet<EntryNumber>,
+}
 
 /// How an entry came to stand for another one.
 #[derive(Clone, Copy, Debug)]
@@ -96,7 +104,7 @@ impl Replays {
         session: &Session,
         first: EntryNumber,
     ) -> Result<Self, OpsError> {
-        let mut replays = BTreeMap::new();
+        let mut by_entry = BTreeMap::new();
         let mut commands: BTreeMap<OperationNumber, Origin> = BTreeMap::new();
         for (by, of) in archive.store().origins(session.key, first..EntryNumber::ALL.end)? {
             // An entry that a compaction said again is as it was.
@@ -110,30 +118,32 @@ impl Replays {
             commands.insert(by, origin);
             let cut = of.cut.as_ref();
             let more = cut.map_or(0, |cut| cut.tokens_before.saturating_sub(cut.tokens_after));
-            replays.insert(of.entry, Replayed { by, origin, more });
+            by_entry.insert(of.entry, Replayed { by, origin, more });
         }
-        Ok(Self(replays))
+        let whole = said_again(archive.store(), session, first)?;
+        Ok(Self { by_entry, whole })
     }
 
     /// Returns how an item of an entry came to stand there, if it stands for another one.
     pub(super) fn origin(&self, entry: EntryNumber) -> Option<Origin> {
-        self.0.get(&entry).map(|replayed| replayed.origin)
+        self.by_entry.get(&entry).map(|replayed| replayed.origin)
     }
 
     /// Returns whether an entry stands for another one.
     pub(super) fn holds(&self, entry: EntryNumber) -> bool {
-        self.0.contains_key(&entry)
+        self.by_entry.contains_key(&entry)
     }
 
     /// Returns those behind an entry that stand for others.
     pub(super) fn behind(&self, entry: EntryNumber) -> impl Iterator<Item = EntryNumber> {
-        self.0.range(entry.next()..).map(|(entry, _)| *entry)
+        self.by_entry.range(entry.next()..).map(|(entry, _)| *entry)
     }
 
     /// Returns about how many tokens an entry had more when an answer was given.
     pub(super) fn more(&self, entry: EntryNumber, answer: EntryNumber) -> u64 {
-        let Some(replayed) = self.0.get(&entry) else { return 0 };
-        let is_later = entry > answer || self.0.get(&answer).is_some_and(|a| a.by == replayed.by);
+        let Some(replayed) = self.by_entry.get(&entry) else { return 0 };
+        let is_later =
+            entry > answer || self.by_entry.get(&answer).is_some_and(|a| a.by == replayed.by);
         if is_later { replayed.more } else { 0 }
     }
 }
@@ -361,6 +371,13 @@ pub(super) fn items(
         }
     }
     let edits: BTreeMap<EntryNumber, Edit> = edits.iter().copied().collect();
+    let whole = entries.iter().find(|entry| replays.whole.contains(entry));
+    let whole = whole.map(|&entry| Ok::<_, OpsError>((entry, kept_in(session, view, entry)?)));
+    let whole = whole.transpose()?;
+    let origin_within = |entry: EntryNumber, item: &Item| match &whole {
+        Some((again, kept)) if *again == entry && !holds(kept, &item.message()) => Origin::Replayed,
+        _ => Origin::Kept,
+    };
     view.damages().lines(view.store(), session.key, entries, &mut |entry, line| {
         let record = Raw::object(&line);
         let edit = edits.get(&entry).and_then(|edit| match edit {
@@ -373,12 +390,12 @@ pub(super) fn items(
             let tokens = estimate.map(|estimate| estimate.message(&message));
             let mut item = Item::said(message, entry).packed(&pages);
             item.tokens = tokens;
-            let is_kept = is_history && item.origin == Origin::Said;
-            item.begins_turn = is_kept && item.role() == Role::User;
+            let is_within = is_history && item.origin == Origin::Said;
+            item.begins_turn = is_within && item.role() == Role::User;
             if edit.is_some() {
                 item.origin = Origin::Edited;
-            } else if is_kept {
-                item.origin = Origin::Kept;
+            } else if is_within {
+                item.origin = origin_within(entry, &item);
             } else if item.origin == Origin::Said {
                 item.origin = replays.origin(entry).unwrap_or(Origin::Said);
             }
@@ -402,6 +419,41 @@ pub(super) fn items(
         }
     }
     Ok(items)
+}
+
+/// Returns the history of the compaction whose summary is in a context that undertext said again.
+fn kept_in(
+    session: &Session,
+    view: &View<'_>,
+    again: EntryNumber,
+) -> Result<Vec<Message>, OpsError> {
+    let said = |entry: EntryNumber| -> Result<Vec<Message>, OpsError> {
+        let line = view.line(entry)?;
+        Ok(Raw::object(&line).map(|record| session.format.messages(record)).unwrap_or_default())
+    };
+    let Some(summary) = said(again)?.into_iter().rfind(|message| message.is_summary) else {
+        return Ok(Vec::new());
+    };
+    let all_again = said_again(view.store(), session, EntryNumber::FIRST)?;
+    let mut end = again;
+    let before =
+        |end| view.store().landmark(session.key, Landmark::Boundary, EntryNumber::FIRST..end);
+    while let Some(boundary) = before(end)? {
+        end = boundary;
+        if all_again.contains(&boundary) {
+            continue;
+        }
+        let history = said(boundary)?;
+        if holds(&history, &summary) {
+            return Ok(history);
+        }
+    }
+    Ok(Vec::new())
+}
+
+/// Returns whether one of some messages says the same as another.
+fn holds(messages: &[Message], other: &Message) -> bool {
+    messages.iter().any(|one| (one.role, &one.blocks) == (other.role, &other.blocks))
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use undertext::{
     context::{
         Origin,
+        cut::Limit,
         event::Event,
         history::Limits,
         model::{ModelError, Summarizer, SummaryRequest, Written},
@@ -15,12 +16,17 @@ use undertext::{
     },
     model::{OperationNumber, Role, Timestamp},
     ops::{
-        self, Archive, Asked, Compacted, Compacting, Machine, Manner, OpsError, Session, Workspace,
+        self, Archive, Asked, Bound, Compacted, Compacting, Machine, Manner, OpsError, Order,
+        Session, Workspace,
     },
-    store::Access,
+    store::{Access, SessionFilter},
+    wire::How,
 };
 
-use crate::{fixture, needs};
+use crate::{
+    fixture, needs,
+    rollout::{Home, Rollout, THREAD},
+};
 
 pub(crate) fn asked(window: u64) -> Asked {
     Asked {
@@ -610,4 +616,65 @@ fn what_a_summary_no_longer_names_is_kept_with_it() {
         assert!(ops::audit_boundaries(&archive, &session).unwrap()[0].undone);
         assert_eq!(fixture::damage(&archive), [""; 0]);
     }
+}
+
+/// A thread in which Codex compacted once, and a tool answered at length since.
+fn compacted_thread() -> Rollout {
+    let mut rollout = Rollout { bytes: String::new(), next: 0, has_ordinals: false };
+    rollout.meta(THREAD, &json!({ "history_mode": "legacy" }));
+    for n in 0..6 {
+        rollout.turn(&format!("question {n}"));
+    }
+    let said = |words: &str| json!({ "type": "message", "role": "user", "content": [{ "type": "input_text", "text": words }] });
+    let summary = "Another language model started to solve this problem. They asked.";
+    let history = json!([said("question 5"), said(summary)]);
+    rollout.line("compacted", json!({ "message": summary, "replacement_history": history }));
+    for n in 6..12 {
+        rollout.turn(&format!("question {n}"));
+    }
+    rollout.long_answer();
+    rollout.turn("question 12");
+    rollout
+}
+
+#[test]
+fn a_context_that_is_said_again_is_no_compaction() {
+    let home = Home::new();
+    let path = home.write(10, THREAD, &compacted_thread());
+    let store = home.0.path().join("store");
+    let mut archive = Archive::open(&store, Access::Write, Box::new(Machine)).unwrap();
+    let (session, _) = ops::take_up(&mut archive, &path).unwrap();
+    let told = |archive: &Archive| {
+        let listed = ops::list(archive, &SessionFilter::default(), Order::Newest).unwrap();
+        let boundaries = ops::audit_boundaries(archive, &session).unwrap();
+        let by_agent = boundaries.iter().filter(|one| one.operation.is_none()).count();
+        let earlier = ops::audit(archive, &session).unwrap().earlier;
+        let earlier = earlier.iter().filter(|one| one.earlier.how == How::Compacted).count();
+        (listed.sessions[0].compactions, by_agent, earlier)
+    };
+    assert_eq!(told(&archive), (1, 1, 1));
+    let before = sent(&archive, &session);
+    let bound = Bound { limit: Limit::of_chars(5_000), window: None };
+    let truncated = ops::truncate(&mut archive, &session, bound).unwrap();
+    assert!(truncated.operation.is_some() && truncated.written.is_some(), "{truncated:?}");
+    assert_eq!(told(&archive), (1, 1, 1));
+    let origins: Vec<Origin> =
+        sent(&archive, &session).iter().map(|(origin, ..)| *origin).collect();
+    assert_eq!(origins[..2], [Origin::Kept, Origin::Summary]);
+    assert!(origins[2..].iter().all(|origin| *origin == Origin::Replayed), "{origins:?}");
+
+    // What was said since the agent's compaction is summarised.
+    let made = compact(&mut archive, &session, usual()).unwrap();
+    assert!(made.operation.is_some(), "{made:?}");
+    assert_eq!(told(&archive), (2, 1, 1));
+    let again = compact(&mut archive, &session, usual()).unwrap();
+    assert_eq!(again.nothing, Some(Nothing::NothingNew));
+    undone(&mut archive, &session);
+    undone(&mut archive, &session);
+    assert_eq!(told(&archive), (2, 1, 1));
+    let words = |sent: Vec<(Origin, Role, String)>| -> Vec<(Role, String)> {
+        sent.into_iter().map(|(_, role, words)| (role, words)).collect()
+    };
+    assert_eq!(words(sent(&archive, &session)), words(before));
+    assert_eq!(fixture::damage(&archive), [""; 0]);
 }
