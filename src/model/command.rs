@@ -375,6 +375,11 @@ impl Command {
         )
     }
 
+    /// Returns whether the turns among what it added were begun before, and are only said again.
+    pub fn says_again(&self) -> bool {
+        self.goes_elsewhere() || matches!(self, Self::Compact { .. })
+    }
+
     /// Returns whether it was work on the conversation, not on how the session is kept.
     pub fn is_work(&self) -> bool {
         let is_kept = matches!(

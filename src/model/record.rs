@@ -165,7 +165,7 @@ pub struct Card {
     pub started: Option<Timestamp>,
     /// The time of the newest record or operation; nothing, if none is known.
     pub active: Option<Timestamp>,
-    /// How many turns have begun in files of its own.
+    /// How many turns have begun in files of its own, those left out that undertext said again.
     pub turns: u64,
     /// Whether lists leave it out.
     pub hidden: bool,

@@ -176,14 +176,14 @@ impl Titles {
     }
 }
 
-/// Takes an entry into a card; one that is not its own is of a part of another session's file, whose turns that one has.
+/// Takes an entry into a card; no turn begins with one of a part of another session's file, or that is said again.
 pub(crate) fn see_entry(
     card: &mut Card,
     kind: Kind,
     time: Option<Timestamp>,
     record: Option<Raw<'_>>,
     format: &dyn Format,
-    is_own: bool,
+    is_new: bool,
 ) {
     let time = time.and_then(|time| Timestamp::known(time.0));
     card.active = card.active.max(time);
@@ -192,7 +192,7 @@ pub(crate) fn see_entry(
         card.folder = record.and_then(|record| format.folder(record));
     }
     if kind == Kind::User {
-        card.turns += u64::from(is_own);
+        card.turns += u64::from(is_new);
         if card.title.is_none() {
             let messages = record.map(|record| format.messages(record)).unwrap_or_default();
             card.title = messages.iter().find_map(|message| words(&message.text()));

@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, ops::Range, sync::Arc};
 use crate::{
     json::Raw,
     model::{
-        Bulk, Card, EntryNumber, GenerationNumber, Kind, NameTag, Operation, OperationNumber,
-        Parent, Position, Record, Run, State, Tagged, Tie,
+        Bulk, Card, EntryNumber, EntrySet, GenerationNumber, Kind, NameTag, Operation,
+        OperationNumber, Parent, Position, Record, Run, State, Tagged, Tie,
     },
     session::{
         Deriver, Session, SessionError, View,
@@ -55,12 +55,17 @@ fn derive(
     each_line: &mut dyn FnMut(EntryNumber, &[u8]),
 ) -> Result<Derived, SessionError> {
     let mut card = Card::default();
+    let mut again = EntrySet::default();
     let state = fold(store, session, &mut |operation| {
         derive::see_operation(&mut card, operation, session.format);
+        if operation.command.says_again() {
+            again.extend(EntryNumber::each(operation.added()));
+        }
     })?;
     let befores = Befores::of(store, session, &state)?;
     let adopted = adopted(store, session, &state)?;
-    let is_own = |n: EntryNumber| !adopted.iter().any(|entries| entries.contains(&n));
+    let is_new =
+        |n: EntryNumber| !again.contains(n) && !adopted.iter().any(|entries| entries.contains(&n));
     let mut deriver = Deriver::default();
     let mut titles = Titles::default();
     let mut failed = None;
@@ -75,7 +80,7 @@ fn derive(
                     record.time,
                     None,
                     session.format,
-                    is_own(n),
+                    is_new(n),
                 );
                 failed = failed.take().or(deriver.keep(record).err());
                 return;
@@ -85,7 +90,7 @@ fn derive(
             let envelope =
                 record.map_or_else(Envelope::opaque, |record| session.format.envelope(record));
             let (kind, time) = (envelope.kind, envelope.time);
-            derive::see_entry(&mut card, kind, time, record, session.format, is_own(n));
+            derive::see_entry(&mut card, kind, time, record, session.format, is_new(n));
             let added = deriver.add(n, envelope, befores.before(n), None);
             failed = failed.take().or(added.err());
             let titled = deriver.records.last().and_then(|record| session.format.titles(record));

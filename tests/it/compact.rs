@@ -678,3 +678,37 @@ fn a_context_that_is_said_again_is_no_compaction() {
     assert_eq!(words(sent(&archive, &session)), words(before));
     assert_eq!(fixture::damage(&archive), [""; 0]);
 }
+
+#[test]
+fn what_is_said_again_is_no_other_turn() {
+    for agent in AGENTS {
+        let folder = tempfile::tempdir().unwrap();
+        let name =
+            if agent == "kimi" { "context.jsonl" } else { "rollout-2026-08-01T10-00-00-s.jsonl" };
+        let long = format!("result 0 {}", "word ".repeat(2_000));
+        let records: Vec<Value> = records(agent, 4)
+            .iter()
+            .map(|one| serde_json::from_str(&one.to_string().replace("result 0 ", &long)).unwrap())
+            .collect();
+        let (mut archive, session) = in_store(folder.path(), &folder.path().join(name), &records);
+        let turns = |archive: &Archive, after: &str| {
+            assert_eq!(archive.store().card(session.key).unwrap().turns, 4, "{agent}, {after}");
+            // They are the same when they are counted anew.
+            assert_eq!(fixture::damage(archive), [""; 0], "{agent}, {after}");
+        };
+        turns(&archive, "import");
+        let bound = Bound { limit: Limit::of_chars(3_000), window: None };
+        let truncated = ops::truncate(&mut archive, &session, bound).unwrap();
+        assert!(truncated.operation.is_some(), "{agent}: {truncated:?}");
+        turns(&archive, "truncate");
+        undone(&mut archive, &session);
+        turns(&archive, "undo");
+        assert!(compact(&mut archive, &session, usual()).unwrap().operation.is_some(), "{agent}");
+        turns(&archive, "compact");
+        undone(&mut archive, &session);
+        ops::revert(&mut archive, &session, &Workspace::default(), "2", None).unwrap();
+        turns(&archive, "revert");
+        ops::switch(&mut archive, &session, "main.1").unwrap();
+        turns(&archive, "switch");
+    }
+}

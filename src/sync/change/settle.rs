@@ -290,8 +290,9 @@ impl Change<'_> {
             let raw = (card.title.is_none() || card.folder.is_none() || titled.is_some())
                 .then(|| Raw::object(line.bytes()))
                 .flatten();
-            let is_own = !adopted.iter().any(|run| run.entries().contains(&record.n));
-            derive::see_entry(&mut card, record.kind, record.time, raw, self.before.format, is_own);
+            let is_new = !operation.command.says_again()
+                && !adopted.iter().any(|run| run.entries().contains(&record.n));
+            derive::see_entry(&mut card, record.kind, record.time, raw, self.before.format, is_new);
             if let Some(titled) = titled {
                 titles.see(titled, raw, self.before.format, |name| {
                     let Some(session) = &self.before.session else {
