@@ -110,10 +110,15 @@ pub(super) fn hits(
     for Text { found, at } in texts {
         let mut places: Vec<FoundPlace> =
             at.iter().filter_map(|at| places.get(at).cloned()).collect();
-        // Where the newest session has it on its current path, there it is shown.
+        // Where a session has it on its current path, there it is shown, in the newest of these.
         let newest = places.first().map(|place| place.session.clone());
         places.sort_by_key(|place| {
-            (Some(&place.session) != newest.as_ref(), place.stand != Stand::Current)
+            let off_path = match place.stand {
+                Stand::Current => 0,
+                Stand::Compacted => 1,
+                _ => 2,
+            };
+            (off_path, Some(&place.session) != newest.as_ref())
         });
         let Found { time, role, tool, lines, .. } = found;
         let line = |FoundLine { n, line, matches, before, after }| HitLine {

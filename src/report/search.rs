@@ -35,8 +35,8 @@ pub struct FoundPlace {
     pub is_of_sub_agent: bool,
 }
 
-/// A text in which something was found, with the places at which it is kept: that in the newest session first, where it
-/// stands on the current path if it does anywhere there.
+/// A text in which something was found, with the places at which it is kept: those on the current path of a session first, and
+/// of these that in the newest session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hit {
     /// The places.

@@ -131,6 +131,46 @@ fn what_forks_share_is_found_once_with_its_places() {
 }
 
 #[test]
+fn what_a_newer_session_left_behind_is_shown_where_another_one_goes_on_from_it() {
+    let env = TestEnv::new();
+    let said = |session: &str,
+                uuid: &str,
+                parent: &str,
+                (kind, minute): (&str, u32),
+                words: &str| {
+        format!(
+            "{{\"parentUuid\":{parent},\"isSidechain\":false,\"sessionId\":\"{session}\",\"type\":\"{kind}\",\
+             \"message\":{{\"role\":\"{kind}\",\"content\":\"{words}\"}},\"uuid\":\"{uuid}\",\
+             \"timestamp\":\"2026-03-01T10:{minute:02}:00.000Z\"}}\n"
+        )
+    };
+    let shared = |session: &str| {
+        let question = said(session, "a", "null", ("user", 0), "Where is the heron?");
+        question + &said(session, "b", "\"a\"", ("assistant", 1), "By the pond.")
+    };
+    let more = said("older", "c", "\"b\"", ("user", 2), "Is it asleep?");
+    fs::write(env.project().join("older.jsonl"), shared("older") + &more).unwrap();
+    let other = said("newer", "d", "null", ("user", 5), "Count the newts.");
+    let other = other + &said("newer", "e", "\"d\"", ("assistant", 6), "Seven.");
+    fs::write(env.project().join("newer.jsonl"), shared("newer") + &other).unwrap();
+    env.run(&["import", "-q", "older.jsonl", "newer.jsonl"]).success();
+    for indexed in [false, true] {
+        if indexed {
+            env.run(&["store", "index"]).success();
+        }
+        let found = env.run(&["search", "--json", "heron"]).success().stdout;
+        let hit = json(found.lines().next().unwrap());
+        assert_eq!(
+            (&hit["session"], &hit["stands"]),
+            (&"older".into(), &"current".into()),
+            "{found}"
+        );
+        assert_eq!(hit["places"][0]["session"], "newer", "{found}");
+        assert_eq!(hit["places"][0]["stands"], "left", "{found}");
+    }
+}
+
+#[test]
 fn what_a_live_file_holds_beyond_the_store_is_found() {
     let env = TestEnv::new();
     let session = conversation(&env);
