@@ -11,8 +11,9 @@ use super::words::About;
 
 /// Take out all that a session says, for ever; its entries, dates and branches stay, without a word in them
 ///
-/// Lines that other sessions share with it, such as its forks, are taken out there too, and listed before. See redact for what is
-/// written over and what is not looked through. This cannot be undone, so the session must be named.
+/// Lines that other sessions share with it, such as its forks, are taken out there too, and listed before. Of a note that the agent
+/// itself made, the opening stays by which it is known for one. See redact for what is written over and what is not looked through. This
+/// cannot be undone, so the session must be named.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

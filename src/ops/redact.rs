@@ -258,7 +258,7 @@ impl Search {
         let all = EntryNumber::FIRST..state.next_entry();
         store.sift(session.key, all, &self.sieve, &mut |entry, line| match line {
             Ok(line) => {
-                let (covered, found) = self.cover(&line);
+                let (covered, found) = self.cover(session, &line);
                 if let Some(covered) = covered.filter(|covered| *covered != line) {
                     let is_whole = self.lines.contains(&LineId::of(&line));
                     if name_of(&line) != name_of(&covered)
@@ -299,11 +299,11 @@ impl Search {
             for (at, (is_packed, file)) in (0..).zip(packed.chain(plain)) {
                 let bytes = store.kept(session.key, operation.n, at)?;
                 let covered = if is_packed {
-                    sync::cover_packed(&bytes, &mut |line| self.cover(line).0).map_err(|error| {
-                        StoreError::corrupt(session.name.id.clone(), error.to_string())
-                    })?
+                    sync::cover_packed(&bytes, &mut |line| self.cover(session, line).0).map_err(
+                        |error| StoreError::corrupt(session.name.id.clone(), error.to_string()),
+                    )?
                 } else if is_whole {
-                    Some(cover_all(&bytes, &wire::says_nothing))
+                    Some(cover_all(&bytes, &wire::says_nothing, &|_| [0, 0]))
                 } else {
                     self.cover_secrets(&bytes).0
                 };
@@ -346,10 +346,11 @@ impl Search {
         state.files.iter().any(|place| has(place.path())).then(|| "the path of a file".to_owned())
     }
 
-    /// Returns what is to stand in the place of a line, if it has anything of what is looked for, and the rules that found it.
-    fn cover(&self, line: &[u8]) -> (Option<Vec<u8>>, Option<String>) {
+    /// Returns what is to stand in the place of a line of a session, if it has anything of what is looked for, and the rules that found it.
+    fn cover(&self, session: &Session, line: &[u8]) -> (Option<Vec<u8>>, Option<String>) {
         if self.lines.contains(&LineId::of(line)) {
-            return (Some(cover_all(line, &wire::says_nothing)), None);
+            let own = |text: &str| session.format.own_words(text);
+            return (Some(cover_all(line, &wire::says_nothing, &own)), None);
         }
         self.cover_secrets(line)
     }

@@ -191,6 +191,10 @@ impl Read for Claude {
         read::message(record).into_iter().collect()
     }
 
+    fn own_words(&self, text: &str) -> [usize; 2] {
+        read::own_words(text)
+    }
+
     fn sent(&self, record: Raw<'_>, _edit: Option<Edited<'_>>) -> Vec<Message> {
         sent::message(record).into_iter().collect()
     }

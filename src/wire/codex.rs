@@ -58,8 +58,8 @@ use std::path::{Path as FilePath, PathBuf};
 
 use hint::{BASE, MODEL, OPENS, WINDOW, hint, of_history};
 use read::{
-    Part, answer, headline, history, item_kind, item_message, left_of, meta, omitted, part,
-    reading, said, scene, told,
+    Part, answer, headline, history, item_kind, item_message, left_of, meta, omitted, own_words,
+    part, reading, said, scene, told,
 };
 
 use crate::{
@@ -320,6 +320,10 @@ impl Read for Codex {
         let [class, payload] = record.pick(["type", "payload"]);
         let Part::Item(item) = part(record, class, payload) else { return None };
         headline(item)
+    }
+
+    fn own_words(&self, text: &str) -> [usize; 2] {
+        own_words(text)
     }
 
     fn answers<'a>(&self, record: Raw<'a>) -> Answers<'a> {

@@ -141,6 +141,28 @@ pub(crate) fn says_nothing(key: &[u8]) -> bool {
     TELLING.iter().any(|telling| telling.as_bytes() == key)
 }
 
+/// Returns how many bytes of a text are a mark, of those that each begin and end one, and the white space around it: at the
+/// beginning and at the end. Of several that begin alike the longest counts; small and large letters are the same.
+pub(super) fn marked<'m>(
+    text: &str,
+    marks: impl IntoIterator<Item = (&'m str, &'m str)>,
+) -> [usize; 2] {
+    let (before, after) =
+        (text.len() - text.trim_start().len(), text.len() - text.trim_end().len());
+    let said = text.trim();
+    let marked = marks.into_iter().filter_map(|(begin, end)| {
+        let rest = said.get(begin.len()..).filter(|_| is_alike(said, 0, begin))?;
+        let from = rest.len().checked_sub(end.len()).filter(|from| is_alike(rest, *from, end))?;
+        Some([before + begin.len(), rest.len() - from + after])
+    });
+    marked.max().unwrap_or_default()
+}
+
+fn is_alike(text: &str, from: usize, mark: &str) -> bool {
+    let there = text.get(from..from + mark.len());
+    there.is_some_and(|there| there.eq_ignore_ascii_case(mark))
+}
+
 /// Returns a field that is a string, decoded.
 pub(super) fn text(record: Raw<'_>, key: &str) -> Option<String> {
     string(record.get(key))

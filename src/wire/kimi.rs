@@ -43,7 +43,7 @@ use crate::{
         Telling, Told, Traits, Walk, Write,
         answers::parts,
         compaction::{Compaction, Lines, Said},
-        fields::{line, other, shown, string, text},
+        fields::{self, line, other, shown, string, text},
         identify::tie_of_sub_agent,
         layout::resuming,
         unread::is_beside_kimi_code,
@@ -253,6 +253,13 @@ impl Read for Kimi {
 
     fn messages(&self, record: Raw<'_>) -> Vec<Message> {
         message(record).into_iter().collect()
+    }
+
+    fn own_words(&self, text: &str) -> [usize; 2] {
+        if is_told_checkpoint(text.trim_start()) {
+            return [text.len(), 0];
+        }
+        fields::marked(text, NOTE.into_iter().chain([SUMMARY, MAIL]).map(|mark| (mark, "")))
     }
 
     fn answers<'a>(&self, record: Raw<'a>) -> Answers<'a> {

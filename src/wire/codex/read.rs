@@ -316,6 +316,15 @@ pub(super) fn left_of(record: Raw<'_>, n_turns: u64) -> Vec<Raw<'_>> {
     items
 }
 
+/// Returns how much of a text is of Codex's own, by which it is known.
+pub(super) fn own_words(text: &str) -> [usize; 2] {
+    let begins = RULES.into_iter().chain([SUMMARY_PREFIX]).map(|mark| (mark, ""));
+    match fields::marked(text, FRAGMENTS.into_iter().chain(begins)) {
+        [begin, _] if is_summary(text) => [begin + SUMMARY_END.len() + 1, 0],
+        own => own,
+    }
+}
+
 pub(super) fn said(role: Role, blocks: Vec<Block>, time: Option<Timestamp>) -> Message {
     Message { time, ..Message::new(role, blocks) }
 }

@@ -8,9 +8,12 @@ use std::time::Duration;
 
 use insta::assert_snapshot;
 use serde_json::Value;
+use undertext::model::{EntryNumber, Record};
+use undertext::ops::{self, Archive, Cause, Machine, Wanted};
 
 use super::{conversation, json};
 use crate::env::TestEnv;
+use crate::needs;
 
 pub(super) const SECRET: &str = "tok-9f8e7d6c/5b4a=hidden";
 const ONE: &str = "8f14e45f-ceea-467f-a26a-5dba2f5b6d35";
@@ -383,6 +386,104 @@ fn an_entry_goes_with_its_long_texts_and_a_session_with_all_that_it_says() {
     env.run(&["verify"]).success();
     assert!(env.run(&["log", "-s", "8f14"]).success().stdout.contains("redacted"));
     assert!(fs::read_to_string(&files[2]).unwrap().contains("the token is"));
+}
+
+/// Returns what each entry of the only session of some files is, and how many turns begin in them, before all that they say is
+/// taken out and after.
+fn kinds_around_forgetting(files: &[PathBuf]) -> [(Vec<Record>, u64); 2] {
+    let mut archive = Archive::in_memory(Box::new(Machine));
+    ops::import(&mut archive, files, files, &mut |_| ()).unwrap();
+    let kinds = |archive: &Archive| {
+        let mut kinds = (Vec::new(), 0);
+        for session in archive.every().unwrap() {
+            kinds.0.extend(archive.store().records(session.key, EntryNumber::ALL).unwrap());
+            kinds.1 += archive.store().card(session.key).unwrap().turns;
+        }
+        kinds
+    };
+    let before = kinds(&archive);
+    for session in archive.every().unwrap() {
+        ops::redact(&mut archive, &Wanted::Session(&session), Cause::default()).unwrap();
+    }
+    [before, kinds(&archive)]
+}
+
+#[test]
+fn what_is_forgotten_stays_the_kind_that_it_was() {
+    let env = TestEnv::new();
+    let claude = |n: u32, words: &str| {
+        let parent = if n == 0 { "null".to_owned() } else { format!("\"u{}\"", n - 1) };
+        format!(
+            "{{\"parentUuid\":{parent},\"isSidechain\":false,\"sessionId\":\"s\",\"type\":\"user\",\"message\":\
+             {{\"role\":\"user\",\"content\":\"{words}\"}},\"uuid\":\"u{n}\",\"timestamp\":\"2026-01-01T00:00:0{n}.000Z\"}}\n"
+        )
+    };
+    let codex = |role: &str, words: &str| {
+        format!(
+            "{{\"timestamp\":\"2026-01-01T00:00:00.000Z\",\"type\":\"response_item\",\"payload\":{{\"type\":\"message\",\
+             \"role\":\"{role}\",\"content\":[{{\"type\":\"input_text\",\"text\":\"{words}\"}}]}}}}\n"
+        )
+    };
+    let kimi = |words: &str| format!("{{\"role\":\"user\",\"content\":\"{words}\"}}\n");
+    let meta = "{\"timestamp\":\"2026-01-01T00:00:00.000Z\",\"type\":\"session_meta\",\"payload\":{\"id\":\"s\",\"cwd\":\"/w\"}}\n";
+    let sessions = [
+        (
+            "s.jsonl",
+            [
+                claude(0, "Water the beans."),
+                claude(1, "[Request interrupted by user for tool use]"),
+                claude(2, "\\n<command-name>/clear</command-name>"),
+                claude(3, "Go on."),
+            ]
+            .concat(),
+            2,
+        ),
+        (
+            "rollout-2026-01-01T00-00-00-s.jsonl",
+            [
+                meta.to_owned(),
+                codex("developer", "<permissions instructions>\\nnone"),
+                codex(
+                    "user",
+                    "<environment_context>\\n  <cwd>/garden</cwd>\\n</environment_context>\\n",
+                ),
+                codex("user", "Water the beans."),
+            ]
+            .concat(),
+            1,
+        ),
+        (
+            "context.jsonl",
+            [
+                kimi("<system>CHECKPOINT 0</system>"),
+                kimi("Water the beans."),
+                kimi("<system>Previous context has been compacted. Beans.</system>"),
+                kimi("<system-reminder>Be brief.</system-reminder>"),
+            ]
+            .concat(),
+            1,
+        ),
+    ];
+    for (name, text, turns) in sessions {
+        let path = env.project().join(name);
+        fs::write(&path, &text).unwrap();
+        let [before, after] = kinds_around_forgetting(&[path]);
+        assert_eq!(before.1, turns, "{name}");
+        assert_eq!(after, before, "{name}");
+    }
+}
+
+#[test]
+fn what_is_forgotten_of_real_sessions_stays_the_kind_that_it_was() {
+    let Some(corpus) = needs::corpus() else { return };
+    for path in corpus.sessions() {
+        let [before, after] = kinds_around_forgetting(std::slice::from_ref(&path));
+        let kinds = |(records, turns): (Vec<Record>, u64)| {
+            let kinds = records.into_iter().map(|one| (one.n, one.kind, one.parent, one.time));
+            (kinds.collect::<Vec<_>>(), turns)
+        };
+        assert_eq!(kinds(after), kinds(before), "{path:?}");
+    }
 }
 
 #[test]
