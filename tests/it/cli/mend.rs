@@ -715,6 +715,38 @@ fn what_one_mending_could_not_find_the_next_one_looks_for_again() {
     assert!(home.run(&["doctor"]).success().stdout.ends_with("is in order\n"));
 }
 
+#[test]
+fn a_kept_file_whose_operation_is_lost_leaves_its_place_to_the_next_one() {
+    let (home, file) = home_with_a_kept_file();
+    crate::fixture::settle(&store(&home.env));
+    let db = home.settle();
+    let by: u64 = db.query_row("SELECT operation FROM kept", [], |row| row.get(0)).unwrap();
+    db.execute_batch(
+        "DROP TRIGGER operation_is_not_deleted;
+         DELETE FROM operation WHERE (session, n) IN (SELECT session, operation FROM kept)",
+    )
+    .unwrap();
+    drop(db);
+    let fixed = home.run(&["doctor", "--fix"]);
+    assert_eq!(fixed.code(), Some(1), "{fixed}");
+    assert!(fixed.stdout.contains("lost: 1 file that lost operations kept"), "{fixed}");
+    home.run(&["import"]).success();
+    home.run(&["verify"]).success();
+    let operations = home.run(&["operations", "5e550000", "--json"]).success().stdout;
+    assert_eq!(operations.lines().count() as u64, by, "{operations}");
+
+    // Such a place that was left there goes, too.
+    crate::fixture::settle(&store(&home.env));
+    let left = "INSERT INTO kept SELECT session, operation + 1, 0, 0 FROM kept LIMIT 1";
+    home.settle().execute_batch(left).unwrap();
+    assert_eq!(home.run(&["verify"]).code(), Some(1));
+    home.run(&["doctor", "--fix"]);
+    home.run(&["verify"]).success();
+    fs::remove_file(&file).unwrap();
+    home.run(&["restore", "5e550000"]).success();
+    assert_eq!(fs::read_to_string(&file).unwrap(), "what a tool answered\n".repeat(500));
+}
+
 /// Copies a store's folder.
 fn copy_folder(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();

@@ -74,8 +74,9 @@ impl Salvage {
                 }
             }
         }
-        // Those of operations that are lost: nothing says what they were.
-        let nameless = "UPDATE kept SET line = 0 WHERE line < 0";
+        // Those of operations that are lost: nothing says what they were, and another operation may get the number.
+        let nameless = "DELETE FROM kept WHERE line < 0 OR NOT EXISTS
+            (SELECT 1 FROM operation WHERE operation.session = kept.session AND operation.n = kept.operation)";
         let lost = self.db().execute(nameless, [])?;
         if lost > 0 {
             let item = format!("{} that lost operations kept", counted(lost, "file", "files"));
