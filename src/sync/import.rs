@@ -20,7 +20,7 @@ use crate::{
     model::{SessionName, Tie, TieKind},
     report::Summary,
     session::{Session, View},
-    store::{Sighting, StoreError},
+    store::{SessionKey, Sighting, StoreError},
     sync::{
         Archive, Imported, Notice, Quirk, Skipped, Source, SyncError, Why, attached,
         beside::{self, Shelved},
@@ -167,6 +167,7 @@ fn take(
         done: 0,
         sightings: Vec::new(),
         changed: Vec::new(),
+        counted: BTreeSet::new(),
         gathered: Vec::new(),
         open: Together::new(archive),
     };
@@ -244,6 +245,8 @@ struct Taking<'a> {
     sightings: Vec<Sighting>,
     /// The sessions of several files that were changed, whose forks may lack a part of them.
     changed: Vec<SessionName>,
+    /// The sessions that are counted: a fork may be taken in once more when its parent is.
+    counted: BTreeSet<SessionKey>,
     /// The sessions in the open transaction, to be reported once it is durable.
     gathered: Vec<Imported>,
     open: Together<'a>,
@@ -387,6 +390,7 @@ impl Taking<'_> {
         }
         settled?;
         for imported in self.gathered.drain(..) {
+            self.summary.sessions += u64::from(self.counted.insert(imported.session.key));
             self.summary.see(&imported);
             (self.report)(Step::Imported(imported));
         }
@@ -432,7 +436,6 @@ impl Summary {
     }
 
     fn see(&mut self, imported: &Imported) {
-        self.sessions += 1;
         self.entries += imported.entries;
         self.sidecars += imported.sidecars;
         self.bytes += imported.bytes;

@@ -194,6 +194,25 @@ fn threads_that_name_each_other_as_their_beginning_are_taken_in_once() {
 }
 
 #[test]
+fn a_fork_that_is_taken_in_before_its_parent_is_counted_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let folders = ["fork", "parent"].map(|name| folder.path().join(name));
+    for folder in &folders {
+        fs::create_dir(folder).unwrap();
+    }
+    let parent = thread(&folders[1], 'a', None);
+    let bytes = fs::metadata(parent).unwrap().len();
+    thread(&folders[0], 'b', Some(('a', bytes)));
+    let mut archive = archive();
+    let (summary, imported) = import(&mut archive, &folders);
+    assert_eq!((summary.files, summary.sessions, archive.every().unwrap().len()), (2, 2, 2));
+    // The fork is told of again, with what it lacked.
+    let of = |new: bool| imported.iter().filter(|imported| imported.new == new).count();
+    assert_eq!((of(true), of(false)), (2, 1), "{imported:?}");
+    assert!(imported.iter().all(|imported| imported.entries > 0), "{imported:?}");
+}
+
+#[test]
 fn forks_that_cannot_be_read_take_no_file_from_the_count() {
     let folder = tempfile::tempdir().unwrap();
     let mut archive = archive();
