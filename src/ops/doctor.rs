@@ -47,8 +47,9 @@ const SYNCED: [&str; 8] = [
     "Mobile Documents",
 ];
 
-/// Looks at a store's folder; nothing is changed, and the store need not be healthy.
+/// Looks at a store's folder; nothing is changed, and the store need not be healthy. A folder that is no store's is refused.
 pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
+    refuse_other(root)?;
     let mut ailments = Vec::new();
     let mut ail = |path: &Path, problem: &str, cure| {
         let (path, problem) = (path.to_owned(), problem.to_owned());
@@ -96,7 +97,7 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
         Err(error @ (StoreError::Newer { .. } | StoreError::Old { .. })) => {
             return Err(error.into());
         }
-        // A folder in which no store was begun has nothing wrong with it, and who waits finds out what a busy one has.
+        // A store that was hardly begun has nothing wrong with it, and who waits finds out what a busy one has.
         Ok((None, false)) | Err(StoreError::Absent { .. } | StoreError::Busy) => {}
         Err(error) => unopened = Some(error),
     }
@@ -144,6 +145,18 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
     Ok(ailments)
 }
 
+/// Refuses a folder that holds neither a store nor the witness of one: its files are none of undertext's.
+fn refuse_other(root: &Path) -> Result<(), StoreError> {
+    let is_absent = |name: &&str| {
+        let meta = fs::symlink_metadata(root.join(name));
+        meta.is_err_and(|error| error.kind() == ErrorKind::NotFound)
+    };
+    if ["store.db", "store.witness"].iter().all(is_absent) {
+        return Err(StoreError::Absent { path: root.to_owned() });
+    }
+    Ok(())
+}
+
 /// Says why a store is not safe where it lies, if it is not.
 fn misplaced(root: &Path) -> Option<&'static str> {
     match place_of(root) {
@@ -171,6 +184,7 @@ fn unopened_in_words(error: &StoreError) -> String {
 
 /// Sets right the modes that keep this user from a store's folder and the files in it, and returns them as cured.
 pub fn let_in(root: &Path) -> Result<Vec<Ailment>, OpsError> {
+    refuse_other(root)?;
     let root = fs::canonicalize(root).map_err(io(root))?;
     let own = rustix::process::geteuid().as_raw();
     let mut cured = Vec::new();

@@ -178,6 +178,31 @@ fn the_doctor_mends_modes_and_remainders() {
     assert!(live(&env, &session) == before);
 }
 
+/// A folder that was named by mistake keeps its modes, and nothing of it is listed.
+#[test]
+fn the_doctor_leaves_a_folder_alone_that_is_no_store() {
+    let env = TestEnv::new();
+    let script = env.project().join("run.sh");
+    fs::write(&script, "true\n").unwrap();
+    let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o7777;
+    for path in [&script, &env.project()] {
+        fs::set_permissions(path, Permissions::from_mode(0o755)).unwrap();
+    }
+    for fix in [&[][..], &["--fix"]] {
+        let said = env.run(&[&["doctor", "--store", "."], fix].concat());
+        assert_eq!((said.code(), said.stdout.as_str()), (Some(2), ""), "{said}");
+        assert!(said.stderr.contains("error: there is no store"), "{said}");
+        assert!(!said.stderr.contains("--fix"), "{said}");
+        assert_eq!((mode(&script), mode(&env.project())), (0o755, 0o755));
+        let names = fs::read_dir(env.project()).unwrap().map(|entry| entry.unwrap().file_name());
+        assert_eq!(names.collect::<Vec<_>>(), ["run.sh"]);
+    }
+    // The witness of a store tells that there was one.
+    conversation(&env);
+    fs::remove_file(store(&env).join("store.db")).unwrap();
+    assert_eq!(env.run(&["doctor"]).code(), Some(1));
+}
+
 /// Whoever is sent to the doctor because a store cannot be reached is told why.
 #[test]
 fn the_doctor_tells_of_modes_that_keep_out_who_owns_the_store() {
