@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 
 use anyhow::anyhow;
 use undertext::ops::{self, Archive, Cause, Suspects, Wanted};
-use undertext::report::{Line, Redacted};
+use undertext::report::{Hint, Line, Redacted};
 use undertext::store::StoreError;
 
 use super::archive::is_there;
@@ -98,6 +98,16 @@ pub(super) struct Consent {
     pub(super) rekey: bool,
 }
 
+impl Consent {
+    /// Returns the hint to give a command again as it was given, and to agree to it.
+    fn hint(&self, line: Line, words: &str) -> Hint {
+        let line = if self.rekey { line.flag("rekey") } else { line };
+        let reason = self.reason.as_deref();
+        let line = reason.into_iter().fold(line, |line, reason| line.option("reason", reason));
+        line.flag("yes").to(words)
+    }
+}
+
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     if args.found {
         return found(context, args);
@@ -147,8 +157,7 @@ fn rekey(context: &mut Context, wanted: &OsStr, consent: &Consent) -> Result<Exi
         if !(is_asked && context.output.ask("Give all its entries other ids, for ever?")?) {
             context.output.note("Nothing is changed");
             if !is_asked {
-                let line = Line::about("redact").flag("rekey").flag("yes");
-                context.output.hint(line.to("to do it"));
+                context.output.hint(consent.hint(Line::about("redact"), "to do it"));
             }
             return Ok(Exit::No);
         }
@@ -247,7 +256,7 @@ fn secret(context: &mut Context) -> Result<String, CommandError> {
     Ok(secret.to_owned())
 }
 
-/// Tells what would be taken out, asks, and takes it out.
+/// Tells what would be taken out, asks, and takes it out. `line` is the command that was given, but for a secret on stdin.
 pub(super) fn carry_out(
     context: &mut Context,
     archive: Archive,
@@ -285,8 +294,11 @@ pub(super) fn carry_out(
             context.answer(&plan)?;
             context.output.note("Nothing is changed");
             if !is_asked {
-                let line = line.unwrap_or_else(|| Line::new("redact"));
-                context.output.hint(line.flag("yes").to("to take it out"));
+                context.output.hint(match line {
+                    Some(line) => consent.hint(line, "to take it out"),
+                    // What was on stdin stands in no command.
+                    None => "to take it out, give the same on stdin again, and --yes with it".into(),
+                });
             }
             return Ok(Exit::No);
         }

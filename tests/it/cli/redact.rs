@@ -136,7 +136,7 @@ fn a_secret_is_nowhere_afterwards_and_all_else_is_as_it_was() {
     1 note or name of yours has it too
     ------- stderr -------
     Nothing is changed
-    hint: to take it out: undertext redact --yes
+    hint: to take it out, give the same on stdin again, and --yes with it
     [exit status: 1]
     ");
     assert_eq!(fs::read(&files[1]).unwrap(), before[1]);
@@ -194,6 +194,23 @@ fn a_secret_is_nowhere_afterwards_and_all_else_is_as_it_was() {
     let left = traces(&env);
     assert!(!left.iter().any(|path| path.starts_with(&store)), "{left:?}");
     env.run(&["verify"]).success();
+}
+
+#[test]
+fn the_hint_to_agree_keeps_all_that_was_given() {
+    let env = TestEnv::new();
+    sessions(&env);
+    env.run(&["import"]).success();
+    let hint = |args: &[&str]| {
+        let said = env.run(args);
+        assert_eq!(said.code(), Some(1), "{said}");
+        said.stderr.lines().last().unwrap().to_owned()
+    };
+    let reason = ["--reason", "it's private", "--rekey"];
+    assert_snapshot!(hint(&[&["forget", "8f14"], &reason[..]].concat()), @r"hint: to take it out: undertext forget --rekey --reason 'it'\''s private' --yes -s 8f14e45f");
+    assert_snapshot!(hint(&[&["redact", "HEAD", "-s", "8f14"], &reason[..]].concat()), @r"hint: to take it out: undertext redact HEAD --rekey --reason 'it'\''s private' --yes -s 8f14e45f");
+    env.run(&["forget", "8f14", "--yes"]).success();
+    assert_snapshot!(hint(&["redact", "--rekey", "-s", "8f14"]), @"hint: to do it: undertext redact --rekey --yes -s 8f14e45f");
 }
 
 /// Returns a file as it was before anything was taken out of it.
