@@ -238,8 +238,16 @@ impl Context {
         self.begun = Some((session.name.clone(), operations));
     }
 
+    /// Remembers what was changed, as it is told where the answer cannot be written.
+    pub(crate) fn remember(&mut self, words: String) {
+        self.done = Some(words);
+    }
+
     /// Returns in words the change that the command has made, if it has made one.
     pub(crate) fn made(&mut self) -> Option<String> {
+        if let Some(done) = &self.done {
+            return Some(format!("the change is made: {done}"));
+        }
         let (name, before) = self.begun.clone()?;
         let archive = self.open_reader().ok()?;
         let session = archive.session(&name).ok()??;

@@ -77,6 +77,7 @@ fn backup(context: &mut Context, args: &BackupArgs) -> Result<Exit, CommandError
         };
         output.progress(Progress { label, done, total: Some(total), bytes, of: None });
     })?;
+    context.remember(format!("the copy is in {}", shown(&made.path)));
     for LeftOut { path, why } in &made.left_out {
         let path = context.env.homely(path);
         context.output.warn(&format!("{path} is not in the backup: {why}"));

@@ -25,6 +25,8 @@ pub(crate) struct Context {
     pub(super) wait: Duration,
     /// The session that the command set out to change, and how many operations it had.
     pub(super) begun: Option<(SessionName, u64)>,
+    /// What the command has changed that is no operation of that session, in words.
+    pub(super) done: Option<String>,
     /// Describes the command line, for those that show it.
     pub(super) describe: fn() -> clap::Command,
 }

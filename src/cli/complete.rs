@@ -210,6 +210,7 @@ impl Typed {
             asked: help::typed(&words, "--store").map(Into::into),
             store: None,
             begun: None,
+            done: None,
             is_warned: false,
             wait: Duration::ZERO,
             describe: || clap::Command::new(NAME),

@@ -60,6 +60,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         ops::treat(&root, &mut ailments)?;
         mended = mend(context, &root, &mut ailments)?;
     }
+    if mended.is_some() || ailments.iter().any(|ailment| ailment.cured) {
+        context.remember(format!("{} is mended as far as it can be", shown(&root)));
+    }
     for ailment in &ailments {
         tell(context, ailment)?;
     }

@@ -147,6 +147,11 @@ pub(super) fn take_in(
         }
         Step::Gone { .. } => {}
     })?;
+    let changed = sessions.len() as u64 + summary.gone;
+    if changed > 0 {
+        let changed = counted(changed, "session is", "sessions are");
+        context.remember(format!("{changed} up to date in the store"));
+    }
     for imported in &sessions {
         // What a live file grew by is what was asked for, and a rewritten one is named with what is odd.
         let is_told = |notice: &&Notice| {

@@ -318,6 +318,7 @@ fn run(env: Env, cli: &Cli, verb: String) -> ExitCode {
         asked,
         store: None,
         begun: None,
+        done: None,
         is_warned: false,
         wait: Duration::from_secs(*wait),
         describe: command,

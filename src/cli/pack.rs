@@ -37,6 +37,7 @@ pub(crate) fn run(context: &mut Context, _: &Args) -> Result<Exit, CommandError>
         let (label, total) = ("packing", Some(100));
         output.progress(Progress { label, done, total, bytes: 0, of: None });
     })?;
+    context.remember("the store is packed".to_owned());
     if context.answer(&packed)? {
         return Ok(Exit::Yes);
     }

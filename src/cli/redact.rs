@@ -8,7 +8,7 @@ use undertext::report::{Hint, Line, Redacted};
 use undertext::store::StoreError;
 
 use super::archive::is_there;
-use super::common::counted;
+use super::common::{capitalise, counted};
 use super::error::{CommandError, Exit};
 use super::words::{About, Noun};
 use super::{Context, complete, env, secrets};
@@ -165,6 +165,9 @@ fn rekey(context: &mut Context, wanted: &OsStr, consent: &Consent) -> Result<Exi
     let mut archive = context.open_writer()?;
     let user = context.env.user.clone();
     let redacted = ops::rekey(&mut archive, &session, user.as_deref())?;
+    if !redacted.rekeyed.is_empty() {
+        context.remember(format!("session {} has other ids", session.name.id));
+    }
     context.tell(&redacted.notices);
     if !context.answer(&redacted)? {
         tell_ids(context, &redacted)?;
@@ -308,6 +311,7 @@ pub(super) fn carry_out(
     let (by, reason) = (user.as_deref(), consent.reason.as_deref());
     let cause = Cause { rule: None, by, reason, rekey: consent.rekey };
     let redacted = ops::redact(&mut archive, wanted, cause)?;
+    context.remember(format!("it is {}", taken_out(&redacted)));
     context.tell(&redacted.notices);
     if context.answer(&redacted)? {
         return Ok(Exit::Yes);
@@ -362,12 +366,16 @@ fn list(context: &mut Context, plan: &Redacted) -> Result<(), CommandError> {
     Ok(())
 }
 
-fn tell(context: &mut Context, redacted: &Redacted, rekey: bool) -> Result<Exit, CommandError> {
+/// Returns in words of how much something was taken out.
+fn taken_out(redacted: &Redacted) -> String {
     let changed = redacted.sessions.iter().filter(|one| one.lines > 0).count() as u64;
     let lines = counted(redacted.lines, "line", "lines");
-    let sessions = counted(changed, "session", "sessions");
+    format!("taken out of {lines} of {}", counted(changed, "session", "sessions"))
+}
+
+fn tell(context: &mut Context, redacted: &Redacted, rekey: bool) -> Result<Exit, CommandError> {
     let ids = if redacted.rekeyed.is_empty() { "; every entry keeps its id" } else { "" };
-    context.say(&format!("Taken out of {lines} of {sessions}{ids}"))?;
+    context.say(&capitalise(&format!("{}{ids}", taken_out(redacted))))?;
     tell_ids(context, redacted)?;
     for path in &redacted.covered {
         let path = context.env.homely(path);

@@ -1,5 +1,6 @@
 //! `setup`: has agents call undertext when a session goes on.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
@@ -120,7 +121,10 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         }
         return Ok(Exit::No);
     }
+    // What nobody could be shown is not done.
+    context.output.flush()?;
     change.carry_out(context.env.ambient().now())?;
+    context.remember(format!("{path} is written"));
     let does = match (args.off, is_left) {
         (true, true) => "calls undertext by no other line",
         (true, false) => "no longer calls undertext",

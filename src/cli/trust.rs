@@ -51,6 +51,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let name = context.env.homely(&folder);
     if args.off {
         let was = context.stores()?.distrust(&folder).map_err(anyhow::Error::from)?;
+        if was {
+            context.remember(format!("{name} is no longer trusted"));
+        }
         if context.json {
             context.answer(&Trust { path: &folder, store: None })?;
         } else if was {
@@ -61,6 +64,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return Ok(if was { Exit::Yes } else { Exit::No });
     }
     let trusted = context.trust(&folder)?;
+    context.remember(format!("{name} is trusted"));
     let trust = Trust { path: &folder, store: Some(trusted.store) };
     if context.answer(&trust)? {
         return Ok(Exit::Yes);

@@ -54,6 +54,35 @@ fn a_change_whose_answer_cannot_be_written_is_said_to_be_made() {
 }
 
 #[test]
+fn a_change_of_more_than_a_session_is_said_to_be_made_too() {
+    let env = TestEnv::new();
+    let file = env.project().join("session.jsonl");
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/claude-garden.jsonl");
+    fs::copy(example, file).unwrap();
+    fs::create_dir(env.home().join(".claude")).unwrap();
+    for (command, made) in [
+        ("import session.jsonl", "1 session is up to date in the store"),
+        ("setup claude --yes --json", "~/.claude/settings.json is written"),
+        ("store backup ../copy", "the copy is in "),
+        ("store pack", "the store is packed"),
+        ("forget --yes -s 7c2a", "it is taken out of "),
+    ] {
+        let (stderr, code) = told(&env, &format!("undertext {command} > /dev/full"));
+        assert!(stderr.contains(&format!("the change is made: {made}")), "{command}: {stderr}");
+        assert_eq!(code, Some(5), "{command}: {stderr}");
+    }
+    // What changed nothing is an error like any other, and so is what nobody could be shown before.
+    let settings = env.home().join(".claude/settings.json");
+    let before = fs::read(&settings).unwrap();
+    for command in ["import session.jsonl", "setup claude --off --yes"] {
+        let (stderr, code) = told(&env, &format!("undertext {command} > /dev/full"));
+        assert!(!stderr.contains("is made"), "{command}: {stderr}");
+        assert_eq!(code, Some(3), "{command}: {stderr}");
+    }
+    assert_eq!(fs::read(settings).unwrap(), before);
+}
+
+#[test]
 fn a_store_that_may_not_be_read_is_not_called_absent() {
     let Some(other) = needs::other_user() else { return };
     let env = TestEnv::new();
