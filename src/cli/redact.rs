@@ -300,7 +300,9 @@ pub(super) fn carry_out(
                 context.output.hint(match line {
                     Some(line) => consent.hint(line, "to take it out"),
                     // What was on stdin stands in no command.
-                    None => "to take it out, give the same on stdin again, and --yes with it".into(),
+                    None => {
+                        "to take it out, give the same on stdin again, and --yes with it".into()
+                    }
                 });
             }
             return Ok(Exit::No);

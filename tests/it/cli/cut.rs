@@ -128,6 +128,27 @@ fn session(env: &TestEnv, results: [&str; 2]) -> String {
     made["session"].as_str().unwrap().to_owned()
 }
 
+/// The session's file is as long as before where only the store is changed.
+#[test]
+fn a_file_that_is_not_written_is_not_called_shorter() {
+    let env = TestEnv::new();
+    let garden = include_str!("../../../examples/claude-garden.jsonl");
+    // Up to its compaction, with a long result.
+    let lines = garden.split_inclusive('\n');
+    let garden: String = lines.take_while(|line| !line.contains("compact_boundary")).collect();
+    let garden = garden.replace(r"1\tleeks: thirsty\n", &r"1\tleeks: thirsty\n".repeat(600));
+    let file = env.project().join("session.jsonl");
+    fs::write(&file, &garden).unwrap();
+    env.run(&["import", "--detached", "session.jsonl"]).success();
+    let cut = ["truncate", "--max-chars", "2000", "-s", "7c2a51de"];
+    let said = env.run(&cut).success();
+    assert!(said.stdout.contains("\n1 result is cut on main\n"), "{said}");
+    env.run(&["undo", "-s", "7c2a51de"]).success();
+    let said = env.run(&[&cut[..], &["--json"]].concat()).success();
+    assert_eq!(json(said.stdout.lines().last().unwrap())["saved"], 0, "{said}");
+    assert_eq!(fs::read_to_string(file).unwrap(), garden);
+}
+
 #[test]
 fn oversized_results_are_cut_in_place_and_undo_restores_them() {
     let env = TestEnv::new();
