@@ -78,9 +78,10 @@ impl Shown {
         }
     }
 
-    /// Returns whether an entry is shown by itself.
+    /// Returns whether an entry is shown by itself; of a damaged one, that it is damaged.
     pub(super) fn shows(&self, context: &Context, line: &Line) -> bool {
-        self.has(line) && (self.all || self.verbose || context.json || !answers::is_own(line))
+        let is_every = self.all || self.verbose || context.json || line.damage.is_some();
+        self.has(line) && (is_every || !answers::is_own(line))
     }
 
     /// Returns whether the words that are looked for were said in an entry, if any are.

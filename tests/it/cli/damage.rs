@@ -62,6 +62,20 @@ fn the_conversation_shows_a_damaged_entry_in_its_place() {
     ");
 }
 
+/// Damaged entries are shown, so they count as much as others do.
+#[test]
+fn the_newest_entries_are_as_many_as_were_asked_for() {
+    let env = damaged(3);
+    let sql = "UPDATE fresh SET body = zeroblob(length(body))";
+    assert_eq!(database(&env).execute(sql, []).unwrap(), 4);
+    for (count, shown) in [("1", 1), ("2", 2), ("0", 4)] {
+        let said = env.run(&["log", "-n", count]);
+        assert_eq!(said.stdout.matches("damaged: ").count(), shown, "{said}");
+        let said = env.run(&["log", "-n", count, "--json"]);
+        assert_eq!(said.stdout.matches("\"damaged\"").count(), shown, "{said}");
+    }
+}
+
 #[test]
 fn every_reader_names_a_damaged_entry_and_goes_on() {
     let env = damaged(3);
