@@ -199,13 +199,15 @@ pub fn nearness(
     Ok(wanted.rule.near(found.window(wanted), wanted.all(found.measured)))
 }
 
-/// Returns the effect that a compaction would have by the extract; nothing is written, and no model is asked.
+/// Returns the effect that a compaction would have by the extract; nothing is written, and no model is asked. A window that is too
+/// small is refused, as a compaction refuses it.
 pub fn plan_compaction(
     archive: &Archive,
     session: &Session,
     wanted: &Compacting<'_>,
 ) -> Result<Planned, OpsError> {
     let found = Found::of(archive, session, wanted)?;
+    guard(&found.material.window)?;
     let pieces = found.pieces();
     let parts = found.plan(&pieces, wanted).map(|plan| parts(&pieces, &plan));
     let folder = archive.store().card(session.key)?.folder;
