@@ -62,7 +62,7 @@ JSON: one object about all, one a message, one a change
    \"moved\", \"merged\", \"changed\" or \"cut\", \"entries\":[ID], \"why\":TEXT}
 and with --settings one a value that a file sets
   {\"type\":\"setting\", \"key\":NAME, \"value\":VALUE, \"source\":\"user\" or \"store\",
-   \"file\":PATH, \"line\":N, \"taken\":BOOL}
+   \"file\":PATH, \"line\":N, \"taken\":BOOL, false also where there is no such key}
 ORIGIN is said, summary, kept, replayed, edited, synthetic or merged. With --explain instead
   {\"type\":\"explained\", \"entry\":ID, \"messages\":[N], \"why\":TEXT, \"changes\":[CHANGE]}
 and of entries that are damaged, as log has them

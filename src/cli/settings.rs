@@ -26,9 +26,7 @@ impl Context {
         if std::mem::replace(&mut self.is_warned, true) {
             return Ok(read.settings);
         }
-        for key in &read.unknown {
-            self.output.warn(&key.to_string());
-        }
+        self.warn_of_unknown(&read);
         if let Some(first) = read.refused.first() {
             let keys: Vec<String> = read.refused.iter().map(Setting::name).collect();
             self.output.warn(&format!(
@@ -38,6 +36,13 @@ impl Context {
             ));
         }
         Ok(read.settings)
+    }
+
+    /// Warns of the keys of settings that mean nothing.
+    fn warn_of_unknown(&mut self, read: &Read) {
+        for key in &read.unknown {
+            self.output.warn(&key.to_string());
+        }
     }
 
     /// Returns what the user says is no secret.
@@ -102,11 +107,12 @@ impl Context {
             self.output.warn(&error.cause());
             Read::default()
         });
+        self.warn_of_unknown(&read);
         if !self.json {
             self.output.write_all(safe::text(&read.explain()).as_bytes())?;
             return Ok(Exit::Yes);
         }
-        let taken = read.set.iter().map(|set| (set, true));
+        let taken = read.set.iter().map(|set| (set, !read.is_unknown(set)));
         for (set, taken) in taken.chain(read.refused.iter().map(|set| (set, false))) {
             self.answer(&ReadSetting { set, taken })?;
         }

@@ -128,6 +128,17 @@ const RESERVED: [&[&str]; 17] = [
     &["mask", "emails"],
 ];
 
+impl Read {
+    /// Returns whether a value stands at or below a key that means nothing.
+    pub fn is_unknown(&self, set: &Setting) -> bool {
+        let key = set.key.join(".");
+        self.unknown.iter().filter(|unknown| unknown.file == set.file).any(|unknown| {
+            let below = key.strip_prefix(&unknown.key);
+            below.is_some_and(|below| below.is_empty() || below.starts_with('.'))
+        })
+    }
+}
+
 impl Settings {
     /// Reads settings from files, of which the later ones count.
     pub fn read(files: &[File<'_>]) -> Result<Read, SettingsError> {

@@ -145,6 +145,16 @@ fn settings_are_the_users_and_the_stores() {
     let (found, warned) = window();
     assert_eq!(found, Some((20_000.into(), "cap".into())));
     assert_snapshot!(warned, @"warning: $HOME/.local/share/undertext/config.toml, line 3: there is no key window.blok; the nearest is window.block");
+    // Who looks at the settings is told too, and that nothing is taken from it.
+    for json in [&[][..], &["--json"]] {
+        let shown = env.run(&[&["context", "--settings"], json].concat()).success();
+        assert_eq!(shown.stderr, warned);
+        if !json.is_empty() {
+            let blok = shown.stdout.lines().map(super::json).find(|it| it["key"] == "window.blok");
+            assert_eq!(blok.unwrap()["taken"], false);
+            assert_eq!(shown.stdout.matches("\"taken\":true").count(), 3, "{shown}");
+        }
+    }
     settings(".local/share/undertext", "[limits]\nturns = \"ten\"\n");
     assert_snapshot!(env.run(&["context", "native-tools.jsonl"]), @r#"
     ------- stderr -------
