@@ -375,7 +375,6 @@ fn notices(text: &mut String) {
             N::KeptOut { lines: 0, left: 2 },
         ],
         N::Unread { .. } => [N::Unread { path: path(), line: 3, why: "its words" }],
-        N::Unpurged => [N::Unpurged],
         N::Unsought { .. } => [N::Unsought { path: path(), why: "entry 7 is damaged".into() }],
         N::Late { .. } => [late(1, None), late(2, Some(branch()))],
     });

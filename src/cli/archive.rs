@@ -402,11 +402,22 @@ impl Context {
 
     /// Tells the notices of a change.
     pub(crate) fn tell(&mut self, notices: &[Notice]) {
-        // How a file ends is a person's concern only where that is taken in on its own.
-        for notice in notices.iter().filter(|notice| !matches!(notice, Notice::Ending { .. })) {
+        for notice in notices.iter().filter(|notice| is_told(notice)) {
             self.output.warn(&notice.to_string());
         }
     }
+
+    /// Tells the notices of a change of several sessions, each with its session.
+    pub(crate) fn tell_of_each(&mut self, notices: &[(SessionName, Notice)]) {
+        for (name, notice) in notices.iter().filter(|(_, notice)| is_told(notice)) {
+            self.output.warn(&format!("session {}: {notice}", name.id));
+        }
+    }
+}
+
+/// Returns whether a person is told a notice of a change: how a file ends only where that is taken in on its own.
+fn is_told(notice: &Notice) -> bool {
+    !matches!(notice, Notice::Ending { .. })
 }
 
 /// Returns whether a word is a number such as those of checkpoints and operations, too short for the beginning of an id.

@@ -55,7 +55,8 @@ JSON: one object
   {\"type\":\"redact\", \"planned\":whether nothing was changed yet BOOL, \"lines\":N that have it, \"notes\":N words of yours that have it,
    \"rules\":[NAME] that found it,
    \"sessions\":[{\"session\":ID, \"format\":NAME, \"title\":TEXT or null, \"lines\":N}], \"covered\":[PATH] in which it was covered,
-   \"left\":[PATH] that still hold it, \"files\":[PATH] kept whole, such as long answers of tools, that have it,
+   \"left\":[PATH] that still hold it, \"in_log\":whether the store's log does BOOL,
+   \"files\":[PATH] kept whole, such as long answers of tools, that have it,
    \"deleted\":[PATH] of damaged stores that were set aside,
    \"rekeyed\":[{\"session\":ID, \"format\":NAME, \"head\":HASH with which its chain ended, \"salt\":HEX of the commitment to it}]}")]
 pub(crate) struct Args {
@@ -168,7 +169,7 @@ fn rekey(context: &mut Context, wanted: &OsStr, consent: &Consent) -> Result<Exi
     if !redacted.rekeyed.is_empty() {
         context.remember(format!("session {} has other ids", session.name.id));
     }
-    context.tell(&redacted.notices);
+    context.tell_of_each(&redacted.notices);
     if !context.answer(&redacted)? {
         tell_ids(context, &redacted)?;
         warn(context, &redacted);
@@ -183,6 +184,11 @@ fn warn(context: &mut Context, redacted: &Redacted) {
         context.output.warn(&format!(
             "{path} still holds it: a process has it open, or undertext may not write there"
         ));
+    }
+    if redacted.is_in_log {
+        context.output.warn(
+            "the store's log still holds it, for another program reads the store: the next change behind that takes it out",
+        );
     }
 }
 
@@ -314,7 +320,7 @@ pub(super) fn carry_out(
     let cause = Cause { rule: None, by, reason, rekey: consent.rekey };
     let redacted = ops::redact(&mut archive, wanted, cause)?;
     context.remember(format!("it is {}", taken_out(&redacted)));
-    context.tell(&redacted.notices);
+    context.tell_of_each(&redacted.notices);
     if context.answer(&redacted)? {
         return Ok(Exit::Yes);
     }

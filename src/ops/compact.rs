@@ -400,7 +400,8 @@ impl Writing<'_> {
         compacted.rotated = read.as_ref().and_then(|read| read.aside.clone());
         compacted.written = read.and_then(|read| read.written);
         compacted.operation = done.operation;
-        compacted.notices.extend(done.notices);
+        // What stands in the way of the agent was told before.
+        Notice::add(done.notices, &mut compacted.notices);
         Ok(())
     }
 

@@ -5,6 +5,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     ffi::OsStr,
     os::unix::ffi::OsStrExt,
+    path::PathBuf,
 };
 
 use aho_corasick::AhoCorasick;
@@ -21,7 +22,7 @@ use crate::{
     },
     report::{Redacted, RedactedSession},
     session::{Session, SessionError, Target, lines, origins, plan::given},
-    store::{Sieve, Store, StoreError, TakenOut, whole_lines},
+    store::{SessionKey, Sieve, Store, StoreError, TakenOut, whole_lines},
     sync::{self, Archive, Found, Kept, Redaction, SyncError},
     wire::{self, Envelope},
 };
@@ -98,8 +99,9 @@ pub fn redact(
     let mut redacted = report(archive, &found, false)?;
     redacted.rules = rules.into_inner().unwrap_or_default();
     redacted.covered = done.covered;
-    redacted.left = done.left;
+    redacted.left = paths(done.left);
     redacted.deleted = done.deleted;
+    redacted.is_in_log = done.is_in_log;
     redacted.rekeyed = done.rekeyed;
     redacted.notices = done.notices;
     Ok(redacted)
@@ -108,7 +110,7 @@ pub fn redact(
 /// Covers the files of sessions that hold again what was taken out of them before, as an older copy brings it back.
 pub fn cover_again(archive: &mut Archive) -> Result<Redacted, OpsError> {
     let sync::Purged { covered, left, .. } = sync::cover_again(archive)?;
-    Ok(Redacted { covered, left, ..Redacted::default() })
+    Ok(Redacted { covered, left: paths(left), ..Redacted::default() })
 }
 
 /// Gives a session of which something was taken out before ids that are not made of it, and those that refer to its entries.
@@ -118,8 +120,13 @@ pub fn rekey(
     by: Option<&str>,
 ) -> Result<Redacted, OpsError> {
     let done = sync::rekey(archive, session, by.map(given).as_ref())?;
-    let sync::Purged { covered, left, deleted, rekeyed, notices } = done;
-    Ok(Redacted { covered, left, deleted, rekeyed, notices, ..Redacted::default() })
+    let sync::Purged { covered, left, deleted, is_in_log, rekeyed, notices } = done;
+    let left = paths(left);
+    Ok(Redacted { covered, left, deleted, is_in_log, rekeyed, notices, ..Redacted::default() })
+}
+
+fn paths(left: Vec<(SessionKey, PathBuf)>) -> Vec<PathBuf> {
+    left.into_iter().map(|(_, path)| path).collect()
 }
 
 fn report(archive: &Archive, found: &[Redaction], planned: bool) -> Result<Redacted, OpsError> {

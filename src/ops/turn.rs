@@ -29,7 +29,7 @@ use crate::{
     },
     report::{Call, Turned},
     session::Session,
-    sync::{Archive, Workspace},
+    sync::{Archive, Notice, Workspace},
     wire::{Draft, Format, Speaker},
 };
 
@@ -90,7 +90,7 @@ pub fn turn(
         let events = std::mem::take(&mut *log.borrow_mut());
         let said = append_told(archive, session, workspace, drafts, None, &events)?;
         turned.operations.extend(said.operation);
-        turned.notices.extend(said.notices);
+        Notice::add(said.notices, &mut turned.notices);
         Ok::<_, OpsError>(())
     };
     let mut calls = match prompt {

@@ -100,8 +100,6 @@ pub enum Notice {
         /// Why.
         why: &'static str,
     },
-    /// A program that reads the store keeps what was taken out in the store's log.
-    Unpurged,
     /// What a file holds beyond its session is not looked through, because the session is damaged.
     Unsought {
         /// The file.
@@ -121,6 +119,15 @@ pub enum Notice {
 }
 
 impl Notice {
+    /// Adds notices to others, each that is not among them yet.
+    pub(crate) fn add(more: Vec<Self>, notices: &mut Vec<Self>) {
+        for notice in more {
+            if !notices.contains(&notice) {
+                notices.push(notice);
+            }
+        }
+    }
+
     /// Returns the operation that took in entries, and how many.
     pub(crate) fn taken_in(&self) -> Option<(OperationNumber, u64)> {
         match self {
@@ -207,9 +214,6 @@ impl fmt::Display for Notice {
                 Ok(())
             }
             Self::Unread { path, line, why } => write!(f, "{}:{line}: {why}", path.display()),
-            Self::Unpurged => f.write_str(
-                "another program reads the store, whose log holds what was taken out until the next change after that",
-            ),
             Self::Unsought { path, why } => {
                 write!(f, "what {} says beyond the store is not looked through: {why}", path.display())
             }

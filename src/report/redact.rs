@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::{Notice, hint::Line, shape::report};
+use crate::model::SessionName;
 
 /// What was taken out of the store, or would be.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -27,10 +28,12 @@ pub struct Redacted {
     pub files: Vec<PathBuf>,
     /// The folders with damaged stores that were set aside, which are deleted.
     pub deleted: Vec<PathBuf>,
+    /// Whether a program that reads an older state of the store keeps it in the store's log, until the next change behind that.
+    pub is_in_log: bool,
     /// The sessions that have other ids now.
     pub rekeyed: Vec<Rekeyed>,
-    /// The notices on the way.
-    pub notices: Vec<Notice>,
+    /// The notices about the sessions that have it, each with its session.
+    pub notices: Vec<(SessionName, Notice)>,
 }
 
 /// A session of which something was taken out, or would be.
@@ -78,6 +81,7 @@ report!(Redacted, "redact", |it| {
     sessions: it.sessions,
     covered: texts(&it.covered),
     left: texts(&it.left),
+    in_log: it.is_in_log,
     files: texts(&it.files),
     deleted: texts(&it.deleted),
     rekeyed: it.rekeyed,

@@ -19,7 +19,7 @@ use std::{cmp::Reverse, collections::BTreeSet};
 
 use crate::{
     live::WritableFile,
-    model::{Command, OperationNumber, Position, Rotation, State},
+    model::{Command, OperationNumber, Position, Rotation, SessionName, State},
     report::LiveState,
     session::{
         Session, View, content,
@@ -75,6 +75,27 @@ pub(crate) fn catch_up(archive: &Archive, session: &Session) -> Result<Vec<Notic
         notices.extend(late(archive, session, &target, rotated, &tip)?);
     }
     Ok(notices)
+}
+
+/// Brings the store and the live files of all sessions to agree, and returns the notices, each with its session. Of one that is
+/// damaged nobody knows what of its file is new.
+pub(crate) fn catch_up_all(archive: &Archive) -> Result<Vec<(SessionName, Notice)>, SyncError> {
+    let mut all = Vec::new();
+    for session in archive.every()? {
+        let notices = match catch_up(archive, &session) {
+            Err(error) if error.is_damage() => {
+                let live = live_file(archive, &archive.store.state(session.key)?);
+                let unsought = |live: LiveFile| {
+                    let why = error.to_string();
+                    Notice::Unsought { path: live.path, why }
+                };
+                live.map(unsought).into_iter().collect()
+            }
+            caught_up => caught_up?,
+        };
+        all.extend(notices.into_iter().map(|notice| (session.name.clone(), notice)));
+    }
+    Ok(all)
 }
 
 /// Lays over the store what a session's live file holds beyond its newest state, in a preview; returns whether it holds more.

@@ -25,7 +25,9 @@ use std::{
 use crate::{
     disk::{self, Disk, Kernel, Links},
     live::{self, Denied, Seen, WritableFile},
-    model::{Digest, EntryNumber, FileNumber, LineId, OperationNumber, State, Timestamp},
+    model::{
+        Digest, EntryNumber, FileNumber, LineId, OperationNumber, SessionName, State, Timestamp,
+    },
     report::Rekeyed,
     session::Session,
     store::{SessionKey, Store, StoreError, WordIndex, whole_lines},
@@ -51,14 +53,16 @@ const TRIED: usize = 3;
 pub(crate) struct Purged {
     /// Files in which the same lines were covered.
     pub(crate) covered: Vec<PathBuf>,
-    /// Files that still hold what was taken out.
-    pub(crate) left: Vec<PathBuf>,
+    /// Files that still hold what was taken out, each with its session.
+    pub(crate) left: Vec<(SessionKey, PathBuf)>,
     /// Folders with damaged stores, which are deleted.
     pub(crate) deleted: Vec<PathBuf>,
     /// Sessions that have other ids now.
     pub(crate) rekeyed: Vec<Rekeyed>,
-    /// The notices on the way.
-    pub(crate) notices: Vec<Notice>,
+    /// Whether a program that reads an older state of the store keeps it in the store's log.
+    pub(crate) is_in_log: bool,
+    /// The notices on the way, each with its session.
+    pub(crate) notices: Vec<(SessionName, Notice)>,
 }
 
 impl Archive {
@@ -97,11 +101,11 @@ pub(super) fn mark(archive: &Archive) -> Result<(), SyncError> {
 /// Leaves nothing of what was taken out: not in the database, not in the index of words, not in the sessions' files. If a
 /// program goes on reading an older state for so long, it is in the database's log until the next change.
 pub(super) fn finish(archive: &Archive, patience: Duration) -> Result<Purged, SyncError> {
-    let mut purged = Purged::default();
-    let is_read = match archive.store().purge(patience) {
+    let is_in_log = match archive.store().purge(patience) {
         Err(StoreError::Busy) => true,
         done => done.map(|()| false)?,
     };
+    let mut purged = Purged { is_in_log, ..Purged::default() };
     let Some(root) = archive.root() else { return Ok(purged) };
     WordIndex::remove(root)?;
     cover_files(archive, &mut purged)?;
@@ -109,9 +113,7 @@ pub(super) fn finish(archive: &Archive, patience: Duration) -> Result<Purged, Sy
         fs::remove_dir_all(&path).map_err(|source| SyncError::Io { path: path.clone(), source })?;
         purged.deleted.push(path);
     }
-    if is_read {
-        purged.notices.push(Notice::Unpurged);
-    } else {
+    if !is_in_log {
         unmark(root, MARK)?;
     }
     Ok(purged)
@@ -184,7 +186,7 @@ fn cover(archive: &Archive, session: &Session, purged: &mut Purged) -> Result<bo
         Err(error) if error.is_damage() => {
             let state = archive.store().state(session.key).ok();
             let live = state.and_then(|state| live_file(archive, &state));
-            purged.left.extend(live.map(|live| live.path));
+            purged.left.extend(live.map(|live| (session.key, live.path)));
             Ok(false)
         }
         covered => covered,
@@ -213,7 +215,7 @@ fn files(
             // What is not there any more needs no covering.
             Err(error) if is_absence(&error) => {}
             Err(SyncError::Io { .. } | SyncError::Denied { .. }) => {
-                left.push(live.path.clone());
+                left.push((session.key, live.path.clone()));
                 is_done = false;
             }
             Err(error) => return Err(error),
@@ -233,7 +235,7 @@ fn files(
                 covered.push(target.path().to_owned());
             }
             Ok(Covered::Held) | Err(SyncError::Io { .. } | SyncError::Read(_)) => {
-                left.push(target.path().to_owned());
+                left.push((session.key, target.path().to_owned()));
                 is_done = false;
             }
             Err(error) => return Err(error),
@@ -257,7 +259,7 @@ fn files(
         let done = match (target, kept) {
             // It may never be written, however often it is tried.
             (Err(why), _) if !matches!(why, Denied::Io(_)) => {
-                left.push(path);
+                left.push((session.key, path));
                 continue;
             }
             (Ok(target), Some(_)) if is_held(&target, session) => Ok(Covered::Held),
@@ -276,7 +278,7 @@ fn files(
             Ok(Covered::Nothing) => {}
             Ok(Covered::Done) => covered.push(path),
             Ok(Covered::Held) | Err(SyncError::Io { .. } | SyncError::Read(_)) => {
-                left.push(path);
+                left.push((session.key, path));
                 is_done = false;
             }
             Err(error) => return Err(error),

@@ -15,15 +15,14 @@ use std::collections::BTreeMap;
 
 use crate::{
     model::{
-        Command, CoveredFile, Digest, EntryNumber, FileNumber, LineId, OperationNumber, Text,
-        Tombstone,
+        Command, CoveredFile, Digest, EntryNumber, FileNumber, LineId, OperationNumber,
+        SessionName, Text, Tombstone,
     },
     session::{Session, rows},
     store::{Covering, Coverings, FileCovering, Store, TakenOut, whole_lines},
     sync::{
         Archive, Notice, SyncError, catch_up,
         change::{Buried, Change},
-        live_file::{LiveFile, live_file},
         purge::{PATIENCE, Purged, cover_files, finish, mark},
         rekey,
         together::Together,
@@ -84,22 +83,12 @@ pub(crate) fn redact<E: From<SyncError>>(
     find: impl FnOnce() -> Result<Found, E>,
 ) -> Result<(Vec<Redaction>, Purged), E> {
     let _lock = archive.lock()?;
-    let mut notices = Vec::new();
-    for session in archive.every()? {
-        match catch_up::catch_up(archive, &session) {
-            // Nobody knows what of its file is new; all that can be read of the session is looked through.
-            Err(error) if error.is_damage() => {
-                let state = archive.store().state(session.key).map_err(SyncError::from)?;
-                let unsought = |live: LiveFile| {
-                    let why = error.to_string();
-                    Notice::Unsought { path: live.path, why }
-                };
-                notices.extend(live_file(archive, &state).map(unsought));
-            }
-            caught_up => notices.extend(caught_up?),
-        }
-    }
+    let mut notices = catch_up::catch_up_all(archive)?;
     let Found { redactions, kept_out, rekey } = find()?;
+    let changed = redactions.iter().filter(|one| !one.is_nothing());
+    let changed: Vec<Session> = changed.map(|one| one.session.clone()).collect();
+    let is_changed = |name: &SessionName| changed.iter().any(|session| session.name == *name);
+    notices.retain(|(name, notice)| is_changed(name) || matches!(notice, Notice::Unsought { .. }));
     // One that cannot be covered is for the caller to tell of.
     if redactions.iter().all(Redaction::is_nothing)
         || redactions.iter().any(|one| one.fixed.is_some())
@@ -109,12 +98,12 @@ pub(crate) fn redact<E: From<SyncError>>(
     refuse_if_loaded(archive, &redactions)?;
     mark(archive)?;
     commit(archive, (command, rule), &redactions, kept_out)?;
-    let mut purged = finish(archive, PATIENCE)?;
-    purged.notices.splice(0..0, notices);
+    let mut purged = Purged { notices, ..finish(archive, PATIENCE)? };
     if let (true, by) = rekey {
-        let changed = redactions.iter().filter(|one| !one.is_nothing());
-        let changed: Vec<Session> = changed.map(|one| one.session.clone()).collect();
         rekey::rekey_purged(archive, &changed, by.as_ref(), &mut purged)?;
+    } else {
+        // What the files of other sessions hold was taken out before, and is for the doctor to tell of.
+        purged.left.retain(|(key, _)| changed.iter().any(|session| session.key == *key));
     }
     Ok((redactions, purged))
 }

@@ -35,13 +35,10 @@ pub(crate) fn rekey(
     by: Option<&Text>,
 ) -> Result<Purged, SyncError> {
     let _lock = archive.lock()?;
-    let mut notices = Vec::new();
-    for session in archive.every()? {
-        notices.extend(catch_up::catch_up(archive, &session)?);
-    }
+    let mut notices = catch_up::catch_up_all(archive)?;
+    notices.retain(|(name, _)| *name == session.name);
     mark(archive)?;
-    let mut purged = finish(archive, PATIENCE)?;
-    purged.notices.splice(0..0, notices);
+    let mut purged = Purged { notices, ..finish(archive, PATIENCE)? };
     rekey_purged(archive, std::slice::from_ref(session), by, &mut purged)?;
     Ok(purged)
 }
@@ -60,7 +57,7 @@ pub(super) fn rekey_purged(
         together.open()?;
         purged.rekeyed = rekey_all(archive, &mut together, sessions, by)?;
         together.end()?;
-        purged.notices.extend(finish(archive, PATIENCE)?.notices);
+        purged.is_in_log |= finish(archive, PATIENCE)?.is_in_log;
     }
     Ok(())
 }

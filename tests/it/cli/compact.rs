@@ -45,6 +45,29 @@ fn program(env: &TestEnv, name: &str, text: &str) -> String {
     path.to_str().unwrap().to_owned()
 }
 
+/// A file of Codex as its old versions wrote it.
+#[test]
+fn why_only_the_store_is_changed_is_said_once() {
+    let env = TestEnv::new();
+    let id = "019a0000-0000-7000-8000-000000000001";
+    let at = "2026-01-02T00:00:00.000Z";
+    let mut lines = vec![serde_json::json!({"id": id, "timestamp": at, "instructions": null})];
+    for n in 0..20 {
+        let (role, kind) =
+            if n % 2 == 0 { ("user", "input_text") } else { ("assistant", "output_text") };
+        let text = format!("{n} {}", "all work and no play ".repeat(40));
+        let content = serde_json::json!([{"type": kind, "text": text}]);
+        lines.push(serde_json::json!({"type": "message", "role": role, "content": content}));
+    }
+    let text = lines.iter().map(|line| format!("{line}\n")).collect::<Vec<_>>().concat();
+    let folder = env.home().join(".codex/sessions/2026/01/02");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join(format!("rollout-2026-01-02T00-00-00-{id}.jsonl")), text).unwrap();
+    env.run(&["import"]).success();
+    let said = env.run(&["compact", "-s", id]).success();
+    assert_eq!(said.stderr.matches("only the store is changed").count(), 1, "{said}");
+}
+
 #[test]
 fn a_person_sees_the_numbers_then_what_was_done_and_takes_it_back() {
     let env = talked(20);
