@@ -150,10 +150,11 @@ impl CommandError {
     }
 
     /// Returns the error as programs are told it.
-    pub(crate) fn report(&self) -> Failed<'_> {
+    pub(crate) fn report(&self, naming: &Naming) -> Failed<'_> {
         let mut causes = self.causes().into_iter();
         let error = causes.next().unwrap_or_default();
-        Failed { error, causes: causes.collect(), hints: &self.hints, exit: self.code() }
+        let hints = self.hints.iter().map(|hint| naming.name(hint)).collect();
+        Failed { error, causes: causes.collect(), hints, exit: self.code() }
     }
 
     /// Returns the error and its causes; what the system said of a file stands in one line with what was done with it.

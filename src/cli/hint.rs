@@ -7,7 +7,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use undertext::report::{Argument, Hint, Line};
+use undertext::report::{Argument, Hint, Line, NamedHint};
 
 use crate::render::safe;
 use crate::render::units::DIGITS;
@@ -31,6 +31,11 @@ impl Naming {
             Some(line) => format!("{}: {}", hint.words, self.spell(line)),
             None => hint.words.clone(),
         }
+    }
+
+    /// Returns a hint as programs are told it.
+    pub(crate) fn name<'a>(&self, hint: &'a Hint) -> NamedHint<'a> {
+        hint.named(self.session.as_deref(), self.store.as_deref())
     }
 
     /// Returns a command line as it can be typed.

@@ -110,7 +110,11 @@ Exit codes: 0 done or yes, 1 no, 2 wrong use, 3 failed, 4 the store is newer tha
 
 JSON: the help of each command has its shapes. Ids are whole, times are RFC 3339 in UTC, and what is
 not known is null. Keys may be added, never taken away. An error is an object on stderr:
-  {\"type\":\"error\", \"error\":TEXT, \"causes\":[TEXT], \"hints\":[{\"words\":TEXT, \"line\":null or the command}], \"exit\":N}"
+  {\"type\":\"error\", \"error\":TEXT, \"causes\":[TEXT], \"hints\":[HINT], \"exit\":N}
+HINT is {\"words\":TEXT, \"line\":null or the command that they speak of
+  {\"verb\":NAME, \"arguments\":[ARGUMENT], \"session\":what -s is to name or null,
+   \"store\":what --store is to name or null}}
+ARGUMENT is {\"word\":TEXT}, {\"entry\":ID}, {\"flag\":NAME} or {\"option\":{\"name\":NAME, \"value\":TEXT}}"
 )]
 struct Cli {
     #[command(flatten)]

@@ -231,7 +231,7 @@ impl Output {
         }
         let told = if is_json {
             let mut line = Vec::new();
-            let _ = json::line(&mut line, &error.report());
+            let _ = json::line(&mut line, &error.report(&self.naming));
             String::from_utf8_lossy(&line).into_owned()
         } else {
             error.render(self.talk_styles, &self.naming)

@@ -4,13 +4,14 @@
 //! it, as a line for a shell or as a call.
 
 use std::ffi::{OsStr, OsString};
+use std::path::Path;
 
 use serde::{Serialize, Serializer};
 
 use crate::model::EntryId;
 
 /// A next step: words, and perhaps the command that they speak of.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hint {
     /// The words.
     pub words: String,
@@ -19,15 +20,36 @@ pub struct Hint {
 }
 
 /// A command, but for the store and the session that it must name.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
     /// The verb.
     pub verb: String,
     /// Its arguments, in order.
     pub arguments: Vec<Argument>,
     /// Whether it is about the session at hand, which a face names with it.
-    #[serde(rename = "session")]
     pub is_about_session: bool,
+}
+
+/// A hint as programs are told it: its command with all that it must name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct NamedHint<'a> {
+    /// The words.
+    pub words: &'a str,
+    /// The command.
+    pub line: Option<NamedLine<'a>>,
+}
+
+/// A command with the session and the store that it must name, where it must name one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct NamedLine<'a> {
+    /// The verb.
+    pub verb: &'a str,
+    /// Its arguments, in order.
+    pub arguments: &'a [Argument],
+    /// The session.
+    pub session: Option<String>,
+    /// The folder of the store.
+    pub store: Option<String>,
 }
 
 /// An argument of a verb.
@@ -69,6 +91,19 @@ impl From<String> for Hint {
 }
 
 impl Hint {
+    /// Returns the hint with the session and the store that a command must name to be about those at hand.
+    pub fn named(&self, session: Option<&OsStr>, store: Option<&Path>) -> NamedHint<'_> {
+        let line = self.line.as_ref().map(|line| NamedLine {
+            verb: &line.verb,
+            arguments: &line.arguments,
+            session: session
+                .filter(|_| line.is_about_session)
+                .map(|name| name.display().to_string()),
+            store: store.map(|store| store.display().to_string()),
+        });
+        NamedHint { words: &self.words, line }
+    }
+
     /// Returns the hint to undo the change.
     pub(super) fn undo() -> Self {
         Line::about("undo").to("to undo")
@@ -151,11 +186,15 @@ mod tests {
             .to("read it");
         let id = EntryId::new([7; 32]);
         let line = format!(
-            r#"{{"verb":"show","arguments":[{{"entry":"{id}"}},{{"flag":"hidden"}},{{"option":{{"name":"out","value":"-x"}}}},{{"word":"a b"}}],"session":true}}"#
+            r#"{{"verb":"show","arguments":[{{"entry":"{id}"}},{{"flag":"hidden"}},{{"option":{{"name":"out","value":"-x"}}}},{{"word":"a b"}}],"session":"7c2a51de","store":null}}"#
         );
-        let told = serde_json::to_string(&hint).unwrap();
+        let session = Some(OsStr::new("7c2a51de"));
+        let told = serde_json::to_string(&hint.named(session, None)).unwrap();
         assert_eq!(told, format!(r#"{{"words":"read it","line":{line}}}"#));
-        let told = serde_json::to_string(&Hint::from("try again")).unwrap();
+        let sessions = Hint::sessions();
+        let named = sessions.named(session, Some(Path::new("a/b"))).line.unwrap();
+        assert_eq!((named.session, named.store.as_deref()), (None, Some("a/b")));
+        let told = serde_json::to_string(&Hint::from("try again").named(session, None)).unwrap();
         assert_eq!(told, r#"{"words":"try again","line":null}"#);
     }
 }

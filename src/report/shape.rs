@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Serialize, Serializer};
 
-use super::hint::Hint;
+use super::hint::{Hint, NamedHint};
 use crate::session::Session;
 
 /// An answer that programs get as an object of a type; serialising gives its fields in the order in which they are
@@ -103,7 +103,7 @@ pub struct Failed<'a> {
     /// The errors behind it, the nearest first.
     pub causes: Vec<String>,
     /// The next steps.
-    pub hints: &'a [Hint],
+    pub hints: Vec<NamedHint<'a>>,
     /// The exit code.
     pub exit: u8,
 }

@@ -175,3 +175,22 @@ fn an_undo_that_hides_a_session_says_so() {
     hint: to show it in lists: undertext sessions --show e572dff8
     "#);
 }
+
+#[test]
+fn a_program_is_told_of_which_session_and_store_a_hint_is() {
+    let env = TestEnv::new();
+    let store = env.home().join("of its own");
+    let store = store.to_str().unwrap();
+    let made = env.run(&["new", "--json", "--store", store]).success();
+    let id = json(&made.stdout)["session"].as_str().unwrap().to_owned();
+    env.run(&["new", "-q", "--store", store]).success();
+    let told = |stderr: &str| json(stderr.lines().last().unwrap());
+    let refused = env.run(&["undo", "99", "--json", "-s", &id, "--store", store]);
+    assert_eq!(refused.code(), Some(2), "{refused}");
+    let line = &told(&refused.stderr)["hints"][0]["line"];
+    assert_eq!((&line["verb"], &line["session"]), (&"operations".into(), &id[..8].into()));
+    assert_eq!(line["store"], "$HOME/of its own");
+    // A command that names no session is about the one at hand.
+    let refused = env.run(&["undo", "99", "--json", "--store", store]);
+    assert!(told(&refused.stderr)["hints"][0]["line"]["session"].is_null(), "{refused}");
+}
