@@ -5,7 +5,7 @@ use undertext::model::{Command, Text};
 use undertext::ops;
 use undertext::report::OperationView;
 
-use super::common::counted;
+use super::common::{counted, short_ids};
 use super::error::{CommandError, Exit};
 use super::words::About;
 use super::{Context, env};
@@ -56,9 +56,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     context.output.page()?;
     let [left, right] = [Align::Left, Align::Right];
     let mut table = Table::new([left, right, left, left, left, left]);
-    for view in &found {
+    let ids: Vec<&str> = found.iter().map(|view| view.session.id.as_str()).collect();
+    for (view, session) in found.iter().zip(short_ids(&ids)) {
         let operation = &view.operation;
-        let session: String = view.session.id.chars().take(DIGITS).collect();
         table.row([
             Cell::new(Label::Id, if args.all { &session } else { "" }),
             Cell::new(Label::Id, &operation.n.to_string()),

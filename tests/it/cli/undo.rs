@@ -194,3 +194,19 @@ fn a_program_is_told_of_which_session_and_store_a_hint_is() {
     let refused = env.run(&["undo", "99", "--json", "--store", store]);
     assert!(told(&refused.stderr)["hints"][0]["line"]["session"].is_null(), "{refused}");
 }
+
+/// The ids of sessions that began within a minute begin alike.
+#[test]
+fn the_operations_of_all_sessions_tell_these_apart() {
+    let env = TestEnv::new();
+    let weather = include_str!("../../../examples/codex-weather.jsonl");
+    let ids = ["019fc000-4d1e-7a30-8b52-6f0e9d8c7b6a", "019fc000-9999-7a30-8b52-6f0e9d8c7b6a"];
+    for id in ids {
+        let name = env.project().join(format!("{id}.jsonl"));
+        std::fs::write(name, weather.replace(ids[0], id)).unwrap();
+    }
+    env.run(&["import", "-q", "."]).success();
+    let said = env.run(&["operations", "--all"]).success().stdout;
+    let begin = |short: &str| said.lines().filter(|line| line.starts_with(short)).count();
+    assert_eq!((begin("019fc000-4  "), begin("019fc000-9  ")), (1, 1), "{said}");
+}
