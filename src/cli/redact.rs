@@ -28,8 +28,8 @@ const LISTED: usize = 10;
 ///
 /// What is taken out is written over, with as many bytes as before, in the store and in the files of the sessions that undertext
 /// follows; the database is written again, and the index of words is deleted. Every entry keeps its id, so the rest still verifies.
-/// This cannot be undone. What is taken out is kept out: a salted hash of it stays, and lines that come later are covered as they are
-/// taken in. Not looked through: what is encrypted, or compressed within a record; a secret that is split over several lines; copies that
+/// This cannot be undone. What is taken out is kept out, unless it has fewer than 8 bytes: a salted hash of it stays, and lines that come
+/// later are covered as they are taken in. Not looked through: what is encrypted, or compressed within a record; a secret that is split over several lines; copies that
 /// undertext does not know (backups, the agent's own list of prompts, other machines). So change the key too.
 ///
 /// An entry's id is a hash of the line that came, and stays. Where all else of that line is known, it tells whether a guess at what was
@@ -53,7 +53,7 @@ Exit codes: 1 if nothing has it, or if nothing was changed because nobody agreed
 
 JSON: one object
   {\"type\":\"redact\", \"planned\":whether nothing was changed yet BOOL, \"lines\":N that have it, \"notes\":N words of yours that have it,
-   \"rules\":[NAME] that found it,
+   \"rules\":[NAME] that found it, \"kept_out\":whether all of it is kept out of what comes later BOOL,
    \"sessions\":[{\"session\":ID, \"format\":NAME, \"title\":TEXT or null, \"lines\":N}], \"covered\":[PATH] in which it was covered,
    \"left\":[PATH] that still hold it, \"in_log\":whether the store's log does BOOL,
    \"files\":[PATH] kept whole, such as long answers of tools, that have it,
@@ -394,6 +394,11 @@ fn tell(context: &mut Context, redacted: &Redacted, rekey: bool) -> Result<Exit,
         context.say(&format!("deleted {path}, a damaged store that was set aside"))?;
     }
     warn(context, redacted);
+    if !redacted.kept_out && !rekey {
+        context.output.warn(
+            "what has fewer than 8 bytes is not kept out of what comes later: take it out again where it comes back",
+        );
+    }
     if rekey && redacted.rekeyed.is_empty() {
         context.output.warn("the sessions keep their ids, because files still hold it");
     }

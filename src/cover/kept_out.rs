@@ -82,9 +82,14 @@ impl Hashed {
 }
 
 impl Secret {
+    /// Returns whether it can be kept out: a short one would be found by trying all there are.
+    pub(crate) fn can_be_kept_out(&self) -> bool {
+        self.plain.iter().all(|spelt| spelt.len() >= LEAST)
+    }
+
     /// Returns the rows by which it is kept out; none if it is too short for that.
     pub(crate) fn rows(&self, salt: [u8; 16], rule: Option<&str>) -> Vec<Vec<u8>> {
-        if self.plain.iter().any(|spelt| spelt.len() < LEAST) {
+        if !self.can_be_kept_out() {
             return Vec::new();
         }
         let plain = self.plain.iter().map(|spelt| {

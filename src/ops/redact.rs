@@ -66,6 +66,7 @@ pub fn redaction(
     let search = Search::new(archive, wanted, rekey)?;
     let mut redacted = report(archive, &search.all(archive)?, true)?;
     redacted.rules = search.rules();
+    redacted.kept_out = search.is_kept_out();
     Ok(redacted)
 }
 
@@ -77,6 +78,7 @@ pub fn redact(
 ) -> Result<Redacted, OpsError> {
     let whole = matches!(wanted, Wanted::Session(_));
     let rules: OnceCell<Vec<String>> = OnceCell::new();
+    let mut is_kept_out = false;
     let all_rules = || rules.get().map(|rules| rules.join(", ")).filter(|rules| !rules.is_empty());
     let command = |lines| Command::Redact {
         lines,
@@ -89,6 +91,7 @@ pub fn redact(
     let (found, done) = sync::redact(archive, &command, cause.rule, || {
         let search = Search::new(archive, wanted, cause.rekey)?;
         rules.get_or_init(|| search.rules());
+        is_kept_out = search.is_kept_out();
         let redactions = search.all(archive)?;
         // Whoever has the store could try guesses at what is known of it.
         let kept_out =
@@ -98,6 +101,7 @@ pub fn redact(
     })?;
     let mut redacted = report(archive, &found, false)?;
     redacted.rules = rules.into_inner().unwrap_or_default();
+    redacted.kept_out = is_kept_out;
     redacted.covered = done.covered;
     redacted.left = paths(done.left);
     redacted.deleted = done.deleted;
@@ -232,6 +236,11 @@ impl Search {
         let rows =
             secrets.map(|(n, secret)| secret.rows(salt, self.rules.get(n).copied().or(rule)));
         rows.flatten().collect()
+    }
+
+    /// Returns whether all of it is kept out of what comes later: by other ids nothing is, and what is too short is not.
+    fn is_kept_out(&self) -> bool {
+        !self.rekey && self.secrets.iter().all(Secret::can_be_kept_out)
     }
 
     /// Returns the names of the rules that found what is looked for.

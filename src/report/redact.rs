@@ -20,6 +20,8 @@ pub struct Redacted {
     pub rules: Vec<String>,
     /// The sessions that have it.
     pub sessions: Vec<RedactedSession>,
+    /// Whether all of it is kept out of what comes later.
+    pub kept_out: bool,
     /// The files of sessions in which it was covered.
     pub covered: Vec<PathBuf>,
     /// The files of sessions that may still hold it.
@@ -78,6 +80,7 @@ report!(Redacted, "redact", |it| {
     lines: it.lines,
     notes: it.notes,
     rules: it.rules,
+    kept_out: it.kept_out,
     sessions: it.sessions,
     covered: texts(&it.covered),
     left: texts(&it.left),

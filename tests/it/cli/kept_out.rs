@@ -69,6 +69,22 @@ fn what_an_agent_says_again_is_covered_as_it_is_taken_in() {
     assert!(env.run(&["store", "rebuild"]).success().stdout.contains("equal"));
 }
 
+/// A hash of a short one could be tried, so none is kept.
+#[test]
+fn a_short_secret_is_said_not_to_be_kept_out() {
+    let env = TestEnv::new();
+    super::conversation(&env);
+    for (secret, is_kept_out) in [("hunter2", false), ("hunter23", true)] {
+        env.run(&["append", &format!("it is {secret}.")]).success();
+        let planned = env.run_with_stdin(&["redact", "--dry-run", "--json"], secret.as_bytes());
+        assert_eq!(super::json(&planned.success().stdout)["kept_out"], is_kept_out);
+        let said = env.run_with_stdin(&["redact", "--yes"], secret.as_bytes()).success();
+        assert_eq!(said.stderr.contains("is not kept out of what comes later"), !is_kept_out);
+        let again = env.run(&["append", &format!("it was {secret}.")]);
+        assert_eq!(again.code(), Some(if is_kept_out { 2 } else { 0 }), "{again}");
+    }
+}
+
 #[test]
 fn another_session_that_says_it_brings_it_back_as_little_as_a_copy_of_the_old_one() {
     let env = TestEnv::new();
