@@ -15,6 +15,9 @@ use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 use crate::render::units::{self, DIGITS, grouped};
 
+/// From how many columns on the tokens of each result are told as well.
+const WIDE: usize = 100;
+
 /// Cut the tool results that are too long for a model, and keep the whole of each beneath
 ///
 /// Results on the current context are looked at, each on its own. One may have three tenths of the window, at four
@@ -188,26 +191,22 @@ fn nothing(context: &mut Context, limit: Limit) -> Result<(), CommandError> {
 
 fn show(context: &mut Context, results: &[Oversized]) -> Result<(), CommandError> {
     let [left, right] = [Align::Left, Align::Right];
-    let mut table = Table::new([left, left, right, left, right, left, left]);
+    let mut table = Table::new([left, left, right, left, right, left, left]).yielding(&[1]);
+    let is_wide = context.output.width().is_none_or(|columns| columns >= WIDE);
     for result in results {
         let (tool, chars, tokens) = (result.tool.as_deref(), result.chars, result.tokens);
         if context.answer(result)? {
             continue;
         }
+        let (before, after) = (grouped(tokens.before), grouped(tokens.after));
+        let tokens = format!(", about {before} to {after} tokens");
         table.row([
             Cell::new(Label::Id, &format!("{:.DIGITS$}", result.entry)),
             Cell::new(Label::Tool, tool.unwrap_or("?")),
             Cell::new(Label::Plain, &grouped(chars.before)),
             Cell::new(Label::Dim, "to"),
             Cell::new(Label::Plain, &grouped(chars.after)),
-            Cell::new(
-                Label::Dim,
-                &format!(
-                    "characters, about {} to {} tokens",
-                    grouped(tokens.before),
-                    grouped(tokens.after)
-                ),
-            ),
+            Cell::new(Label::Dim, &format!("characters{}", if is_wide { &tokens } else { "" })),
             Cell::new(Label::Plain, result.subject.as_deref().unwrap_or_default()),
         ]);
     }

@@ -163,7 +163,11 @@ fn what_is_listed_fits_a_narrow_terminal_too() {
     env.run_with_stdin(&["append", "-q", "--result", "c", "-"], long.as_bytes()).success();
     env.run(&["truncate", "-q", "--max-chars", "2000"]).success();
     assert!(env.run(&["audit"]).success().stdout.contains("1 entry cut from 10,800 to "));
-    let listed: [&[&str]; 12] = [
+    let call = ["--call", "Bash", "--input", "{\"command\":\"cat src/lib.rs\"}", "--id", "d"];
+    env.run(&[&["append", "-q"], &call[..]].concat()).success();
+    env.run_with_stdin(&["append", "-q", "--result", "d", "-"], long.as_bytes()).success();
+    let listed: [&[&str]; 13] = [
+        &["truncate", "--dry-run", "--max-chars", "2000", "-s", native],
         &["context", "-s", native],
         &["context", "-s", "7c2a51de", "--as", "anthropic", "--turns", "1"],
         &["audit", "-s", native],
