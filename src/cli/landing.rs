@@ -14,6 +14,19 @@ use super::hint::quote;
 use crate::render::safe;
 use crate::render::units::DIGITS;
 
+/// The end of the shape of a change that goes elsewhere, as its help has it.
+macro_rules! landed {
+    () => {
+        ",
+   \"before\":TURN just before which it stands or null, \"at\":the newest TURN of its context or null,
+   \"kept\":{\"branch\":NAME or null, \"first\":N, \"last\":N, \"turns\":N} of turns that left it, or null,
+   \"files\":[{\"path\":PATH, \"edits\":N}] that the agent changed in these,
+   \"resume\":{\"folder\":PATH or null, \"command\":[WORD]} or null, \"dry_run\":BOOL}
+TURN is {\"checkpoint\":N, \"words\":TEXT or null}"
+    };
+}
+pub(super) use landed;
+
 /// However wide the terminal, no more of a turn's words is shown.
 const WIDEST: usize = 80;
 

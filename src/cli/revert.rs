@@ -6,7 +6,7 @@ use undertext::ops;
 
 use super::common::Moving;
 use super::error::{CommandError, Exit};
-use super::landing::{place, tell_back};
+use super::landing::{landed, place, tell_back};
 use super::words::{About, Noun};
 use super::{Context, complete};
 
@@ -18,7 +18,7 @@ use super::{Context, complete};
 /// git's revert makes a commit that takes another one back, and goes on. This one goes back to a place, as git's reset does, and
 /// what was behind it stays on a branch. Files are left as they are: those that the agent changed since are named.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(after_help = concat!("\
 Examples:
   undertext revert 3
   undertext revert 3 -m 'The parser is fine; look at the lexer first'
@@ -34,7 +34,7 @@ JSON: one object
    named, \"entry\":ID where the branch stands or null at the start, \"branch\":NAME, \"left\":the branch that keeps the old
    end or null, \"dropped\":entries that are only there, \"note\":ID of the note or null,
    \"rotated\":PATH of the previous live file or null, \"written\":PATH of the agent's own file or null,
-   \"operation\":N or null if nothing had to change}")]
+   \"operation\":N or null if nothing had to change", landed!()))]
 pub(crate) struct Args {
     /// Where to: a checkpoint, an entry or a branch
     #[arg(value_name = "PLACE", allow_negative_numbers = true, add = complete::places())]

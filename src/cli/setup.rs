@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
 use undertext::ops::{self, Setup};
-use undertext::report::{Calling, Line, Report as _, SetUp};
+use undertext::report::{Calling, Line, Report as _, SetUp, SettingUp};
 use undertext::wire::discover::{self, HookFile};
 use undertext::wire::{self, Call};
 
@@ -38,7 +38,7 @@ Exit codes: 1 if the change was not made because nobody agreed to it, or a call 
 
 JSON: one object, of the agent
   {\"type\":\"setup\", \"agent\":NAME, \"path\":PATH of the settings, \"installed\":BOOL with the change,
-   \"changed\":BOOL}
+   \"changed\":BOOL, \"change\":\"made\", \"planned\", \"declined\" if nobody agreed, or \"needless\"}
 and without an agent one for each
   {\"type\":\"calling\", \"agent\":NAME, \"path\":PATH, \"installed\":BOOL,
    \"current\":whether it calls this program BOOL, \"problem\":why no call can be put in or null}")]
@@ -104,16 +104,16 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
                 None => format!("{agent} calls undertext already: {path}"),
             },
         };
-        return conclude(context, &place, args, (installed, false), &words);
+        return conclude(context, &place, args, (installed, SettingUp::Needless), &words);
     }
     show(context, &path, &change)?;
     if args.dry_run {
         context.output.note("Nothing is changed");
-        return conclude(context, &place, args, (installed, false), "");
+        return conclude(context, &place, args, (installed, SettingUp::Planned), "");
     }
     if !args.yes && !agreed(context, &path)? {
         context.output.note("Nothing is changed");
-        conclude(context, &place, args, (installed, false), "")?;
+        conclude(context, &place, args, (installed, SettingUp::Declined), "")?;
         if !context.env.terminal.stdin || context.json {
             let line = Line::new("setup").with(place.format.name());
             let line = if args.off { line.flag("off") } else { line };
@@ -134,7 +134,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         Some(field) => silenced(agent, field),
         None => format!("{agent} {does}, from its next start on"),
     };
-    conclude(context, &place, args, (installed, true), &words)
+    conclude(context, &place, args, (installed, SettingUp::Made), &words)
 }
 
 /// Returns what is said of a call that is there, and that a field keeps from being made.
@@ -168,11 +168,11 @@ fn conclude(
     context: &mut Context,
     place: &HookFile,
     args: &Args,
-    (installed, changed): (bool, bool),
+    (installed, change): (bool, SettingUp),
     words: &str,
 ) -> Result<Exit, CommandError> {
     let (agent, path) = (place.format.name(), place.path.as_path());
-    let report = SetUp { agent, path, installed, changed };
+    let report = SetUp { agent, path, installed, change };
     let exit = if args.off && installed { Exit::No } else { Exit::Yes };
     if context.answer(&report)? {
         return Ok(exit);
@@ -180,7 +180,7 @@ fn conclude(
     if !words.is_empty() {
         context.say(words)?;
     }
-    if changed && !args.off {
+    if change == SettingUp::Made && !args.off {
         if let Some(queue) = hook::queue(context) {
             let log = context.env.homely(&queue.log_path());
             context.output.note(&format!("What is taken in, and what is not, is told in {log}"));

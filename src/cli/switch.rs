@@ -7,7 +7,7 @@ use undertext::report::Line;
 
 use super::common::Moving;
 use super::error::{CommandError, Exit};
-use super::landing::Gone;
+use super::landing::{Gone, landed};
 use super::words::{About, Noun};
 use super::{Context, complete};
 
@@ -15,7 +15,7 @@ use super::{Context, complete};
 ///
 /// The previous live file is kept under another name.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(after_help = concat!("\
 Examples:
   undertext switch try-again
   undertext switch main -s 8f14e45f
@@ -23,7 +23,7 @@ Examples:
 JSON: one object
   {\"type\":\"switch\", \"session\":ID, \"title\":TEXT or null, \"format\":NAME, \"branch\":NAME,
    \"entry\":ID or null at the start, \"rotated\":PATH or null, \"written\":PATH of the agent's own file or null,
-   \"operation\":N or null if it was current}")]
+   \"operation\":N or null if it was current", landed!()))]
 pub(crate) struct Args {
     /// The branch
     #[arg(value_name = "BRANCH", add = complete::branches())]

@@ -9,7 +9,7 @@ use undertext::report::{Hint, Line};
 use super::Context;
 use super::common::Moving;
 use super::error::{CommandError, Exit};
-use super::landing::tell_undone;
+use super::landing::{landed, tell_undone};
 use super::words::{self, About, Noun};
 
 /// Undo the newest operation, or the one of a number
@@ -17,7 +17,7 @@ use super::words::{self, About, Noun};
 /// What the operation moved goes back to where it was, the live file too. What came after it is kept as a branch. Nothing
 /// is erased: an undo is an operation itself.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(after_help = concat!("\
 Examples:
   undertext undo
   undertext undo 7
@@ -27,7 +27,7 @@ Examples:
 JSON: one object
   {\"type\":\"undo\", \"session\":ID, \"title\":TEXT or null, \"format\":NAME, \"operation\":N, \"undoes\":N, \"command\":the command of that operation,
    \"left\":[branches that keep what came after it], \"rotated\":PATH of the previous live file or null,
-   \"written\":PATH of the agent's own file or null}")]
+   \"written\":PATH of the agent's own file or null", landed!()))]
 pub(crate) struct Args {
     /// The number of the operation
     #[arg(value_name = "OP", allow_negative_numbers = true)]

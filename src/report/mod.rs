@@ -51,7 +51,7 @@ pub use redact::{Redacted, RedactedSession, Rekeyed};
 pub use search::{Counted, FoundLine, FoundPlace, Hit, HitLine, Indexed, Searched};
 pub use secrets::{Secret, SecretPlace, Secrets, Spot};
 pub use session::{Attached, Concealed, Created, LostFile, Outcome, Restored, Sidecars};
-pub use setup::{Calling, SetUp};
+pub use setup::{Calling, SetUp, SettingUp};
 pub use shape::{Changed, Failed, Report};
 pub use status::{
     Conversation, DamagedSession, Fullness, Layered, ListedSession, Listing, LiveState, Standing,

@@ -39,15 +39,30 @@ pub struct SetUp<'a> {
     pub path: &'a Path,
     /// Whether they hold a call now, or would.
     pub installed: bool,
-    /// Whether they were changed.
-    pub changed: bool,
+    /// What became of the change.
+    pub change: SettingUp,
+}
+
+/// What became of a change of an agent's settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SettingUp {
+    /// It is made.
+    Made,
+    /// It would be made.
+    Planned,
+    /// Nobody agreed to it.
+    Declined,
+    /// They are so already.
+    Needless,
 }
 
 report!(SetUp<'_>, "setup", |it| {
     agent: it.agent,
     path: it.path.to_string_lossy(),
     installed: it.installed,
-    changed: it.changed,
+    changed: it.change == SettingUp::Made,
+    change: it.change,
 }, hints: |it| {
     let import = || Line::new("import").to("to take in what is there already");
     let off = || Line::new("setup").with(it.agent).flag("off").to("to have it call no more");

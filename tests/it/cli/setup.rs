@@ -105,6 +105,12 @@ fn the_change_is_shown_and_made_only_with_consent() {
     [exit status: 1]
     "#);
     env.run(&["setup", "claude", "--dry-run"]).success();
+    // A program is told what became of it.
+    let change = |args: &[&str]| {
+        let told = env.run(&[&["setup", "claude", "--json"], args].concat());
+        json(&told.stdout)["change"].as_str().unwrap().to_owned()
+    };
+    assert_eq!((change(&[]), change(&["-n"])), ("declined".to_owned(), "planned".to_owned()));
     assert_eq!(fs::read(&settings).unwrap(), before);
     let made = env.run(&["setup", "claude", "--yes", "-q"]).success();
     assert!(
@@ -124,9 +130,10 @@ fn the_change_is_shown_and_made_only_with_consent() {
     assert_snapshot!(again, @r"
     Claude Code calls undertext already: ~/.claude/settings.json
     ");
+    assert_eq!(change(&["--yes"]), "needless");
     let off = env.run(&["setup", "claude", "--off", "-y", "--json"]).success();
     assert_snapshot!(off, @r#"
-    {"type":"setup","agent":"claude","path":"$HOME/.claude/settings.json","installed":false,"changed":true}
+    {"type":"setup","agent":"claude","path":"$HOME/.claude/settings.json","installed":false,"changed":true,"change":"made"}
     "#);
     assert_eq!(fs::read(&settings).unwrap(), before);
 }
@@ -317,7 +324,7 @@ fn a_call_to_which_a_person_added_something_is_left_and_told_of() {
     [exit status: 1]
     ");
     assert_snapshot!(env.run(&["setup", "claude", "--off", "--json", "-q"]), @r#"
-    {"type":"setup","agent":"claude","path":"$HOME/.claude/settings.json","installed":true,"changed":false}
+    {"type":"setup","agent":"claude","path":"$HOME/.claude/settings.json","installed":true,"changed":false,"change":"needless"}
     ------- stderr -------
     warning: Claude Code calls undertext still, by a line to which something was added: take it out of ~/.claude/settings.json by hand
     [exit status: 1]
