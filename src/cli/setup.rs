@@ -60,10 +60,12 @@ pub(crate) struct Args {
     yes: bool,
 }
 
-/// Reads the name of an agent's format; of those that call no program, the command itself says so.
+/// Reads the name of an agent or of its format; of those that call no program, the command itself says so.
 fn agent(text: &str) -> Result<String, String> {
     let callers: Vec<&str> = discover::callers().collect();
-    let is_known = wire::by_name(text).is_some();
+    let mut agents = discover::agents();
+    let is_known =
+        wire::by_name(text).is_some() || agents.any(|agent| agent.eq_ignore_ascii_case(text));
     is_known.then(|| text.to_owned()).ok_or_else(|| format!("it is one of {}", callers.join(", ")))
 }
 
@@ -191,7 +193,7 @@ fn conclude(
 }
 
 fn list(context: &mut Context) -> Result<Exit, CommandError> {
-    let mut table = Table::new([Align::Left, Align::Left, Align::Left]);
+    let mut table = Table::new([Align::Left, Align::Left, Align::Left]).yielding(&[1]);
     let mut hints = Vec::new();
     let mut places = places(context);
     places.retain(|place| place.home.is_dir());

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use crate::{
-    live,
+    disk, live,
     model::Timestamp,
     ops::OpsError,
     report::Calling,
@@ -82,8 +82,19 @@ pub fn calling(place: &HookFile, call: &Call) -> Calling {
             (off.is_change() || off.is_altered, !on.is_change(), hindrance)
         }
         (_, Ok(off)) if off.is_change() || off.is_altered => (true, false, None),
-        (Err(error), _) | (_, Err(error)) => (false, false, Some(error.to_string())),
+        (Err(error), _) | (_, Err(error)) => (false, false, Some(wrong(&error))),
     };
     let (agent, path) = (place.format.name(), place.path.clone());
     Calling { agent, path, installed, current, problem }
+}
+
+/// Returns what is wrong with settings, without their path.
+fn wrong(error: &OpsError) -> String {
+    match error {
+        OpsError::Unset { why, .. } => why.clone(),
+        OpsError::Sync(SyncError::Io { source, .. }) => {
+            format!("it cannot be read: {}", disk::words(source))
+        }
+        error => error.to_string(),
+    }
 }

@@ -96,6 +96,11 @@ pub fn callers() -> impl Iterator<Item = &'static str> {
     callers.map(Format::name)
 }
 
+/// Returns the names of the agents.
+pub fn agents() -> impl Iterator<Item = &'static str> {
+    FORMATS.into_iter().flat_map(|format| format.traits().folders).map(|folder| folder.agent)
+}
+
 /// Returns where the agents of a user that call programs are told which.
 pub fn hook_files(
     home: Option<&Path>,

@@ -10,6 +10,7 @@
 //! A line to which somebody added something is theirs: it is left as it is, and counts as a call if it makes this one.
 //! So does a group that got more fields, such as a matcher, without our line in it.
 
+use serde::de::IgnoredAny;
 use serde_json::json;
 
 use crate::{
@@ -201,7 +202,10 @@ fn object(text: &[u8]) -> Result<Raw<'_>, Invalid> {
     Raw::object(text.trim_ascii()).ok_or_else(|| {
         let is_there = !text.trim_ascii().is_empty();
         let why = if is_there { "it is no JSON object" } else { "it is empty, and no JSON object" };
-        Invalid(why.to_owned())
+        let fails = serde_json::from_slice::<IgnoredAny>(text).err().filter(|_| is_there);
+        let place =
+            fails.map(|at| format!(": it fails at line {}, column {}", at.line(), at.column()));
+        Invalid(format!("{why}{}", place.unwrap_or_default()))
     })
 }
 

@@ -290,12 +290,30 @@ fn settings_that_cannot_be_changed_are_left_alone() {
     hint: list the agents that can be set up here: undertext setup
     [exit status: 2]
     ");
+    let unused = env.run(&["setup", "openclaw"]);
+    assert!(unused.stderr.starts_with("error: openclaw calls no program "), "{unused}");
     fs::remove_dir_all(env.home().join(".codex")).unwrap();
     assert_snapshot!(env.run(&["setup", "codex"]), @r"
     ------- stderr -------
     error: Codex was never used here: there is no ~/.codex
     hint: list the agents that can be set up here: undertext setup
     [exit status: 2]
+    ");
+}
+
+/// Nothing was to be changed where the agents are only listed.
+#[test]
+fn what_is_wrong_with_settings_is_said_once_with_its_place() {
+    let env = machine();
+    fs::write(path(&env, "claude"), "{\n  \"model\": opus\n}\n").unwrap();
+    fs::create_dir_all(path(&env, "codex")).unwrap();
+    // A link that leads to itself cannot be read, whoever asks.
+    fs::create_dir_all(path(&env, "pi").parent().unwrap()).unwrap();
+    symlink("undertext.ts", path(&env, "pi")).unwrap();
+    assert_snapshot!(env.run(&["setup"]).success().stdout, @"
+    claude  it is no JSON object: it fails at line 2, column 12   ~/.claude/settings.json
+    codex   it is a folder, not a file                            ~/.codex/config.toml
+    pi      it cannot be read: too many levels of symbolic links  ~/.pi/agent/extensions/undertext.ts
     ");
 }
 
