@@ -237,13 +237,8 @@ fn read_batch(context: &Context, args: &Args) -> Result<Batch, CommandError> {
         };
         Draft::Message(speaker, read_text(context, args.text.as_deref())?)
     };
-    // A model may well say nothing; a person who says nothing has mistyped.
-    let is_empty = match &draft {
-        Draft::Message(Speaker::User | Speaker::System, text) | Draft::Note(text) => {
-            text.is_empty()
-        }
-        _ => false,
-    };
+    // Who says nothing has mistyped; a tool may well answer nothing.
+    let is_empty = matches!(&draft, Draft::Message(_, text) | Draft::Note(text) if text.is_empty());
     if is_empty {
         let error = CommandError::user(anyhow!("the text is empty, and nothing is appended"));
         return Err(error.hinted(usage()));

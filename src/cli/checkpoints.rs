@@ -46,8 +46,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let at = ops::standing_at(archive.store(), &session)?;
     let [left, right] = [Align::Left, Align::Right];
     let mut table = Table::new([left, right, left, left, left, left]);
-    let mut damaged = Vec::new();
+    let (mut damaged, mut is_any) = (Vec::new(), false);
     ops::each_checkpoint(archive.store(), &session, wanted, |shown| {
+        is_any = true;
         damaged.extend(shown.damaged());
         if context.answer(&shown)? {
             return Ok(());
@@ -72,6 +73,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         ]);
         Ok::<_, CommandError>(())
     })?;
+    if !is_any {
+        context.output.note("Nothing to go back to: there is no checkpoint yet");
+    }
     context.show(&table)?;
     context.tell_damaged(&damaged)
 }

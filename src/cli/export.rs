@@ -48,7 +48,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     about: About,
 
-    /// Write to this file, which must not exist, instead of to the standard output
+    /// Write to this file, which must not exist; left out, or as -, to the standard output
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
 
@@ -85,6 +85,13 @@ pub(crate) struct Args {
     list: bool,
 }
 
+impl Args {
+    /// Returns the file to write, unless it is the standard output.
+    fn file(&self) -> Option<&Path> {
+        self.out.as_deref().filter(|out| *out != Path::new("-"))
+    }
+}
+
 /// The form of a document.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Form {
@@ -105,8 +112,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         Some(name) => Some(ops::generation_of(&archive, &session, name)?),
         None => args.generation,
     };
-    let ends_so = |out: &PathBuf| out.extension().is_some_and(|end| end == "zst");
-    let is_container = args.container || args.out.as_ref().is_some_and(ends_so);
+    let ends_so = |out: &Path| out.extension().is_some_and(|end| end == "zst");
+    let is_container = args.container || args.file().is_some_and(ends_so);
     let mut damaged = Vec::new();
     let mut export = |write: &mut dyn FnMut(&[u8]) -> io::Result<()>| -> Result<u64, CommandError> {
         if is_container {
@@ -119,10 +126,12 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         damaged = left;
         Ok(bytes)
     };
-    let Some(out) = &args.out else {
+    let Some(out) = args.file() else {
         let mut write = |part: &[u8]| context.output.write_all(part);
         let written = export(&mut write);
-        refused(context, (&archive, &session, generation), written)?;
+        if refused(context, (&archive, &session, generation), written)? == 0 {
+            context.output.note("Nothing has been said yet");
+        }
         let exit = context.tell_damaged(&damaged)?;
         if context.env.terminal.stdout {
             let file = context.free_name((&archive, &session))?;
@@ -163,7 +172,7 @@ fn document(
         masks: masks.as_ref(),
     };
     let damaged = || found.as_ref().map_or_else(|| Ok(Vec::new()), Conversation::damaged);
-    let Some(out) = &args.out else {
+    let Some(out) = args.file() else {
         context.output.page()?;
         let masked = write_document(&mut context.output, front, found.as_ref())?;
         tell_masked(context, masked);

@@ -265,6 +265,9 @@ fn grep(context: &mut Context, pattern: &Regex, text: &str) -> Result<Exit, Comm
         let number = context.output.styles().paint(Label::Id, &format!("{n}:"));
         writeln!(context.output, "{number}{}", safe::line(line))?;
     }
+    if found == Exit::No {
+        context.output.note("Nothing was found");
+    }
     Ok(found)
 }
 

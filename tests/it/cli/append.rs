@@ -49,7 +49,7 @@ fn text_and_input_are_kept_to_the_last_byte() {
     let session = conversation(&env);
     let odd = "a\u{0}\u{1b}[31m\u{7f}\u{9b}\u{202e}\r\n\t\"\\ 👩‍👩‍👧 \u{10ffff}\n";
     let long = odd.repeat(10_000_000 / odd.len());
-    for (role, text) in [("user", odd), ("user", &long), ("assistant", "")] {
+    for (role, text) in [("user", odd), ("assistant", &long)] {
         env.run_with_stdin(&["append", "--role", role, "-"], text.as_bytes()).success();
         assert!(last(&env, &session)["message"]["content"] == text, "{} bytes", text.len());
     }
@@ -155,4 +155,16 @@ fn wrong_uses_are_explained() {
     hint: list the sessions: undertext sessions
     [exit status: 2]
     ");
+}
+
+#[test]
+fn nobody_says_nothing() {
+    let env = TestEnv::new();
+    super::conversation(&env);
+    for role in ["user", "assistant", "system"] {
+        let said = env.run(&["append", "--role", role, ""]);
+        assert_eq!(said.code(), Some(2), "{said}");
+        let told = "error: the text is empty, and nothing is appended\n";
+        assert!(said.stderr.starts_with(told), "{said}");
+    }
 }

@@ -87,7 +87,11 @@ fn what_is_hidden_is_read_in_parts() {
     9:9: some "words" of a tool
     99:99: some "words" of a tool
     "#);
-    assert_snapshot!(show(&["--hidden", "--grep", "nowhere"]), @"[exit status: 1]");
+    assert_snapshot!(show(&["--hidden", "--grep", "nowhere"]), @"
+    ------- stderr -------
+    Nothing was found
+    [exit status: 1]
+    ");
     assert_snapshot!(show(&["--grep", "("]), @r#"
     ------- stderr -------
     error: --grep <PATTERN> cannot be "(": it is not a regular expression: unclosed group

@@ -5,6 +5,7 @@ use std::fs;
 use insta::assert_snapshot;
 
 use super::{Stored, with_examples};
+use crate::env::TestEnv;
 
 #[test]
 fn the_bytes_are_those_of_the_file() {
@@ -126,4 +127,30 @@ fn a_conversation_is_a_document_to_read() {
     ");
     assert_eq!(fs::read_to_string(env.project().join("kettle.md")).unwrap(), document);
     assert_eq!(env.run(&["export", "--as", "markdown", "--list"]).code(), Some(2));
+}
+
+#[test]
+fn a_dash_is_the_standard_output() {
+    let env = TestEnv::new();
+    super::conversation(&env);
+    for form in [&[][..], &["--as", "markdown"]] {
+        let said = env.run(&[&["export", "-o", "-"], form].concat()).success();
+        assert_eq!(said.stdout, env.run(&[&["export"], form].concat()).success().stdout);
+    }
+    assert!(!env.project().join("-").exists());
+}
+
+#[test]
+fn what_there_is_nothing_of_is_said() {
+    let env = TestEnv::new();
+    env.run(&["new", "-q"]).success();
+    let said = |args: &[&str]| {
+        let said = env.run(args);
+        assert_eq!(said.stdout, "", "{said}");
+        said.stderr
+    };
+    assert_eq!(said(&["export"]), "Nothing has been said yet\n");
+    assert_eq!(said(&["checkpoints"]), "Nothing to go back to: there is no checkpoint yet\n");
+    env.run(&["append", "-q", "Look."]).success();
+    assert_eq!(said(&["show", "HEAD", "--grep", "nowhere"]), "Nothing was found\n");
 }
