@@ -15,7 +15,17 @@ use crate::render::units;
 
 /// Copy the store, count what it holds, index its words, pack it, and rebuild what is derived
 #[derive(Debug, clap::Args)]
-#[command(subcommand_required = true, disable_help_subcommand = true)]
+#[command(
+    subcommand_required = true,
+    disable_help_subcommand = true,
+    after_help = "\
+Examples:
+  undertext store stats
+  undertext store backup ~/backups/undertext-monday
+  undertext store pack
+
+JSON: the help of each command has its shapes"
+)]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: StoreCommand,
