@@ -28,9 +28,10 @@ const LISTED: usize = 10;
 ///
 /// What is taken out is written over, with as many bytes as before, in the store and in the files of the sessions that undertext
 /// follows; the database is written again, and the index of words is deleted. Every entry keeps its id, so the rest still verifies.
-/// This cannot be undone. What is taken out is kept out, unless it has fewer than 8 bytes: a salted hash of it stays, and lines that come
-/// later are covered as they are taken in. Not looked through: what is encrypted, or compressed within a record; a secret that is split over several lines; copies that
-/// undertext does not know (backups, the agent's own list of prompts, other machines). So change the key too.
+/// This cannot be undone. What is taken out is kept out, unless it has fewer than 8 bytes: a salted hash of it stays, and lines that
+/// come later are covered as they are taken in. Not looked through: what is encrypted, or compressed within a record; a secret that is
+/// split over several lines; copies that undertext does not know (backups, the agent's own list of prompts, other machines). So change
+/// the key too.
 ///
 /// An entry's id is a hash of the line that came, and stays. Where all else of that line is known, it tells whether a guess at what was
 /// taken out is right: good enough for a key of 20 random characters, and not for a PIN, a name, a date or a short password. For these
@@ -319,7 +320,9 @@ pub(super) fn carry_out(
     let (by, reason) = (user.as_deref(), consent.reason.as_deref());
     let cause = Cause { rule: None, by, reason, rekey: consent.rekey };
     let redacted = ops::redact(&mut archive, wanted, cause)?;
-    context.remember(format!("it is {}", taken_out(&redacted)));
+    if !redacted.is_nowhere() {
+        context.remember(format!("it is {}", taken_out(&redacted)));
+    }
     context.tell_of_each(&redacted.notices);
     if context.answer(&redacted)? {
         return Ok(Exit::Yes);

@@ -127,8 +127,10 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     };
     let count = counted(done.results.len() as u64, "result is", "results are");
     let saved = match done.saved {
-        0 => String::new(),
-        saved => format!("; its file is {} shorter", units::size(saved)),
+        saved @ 1.. if done.rotated.is_some() => {
+            format!("; its file is {} shorter", units::size(saved))
+        }
+        _ => String::new(),
     };
     context.say(&format!("{count} cut on {}{saved}", done.branch))?;
     context.say(&format!("The state before is kept as branch {left}"))?;

@@ -64,10 +64,7 @@ pub fn truncate(
 ) -> Result<Truncated, OpsError> {
     let (mut truncated, done) = sync::execute(archive, session, |before| plan(before, bound))?;
     if let Some(replayed) = done.reached {
-        let before = std::mem::take(&mut truncated.saved);
-        if replayed.aside.is_some() {
-            truncated.saved = before.saturating_sub(replayed.length);
-        }
+        truncated.saved = truncated.saved.saturating_sub(replayed.length);
         (truncated.rotated, truncated.written) = (replayed.aside, replayed.written);
     }
     (truncated.operation, truncated.notices) = (done.operation, done.notices);

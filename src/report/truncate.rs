@@ -37,7 +37,7 @@ pub struct Truncated {
     pub left: Option<String>,
     /// The results.
     pub results: Vec<Oversized>,
-    /// By how many bytes the file is shorter; 0 where none was written.
+    /// By how many bytes the session's file is shorter, or would be if there were one.
     pub saved: u64,
     /// The old live file, if it was exchanged.
     pub rotated: Option<PathBuf>,

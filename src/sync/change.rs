@@ -40,7 +40,7 @@ use crate::{
     store::{Commit, NewLine, SessionKey, StoreError, Transaction, Whole},
     sync::{
         Archive, Notice, SyncError, change::bearers::Bearers, door::Door, follow::Follow,
-        live_file::length_of, scan::Scanned, standing::Standing,
+        scan::Scanned, standing::Standing,
     },
     wire::{
         Envelope, Format, Graph,
@@ -238,12 +238,6 @@ impl<'a> Change<'a> {
         let of_file = stored.chain(&self.facts.generations).filter(|one| one.file == Some(n));
         let generation = of_file.map(|generation| generation.n).max()?;
         Some((n, self.length_of(generation)))
-    }
-
-    /// Returns how many bytes a generation has, with what this change added to it.
-    fn length_of(&self, generation: GenerationNumber) -> u64 {
-        let fresh = self.bulk.runs.iter().rev().find(|run| run.generation == generation);
-        length_of(fresh.or_else(|| self.before.state.ends.get(&generation)))
     }
 
     /// Begins a generation.

@@ -191,10 +191,6 @@ impl Read for Claude {
         read::message(record).into_iter().collect()
     }
 
-    fn own_words(&self, text: &str) -> [usize; 2] {
-        read::own_words(text)
-    }
-
     fn sent(&self, record: Raw<'_>, _edit: Option<Edited<'_>>) -> Vec<Message> {
         sent::message(record).into_iter().collect()
     }
@@ -273,6 +269,10 @@ impl Walk for Claude {
 }
 
 impl Write for Claude {
+    fn own_words(&self, text: &str) -> [usize; 2] {
+        read::own_words(text)
+    }
+
     fn write(&self, draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invalid> {
         write::record(draft, setting)
     }

@@ -322,10 +322,6 @@ impl Read for Codex {
         headline(item)
     }
 
-    fn own_words(&self, text: &str) -> [usize; 2] {
-        own_words(text)
-    }
-
     fn answers<'a>(&self, record: Raw<'a>) -> Answers<'a> {
         let [class, payload] = record.pick(["type", "payload"]);
         let sent = match part(record, class, payload) {
@@ -411,6 +407,10 @@ impl Walk for Codex {
 }
 
 impl Write for Codex {
+    fn own_words(&self, text: &str) -> [usize; 2] {
+        own_words(text)
+    }
+
     fn replaces_all(&self, record: &Record) -> bool {
         hint(record).0 & BASE != 0
     }

@@ -255,13 +255,6 @@ impl Read for Kimi {
         message(record).into_iter().collect()
     }
 
-    fn own_words(&self, text: &str) -> [usize; 2] {
-        if is_told_checkpoint(text.trim_start()) {
-            return [text.len(), 0];
-        }
-        fields::marked(text, NOTE.into_iter().chain([SUMMARY, MAIL]).map(|mark| (mark, "")))
-    }
-
     fn answers<'a>(&self, record: Raw<'a>) -> Answers<'a> {
         if text(record, "role").as_deref() != Some("tool") {
             return Answers::default();
@@ -388,6 +381,13 @@ impl Walk for Kimi {
 }
 
 impl Write for Kimi {
+    fn own_words(&self, text: &str) -> [usize; 2] {
+        if is_told_checkpoint(text.trim_start()) {
+            return [text.len(), 0];
+        }
+        fields::marked(text, NOTE.into_iter().chain([SUMMARY, MAIL]).map(|mark| (mark, "")))
+    }
+
     fn write(&self, draft: &Draft, _setting: &Setting) -> Result<Vec<u8>, Invalid> {
         Ok(line(&match draft {
             Draft::Message(speaker, said) => json!({ "role": speaker.as_str(), "content": said }),

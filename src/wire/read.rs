@@ -32,12 +32,6 @@ pub trait Read {
         self.messages(record)
     }
 
-    /// Returns how many bytes of a text, at its beginning and at its end, the agent itself always puts there: they tell what a
-    /// record is.
-    fn own_words(&self, _text: &str) -> [usize; 2] {
-        [0, 0]
-    }
-
     /// Returns the places where a record holds tools' answers.
     fn answers<'a>(&self, _record: Raw<'a>) -> Answers<'a> {
         Answers::default()

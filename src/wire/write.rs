@@ -22,6 +22,12 @@ pub trait Write {
         false
     }
 
+    /// Returns how many bytes of a text, at its beginning and at its end, the agent itself always puts there: they tell what a
+    /// record is.
+    fn own_words(&self, _text: &str) -> [usize; 2] {
+        [0, 0]
+    }
+
     /// Returns whether the records of a file have no names, so that each follows the one before it.
     fn is_nameless(&self, _graph: &dyn Graph) -> Result<bool, Failure> {
         Ok(false)

@@ -6,7 +6,11 @@ use super::Change;
 use crate::{
     live::{Fresh, WritableFile},
     model::{GenerationNumber, Rotation},
-    sync::{SyncError, follow::Step, live_file::LiveFile},
+    sync::{
+        SyncError,
+        follow::Step,
+        live_file::{LiveFile, length_of},
+    },
 };
 
 impl Change<'_> {
@@ -57,5 +61,11 @@ impl Change<'_> {
         let fresh = Some(Box::new(fresh));
         self.follow = (target, Step::Exchange { attached, aside, fresh }).into();
         Ok(path)
+    }
+
+    /// Returns how many bytes a generation has, with what this change added to it.
+    pub(super) fn length_of(&self, generation: GenerationNumber) -> u64 {
+        let fresh = self.bulk.runs.iter().rev().find(|run| run.generation == generation);
+        length_of(fresh.or_else(|| self.before.state.ends.get(&generation)))
     }
 }
