@@ -153,15 +153,22 @@ impl Model {
         let (operation, first) = (self.operations.len(), self.checkpoints.len());
         let is_new = |i: &usize| matches!(says[*i], Item::Turn(_)) && !known.contains(&says[*i]);
         let turns: Vec<usize> = (0..says.len()).filter(is_new).collect();
-        let is_back = self.operations.iter().any(|one| one.command == "undo");
+        // What writes its file anew moves a session to another place, which may show the same.
+        let same_file = ["append", "checkpoint", "branch", "hide"];
+        let is_anew = |one: &Operation| !same_file.contains(&one.command);
+        let last_anew = self.operations[..operation - 1].iter().rposition(is_anew);
         for end in &turns {
             let is_here = says[..*end] == known && says == to_talk;
             let at = if is_here { changes } else { usize::MAX };
-            let has_number = (0..first).any(|n| self.stands(n) && self.checkpoints[n].at == at);
+            let number =
+                (0..first).rev().find(|n| self.stands(*n) && self.checkpoints[*n].at == at);
             // Open: which places are one is a matter of files, where something was taken back in between.
             let is_one = is_here && is_shown && answer.is_some_and(|given| given < turns.len());
-            let is_two = is_back && answer == Some(turns.len());
-            if !(is_here && has_number && !is_two || is_one) {
+            let is_since = number.is_some_and(|n| {
+                last_anew.is_some_and(|at| at >= self.checkpoints[n].operation)
+            });
+            let is_two = is_since && answer == Some(turns.len());
+            if !(is_here && number.is_some() && !is_two || is_one) {
                 self.checkpoints.push(Checkpoint {
                     operation,
                     before: says[..*end].to_vec(),
@@ -380,7 +387,13 @@ impl State {
         let mut next = self.clone();
         let mut names = answer.left.iter();
         let moved = one.from.branches.keys().chain(one.to.branches.keys());
-        let is_moved = |name: &&String| one.from.branches.get(*name) != one.to.branches.get(*name);
+        // What writes a file anew moves the current branch, also to a place that shows the same.
+        let is_anew = |name: &String| {
+            matches!(one.command, "clear" | "revert") && *name == one.from.current
+        };
+        let is_moved = |name: &&String| {
+            one.from.branches.get(*name) != one.to.branches.get(*name) || is_anew(name)
+        };
         let moved = moved.filter(is_moved);
         for name in moved.collect::<std::collections::BTreeSet<_>>() {
             let came =
@@ -405,7 +418,8 @@ impl State {
                 assert!(is_kept || answer.left.is_empty(), "what came since {one:?} has no name");
             }
         }
-        if one.from.current != one.to.current {
+        // Who switched since goes on where that led.
+        if one.from.current != one.to.current && self.current == one.to.current {
             next.current.clone_from(&one.from.current);
         }
         if one.from.hidden != one.to.hidden {

@@ -692,7 +692,7 @@ fn check(format: &'static str, steps: &[Step]) {
 fn what_once_went_wrong_goes_right() {
     use Step::{
         Assistant, Call, Checkpoint, Clear, Compact, Delete, Grow, Redo, Revert, Rewrite, Switch,
-        Truncate, Undo, User,
+        Truncate, Undo, UndoOne, User,
     };
     let number = |n| Revert(To::Number(n), false);
     let cases: &[&[Step]] = &[
@@ -709,6 +709,11 @@ fn what_once_went_wrong_goes_right() {
         &[Call, Call, Compact, Switch(4), Truncate, Compact],
         &[Grow(false), Checkpoint(false), Rewrite, Checkpoint(false)],
         &[Revert(To::Entry(1), false), Delete, User, User, Revert(To::Entry(1), false)],
+        // What shows the same may be two places, and a later switch stays.
+        &[Grow(false), Checkpoint(false), Rewrite, User],
+        &[number(15), Checkpoint(false), Clear, User],
+        &[User, Checkpoint(false), Clear, Checkpoint(false), Clear, User, UndoOne(29)],
+        &[Assistant, Rewrite, User, Assistant, number(0), Switch(2), Switch(1), UndoOne(8)],
     ];
     let mut wrong = Vec::new();
     for format in ["native", "claude", "pi", "kimi"] {
