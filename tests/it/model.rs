@@ -164,9 +164,8 @@ impl Model {
                 (0..first).rev().find(|n| self.stands(*n) && self.checkpoints[*n].at == at);
             // Open: which places are one is a matter of files, where something was taken back in between.
             let is_one = is_here && is_shown && answer.is_some_and(|given| given < turns.len());
-            let is_since = number.is_some_and(|n| {
-                last_anew.is_some_and(|at| at >= self.checkpoints[n].operation)
-            });
+            let is_since = number
+                .is_some_and(|n| last_anew.is_some_and(|at| at >= self.checkpoints[n].operation));
             let is_two = is_since && answer == Some(turns.len());
             if !(is_here && number.is_some() && !is_two || is_one) {
                 self.checkpoints.push(Checkpoint {
@@ -388,9 +387,8 @@ impl State {
         let mut names = answer.left.iter();
         let moved = one.from.branches.keys().chain(one.to.branches.keys());
         // What writes a file anew moves the current branch, also to a place that shows the same.
-        let is_anew = |name: &String| {
-            matches!(one.command, "clear" | "revert") && *name == one.from.current
-        };
+        let is_anew =
+            |name: &String| matches!(one.command, "clear" | "revert") && *name == one.from.current;
         let is_moved = |name: &&String| {
             one.from.branches.get(*name) != one.to.branches.get(*name) || is_anew(name)
         };
