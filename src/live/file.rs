@@ -109,6 +109,11 @@ impl WritableFile {
         }
     }
 
+    /// Sees that it may be appended to.
+    pub fn may_append(&self) -> io::Result<()> {
+        self.with(OFlags::WRONLY | OFlags::APPEND).map(drop)
+    }
+
     /// Appends to it in one write and returns whether it now ends where it should: if not, another program also wrote.
     pub fn append(&self, bytes: &[u8], end: u64, at: Timestamp) -> io::Result<bool> {
         let mut file = self.with(OFlags::WRONLY | OFlags::APPEND)?;

@@ -67,14 +67,22 @@ impl Follow {
         })
     }
 
-    /// Makes the successors safe before the operation is, so that a committed intent can always be carried out.
-    pub(crate) fn prepare(&mut self, at: Timestamp) -> Result<(), (PathBuf, io::Error)> {
+    /// Makes the successors safe before the operation is, and sees that what is appended to may be written, so that a committed
+    /// intent can always be carried out; in a preview nothing is.
+    pub(crate) fn prepare(
+        &mut self,
+        at: Timestamp,
+        is_preview: bool,
+    ) -> Result<(), (PathBuf, io::Error)> {
         for (target, step) in &mut self.0 {
-            if let Step::Exchange { fresh, .. } | Step::Begin { fresh, .. } = step
-                && let Some(fresh) = fresh.take()
-            {
-                fresh.finish(at).map_err(|error| (target.path().to_owned(), error))?;
-            }
+            let prepared = match step {
+                Step::Exchange { fresh, .. } | Step::Begin { fresh, .. } => {
+                    fresh.take().map_or(Ok(()), |fresh| fresh.finish(at))
+                }
+                Step::Append { .. } if !is_preview => target.may_append(),
+                Step::Append { .. } | Step::Stamp | Step::Create => Ok(()),
+            };
+            prepared.map_err(|error| (target.path().to_owned(), error))?;
         }
         Ok(())
     }

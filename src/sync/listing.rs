@@ -53,7 +53,8 @@ pub(crate) fn finish(
 ) -> Result<(), SyncError> {
     let Some(only) = list_folder(archive, format, session, file)? else { return Ok(()) };
     let mut follow = Follow::from(only);
-    let done = follow.prepare(at).and_then(|()| follow.carry_out(at));
+    let is_preview = archive.is_preview;
+    let done = follow.prepare(at, is_preview).and_then(|()| follow.carry_out(at));
     done.map(|_| ()).map_err(|(path, source)| SyncError::Io { path, source })
 }
 

@@ -82,7 +82,9 @@ impl Change<'_> {
         {
             follow = (self.before.writable_file(&live)?, Step::Stamp).into();
         }
-        follow.prepare(self.before.at).map_err(|(path, source)| SyncError::Io { path, source })?;
+        follow
+            .prepare(self.before.at, self.before.archive.is_preview)
+            .map_err(|(path, source)| SyncError::Io { path, source })?;
         let (lines, left) = std::mem::take(&mut self.kept_out);
         if lines + left > 0 {
             self.notices.push(Notice::KeptOut { lines, left });

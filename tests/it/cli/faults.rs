@@ -15,6 +15,7 @@ use undertext::store::{Access, CacheStore as _, FactStore as _, SqliteStore};
 
 use super::{conversation, live, store};
 use crate::env::TestEnv;
+use crate::needs;
 
 #[test]
 fn two_programs_append_to_one_session_and_nothing_is_lost() {
@@ -244,4 +245,29 @@ fn sessions_that_cannot_be_are_refused_by_every_command() {
 fn refused(output: &str) {
     assert!(output.ends_with("[exit status: 2]\n"), "{output}");
     assert!(!output.contains(['\x1b', '\x07']), "{output:?}");
+}
+
+#[test]
+fn a_file_that_may_not_be_written_is_found_out_before_anything_is_changed() {
+    let Some(namespaces) = needs::namespaces() else { return };
+    let env = TestEnv::new();
+    let file =
+        env.home().join(".claude/projects/-garden/7c2a51de-90b4-4e6f-8a53-0d1f6b7e2c40.jsonl");
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/claude-garden.jsonl");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::copy(example, &file).unwrap();
+    env.run(&["import"]).success();
+    let (home, path, program) =
+        (env.home().display(), file.display(), env!("CARGO_BIN_EXE_undertext"));
+    let script = format!(
+        "mount --bind {path} {path}; mount -o remount,ro,bind {path}
+         export HOME={home}; cd {home}
+         {program} append -s 7c2a51de 'more words' 2>&1 || echo exit $?
+         {program} revert 1 -m 'not so' -s 7c2a51de 2>&1 || echo exit $?"
+    );
+    let told = namespaces.run(&script, env.home());
+    assert_eq!(told.matches("exit 3").count(), 2, "{told}");
+    assert!(!told.contains("is kept"), "{told}");
+    let operations = env.run(&["operations", "-s", "7c2a51de"]).success();
+    assert_eq!(operations.stdout.lines().count(), 1, "{operations}");
 }
