@@ -1,7 +1,7 @@
 //! Compactions: those that undertext made itself are told apart from those of an agent, and from the records by which it said a
 //! whole context again, as a truncation does: nothing is summarised by these.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, ops::Range};
 
 use crate::{
     json::Raw,
@@ -47,11 +47,9 @@ pub(super) fn is_agents(
         })?;
         Ok(said)
     };
-    let (again, mut end) = (said(boundary)?, boundary);
-    let before =
-        |end| archive.store().landmark(session.key, Landmark::Boundary, EntryNumber::FIRST..end);
-    while let Some(earlier) = before(end)? {
-        end = earlier;
+    let again = said(boundary)?;
+    for earlier in boundaries(archive.store(), session, EntryNumber::FIRST..boundary) {
+        let earlier = earlier?;
         if of(own, earlier).is_none() && said(earlier)? == again {
             return Ok(true);
         }
@@ -70,13 +68,39 @@ pub(super) fn said_again(
     if session.format.traits().is_rotatable {
         return Ok(again);
     }
-    let mut end = EntryNumber::ALL.end;
-    while let Some(boundary) = store.landmark(session.key, Landmark::Boundary, first..end)? {
-        let by = adding(store, session, boundary)?;
-        again.extend(by.filter(|by| by.command.goes_elsewhere()).map(|_| boundary));
-        end = boundary;
+    for boundary in boundaries(store, session, first..EntryNumber::ALL.end) {
+        let boundary = boundary?;
+        if is_said_again(store, session, boundary)? {
+            again.insert(boundary);
+        }
     }
     Ok(again)
+}
+
+/// Returns whether undertext only said a whole context again by a boundary.
+pub(super) fn is_said_again(
+    store: &dyn Store,
+    session: &Session,
+    boundary: EntryNumber,
+) -> Result<bool, StoreError> {
+    if session.format.traits().is_rotatable {
+        return Ok(false);
+    }
+    Ok(adding(store, session, boundary)?.is_some_and(|by| by.command.goes_elsewhere()))
+}
+
+/// Returns the boundaries among these entries, the newest first.
+pub(super) fn boundaries<'s>(
+    store: &'s dyn Store,
+    session: &'s Session,
+    mut among: Range<EntryNumber>,
+) -> impl Iterator<Item = Result<EntryNumber, StoreError>> + 's {
+    std::iter::from_fn(move || {
+        let found = store.landmark(session.key, Landmark::Boundary, among.clone()).transpose()?;
+        // An error ends them.
+        among.end = *found.as_ref().unwrap_or(&among.start);
+        Some(found)
+    })
 }
 
 /// Returns the operation that added an entry.

@@ -145,7 +145,7 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
     Ok(ailments)
 }
 
-/// Refuses a folder that holds neither a store nor the witness of one: its files are none of undertext's.
+/// Refuses a folder that holds neither a store nor the witness of one: undertext made nothing in it.
 fn refuse_other(root: &Path) -> Result<(), StoreError> {
     let is_absent = |name: &&str| {
         let meta = fs::symlink_metadata(root.join(name));

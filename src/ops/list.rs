@@ -6,8 +6,11 @@ use std::{
 };
 
 use crate::{
-    model::{EntryNumber, Landmark, SessionName, State, Tie, TieKind, Timestamp},
-    ops::{OpsError, compactions::said_again},
+    model::{EntryNumber, SessionName, State, Tie, TieKind, Timestamp},
+    ops::{
+        OpsError,
+        compactions::{boundaries, is_said_again},
+    },
     report::{DamagedSession, ListedSession, Listing},
     session::{Bond, Kin, Session, kin, listing, replay::Replays},
     store::{Listed, SessionFilter, Store, StoreError},
@@ -120,21 +123,18 @@ fn known(archive: &Archive, listed: &Listed) -> Result<ListedSession, OpsError> 
     })
 }
 
-/// Returns how many compactions a session has seen; one that was written again is one, and a context that undertext said again
-/// is none.
+/// Returns how many compactions a session has seen: one that was written again counts once, and a context that undertext said
+/// again does not count.
 fn compactions(store: &dyn Store, session: &Session, state: &State) -> Result<u64, OpsError> {
-    let (mut end, mut found) = (state.next_entry(), BTreeSet::new());
-    let mut replays = None;
-    while let Some(boundary) =
-        store.landmark(session.key, Landmark::Boundary, EntryNumber::FIRST..end)?
-    {
+    let (mut found, mut replays) = (BTreeSet::new(), None);
+    for boundary in boundaries(store, session, EntryNumber::FIRST..state.next_entry()) {
+        let boundary = boundary?;
         if replays.is_none() {
-            let again = said_again(store, session, EntryNumber::FIRST)?;
-            replays = Some((Replays::of(store, session)?, again));
+            replays = Some(Replays::of(store, session)?);
         }
-        let of = replays.as_ref().filter(|(_, again)| !again.contains(&boundary));
-        found.extend(of.map(|(replays, _)| replays.first(boundary)));
-        end = boundary;
+        if !is_said_again(store, session, boundary)? {
+            found.extend(replays.as_ref().map(|replays| replays.first(boundary)));
+        }
     }
     Ok(found.len() as u64)
 }

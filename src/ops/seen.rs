@@ -16,10 +16,12 @@ use crate::{
     },
     json::Raw,
     model::{
-        Command, EntryNumber, Kind, Landmark, Message, OperationNumber, PlaceNumber, Role,
-        Timestamp, Usage,
+        Command, EntryNumber, Kind, Message, OperationNumber, PlaceNumber, Role, Timestamp, Usage,
     },
-    ops::{OpsError, answered, compactions::said_again},
+    ops::{
+        OpsError, answered,
+        compactions::{boundaries, is_said_again, said_again},
+    },
     session::{Session, View},
     sync::Archive,
     wire::{Edit, Edited, Graph, Telling, Told},
@@ -434,13 +436,9 @@ fn kept_in(
     let Some(summary) = said(again)?.into_iter().rfind(|message| message.is_summary) else {
         return Ok(Vec::new());
     };
-    let all_again = said_again(view.store(), session, EntryNumber::FIRST)?;
-    let mut end = again;
-    let before =
-        |end| view.store().landmark(session.key, Landmark::Boundary, EntryNumber::FIRST..end);
-    while let Some(boundary) = before(end)? {
-        end = boundary;
-        if all_again.contains(&boundary) {
+    for boundary in boundaries(view.store(), session, EntryNumber::FIRST..again) {
+        let boundary = boundary?;
+        if is_said_again(view.store(), session, boundary)? {
             continue;
         }
         let history = said(boundary)?;

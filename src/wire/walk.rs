@@ -36,8 +36,8 @@ pub trait Walk {
         Ok(Vec::new())
     }
 
-    /// Returns the last of the messages that came before a summary and follow it, because its compaction keeps them; the
-    /// summary itself if there are none.
+    /// Returns the last of the messages that came before a summary and follow it because its compaction keeps them, or the
+    /// summary itself if it keeps nothing.
     fn last_kept(&self, _graph: &dyn Graph, summary: EntryNumber) -> Result<EntryNumber, Failure> {
         Ok(summary)
     }

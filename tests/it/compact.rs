@@ -693,7 +693,7 @@ fn what_is_said_again_is_no_other_turn() {
         let (mut archive, session) = in_store(folder.path(), &folder.path().join(name), &records);
         let turns = |archive: &Archive, after: &str| {
             assert_eq!(archive.store().card(session.key).unwrap().turns, 4, "{agent}, {after}");
-            // They are the same when they are counted anew.
+            // A rebuild counts as many.
             assert_eq!(fixture::damage(archive), [""; 0], "{agent}, {after}");
         };
         turns(&archive, "import");

@@ -154,7 +154,7 @@ fn a_file_that_cannot_be_read_on_is_taken_in_as_far_as_that() {
     assert_eq!(verified.damaged, 0, "{verified:?}");
 }
 
-/// Writes a thread of Codex with one turn; its history begins with so many bytes of another one's file.
+/// Writes a thread of Codex with one turn. If a base is given, its history begins with so many bytes of that thread's file.
 fn thread(folder: &Path, own: char, base: Option<(char, u64)>) -> PathBuf {
     let id = |thread: char| format!("019f0000-0000-7000-8000-00000000000{thread}");
     let mut meta = json!({
