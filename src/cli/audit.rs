@@ -162,13 +162,15 @@ fn tell(context: &mut Context, audit: &Audit) -> Result<(), CommandError> {
         let entries = counted(total.replaced, "entry", "entries");
         let Resized { before, after } = total.characters;
         let share = share(total.hidden, before);
-        context.say_wrapped(&format!(
+        let said = format!(
             "{entries} cut from {} to {} characters, about {} to {} tokens; {share} is hidden, and kept",
             grouped(before),
             grouped(after),
             grouped(total.tokens.before),
             grouped(total.tokens.after),
-        ))?;
+        );
+        let is_any = total.replaced > 0;
+        context.say_wrapped(if is_any { &said } else { "All of it is undone: nothing is cut" })?;
         context.output.hints(audit.hints());
     }
     if !audit.earlier.is_empty() {

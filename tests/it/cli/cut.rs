@@ -282,6 +282,16 @@ fn an_audit_tells_what_was_cut_by_whom_and_where() {
 }
 
 #[test]
+fn where_all_that_was_cut_is_undone_no_sum_is_told() {
+    let env = TestEnv::new();
+    session(&env, [&long(300), &long(2_000)]);
+    env.run(&["truncate", "-q", "--max-chars", "4000"]).success();
+    env.run(&["undo"]).success();
+    let audited = env.run(&["audit"]).success();
+    assert!(audited.stdout.ends_with("\nAll of it is undone: nothing is cut\n"), "{audited}");
+}
+
+#[test]
 fn what_agents_cut_before_is_told_apart() {
     let env = TestEnv::new();
     let result = |id: &str, text: &str| {
