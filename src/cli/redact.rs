@@ -115,8 +115,14 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return found(context, args);
     }
     let Some(entry) = args.entry.as_deref() else {
-        if let Some(session) = args.about.wanted()?.filter(|_| args.consent.rekey) {
-            return rekey(context, session, &args.consent);
+        if let Some(session) = args.about.wanted()? {
+            if args.consent.rekey {
+                return rekey(context, session, &args.consent);
+            }
+            let error =
+                anyhow!("a secret on stdin is taken out of every session: -s cannot limit that");
+            let help = Line::new("redact").flag("help").to("how it is used");
+            return Err(CommandError::user(error).hinted(help));
         }
         let secret = secret(context)?;
         let path = context.root()?.join("store.db");
@@ -146,6 +152,11 @@ fn rekey(context: &mut Context, wanted: &OsStr, consent: &Consent) -> Result<Exi
     }
     let is_covered = archive.store().state(session.key)?.is_covered();
     drop(archive);
+    if !context.env.terminal.stdin && (consent.yes || !is_covered) {
+        context
+            .output
+            .note("Stdin is not read: -s names a session of which something was taken out before");
+    }
     if !is_covered {
         context.output.note("Nothing was taken out of this session");
         return Ok(Exit::No);

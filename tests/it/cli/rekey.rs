@@ -175,6 +175,7 @@ fn what_cannot_be_rekeyed_is_refused_and_nothing_is_changed() {
     env.run(&["import"]).success();
     assert_snapshot!(env.run(&["redact", "--rekey", "-s", "8f14", "--yes"]), @r"
     ------- stderr -------
+    Stdin is not read: -s names a session of which something was taken out before
     Nothing was taken out of this session
     [exit status: 1]
     ");
@@ -256,4 +257,20 @@ fn a_short_secret_is_no_part_of_ids_times_and_numbers() {
     assert_eq!(file.matches(named).count(), 2, "{file}");
     assert!(file.contains("\"tokens\":12345"), "{file}");
     env.run(&["verify"]).success();
+}
+
+#[test]
+fn a_session_limits_no_secret_on_stdin() {
+    let env = TestEnv::new();
+    sessions(&env);
+    env.run(&["import"]).success();
+    for session in ["8f14", "nosuch"] {
+        let refused = env.run_with_stdin(&["redact", "-s", session, "--yes"], b"1234");
+        assert_eq!(refused.code(), Some(2), "{refused}");
+        assert!(refused.stderr.contains("-s cannot limit that"), "{refused}");
+    }
+    let refused = env.run_with_stdin(&["redact", "--rekey", "-s", "8f14", "--yes"], b"1234");
+    assert_eq!(refused.code(), Some(1), "{refused}");
+    assert!(refused.stderr.contains("Stdin is not read"), "{refused}");
+    assert!(traces_of_pin(&env));
 }
