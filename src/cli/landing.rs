@@ -3,7 +3,6 @@
 
 use std::path::Path;
 
-use undertext::model::EntryId;
 use undertext::ops::{Archive, Session};
 use undertext::report::{Kept, Landing, Line, Report, Resume, Reverted, TouchedFile, Turn, Undone};
 
@@ -121,12 +120,16 @@ pub(crate) fn tell_undone(
 }
 
 /// Returns where a place is that was named by a checkpoint or an entry.
-pub(crate) fn place(reverted: &Reverted, wanted: &str, entry: Option<EntryId>) -> String {
+pub(crate) fn place(reverted: &Reverted, wanted: &str) -> String {
     match (reverted.checkpoint, &reverted.landing.before) {
         (Some(n), Some(_)) => format!("just before @{n}"),
         (Some(n), None) => format!("at @{n}"),
+        // The branch stands at the note, and that behind the place.
+        (None, _) if reverted.note.is_some() => format!("at {wanted}, and the note behind it"),
         (None, _) => {
-            let entry = entry.map_or_else(|| "the start".to_owned(), |id| format!("{id:.DIGITS$}"));
+            let entry = reverted
+                .entry
+                .map_or_else(|| "the start".to_owned(), |id| format!("{id:.DIGITS$}"));
             if entry.starts_with(wanted) || wanted.starts_with(&entry) {
                 format!("at {entry}")
             } else {
@@ -241,15 +244,19 @@ fn name_of(path: &str) -> &str {
 fn describe(kept: &Kept, is_dry: bool) -> String {
     let Kept { branch, first, last, turns } = kept;
     let numbers = if first == last { format!("@{first}") } else { format!("@{first} to @{last}") };
-    let turns = counted(*turns, "turn", "turns");
+    // An agent's own checkpoints also stand within a turn.
+    let turns = match turns {
+        0 => String::new(),
+        _ => format!(" ({})", counted(*turns, "turn", "turns")),
+    };
     let is = match (is_dry, first == last) {
         (true, _) => "would be",
         (false, true) => "is",
         (false, false) => "are",
     };
     match branch {
-        Some(branch) => format!("{numbers} ({turns}) {is} kept on {branch}"),
-        None => format!("{numbers} ({turns}) {is} no longer in the context"),
+        Some(branch) => format!("{numbers}{turns} {is} kept on {branch}"),
+        None => format!("{numbers}{turns} {is} no longer in the context"),
     }
 }
 

@@ -58,6 +58,6 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let wanted = words.nouns.first().copied().unwrap_or_default();
     let message = args.message.as_deref();
     let reverted = ops::revert(&mut archive, &session, &workspace, wanted, message)?;
-    let to = place(&reverted, wanted, reverted.entry);
+    let to = place(&reverted, wanted);
     tell_back(context, &to, (&archive, &session), &reverted, &reverted)
 }

@@ -59,16 +59,24 @@ fn look(
     let left: Vec<EntryNumber> = left.collect();
     if let Some(first) = left.iter().min() {
         let places = Places::since(store, session, *first)?;
-        let mut turns = BTreeSet::new();
+        let (mut numbers, mut turns) = (BTreeSet::new(), 0);
         for &entry in &left {
-            turns.extend(places.before(&old, entry)?.map(|checkpoint| checkpoint.n));
+            let Some(checkpoint) = places.before(&old, entry)? else { continue };
+            numbers.insert(checkpoint.n);
+            turns += u64::from(old.as_derived(entry)?.kind == Kind::User);
+        }
+        // An agent that sets checkpoints itself may set one again, before other entries.
+        for entry in new_path.into_iter().filter(|_| session.format.traits().has_checkpoints) {
+            if let Some(checkpoint) = places.before(&new, entry)? {
+                numbers.remove(&checkpoint.n);
+            }
         }
         let stands = |at: &Position| at.head == old.position().head;
         let branch =
             state.branches.iter().find(|(name, at)| stands(at) && *name != state.current());
         let branch = branch.map(|(name, _)| name.clone());
-        if let (Some(&first), Some(&last)) = (turns.first(), turns.last()) {
-            landing.kept = Some(Kept { branch, first, last, turns: turns.len() as u64 });
+        if let (Some(&first), Some(&last)) = (numbers.first(), numbers.last()) {
+            landing.kept = Some(Kept { branch, first, last, turns });
         }
         landing.files = touched(archive, session, &left)?;
     }

@@ -34,7 +34,9 @@ pub fn revert(
         let elsewhere = place.checkpoint.is_none();
         let head = place.position.head.filter(|_| elsewhere);
         let entry = head.map(|head| before.id_of(head)).transpose()?;
-        let branch = place.branch.filter(|_| elsewhere).map(|branch| branch_text(&branch));
+        // What stands before the end of a branch is an entry, though the branch was named.
+        let is_end = |branch: &String| before.state.branches.get(branch) == Some(&place.position);
+        let branch = place.branch.filter(is_end).map(|branch| branch_text(&branch));
         let message = message.map(given);
         let command = |left| Command::Revert { checkpoint, entry, branch, message, left };
         let (mut reverted, plan) = plan(before, place.position, note, command)?;

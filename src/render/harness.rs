@@ -19,6 +19,8 @@ const TELLING: [&str; 6] = [
     "subagent_notification",
     "user_query",
 ];
+/// How Kimi begins a message that the agent sent back to itself.
+const MAIL: &str = "You just got a D-Mail";
 /// How many lines Codex says of a command before its output.
 const REPORT: usize = 8;
 /// How many columns a remark of the program has at most.
@@ -35,6 +37,9 @@ pub(crate) fn unwrap(text: &str) -> Cow<'_, str> {
     }
     if let Some(message) = within(text, "command-message") {
         return message.into();
+    }
+    if let Some(told) = told(text) {
+        return told.into();
     }
     let outputs = ["bash-stdout", "bash-stderr", "local-command-stdout", "local-command-stderr"];
     if outputs.iter().any(|tag| text.trim_start().starts_with(&format!("<{tag}>"))) {
@@ -75,6 +80,13 @@ pub(crate) fn output(text: &str) -> (Option<String>, Cow<'_, str>) {
         rest = behind;
     }
     (None, text.into())
+}
+
+/// Returns what Kimi's tag of the program's own words holds, if a person or the agent said it.
+fn told(text: &str) -> Option<&str> {
+    let inner = text.trim().strip_prefix("<system>")?.strip_suffix("</system>")?;
+    let is_tagged = TELLING.iter().any(|tag| inner.starts_with(&format!("<{tag}>")));
+    (is_tagged || inner.starts_with(MAIL)).then_some(inner)
 }
 
 /// Returns whether a text says nothing to a reader: it is empty, or tags hold all of it.
@@ -119,6 +131,8 @@ mod tests {
         check(&format!("{command}{named}<command-args>12</command-args>"), "/review 12");
         check(&format!("{command}{named}"), "/review");
         check("a <b>word</b>", "a <b>word</b>");
+        let note = "<note-from-later>\nx\n</note-from-later>";
+        check(&format!("<system>{note}</system>"), note);
     }
 
     #[test]
@@ -146,6 +160,7 @@ mod tests {
             "<bash-stdout></bash-stdout><bash-stderr></bash-stderr>",
             "<environment_context>\n  <cwd>/w</cwd>\n</environment_context>",
             "<a_b c>x</a_b c>\n<d>y</d>",
+            "<system>CHECKPOINT 3</system>",
         ] {
             assert!(is_own(own), "{own}");
         }
@@ -153,6 +168,8 @@ mod tests {
             "words",
             "<bash-input>ls</bash-input>",
             "<note-from-later>\nx\n</note-from-later>",
+            "<system><note-from-later>\nx\n</note-from-later></system>",
+            "<system>You just got a D-Mail from your future self. It says:\n\nx</system>",
             "<a>x</a> and words",
             "<a>x",
             "<<<",

@@ -252,6 +252,45 @@ fn a_session_is_shown_with_its_numbers_and_what_is_beside_it_is_left_alone() {
 }
 
 #[test]
+fn what_a_person_or_the_agent_left_for_later_is_shown() {
+    let env = TestEnv::new();
+    let state = [
+        vec![PROMPT.to_owned()],
+        turn(0, "Light the lamp.", "It burns."),
+        vec![mail("The lens is cracked.")],
+        step(2, "I see."),
+    ];
+    write(&env.project().join("k"), &[state.concat()]);
+    env.run(&["import", "k", "-q"]).success();
+    env.run(&["revert", "2", "-m", "Mind the oil.", "-s", "k"]).success();
+    let shown = env.run(&["log", "-s", "k"]).success().stdout;
+    let written = env.run(&["export", "--as", "markdown", "k"]).success().stdout;
+    for words in ["The lens is cracked.", "Mind the oil."] {
+        assert!(shown.contains(words) && written.contains(words), "{shown}{written}");
+    }
+    // Checkpoints that the agent sets within a turn are no turns.
+    let undone = env.run(&["undo", "-s", "k"]).success();
+    let back = env.run(&["revert", "1", "-s", "k"]).success();
+    assert!(back.stdout.contains("@1 to @2 are kept on main.1"), "{undone}{back}");
+}
+
+#[test]
+fn a_compaction_that_is_undone_leaves_no_turn() {
+    let env = TestEnv::new();
+    let state = [
+        vec![PROMPT.to_owned()],
+        turn(0, "Light the lamp.", "It burns."),
+        turn(2, "Polish the lens.", "It shines."),
+        turn(4, "Close the door.", "It is shut."),
+    ];
+    write(&env.project().join("k"), &[state.concat()]);
+    env.run(&["import", "k", "-q"]).success();
+    env.run(&["compact", "--keep", "1", "-s", "k"]).success();
+    let undone = env.run(&["undo", "-s", "k"]).success();
+    assert!(!undone.stdout.contains("@0"), "{undone}");
+}
+
+#[test]
 fn a_line_ends_as_text_does() {
     let lines = [vec![PROMPT.to_owned()], turn(0, "Light the lamp.", "It burns.")].concat();
     let folder = tempfile::tempdir().unwrap();

@@ -62,7 +62,7 @@ fn what_a_revert_was_to_is_recorded() {
     ");
     assert_snapshot!(env.run(&["revert", "end", "-m", "Go on."]).masked(), @"
     Session entry-id  Why does the build fail?  (native)
-    main is now at end (entry-id)
+    main is now at end, and the note behind it
     The note for the model is entry-id
     Undo:    undertext undo
     ");
@@ -75,7 +75,7 @@ fn what_a_revert_was_to_is_recorded() {
     assert_snapshot!(env.run(&["operations", "-n", "3"]).masked(), @"
     9  2001-02-03 04:05  revert  to checkpoint 0; the old end is main.3
     8  2001-02-03 04:05  revert  to branch end with a note; the old end is main.2
-    7  2001-02-03 04:05  revert  to branch main; the old end is main.1
+    7  2001-02-03 04:05  revert  to entry entry-id; the old end is main.1
     ");
 }
 
@@ -245,6 +245,32 @@ fn words_that_can_be_read_in_two_ways_are_refused_with_both() {
     let alone = env.run(&["revert", short]).to_string();
     assert!(alone.contains(&format!("{short} is a session; which place in it?")), "{alone}");
     assert!(alone.contains(&format!("undertext checkpoints -s {short}\n")), "{alone}");
+}
+
+#[test]
+fn an_id_whose_beginning_has_digits_alone_is_no_number() {
+    let env = TestEnv::new();
+    let session = "11111111-90b4-4e6f-8a53-0d1f6b7e2c40";
+    let record = |uuid: &str, parent: &str, words: &str| {
+        format!(
+            "{{\"type\":\"user\",\"uuid\":\"{uuid}\",\"parentUuid\":{parent},\"sessionId\":\"{session}\",\
+             \"message\":{{\"role\":\"user\",\"content\":\"{words}\"}}}}\n"
+        )
+    };
+    let lines = [record("a", "null", "Water the leeks"), record("b", "\"a\"", "And the beans")];
+    let file = env.home().join(format!("{session}.jsonl"));
+    fs::write(&file, lines.concat()).unwrap();
+    env.run(&["import", file.to_str().unwrap()]).success();
+    for args in [
+        &["show", "HEAD", "11111111"] as &[&str],
+        &["show", "11111111", "HEAD"],
+        &["revert", "1", "11111111"],
+        &["undo", "11111111"],
+    ] {
+        env.run(args).success();
+    }
+    let none = env.run(&["undo", "7", "11111111"]);
+    assert!(none.stderr.contains("there is no operation 7"), "{none}");
 }
 
 #[test]

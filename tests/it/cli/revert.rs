@@ -45,6 +45,24 @@ fn a_message_reaches_the_model_as_a_note_from_later() {
 }
 
 #[test]
+fn an_entry_is_no_branch_and_the_note_is_not_the_place() {
+    let env = TestEnv::new();
+    conversation(&env);
+    assert_snapshot!(env.run(&["revert", "HEAD~1", "-m", "Look at the linker."]).masked(), @"
+    Session entry-id  Why does the build fail?  (native)
+    main is now at HEAD~1, and the note behind it
+    The note for the model is entry-id
+    1 entry is kept on main.1
+    Undo:    undertext undo
+    ");
+    let told = env.run(&["operations", "-n", "1"]).masked().to_string();
+    assert!(told.contains("to entry entry-id with a note; the old end is main.1"), "{told}");
+    env.run(&["revert", "main.1"]).success();
+    let told = env.run(&["operations", "-n", "1"]).success().stdout;
+    assert!(told.contains("to branch main.1; the old end is main.2"), "{told}");
+}
+
+#[test]
 fn a_checkpoint_that_is_not_there_changes_nothing() {
     let env = TestEnv::new();
     let session = conversation(&env);
