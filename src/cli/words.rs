@@ -8,7 +8,8 @@
 //! show main 7c2a     refused if main is also a session in which 7c2a is an entry: only -s tells
 //! ```
 //!
-//! Invariant: a number, `@N` and a place relative to `HEAD` are never taken for a session; a path never for a place.
+//! Invariant: a number of fewer digits than lists show of an id, `@N` and a place relative to `HEAD` are never taken for a
+//! session; a path never for a place.
 
 use std::ffi::{OsStr, OsString};
 
@@ -19,11 +20,13 @@ use undertext::report::{Hint, Line};
 use super::common::counted;
 use super::error::CommandError;
 use super::{Context, complete};
+use crate::render::units::DIGITS;
 
 /// The session of a command about one.
 #[derive(Debug, clap::Args)]
 pub(crate) struct About {
-    /// The session: an id or its beginning, a title, or a session file [default: the newest of this folder]
+    /// The session: an id or its beginning, a title, or a session file [default: the newest of this folder, or of the
+    /// nearest above]
     #[arg(value_name = "SESSION", add = complete::sessions())]
     session: Option<OsString>,
 
@@ -121,7 +124,7 @@ impl Noun {
                 let state = archive.store().state(session.key);
                 state.is_ok_and(|state| state.branches.contains_key(word))
             }
-            Self::Operation => word.parse::<u64>().is_ok(),
+            Self::Operation => is_number(word),
         }
     }
 }
@@ -259,6 +262,11 @@ pub(crate) fn is_place_only(word: &OsStr) -> bool {
         word.starts_with('@')
             || word == "HEAD"
             || (word.contains('~') && !word.starts_with('~'))
-            || word.bytes().all(|byte| byte.is_ascii_digit())
+            || is_number(word)
     })
+}
+
+/// Returns whether a word is a number, and not the beginning of an id as lists show it, which may have digits alone.
+fn is_number(word: &str) -> bool {
+    word.len() < DIGITS && word.bytes().all(|byte| byte.is_ascii_digit())
 }
