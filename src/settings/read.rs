@@ -108,7 +108,8 @@ pub enum SettingsError {
 
 /// The keys that run, send or read beyond a session, leave sessions out, or say what is secret, which only the user's own file
 /// may set.
-const RESERVED: [&[&str]; 17] = [
+const RESERVED: [&[&str]; 19] = [
+    &["compaction", "summarizer"],
     &["compaction", "before"],
     &["compaction", "after"],
     &["compaction", "outside"],
@@ -117,6 +118,7 @@ const RESERVED: [&[&str]; 17] = [
     &["provider", "*", "key_env"],
     &["provider", "*", "insecure"],
     &["provider", "*", "command"],
+    &["turn", "provider"],
     &["turn", "tools"],
     &["exclude", "folders"],
     &["exclude", "sessions"],
@@ -369,7 +371,7 @@ mod tests {
     fn a_store_sets_nothing_that_runs_sends_or_reads_beyond() {
         let user = "[compaction]\nbefore = 'mine'\n[provider.p]\nurl = 'https://mine'\n";
         let store = "[compaction]\nbefore = 'id'\nafter = 'id'\noutside = true\npercent = 50\n\
-                     [turn]\ntools = 'id'\nprovider = 'p'\n\
+                     summarizer = 'p'\n[turn]\ntools = 'id'\nprovider = 'p'\n\
                      [provider]\np = { url = 'https://theirs', key_env = 'SECRET', model = 'm' }\n\
                      q.command = 'id'\nq.kind = 'command'\n\
                      [exclude]\nfolders = ['/']\nsessions = ['a']\nagents = ['pi']\n";
@@ -377,7 +379,8 @@ mod tests {
         let settings = read.settings;
         assert_eq!(settings.compaction.before.as_deref(), Some("mine"));
         assert_eq!((settings.compaction.after, settings.compaction.outside), (None, false));
-        assert_eq!((settings.turn.tools, settings.turn.provider.as_deref()), (None, Some("p")));
+        assert_eq!((settings.turn.tools, settings.turn.provider), (None, None));
+        assert_eq!(settings.compaction.summarizer, None);
         assert_eq!(settings.compaction.percent, Some(50));
         let provider = &settings.provider["p"];
         assert_eq!(provider.url.as_deref(), Some("https://mine"));
@@ -391,14 +394,16 @@ mod tests {
                 "2:compaction.before",
                 "3:compaction.after",
                 "4:compaction.outside",
-                "7:turn.tools",
-                "10:provider.p.url",
-                "10:provider.p.key_env",
-                "11:provider.q.command",
-                "12:provider.q.kind",
-                "14:exclude.folders",
-                "15:exclude.sessions",
-                "16:exclude.agents",
+                "6:compaction.summarizer",
+                "8:turn.tools",
+                "9:turn.provider",
+                "11:provider.p.url",
+                "11:provider.p.key_env",
+                "12:provider.q.command",
+                "13:provider.q.kind",
+                "15:exclude.folders",
+                "16:exclude.sessions",
+                "17:exclude.agents",
             ]
         );
     }
@@ -412,6 +417,7 @@ mod tests {
         assert_eq!(
             refused,
             [
+                "compaction.summarizer",
                 "compaction.outside",
                 "compaction.before",
                 "compaction.after",
@@ -420,6 +426,7 @@ mod tests {
                 "provider.local.key_env",
                 "provider.local.insecure",
                 "provider.local.command",
+                "turn.provider",
                 "turn.tools",
                 "exclude.folders",
                 "exclude.sessions",

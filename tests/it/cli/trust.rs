@@ -222,14 +222,14 @@ fn a_stores_settings_run_send_and_read_nothing() {
     let ran = format!("touch '{}'", mark.display());
     let text = format!(
         "[compaction]\nbefore = \"{ran}\"\nafter = \"{ran}\"\noutside = true\nkeep = \"2\"\n\
-         [turn]\nprovider = \"p\"\ntools = \"{ran}\"\n\
+         summarizer = \"p\"\n[turn]\nprovider = \"p\"\ntools = \"{ran}\"\n\
          [provider.p]\nkind = \"command\"\ncommand = \"{ran}\"\nurl = \"http://127.0.0.1:1\"\nkey_env = \"HOME\"\n"
     );
     let store = env.project().join(".undertext");
     fs::write(store.join("config.toml"), text).unwrap();
     let compacted = env.run(&["compact"]).success();
     let told = "config.toml may not set compaction.before, compaction.after, compaction.outside, \
-                turn.tools, provider.p.kind, provider.p.command, provider.p.url, provider.p.key_env: ";
+                compaction.summarizer, turn.provider, turn.tools, provider.p.kind, provider.p.command, provider.p.url, provider.p.key_env: ";
     assert_eq!(compacted.stderr.matches(told).count(), 1, "{compacted}");
     let asked = env.run(&["turn", "Go on"]);
     assert!(asked.to_string().contains("[exit status: 2]"), "{asked}");
