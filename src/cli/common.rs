@@ -1,6 +1,6 @@
 //! Shared by several commands: ids of entries, numbers, and the telling of a change.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::Path;
 use std::str::FromStr;
@@ -307,6 +307,38 @@ pub(crate) fn end_of(path: &str, width: usize) -> String {
 /// Returns a path as it is shown.
 pub(crate) fn shown(path: &Path) -> String {
     crate::render::safe::path(path)
+}
+
+/// Returns a command as it was typed, but that it shows all; the store is named by each command line. `taking` are the letters of
+/// its options that take a value.
+pub(crate) fn all_of(command: &'static str, args: &[OsString], taking: &[char]) -> Line {
+    let mut line = Line::new(command);
+    let mut is_begun = false;
+    let mut words = args.iter().skip(1);
+    while let Some(word) = words.next() {
+        match word.to_str().unwrap_or_default() {
+            "-n" | "--number" | "--store" => drop(words.next()),
+            "--" => return words.fold(line.option("number", "0").with("--"), Line::with),
+            word if word == command && !is_begun => is_begun = true,
+            long if long.starts_with("--number=") || long.starts_with("--store=") => {}
+            short if short.starts_with('-') && !short.starts_with("--") => {
+                // Letters that take no value may stand before the one that does, and its value behind it.
+                let letters = short.split_inclusive(taking).next().unwrap_or(short);
+                let Some(others) = letters.strip_suffix('n') else {
+                    line = line.with(word);
+                    continue;
+                };
+                if letters.len() == short.len() {
+                    words.next();
+                }
+                if others.len() > 1 {
+                    line = line.with(others);
+                }
+            }
+            _ => line = line.with(word),
+        }
+    }
+    line.option("number", "0")
 }
 
 #[cfg(test)]

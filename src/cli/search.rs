@@ -1,13 +1,12 @@
 //! `search`: what was said in any session, by its words.
 
-use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use undertext::model::{Role, SessionName};
 use undertext::ops::{self, Archive, Case, Pattern, Search, Sort, Words};
-use undertext::report::{Counted, FoundLine, Hit, Line, Searched};
+use undertext::report::{Counted, FoundLine, Hit, Searched};
 use undertext::store::SessionFilter;
 
 use super::common::{self, counted};
@@ -357,7 +356,7 @@ fn end(
         context.output.note(&format!("{lines} {among}"));
     }
     if searched.has_more {
-        let line = again(&context.env.args);
+        let line = common::all_of("search", &context.env.args, &TAKING);
         context.output.hint(line.to("there may be more; show all"));
     }
     if searched.damaged > 0 {
@@ -366,35 +365,4 @@ fn end(
         context.output.hints(undertext::report::Report::hints(searched));
     }
     Ok(exit)
-}
-
-/// Returns the command as it was typed, but that it shows all; the store is named by each command line.
-fn again(args: &[OsString]) -> Line {
-    let mut line = Line::new("search");
-    let mut is_begun = false;
-    let mut words = args.iter().skip(1);
-    while let Some(word) = words.next() {
-        match word.to_str().unwrap_or_default() {
-            "-n" | "--number" | "--store" => drop(words.next()),
-            "--" => return words.fold(line.option("number", "0").with("--"), Line::with),
-            "search" if !is_begun => is_begun = true,
-            long if long.starts_with("--number=") || long.starts_with("--store=") => {}
-            short if short.starts_with('-') && !short.starts_with("--") => {
-                // Letters that take no value may stand before the one that does, and its value behind it.
-                let letters = short.split_inclusive(TAKING).next().unwrap_or(short);
-                let Some(others) = letters.strip_suffix('n') else {
-                    line = line.with(word);
-                    continue;
-                };
-                if letters.len() == short.len() {
-                    words.next();
-                }
-                if others.len() > 1 {
-                    line = line.with(others);
-                }
-            }
-            _ => line = line.with(word),
-        }
-    }
-    line.option("number", "0")
 }

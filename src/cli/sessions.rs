@@ -156,7 +156,7 @@ fn list(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     }
     context.show_sessions(&sessions, now, args.verbose)?;
     if more > 0 {
-        let line = Line::new("sessions").option("number", "0");
+        let line = common::all_of("sessions", &context.env.args, &['n']);
         context.output.hint(line.to(format!("{} more; list all", common::up_to(more))));
     }
     if sessions.iter().any(|listed| listed.gone) {

@@ -89,8 +89,13 @@ fn after_session(error: &SessionError) -> Vec<Hint> {
             vec![Hint::sessions(), import]
         }
         E::AmbiguousSession { .. } => vec!["type more of one of these".into()],
-        E::AmbiguousEntry { matches, .. } => {
-            vec![format!("type more of one of these: {}", listed(matches)).into()]
+        E::AmbiguousEntry { wanted, matches } => {
+            let more = format!("type more of one of these: {}", listed(matches)).into();
+            let is_number = wanted.parse::<u64>().is_ok();
+            let checkpoint = Line::about("show").with(format!("@{wanted}"));
+            let checkpoint =
+                is_number.then(|| checkpoint.to("to see the checkpoint of that number"));
+            checkpoint.into_iter().chain([more]).collect()
         }
         E::NoEntry(wanted) => {
             let log = Line::about("log").to("list the entries with their ids");

@@ -130,3 +130,14 @@ fn of_a_session_whose_records_have_no_time_none_is_told() {
     assert_eq!(env.run(&["sessions", "--since", "1970-01-02"]).success().stdout.lines().count(), 2);
     env.run(&["verify"]).success();
 }
+
+#[test]
+fn the_rest_of_a_list_is_asked_for_as_the_list_was() {
+    let env = TestEnv::new();
+    for _ in 0..3 {
+        env.run(&["new", "-q"]).success();
+    }
+    let listed = env.run(&["sessions", "--agent", "native", "-n1", "--hidden"]).success();
+    let hint = "undertext sessions --agent native --hidden --number 0\n";
+    assert!(listed.stderr.ends_with(hint), "{listed}");
+}
