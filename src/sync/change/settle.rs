@@ -107,14 +107,29 @@ impl Change<'_> {
             .carry_out(self.before.at)
             .map_err(|(path, source)| SyncError::Behind { operation: n, path, source })?;
         drop(lock);
-        if covers_own {
-            purge::finish(self.before.archive, Duration::ZERO)?;
-        }
-        if let Some(target) = attached.filter(|_| is_alone) {
-            file::saw(self.before.archive, key, &target)?;
+        let is_settled = !self.notices.iter().any(|n| matches!(n, Notice::Unsettled { .. }));
+        let target = attached.filter(|_| is_alone);
+        if let Err(error) = self.tidy_up(key, target.as_ref(), covers_own)
+            && is_settled
+        {
+            self.notices.push(Notice::Unsettled { why: error.to_string() });
         }
         let notices = std::mem::take(&mut self.notices);
         Ok((Outcome { session, operation: n, notices }, is_alone))
+    }
+
+    /// Does what is put off until the change is made, and is tried again by the next one: a failure of it is no failure of the change.
+    fn tidy_up(
+        &self,
+        session: SessionKey,
+        target: Option<&WritableFile>,
+        covers_own: bool,
+    ) -> Result<(), SyncError> {
+        let archive = self.before.archive;
+        if covers_own {
+            purge::finish(archive, Duration::ZERO)?;
+        }
+        target.map_or(Ok(()), |target| file::saw(archive, session, target))
     }
 
     /// Adds an operation that takes bytes out, and touches no file.

@@ -294,3 +294,30 @@ fn what_the_place_of_a_store_lacks_is_said_once_a_day() {
     let said = env.run(&["sessions", "--store", store]).success().stderr;
     assert!(said.contains("it lies in a synchronised folder"), "{said}");
 }
+
+#[test]
+fn a_change_that_is_said_to_have_failed_was_not_made() {
+    let env = TestEnv::new();
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/claude-garden.jsonl");
+    let id = "7c2a51de-90b4-4e6f-8a53-0d1f6b7e2c40";
+    let file = env.home().join(format!(".claude/projects/-work/{id}.jsonl"));
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::copy(example, &file).unwrap();
+    env.run(&["import"]).success();
+    let known = || {
+        let operations = env.run(&["operations", "-s", id, "--json"]).success().stdout;
+        (operations.lines().count(), fs::read_to_string(&file).unwrap().lines().count())
+    };
+    let (mut made, mut failed) = (0, 0);
+    // No file grows beyond so many blocks of the shell: as on a full disk, each step fails in turn.
+    for blocks in (150..330).step_by(12) {
+        let (operations, lines) = known();
+        let script = format!("trap '' XFSZ; ulimit -f {blocks}; undertext append -s {id} 'Once.'");
+        let (stderr, code) = told(&env, &script);
+        let is_made = code == Some(0);
+        let (more, longer) = known();
+        assert_eq!((more > operations, longer > lines), (is_made, is_made), "{blocks}: {stderr}");
+        (made, failed) = (made + usize::from(is_made), failed + usize::from(!is_made));
+    }
+    assert!(made > 0 && failed > 0, "{made} were made, and {failed} failed");
+}
