@@ -19,7 +19,9 @@ const TELLING: [&str; 6] = [
     "subagent_notification",
     "user_query",
 ];
-/// How Kimi begins a message that the agent sent back to itself.
+/// The tag around words that a program says in the user's place.
+const OWN: &str = "system";
+/// How a message begins that an agent sent back to itself.
 const MAIL: &str = "You just got a D-Mail";
 /// How many lines Codex says of a command before its output.
 const REPORT: usize = 8;
@@ -82,9 +84,9 @@ pub(crate) fn output(text: &str) -> (Option<String>, Cow<'_, str>) {
     (None, text.into())
 }
 
-/// Returns what Kimi's tag of the program's own words holds, if a person or the agent said it.
+/// Returns what the tag around a program's own words holds, if a person or the agent said it.
 fn told(text: &str) -> Option<&str> {
-    let inner = text.trim().strip_prefix("<system>")?.strip_suffix("</system>")?;
+    let inner = within(text, OWN).filter(|_| text.trim_start().starts_with(&format!("<{OWN}>")))?;
     let is_tagged = TELLING.iter().any(|tag| inner.starts_with(&format!("<{tag}>")));
     (is_tagged || inner.starts_with(MAIL)).then_some(inner)
 }
