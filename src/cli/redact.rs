@@ -194,7 +194,7 @@ fn warn(context: &mut Context, redacted: &Redacted) {
     for path in &redacted.left {
         let path = context.env.homely(path);
         context.output.warn(&format!(
-            "{path} still holds it: a process has it open, or undertext may not write there"
+            "{path} still holds it: a process has it open, undertext may not write there, or the store has lost the line that is to stand there"
         ));
     }
     if redacted.is_in_log {

@@ -8,7 +8,7 @@ use crate::{
         verify::{DATABASE, SESSION, SESSIONS, verify_store},
     },
     report::{Finding, Mended, Severity},
-    store::Access,
+    store::{Access, LOST_LINE},
     sync::{Ambient, Archive, Here, Machine, Mending, SyncError, is_broken, sweep, take_back},
 };
 
@@ -91,6 +91,8 @@ struct Damage {
     unread: u64,
     /// How many other things are damaged.
     found: u64,
+    /// How many lines were given up: that they are lost is known, and hinders no change.
+    lost: u64,
 }
 
 /// Returns how damaged the store in a folder is, without the files of its sessions.
@@ -100,6 +102,7 @@ fn damage(root: &Path, told: &mut dyn FnMut(&Finding)) -> Result<Damage, OpsErro
         let is_unread = [DATABASE, SESSIONS, SESSION].contains(&finding.item.as_str());
         match finding.severity {
             Severity::Damage if is_unread => damage.unread += 1,
+            Severity::Damage if finding.problem == LOST_LINE => damage.lost += 1,
             Severity::Damage => damage.found += 1,
             Severity::Note => {}
         }

@@ -110,6 +110,9 @@ pub enum StoreError {
     Database(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
+/// The problem of an entry whose line was given up when the store was mended.
+pub(crate) const LOST_LINE: &str = "its line is lost";
+
 /// Returns a version as people read it: while it is developed, it has a number behind its own.
 fn spelt(version: i64) -> String {
     match (version / 1000, version % 1000) {

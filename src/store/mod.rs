@@ -29,6 +29,7 @@ mod values;
 pub use commit::{
     Chain, Commit, Covering, Coverings, FileCovering, Known, NewLine, TakenOut, Whole,
 };
+pub(crate) use error::LOST_LINE;
 pub use error::StoreError;
 pub use memory::MemoryStore;
 pub use sieve::Sieve;

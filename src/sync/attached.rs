@@ -160,9 +160,19 @@ fn lacking(
     tip: &State,
     (there, is_replaced): (&[u8], bool),
 ) -> Result<Option<Lacking>, SyncError> {
+    let newest = tip.newest.map(|newest| newest.n.alone());
+    let newest = archive.store.operations(session.key, newest.unwrap_or_default())?.pop();
+    if !newest.is_some_and(|by| is_of_a_person(&by.command) && by.runs.is_some()) {
+        return Ok(None);
+    }
     let generation = tip.generation();
     let runs = archive.store.runs(session.key, generation, 0)?;
-    let known = content::bytes(archive.store.as_ref(), session, &runs)?;
+    let known =
+        match content::bytes(archive.store.as_ref(), session, &runs).map_err(SyncError::from) {
+            // What cannot be compared is not known to wait for anything.
+            Err(error) if error.is_damage() => return Ok(None),
+            known => known?,
+        };
     // A file that the agent put in the place of the written one never held the command's lines.
     if is_replaced && !known.starts_with(there) {
         return Ok(None);
@@ -206,7 +216,7 @@ fn take_in_whole(
     follow(change, live, before, growth, true)
 }
 
-/// Returns the bytes of the newest operation that are still to be appended, if it is a command and the file lacks them.
+/// Returns the bytes of the newest operation, a command, that are still to be appended, if the file lacks them.
 fn unsaid(
     archive: &Archive,
     session: &Session,
@@ -214,11 +224,6 @@ fn unsaid(
     known: &[u8],
     there: &[u8],
 ) -> Result<Option<Vec<u8>>, SyncError> {
-    let newest = archive.store.state(session.key)?.newest.map(|newest| newest.n.alone());
-    let newest = archive.store.operations(session.key, newest.unwrap_or_default())?.pop();
-    if !newest.is_some_and(|by| is_of_a_person(&by.command) && by.runs.is_some()) {
-        return Ok(None);
-    }
     let said = content::newest(archive.store.as_ref(), session, generation)?;
     let (base, said) = known.split_at(known.len().saturating_sub(said.len()));
     let Some(since) = there.strip_prefix(base) else { return Ok(None) };

@@ -1,6 +1,7 @@
 //! Looking at a file's bytes next to those of a generation, as far as a judgement asks for it.
 //!
-//! A line of which bytes were taken out may still stand in the file as it came: that is the same line.
+//! A line of which bytes were taken out may still stand in the file as it came: that is the same line. Where a line that is to be
+//! compared is damaged in the store, the ids of the entries tell whether the file has it.
 //!
 //! Invariant: no more than a part of either is held in memory.
 
@@ -10,10 +11,14 @@ use std::{
 };
 
 use crate::{
-    model::{GenerationNumber, LineId, Rotation, Run},
+    model::{GenerationNumber, LineId, Rotation, Run, Running},
     session::{Session, SessionError, content},
-    store::Store,
-    sync::judge::{Judgement, Known, Look, Looked, Seen, Verdict, Whole, judge},
+    store::{Store, StoreError},
+    sync::{
+        SyncError,
+        judge::{Judgement, Known, Look, Looked, Seen, Verdict, Whole, judge},
+        rotations::{Linked, running_hash},
+    },
     wire::jsonl::{ReadError, Reader},
 };
 
@@ -45,6 +50,21 @@ impl From<SessionError> for Trouble {
     }
 }
 
+impl From<StoreError> for Trouble {
+    fn from(error: StoreError) -> Self {
+        Self::Session(error.into())
+    }
+}
+
+impl From<SyncError> for Trouble {
+    fn from(error: SyncError) -> Self {
+        match error {
+            SyncError::Store(error) => error.into(),
+            error => Self::File(io::Error::other(error)),
+        }
+    }
+}
+
 impl From<ReadError> for Trouble {
     fn from(error: ReadError) -> Self {
         Self::File(io::Error::other(error))
@@ -65,10 +85,14 @@ impl Looking<'_> {
             match judge(known, seen, looked) {
                 Judgement::Is(verdict) => return Ok(verdict),
                 Judgement::Look(Look::Old) => looked.old = Some(self.is_old()?),
-                Judgement::Look(Look::End) => looked.end = Some(self.ends_alike()?),
+                Judgement::Look(Look::End) => {
+                    let found = self.ends_alike();
+                    looked.end = Some(if is_damage(&found) { self.begins()? } else { found? });
+                }
                 Judgement::Look(Look::Rest) => looked.rest = Some(self.lacks_only_the_newest()?),
                 Judgement::Look(Look::Whole) => {
-                    let compared = self.compare(self.generation, (self.open)(0)?)?;
+                    let found = self.compare(self.generation, (self.open)(0)?);
+                    let compared = if is_damage(&found) { self.compare_ids()? } else { found? };
                     looked.whole = Some(match compared {
                         Compared::Equal => Whole::Equal,
                         Compared::Longer => Whole::Longer,
@@ -118,9 +142,28 @@ impl Looking<'_> {
         Ok(there.get(from..) == known.get(from..))
     }
 
+    /// Returns whether the file begins with the whole generation, as the ids of its entries tell.
+    fn begins(&self) -> Result<bool, Trouble> {
+        let known = self.end.map(|run| (run.running, run.tail.clone()));
+        let runs = self.store.runs(self.session.key, self.generation, 0)?;
+        let mut links = Linked::of(self.store, self.session.key, &runs);
+        let covered = self.store.state(self.session.key)?.coverings();
+        let found = running_hash((self.open)(0)?.take(self.length()), &covered, &mut links)?;
+        Ok(found == known.unwrap_or((Running::EMPTY, Vec::new())))
+    }
+
+    /// Compares the file with the generation by the ids of its entries.
+    fn compare_ids(&self) -> Result<Compared, Trouble> {
+        if !self.begins()? {
+            return Ok(Compared::Other);
+        }
+        let rest = (self.open)(self.length())?.take(1).read_to_end(&mut Vec::new())?;
+        Ok(if rest > 0 { Compared::Longer } else { Compared::Equal })
+    }
+
     /// Returns the lines of the session of which bytes were taken out.
     fn covered(&self) -> Result<Covered, Trouble> {
-        let state = self.store.state(self.session.key).map_err(SessionError::from)?;
+        let state = self.store.state(self.session.key)?;
         let pairs = state.tombstones.iter().filter_map(|one| Some((one.covered?, one.line?)));
         Ok(Covered(pairs.collect()))
     }
@@ -149,7 +192,7 @@ impl Looking<'_> {
         generation: GenerationNumber,
         mut stream: impl Read,
     ) -> Result<Compared, Trouble> {
-        let runs = self.store.runs(self.session.key, generation, 0).map_err(SessionError::from)?;
+        let runs = self.store.runs(self.session.key, generation, 0)?;
         let (covered, mut there) = (self.covered()?, Vec::new());
         let (mut compared, mut failed) = (Compared::Equal, None);
         content::write(self.store, self.session, &runs, &mut |part| {
@@ -169,6 +212,11 @@ impl Looking<'_> {
         let is_longer = compared == Compared::Equal && rest > 0;
         Ok(if is_longer { Compared::Longer } else { compared })
     }
+}
+
+/// Returns whether a look failed at a damaged line.
+fn is_damage<T>(found: &Result<T, Trouble>) -> bool {
+    matches!(found, Err(Trouble::Session(SessionError::Store(StoreError::Corrupt { .. }))))
 }
 
 /// The lines of a session of which bytes were taken out, each with the one that came.

@@ -29,8 +29,8 @@ use crate::{
         Digest, EntryNumber, FileNumber, LineId, OperationNumber, SessionName, State, Timestamp,
     },
     report::Rekeyed,
-    session::Session,
-    store::{SessionKey, Store, StoreError, WordIndex, whole_lines},
+    session::{Damages, Session},
+    store::{SessionKey, Store, StoreError, WordIndex},
     sync::{
         Archive, Notice, SyncError, file, gone,
         live_file::{length_of, live_file},
@@ -250,7 +250,7 @@ fn files(
         let has_it = match kept {
             Some((came, _)) => Ok(digest_of(&path) == Some(*came)),
             None if state.sidecars.contains_key(&n) => Ok(false),
-            None => holds(&path, &lines),
+            None => holds(&path, &|id| lines.0.contains_key(id) || lines.1.contains(id)),
         };
         if let Ok(false) = has_it {
             continue;
@@ -344,26 +344,32 @@ fn put_kept(
     target.install().map_err(&io)
 }
 
-/// Returns the lines that came and were covered, and those that stood in their places for a while, each with what stands there.
+/// The lines that are to be covered, each with what stands there now, and those of which that is lost.
+type CoveredLines = (BTreeMap<LineId, Vec<u8>>, BTreeSet<LineId>);
+
+/// Returns the lines that came and were covered, and those that stood in their places for a while.
 fn covered_lines(
     store: &dyn Store,
     session: &Session,
     state: &State,
-) -> Result<BTreeMap<LineId, Vec<u8>>, SyncError> {
+) -> Result<CoveredLines, SyncError> {
     let mut before: BTreeMap<EntryNumber, BTreeSet<LineId>> = BTreeMap::new();
+    let mut lost = BTreeSet::new();
     for tombstone in state.tombstones.iter() {
         if let (Some(came), Some(covered)) = (tombstone.line, tombstone.covered) {
             before.entry(tombstone.entry).or_default().extend([came, covered]);
+            lost.insert(came);
         }
     }
     let entries: Vec<EntryNumber> = before.keys().copied().collect();
     let mut lines = BTreeMap::new();
-    whole_lines(store, session.key, &entries, &mut |entry, line| {
+    Damages::gathered().lines(store, session.key, &entries, &mut |entry, line| {
         let now = LineId::of(&line);
         let before = before.get(&entry).into_iter().flatten().filter(|before| **before != now);
         lines.extend(before.map(|before| (*before, line.clone())));
     })?;
-    Ok(lines)
+    lost.retain(|came| !lines.contains_key(came));
+    Ok((lines, lost))
 }
 
 /// What covering a file came to.
@@ -372,12 +378,24 @@ enum Covered {
     Nothing,
     /// It is covered.
     Done,
-    /// It is as it was, because a process has it open, or writes to it all the time.
+    /// It has lines that are not covered: a process has it open, or writes to it all the time, or what is to stand there is lost.
     Held,
 }
 
 /// Puts covered lines in the place of those that came, in a file that may not be there.
 fn cover_file(
+    target: &WritableFile,
+    session: &Session,
+    (lines, lost): &CoveredLines,
+    at: Timestamp,
+) -> Result<Covered, SyncError> {
+    let covered = cover_lines(target, session, lines, at)?;
+    let is_left = !lost.is_empty() && holds(target.path(), &|id| lost.contains(id))?;
+    Ok(if is_left { Covered::Held } else { covered })
+}
+
+/// Puts those of the covered lines that are whole in their places.
+fn cover_lines(
     target: &WritableFile,
     session: &Session,
     lines: &BTreeMap<LineId, Vec<u8>>,
@@ -389,7 +407,7 @@ fn cover_file(
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Covered::Nothing),
             open => open.map_err(&io)?,
         };
-        let found = stretches(&open, lines)?;
+        let found = stretches(&open, &|id| lines.contains_key(id))?;
         if found.is_empty() {
             return Ok(Covered::Nothing);
         }
@@ -437,13 +455,13 @@ fn take_over(mut old: File, from: u64, target: &WritableFile) -> io::Result<()> 
 /// Returns where lines stand in a file, in order.
 fn stretches(
     file: impl Read,
-    lines: &BTreeMap<LineId, Vec<u8>>,
+    has: &dyn Fn(&LineId) -> bool,
 ) -> Result<Vec<(u64, LineId)>, SyncError> {
     let mut reader = Reader::new(file);
     let mut found = Vec::new();
     while let Some(located) = reader.next_line()? {
         let id = LineId::of(located.line.bytes);
-        if lines.contains_key(&id) {
+        if has(&id) {
             found.push((located.offset, id));
         }
     }
@@ -451,9 +469,9 @@ fn stretches(
 }
 
 /// Returns whether a file holds any of these lines.
-fn holds(path: &Path, lines: &BTreeMap<LineId, Vec<u8>>) -> Result<bool, SyncError> {
+fn holds(path: &Path, has: &dyn Fn(&LineId) -> bool) -> Result<bool, SyncError> {
     match disk::open(path, Links::Refuse) {
-        Ok(file) => Ok(!stretches(file, lines)?.is_empty()),
+        Ok(file) => Ok(!stretches(file, has)?.is_empty()),
         // What is not there, or is no file of its own any more, is not one of the session's.
         Err(_) => Ok(false),
     }

@@ -32,7 +32,7 @@ use super::{
 };
 use crate::{
     model::{EntryId, EntryNumber, LineId, line::LINE_MAX},
-    store::{NewLine, SessionKey, StoreError, commit::Whole, error::sound},
+    store::{LOST_LINE, NewLine, SessionKey, StoreError, commit::Whole, error::sound},
 };
 
 /// The number of a line that was damaged and found nowhere.
@@ -420,7 +420,7 @@ impl Bytes {
         let torn = |problem: &str| StoreError::corrupt(format!("entry {n}"), problem);
         let (id, link, key) = row.ok_or_else(|| torn("it has no line"))?;
         if key == LOST {
-            return Err(torn("its line is lost"));
+            return Err(torn(LOST_LINE));
         }
         let line = self.line(db, key)?;
         if self.is_left_to_check {

@@ -33,7 +33,7 @@ use crate::{
     model::{
         Digest, EntryId, EntryNumber, LineId, Operation, OperationId, OperationNumber, Tagged,
     },
-    store::{Fault, SessionKey, StoreError},
+    store::{Fault, LOST_LINE, SessionKey, StoreError},
 };
 
 /// How many lines' hashes are at hand, of all threads together, and some more.
@@ -333,7 +333,7 @@ impl Window {
             return problem.clone();
         }
         match self.get(line) {
-            None if line == LOST => "its line is lost".to_owned(),
+            None if line == LOST => LOST_LINE.to_owned(),
             None => format!("its line, {line}, is not there"),
             Some(_) => wrong.to_owned(),
         }

@@ -257,3 +257,63 @@ fn a_damaged_session_keeps_an_import_from_no_other() {
     assert!(listed.contains("tree"), "{listed}");
     assert!(env.run(&["log", "-s", "kite"]).success().stdout.contains("Part 2"));
 }
+
+/// Writes a session of Claude Code of some turns, the first of which has no parent.
+fn turns(env: &TestEnv, numbers: &[u8]) {
+    let id = "boat";
+    let lines = numbers.iter().map(|n| {
+        let parent = if *n == 1 { "null".to_owned() } else { format!("\"{id}{}\"", n - 1) };
+        format!(
+            "{{\"parentUuid\":{parent},\"isSidechain\":false,\"userType\":\"external\",\"cwd\":\"/work\",\
+             \"sessionId\":\"{id}\",\"version\":\"2.1.0\",\"type\":\"user\",\"message\":{{\"role\":\"user\",\
+             \"content\":\"Part {n} is here\"}},\"uuid\":\"{id}{n}\",\"timestamp\":\"2026-01-01T00:00:0{n}.000Z\"}}\n"
+        )
+    });
+    let file = env.home().join(format!(".claude/projects/-work/{id}.jsonl"));
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(file, lines.collect::<String>()).unwrap();
+}
+
+/// Takes the line of one entry of the only session away from the store.
+fn lose(env: &TestEnv, n: i64) {
+    let lost = "UPDATE fresh SET body = zeroblob(length(body))
+                WHERE key = (SELECT line FROM entry WHERE n = ?)";
+    assert_eq!(database(env).execute(lost, [n]).unwrap(), 1);
+}
+
+#[test]
+fn a_session_with_a_lost_line_is_followed_on() {
+    let env = TestEnv::new();
+    turns(&env, &[1, 2, 3]);
+    env.run(&["import"]).success();
+    // The agent wrote its file again without a line, and the store has lost that one.
+    turns(&env, &[1, 3]);
+    lose(&env, 2);
+    let fixed = env.run(&["doctor", "--fix"]);
+    assert!(fixed.stdout.contains("lost: the line of entry"), "{fixed}");
+    turns(&env, &[1, 3, 4]);
+    env.run(&["import"]).success();
+    assert!(env.run(&["log", "-s", "boat"]).stdout.contains("Part 4 is here"));
+    // A file that was away meanwhile, and has the line that is lost, is the same one.
+    fs::remove_file(env.home().join(".claude/projects/-work/boat.jsonl")).unwrap();
+    lose(&env, 1);
+    assert_eq!(env.run(&["doctor", "--fix"]).code(), Some(1));
+    turns(&env, &[1, 3, 4]);
+    let same = env.run(&["import"]).success();
+    assert!(same.stdout.contains("0 new entries") && !same.stdout.contains("rewritten"), "{same}");
+}
+
+#[test]
+fn a_line_that_is_lost_keeps_no_other_one_from_being_covered() {
+    let env = TestEnv::new();
+    turns(&env, &[1, 2, 3]);
+    env.run(&["import"]).success();
+    env.run_with_stdin(&["redact", "--yes"], b"Part 2 is here").success();
+    lose(&env, 2);
+    let fixed = env.run(&["doctor", "--fix"]);
+    assert!(fixed.stdout.contains("lost: the line of entry"), "{fixed}");
+    let taken = env.run_with_stdin(&["redact", "--yes"], b"Part 3 is here").success();
+    assert!(!taken.stderr.contains("still holds it"), "{taken}");
+    let file = fs::read_to_string(env.home().join(".claude/projects/-work/boat.jsonl")).unwrap();
+    assert!(file.contains("Part 1") && !file.contains("Part 3"), "{file}");
+}
