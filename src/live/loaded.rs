@@ -113,7 +113,7 @@ fn by_proc(
             descriptors.any(|descriptor| is_open(descriptor.path()))
         };
         // Once a copy of this process runs the other program, it holds none of this one's files: so it is asked twice.
-        if has_it_open() && !is_copy(&process) && has_it_open() {
+        if has_it_open() && !is_own(&process) && has_it_open() {
             holders.push(Holder { pid, name: name(), how: How::Open });
         } else if program(&command, programs).is_some()
             && folder.is_some()
@@ -124,15 +124,11 @@ fn by_proc(
     }
 }
 
-/// Returns whether a process is a copy of this one that is about to run another program, and has its files open until then.
-#[expect(clippy::disallowed_methods, reason = "the system itself shows what runs under /proc")]
-fn is_copy(process: &Path) -> bool {
+/// Returns whether a process runs this program too: one that reads the file, for who writes waits for the store's lock, or a copy
+/// of this process that is about to run another program.
+fn is_own(process: &Path) -> bool {
     let program = |process: &Path| fs::read_link(process.join("exe")).ok();
-    let stat = fs::read_to_string(process.join("stat")).unwrap_or_default();
-    // The name of the program stands in brackets, and may hold brackets itself; then come the state and the parent.
-    let parent = stat.rsplit_once(')').and_then(|(_, rest)| rest.split_whitespace().nth(1));
-    parent.and_then(|parent| parent.parse().ok()) == Some(std::process::id())
-        && program(process) == program(Path::new("/proc/self"))
+    program(process).is_some_and(|exe| Some(exe) == program(Path::new("/proc/self")))
 }
 
 /// Returns which of the programs a command line runs, by itself or through an interpreter.

@@ -33,14 +33,17 @@ impl AtHand {
             let is_late = records.keys().nth(CHUNKS / 2).is_some_and(|middle| *middle < chunk);
             let _farthest = if is_late { records.pop_first() } else { records.pop_last() };
         }
+        let first = EntryNumber::new(chunk * CHUNK);
+        let range = first.max(EntryNumber::FIRST)..first.plus(CHUNK);
+        let is_read = records.contains_key(&chunk);
         let chunk = match records.entry(chunk) {
             Entry::Occupied(read) => read.into_mut(),
-            Entry::Vacant(unread) => {
-                let first = EntryNumber::new(chunk * CHUNK);
-                let range = first.max(EntryNumber::FIRST)..first.plus(CHUNK);
-                unread.insert(store.records(session, range)?)
-            }
+            Entry::Vacant(unread) => unread.insert(store.records(session, range.clone())?),
         };
+        // Another program may have added to the session since these were read.
+        if is_read && chunk.last().is_none_or(|last| last.n < entry) {
+            *chunk = store.records(session, range)?;
+        }
         // Where none is missing, a record stands as far behind the first one as its number says.
         let found = chunk.first().and_then(|first| chunk.get(entry.index_from(first.n)?));
         let found = found.filter(|record| record.n == entry).or_else(|| {

@@ -103,7 +103,9 @@ pub(crate) fn last(
     let mut count = 64;
     loop {
         let place = end.saturating_sub(count);
-        let runs = store.runs(session.key, generation, place)?;
+        let mut runs = store.runs(session.key, generation, place)?;
+        // Another program may have added to the generation since its end was asked for.
+        runs.retain(|run| run.end() <= end);
         let mut bytes = Vec::new();
         let parts = (&*spans(&runs), tail(&runs));
         write_from(store, session, parts, place, &Damages::default(), &mut |part| {
