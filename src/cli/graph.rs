@@ -48,7 +48,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     about: About,
 
-    /// Show every entry, also those that no path reaches: the talk of commands, and records that others replaced
+    /// Show every entry, also those that no path reaches: the talk of commands, and records that others replaced; not what was undone
     #[arg(long)]
     all: bool,
 

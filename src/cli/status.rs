@@ -14,7 +14,6 @@ use super::common::{self, counted};
 use super::error::{CommandError, Exit};
 use super::words::About;
 use super::{Context, models};
-use crate::render::safe;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 use crate::render::units::grouped;
@@ -137,14 +136,14 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         row("hidden", Label::Warning, "lists leave it out");
     }
     if let Some(gone) = &status.gone {
-        row("live file", Label::Plain, &safe::path(gone));
+        row("live file", Label::Plain, &context.env.homely(gone));
         row(
             "",
             Label::Warning,
             "was deleted, by its agent or somebody else; the store holds all of it",
         );
     } else if let Some(live) = &status.live {
-        row("live file", Label::Plain, &safe::path(live));
+        row("live file", Label::Plain, &context.env.homely(live));
         let label = match status.live_state {
             LiveState::Same | LiveState::Grown => Label::Plain,
             _ => Label::Warning,

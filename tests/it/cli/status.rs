@@ -42,7 +42,7 @@ fn a_stored_session_tells_whether_its_live_file_agrees() {
     context     about 144 tokens of 32,000; auto-compacts at 24,000 (23,856 to go)
     started     2001-02-03 04:05:08
     active      2001-02-03 04:05:20
-    live file   $HOME/.local/share/undertext/transcripts/id-00000-0000-0000-0000-000000000000.jsonl
+    live file   ~/.local/share/undertext/transcripts/id-00000-0000-0000-0000-000000000000.jsonl
                 agrees with the store
     ");
     let mut live = OpenOptions::new().append(true).open(&stored.live).unwrap();
