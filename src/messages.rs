@@ -246,13 +246,14 @@ fn models(text: &mut String) {
     use Fault as F;
     let said = || told("its words");
     let after = |after| F::RateLimited { said: said(), after };
+    let away = |after| F::Unreachable { said: said(), after };
     list!(text, Fault, |fault| model(fault).to_string(), {
         F::Overflow { .. } => [F::Overflow { said: said(), figures: Figures::default() }],
         F::RateLimited { .. } => [after(None), after(Some(Duration::from_secs(3)))],
         F::Refused { .. } => [
             F::Refused { said: said(), status: None }, F::Refused { said: said(), status: Some(401) },
         ],
-        F::Unreachable { .. } => [F::Unreachable { said: said() }],
+        F::Unreachable { .. } => [away(None), away(Some(Duration::from_secs(3)))],
         F::TimedOut { .. } => [F::TimedOut { limit: Duration::from_secs(60) }],
         F::BadAnswer { .. } => [F::BadAnswer { said: said() }],
         F::Declined { .. } => [F::Declined { said: said() }],

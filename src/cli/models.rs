@@ -239,7 +239,7 @@ impl Context {
             ProviderKind::Command => {
                 let line =
                     unless_blank(provider.command.as_deref()).ok_or_else(|| missing("command"))?;
-                let mut command = Command::new(line);
+                let mut command = Command::new(line).named(name);
                 command.window = provider.window;
                 command.task.limit = limit.unwrap_or(command.task.limit);
                 return Ok(Model::Command(command));
@@ -277,10 +277,11 @@ impl Context {
         if let Some(path) = variable("SSL_CERT_FILE") {
             endpoint.network.roots = disk::read_text(Path::new(&path), disk::TEXT).ok();
         }
-        let sink = Rc::clone(sink);
+        let (sink, source) = (Rc::clone(sink), self.env.ambient_source());
         let http = Http::new(endpoint)
             .map_err(|error| CommandError::user(anyhow!(error)))?
-            .noticed(move |event| sink(event));
+            .noticed(move |event| sink(event))
+            .timed(move || source().now());
         Ok(Model::Http(Box::new(http)))
     }
 }

@@ -198,7 +198,7 @@ impl Tools {
         let done = process::run(&task, asked.as_bytes()).map_err(|error| error.to_string())?;
         if done.code != Some(0) {
             let code = done.code.map_or("it was killed".to_owned(), |n| format!("exit code {n}"));
-            return Err(format!("{code}: {}", done.errors.trim()));
+            return Err(done.said(&code));
         }
         let answer: Result<Value, _> = serde_json::from_slice(&done.output);
         answer

@@ -357,7 +357,7 @@ mod tests {
 
     #[test]
     fn a_failing_model_leaves_the_fallback_or_nothing() {
-        let away = || Says(Err(Fault::Unreachable { said: "no route".to_owned() }));
+        let away = || Says(Err(Fault::Unreachable { said: "no route".to_owned(), after: None }));
         let (made, events) = run(&conversation(20), Some(&away()), false);
         let made = made.unwrap();
         assert_eq!(made.plan.kept.len(), 6, "three tenths");

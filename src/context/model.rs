@@ -121,6 +121,8 @@ pub enum Fault {
     Unreachable {
         /// The fault in words.
         said: String,
+        /// The time after which to ask, if the answer names one.
+        after: Option<Duration>,
     },
     /// No answer came in time.
     TimedOut {
@@ -165,7 +167,10 @@ impl fmt::Display for Fault {
             Self::Refused { said, status: Some(status) } => {
                 write!(out, "refused with {status}: {said}")
             }
-            Self::Unreachable { said } => write!(out, "cannot be reached: {said}"),
+            Self::Unreachable { said, after: None } => write!(out, "cannot be reached: {said}"),
+            Self::Unreachable { said, after: Some(after) } => {
+                write!(out, "cannot be reached, try again in {} s: {said}", after.as_secs())
+            }
             Self::TimedOut { limit } => write!(out, "no answer within {limit:.0?}"),
             Self::BadAnswer { said } => write!(out, "bad answer: {said}"),
             Self::Silent { was_cut: true } => {

@@ -1,15 +1,17 @@
-//! Answers: the check of a model's message, and the meaning of its refusal.
+//! Answers: the check of a model's message, the meaning of its refusal, and when to ask again.
 
 use std::time::Duration;
 
+use chrono::DateTime;
 use serde_json::Value;
+use ureq::http::HeaderMap;
 
 use crate::{
     context::{
         model::Fault,
         overflow::{self, Verdict},
     },
-    model::{Block, Message, Stop},
+    model::{Block, Message, Stop, Timestamp},
 };
 
 /// The most of a server's words that stands in an error.
@@ -25,10 +27,12 @@ pub(super) fn checked(message: Message, stop: Option<&str>) -> Result<Message, F
         let said = "it stopped because its window is full".to_owned();
         return Err(Fault::Overflow { said, figures: overflow::Figures::default() });
     }
-    if is_said {
-        return Ok(message);
-    }
     Err(match message.stop {
+        Some(Stop::Error) => {
+            let said = "it broke off with an error".to_owned();
+            Fault::Unreachable { said, after: None }
+        }
+        _ if is_said => return Ok(message),
         Some(Stop::Refused) => Fault::Declined { said: "it would not answer".to_owned() },
         stop => Fault::Silent { was_cut: stop == Some(Stop::Length) },
     })
@@ -40,12 +44,44 @@ pub(super) fn refusal(status: Option<u16>, body: &str, after: Option<Duration>) 
     match overflow::judge(status, body) {
         Verdict::Overflow(figures) => Fault::Overflow { said, figures },
         Verdict::RateLimited(wait) => Fault::RateLimited { said, after: after.or(wait) },
-        Verdict::Unavailable => Fault::Unreachable {
-            said: status
-                .map_or_else(|| said.clone(), |status| format!("it answered {status}: {said}")),
-        },
+        Verdict::Unavailable => {
+            let said = match status {
+                Some(status) => format!("it answered {status}: {said}"),
+                None => said,
+            };
+            Fault::Unreachable { said, after }
+        }
         Verdict::Refused => Fault::Refused { said, status },
     }
+}
+
+/// Returns how long a server wants to be left alone: in milliseconds, in seconds, or until a date, by its own clock if it
+/// tells the time.
+pub(super) fn retry_after(headers: &HeaderMap, now: Option<Timestamp>) -> Option<Duration> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+    let seconds = |text: &str, unit: f64| {
+        let number: f64 = text.parse().ok()?;
+        Duration::try_from_secs_f64(number * unit).ok()
+    };
+    if let Some(wait) = text("retry-after-ms").and_then(|text| seconds(text, 0.001)) {
+        return Some(wait);
+    }
+    let after = text("retry-after")?;
+    // A duration has its unit behind it where a library wrote it that knows no better.
+    let number = after.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let unit = after.get(number.len()..).and_then(|unit| match unit {
+        "" | "s" | "sec" | "secs" | "second" | "seconds" => Some(1.0),
+        "ms" => Some(0.001),
+        "m" | "min" | "mins" | "minute" | "minutes" => Some(60.0),
+        "h" | "hour" | "hours" => Some(3_600.0),
+        _ => None,
+    });
+    if let Some(wait) = unit.and_then(|unit| seconds(number.trim_end(), unit)) {
+        return Some(wait);
+    }
+    let date = |text: &str| Some(DateTime::parse_from_rfc2822(text).ok()?.timestamp_millis());
+    let now = text("date").and_then(date).or(now.map(|now| now.0))?;
+    u64::try_from(date(after)?.checked_sub(now)?).ok().map(Duration::from_millis)
 }
 
 /// Returns a server's words in one line for a person: the message of an error, the title of a page, else its beginning.
@@ -65,11 +101,42 @@ pub(super) fn readable(body: &str) -> String {
     }
 }
 
-/// Returns the message of an error.
-pub(super) fn error_message(value: &Value) -> Option<&str> {
-    let error = value.get("error").unwrap_or(value);
+/// Returns the meaning of an error that came with a status that speaks of none.
+pub(super) fn refused(body: &Value) -> Fault {
+    let codes = ["/error/code", "/error/status", "/code", "/status"];
+    let status = codes.iter().find_map(|code| body.pointer(code)?.as_u64());
+    // A provider's own numbers are none of HTTP.
+    let status = status.and_then(|status| u16::try_from(status).ok());
+    refusal(status.filter(|status| (400..600).contains(status)), &body.to_string(), None)
+}
+
+/// Returns the message of an error: of its own field, or of a body that is nothing else.
+fn error_message(value: &Value) -> Option<&str> {
+    let error = value.get("error").filter(|error| !error.is_null()).unwrap_or(value);
     let said = ["message", "detail", "error"].into_iter().find_map(|key| error.get(key)?.as_str());
-    said.or_else(|| error.as_str())
+    said.or_else(|| error.as_str()).filter(|said| !said.trim().is_empty())
+}
+
+/// Whether a body is an error: it has one in the field for it, where some servers say that there is none, or it is nothing
+/// but the words of one.
+pub(super) fn is_error(value: &Value) -> bool {
+    let is_said = |said: &Value| said.as_str().is_some_and(|said| !said.trim().is_empty());
+    let is_list = |said: &Value| said.as_array().is_some_and(|said| !said.is_empty());
+    let has_error = value.get("error").is_some_and(|error| match error {
+        Value::Object(error) => !error.is_empty(),
+        error => is_said(error) || is_list(error),
+    });
+    let has_words = || {
+        value.get("message").is_some_and(is_said)
+            || value.get("detail").is_some_and(|detail| is_said(detail) || is_list(detail))
+    };
+    has_error || (has_words() && !is_message(value) && value.pointer("/choices/0").is_none())
+}
+
+/// Whether a value has what the message of a model has.
+pub(super) fn is_message(value: &Value) -> bool {
+    const PARTS: [&str; 5] = ["content", "tool_calls", "refusal", "reasoning_content", "reasoning"];
+    PARTS.iter().any(|part| value.get(part).is_some())
 }
 
 /// Whether an answer is HTML.
@@ -104,21 +171,50 @@ mod tests {
         check("<html><body><h1>Sign in</h1></body>", "a web page: Sign in");
         check("<html>İ<title", "a web page: İ");
         check("plain words", "plain words");
+        check(r#"{"error":null,"message":"not now"}"#, "not now");
         check("", "nothing more was said");
         assert!(readable(&"é".repeat(5_000)).chars().count() <= MAX_SAID + 2);
     }
 
     #[test]
     fn a_refusal_is_what_its_words_mean() {
-        let busy = refusal(Some(503), "<html><title>Busy</title>", None);
-        assert_eq!(
-            busy,
-            Fault::Unreachable { said: "it answered 503: a web page: Busy".to_owned() }
-        );
         let after = Some(Duration::from_secs(3));
+        let said = "it answered 503: a web page: Busy".to_owned();
+        let busy = refusal(Some(503), "<html><title>Busy</title>", after);
+        assert_eq!(busy, Fault::Unreachable { said, after });
         let limited = refusal(Some(429), "slow", after);
         assert_eq!(limited, Fault::RateLimited { said: "slow".to_owned(), after });
         let overflow = refusal(Some(400), "prompt is too long: 9 tokens > 5 maximum", None);
         assert!(matches!(overflow, Fault::Overflow { figures, .. } if figures.limit == Some(5)));
+    }
+
+    #[test]
+    fn a_server_says_how_long_to_wait() {
+        let check = |headers: &[(&'static str, &str)], expected: Option<u64>| {
+            let mut map = HeaderMap::new();
+            for (name, value) in headers {
+                map.insert(*name, value.parse().unwrap());
+            }
+            let now = Timestamp::parse("2015-10-21T07:28:10Z");
+            let after = retry_after(&map, now);
+            assert_eq!(after, expected.map(Duration::from_millis), "{headers:?}");
+        };
+        check(&[("retry-after", "7")], Some(7_000));
+        check(&[("retry-after", "0.5")], Some(500));
+        check(&[("retry-after", "7"), ("retry-after-ms", "20")], Some(20));
+        let (now, then) = ("Wed, 21 Oct 2015 07:28:00 GMT", "Wed, 21 Oct 2015 07:28:30 GMT");
+        check(&[("date", now), ("retry-after", then)], Some(30_000));
+        check(&[("date", then), ("retry-after", now)], None);
+        // A server without a clock is read by this one, and a unit is taken at its word.
+        check(&[("retry-after", then)], Some(20_000));
+        check(&[("retry-after", now)], None);
+        for (said, wait) in
+            [("2s", 2_000), ("1.5 seconds", 1_500), ("350ms", 350), ("2 min", 120_000)]
+        {
+            check(&[("retry-after", said)], Some(wait));
+        }
+        for wrong in ["-1", "NaN", "1e99", "soon", "", "7 apples", "s", "inf"] {
+            check(&[("retry-after", wrong)], None);
+        }
     }
 }

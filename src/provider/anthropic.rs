@@ -128,7 +128,11 @@ pub(super) fn read(body: &str) -> Result<Message, Fault> {
                 Block::Thinking(Thinking { text: String::new(), signature, is_redacted: true })
             }
             "tool_use" => {
-                let input = block.get("input").map_or_else(|| "{}".to_owned(), Value::to_string);
+                let input = match block.get("input") {
+                    // Arguments that were cut, as a stream brought them.
+                    Some(Value::String(input)) => input.clone(),
+                    input => input.map_or_else(|| "{}".to_owned(), Value::to_string),
+                };
                 Block::Call { id: text("id"), name: text("name"), input, signature: None }
             }
             name => Block::Other { name: name.to_owned(), json: block.to_string() },
@@ -193,6 +197,14 @@ mod tests {
         );
         let usage = Usage { input: 1, output: 2, cache_read: 3, cache_write: 4 };
         assert_eq!((message.stop, message.usage), (Some(Stop::Calls), Some(usage)));
+    }
+
+    #[test]
+    fn arguments_that_were_cut_stay_as_they_came() {
+        let body = r#"{"content":[{"type":"tool_use","id":"c","name":"Bash","input":"{\"cmd\":\"rm -rf /tmp/"}],"stop_reason":"max_tokens"}"#;
+        let message = read(body).unwrap();
+        let [Block::Call { input, .. }] = message.blocks.as_slice() else { panic!("{message:?}") };
+        assert_eq!((input.as_str(), message.stop), (r#"{"cmd":"rm -rf /tmp/"#, Some(Stop::Length)));
     }
 
     #[test]

@@ -44,6 +44,13 @@ impl Command {
         Self { task, window: None, name }
     }
 
+    /// Has errors and summaries name it in this way, and not by its program.
+    #[must_use]
+    pub fn named(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.name);
+        self
+    }
+
     /// Runs it and returns its output, if that is text.
     fn ask(&self, input: &[u8], limit: Duration) -> Result<String, ModelError> {
         let fail = |fault| ModelError { model: self.name.clone(), fault };
@@ -56,10 +63,11 @@ impl Command {
             })
         })?;
         if let Some(signal) = done.signal {
-            return Err(fail(Fault::Unreachable { said: format!("it died of signal {signal}") }));
+            let said = format!("it died of signal {signal}");
+            return Err(fail(Fault::Unreachable { said, after: None }));
         }
         if let Some(code) = done.code.filter(|code| *code != 0) {
-            let said = format!("exit code {code}: {}", done.errors.trim());
+            let said = done.said(&format!("exit code {code}"));
             return Err(fail(refusal(None, &said, None)));
         }
         let text = String::from_utf8(done.output).ok().filter(|text| !text.contains('\0'));

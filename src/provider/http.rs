@@ -7,6 +7,7 @@
 //! Invariant: the key stands in a header of the request and nowhere else.
 
 use std::{
+    borrow::Cow,
     cell::RefCell,
     fmt,
     net::IpAddr,
@@ -14,11 +15,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use chrono::DateTime;
 use serde_json::json;
 use ureq::{
     Agent, Timeout,
-    http::{HeaderMap, Uri},
+    http::Uri,
     tls::{PemItem, RootCerts, TlsConfig, parse_pem},
 };
 
@@ -27,15 +27,18 @@ use crate::{
         event::Event,
         model::{ChatModel, ChatRequest, Fault, ModelError, Summarizer, SummaryRequest, Written},
     },
-    model::{Block, Message, Role},
+    model::{Block, Message, Role, Timestamp},
     provider::{
-        answer::{readable, refusal},
+        answer::{readable, refusal, retry_after},
         anthropic, openai, stream,
     },
 };
 
 /// The most bytes that are read of an answer.
 const MAX_BYTES: u64 = 32 * 1024 * 1024;
+
+/// The least bytes of a key that is a secret.
+const SECRET: usize = 8;
 
 /// The version of the API that is spoken.
 const ANTHROPIC_VERSION: &str = "2023-06-01";
@@ -109,6 +112,7 @@ pub struct Http {
     name: String,
     agent: Agent,
     notice: Box<dyn Fn(&Event)>,
+    clock: Option<Box<dyn Fn() -> Timestamp>>,
     way: RefCell<Way>,
 }
 
@@ -269,9 +273,11 @@ impl Endpoint {
             Api::OpenAi => "/chat/completions",
             Api::Anthropic => "/messages",
         };
-        let base = self.url.trim_end_matches('/');
+        // What stands behind the path stays behind it, such as `?api-version=2024-10-21`.
+        let (base, rest) = self.url.split_at(self.url.find(['?', '#']).unwrap_or(self.url.len()));
+        let base = base.trim_end_matches('/');
         if base.ends_with(end) {
-            return base.to_owned();
+            return format!("{base}{rest}");
         }
         let has_path = base.split_once("://").is_some_and(|(_, rest)| rest.contains('/'));
         // Anthropic's own root has no version, and servers that speak like it put theirs under a path of their own.
@@ -284,7 +290,7 @@ impl Endpoint {
             Api::Anthropic if is_versioned => "",
             _ => "/v1",
         };
-        format!("{base}{version}{end}")
+        format!("{base}{version}{end}{rest}")
     }
 }
 
@@ -336,13 +342,20 @@ impl Http {
             .build();
         let agent = Agent::new_with_config(config);
         let way = RefCell::new(Way::of(&endpoint, &address));
-        Ok(Self { endpoint, address, name, agent, notice: Box::new(|_| ()), way })
+        Ok(Self { endpoint, address, name, agent, notice: Box::new(|_| ()), clock: None, way })
     }
 
     /// Has each request that is made again told to a callback.
     #[must_use]
     pub fn noticed(mut self, notice: impl Fn(&Event) + 'static) -> Self {
         self.notice = Box::new(notice);
+        self
+    }
+
+    /// Gives it a clock, for a server that says until when it wants to be left alone and not what time it is.
+    #[must_use]
+    pub fn timed(mut self, clock: impl Fn() -> Timestamp + 'static) -> Self {
+        self.clock = Some(Box::new(clock));
         self
     }
 
@@ -423,10 +436,10 @@ impl Http {
         let own =
             limits.backoff.saturating_mul(2_u32.saturating_pow(attempt - 1)).min(limits.max_wait);
         match fault {
-            Fault::RateLimited { after: Some(after), .. } => {
-                (*after <= limits.max_wait).then_some((*after).max(own))
+            Fault::RateLimited { after, .. } | Fault::Unreachable { after, .. } => {
+                let wait = after.map_or(own, |after| after.max(own));
+                (wait <= limits.max_wait).then_some(wait)
             }
-            Fault::RateLimited { after: None, .. } | Fault::Unreachable { .. } => Some(own),
             _ => None,
         }
     }
@@ -448,31 +461,53 @@ impl Http {
         }
         let mut response = request.send(body).map_err(broken)?;
         let status = response.status().as_u16();
-        let after = retry_after(response.headers());
+        let now = self.clock.as_ref().map(|clock| clock());
+        let after = retry_after(response.headers(), now);
         let moved =
             response.headers().get("location").and_then(|to| to.to_str().ok()).map(str::to_owned);
         let body = response.body_mut().with_config().limit(MAX_BYTES).read_to_vec();
         let body = body.map_err(broken)?;
+        let body = String::from_utf8_lossy(&body);
+        // A byte order mark is no part of what was said.
+        let body = body.trim_start_matches('\u{feff}');
         // A server may repeat its request, and of its words only the beginning is told: a key that is cut is not known as one.
-        let mut body = self.covered(&String::from_utf8_lossy(&body));
-        if stream::is_stream(&body) {
-            let join: stream::Join = match self.endpoint.api {
-                Api::OpenAi => stream::completion,
-                Api::Anthropic => stream::message,
-            };
-            body = self.covered(&stream::joined(&body, join)?);
-        }
+        // What a model says in an answer is its own, and stays as it is.
+        let covered = || self.covered(body);
         match (status, moved) {
-            (200..300, _) => match self.endpoint.api {
-                Api::OpenAi => openai::read(&body),
-                Api::Anthropic => anthropic::read(&body),
-            },
+            (200..300, _) => {
+                self.read(body).map_err(|fault| self.read(&covered()).err().unwrap_or(fault))
+            }
             (300..400, Some(to)) => {
                 let said = format!("it has moved to {}", readable(&self.covered(&to)));
                 Err(Fault::Refused { said, status: Some(status) })
             }
-            _ => Err(refusal(Some(status), &body, after)),
+            _ => {
+                let said = covered();
+                let whole = self.unstreamed(&said).unwrap_or(Cow::Borrowed(&said));
+                Err(refusal(Some(status), &whole, after))
+            }
         }
+    }
+
+    /// Reads the body of an answer.
+    fn read(&self, body: &str) -> Result<Message, Fault> {
+        let body = self.unstreamed(body)?;
+        match self.endpoint.api {
+            Api::OpenAi => openai::read(&body),
+            Api::Anthropic => anthropic::read(&body),
+        }
+    }
+
+    /// Returns a body in one piece, if it is a stream.
+    fn unstreamed<'b>(&self, body: &'b str) -> Result<Cow<'b, str>, Fault> {
+        if !stream::is_stream(body) {
+            return Ok(Cow::Borrowed(body));
+        }
+        let join: stream::Join = match self.endpoint.api {
+            Api::OpenAi => stream::completion,
+            Api::Anthropic => stream::message,
+        };
+        stream::joined(body, join).map(Cow::Owned)
     }
 
     /// Returns the meaning of a broken connection. An address may hold a password: no error repeats it.
@@ -480,7 +515,8 @@ impl Http {
         match error {
             ureq::Error::Timeout(Timeout::Connect | Timeout::Resolve) => {
                 let limit = self.endpoint.limits.connect;
-                Fault::Unreachable { said: format!("no connection within {limit:.0?}") }
+                let said = format!("no connection within {limit:.0?}");
+                Fault::Unreachable { said, after: None }
             }
             ureq::Error::Timeout(_) => Fault::TimedOut { limit },
             ureq::Error::BadUri(_) | ureq::Error::Http(_) => {
@@ -493,13 +529,14 @@ impl Http {
             ureq::Error::Protocol(_) | ureq::Error::LargeResponseHeader(..) => {
                 Fault::BadAnswer { said: format!("it does not speak HTTP ({error})") }
             }
-            error => Fault::Unreachable { said: error.to_string() },
+            error => Fault::Unreachable { said: error.to_string(), after: None },
         }
     }
 
-    /// Returns words in which the key is covered.
+    /// Returns words in which the key is covered. What a server that wants no key was given for one is no secret, and may
+    /// be a word of any sentence: nothing so short opens a door.
     fn covered(&self, words: &str) -> String {
-        let key = self.endpoint.key.as_ref().filter(|Key(key)| !key.is_empty());
+        let key = self.endpoint.key.as_ref().filter(|Key(key)| key.len() >= SECRET);
         key.map_or_else(|| words.to_owned(), |Key(key)| words.replace(key.as_str(), "(the key)"))
     }
 
@@ -509,7 +546,7 @@ impl Http {
             Fault::Overflow { said, .. }
             | Fault::RateLimited { said, .. }
             | Fault::Refused { said, .. }
-            | Fault::Unreachable { said }
+            | Fault::Unreachable { said, .. }
             | Fault::BadAnswer { said }
             | Fault::Declined { said } => *said = self.covered(said),
             Fault::TimedOut { .. } | Fault::Silent { .. } => {}
@@ -542,21 +579,6 @@ impl ChatModel for Http {
     fn answer(&self, request: &ChatRequest<'_>) -> Result<Message, ModelError> {
         self.ask(&Asking { request: *request, limit: Duration::MAX, is_repeated: true })
     }
-}
-
-/// Returns how long a server wants to be left alone: in milliseconds, in seconds, or until a date, by its own clock.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
-    let seconds = |text: &str| {
-        let seconds: f64 = text.parse().ok()?;
-        Duration::try_from_secs_f64(seconds).ok()
-    };
-    if let Some(wait) = text("retry-after-ms").and_then(seconds) {
-        return Some(wait / 1_000);
-    }
-    let after = text("retry-after")?;
-    let date = |text: &str| DateTime::parse_from_rfc2822(text).ok();
-    seconds(after).or_else(|| (date(after)? - date(text("date")?)?).to_std().ok())
 }
 
 /// Returns a request for a summary as a conversation of one message, without tools.
@@ -592,6 +614,14 @@ mod tests {
         check(Api::OpenAi, "http://localhost:8080/", "http://localhost:8080/v1/chat/completions");
         check(Api::OpenAi, "https://x/openai/v1beta/", "https://x/openai/v1beta/chat/completions");
         check(Api::OpenAi, "https://x/a/chat/completions", "https://x/a/chat/completions");
+        // What is asked of a place stays behind the whole of its path.
+        for path in ["", "/chat/completions", "/"] {
+            let url = format!("https://x/openai/deployments/m{path}?api-version=2024-10-21");
+            let whole = "https://x/openai/deployments/m/chat/completions?api-version=2024-10-21";
+            check(Api::OpenAi, &url, whole);
+        }
+        check(Api::OpenAi, "https://x?to=/y/", "https://x/v1/chat/completions?to=/y/");
+        check(Api::Anthropic, "https://x/v1/?beta=true", "https://x/v1/messages?beta=true");
         check(Api::Anthropic, "https://api.anthropic.com", "https://api.anthropic.com/v1/messages");
         check(Api::Anthropic, "https://x/anthropic", "https://x/anthropic/v1/messages");
         check(Api::Anthropic, "https://x/v1", "https://x/v1/messages");
@@ -652,6 +682,11 @@ mod tests {
         assert!(!format!("{endpoint:?}").contains("secret"));
         let http = Http::new(endpoint).unwrap();
         assert!(!format!("{http:?}").contains("secret"));
+        // What is so short is no secret, and a word of any sentence.
+        let mut plain = Endpoint::new(Api::OpenAi, "https://x", "m");
+        plain.key = Some(Key::new("none"));
+        let said = "nonesuch model: none";
+        assert_eq!(Http::new(plain).unwrap().covered(said), said);
         let said = "invalid key: sk-secret".to_owned();
         let fault = http.without_key(Fault::Refused { said, status: Some(401) });
         assert_eq!(fault.to_string(), "refused with 401: invalid key: (the key)");
@@ -682,25 +717,5 @@ mod tests {
         }
         check("http://ab", &[("HTTP_PROXY", "http://p"), ("NO_PROXY", "b,,")], Some("http://p"));
         check("http://a.b", &[], None);
-    }
-
-    #[test]
-    fn a_server_says_how_long_to_wait() {
-        let check = |headers: &[(&'static str, &str)], expected: Option<u64>| {
-            let mut map = HeaderMap::new();
-            for (name, value) in headers {
-                map.insert(*name, value.parse().unwrap());
-            }
-            assert_eq!(retry_after(&map), expected.map(Duration::from_millis), "{headers:?}");
-        };
-        check(&[("retry-after", "7")], Some(7_000));
-        check(&[("retry-after", "0.5")], Some(500));
-        check(&[("retry-after", "7"), ("retry-after-ms", "20")], Some(20));
-        let (now, then) = ("Wed, 21 Oct 2015 07:28:00 GMT", "Wed, 21 Oct 2015 07:28:30 GMT");
-        check(&[("date", now), ("retry-after", then)], Some(30_000));
-        check(&[("date", then), ("retry-after", now)], None);
-        for wrong in ["-1", "NaN", "1e99", "soon", ""] {
-            check(&[("retry-after", wrong)], None);
-        }
     }
 }

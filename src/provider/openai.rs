@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     context::model::{ChatRequest, Fault},
     model::{Block, Image, Message, Role, Source, Stop, Thinking, Usage},
-    provider::answer::{checked, error_message, is_page, readable, refusal},
+    provider::answer::{checked, is_error, is_message, is_page, readable, refused},
 };
 
 /// Returns the body of a request; the limit of the answer has two names.
@@ -103,18 +103,23 @@ pub(super) fn parse(body: &str) -> Result<Value, Fault> {
         return Err(Fault::BadAnswer { said: format!("{what}{}", readable(body)) });
     };
     // Some servers refuse with a status of 200.
-    if value.get("error").is_some_and(|error| !error.is_null()) && error_message(&value).is_some() {
-        let code = value.pointer("/error/code").and_then(Value::as_u64);
-        return Err(refusal(code.and_then(|code| u16::try_from(code).ok()), body, None));
-    }
-    Ok(value)
+    if is_error(&value) { Err(refused(&value)) } else { Ok(value) }
 }
 
 /// Reads an answer: a completion, or just its message.
 pub(super) fn read(body: &str) -> Result<Message, Fault> {
     let value = parse(body)?;
     let choice = value.pointer("/choices/0");
-    let Some(said) = choice.map_or(Some(&value), |choice| choice.get("message")) else {
+    // A gateway tells there what became of the server behind it.
+    let behind = json!({"error": choice.and_then(|choice| choice.get("error"))});
+    if is_error(&behind) {
+        return Err(refused(&behind));
+    }
+    let said = match choice {
+        Some(choice) => choice.get("message"),
+        None => Some(&value).filter(|value| is_message(value)),
+    };
+    let Some(said) = said else {
         return Err(Fault::BadAnswer { said: format!("no message: {}", readable(body)) });
     };
     let mut message = Message::new(Role::Assistant, Vec::new());
@@ -235,6 +240,43 @@ mod tests {
         assert!(matches!(filtered, Err(Fault::Declined { .. })), "{filtered:?}");
         let nameless = read(r#"{"choices":[{"message":{"tool_calls":[{"id":"c"}]}}]}"#);
         assert!(matches!(nameless, Err(Fault::BadAnswer { .. })), "{nameless:?}");
+    }
+
+    #[test]
+    fn an_error_in_an_answer_is_what_its_words_mean() {
+        let check = |body: &str, expected: &str| {
+            assert_eq!(read(body).unwrap_err().to_string(), expected, "{body}");
+        };
+        let stopped = |rest: &str| {
+            format!(
+                r#"{{"choices":[{{"message":{{"content":"Half"}},"finish_reason":"error"{rest}}}]}}"#
+            )
+        };
+        check(&stopped(""), "cannot be reached: it broke off with an error");
+        let behind = r#","error":{"code":502,"message":"upstream died"}"#;
+        check(&stopped(behind), "cannot be reached: it answered 502: upstream died");
+        check(r#"{"detail":"Not authenticated"}"#, "refused: Not authenticated");
+        check(
+            r#"{"detail":[{"msg":"field required"}]}"#,
+            r#"refused: {"detail":[{"msg":"field required"}]}"#,
+        );
+        let said = "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens";
+        let over = format!(r#"{{"object":"error","message":"{said}","code":400}}"#);
+        check(&over, &format!("the request does not fit: {said}"));
+        check(
+            r#"{"error":{"code":500},"choices":[]}"#,
+            r#"cannot be reached: it answered 500: {"error":{"code":500},"choices":[]}"#,
+        );
+        // A provider's own number is no status.
+        check(r#"{"error":{"code":1301,"message":"no"}}"#, "refused: no");
+        check(r#"{"choices":[]}"#, r#"bad answer: no message: {"choices":[]}"#);
+        for none in ["null", "\"\"", "{}", "false"] {
+            let body = format!(
+                r#"{{"error":{none},"message":"x","choices":[{{"message":{{"content":"a"}}}}]}}"#
+            );
+            assert_eq!(read(&body).unwrap().text(), "a", "{none}");
+        }
+        assert_eq!(read(r#"{"content":"a","message":"b"}"#).unwrap().text(), "a");
     }
 
     #[test]

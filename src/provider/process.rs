@@ -52,6 +52,16 @@ pub struct Done {
     pub signal: Option<i32>,
 }
 
+impl Done {
+    /// Returns in words how it ended, with its errors if it told any.
+    pub fn said(&self, end: &str) -> String {
+        match self.errors.trim() {
+            "" => end.to_owned(),
+            errors => format!("{end}: {errors}"),
+        }
+    }
+}
+
 /// Why a command was not run to its end.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]

@@ -9,7 +9,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use crate::context::model::Fault;
+use crate::{
+    context::model::Fault,
+    provider::answer::{is_error, readable},
+};
 
 /// Whether a body is a stream of events.
 pub(super) fn is_stream(body: &str) -> bool {
@@ -22,26 +25,49 @@ pub(super) type Join = fn(&[Value]) -> (Value, bool);
 
 /// Returns the body that a stream would have been in one piece.
 pub(super) fn joined(body: &str, join: Join) -> Result<String, Fault> {
+    let off = || {
+        let said = "the stream broke off before the answer was whole".to_owned();
+        Fault::Unreachable { said, after: None }
+    };
     let events = events(body);
     let mut values = Vec::new();
     let mut is_done = false;
-    for event in &events {
-        is_done |= event.trim() == "[DONE]";
-        let Ok(value) = serde_json::from_str::<Value>(event) else { continue };
-        if value.get("error").is_some_and(|error| !error.is_null()) {
-            return Ok(value.to_string());
+    for (nth, event) in events.iter().enumerate() {
+        match parsed(event) {
+            Ok(more) => values.extend(more),
+            Err(_) if nth + 1 == events.len() => return Err(off()),
+            // Words that cannot be read would be missing from the answer.
+            Err(broken) => {
+                let said = format!("an event of its stream is no JSON: {}", readable(broken));
+                return Err(Fault::BadAnswer { said });
+            }
         }
-        values.push(value);
+        is_done = event.lines().any(|line| line.trim() == "[DONE]");
+        if is_done {
+            break;
+        }
+    }
+    if let Some(error) = values.iter().find(|value| is_error(value)) {
+        return Ok(error.to_string());
     }
     let (whole, has_ended) = join(&values);
-    if is_done || has_ended {
-        return Ok(whole.to_string());
-    }
-    Err(Fault::Unreachable { said: "the stream broke off before the answer was whole".to_owned() })
+    if is_done || has_ended { Ok(whole.to_string()) } else { Err(off()) }
 }
 
-/// Returns the data of each event.
+/// Returns the values of an event, or the words that are none. Some servers end an event with its line, so that several look
+/// like one.
+fn parsed(event: &str) -> Result<Vec<Value>, &str> {
+    if let Ok(value) = serde_json::from_str(event) {
+        return Ok(vec![value]);
+    }
+    // A mark of the end, or a sign of life, is a plain word.
+    let lines = event.lines().filter(|line| line.contains(['{', '}', '"']));
+    lines.map(|line| serde_json::from_str(line).map_err(|_| line)).collect()
+}
+
+/// Returns the data of each event; a line may end in each of the ways that there are.
 fn events(body: &str) -> Vec<String> {
+    let body = body.replace("\r\n", "\n").replace('\r', "\n");
     let mut events: Vec<String> = Vec::new();
     let mut is_new = true;
     for line in body.lines() {
@@ -67,12 +93,63 @@ fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
 }
 
+/// Returns words that come as a string, or as the texts of parts.
+fn words(value: &Value) -> String {
+    match value {
+        Value::String(words) => words.clone(),
+        Value::Array(parts) => {
+            parts.iter().map(|part| part.get("text").map(words).unwrap_or_default()).collect()
+        }
+        _ => String::new(),
+    }
+}
+
+/// A call of a chat completion, as far as it has come.
+#[derive(Default)]
+struct Call {
+    index: Option<u64>,
+    id: String,
+    name: String,
+    input: String,
+}
+
+/// Adds a part of a call to the call that it is a part of: by its index, else by its id, else the last one. Servers that
+/// have one index for all calls, or none, tell them apart by their ids, or send each of them whole.
+fn add(calls: &mut Vec<Call>, part: &Value) {
+    let index = part.get("index").and_then(Value::as_u64);
+    let (id, name) = (text(part, "/id"), text(part, "/function/name"));
+    let input = match part.pointer("/function/arguments") {
+        Some(input @ Value::Object(_)) => input.to_string(),
+        input => input.map(words).unwrap_or_default(),
+    };
+    let is_its = |call: &&mut Call| match index {
+        Some(_) => call.index == index,
+        None => id.is_empty() || call.id == id,
+    };
+    let is_next = |call: &Call| {
+        let is_another = !id.is_empty() && !call.id.is_empty() && call.id != id;
+        let is_whole = serde_json::from_str::<Map<String, Value>>(&call.input).is_ok();
+        is_another || (is_whole && !name.is_empty() && !input.is_empty())
+    };
+    let found = calls.iter_mut().rev().find(is_its).filter(|call| !is_next(call));
+    let Some(call) = found else {
+        return calls.push(Call { index, id: id.to_owned(), name: name.to_owned(), input });
+    };
+    // Some servers repeat the names with each chunk.
+    for (known, more) in [(&mut call.id, id), (&mut call.name, name)] {
+        if known.is_empty() {
+            more.clone_into(known);
+        }
+    }
+    call.input.push_str(&input);
+}
+
 /// Puts the chunks of a chat completion together.
 pub(super) fn completion(chunks: &[Value]) -> (Value, bool) {
     let mut whole = Map::new();
-    let mut words: BTreeMap<&str, String> = BTreeMap::new();
-    let mut calls: BTreeMap<u64, [String; 3]> = BTreeMap::new();
-    let mut end = Value::Null;
+    let mut said: BTreeMap<&str, String> = BTreeMap::new();
+    let mut calls: Vec<Call> = Vec::new();
+    let (mut end, mut error) = (Value::Null, Value::Null);
     for chunk in chunks {
         for key in ["id", "model", "usage"] {
             if let Some(value) = chunk.get(key).filter(|value| !value.is_null()) {
@@ -80,36 +157,34 @@ pub(super) fn completion(chunks: &[Value]) -> (Value, bool) {
             }
         }
         let Some(choice) = chunk.pointer("/choices/0") else { continue };
-        if let Some(reason) = choice.get("finish_reason").filter(|reason| !reason.is_null()) {
-            end = reason.clone();
+        for (key, found) in [("finish_reason", &mut end), ("error", &mut error)] {
+            if let Some(value) = choice.get(key).filter(|value| !value.is_null()) {
+                found.clone_from(value);
+            }
         }
         let Some(delta) = choice.get("delta").or_else(|| choice.get("message")) else { continue };
         for key in ["content", "reasoning_content", "reasoning", "refusal"] {
-            if let Some(more) = delta.get(key).and_then(Value::as_str) {
-                words.entry(key).or_default().push_str(more);
+            if let Some(more) = delta.get(key).filter(|more| !more.is_null()) {
+                said.entry(key).or_default().push_str(&words(more));
             }
         }
-        let more = delta.get("tool_calls").and_then(Value::as_array);
-        for (nth, call) in more.into_iter().flatten().enumerate() {
-            let nth = call.get("index").and_then(Value::as_u64).unwrap_or(nth as u64);
-            let [id, name, input] = calls.entry(nth).or_default();
-            for (part, key) in [(id, "/id"), (name, "/function/name")] {
-                // Some servers repeat the names with each chunk.
-                if part.is_empty() {
-                    text(call, key).clone_into(part);
-                }
-            }
-            input.push_str(text(call, "/function/arguments"));
+        for part in delta.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
+            add(&mut calls, part);
         }
     }
     let mut message = Map::from_iter([("role".to_owned(), "assistant".into())]);
-    message.extend(words.into_iter().map(|(key, words)| (key.to_owned(), words.into())));
+    message.extend(said.into_iter().map(|(key, words)| (key.to_owned(), words.into())));
     if !calls.is_empty() {
-        let call = |[id, name, input]: [String; 3]| json!({"id": id, "function": {"name": name, "arguments": input}});
-        message.insert("tool_calls".to_owned(), calls.into_values().map(call).collect());
+        calls.sort_by_key(|call| call.index);
+        let call = |Call { id, name, input, .. }| json!({"id": id, "function": {"name": name, "arguments": input}});
+        message.insert("tool_calls".to_owned(), calls.into_iter().map(call).collect());
     }
-    let has_ended = !end.is_null();
-    whole.insert("choices".to_owned(), json!([{"message": message, "finish_reason": end}]));
+    let has_ended = !end.is_null() || !error.is_null();
+    let mut choice = json!({"message": message, "finish_reason": end});
+    if !error.is_null() {
+        choice["error"] = error;
+    }
+    whole.insert("choices".to_owned(), json!([choice]));
     (whole.into(), has_ended)
 }
 
@@ -121,17 +196,21 @@ fn object(value: &Value, key: &str) -> Value {
 /// Puts the events of a message together.
 pub(super) fn message(events: &[Value]) -> (Value, bool) {
     let mut whole = json!({});
-    let mut blocks: BTreeMap<u64, (Value, String)> = BTreeMap::new();
+    let mut blocks: Vec<(u64, Value, String)> = Vec::new();
     let mut has_ended = false;
     for event in events {
         let nth = event.get("index").and_then(Value::as_u64).unwrap_or(0);
         match text(event, "/type") {
             "message_start" => whole = object(event, "message"),
             "content_block_start" => {
-                blocks.insert(nth, (object(event, "content_block"), String::new()));
+                blocks.push((nth, object(event, "content_block"), String::new()));
             }
             "content_block_delta" => {
-                let (block, input) = blocks.entry(nth).or_default();
+                if !blocks.iter().any(|(of, ..)| *of == nth) {
+                    blocks.push((nth, Value::Null, String::new()));
+                }
+                let last = blocks.iter_mut().rfind(|(of, ..)| *of == nth);
+                let Some((_, block, input)) = last else { continue };
                 input.push_str(text(event, "/delta/partial_json"));
                 for key in ["text", "thinking", "signature"] {
                     let more = text(event, &format!("/delta/{key}"));
@@ -164,13 +243,14 @@ pub(super) fn message(events: &[Value]) -> (Value, bool) {
             _ => {}
         }
     }
-    let block = |(mut block, input): (Value, String)| {
+    blocks.sort_by_key(|(nth, ..)| *nth);
+    let block = |(_, mut block, input): (u64, Value, String)| {
         if !input.is_empty() {
             block["input"] = serde_json::from_str(&input).unwrap_or_else(|_| input.into());
         }
         block
     };
-    whole["content"] = blocks.into_values().map(block).collect();
+    whole["content"] = blocks.into_iter().map(block).collect();
     (whole, has_ended)
 }
 
@@ -212,6 +292,113 @@ mod tests {
     }
 
     #[test]
+    fn calls_are_told_apart_whatever_their_index() {
+        let check = |parts: &[Value], expected: &[(&str, &str)]| {
+            let chunk = |part: &Value| json!({"choices": [{"delta": {"tool_calls": part}}]});
+            let body = stream(&parts.iter().map(chunk).collect::<Vec<_>>()) + "data: [DONE]\n\n";
+            let whole: Value = serde_json::from_str(&joined(&body, completion).unwrap()).unwrap();
+            let call = |(id, input): &(&str, &str)| json!({"id": id, "function": {"name": "Read", "arguments": input}});
+            let expected: Vec<Value> = expected.iter().map(call).collect();
+            assert_eq!(whole["choices"][0]["message"]["tool_calls"], json!(expected), "{parts:?}");
+        };
+        let begin = |index: Value, id: &str, input: Value| json!({"index": index, "id": id, "function": {"name": "Read", "arguments": input}});
+        let more =
+            |index: Value, input: &str| json!({"index": index, "function": {"arguments": input}});
+        let two = [("a", r#"{"n":1}"#), ("b", r#"{"n":2}"#)];
+        for index in [json!(0), Value::Null] {
+            let (a, b) = (index.clone(), || index.clone());
+            // Whole calls, one a chunk or all in one.
+            let [one, other] = [("a", r#"{"n":1}"#), ("b", r#"{"n":2}"#)]
+                .map(|(id, input)| begin(b(), id, input.into()));
+            check(&[json!([one]), json!([other])], &two);
+            check(&[json!([one, other])], &two);
+            // Calls in pieces, whose ids are repeated or not.
+            for again in ["", "b"] {
+                let mut last = more(b(), "2}");
+                last["id"] = again.into();
+                check(
+                    &[
+                        json!([begin(a.clone(), "a", "{\"n\"".into())]),
+                        json!([more(b(), ":1}")]),
+                        json!([begin(b(), "b", "{\"n\":".into())]),
+                        json!([last]),
+                    ],
+                    &two,
+                );
+            }
+            // Without an id, what is whole is followed by another one.
+            check(
+                &[
+                    json!([begin(b(), "", r#"{"n":1}"#.into())]),
+                    json!([begin(b(), "", json!({"n": 2}))]),
+                ],
+                &[("", r#"{"n":1}"#), ("", r#"{"n":2}"#)],
+            );
+        }
+        // The pieces of two calls with an index of their own may come in turn.
+        check(
+            &[
+                json!([begin(json!(1), "b", "{\"n\"".into())]),
+                json!([begin(json!(0), "a", "{\"n\"".into())]),
+                json!([more(json!(1), ":2}"), more(json!(0), ":1}")]),
+            ],
+            &two,
+        );
+        // A name that comes with each piece is no other call.
+        check(
+            &[
+                json!([begin(json!(0), "a", "{\"n\"".into())]),
+                json!([begin(json!(0), "a", ":1}".into())]),
+                json!([begin(json!(0), "a", "".into())]),
+            ],
+            &[("a", r#"{"n":1}"#)],
+        );
+    }
+
+    #[test]
+    fn a_stream_is_read_however_its_lines_end() {
+        let chunk = |words: Value| json!({"choices": [{"delta": {"content": words}}]}).to_string();
+        let chunks =
+            [chunk("a ".into()), chunk(json!([{"type": "text", "text": "b "}])), chunk("c".into())];
+        for end in
+            ["\n\n", "\r\n\r\n", "\r\r", "\n", "\r\n", "\r", "\n\ndata: ping\n\n", "\n: ping\n\n"]
+        {
+            let body: String =
+                chunks.each_ref().map(|chunk| format!("data: {chunk}{end}")).concat();
+            let body = format!("{body}data: [DONE]{end}data: late");
+            let whole: Value = serde_json::from_str(&joined(&body, completion).unwrap()).unwrap();
+            assert_eq!(whole["choices"][0]["message"]["content"], "a b c", "{end:?}");
+        }
+    }
+
+    #[test]
+    fn a_stream_with_a_broken_event_is_no_answer() {
+        let whole = r#"{"choices":[{"delta":{"content":"keep"},"finish_reason":"stop"}],"type":"message_stop"}"#;
+        let broken = r#"{"choices":[{"delta":{"content":"LOST"#;
+        for join in [completion as Join, message] {
+            for end in ["\n\n", "\n"] {
+                let body = format!(
+                    "data: {whole}{end}data: {broken}{end}data: {whole}\n\ndata: [DONE]\n\n"
+                );
+                let fault = joined(&body, join).unwrap_err();
+                assert!(matches!(fault, Fault::BadAnswer { .. }), "{fault}");
+                assert!(fault.to_string().contains("LOST"), "{fault}");
+            }
+            // A stream that ends in the middle of an event broke off there.
+            let fault = joined(&format!("data: {whole}\n\ndata: {broken}"), join).unwrap_err();
+            assert!(matches!(fault, Fault::Unreachable { .. }), "{fault}");
+        }
+        // Blocks that have no index are all told.
+        let block = |text: &str| json!({"type": "content_block_start", "content_block": {"type": "text", "text": text}});
+        let body = stream(&[block("a"), block("b"), json!({"type": "message_stop"})]);
+        let whole: Value = serde_json::from_str(&joined(&body, message).unwrap()).unwrap();
+        assert_eq!(
+            whole["content"],
+            json!([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}])
+        );
+    }
+
+    #[test]
     fn the_events_of_a_message_are_one() {
         let body = stream(&[
             json!({"type": "message_start", "message": {"id": "m1", "usage": {"input_tokens": 9, "output_tokens": 1}}}),
@@ -236,8 +423,18 @@ mod tests {
     }
 
     #[test]
+    fn an_error_behind_words_stays_with_them() {
+        let error = json!({"code": 502, "message": "upstream died"});
+        let choice =
+            json!({"delta": {"content": "Half"}, "finish_reason": "error", "error": error});
+        let body = stream(&[json!({"choices": [choice]})]);
+        let whole: Value = serde_json::from_str(&joined(&body, completion).unwrap()).unwrap();
+        assert_eq!(whole["choices"][0]["error"], error);
+    }
+
+    #[test]
     fn events_of_any_shape_are_put_together() {
-        for odd in [json!("x"), json!(5), json!([1]), json!(null)] {
+        for odd in [json!(true), json!(5), json!([1]), json!(null)] {
             let body = stream(&[
                 json!({"type": "message_start", "message": odd}),
                 json!({"type": "message_start", "message": {"usage": odd, "content": odd}}),
@@ -258,11 +455,13 @@ mod tests {
         for join in [completion as Join, message] {
             let part = json!({"choices": [{"delta": {"content": "I"}}], "type": "message_start", "message": {}});
             assert!(matches!(joined(&stream(&[part]), join), Err(Fault::Unreachable { .. })));
-            let error = json!({"type": "error", "error": {"message": "Overloaded"}});
-            assert_eq!(
-                joined(&stream(std::slice::from_ref(&error)), join).unwrap(),
-                error.to_string()
-            );
+            for error in [
+                json!({"type": "error", "error": {"message": "Overloaded"}}),
+                json!({"object": "error", "message": "prompt is too long", "code": 400}),
+            ] {
+                let body = stream(std::slice::from_ref(&error));
+                assert_eq!(joined(&body, join).unwrap(), error.to_string());
+            }
             assert!(joined("data: nonsense\n\ndata: 5\n\n", join).is_err());
         }
         assert!(is_stream("\n: hello\n") && is_stream("event: x") && !is_stream("{\"data\":1}"));

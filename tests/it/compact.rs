@@ -525,7 +525,8 @@ fn what_fails_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let (mut archive, session) = taken_up(folder.path(), "claude", 10);
     let before = (sent(&archive, &session), archive.store().state(session.key).unwrap().hash());
-    let fault = undertext::context::model::Fault::Unreachable { said: "gone".to_owned() };
+    let fault =
+        undertext::context::model::Fault::Unreachable { said: "gone".to_owned(), after: None };
     let broken = || Err(ModelError { model: "says".to_owned(), fault: fault.clone() });
     let model = Says(vec![broken(), broken()].into());
     let failed =

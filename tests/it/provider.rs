@@ -278,10 +278,14 @@ fn an_overflow_is_known_with_its_figures_and_not_asked_again() {
 fn what_may_pass_later_is_asked_again() {
     for api in APIS {
         let server = Server::new(16_000);
-        server.queue([Reply::limited("0.05"), Reply::page(502, "Bad Gateway"), Reply::Drop]);
+        let busy = Reply::Raw(503, "retry-after: 0.06s\r\n".to_owned(), "{}".to_owned());
+        let gateway = Reply::page(502, "Bad Gateway");
+        server.queue([Reply::limited("0.05"), gateway, busy, Reply::Drop]);
         let seen = Rc::new(RefCell::new(Vec::new()));
         let notice = Rc::clone(&seen);
-        let http = Http::new(endpoint(api, &server)).unwrap();
+        let mut endpoint = endpoint(api, &server);
+        endpoint.limits.retries = 4;
+        let http = Http::new(endpoint).unwrap();
         let http = http.noticed(move |event| notice.borrow_mut().push(event.clone()));
         assert_eq!(http.summarize(&summary()).unwrap().text, "Done.", "{api:?}");
         let waits: Vec<u64> = seen
@@ -292,7 +296,7 @@ fn what_may_pass_later_is_asked_again() {
                 other => panic!("{other:?}"),
             })
             .collect();
-        assert_eq!(waits, [50, 2, 4], "the server's wish counts");
+        assert_eq!(waits, [50, 2, 60, 8], "the server's wish counts");
     }
 }
 
@@ -312,6 +316,33 @@ fn what_stays_wrong_is_given_up() {
     let error = http.summarize(&summary()).unwrap_err();
     assert!(error.to_string().contains("try again in 3600 s: Rate limit reached"), "{error}");
     assert_eq!(server.asked().len(), 1, "nobody waits for an hour");
+
+    let busy = |after: &str| Reply::Raw(529, format!("retry-after: {after}\r\n"), "{}".to_owned());
+    let server = Server::new(16_000);
+    server.queue([busy("3600")]);
+    let http = Http::new(endpoint(Api::OpenAi, &server)).unwrap();
+    let error = http.summarize(&summary()).unwrap_err().to_string();
+    assert!(error.contains("cannot be reached, try again in 3600 s: it answered 529"), "{error}");
+    assert_eq!(server.asked().len(), 1, "nobody waits for an hour");
+}
+
+#[test]
+fn what_a_model_answers_is_its_own_though_it_holds_the_key() {
+    let said = "The variable is sk-secret in the example.";
+    for api in APIS {
+        let server = Server::new(16_000);
+        server.queue([Reply::Text(said.to_owned()), Reply::Streamed(said.to_owned())]);
+        let http = Http::new(endpoint(api, &server)).unwrap();
+        for _ in 0..2 {
+            assert_eq!(ask(&http, &conversation(), &[]).unwrap().text(), said, "{api:?}");
+        }
+        let error = json!({"error": {"message": "bad key sk-secret"}}).to_string();
+        for body in [error.clone(), format!("\u{feff}data: {error}\n\n")] {
+            server.queue([Reply::Raw(200, String::new(), body)]);
+            let error = ask(&http, &conversation(), &[]).unwrap_err().to_string();
+            assert_eq!(error, "refused: bad key (the key)", "{api:?}");
+        }
+    }
 }
 
 #[test]
