@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::anyhow;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use undertext::context::Shape;
 use undertext::context::model::Tool;
+use undertext::model::Stop;
 use undertext::ops::{self, Answer, Call, OpsError, Turning};
 use undertext::provider::process::{self, Task};
 use undertext::report::{Hint, Line, Report as _};
@@ -47,8 +47,9 @@ The command of --tools gets one JSON object on stdin and prints one:
   {\"type\":\"call\", \"id\":ID, \"name\":NAME, \"input\":JSON}  {\"output\":TEXT, \"error\":TEXT if it failed}
 
 JSON: one object
-  {\"type\":\"turn\", \"session\":ID, \"title\":TEXT or null, \"format\":NAME, \"said\":TEXT, \"pending\":[{\"id\":ID, \"name\":NAME, \"input\":JSON}], \"steps\":how often it was asked N,
-   \"answered\":calls N, \"usage\":{\"input\":N, \"output\":N, \"cache_read\":N, \"cache_write\":N}, \"tokens\":N of the context now,
+  {\"type\":\"turn\", \"session\":ID, \"title\":TEXT or null, \"format\":NAME, \"said\":TEXT,
+   \"stop\":\"end\", \"length\" if the answer is cut off, \"calls\", \"paused\", \"refused\", \"aborted\", \"error\" or null if it is not told,
+   \"pending\":[{\"id\":ID, \"name\":NAME, \"input\":JSON}], \"steps\":how often it was asked N, \"answered\":calls N, \"usage\":{\"input\":N, \"output\":N, \"cache_read\":N, \"cache_write\":N}, \"tokens\":N of the context now,
    \"window\":N, \"operations\":[N]}
 With --events, one object an event on stderr, tagged with its \"event\".")]
 pub(crate) struct Args {
@@ -127,8 +128,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let prompt = prompt.as_deref();
     let done = match ops::turn(&mut archive, &session, &workspace, prompt, &turning, &mut emit) {
         Ok(done) => done,
-        Err(error @ OpsError::Model(_)) => return Err(kept(error)),
-        Err(error) if hash(&archive)? != before => return Err(kept(error)),
+        Err(error @ OpsError::Model(_)) => return Err(kept(error, args)),
+        Err(error) if hash(&archive)? != before => return Err(kept(error, args)),
         Err(error) => return Err(error.into()),
     };
     if done.is_repeated {
@@ -148,6 +149,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         context.say(&format!("Pending: {} {} {}", call.id, call.name, call.input))?;
     }
     context.output.hints(done.hints());
+    if let Some(end) = done.stop.and_then(unfinished) {
+        context.output.note(end);
+    }
     let answered = match done.answered {
         0 => String::new(),
         n => format!(", {}", counted(n as u64, "call", "calls")),
@@ -158,6 +162,17 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         counted(done.steps as u64, "request", "requests")
     ));
     Ok(Exit::Yes)
+}
+
+/// Returns in words that an answer is not said to its end, if it is not.
+fn unfinished(stop: Stop) -> Option<&'static str> {
+    match stop {
+        Stop::End | Stop::Calls => None,
+        Stop::Length => Some("The answer is cut off: the room for it was full"),
+        Stop::Paused => Some("The model paused within its answer"),
+        Stop::Refused => Some("The model refused to say its answer to the end"),
+        Stop::Aborted | Stop::Error => Some("The answer was broken off"),
+    }
 }
 
 /// Refuses a prompt that is the id of a session, or its beginning as it is shown: `turn` takes the session by -s.
@@ -178,9 +193,13 @@ fn refuse_session(archive: &ops::Archive, word: &str) -> Result<(), CommandError
     }
 }
 
-/// Returns the error of a turn that failed behind its prompt.
-fn kept(error: OpsError) -> CommandError {
-    let go_on = Line::about("turn");
+/// Returns the error of a turn that failed behind its prompt, with the way to go on in which it was begun.
+fn kept(error: OpsError, args: &Args) -> CommandError {
+    let named = [("provider", &args.provider), ("tools", &args.tools)];
+    let go_on = named.into_iter().fold(Line::about("turn"), |line, (name, value)| match value {
+        Some(value) => line.option(name, value),
+        None => line,
+    });
     CommandError::from(error).hinted(go_on.to("what was said is kept; to go on from it"))
 }
 
@@ -231,8 +250,11 @@ impl Tools {
 
     fn answer(&self, call: &Call) -> Answer {
         let failed = |why: String| Answer { output: String::new(), error: Some(why) };
-        let input = RawValue::from_string(call.input.clone());
-        let Ok(input) = input else { return failed("the arguments are not JSON".to_owned()) };
+        // What only looks like JSON, such as a number beyond any type or half of a character, is no value.
+        let input: Value = match serde_json::from_str(&call.input) {
+            Ok(input) => input,
+            Err(why) => return failed(format!("the arguments are not JSON: {why}")),
+        };
         let asked = json!({ "type": "call", "id": call.id, "name": call.name, "input": input });
         match self.ask(&asked.to_string()) {
             Ok(answer) => {

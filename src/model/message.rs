@@ -121,6 +121,21 @@ pub enum Stop {
     Error,
 }
 
+impl Stop {
+    /// Returns the word used in every output.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::End => "end",
+            Self::Length => "length",
+            Self::Calls => "calls",
+            Self::Paused => "paused",
+            Self::Refused => "refused",
+            Self::Aborted => "aborted",
+            Self::Error => "error",
+        }
+    }
+}
+
 /// The tokens that a model says it used for one request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Serialize)]
 pub struct Usage {

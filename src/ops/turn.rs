@@ -9,10 +9,11 @@
 //! ```
 //!
 //! Invariant: a model's answer is in the session before any of its calls is carried out.
+//! Invariant: a call that was cut off is not carried out.
 
 use std::cell::RefCell;
 
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use crate::{
     context::{
@@ -140,9 +141,14 @@ pub fn turn(
             turned.usage.add(usage);
         }
         calls = self::calls(&message);
-        turned.said = message.text();
+        (turned.said, turned.stop) = (message.text(), message.stop);
         say(archive, &mut turned, &drafts(message, &calls, session.format))?;
-        if calls.is_empty() {
+        let cut = take_cut(&mut calls, turned.stop);
+        if !cut.is_empty() {
+            say(archive, &mut turned, &cut)?;
+        }
+        let goes_on = !cut.is_empty() && turning.answer.is_some() && turned.steps < turning.steps;
+        if calls.is_empty() && !goes_on {
             break;
         }
     }
@@ -212,6 +218,22 @@ fn calls(message: &Message) -> Vec<Call> {
         _ => None,
     });
     calls.collect()
+}
+
+/// Takes out the calls that the model had no room to say to the end, and returns what answers them: to carry out the
+/// beginning of a call is to do something else.
+fn take_cut(calls: &mut Vec<Call>, stop: Option<Stop>) -> Vec<Draft> {
+    let is_cut = |call: &mut Call| {
+        let input = serde_json::from_str::<Map<String, Value>>(&call.input);
+        // Arguments that had not begun are said as none.
+        stop == Some(Stop::Length) && input.map_or(true, |input| input.is_empty())
+    };
+    let cut = calls.extract_if(.., is_cut).map(|call| {
+        let why =
+            "the call was cut off, because the room for the answer was full, and was not made";
+        Draft::Result { id: call.id, output: String::new(), error: Some(why.to_owned()) }
+    });
+    cut.collect()
 }
 
 /// Returns the drafts of an answer: its words, and each call.

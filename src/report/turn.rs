@@ -7,7 +7,7 @@ use super::{
     notice::Notice,
     shape::{object, report},
 };
-use crate::model::{OperationNumber, Usage};
+use crate::model::{OperationNumber, Stop, Usage};
 
 /// A call of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +25,8 @@ pub struct Call {
 pub struct Turned {
     /// The model's last words.
     pub said: String,
+    /// How its last answer ended, if it said that.
+    pub stop: Option<Stop>,
     /// Calls that nobody answered.
     pub pending: Vec<Call>,
     /// Whether the prompt stood at the end already, and was not said again.
@@ -47,6 +49,7 @@ pub struct Turned {
 
 report!(Turned, "turn", |it| {
     said: it.said,
+    stop: it.stop.map(Stop::as_str),
     pending: it.pending,
     steps: it.steps,
     answered: it.answered,

@@ -346,6 +346,88 @@ fn a_person_who_insists_has_a_session_shrunk_by_any_words() {
     let done = env.run(&["recover", "--error", said, "--insist", "--json"]).success();
     assert!(!json(&done.stdout)["operations"].as_array().unwrap().is_empty(), "{done}");
     assert_eq!(env.run(&["recover", "--error", said]).code(), Some(2));
+/// Settings of a command that answers everything with this message.
+fn answering(env: &TestEnv, message: &str) -> String {
+    let file = env.project().join("answer.json");
+    fs::write(&file, message).unwrap();
+    let line = format!("cat >/dev/null; cat {}", file.display());
+    let provider = format!("[provider.mine]\nkind = \"command\"\ncommand = \"{line}\"\n");
+    settings(env, &format!("{provider}[turn]\nsteps = 1\n"));
+    program(
+        env,
+        "tools",
+        r#"case "$(cat)" in *'"list"'*) echo '{"tools":[{"name":"echo"}]}';; *) echo '{"output":"3"}';; esac"#,
+    )
+}
+
+#[test]
+fn a_call_whose_arguments_are_no_value_is_answered_with_an_error() {
+    let deep = "[".repeat(200) + &"]".repeat(200);
+    for input in [r#"{"n":1e999}"#, r#"{"a":"\ud83d"}"#, &deep] {
+        let env = TestEnv::new();
+        env.run(&["new"]).success();
+        let function = serde_json::json!({ "name": "echo", "arguments": input });
+        let calls = serde_json::json!([{ "id": "s", "function": function }]);
+        let message = serde_json::json!({ "content": "ok", "tool_calls": calls });
+        let tools = answering(&env, &message.to_string());
+        for (args, answered) in [(&["turn", "Hi"][..], 0), (&["turn"], 1)] {
+            let args = [args, &["--provider", "mine", "--tools", &tools, "--json"]].concat();
+            let done = json(&env.run(&args).success().stdout);
+            assert_eq!(done["answered"], answered, "{input}: {done}");
+        }
+        let log = env.run(&["export"]).success().stdout;
+        assert!(log.contains("the arguments are not JSON: "), "{input}: {log}");
+    }
+}
+
+#[test]
+fn an_answer_that_is_not_at_its_end_is_told_as_such() {
+    for (reason, stop, note) in [
+        ("stop", "end", ""),
+        ("length", "length", "The answer is cut off: the room for it was full\n"),
+        ("content_filter", "refused", "The model refused to say its answer to the end\n"),
+        ("pause_turn", "paused", "The model paused within its answer\n"),
+    ] {
+        let env = TestEnv::new();
+        env.run(&["new"]).success();
+        let message = serde_json::json!({ "content": "Half of it" });
+        let choice = serde_json::json!({ "message": message, "finish_reason": reason });
+        answering(&env, &serde_json::json!({ "choices": [choice] }).to_string());
+        let args = ["turn", "Hi", "--provider", "mine"];
+        let told = env.run(&args).success().stderr;
+        assert_eq!(told, format!("{note}1 request; the context has about 16 tokens of 32,000\n"));
+        assert_eq!(
+            json(&env.run(&[&args[..], &["--json"]].concat()).success().stdout)["stop"],
+            stop
+        );
+    }
+}
+
+#[test]
+fn a_turn_that_failed_says_how_to_go_on_as_it_was_begun() {
+    let env = TestEnv::new();
+    env.run(&["new"]).success();
+    let tools = answering(&env, "");
+    assert_eq!(
+        env.run(&["turn", "Hi", "--provider", "mine", "--tools", &tools]).stderr,
+        "error: mine: bad answer: no JSON: nothing more was said\n\
+             hint: what a provider is sent stands in config.toml; every key, explained: undertext context --settings\n\
+             hint: what was said is kept; to go on from it: undertext turn --provider mine --tools $HOME/tools\n"
+    );
+    settings(&env, "[provider.mine]\nkind = \"command\"\ncommand = \"tee; exit 1\"\n");
+    let told = env.run(&["turn", "--provider", "mine"]).stderr;
+    assert!(told.starts_with("error: mine: refused: exit code 1\n"), "{told}");
+}
+
+#[test]
+fn a_recovery_keeps_as_much_as_it_is_told_to() {
+    let env = talked(60);
+    let said = "prompt is too long: 40000 tokens > 32000 maximum";
+    env.run(&["recover", "--keep", "2", "--error", said]).success();
+    let context = env.run(&["context", "--json"]).success().stdout;
+    assert_eq!(json(context.lines().next().unwrap())["messages"], 3);
+}
+
     env.run(&["verify"]).success();
 }
 
