@@ -13,15 +13,17 @@ use crate::context::{
     model::{Fault, ModelError},
     overflow::Figures,
     plan::{KEEP, Keep},
-    window::Source,
+    window::{Source, tokens, too_small},
 };
 
 /// How many compactions one recovery may take.
 pub const MAX_COMPACTIONS: u32 = 3;
 
 /// How far a recovery has come.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ladder {
+    keep: Keep,
+    n_tried: u32,
     n_compactions: u32,
     is_exhausted: bool,
     is_truncated: bool,
@@ -64,6 +66,11 @@ pub enum Rung {
 }
 
 impl Ladder {
+    /// Returns the foot of a ladder whose first compaction is to keep this much.
+    pub fn new(keep: Keep) -> Self {
+        Self { keep, n_tried: 0, n_compactions: 0, is_exhausted: false, is_truncated: false }
+    }
+
     /// How many compactions there were.
     pub fn n_compactions(&self) -> u32 {
         self.n_compactions
@@ -78,15 +85,20 @@ impl Ladder {
     #[must_use]
     pub fn step(mut self, finding: Finding) -> (Self, Rung) {
         let rung = match finding {
-            Finding::Overflow { compacted: true, .. } if self.n_compactions < MAX_COMPACTIONS => {
+            Finding::Overflow { compacted: true, .. } if self.n_tried < MAX_COMPACTIONS => {
+                self.n_tried += 1;
                 self.n_compactions += 1;
                 Rung::Retry
             }
             Finding::Overflow { can_truncate, .. } => self.next(can_truncate),
-            Finding::Compacted | Finding::Truncated => Rung::Retry,
+            Finding::Compacted => {
+                self.n_compactions += 1;
+                Rung::Retry
+            }
+            Finding::Truncated => Rung::Retry,
             Finding::NotCompacted { can_truncate } => {
-                // A context that could not be compacted now cannot be compacted later either.
-                self.is_exhausted = true;
+                // A context that could not be compacted now cannot be compacted later either, unless all of it was to be kept.
+                self.is_exhausted = self.keep == KEEP;
                 self.next(can_truncate)
             }
             Finding::NotTruncated => Rung::GiveUp,
@@ -95,8 +107,8 @@ impl Ladder {
     }
 
     fn next(&mut self, can_truncate: bool) -> Rung {
-        if !self.is_exhausted && self.n_compactions < MAX_COMPACTIONS {
-            self.n_compactions += 1;
+        if !self.is_exhausted && self.n_tried < MAX_COMPACTIONS {
+            self.n_tried += 1;
             return Rung::Compact(self.keep());
         }
         if can_truncate && !self.is_truncated {
@@ -106,11 +118,12 @@ impl Ladder {
         Rung::GiveUp
     }
 
-    /// How much the compaction keeps that is next: the same again would change nothing.
+    /// How much the compaction keeps that is next: as much as is wished, then less, as the same again would change nothing.
     fn keep(self) -> Keep {
-        match self.n_compactions {
-            0 | 1 => KEEP,
-            2 => Keep::Share(5),
+        match (self.n_tried, self.keep) {
+            (0 | 1, keep) | (_, keep @ (Keep::Share(0) | Keep::Last(0))) => keep,
+            (2, Keep::Share(share)) => Keep::Share(share.min(5)),
+            (2, Keep::Last(n)) => Keep::Last((n / 4).max(1)),
             _ => Keep::Last(1),
         }
     }
@@ -139,6 +152,9 @@ pub trait Patient {
 
     /// Cuts large results, and says whether there were any.
     fn truncate(&mut self) -> Result<bool, Self::Error>;
+
+    /// Returns the window, as far as it is known by now.
+    fn window(&self) -> u64;
 
     /// Returns the largest entries of the context, the largest first.
     fn largest(&self) -> Vec<Large>;
@@ -169,6 +185,8 @@ pub struct Room {
     pub by: Source,
     /// The smallest window that is worked with.
     pub least: u64,
+    /// How much the first compaction is to keep.
+    pub keep: Keep,
 }
 
 /// An entry that takes much room.
@@ -187,7 +205,7 @@ pub struct Large {
 #[non_exhaustive]
 pub enum Unrecovered {
     /// The window is too small to begin with.
-    #[error("a window of {window} tokens{} is too small: {least} is the least", .by.giver())]
+    #[error("{}", too_small(*.window, *.by, *.least))]
     Blocked {
         /// The session.
         session: String,
@@ -200,8 +218,8 @@ pub enum Unrecovered {
     },
     /// All was tried.
     #[error(
-        "session {session} does not fit in {window} tokens{}, after {compactions} compactions{}{}",
-        figure(*.used), if *.truncated { " and a truncation" } else { "" }, list(.largest)
+        "session {session} does not fit in {}{}{}{}{}", tokens(*.window), figure(*.used),
+        tried(*.compactions, *.truncated), list(.largest), words(.said)
     )]
     DoesNotFit {
         /// The session.
@@ -216,7 +234,7 @@ pub enum Unrecovered {
         truncated: bool,
         /// The largest entries.
         largest: Vec<Large>,
-        /// The provider's last words.
+        /// The provider's last words, if it was asked.
         said: String,
     },
 }
@@ -228,8 +246,24 @@ fn figure(used: Option<u64>) -> String {
     used.map_or_else(String::new, |used| format!(" (it has {used})"))
 }
 
+fn tried(compactions: u32, truncated: bool) -> String {
+    let compactions = match compactions {
+        0 => None,
+        1 => Some("1 compaction".to_owned()),
+        n => Some(format!("{n} compactions")),
+    };
+    let tried = compactions.into_iter().chain(truncated.then(|| "a truncation".to_owned()));
+    let tried: Vec<String> = tried.collect();
+    if tried.is_empty() { String::new() } else { format!(", after {}", tried.join(" and ")) }
+}
+
+fn words(said: &str) -> String {
+    if said.is_empty() { String::new() } else { format!("; the provider said: {said}") }
+}
+
 fn list(largest: &[Large]) -> String {
-    let name = |large: &Large| format!("{} ({}, {} tokens)", large.entry, large.what, large.tokens);
+    let name =
+        |large: &Large| format!("{} ({}, {})", large.entry, large.what, tokens(large.tokens));
     let names: Vec<String> = largest.iter().take(NAMED).map(name).collect();
     if names.is_empty() { String::new() } else { format!("; largest: {}", names.join(", ")) }
 }
@@ -277,7 +311,7 @@ fn climb<P: Patient>(
         };
         let ladder = on.get_or_insert_with(|| {
             emit(&Event::RecoveryStart { session: session(), window: room.window, used });
-            Ladder::default()
+            Ladder::new(room.keep)
         });
         let mut finding = Finding::Overflow { compacted, can_truncate: patient.can_truncate() };
         loop {
@@ -307,7 +341,7 @@ fn climb<P: Patient>(
                 Rung::GiveUp => {
                     let unrecovered = Unrecovered::DoesNotFit {
                         session: session(),
-                        window: room.window,
+                        window: patient.window(),
                         used,
                         compactions: n,
                         truncated,
@@ -400,6 +434,10 @@ mod tests {
             Ok(true)
         }
 
+        fn window(&self) -> u64 {
+            self.window
+        }
+
         fn largest(&self) -> Vec<Large> {
             let (entry, what) = ("1a2b3c".to_owned(), "Bash".to_owned());
             vec![Large { entry, what, tokens: self.result }]
@@ -408,7 +446,7 @@ mod tests {
 
     fn run(patient: &mut Figured) -> (Result<u64, Failed>, Vec<Event>) {
         let (session, by) = ("s1".to_owned(), Source::Asked);
-        let room = Room { session, window: patient.window, by, least: 16_000 };
+        let room = Room { session, window: patient.window, by, least: 16_000, keep: KEEP };
         let mut events = Vec::new();
         let answer = recover(&room, patient, &mut |event| events.push(event.clone()));
         (answer, events)
@@ -453,8 +491,36 @@ mod tests {
         let mut patient = Figured::new(500_000, 3_999);
         let (answer, _) = run(&mut patient);
         let Err(Failed::Unrecovered(error)) = answer else { unreachable!("{answer:?}") };
-        insta::assert_snapshot!(error, @"session s1 does not fit in 16000 tokens (it has 66499), after 3 compactions; largest: 1a2b3c (Bash, 3999 tokens)");
+        insta::assert_snapshot!(error, @"session s1 does not fit in 16000 tokens (it has 66499), after 3 compactions; largest: 1a2b3c (Bash, 3999 tokens); the provider said: prompt is too long: 66499 tokens > 16000 maximum");
         assert_eq!(patient.n_attempts, 4);
+    }
+
+    #[test]
+    fn the_first_compaction_keeps_what_is_wished_and_each_later_one_less() {
+        let check = |keep: &str, expected: [&str; 3]| {
+            let mut ladder = Ladder::new(keep.parse().unwrap());
+            let kept = expected.map(|_| {
+                let over = Finding::Overflow { compacted: false, can_truncate: false };
+                let (next, rung) = ladder.step(over);
+                ladder = next.step(Finding::Compacted).0;
+                let Rung::Compact(keep) = rung else { panic!("{rung:?}") };
+                keep.to_string()
+            });
+            assert_eq!(kept, expected, "{keep}");
+        };
+        check("20%", ["20%", "5%", "1"]);
+        check("3%", ["3%", "3%", "1"]);
+        check("2", ["2", "1", "1"]);
+        check("40", ["40", "10", "1"]);
+        check("0", ["0", "0", "0"]);
+        // Where all was to be kept, less may still do; where a fifth was, nothing does.
+        let nothing = Finding::NotCompacted { can_truncate: false };
+        for (keep, rung) in [(Keep::Last(40), Rung::Compact(Keep::Last(10))), (KEEP, Rung::GiveUp)]
+        {
+            let over = Finding::Overflow { compacted: false, can_truncate: false };
+            let (ladder, _) = Ladder::new(keep).step(over);
+            assert_eq!((ladder.step(nothing).1, ladder.n_compactions()), (rung, 0), "{keep}");
+        }
     }
 
     #[test]

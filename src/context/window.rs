@@ -30,6 +30,24 @@ impl Default for Windows {
     }
 }
 
+/// The most tokens that any figure is believed to tell of: no model takes as many, and a figure beyond it stands for none.
+const MOST: u64 = 20_000_000;
+
+/// Returns whether a figure that a file or a model gives can be true.
+pub fn is_believable(tokens: u64) -> bool {
+    (1..=MOST).contains(&tokens)
+}
+
+/// Returns a number of tokens in words.
+pub(crate) fn tokens(n: u64) -> String {
+    format!("{n} token{}", if n == 1 { "" } else { "s" })
+}
+
+/// Returns in words that a window is too small to work with.
+pub(crate) fn too_small(window: u64, by: Source, least: u64) -> String {
+    format!("a window of {}{} is too small: {least} is the least", tokens(window), by.giver())
+}
+
 /// By whose word a window has its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Source {
@@ -156,7 +174,8 @@ impl Windows {
         } else if let Some(tokens) = table() {
             (tokens, Source::Models)
         } else {
-            let (tokens, source) = match (evidence.file.filter(is_size), known) {
+            let file = evidence.file.filter(|tokens| is_believable(*tokens));
+            let (tokens, source) = match (file, known) {
                 (Some(tokens), _) => (tokens, Source::File),
                 (None, Some(known)) => (known.usual, Source::Model),
                 (None, None) => (self.default, Source::Default),

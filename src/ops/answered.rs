@@ -3,6 +3,7 @@
 //! Between two compactions a context only grows, so that the last answer of each stretch tells its size.
 
 use crate::{
+    context::window::is_believable,
     json::Raw,
     model::{EntryNumber, Kind, Landmark, Message, Usage},
     ops::OpsError,
@@ -93,7 +94,7 @@ fn last_before(
         }
         let line = view.line(entry)?;
         let Some(record) = Raw::object(&line) else { continue };
-        let size = |usage: &Usage| Some(usage.asked()).filter(|tokens| *tokens > 0);
+        let size = |usage: &Usage| Some(usage.asked()).filter(|tokens| is_believable(*tokens));
         let mut messages = view.format().messages(record).into_iter();
         let said = messages.find_map(|message| Some((message.model, size(&message.usage?)?)));
         let told = || Some((None, size(&view.format().told(record).usage?)?));

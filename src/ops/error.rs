@@ -3,7 +3,12 @@
 use std::path::PathBuf;
 
 use crate::{
-    context::{model::ModelError, recover::Unrecovered, stages::SummaryError, window::Source},
+    context::{
+        model::ModelError,
+        recover::Unrecovered,
+        stages::SummaryError,
+        window::{Source, too_small},
+    },
     model::{GenerationNumber, OperationNumber},
     session::SessionError,
     store::StoreError,
@@ -25,7 +30,7 @@ pub enum OpsError {
     #[error(transparent)]
     Sync(SyncError),
     /// A model's window is too small to work with.
-    #[error("a window of {tokens} tokens{} is too small: {least} is the least", .by.giver())]
+    #[error("{}", too_small(*.tokens, *.by, *.least))]
     Window {
         /// The window.
         tokens: u64,

@@ -7,6 +7,7 @@ use crate::{
         Item, Origin,
         measure::{Figure, Measure, Scale},
         tokens::Counting,
+        window::is_believable,
     },
     json::Raw,
     model::{EntryNumber, Kind, Landmark, PlaceNumber, Role, Usage},
@@ -25,9 +26,9 @@ pub(super) const NEWEST: usize = 64;
 /// A system prompt or a list of tools makes a record at least so long.
 const SHORTEST: u64 = 1_000;
 
-/// Returns how many tokens an answer and its request take.
+/// Returns how many tokens an answer and its request take, if its figures can be true.
 fn total(usage: &Usage) -> Option<u64> {
-    Some(usage.total()).filter(|total| *total > 0)
+    Some(usage.total()).filter(|total| is_believable(*total))
 }
 
 /// Returns the usage that an item reports of the context that it stands in.

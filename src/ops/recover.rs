@@ -56,7 +56,7 @@ pub fn recover<T>(
     let window = &first.window;
     let least = wanted.asked.windows.block;
     let (id, by) = (session.name.id.clone(), window.source);
-    let room = Room { session: id, window: window.tokens, by, least };
+    let room = Room { session: id, window: window.tokens, by, least, keep: wanted.keep };
     let pre_tokens = wanted.tokens(&first);
     let mut surgery = Surgery {
         archive,
@@ -230,7 +230,8 @@ impl<T> Patient for Surgery<'_, '_, T> {
         let tokens = self.scaled(self.tokens);
         let answer = if tokens > self.window {
             let figures = Figures { used: Some(tokens), limit: Some(self.window) };
-            let said = format!("{tokens} tokens are more than {}", self.window);
+            // Nobody was asked, so nobody said anything.
+            let said = String::new();
             let model = context.model.clone().unwrap_or_else(|| "the model".to_owned());
             Err(ModelError { model, fault: Fault::Overflow { said, figures } })
         } else {
@@ -261,6 +262,10 @@ impl<T> Patient for Surgery<'_, '_, T> {
         let truncated = truncate(self.archive, self.session, self.bound())?;
         self.operations.extend(truncated.operation);
         Ok(truncated.operation.is_some())
+    }
+
+    fn window(&self) -> u64 {
+        self.window
     }
 
     fn largest(&self) -> Vec<Large> {

@@ -9,7 +9,7 @@ use undertext::{
         event::{Cause, Event},
         loss::Check,
         model::{ChatModel, ChatRequest, ModelError, Summarizer},
-        plan::{Keep, Piece, Trigger, Wish},
+        plan::{KEEP, Keep, Piece, Trigger, Wish},
         recover::{self, Attempt, Large, Patient, Room, Unrecovered},
         window::Source,
     },
@@ -156,6 +156,10 @@ impl Patient for Talk<'_> {
         Ok(true)
     }
 
+    fn window(&self) -> u64 {
+        WINDOW
+    }
+
     fn largest(&self) -> Vec<Large> {
         let large = |(nth, (message, _)): (usize, &(Message, bool))| Large {
             entry: format!("@{nth}"),
@@ -190,7 +194,8 @@ fn http(api: Api, server: &Server) -> Http {
 }
 
 fn room() -> Room {
-    Room { session: "talk".to_owned(), window: WINDOW, by: Source::Asked, least: WINDOW }
+    let (session, by) = ("talk".to_owned(), Source::Asked);
+    Room { session, window: WINDOW, by, least: WINDOW, keep: KEEP }
 }
 
 fn user(text: &str) -> Message {

@@ -14,10 +14,11 @@ use undertext::{
         model::{
             ChatModel, ChatRequest, Fault, ModelError, Summarizer, SummaryRequest, Tool, Written,
         },
+        overflow::Figures,
         plan::Keep,
         recover::Unrecovered,
     },
-    model::{Block, Message, OperationNumber, Role, Timestamp},
+    model::{Block, Message, OperationNumber, Role, Stop, Timestamp, Usage},
     ops::{self, Answer, Archive, Asked, Call, Compacting, OpsError, Session, Turned, Turning},
     provider::{Api, Endpoint, Http},
     wire::{Draft, Speaker},
@@ -309,7 +310,129 @@ fn what_cannot_be_made_to_fit_is_told_without_looping() {
         panic!("{failed:?}")
     };
     assert!(error.to_string().contains("(system, "), "{error}");
+    // Nothing could be compacted, and nobody was asked.
+    let told = error.to_string();
+    assert!(!told.contains("after") && !told.contains("said"), "{told}");
     assert_eq!(server.asked().len(), 0);
+}
+
+#[test]
+fn an_overflow_is_told_with_the_window_and_the_words_that_came_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut archive = fixture::open(folder.path(), 1);
+    let session = fixture::session(&mut archive);
+    let said = "prompt is too long: 90000 tokens > 8192 maximum";
+    let figures = Figures { used: Some(90_000), limit: Some(8_192) };
+    let fault = Fault::Overflow { said: said.to_owned(), figures };
+    let model = Fixed(Err(ModelError { model: "fixed".to_owned(), fault }));
+    let asked = asked_for(Api::OpenAi);
+    let failed = turn(&mut archive, &session, "Hello", (&model, &asked), 0, &mut |_| ());
+    let told = failed.unwrap_err().to_string();
+    assert!(told.contains("does not fit in 8192 tokens (it has 90000); largest:"), "{told}");
+    assert!(told.ends_with(&format!("; the provider said: {said}")), "{told}");
+}
+
+#[test]
+fn a_call_that_was_cut_off_is_not_carried_out() {
+    let input = r#"{"choices":[{"message":{"content":"Go.","tool_calls":[
+        {"id":"a","function":{"name":"read","arguments":"{\"path\":\"/a\"}"}},
+        {"id":"b","function":{"name":"read","arguments":"{\"path\":\"/"}}]},"finish_reason":"length"}]}"#;
+    let event = |event: serde_json::Value| format!("data: {event}\n\n");
+    let begun = |id: &str| {
+        let call = json!({"type": "tool_use", "id": id, "name": "read", "input": {}});
+        event(json!({"type": "content_block_start", "content_block": call}))
+    };
+    let more = |json: &str| {
+        let delta = json!({"type": "input_json_delta", "partial_json": json});
+        event(json!({"type": "content_block_delta", "delta": delta}))
+    };
+    let end = event(json!({"type": "message_delta", "delta": {"stop_reason": "max_tokens"}}))
+        + &event(json!({"type": "message_stop"}));
+    let streamed = begun("a") + &more(r#"{"path":"/a"}"#) + &begun("b");
+    let cases = [
+        (Api::OpenAi, input.to_owned()),
+        (Api::OpenAi, input.replace(r#""{\"path\":\"/"}"#, r#"""}"#)),
+        (Api::Anthropic, format!("{streamed}{}{end}", more(r#"{"path":"/"#))),
+        (Api::Anthropic, format!("{streamed}{end}")),
+    ];
+    for (api, body) in cases {
+        for answers in [true, false] {
+            let folder = tempfile::tempdir().unwrap();
+            let mut archive = fixture::open(folder.path(), 1);
+            let session = fixture::session(&mut archive);
+            let server = Server::new(WINDOW);
+            server.queue([Reply::Raw(200, String::new(), body.clone())]);
+            let (model, asked) = (model(&server, api), asked_for(api));
+            let made = RefCell::new(Vec::new());
+            let answer = |call: &Call| {
+                made.borrow_mut().push(call.id.clone());
+                Answer { output: "read".to_owned(), error: None }
+            };
+            let turning = Turning {
+                compacting: Compacting::of(&asked, &clock),
+                model: &model,
+                tools: &tools(),
+                answer: answers.then_some(&answer),
+                max_tokens: 500,
+                steps: 5,
+            };
+            let workspace = fixture::workspace();
+            let done =
+                ops::turn(&mut archive, &session, &workspace, Some("Go"), &turning, &mut |_| ());
+            let done = done.unwrap();
+            let file = fixture::exported(&archive, &session, None);
+            let file = String::from_utf8(file).unwrap();
+            assert_eq!(file.matches("the call was cut off").count(), 1, "{body}");
+            if answers {
+                assert_eq!(*made.borrow(), ["a"], "{body}");
+                assert_eq!((done.steps, done.stop), (2, Some(Stop::End)));
+            } else {
+                let pending: Vec<&str> = done.pending.iter().map(|call| call.id.as_str()).collect();
+                assert_eq!((pending, done.steps, done.stop), (vec!["a"], 1, Some(Stop::Length)));
+            }
+        }
+    }
+}
+
+#[test]
+fn a_model_whose_calls_are_always_cut_off_is_not_asked_for_ever() {
+    let cut = |id: &str| Block::Call {
+        id: id.into(),
+        name: "read".into(),
+        input: r#"{"path":"/"#.into(),
+        signature: None,
+    };
+    let message = Message {
+        stop: Some(Stop::Length),
+        ..Message::new(Role::Assistant, vec![cut("a"), cut("b")])
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let mut archive = fixture::open(folder.path(), 1);
+    let session = fixture::session(&mut archive);
+    let asked = asked_for(Api::OpenAi);
+    let done =
+        turn(&mut archive, &session, "Go", (&Fixed(Ok(message)), &asked), 10, &mut |_| ()).unwrap();
+    assert_eq!((done.steps, done.answered, done.pending.len()), (10, 0, 0));
+}
+
+#[test]
+fn a_figure_that_cannot_be_true_is_no_window() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut archive = fixture::open(folder.path(), 1);
+    let session = fixture::session(&mut archive);
+    let mut asked = asked_for(Api::OpenAi);
+    asked.window = None;
+    for (input, output) in [(10_u64.pow(15), 1 << 63), (100_000_000, 5), (900, 1 << 40)] {
+        let usage = Some(Usage { input, output, ..Usage::default() });
+        let said = vec![Block::Text("Done.".into())];
+        let model = Fixed(Ok(Message { usage, ..Message::new(Role::Assistant, said) }));
+        for _ in 0..2 {
+            let prompt = format!("Hello {input}");
+            let done =
+                turn(&mut archive, &session, &prompt, (&model, &asked), 0, &mut |_| ()).unwrap();
+            assert!(done.window == 32_000 && done.tokens < 1_000, "{input}: {done:?}");
+        }
+    }
 }
 
 /// A model that always answers with the same.
