@@ -275,7 +275,7 @@ fn models(text: &mut String) {
     list!(text, CompactError, |error: CompactError| error.to_string(), {
         CompactError::Nothing(_) => [
             Nothing::Empty.into(), Nothing::NothingNew.into(), Nothing::AllKept(7).into(),
-            Nothing::NoGain.into(),
+            Nothing::NoGain.into(), Nothing::NotDue.into(),
         ],
         CompactError::Summary(_) => [flawed(Flaw::Empty).into()],
     });

@@ -179,12 +179,9 @@ fn compact_if_due(
     }
     let settings = context.settings()?;
     let kit = context.kit(&Summing::default(), &settings, archive, session)?;
-    if !super::compact::is_due(archive, session, &kit)? {
-        return Ok(None);
-    }
     let wanted = Compacting { cause: Cause::Auto, ..kit.compacting() };
     let workspace = context.workspace();
-    let done = ops::compact(archive, session, &workspace, &wanted, &mut |_| ())?;
+    let done = ops::compact_if_due(archive, session, &workspace, &wanted, &mut |_| ())?;
     context.tell(&done.notices);
     Ok(done.operation.is_some().then_some(done))
 }

@@ -45,7 +45,13 @@ pub(crate) fn format(text: &str) -> Result<String, String> {
 /// Reads a number that is not 0.
 pub(crate) fn count<T: FromStr + Default + PartialEq>(text: &str) -> Result<T, String> {
     let number = text.parse().ok().filter(|number| *number != T::default());
-    number.ok_or_else(|| "it must be a whole number from 1 on".to_owned())
+    let is_large =
+        || text.bytes().all(|digit| digit.is_ascii_digit()) && text.contains(|c| c != '0');
+    number.ok_or_else(|| {
+        let why =
+            if is_large() { "is too large a number" } else { "must be a whole number from 1 on" };
+        format!("it {why}")
+    })
 }
 
 /// Returns the limit of a result's characters, if it is not too small.

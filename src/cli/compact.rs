@@ -7,7 +7,7 @@ use undertext::report::Report as _;
 use super::Context;
 use super::common::{Writing, capitalise, counted};
 use super::error::{CommandError, Exit};
-use super::models::{self, Kit, Summing};
+use super::models::{self, Summing};
 use super::words::About;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
@@ -81,16 +81,10 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     archive.set_manner(args.writing.manner(context));
     let kit = context.kit(&args.summing, &settings, &archive, &session)?;
     let wanted = Compacting { cause, ..kit.compacting() };
-    if cause == Cause::Auto && !is_due(&archive, &session, &kit)? {
-        if !context.json {
-            context.say_session((&archive, &session))?;
-        }
-        context.say("It is not due, and nothing is changed")?;
-        return Ok(Exit::Yes);
-    }
     let workspace = context.workspace();
     let mut emit = |event: &_| (kit.sink)(event);
-    let done = ops::compact(&mut archive, &session, &workspace, &wanted, &mut emit)?;
+    let compact = if cause == Cause::Auto { ops::compact_if_due } else { ops::compact };
+    let done = compact(&mut archive, &session, &workspace, &wanted, &mut emit)?;
     context.tell(&done.notices);
     if context.answer_change((&archive, &session), &done)? {
         return Ok(Exit::Yes);
@@ -102,15 +96,6 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     models::tell_compaction(context, &done)?;
     context.output.hints(done.hints());
     Ok(Exit::Yes)
-}
-
-/// Returns whether a session's context is due to be compacted.
-pub(crate) fn is_due(
-    archive: &ops::Archive,
-    session: &ops::Session,
-    kit: &Kit,
-) -> Result<bool, CommandError> {
-    Ok(ops::nearness(archive, session, &kit.compacting())?.is_due)
 }
 
 fn show(context: &mut Context, plan: &Planned) -> Result<(), CommandError> {

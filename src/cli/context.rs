@@ -169,16 +169,16 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let near = models::rule(&settings).near(window.tokens, found.measured.tokens);
     let is_counted = args.tokens != TokensArg::Reported;
     let sent = Sent { session: &session, found: &found, near: &near, is_counted };
-    let (tokens, least) = (grouped(window.tokens), grouped(window.least));
+    let (tokens, least) = (counted(window.tokens, "token", "tokens"), grouped(window.least));
     match window.verdict {
         Verdict::Fine => {}
         Verdict::Warned => {
-            let text = format!("a window of {tokens} tokens is tight; {least} are enough");
+            let text = format!("a window of {tokens} is tight; {least} are enough");
             context.output.warn(&text);
         }
         Verdict::Blocked => {
             let giver = window.source.giver();
-            let small = format!("a window of {tokens} tokens{giver} is too small for a turn");
+            let small = format!("a window of {tokens}{giver} is too small for a turn");
             context.output.warn(&format!("{small}: {least} is the least"));
         }
     }

@@ -78,11 +78,21 @@ pub enum Nothing {
     #[error("nothing to compact: nothing was said since the last compaction")]
     NothingNew,
     /// All messages are kept.
-    #[error("nothing to compact: all {0} messages are kept")]
+    #[error("nothing to compact: {}", all_kept(*.0))]
     AllKept(usize),
     /// The messages to summarise are so short that nothing is gained.
     #[error("nothing to compact: a summary would be no shorter than what it stands for")]
     NoGain,
+    /// The context is small, and only one that is large was to be compacted.
+    #[error("it is not due")]
+    NotDue,
+}
+
+fn all_kept(n: usize) -> String {
+    match n {
+        1 => "the only message is kept".to_owned(),
+        n => format!("all {n} messages are kept"),
+    }
 }
 
 /// When a context is to be compacted.
@@ -362,6 +372,7 @@ mod tests {
             "two calls and two results are one"
         );
         assert_eq!(planned("uauau1uauaB", WIDE), ".....1uauaB", "a late result");
+        assert_eq!(planned("u", WIDE), "nothing to compact: the only message is kept");
         assert_eq!(planned("1uauauauauB", WIDE), "nothing to compact: all 11 messages are kept");
         assert_eq!(
             planned("1Bu", Wish { keep: Keep::Last(2), ..WIDE }),

@@ -190,7 +190,7 @@ fn parts(pieces: &[Piece<'_>], plan: &plan::Plan) -> Parts {
 }
 
 /// Returns how near a session is to its compaction.
-pub fn nearness(
+fn nearness(
     archive: &Archive,
     session: &Session,
     wanted: &Compacting<'_>,
@@ -227,6 +227,28 @@ fn prepare(archive: &Archive, session: &Session) -> Result<Vec<Notice>, OpsError
         Ok::<_, OpsError>(((), None::<Plan<Stay>>))
     })?;
     Ok(done.notices)
+}
+
+/// Compacts a session whose context is due to be compacted; any other is left as it is.
+pub fn compact_if_due(
+    archive: &mut Archive,
+    session: &Session,
+    workspace: &Workspace,
+    wanted: &Compacting<'_>,
+    emit: &mut dyn FnMut(&Event),
+) -> Result<Compacted, OpsError> {
+    let Nearness { tokens, window, is_due, .. } = nearness(archive, session, wanted)?;
+    if is_due {
+        return compact(archive, session, workspace, wanted, emit);
+    }
+    Ok(Compacted {
+        nothing: Some(Nothing::NotDue),
+        branch: archive.store().state(session.key)?.current().to_owned(),
+        pre_tokens: tokens,
+        post_tokens: tokens,
+        window,
+        ..Compacted::default()
+    })
 }
 
 /// Compacts a session: a summary takes the place of its context, but for the kept messages.
@@ -484,7 +506,8 @@ impl Writing<'_> {
         Ok((left, Some(Plan { command, steps, goal })))
     }
 
-    /// Adds the entries that came while the summary was written to those that are kept.
+    /// Adds the entries that came while the summary was written to those that are kept. A result whose call the summary
+    /// stands for would be one of no call, and the summary says of the call that nobody answered it.
     fn take_in(
         &mut self,
         before: &Standing<'_>,
@@ -496,11 +519,31 @@ impl Writing<'_> {
         let Some(more) = sent.strip_prefix(known.as_slice()) else {
             return Err(OpsError::Overtaken);
         };
+        let mut came = Vec::new();
+        let mut blocks = Vec::new();
         for &entry in more {
-            let n = messages(before.format, view, entry)?.len();
-            self.kept.extend((0..n).map(|nth| Said { entry, nth }));
+            let messages = messages(before.format, view, entry)?;
+            came.extend((0..messages.len()).map(|nth| Said { entry, nth }));
+            blocks.extend(messages.into_iter().flat_map(|message| message.blocks));
         }
+        if self.answers_what_goes(&blocks) {
+            return Err(OpsError::Overtaken);
+        }
+        self.kept.extend(came);
         Ok(())
+    }
+
+    /// Returns whether blocks that came answer a call that the summary stands for; some models give several calls one id.
+    fn answers_what_goes(&self, came: &[Block]) -> bool {
+        let calls = |blocks: &[Block], answered: &str| {
+            blocks.iter().any(|block| matches!(block, Block::Call { id, .. } if id == answered))
+        };
+        came.iter().any(|block| {
+            let Block::Result { id, .. } = block else { return false };
+            let mut heard = self.found.heard.iter().zip(&self.found.said).rev();
+            let call = heard.find(|(heard, _)| calls(&heard.message.blocks, id));
+            call.is_some_and(|(_, said)| !self.kept.contains(said)) && !calls(came, id)
+        })
     }
 
     /// Returns the messages that must be read next to the summary; not those of the system, where the summary's record says

@@ -20,7 +20,7 @@ use undertext::{
         Session, Workspace,
     },
     store::{Access, SessionFilter},
-    wire::How,
+    wire::{Draft, How},
 };
 
 use crate::{
@@ -420,6 +420,50 @@ fn what_came_while_the_summary_was_written_is_kept() {
     assert_eq!(sent.last().unwrap().2, "Wait, one more thing.");
     assert_eq!(sent.len(), 10);
     assert_eq!(fixture::damage(&archive), [""; 0]);
+}
+
+#[test]
+fn a_result_that_came_while_its_call_was_summarised_is_not_parted_from_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = folder.path().join("store");
+    let mut archive = fixture::open(&store, 1);
+    let session = fixture::session(&mut archive);
+    for n in 0..12 {
+        fixture::say(
+            &mut archive,
+            &session,
+            &format!("{n} {}", "all work and no play ".repeat(40)),
+        );
+    }
+    let call = |id: &str| Draft::Call {
+        id: id.to_owned(),
+        name: "Bash".to_owned(),
+        input: r#"{"command":"make"}"#.to_owned(),
+    };
+    let result =
+        |id: &str| Draft::Result { id: id.to_owned(), output: "made".to_owned(), error: None };
+    let workspace = Workspace::default();
+    ops::append(&mut archive, &session, &workspace, &[call("c9")]).unwrap();
+    let comes = |drafts: &[Draft]| {
+        let mut other = Archive::open(&store, Access::Write, Box::new(Machine)).unwrap();
+        other.set_writable(fixture::writable(&store));
+        ops::append(&mut other, &session, &Workspace::default(), drafts).unwrap();
+        Ok(())
+    };
+    let none = |before| Compacting { keep: Keep::Last(0), before: Some(before), ..usual() };
+    // A call that came together with its result is whole.
+    let both = |_: &Value| comes(&[call("c10"), result("c10")]);
+    assert!(compact(&mut archive, &session, none(&both)).unwrap().operation.is_some());
+    undone(&mut archive, &session);
+    let late = |_: &Value| comes(&[result("c9")]);
+    let made = compact(&mut archive, &session, none(&late));
+    assert!(matches!(made, Err(OpsError::Overtaken)), "{made:?}");
+    assert_eq!(sent(&archive, &session).last().unwrap().2, "made");
+    // Where the call is kept, its result is too.
+    let made = compact(&mut archive, &session, usual()).unwrap();
+    assert!(made.operation.is_some());
+    assert_eq!(sent(&archive, &session).last().unwrap().2, "made");
+    fixture::assert_sound(&mut archive, &session);
 }
 
 #[test]

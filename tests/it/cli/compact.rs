@@ -109,8 +109,15 @@ fn an_automatic_compaction_waits_until_it_is_due() {
     let env = talked(20);
     assert_snapshot!(env.run(&["compact", "--trigger", "auto"]), @r"
     Session e572dff8  0 all work and no play all work and no play all wor…  (native)
-    It is not due, and nothing is changed
+    It is not due; nothing is changed
     ");
+    let done = json(&env.run(&["compact", "--trigger", "auto", "--json"]).success().stdout);
+    let fields = ["type", "operation", "nothing", "branch", "window"].map(|key| done[key].clone());
+    assert_eq!(
+        serde_json::json!(fields),
+        serde_json::json!(["compact", null, "it is not due", "main", 32_000])
+    );
+    assert!(done["pre_tokens"] == done["post_tokens"] && done["pre_tokens"] != 0, "{done}");
     let args = ["compact", "--trigger", "auto", "--window", "16000", "--json", "--events"];
     settings(&env, "[compaction]\npercent = 20\n");
     let done = env.run(&args).success();
@@ -339,13 +346,6 @@ fn a_turn_asks_a_model_and_tools_answer_it() {
     env.run(&["verify"]).success();
 }
 
-#[test]
-fn a_person_who_insists_has_a_session_shrunk_by_any_words() {
-    let env = talked(60);
-    let said = "das passt nicht hinein: 90000 Zeichen";
-    let done = env.run(&["recover", "--error", said, "--insist", "--json"]).success();
-    assert!(!json(&done.stdout)["operations"].as_array().unwrap().is_empty(), "{done}");
-    assert_eq!(env.run(&["recover", "--error", said]).code(), Some(2));
 /// Settings of a command that answers everything with this message.
 fn answering(env: &TestEnv, message: &str) -> String {
     let file = env.project().join("answer.json");
@@ -428,6 +428,13 @@ fn a_recovery_keeps_as_much_as_it_is_told_to() {
     assert_eq!(json(context.lines().next().unwrap())["messages"], 3);
 }
 
+#[test]
+fn a_person_who_insists_has_a_session_shrunk_by_any_words() {
+    let env = talked(60);
+    let said = "das passt nicht hinein: 90000 Zeichen";
+    let done = env.run(&["recover", "--error", said, "--insist", "--json"]).success();
+    assert!(!json(&done.stdout)["operations"].as_array().unwrap().is_empty(), "{done}");
+    assert_eq!(env.run(&["recover", "--error", said]).code(), Some(2));
     env.run(&["verify"]).success();
 }
 

@@ -230,6 +230,8 @@ fn results_are_cut_for_one_request_and_stay_in_the_session() {
     hint: how it is used: undertext context --help
     [exit status: 2]
     "#);
+    let large = env.run(&["context", "--max-tool-result", "18446744073709551615"]).stderr;
+    assert!(large.contains("it is too large a number"), "{large}");
     let shown = env.run(&["show", "HEAD"]).success().stdout;
     assert!(shown.contains("\n3999"));
 }
