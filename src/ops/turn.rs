@@ -17,7 +17,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     context::{
-        Item, Origin, Shape,
+        Item,
         event::Event,
         model::{ChatModel, ChatRequest, Tool},
         recover::Unrecovered,
@@ -26,10 +26,10 @@ use crate::{
     model::{Block, Message, Role, Stop},
     ops::{
         Asked, Compacting, Context, OpsError, append::append_told, context::whole_context,
-        recover::recover,
+        material::material, recover::recover,
     },
     report::{Call, Turned},
-    session::Session,
+    session::{Damages, Session},
     sync::{Archive, Notice, Workspace},
     wire::{Draft, Format, Speaker},
 };
@@ -172,15 +172,18 @@ fn pending(
     session: &Session,
     asked: &Asked,
 ) -> Result<Option<Vec<Call>>, OpsError> {
-    let plain = Asked { shape: Shape::Messages, ..asked.clone() };
-    let context = whole_context(archive, session, &plain)?;
-    let said = context.prepared.items.iter().filter(|item| item.origin != Origin::Synthetic);
+    // As they were said: in a request, each of several calls of one id has an id of its own.
+    let found = material(archive, session, None, asked, usize::MAX, &Damages::default())?;
     let mut open: Vec<Call> = Vec::new();
     let mut is_asked = false;
-    for message in said.map(Item::message) {
+    for message in found.items.iter().map(Item::message) {
         match message.role {
             Role::Assistant => {
-                open = calls(&message);
+                // The calls of one answer may have a record each.
+                if !message.blocks.iter().all(|block| matches!(block, Block::Call { .. })) {
+                    open.clear();
+                }
+                open.extend(calls(&message));
                 is_asked = matches!(message.stop, Some(Stop::Paused));
             }
             Role::User | Role::Tool => {

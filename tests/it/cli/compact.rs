@@ -370,7 +370,7 @@ fn a_call_whose_arguments_are_no_value_is_answered_with_an_error() {
         let calls = serde_json::json!([{ "id": "s", "function": function }]);
         let message = serde_json::json!({ "content": "ok", "tool_calls": calls });
         let tools = answering(&env, &message.to_string());
-        for (args, answered) in [(&["turn", "Hi"][..], 0), (&["turn"], 1)] {
+        for (args, answered) in [(&["turn", "Hi"][..], 0), (&["turn"], 1), (&["turn"], 1)] {
             let args = [args, &["--provider", "mine", "--tools", &tools, "--json"]].concat();
             let done = json(&env.run(&args).success().stdout);
             assert_eq!(done["answered"], answered, "{input}: {done}");
