@@ -13,6 +13,10 @@ pub struct Figures {
     pub limit: Option<u64>,
 }
 
+/// The smallest figure that is believed to be a limit: a smaller one is a code of an error, a place in a list, a number of
+/// images or a bound of another parameter, and no model has so small a window.
+pub(super) const LEAST: u64 = 512;
+
 /// What a figure stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Is {
@@ -31,8 +35,8 @@ pub(super) fn read<'a>(sentences: impl Iterator<Item = &'a [Word]>) -> Figures {
                 (figures.used.or(Some(used)), figures.limit.or(Some(limit)));
             continue;
         }
-        // A string has characters, and so has input that is malformed because it is too long.
-        if words.iter().any(|word| matches!(word.text(), "string" | "malformed")) {
+        // A string has characters, a list items, and so has input that is malformed because it is too long.
+        if words.iter().any(|word| matches!(word.text(), "string" | "array" | "malformed")) {
             continue;
         }
         let has_tokens = words.iter().any(|word| matches!(word.text(), "token" | "tokens"));
@@ -47,6 +51,7 @@ pub(super) fn read<'a>(sentences: impl Iterator<Item = &'a [Word]>) -> Figures {
                 && words.get(at + 1) == Some(&Word::Mark(')'));
             match is(words, at).filter(|_| !is_code) {
                 Some(Is::Used) => figures.used = figures.used.or(Some(number)),
+                Some(Is::Limit) if number < LEAST => {}
                 Some(Is::Limit) if figures.limit.is_none() => figures.limit = Some(number),
                 // A second number next to a limit is what was over it.
                 Some(Is::Limit) => also = also.or(Some(number)),
@@ -55,10 +60,13 @@ pub(super) fn read<'a>(sentences: impl Iterator<Item = &'a [Word]>) -> Figures {
         }
     }
     figures.used = figures.used.or(also.filter(|also| Some(*also) > figures.limit));
+    // As small a figure is a count of tokens only next to a limit of them.
+    figures.used = figures.used.filter(|used| *used >= LEAST || figures.limit.is_some());
     figures
 }
 
-/// Returns both sides of a comparison such as `1 + 2 > 3`, `5 tokens > 3` or `5 / 3`, if the first one is larger.
+/// Returns both sides of a comparison such as `1 + 2 > 3`, `5 tokens > 3`, `5 / 3` or `5 of 3`, if the first one is larger
+/// and the other one can be a limit.
 pub(super) fn compared(words: &[Word]) -> Option<(u64, u64)> {
     for (at, first) in words.iter().enumerate().filter_map(|(at, word)| Some((at, word.number()?)))
     {
@@ -73,10 +81,16 @@ pub(super) fn compared(words: &[Word]) -> Option<(u64, u64)> {
                     sum = sum.saturating_add(*more);
                     rest
                 }
+                [Word::Text(of), rest @ ..]
+                    if of == "of" && matches!(rest, [Word::Number(limit), ..] if sum > *limit) =>
+                {
+                    let limit = rest.first().and_then(Word::number)?;
+                    return (limit >= LEAST).then_some((sum, limit));
+                }
                 [Word::Mark('>' | '/'), Word::Number(limit), rest @ ..] => {
                     // What is subtracted from the limit was not sent.
                     let is_whole = !matches!(rest, [Word::Mark('-'), ..]);
-                    if is_whole && sum > *limit {
+                    if is_whole && sum > *limit && *limit >= LEAST {
                         return Some((sum, *limit));
                     }
                     break;
@@ -101,7 +115,7 @@ fn is(words: &[Word], at: usize) -> Option<Is> {
         match word.text() {
             "output" | "completion" | "draft" | "new" | "characters" | "chars" | "bytes" | "mb"
             | "messages" => return None,
-            "used" | "sent" | "given" => return Some(Is::Used),
+            "used" | "sent" | "given" | "provided" => return Some(Is::Used),
             "max" if behind.get(nth + 1).is_some_and(|next| next.text() == "tokens") => break,
             "maximum" | "max" | "limit" | "available" | "allowed" => return Some(Is::Limit),
             "token" | "tokens" | "input" | "prompt" | "was" | "were" => {}
@@ -109,6 +123,7 @@ fn is(words: &[Word], at: usize) -> Option<Is> {
         }
     }
     let mut noun = None;
+    let mut is_borne = false;
     for (back, word) in before.iter().rev().take(9).enumerate() {
         let word = match word {
             Word::Number(_) | Word::Mark(',') => break,
@@ -126,8 +141,8 @@ fn is(words: &[Word], at: usize) -> Option<Is> {
                 return Some(Is::Limit);
             }
             "exceed" | "exceeds" | "exceeded" | "exceeding" => return noun.or(Some(Is::Limit)),
-            "requested" | "contains" | "contain" | "resulted" | "has" | "have" | "had" | "got"
-            | "given" | "received" | "sent" | "total" | "needs" | "actual" | "first"
+            "requested" | "used" | "contains" | "contain" | "resulted" | "has" | "have" | "had"
+            | "got" | "given" | "received" | "sent" | "total" | "needs" | "actual" | "first"
             | "current" => {
                 return Some(Is::Used);
             }
@@ -135,11 +150,16 @@ fn is(words: &[Word], at: usize) -> Option<Is> {
             | "conversation" | "content" | "text" | "prefill" | "sequence" | "n" | "value" => {
                 noun = noun.or(Some(Is::Used));
             }
+            // What a model cannot take was sent.
+            "handle" | "process" | "accept" | "support" | "take" | "hold" | "fit" => {
+                is_borne = true
+            }
+            "t" | "not" | "cannot" if is_borne => return Some(Is::Used),
             "by" if back == 0 => return None,
             "length" | "len" | "size" | "count" | "number" | "tokens" | "token" | "of" | "is"
             | "the" | "a" | "an" | "about" | "at" | "in" | "long" | "too" | "to" | "be"
             | "should" | "model" | "with" | "least" | "your" | "this" | "supported" | "by"
-            | "was" | "num" | "process" | "accepts" | "handle" | "just" | "seq" | "cache" => {}
+            | "was" | "num" | "accepts" | "just" | "seq" | "cache" => {}
             _ => break,
         }
     }

@@ -44,6 +44,7 @@ pub mod pairing;
 pub mod plan;
 mod prepare;
 pub mod prompt;
+mod quota;
 pub mod recover;
 mod refusal;
 pub mod results;

@@ -13,6 +13,7 @@ use std::time::Duration;
 pub use crate::context::figures::Figures;
 use crate::context::{
     figures::{compared, read},
+    quota,
     refusal::{Word, plain, sentences, wait},
     tongues,
 };
@@ -30,52 +31,6 @@ pub enum Verdict {
     Refused,
 }
 
-/// Words of a rate, a quota or a throttle. They come first: "too many tokens" is one thing before "per minute" and another
-/// before "in the prompt".
-const RATES: [&str; 27] = [
-    "rate limit",
-    "rate_limit",
-    "rate-limit",
-    "ratelimit",
-    "request rate",
-    "too many requests",
-    "per minute",
-    "per-minute",
-    "per min (",
-    "per day",
-    "per hour",
-    "per second",
-    "requests per",
-    "daily",
-    "hourly",
-    "weekly",
-    "monthly",
-    "throttl",
-    "resource_exhausted",
-    "resource exhausted",
-    "please wait before",
-    "slow down",
-    "usage limit",
-    "quota",
-    "exceeded your",
-    "(tpm)",
-    "(rpm)",
-];
-
-/// Words of an account that no waiting refills.
-const SPENT: [&str; 10] = [
-    "insufficient_quota",
-    "billing",
-    "credit balance",
-    "credits",
-    "payment",
-    "can only afford",
-    "remaining balance",
-    "余额",
-    "欠费",
-    "充值",
-];
-
 /// Words of a server that is busy.
 const BUSY: [&str; 4] =
     ["overloaded", "service unavailable", "temporarily unavailable", "at capacity"];
@@ -84,26 +39,34 @@ const BUSY: [&str; 4] =
 pub fn judge(status: Option<u16>, said: &str) -> Verdict {
     let said = plain(said);
     let says = |words: &[&str]| words.iter().any(|word| said.contains(word));
-    let is_rate = status == Some(429) || says(&RATES) || tongues::names_rate(&said);
+    let is_rate = status == Some(429) || quota::names_rate(&said) || tongues::names_rate(&said);
     let wait = wait(&said).filter(|_| is_rate || status.is_none_or(|status| status < 500));
     if wait.is_some() {
         return Verdict::RateLimited(wait);
     }
-    if says(&SPENT) {
-        return Verdict::Refused;
-    }
+    let spent = quota::spent(&said);
     if is_rate {
-        return Verdict::RateLimited(None);
+        return if spent.is_some() { Verdict::Refused } else { Verdict::RateLimited(None) };
     }
-    let figures = overflow(&said).filter(|_| !matches!(status, Some(401..=404)));
+    // What is for sale is said behind an overflow; an account that is spent is said first.
+    let told = spent.map_or(&*said, |at| before_sentence(&said, at));
+    let figures = overflow(told).filter(|_| !matches!(status, Some(401..=404)));
     if let Some(figures) = figures {
         return Verdict::Overflow(figures);
     }
     match status {
+        _ if spent.is_some() => Verdict::Refused,
         Some(408 | 425 | 500..) => Verdict::Unavailable,
         _ if says(&BUSY) => Verdict::Unavailable,
         _ => Verdict::Refused,
     }
+}
+
+/// Returns what stands before the sentence of this place.
+fn before_sentence(said: &str, at: usize) -> &str {
+    let before = said.get(..at).unwrap_or_default();
+    let end = [". ", "; ", "! ", "? ", "\n", "。"].iter().filter_map(|end| before.rfind(end)).max();
+    end.and_then(|end| before.get(..end)).unwrap_or_default()
 }
 
 /// Whether a model stopped because its window was full, by the reason that it gave.
@@ -186,7 +149,7 @@ const PARTS: [&str; 34] = [
 ];
 
 /// Things of the way that a request took.
-const WAYS: [&str; 21] = [
+const WAYS: [&str; 26] = [
     "header",
     "headers",
     "cookie",
@@ -203,6 +166,11 @@ const WAYS: [&str; 21] = [
     "timeout",
     "timed",
     "deadline",
+    "duration",
+    "lifetime",
+    "flagged",
+    "policy",
+    "violations",
     "authentication",
     "password",
     "credential",
@@ -212,14 +180,23 @@ const WAYS: [&str; 21] = [
 
 impl Sentence {
     fn of(mut words: Vec<Word>) -> Self {
-        // A long time is no length, and what a value "should be" is about no input.
-        const ELSEWHERE: [&[&str]; 7] = [
+        // A long time is no length, what a value "should be" or what is validated is about no input, and a token that opens a
+        // door is none of a text.
+        const ELSEWHERE: [&[&str]; 15] = [
             &["took", "too"],
             &["taking", "too"],
             &["takes", "too"],
             &["too", "long", "to", "respond"],
             &["too", "long", "to", "answer"],
             &["input", "should"],
+            &["input", "validation"],
+            &["access", "token"],
+            &["session", "token"],
+            &["refresh", "token"],
+            &["bearer", "token"],
+            &["auth", "token"],
+            &["api", "token"],
+            &["context", "management"],
             &["at", "least"],
         ];
         let text = |words: &[Word], at: usize| words.get(at).map(|word| word.text().to_owned());
@@ -312,10 +289,82 @@ impl Sentence {
                 || (self.find(&PARTS).is_some() && self.context.is_none()));
         (begins_with_output && self.input.is_none())
             || is_part
+            || self.is_of_output()
+            || self.is_of_sampling()
+            || self.is_of_count()
+            || (!self.is_measured() && (self.is_of_time() || quota::is_of_money(&self.words)))
             || self.find(&WAYS).is_some()
             || (self
                 .find(&["small", "short"])
                 .is_some_and(|at| self.word(at.wrapping_sub(1)) == "too"))
+    }
+
+    /// Whether it says that the answer reached its limit, whatever the message was: `max_tokens was reached`, `the output limit`.
+    fn is_of_output(&self) -> bool {
+        const OUTPUTS: [&str; 6] =
+            ["output", "completion", "generation", "response", "reply", "answer"];
+        let is_cut = |at: usize| {
+            let is_output = match self.word(at) {
+                "tokens" => self.word(at.wrapping_sub(1)) == "max",
+                word => OUTPUTS.contains(&word),
+            };
+            let is_joined = matches!(self.word(at.wrapping_sub(1)), "and" | "plus");
+            is_output && !is_joined && self.follows(at + 1, 2, &["limit", "reached", "truncated"])
+        };
+        self.context.is_none() && (0..self.words.len()).any(is_cut)
+    }
+
+    /// Whether it is about a parameter of sampling: `best_of`, `top_n_tokens`.
+    fn is_of_sampling(&self) -> bool {
+        const NAMES: [&str; 7] =
+            ["temperature", "penalty", "seed", "logit", "logprobs", "beams", "typical"];
+        let is_named = |at: usize| match self.word(at) {
+            "best" => self.word(at + 1) == "of",
+            "top" | "min" => self.follows(at + 1, 1, &["p", "k", "n", "a"]),
+            name => NAMES.contains(&name),
+        };
+        self.context.is_none() && self.input.is_none() && (0..self.words.len()).any(is_named)
+    }
+
+    /// Whether it is about how many messages or conversations there may be, or how many parts one may have.
+    fn is_of_count(&self) -> bool {
+        const MOST: [&str; 6] = ["of", "most", "to", "than", "max", "only"];
+        let is_count = |at: usize| match self.word(at) {
+            "message" | "messages" | "session" | "sessions" => {
+                !self.has_tokens && self.follows(at + 1, 1, &["limit", "limits", "cap"])
+            }
+            "limit" | "limits" => {
+                self.follows(at + 1, 1, &["of", "on"]) && self.follows(at + 2, 1, &["messages"])
+            }
+            "number" => {
+                self.word(at + 1) == "of"
+                    && self.follows(
+                        at + 2,
+                        1,
+                        &["conversations", "chats", "sessions", "threads", "dialogs", "prompts"],
+                    )
+            }
+            _ => {
+                self.words.get(at).is_some_and(|word| word.number().is_some())
+                    && MOST.contains(&self.word(at.wrapping_sub(1)))
+                    && PARTS.contains(&self.word(at + 1))
+            }
+        };
+        (0..self.words.len()).any(is_count)
+    }
+
+    /// Whether it measures a time and no tokens: `the limit of 60 seconds`, `the time limit`.
+    fn is_of_time(&self) -> bool {
+        let is_time = |at: usize| {
+            quota::span(self.words.get(at), self.words.get(at + 1))
+                || (self.word(at) == "time" && self.follows(at + 1, 1, &["limit", "limits"]))
+        };
+        (0..self.words.len()).any(is_time)
+    }
+
+    /// Whether it measures tokens, whatever else it measures.
+    fn is_measured(&self) -> bool {
+        self.has_tokens && (self.context.is_some() || compared(&self.words).is_some())
     }
 
     /// Whether it speaks of a size that a model has a limit for.
@@ -385,6 +434,8 @@ impl Sentence {
                         && self.follows(at + 2, 2, &["context", "room", "tokens"])
                 }
                 "not" => self.word(at + 1) == "enough",
+                "at" => self.context.is_some() && self.word(at + 1) == "capacity",
+                "no" => self.follows(at + 1, 1, &["room", "space"]),
                 "reduce" | "shorten" | "decrease" | "full" | "reached" | "exhausted"
                 | "oversized" => true,
                 word if THAN.contains(&word) => self.follows(at + 1, 2, &["than"]),
@@ -446,8 +497,13 @@ mod tests {
 
     #[test]
     fn figures_that_are_none_leave_the_verdict() {
-        overflows(400, "prompt is too long: many tokens > 5 maximum", 0, 5);
-        overflows(400, "prompt is too long: 99999999999999999999999 tokens > 5 maximum", 0, 5);
+        overflows(400, "prompt is too long: many tokens > 5000 maximum", 0, 5000);
+        overflows(
+            400,
+            "prompt is too long: 99999999999999999999999 tokens > 5000 maximum",
+            0,
+            5000,
+        );
         overflows(400, "maximum context length is ,,, or prompt is too long", 0, 0);
         overflows(400, "the prompt is too long by 4 tokens", 0, 0);
         overflows(400, "prompt_tokens=5000 exceeds n_ctx=4096, code 1261", 5000, 4096);

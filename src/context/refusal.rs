@@ -127,9 +127,10 @@ fn words(sentence: &str) -> Vec<Word> {
                 words.push(Word::Text(rest.get(..end).unwrap_or_default().to_owned()));
                 end
             }
-            ',' | ':' | '(' | ')' | '[' | ']' | '<' | '>' | '+' | '-' | '/' => {
+            ',' | ':' | '(' | ')' | '[' | ']' | '<' | '>' | '+' | '-' | '/' | '$' | '€' | '£'
+            | '¥' => {
                 words.push(Word::Mark(first));
-                1
+                first.len_utf8()
             }
             first => first.len_utf8(),
         };
