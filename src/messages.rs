@@ -265,6 +265,7 @@ fn models(text: &mut String) {
         Flaw::Cut => [Flaw::Cut],
         Flaw::Thinks => [Flaw::Thinks],
         Flaw::Refuses => [Flaw::Refuses],
+        Flaw::Strange => [Flaw::Strange],
         Flaw::TooLong { .. } => [Flaw::TooLong { tokens: 900, replaced: 500 }],
     });
     list!(text, SummaryError, |error: SummaryError| error.to_string(), {

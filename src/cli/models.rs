@@ -430,6 +430,10 @@ pub(crate) fn tell_compaction(context: &mut Context, done: &Compacted) -> Result
         grouped(done.post_tokens),
         grouped(done.window)
     ))?;
+    let lost: Vec<Loss> = done.losses.iter().filter(|loss| loss.kept < loss.of).cloned().collect();
+    if !lost.is_empty() {
+        context.say(&format!("The summary names {}", shares(&lost)))?;
+    }
     if let Some(left) = &done.left {
         context.say(&format!("The state before is kept as branch {left}"))?;
     }

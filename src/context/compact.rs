@@ -20,6 +20,9 @@ use crate::{
     model::{Message, Usage},
 };
 
+/// How many times shorter than the messages a summary is that is taken for one only if it names something of them.
+const SHORTER: u64 = 400;
+
 /// The request for a compaction.
 #[derive(Clone, Copy, Debug)]
 pub struct Task<'a> {
@@ -133,6 +136,12 @@ fn make(
     // What the person asked for last is open unless the person said more since.
     let mut kept = plan.kept.iter().filter_map(|at| task.pieces.get(*at));
     let is_open = !kept.any(|piece| piece.is_request);
+    let replaced = replaced(task, &plan);
+    let lack = |text: &str| {
+        let check = Check::of(text, &pieces);
+        let is_short = count(text).saturating_mul(SHORTER) < replaced;
+        if check.is_strange(is_short) { Err(Flaw::Strange) } else { Ok(check.lack(is_open)) }
+    };
     let job = Job {
         run: task.run,
         messages: &messages,
@@ -140,8 +149,8 @@ fn make(
         files: task.files,
         focus: task.focus,
         window: task.window,
-        replaced: replaced(task, &plan),
-        lack: &|text| Check::of(text, &pieces).lack(is_open),
+        replaced,
+        lack: &lack,
     };
     match stages::summarize(&job, by, count, left, emit) {
         Ok(made) => {
@@ -332,7 +341,7 @@ mod tests {
     #[test]
     fn the_figures_add_up_and_start_and_end_are_seen() {
         let messages = conversation(20);
-        let (made, events) = run(&messages, Some(&Says(Ok("All is well."))), false);
+        let (made, events) = run(&messages, Some(&Says(Ok("Message 2 was answered."))), false);
         let made = made.unwrap();
         assert_eq!((made.plan.summarised.len(), made.plan.kept.len()), (16, 4));
         assert_eq!((made.model.as_str(), &made.fallback), ("says", &None));
@@ -343,7 +352,7 @@ mod tests {
             "tools are still there"
         );
         assert!(made.post_tokens < made.pre_tokens);
-        assert!(made.summary.contains("\n\nAll is well.\n"));
+        assert!(made.summary.contains("\n\nMessage 2 was answered.\n"));
         assert!(matches!(events[..], [Event::CompactionStart { .. }, Event::CompactionEnd { .. }]));
     }
 
@@ -371,6 +380,19 @@ mod tests {
             events[..],
             [Event::CompactionStart { .. }, Event::CompactionFailed { .. }]
         ));
+    }
+
+    #[test]
+    fn what_names_nothing_of_the_messages_is_no_summary() {
+        for said in ["OK.", "Sure! Here is the summary of our talk:", "What shall I summarise?"] {
+            let (made, events) = run(&conversation(20), Some(&Says(Ok(said))), false);
+            let why = "says: the summary names nothing of the messages that it would replace";
+            assert_eq!(made.unwrap().fallback.as_deref(), Some(why), "{said}");
+            let asked_again = |event: &&Event| matches!(event, Event::CompactionRetry { .. });
+            assert_eq!(events.iter().filter(asked_again).count(), 1, "{said}");
+            let (made, _) = run(&conversation(20), Some(&Says(Ok(said))), true);
+            assert_eq!(made.unwrap_err().to_string(), why, "{said}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! Checked is what the next step hangs on and what words can be compared for: paths, commands, numbers and identifiers that
 //! the person or the model said, and the person's own last requests. What tools printed is not asked for: it can be printed
 //! again. A loss is told and no more, but for a summary that leaves out nearly all of what the work goes on with: that one is
-//! poor, and is asked for again.
+//! poor, and is asked for again. One that names nothing at all is none.
 
 use std::{
     borrow::Cow,
@@ -176,6 +176,27 @@ impl Check {
         }
         lack.into_iter().map(|thing| short(&thing.what)).collect()
     }
+
+    /// Whether the summary names nothing at all of what the messages name, so that it can be no summary of them: a greeting, a
+    /// promise to begin, a refusal in any language.
+    ///
+    /// Words of a request are said otherwise in another language, but paths, commands, numbers and names are not: there must be
+    /// some of those, or the summary must be far too short.
+    pub fn is_strange(&self, is_short: bool) -> bool {
+        // What a request such as "go on" is told by nobody can miss.
+        let counts = |kind: Kind, thing: &Thing| kind != Kind::Requests || is_told(&thing.what);
+        let all = || self.0.iter().flat_map(|(kind, all)| all.iter().map(|thing| (*kind, thing)));
+        let n_names = all().filter(|(kind, _)| *kind != Kind::Requests).count();
+        (is_short || n_names >= FEW)
+            && !all().any(|(kind, thing)| thing.is_kept && counts(kind, thing))
+    }
+}
+
+/// Whether a text has words by which it is known again.
+fn is_told(text: &str) -> bool {
+    let mut is_told = false;
+    telling(beginning(text), &mut |_| is_told = true);
+    is_told
 }
 
 /// Returns the beginning of a thing, as it is listed.
@@ -564,6 +585,25 @@ mod tests {
         assert_eq!(lack, ["Rename the parser's entry point everywhere."]);
         // Three paths are too few to judge by.
         assert_eq!(checked("It was read.", &messages[..3]).lack(true), [""; 0]);
+    }
+
+    #[test]
+    fn a_summary_that_names_nothing_is_none_in_any_language() {
+        let read = |nth| call("Read", &format!(r#"{{"file_path":"/w/{nth}.rs"}}"#));
+        let mut messages: Vec<Message> = (0..4).map(read).collect();
+        messages.push(says(Role::User, "Rename the parser's entry point everywhere."));
+        messages.push(says(Role::User, "Go on"));
+        let strange = |said: &str, is_short| checked(said, &messages).is_strange(is_short);
+        for said in ["OK.", "Sure! Here is what was said:", "Bien sûr, voici le résumé :"] {
+            assert!(strange(said, false), "{said}");
+        }
+        for said in ["1.rs wurde gelesen.", "The parser's entry point is renamed everywhere."] {
+            assert!(!strange(said, true), "{said}");
+        }
+        // Where there are but words, another language has others.
+        let talk = &messages[4..];
+        assert!(!checked("Der Name des Zerteilers soll sich ändern.", talk).is_strange(false));
+        assert!(checked("OK.", talk).is_strange(true));
     }
 
     #[test]

@@ -10,8 +10,8 @@
 //! estimates of someone else's counting: a margin stays free, and a summariser that still says overflow gets smaller
 //! chunks, down to a least size.
 //!
-//! Invariant: a summary with a flaw is never returned: an empty one, one that was cut, thinks aloud or refuses, or one longer
-//! than the messages that it replaces. It is asked for again, once.
+//! Invariant: a summary with a flaw is never returned: an empty one, one that was cut, thinks aloud or refuses, one longer
+//! than the messages that it replaces, or one that names nothing of them. It is asked for again, once.
 //!
 //! A summary that is whole but poor is asked for again once too, and of the two the better one stands. Either of them tells more
 //! than the fallback, which is statistics and five requests cut short; and words are compared, so that a summary in another
@@ -59,8 +59,8 @@ pub struct Job<'a> {
     pub window: u64,
     /// How many tokens are replaced: the summary must have fewer.
     pub replaced: u64,
-    /// Says what a summary left out of that with which the work goes on; nothing of one that is good enough.
-    pub lack: &'a dyn Fn(&str) -> Vec<String>,
+    /// Says what a summary left out of that with which the work goes on, nothing of one that is good enough, or that it is none.
+    pub lack: &'a dyn Fn(&str) -> Result<Vec<String>, Flaw>,
 }
 
 /// A summary.
@@ -119,6 +119,9 @@ pub enum Flaw {
     /// The model says that it will not write it.
     #[error("is a refusal")]
     Refuses,
+    /// It names none of the requests, the paths and all else that the messages name.
+    #[error("names nothing of the messages that it would replace")]
+    Strange,
     /// It is no shorter than the messages that it would replace.
     #[error("has {tokens} tokens, and the messages that it would replace have {replaced}")]
     TooLong {
@@ -303,8 +306,8 @@ impl Stage<'_> {
         if let Some(flaw) = self.flaw(text, written.stop, replaced) {
             return Ok(Err(flaw));
         }
-        let lack = if replaced < u64::MAX { (self.job.lack)(text) } else { Vec::new() };
-        Ok(Ok((text.to_owned(), lack)))
+        let lack = if replaced < u64::MAX { (self.job.lack)(text) } else { Ok(Vec::new()) };
+        Ok(lack.map(|lack| (text.to_owned(), lack)))
     }
 
     fn flaw(&self, text: &str, stop: Option<Stop>, replaced: u64) -> Option<Flaw> {
@@ -410,9 +413,21 @@ fn thinks(text: &str) -> bool {
     text.lines().any(|line| begins(line, &MARKS)) || (!has_sections(text) && begins(text, &MUSINGS))
 }
 
-/// Whether a text says that it will not be a summary.
+/// Whether a text says that it will not be a summary: that is how it begins, in whatever language the model speaks.
+///
+/// Words that stand further on are of the conversation: a user who cannot log in is no model that cannot help.
 fn refuses(text: &str) -> bool {
-    const WORDS: [&str; 16] = [
+    const OPENINGS: [&str; 8] = [
+        "unfortunately",
+        "leider",
+        "malheureusement",
+        "lamentablemente",
+        "infelizmente",
+        "purtroppo",
+        "к сожалению",
+        "很遗憾",
+    ];
+    const WORDS: [&str; 60] = [
         "i can't",
         "i cannot",
         "i can not",
@@ -424,17 +439,63 @@ fn refuses(text: &str) -> bool {
         "i am not able",
         "i'm sorry",
         "i am sorry",
+        "sorry,",
         "i apologize",
+        "i apologise",
+        "i must decline",
+        "i do not have access",
+        "i don't have access",
+        "as an ai,",
+        "as an ai language",
+        "as an ai model",
+        "as an ai assistant",
+        "as a language model",
+        "as a large language model",
         "unable to assist",
         "unable to help",
+        "es tut mir leid",
+        "tut mir leid",
+        "das kann ich",
+        "dabei kann ich",
+        "ich kann das nicht",
+        "ich kann nicht",
+        "ich kann ihnen",
+        "ich kann dir",
+        "leider kann ich",
+        "désolé",
+        "je suis désolé",
+        "je ne peux",
+        "je ne suis pas en mesure",
+        "lo siento",
+        "no puedo",
+        "desculpe",
+        "sinto muito",
+        "não posso",
+        "mi dispiace",
+        "non posso",
+        "извините",
+        "простите",
+        "я не могу",
         "抱歉",
-        "无法",
+        "很抱歉",
+        "对不起",
+        "對不起",
+        "我无法",
+        "我無法",
+        "我不能",
+        "申し訳",
+        "すみません",
+        "ごめん",
+        "죄송",
+        "미안",
     ];
-    /// A refusal is said in the first sentence.
-    const BEGINNING: usize = 160;
-    let start: String = text.chars().take(BEGINNING).collect();
+    let is_mark = |c: char| !c.is_alphabetic();
+    let start: String = text.trim_start_matches(is_mark).chars().take(80).collect();
     let start = start.to_lowercase().replace('’', "'");
-    !has_sections(text) && WORDS.iter().any(|word| start.contains(word))
+    let opened = OPENINGS.iter().find_map(|opening| start.strip_prefix(opening));
+    let behind = opened.map_or("", |rest| rest.trim_start_matches(is_mark));
+    !has_sections(text)
+        && WORDS.iter().any(|word| start.starts_with(word) || behind.starts_with(word))
 }
 
 fn has_sections(text: &str) -> bool {
@@ -557,7 +618,7 @@ mod tests {
             focus: Some("the focus"),
             window: 32_000,
             replaced,
-            lack: &|_| Vec::new(),
+            lack: &|_| Ok(Vec::new()),
         };
         let mut events = Vec::new();
         let made =
@@ -650,7 +711,7 @@ mod tests {
             focus: None,
             window: 8_000,
             replaced: 50_000,
-            lack: &|_| Vec::new(),
+            lack: &|_| Ok(Vec::new()),
         };
         let made = summarize(&job, &by, &count, &|| Duration::MAX, &mut |_| ());
         assert_eq!(made.unwrap().text, "Short.");
@@ -672,11 +733,8 @@ mod tests {
     #[test]
     fn of_two_poor_summaries_the_better_one_stands() {
         let lack = |text: &str| {
-            ["a.rs", "b.rs", "c.rs"]
-                .iter()
-                .filter(|of| !text.contains(*of))
-                .map(|of| (*of).to_owned())
-                .collect()
+            let lost = ["a.rs", "b.rs", "c.rs"].iter().filter(|of| !text.contains(*of));
+            Ok(lost.map(|of| (*of).to_owned()).collect())
         };
         let messages = conversation(3);
         let numbered: Vec<(usize, &Message)> = messages.iter().enumerate().collect();
@@ -726,6 +784,15 @@ mod tests {
             "Okay, so the user asked me to summarise this conversation. I should begin with the request.",
             "I'm sorry, but I can\u{2019}t help with that.",
             "Unfortunately I am unable to summarise this conversation.",
+            "As an AI language model, I do not have access to the conversation.",
+            "**Sorry, but this is against my rules.**",
+            "Désolé, je ne peux pas vous aider avec cette demande.",
+            "Das kann ich leider nicht tun.",
+            "Leider kann ich dabei nicht helfen.",
+            "Lo siento, no puedo ayudar con eso.",
+            "К сожалению, я не могу помочь с этим.",
+            "抱歉，我无法总结这段对话。",
+            "申し訳ありませんが、お手伝いできません。",
         ] {
             let by = scripted(32_000, |nth| if nth == 0 { flawed } else { "Now." }.to_owned());
             assert_eq!(run(&conversation(3), &by, 5_000).0.unwrap().text, "Now.", "{flawed}");
@@ -737,6 +804,9 @@ mod tests {
         for good in [
             "The user said: I cannot log in.\n\n## Errors and fixes\nThe `<think>` tag was read as text.",
             "## Current focus\nLet me know, said the user; I'm sorry, said the model.",
+            "The user says: I cannot log in. The model is sorry and repairs auth.rs.",
+            "用户无法登录，模型修复了 auth.rs。",
+            "Unfortunately the build failed twice; then /w/1 was repaired.",
         ] {
             let by = scripted(32_000, |_| good.to_owned());
             assert_eq!(run(&conversation(3), &by, 5_000).0.unwrap().text, good);
@@ -760,7 +830,7 @@ mod tests {
             focus: None,
             window: 32_000,
             replaced: 5_000,
-            lack: &|_| Vec::new(),
+            lack: &|_| Ok(Vec::new()),
         };
         let left = || Duration::from_secs(1 - asked.get());
         let made = summarize(&job, &by, &count, &left, &mut |_| ());

@@ -184,8 +184,8 @@ mod tests {
         assert_eq!(busy, Fault::Unreachable { said, after });
         let limited = refusal(Some(429), "slow", after);
         assert_eq!(limited, Fault::RateLimited { said: "slow".to_owned(), after });
-        let overflow = refusal(Some(400), "prompt is too long: 9 tokens > 5 maximum", None);
-        assert!(matches!(overflow, Fault::Overflow { figures, .. } if figures.limit == Some(5)));
+        let overflow = refusal(Some(400), "prompt is too long: 9000 tokens > 8192 maximum", None);
+        assert!(matches!(overflow, Fault::Overflow { figures, .. } if figures.limit == Some(8192)));
     }
 
     #[test]

@@ -607,6 +607,7 @@ fn a_flawed_summary_is_asked_for_again_once_and_then_replaced() {
         Reply::Cut(String::new()),
         text("<think>\nI should summarise.\n</think>\nThe parser."),
         text("I'm sorry, but I cannot help with that."),
+        text("Sure! Here is the summary of the conversation:"),
         text(" "),
         text(&"long ".repeat(90_000)),
     ];
@@ -620,9 +621,12 @@ fn a_flawed_summary_is_asked_for_again_once_and_then_replaced() {
         let (mut archive, session) = taken_up(folder.path(), "claude", 10);
         let by_server = || Compacting { by: Some(&by), ..usual() };
         // The second one is good.
-        server.queue([flaw.clone(), text("## Current focus\nThe parser.")]);
+        server.queue([flaw.clone(), text("## Current focus\nThe parser, in /w/1.rs.")]);
         let made = compact(&mut archive, &session, by_server()).unwrap();
-        assert!(made.text.contains("The parser.") && made.fallback.is_none(), "{flaw:?}: {made:?}");
+        assert!(
+            made.text.contains("The parser, in") && made.fallback.is_none(),
+            "{flaw:?}: {made:?}"
+        );
         assert_eq!(server.asked().len(), 2);
         assert!(server.asked()[1].body.to_string().contains("could not be used"));
         undone(&mut archive, &session);

@@ -433,7 +433,7 @@ fn a_history_over_the_summarisers_window_is_summarised_in_stages() {
             focus: None,
             window: 32_000,
             replaced: 20_000,
-            lack: &|_| Vec::new(),
+            lack: &|_| Ok(Vec::new()),
         };
         let count = |text: &str| text.len() as u64 / 4;
         let mut retries = 0;

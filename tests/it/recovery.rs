@@ -179,7 +179,7 @@ fn server() -> Server {
         let last = messages.last().unwrap();
         let is_result = last["role"] == "tool" || last["content"][0]["type"] == "tool_result";
         if is_result || body["max_tokens"] != 100 {
-            return Reply::Text("It is done.".to_owned());
+            return Reply::Text("It is done: make was run.".to_owned());
         }
         let id = format!("c{}", messages.len());
         Reply::Calls(vec![(id, "Bash".to_owned(), json!({"command": "make"}))])

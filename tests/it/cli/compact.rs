@@ -451,7 +451,8 @@ fn what_a_summary_lost_is_counted_before_and_listed_after() {
         program(&env, "forgets", "cat > /dev/null; echo 'Something was mended in parse.rs.'");
     settings(&env, &format!("[provider.f]\nkind = \"command\"\ncommand = \"{forgets}\"\n"));
     assert_snapshot!(env.run(&["audit", "--boundary"]), @"No compaction in this session");
-    env.run(&["compact", "--summarizer", "f", "--keep", "3"]).success();
+    let done = env.run(&["compact", "--summarizer", "f", "--keep", "3"]).success().stdout;
+    assert!(done.contains("The summary names 0 of 1 numbers, 0 of 5 requests, 0 of 2"), "{done}");
     let audit = env.run(&["audit", "--boundary"]).success().stdout;
     for line in [
         "names 1 of 1 paths",
