@@ -49,6 +49,7 @@ pub mod recover;
 mod refusal;
 pub mod results;
 pub mod sanitize;
+mod sendable;
 mod shape;
 pub mod stages;
 pub mod tokens;

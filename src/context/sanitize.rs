@@ -21,7 +21,7 @@ use std::sync::Arc;
 use serde_json::value::RawValue;
 
 use crate::{
-    context::{Act, Change, Entries, Item, Shape, Step, turns},
+    context::{Act, Change, Entries, Item, Shape, Step, sendable, turns},
     model::{Block, Image, Message, Role, Source, Stop, Thinking},
 };
 
@@ -248,7 +248,7 @@ impl Hygiene {
                         format!("a block of the kind {name}, which is unknown there"),
                     );
                 }
-                is_known.then_some(Block::Other { name, json })
+                is_known.then(|| Block::Other { name, json: self.json(json, notes) })
             }
             block => Some(block),
         }
@@ -296,6 +296,7 @@ impl Hygiene {
             notes.add(Act::Changed, "arguments that are no object are put into one");
             format!("{{\"input\":{}}}", json.get())
         };
+        let input = self.json(input, notes);
         let is_known = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         let name = if self.has_rules() && (name.len() > NAME || !name.chars().all(is_known)) {
             notes.add(Act::Changed, "the name of a tool in a form that is taken");
@@ -308,6 +309,17 @@ impl Hygiene {
             taken
         });
         Some(Block::Call { id, name, input, signature })
+    }
+
+    /// Returns JSON that stands in the request as it is, in a form that is read.
+    fn json(self, json: String, notes: &mut Notes<'_>) -> String {
+        match sendable::json(&json).filter(|_| self.has_rules()) {
+            Some(readable) => {
+                notes.add(Act::Changed, "JSON that is read nowhere is mended");
+                readable
+            }
+            None => json,
+        }
     }
 
     /// Returns an id in a form that is taken, unless it is in one; different ids stay different.
@@ -325,13 +337,15 @@ impl Hygiene {
     /// Mends a result.
     fn result(self, block: Block, notes: &mut Notes<'_>) -> Block {
         let Block::Result { id, name, blocks, error } = block else { return block };
+        // What is wrong is said in words, and a picture of it is refused.
+        let takes_all = self.shape == Shape::Anthropic && !error;
         let mut kept = Vec::with_capacity(blocks.len());
         for block in blocks {
             match block {
                 // The empty answer is told below.
                 Block::Text(text) if text.trim().is_empty() => notes.is_touched = true,
                 Block::Text(text) => kept.push(Block::Text(text)),
-                Block::Image(image) if !self.has_rules() || self.shape == Shape::Anthropic => {
+                Block::Image(image) if !self.has_rules() || takes_all => {
                     kept.push(self.image(image, notes));
                 }
                 Block::Image(_) => {
@@ -341,11 +355,13 @@ impl Hygiene {
                 Block::Other { name, json } => {
                     let stays = match self.shape {
                         Shape::Messages | Shape::Agent => true,
-                        Shape::Anthropic => matches!(name.as_str(), "document" | "search_result"),
+                        Shape::Anthropic => {
+                            takes_all && matches!(name.as_str(), "document" | "search_result")
+                        }
                         Shape::Openai | Shape::Gemini => false,
                     };
                     if stays {
-                        kept.push(Block::Other { name, json });
+                        kept.push(Block::Other { name, json: self.json(json, notes) });
                     } else {
                         // A tool answered it, so the model reads it as it stands.
                         notes.add(
@@ -383,7 +399,19 @@ impl Hygiene {
             notes.add(Act::Changed, "a picture that is not in the session is named");
             return Block::Text(ELSEWHERE.to_owned());
         }
-        Block::Image(image)
+        if !self.has_rules() {
+            return Block::Image(image);
+        }
+        match sendable::picture(&image, self.shape) {
+            Ok(other) => {
+                notes.is_rewritten |= other.is_some();
+                Block::Image(other.unwrap_or(image))
+            }
+            Err(words) => {
+                notes.add(Act::Changed, "a picture that is not taken there is named");
+                Block::Text(words)
+            }
+        }
     }
 }
 

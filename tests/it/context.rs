@@ -604,6 +604,57 @@ fn pictures_are_sent_unless_they_are_not_wanted_or_not_there() {
 }
 
 #[test]
+fn what_a_providers_interface_refuses_is_sent_in_words() {
+    let picture = |media: &str, source| {
+        Block::Image(Image { bytes: 100, media: Some(media.to_owned()), source })
+    };
+    let data = |data: &str| Source::Data(data.to_owned());
+    let address = |url: &str| Source::Url(url.to_owned());
+    let result = |id: &str, error| {
+        let blocks = vec![text("boom"), picture("image/png", data("aGk="))];
+        let block = Block::Result { id: id.to_owned(), name: None, blocks, error };
+        Message::new(Role::Tool, vec![block])
+    };
+    let input = r#"{"a":"\ud83d","n":1e999,"b":"\ud83d\ude00"}"#.to_owned();
+    let call = |id: &str| Block::Call {
+        id: id.to_owned(),
+        name: "t".to_owned(),
+        input: input.clone(),
+        signature: None,
+    };
+    let said = [
+        Message::new(
+            Role::User,
+            vec![
+                picture("image/svg+xml", data("aGk=")),
+                picture("image/png", data("data:image/png;base64,aGk=")),
+                picture("image/png", data("not base64!")),
+                picture("image/png", address("[REDACTED_IMAGE_URL]")),
+                picture("image/png", address("https://a.b/c.png")),
+            ],
+        ),
+        model(vec![call("a"), call("b")]),
+        result("a", true),
+        result("b", false),
+    ];
+    let prepared = checked(&items(said), Shape::Anthropic, Limits::default());
+    assert_eq!(
+        shown(&prepared),
+        [
+            "user [a picture of the kind image/svg+xml] image [a picture whose bytes cannot be read] \
+             [a picture at [REDACTED_IMAGE_URL]] image",
+            "assistant call:a call:b",
+            "tool result:a=boom\n[a picture] result:b=boom",
+        ]
+    );
+    let sent = told(&context::request(&prepared.items, Shape::Anthropic));
+    assert!(sent.contains(r#""input":{"a":"\ufffd","n":"1e999","b":"\ud83d\ude00"}"#), "{sent}");
+    assert!(!sent.contains("data:image"), "{sent}");
+    // The picture of the tool that did not fail stays.
+    assert_eq!(sent.matches(r#""data":"aGk=""#).count(), 2, "{sent}");
+}
+
+#[test]
 fn what_an_agent_sends_stands_as_it_is_whatever_a_provider_would_take() {
     let id = "toolu.".repeat(12);
     let source = Source::Data("aGk=".into());

@@ -1,0 +1,194 @@
+//! What the interface of a provider refuses to read, though it stands in a session: pictures of a kind that it does not take,
+//! bytes that are no base64, addresses that lead nowhere, JSON that is no text or no number.
+//!
+//! Invariant: what is sendable comes out as it is.
+
+use crate::{
+    context::Shape,
+    model::{Image, Source},
+};
+
+/// The words in the place of a picture that is none.
+const UNREADABLE: &str = "[a picture whose bytes cannot be read]";
+
+/// How many characters of an address are said.
+const SAID: usize = 200;
+
+/// Returns nothing of a picture that an interface takes, another form of it that is taken, or the words that stand for it.
+pub(super) fn picture(image: &Image, shape: Shape) -> Result<Option<Image>, String> {
+    let media = image.media.as_deref().unwrap_or("image/png").to_ascii_lowercase();
+    match &image.source {
+        // An address that holds the picture itself may stand where its bytes should.
+        Source::Data(data) if data.starts_with("data:") => {
+            let image = Image::at(data, image.bytes);
+            Ok(Some(match &image.source {
+                Source::Data(_) => picture(&image, shape)?.unwrap_or(image),
+                Source::Url(_) | Source::Elsewhere => return Err(UNREADABLE.to_owned()),
+            }))
+        }
+        Source::Data(data) if !is_base64(data) => Err(UNREADABLE.to_owned()),
+        // Both names are in use, and only one of them is taken.
+        Source::Data(_) if media == "image/jpg" => {
+            Ok(Some(Image { media: Some("image/jpeg".to_owned()), ..image.clone() }))
+        }
+        Source::Data(_) if !is_taken(&media, shape) => {
+            Err(format!("[a picture of the kind {media}]"))
+        }
+        Source::Url(url) if !is_address(url, shape) => {
+            let said: String = url.chars().take(SAID).collect();
+            Err(format!("[a picture at {said}]"))
+        }
+        Source::Data(_) | Source::Url(_) | Source::Elsewhere => Ok(None),
+    }
+}
+
+/// Whether an interface takes pictures of a media type.
+fn is_taken(media: &str, shape: Shape) -> bool {
+    match media {
+        "image/png" | "image/jpeg" | "image/webp" => true,
+        "image/gif" => shape != Shape::Gemini,
+        "image/heic" | "image/heif" => shape == Shape::Gemini,
+        _ => false,
+    }
+}
+
+/// Whether an interface fetches a picture from an address.
+fn is_address(url: &str, shape: Shape) -> bool {
+    let has = |scheme: &str| {
+        url.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme))
+            && !url.contains(|c: char| c.is_whitespace() || c.is_control())
+    };
+    has("https://") || has("http://") || (shape == Shape::Gemini && has("gs://"))
+}
+
+/// Whether a text is base64, whole and without gaps.
+fn is_base64(data: &str) -> bool {
+    let bytes = data.trim_end_matches('=');
+    let is_sign = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
+    data.len().is_multiple_of(4) && data.len() - bytes.len() <= 2 && bytes.bytes().all(is_sign)
+}
+
+/// Returns JSON without what a strict reader refuses, if it has any of that: half of a character, which an escape can name, is
+/// the mark of a lost one, and a number that no number can hold is a text.
+pub(super) fn json(json: &str) -> Option<String> {
+    let mut out = String::new();
+    let mut done = 0;
+    let mut put = |from: usize, to: usize, instead: &str| {
+        out.push_str(json.get(done..from).unwrap_or_default());
+        out.push_str(instead);
+        done = to;
+    };
+    let bytes = json.as_bytes();
+    let mut at = 0;
+    let mut is_text = false;
+    while let Some(byte) = bytes.get(at) {
+        let rest = json.get(at..).unwrap_or_default();
+        at += match byte {
+            b'"' => {
+                is_text = !is_text;
+                1
+            }
+            b'\\' => match (unit(rest), rest.get(6..).and_then(unit)) {
+                (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => 12,
+                (Some(0xd800..=0xdfff), _) => {
+                    put(at, at + 6, "\\ufffd");
+                    6
+                }
+                _ => 2,
+            },
+            b'-' | b'0'..=b'9' if !is_text => {
+                let is_part =
+                    |c: char| c.is_ascii_digit() || matches!(c, '-' | '+' | '.' | 'e' | 'E');
+                let number = rest.get(..rest.find(|c| !is_part(c)).unwrap_or(rest.len()));
+                let number = number.unwrap_or_default();
+                if number.parse::<f64>().is_ok_and(f64::is_infinite) {
+                    put(at, at + number.len(), &format!("\"{number}\""));
+                }
+                number.len().max(1)
+            }
+            _ => 1,
+        };
+    }
+    put(json.len(), json.len(), "");
+    (out != json).then_some(out)
+}
+
+/// Returns the unit of UTF-16 that an escape names.
+fn unit(escape: &str) -> Option<u16> {
+    u16::from_str_radix(escape.strip_prefix("\\u")?.get(..4)?, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_picture_that_an_interface_refuses_is_named() {
+        let data = |media: &str, data: &str| Image {
+            bytes: 9,
+            media: (!media.is_empty()).then(|| media.to_owned()),
+            source: Source::Data(data.to_owned()),
+        };
+        let check = |image: Image, shape, expected: &str| {
+            let expected = if expected.is_empty() { Ok(None) } else { Err(expected.to_owned()) };
+            assert_eq!(picture(&image, shape), expected);
+        };
+        let claude = Shape::Anthropic;
+        check(data("image/png", "aGk="), claude, "");
+        check(data("", "aGk="), claude, "");
+        check(data("image/gif", "aGk="), claude, "");
+        check(data("image/gif", "aGk="), Shape::Gemini, "[a picture of the kind image/gif]");
+        check(data("image/heic", "aGk="), Shape::Gemini, "");
+        check(data("image/heic", "aGk="), Shape::Openai, "[a picture of the kind image/heic]");
+        check(data("image/svg+xml", "aGk="), claude, "[a picture of the kind image/svg+xml]");
+        check(data("image/bmp", "aGk="), claude, "[a picture of the kind image/bmp]");
+        for broken in ["not base64!", "aGk", "a===", "aG k=", "data:image/png,aGk="] {
+            check(data("image/png", broken), claude, UNREADABLE);
+        }
+        let at = |url: &str| Image::at(url, 9);
+        check(at("https://a.b/c.png"), claude, "");
+        check(at("HTTP://a.b/c.png"), Shape::Openai, "");
+        check(at("gs://a/c.png"), Shape::Gemini, "");
+        check(at("gs://a/c.png"), claude, "[a picture at gs://a/c.png]");
+        check(at("file:///etc/passwd"), claude, "[a picture at file:///etc/passwd]");
+        check(at("[REDACTED_IMAGE_URL]"), claude, "[a picture at [REDACTED_IMAGE_URL]]");
+        check(at(&"x".repeat(900)), claude, &format!("[a picture at {}]", "x".repeat(SAID)));
+    }
+
+    #[test]
+    fn a_picture_that_is_only_written_otherwise_is_sent() {
+        let image = |media: &str, data: &str| Image {
+            bytes: 9,
+            media: Some(media.to_owned()),
+            source: Source::Data(data.to_owned()),
+        };
+        let whole = image("image/png", "aGk=");
+        let made = picture(&image("image/x", "data:image/png;base64,aGk="), Shape::Anthropic);
+        assert_eq!(made, Ok(Some(whole)));
+        let made = picture(&image("image/jpg", "aGk="), Shape::Anthropic);
+        assert_eq!(made, Ok(Some(image("image/jpeg", "aGk="))));
+    }
+
+    #[test]
+    fn json_is_made_readable_and_else_left_alone() {
+        let check = |said: &str, expected: &str| {
+            let made = json(said);
+            assert_eq!(made.as_deref().unwrap_or(said), expected);
+            assert_eq!(made.is_some(), said != expected);
+            assert_eq!(json(expected), None, "twice is as once");
+        };
+        check(
+            r#"{"a":"\ud83d\ude00","n":1e300,"b":"1e999","c":-12.5}"#,
+            r#"{"a":"\ud83d\ude00","n":1e300,"b":"1e999","c":-12.5}"#,
+        );
+        check(r#"{"a":"\ud83d"}"#, r#"{"a":"\ufffd"}"#);
+        check(
+            r#"["\ude00x","\ud83dx\ude00","\\ud83d","é\uD83D"]"#,
+            r#"["\ufffdx","\ufffdx\ufffd","\\ud83d","é\ufffd"]"#,
+        );
+        check(r#"{"\ud83d\ud83d\ude00":"\""}"#, r#"{"\ufffd\ud83d\ude00":"\""}"#);
+        check("[1e999,-1E+999,0]", r#"["1e999","-1E+999",0]"#);
+        check(&format!("[{}]", "9".repeat(400)), &format!("[\"{}\"]", "9".repeat(400)));
+        check("{}", "{}");
+    }
+}
