@@ -110,8 +110,53 @@ const PLACES: [&str; 60] = [
 ];
 
 /// Files that hold secrets wherever they lie.
-const NAMES: [&str; 5] =
-    ["credentials", "credentials.json", ".credentials.json", "auth.json", "oauth_creds.json"];
+const NAMES: [&str; 6] = [
+    "auth.json",
+    "oauth_creds.json",
+    "kubeconfig",
+    "local.settings.json",
+    "wp-config.php",
+    ".vault_pass",
+];
+
+/// What the name of a file says of what it holds, where it holds data: a program about passwords has none.
+const TELLING: [&str; 9] = [
+    "secret",
+    "credential",
+    "password",
+    "passwd",
+    "apikey",
+    "accesskey",
+    "privatekey",
+    "serviceaccount",
+    "adminsdk",
+];
+
+/// How names of files that hold data end, those without an end among them.
+const DATA: [&str; 22] = [
+    "",
+    "json",
+    "jsonc",
+    "json5",
+    "yml",
+    "yaml",
+    "toml",
+    "ini",
+    "cfg",
+    "conf",
+    "config",
+    "properties",
+    "txt",
+    "xml",
+    "csv",
+    "tsv",
+    "plist",
+    "enc",
+    "bak",
+    "old",
+    "local",
+    "dat",
+];
 
 /// Folders of the system, from the root.
 const SYSTEM: [&str; 10] = [
@@ -130,7 +175,15 @@ const SYSTEM: [&str; 10] = [
 /// How names of secrets begin and end.
 const BEGINS: [&str; 7] =
     [".env", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "client_secret", "service-account"];
-const ENDS: [&str; 18] = [
+const ENDS: [&str; 26] = [
+    ".env",
+    ".tfvars",
+    ".tfvars.json",
+    ".tfstate",
+    ".tfstate.backup",
+    ".p8",
+    ".ovpn",
+    ".kubeconfig",
     ".pem",
     ".key",
     ".p12",
@@ -167,6 +220,18 @@ pub fn is_secret(file: &Path) -> bool {
         || SYSTEM.iter().any(is_below)
         || BEGINS.iter().any(|begin| name.starts_with(begin))
         || ENDS.iter().any(|end| name.ends_with(end))
+        || name.contains(".env.")
+        || is_told(&name, &parts)
+}
+
+/// Whether a file holds data, and its name or its folder says that they are secret.
+fn is_told(name: &str, parts: &[String]) -> bool {
+    let (stem, end) = name.rsplit_once('.').unwrap_or((name, ""));
+    let is_part = |c: char| matches!(c, '.' | '-' | '_' | ' ');
+    let joined = stem.replace(is_part, "");
+    let is_name = TELLING.iter().any(|word| joined.contains(word))
+        || stem.split(is_part).any(|word| matches!(word, "token" | "tokens"));
+    DATA.contains(&end) && (is_name || parts.iter().any(|part| part == "secrets"))
 }
 
 #[cfg(test)]
@@ -250,6 +315,24 @@ mod tests {
             "/etc/shadow",
             "/proc/1/environ",
             "/run/secrets/db",
+            "/home/ann/app/prod.env",
+            "/home/ann/app/docker.env.local",
+            "/home/ann/app/secrets.yml",
+            "/home/ann/app/config/db-Secrets.prod.yaml",
+            "/home/ann/app/secrets/db.txt",
+            "/home/ann/app/infra/terraform.tfvars",
+            "/home/ann/app/infra/prod.auto.tfvars.json",
+            "/home/ann/app/infra/terraform.tfstate",
+            "/home/ann/app/infra/terraform.tfstate.backup",
+            "/home/ann/app/service_account.json",
+            "/home/ann/app/serviceAccountKey.json",
+            "/home/ann/app/x-firebase-adminsdk-1.json",
+            "/home/ann/app/gcp-credentials.json",
+            "/home/ann/app/passwords.txt",
+            "/home/ann/app/api_key.txt",
+            "/home/ann/app/token.json",
+            "/home/ann/app/AuthKey.p8",
+            "/home/ann/app/kubeconfig",
         ];
         for path in secret {
             assert!(is_secret(Path::new(path)), "{path}");
@@ -264,6 +347,13 @@ mod tests {
             "/home/ann/app/package.json",
             "/home/ann/app/ssh/mod.rs",
             "/home/ann/dev/app/main.c",
+            "/home/ann/app/src/secrets/mod.rs",
+            "/home/ann/app/src/password_reset.html",
+            "/home/ann/app/docs/secrets.md",
+            "/home/ann/app/tokenizer.json",
+            "/home/ann/app/environment.yml",
+            "/home/ann/app/env.d.ts",
+            "/home/ann/app/infra/main.tf",
             "/etc/hosts",
         ];
         for path in plain {
