@@ -115,7 +115,7 @@ fn is(words: &[Word], at: usize) -> Option<Is> {
         match word.text() {
             "output" | "completion" | "draft" | "new" | "characters" | "chars" | "bytes" | "mb"
             | "messages" => return None,
-            "used" | "sent" | "given" | "provided" => return Some(Is::Used),
+            "used" | "sent" | "given" | "provided" | "requested" => return Some(Is::Used),
             "max" if behind.get(nth + 1).is_some_and(|next| next.text() == "tokens") => break,
             "maximum" | "max" | "limit" | "available" | "allowed" => return Some(Is::Limit),
             "token" | "tokens" | "input" | "prompt" | "was" | "were" => {}
@@ -152,7 +152,7 @@ fn is(words: &[Word], at: usize) -> Option<Is> {
             }
             // What a model cannot take was sent.
             "handle" | "process" | "accept" | "support" | "take" | "hold" | "fit" => {
-                is_borne = true
+                is_borne = true;
             }
             "t" | "not" | "cannot" if is_borne => return Some(Is::Used),
             "by" if back == 0 => return None,

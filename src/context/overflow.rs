@@ -308,8 +308,13 @@ impl Sentence {
                 "tokens" => self.word(at.wrapping_sub(1)) == "max",
                 word => OUTPUTS.contains(&word),
             };
-            let is_joined = matches!(self.word(at.wrapping_sub(1)), "and" | "plus");
-            is_output && !is_joined && self.follows(at + 1, 2, &["limit", "reached", "truncated"])
+            let before = self.words.get(at.wrapping_sub(1));
+            let is_joined = before.is_some_and(|before| {
+                *before == Word::Mark('+') || matches!(before.text(), "and" | "plus")
+            });
+            is_output
+                && !is_joined
+                && self.follows(at + 1, 2, &["limit", "length", "reached", "truncated"])
         };
         self.context.is_none() && (0..self.words.len()).any(is_cut)
     }

@@ -90,7 +90,8 @@ fn is_rate(words: &[Word]) -> bool {
         "a" | "an" => is_unit(text(at + 1)) && ends_count(&words, at),
         "last" | "past" | "previous" => is_counted && is_time(&words, at + 1),
         "in" | "within" => {
-            let is_bound = says(&["limit", "limits", "max", "maximum", "exceeded", "exceeds"]);
+            let is_bound =
+                says(&["limit", "limits", "max", "maximum", "exceeded", "exceeds", "many"]);
             is_counted && is_bound && is_span(&words, at + 1)
         }
         "bucket" => at > 0 && matches!(text(at - 1), "token" | "tokens" | "rate"),

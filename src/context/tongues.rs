@@ -221,7 +221,7 @@ const OTHERS: [&str; 62] = [
 ];
 
 /// A rate or a quota: so much in such a time, of an account, of a plan. No stem of it is in an English word.
-const RATES: [&str; 210] = [
+const RATES: [&str; 217] = [
     "频率",
     "频繁",
     "速率",
@@ -229,8 +229,10 @@ const RATES: [&str; 210] = [
     "并发",
     "每分",
     "每秒",
-    "每小时",
-    "每小時",
+    "分钟",
+    "分鐘",
+    "小时",
+    "小時",
     "每日",
     "每天",
     "每周",
@@ -265,6 +267,8 @@ const RATES: [&str; 210] = [
     "分あたり",
     "秒あたり",
     "時間あたり",
+    "時間の",
+    "分間",
     "日あたり",
     "月あたり",
     "1日の",
@@ -281,6 +285,8 @@ const RATES: [&str; 210] = [
     "초당",
     "분당",
     "시간당",
+    "1시간",
+    "금일",
     "일일",
     "하루",
     "오늘",
@@ -293,13 +299,13 @@ const RATES: [&str; 210] = [
     // German, Dutch and Swedish
     "pro minute",
     "pro sekunde",
-    "pro stunde",
+    "stunde",
+    "in der minute",
     "pro tag",
     "pro woche",
     "pro monat",
     "je minute",
     "tageslimit",
-    "stundenlimit",
     "wochenlimit",
     "monatslimit",
     "minutenlimit",
@@ -335,6 +341,7 @@ const RATES: [&str; 210] = [
     "mensuel",
     "hebdomadaire",
     "horaire",
+    "horario",
     "aujourd'hui",
     "trop de requêtes",
     "por minuto",
