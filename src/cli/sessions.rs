@@ -193,7 +193,7 @@ impl Context {
         };
         let branches = head(sessions.iter().any(|listed| listed.branches > 1), "BRANCHES", "BR");
         let compactions =
-            head(sessions.iter().any(|listed| listed.compactions > 0), "COMPACTED", "CP");
+            head(sessions.iter().any(|listed| listed.compactions > 0), "COMPACTED", "CMP");
         let heads = ["ID", "ACTIVE", "AGENT", "TURNS", branches, compactions, "FOLDER", "TITLE"];
         table.row(heads.map(|head| Cell::new(Label::Dim, head)));
         for (listed, folder) in sessions.iter().zip(&folders) {
