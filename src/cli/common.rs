@@ -315,18 +315,19 @@ pub(crate) fn shown(path: &Path) -> String {
     crate::render::safe::path(path)
 }
 
-/// Returns a command as it was typed, but that it shows all; the store is named by each command line. `taking` are the letters of
-/// its options that take a value.
+/// Returns a command as it was typed, but that it shows all; the store is named by each command line, and how the list is shown
+/// is left to the next one. `taking` are the letters of its options that take a value.
 pub(crate) fn all_of(command: &'static str, args: &[OsString], taking: &[char]) -> Line {
     let mut line = Line::new(command);
     let mut is_begun = false;
     let mut words = args.iter().skip(1);
     while let Some(word) = words.next() {
         match word.to_str().unwrap_or_default() {
-            "-n" | "--number" | "--store" => drop(words.next()),
+            "-n" | "--number" | "--store" | "--color" => drop(words.next()),
+            "--no-pager" => {}
             "--" => return words.fold(line.option("number", "0").with("--"), Line::with),
             word if word == command && !is_begun => is_begun = true,
-            long if long.starts_with("--number=") || long.starts_with("--store=") => {}
+            long if ["--number=", "--store=", "--color="].iter().any(|it| long.starts_with(it)) => {}
             short if short.starts_with('-') && !short.starts_with("--") => {
                 // Letters that take no value may stand before the one that does, and its value behind it.
                 let letters = short.split_inclusive(taking).next().unwrap_or(short);
