@@ -20,7 +20,7 @@ mod write;
 
 use serde_json::{Value, json};
 
-use read::{HEADER, MODEL, SENT, header, hint};
+use read::{HEADER, MODEL, SENT, header, hint, link, linked};
 use write::{CUSTOM_TYPE, System, entry};
 
 use crate::{
@@ -290,9 +290,9 @@ impl Write for Pi {
             let mut first = Some(setting.uuid.clone());
             if let Some(said) = kept.first() {
                 let line = graph.line(said.entry)?;
-                first = Raw::object(&line).and_then(|record| text(record, "id"));
+                first = Raw::object(&line).and_then(|record| link(record.get("id")?));
             }
-            ("firstKeptEntryId", first.map(Value::from))
+            ("firstKeptEntryId", first.as_deref().map(linked))
         };
         let Some(first) = first else { return Ok(None) };
         let mut system = System::default();

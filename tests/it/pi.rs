@@ -130,3 +130,81 @@ fn a_file_without_a_header_is_changed_in_the_store_only() {
     say(&mut archive, &session, "Then paint it.");
     assert!(sent(&file).ends_with("Then paint it."));
 }
+
+/// Returns the words that pi would send of entries behind a header, each with the fields that it has for itself.
+fn sent_of(entries: &[Value]) -> String {
+    let header = json!({ "type": "session", "version": 3, "id": "s", "timestamp": "2026-01-05T08:00:00.000Z", "cwd": "/harbour" });
+    let lines: Vec<String> =
+        std::iter::once(&header).chain(entries).map(Value::to_string).collect();
+    FileGraph::read(&Pi, (lines.join("\n") + "\n").as_bytes()).sent()
+}
+
+fn entry(id: &Value, parent: &Value, words: &str) -> Value {
+    json!({ "type": "message", "id": id, "parentId": parent, "timestamp": "2026-01-05T08:00:01.000Z",
+        "message": { "role": "user", "content": words } })
+}
+
+#[test]
+fn ids_that_are_numbers_name_entries_too() {
+    let said = |ids: [Value; 5]| {
+        let [one, to_one, two, to_two, three] = ids;
+        sent_of(&[
+            entry(&one, &Value::Null, "one"),
+            entry(&two, &to_one, "two"),
+            entry(&three, &to_two, "three"),
+        ])
+    };
+    let all = "one two three";
+    assert_eq!(said([json!(1), json!(1), json!(2), json!(2), json!(3)]), all);
+    assert_eq!(said([json!(1.5), json!(1.5), json!("2"), json!("2"), json!(3)]), all);
+    // A number is not the text of its digits, and 0 names nothing.
+    assert_eq!(said([json!("1"), json!(1), json!("2"), json!("2"), json!(3)]), "two three");
+    assert_eq!(said([json!(0), json!(0), json!(2), json!(2), json!(3)]), "two three");
+}
+
+#[test]
+fn what_follows_a_numbered_entry_names_it_as_the_file_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let header = json!({ "type": "session", "version": 3, "id": "s", "timestamp": "2026-01-05T08:00:00.000Z", "cwd": "/harbour" });
+    let one = entry(&json!(7), &Value::Null, "one");
+    let (mut archive, session, file) = taken_up(folder.path(), &format!("{header}\n{one}\n"));
+    say(&mut archive, &session, "two");
+    assert_eq!(sent(&file), "one two");
+    let last = fs::read_to_string(&file).unwrap();
+    let last: Value = serde_json::from_str(last.lines().last().unwrap()).unwrap();
+    assert_eq!(last["parentId"], 7);
+}
+
+#[test]
+fn summaries_and_flags_count_as_they_do_in_javascript() {
+    let with = |mut entry: Value, key: &str, value: &Value| {
+        entry[key] = value.clone();
+        entry
+    };
+    let one = || entry(&json!("a"), &Value::Null, "one");
+    let summed = |kind: &str| json!({ "type": kind, "id": "b", "parentId": "a", "timestamp": "2026-01-05T08:00:02.000Z", "firstKeptEntryId": "a" });
+    assert!(sent_of(&[one(), summed("compaction")]).starts_with("undefined"));
+    let of =
+        |summary: Value| sent_of(&[one(), with(summed("branch_summary"), "summary", &summary)]);
+    assert!(of(json!(5)).contains("<summary>\n5</summary>"));
+    for nothing in [json!(""), json!(0), json!(null), json!(false)] {
+        assert_eq!(of(nothing), "one");
+    }
+    let ran = |excluded: &Value| {
+        let mut ran = entry(&json!("b"), &json!("a"), "");
+        ran["message"] = json!({ "role": "bashExecution", "command": "ls", "output": "hull", "excludeFromContext": excluded });
+        sent_of(&[one(), ran]).contains("hull")
+    };
+    for (excluded, is_sent) in [
+        (json!(true), false),
+        (json!("yes"), false),
+        (json!(1), false),
+        (json!({}), false),
+        (json!(false), true),
+        (json!(""), true),
+        (json!(0), true),
+        (json!(null), true),
+    ] {
+        assert_eq!(ran(&excluded), is_sent, "{excluded}");
+    }
+}

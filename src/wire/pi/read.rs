@@ -8,6 +8,10 @@
 //!
 //! Invariant: nothing here looks at another entry.
 
+use std::borrow::Cow;
+
+use serde_json::Value;
+
 use crate::{
     json::{Kind as JsonKind, Raw, with_field},
     model::{
@@ -17,7 +21,7 @@ use crate::{
     wire::{
         Answer, Answers, Earlier, Envelope, How, Link, Piece,
         answers::{parts, strings},
-        fields::{self, json, other, shown, string, text},
+        fields::{self, json, other, shown, text},
     },
 };
 
@@ -64,7 +68,7 @@ pub(super) fn envelope(record: Raw<'_>) -> Envelope {
         .map_or([None; 3], |message| message.pick(["role", "excludeFromContext", "stopReason"]));
     let kind = kind(&class, role, summary);
     let is_header = class == HEADER_TYPE;
-    let name = string(id).filter(|name| !name.is_empty() && !is_header);
+    let name = id.and_then(link).filter(|_| !is_header);
     let is_chained = !is_header && name.is_none() && parent.is_none();
     let mut flags = 0;
     let mut number = None;
@@ -79,7 +83,7 @@ pub(super) fn envelope(record: Raw<'_>) -> Envelope {
     if kind == Kind::Assistant || class == "model_change" {
         flags |= MODEL;
     }
-    let tag = |name| string(name).map(|name| NameTag::of(&name).get());
+    let tag = |name: Option<Raw<'_>>| Some(NameTag::of(&name.and_then(link)?).get());
     match kind {
         Kind::Meta if class == "context_edit" => {
             let [replacement, target] = record.pick(["replacement", "targetId"]);
@@ -100,7 +104,7 @@ pub(super) fn envelope(record: Raw<'_>) -> Envelope {
         Kind::Meta if class == "session_info" => flags |= SENT,
         Kind::Meta | Kind::Opaque => {}
         // A command that the user ran for himself only, and an answer that was not said to its end.
-        _ if excluded.and_then(Raw::bool) == Some(true) => {}
+        _ if is_true(excluded) => {}
         Kind::Assistant if stop.and_then(Raw::text).is_some_and(|stop| is_broken(&stop)) => {}
         _ => flags |= SENT,
     }
@@ -111,14 +115,47 @@ pub(super) fn envelope(record: Raw<'_>) -> Envelope {
     Envelope {
         kind,
         name,
-        parent: match parent.and_then(Raw::text) {
-            Some(parent) if !is_header && !parent.is_empty() => Link::Named(parent.into_owned()),
+        parent: match parent.filter(|parent| is_true(Some(*parent))).and_then(link) {
+            Some(parent) if !is_header => Link::Named(parent),
             _ if is_chained => Link::Before,
             _ => Link::Root,
         },
         time: self::time(time),
         hint,
     }
+}
+
+/// How a name begins that is a number in the file: to pi the number 1 and the text "1" are two names.
+const NUMBER: &str = "number ";
+
+/// Returns the name that the value of a field gives, if it gives one.
+pub(super) fn link(value: Raw<'_>) -> Option<String> {
+    match value.f64() {
+        Some(number) => Some(format!("{NUMBER}{number}")),
+        None => value.text().map(Cow::into_owned).filter(|name| !name.is_empty()),
+    }
+}
+
+/// Returns the value of a field that gives a name.
+pub(super) fn linked(name: &str) -> Value {
+    let number = name.strip_prefix(NUMBER).and_then(|number| serde_json::from_str(number).ok());
+    number.map_or_else(|| name.into(), Value::Number)
+}
+
+/// Returns whether a value counts as true in JavaScript.
+fn is_true(value: Option<Raw<'_>>) -> bool {
+    let Some(value) = value else { return false };
+    match value.kind() {
+        JsonKind::Null | JsonKind::False => false,
+        JsonKind::String => value.inner().is_some_and(|text| !text.is_empty()),
+        JsonKind::Number => value.f64() != Some(0.0),
+        JsonKind::True | JsonKind::Object | JsonKind::Array => true,
+    }
+}
+
+/// Returns a summary as it is put into a text in JavaScript.
+fn summed(summary: Option<Raw<'_>>) -> String {
+    summary.map_or_else(|| "undefined".to_owned(), shown)
 }
 
 /// Returns the places where an entry holds tools' answers.
@@ -205,11 +242,7 @@ fn kind(class: &str, role: Option<Raw<'_>>, summary: Option<Raw<'_>>) -> Kind {
         "compaction" => Kind::Boundary,
         "custom_message" => Kind::Note,
         // Without a summary nothing is sent.
-        "branch_summary"
-            if summary.and_then(Raw::text).is_some_and(|summary| !summary.is_empty()) =>
-        {
-            Kind::Note
-        }
+        "branch_summary" if is_true(summary) => Kind::Note,
         _ => Kind::Meta,
     }
 }
@@ -222,12 +255,13 @@ pub(super) fn message(record: Raw<'_>) -> Option<Message> {
     match text(record, "type")?.as_str() {
         "message" => {}
         "compaction" => {
-            let summary = said(Role::User, vec![Block::Text(text(record, "summary")?)])?;
+            let words = summed(record.get("summary"));
+            let summary = said(Role::User, vec![Block::Text(words)])?;
             return Some(Message { is_summary: true, ..summary });
         }
         "branch_summary" => {
-            let summary = text(record, "summary").filter(|summary| !summary.is_empty())?;
-            return said(Role::User, vec![left(&summary)]);
+            let summary = record.get("summary").filter(|summary| is_true(Some(*summary)));
+            return said(Role::User, vec![left(&summed(Some(summary?)))]);
         }
         "custom_message" => {
             let written = record.get("content").filter(|content| !content.is_null());
@@ -258,11 +292,11 @@ pub(super) fn message(record: Raw<'_>) -> Option<Message> {
             Role::User
         }
         Some("branchSummary") => {
-            blocks = text(message, "summary").map(|summary| left(&summary)).into_iter().collect();
+            blocks = vec![left(&summed(message.get("summary")))];
             Role::User
         }
         Some("compactionSummary") => {
-            blocks = text(message, "summary").map(Block::Text).into_iter().collect();
+            blocks = vec![Block::Text(summed(message.get("summary")))];
             Role::User
         }
         _ => Role::User,
@@ -333,7 +367,7 @@ fn command(message: Raw<'_>) -> String {
     let command = text(message, "command").unwrap_or_default();
     let output = text(message, "output").filter(|output| !output.is_empty());
     let output = output.map_or_else(|| "(no output)".into(), |said| format!("```\n{said}\n```"));
-    let is = |key| message.get(key).and_then(Raw::bool) == Some(true);
+    let is = |key| is_true(message.get(key));
     let code = message.get("exitCode").filter(|code| !code.is_null()).map(shown);
     let ended = match code.filter(|code| code != "0") {
         _ if is("cancelled") => "\n\n(command cancelled)".to_owned(),

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::read::{USAGE, words};
+use super::read::{USAGE, linked, words};
 use crate::{
     json::Raw,
     model::{Block, Message, Stop, Usage},
@@ -119,7 +119,8 @@ pub(super) fn entry(kind: &str, fields: Value, setting: &Setting) -> Value {
     let mut record = if setting.is_nameless {
         json!({ "type": kind, "timestamp": time })
     } else {
-        json!({ "type": kind, "id": setting.uuid, "parentId": setting.parent, "timestamp": time })
+        let parent = setting.parent.as_deref().map(linked);
+        json!({ "type": kind, "id": setting.uuid, "parentId": parent, "timestamp": time })
     };
     if let (Value::Object(record), Value::Object(fields)) = (&mut record, fields) {
         record.extend(fields);
