@@ -17,4 +17,4 @@ pub use edit::{with_field, with_fields};
 pub use graft::{with_item, without_item};
 pub use raw::{Kind, Raw};
 pub use scan::{Looked, Visit, is_blank, object_end, scan};
-pub use text::{place_of, quote};
+pub use text::{has_half_pair, place_of, quote};

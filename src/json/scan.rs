@@ -15,6 +15,12 @@ pub trait Visit {
 
     /// Sees a field of the outermost object: its key between the quotes, and its whole value.
     fn field(&mut self, _key: Range<usize>, _value: Range<usize>) {}
+
+    /// Sees an object or an array begin, and in how many it then is, itself included.
+    fn open(&mut self, _depth: usize) {}
+
+    /// Sees a number, at any depth: its span.
+    fn number(&mut self, _span: Range<usize>) {}
 }
 
 impl Visit for () {}
@@ -72,6 +78,10 @@ impl Nesting {
         self.top == Self::EMPTY
     }
 
+    fn depth(&self) -> usize {
+        self.full.len() * 63 + self.top.ilog2() as usize
+    }
+
     fn in_object(&self) -> bool {
         self.top & 1 == 1
     }
@@ -99,6 +109,7 @@ pub(super) fn value(bytes: &[u8], start: usize, visit: &mut impl Visit) -> Resul
                 at = end;
             }
             Some(b'{') => {
+                visit.open(nesting.depth() + 1);
                 at = blank(bytes, at + 1);
                 if bytes.get(at) == Some(&b'}') {
                     at += 1;
@@ -108,6 +119,7 @@ pub(super) fn value(bytes: &[u8], start: usize, visit: &mut impl Visit) -> Resul
                 }
             }
             Some(b'[') => {
+                visit.open(nesting.depth() + 1);
                 at = blank(bytes, at + 1);
                 if bytes.get(at) == Some(&b']') {
                     at += 1;
@@ -116,7 +128,11 @@ pub(super) fn value(bytes: &[u8], start: usize, visit: &mut impl Visit) -> Resul
                     continue;
                 }
             }
-            Some(b'-' | b'0'..=b'9') => at = number(bytes, at)?,
+            Some(b'-' | b'0'..=b'9') => {
+                let end = number(bytes, at)?;
+                visit.number(at..end);
+                at = end;
+            }
             Some(b't') => at = word(bytes, at, b"true")?,
             Some(b'f') => at = word(bytes, at, b"false")?,
             Some(b'n') => at = word(bytes, at, b"null")?,

@@ -62,6 +62,20 @@ pub fn place_of(raw: &[u8], at: usize) -> usize {
     place
 }
 
+/// Returns whether a string in a valid value has an escape that is half of a surrogate pair alone.
+pub fn has_half_pair(value: &[u8]) -> bool {
+    let mut rest = value;
+    while let Some(escaped) = memchr(b'\\', rest).and_then(|at| rest.get(at..)) {
+        let Some((decoded, len)) = unescape(escaped) else { return false };
+        let is_half = |unit| matches!(unit, 0xd800..=0xdfff);
+        if decoded == char::REPLACEMENT_CHARACTER && utf16_unit(escaped).is_some_and(is_half) {
+            return true;
+        }
+        rest = escaped.get(len..).unwrap_or_default();
+    }
+    false
+}
+
 /// Decodes the escape with which the bytes begin and tells its length.
 fn unescape(bytes: &[u8]) -> Option<(char, usize)> {
     Some(match bytes.get(1)? {

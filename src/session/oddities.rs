@@ -5,6 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
+    json::Raw,
     model::{EntryNumber, Kind, NameTag, PlaceNumber, Position, Run},
     session::{Session, SessionError, View},
     store::Store,
@@ -44,7 +45,14 @@ pub(crate) fn oddities(
         view = view.moved(Position { generation, head: None, horizon });
         for (place, entry) in PlaceNumber::FIRST.onwards().zip(view.sequence()?) {
             if view.as_derived(entry)?.kind == Kind::Opaque {
-                found.entry("not a JSON object").or_default().insert(entry);
+                // A line that cannot be read is told as damage.
+                let is_record = view.line(entry).is_ok_and(|line| Raw::object(&line).is_some());
+                let what = if is_record {
+                    "a record that its agent passes over"
+                } else {
+                    "not a JSON object"
+                };
+                found.entry(what).or_default().insert(entry);
             } else if view.is_glued(place)? {
                 found.entry("a record behind another on one line").or_default().insert(entry);
             }

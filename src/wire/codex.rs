@@ -41,22 +41,27 @@
 //! ```
 //!
 //! A hint is a byte of flags and a varint: of a rollback how many turns, of the record that opens a file why
-//! Codex does not resume it, of a history whether it is a firm one, else the estimated tokens of the words.
+//! Codex does not resume it, of a history whether it is a firm one, of a call or an answer which call it is and of which kind,
+//! else the estimated tokens of the words. A byte behind it says that the record has no envelope as Codex writes it.
+//!
+//! A record in an envelope that Codex's types refuse is none: Codex passes it, and so do paths.
 
 #![deny(clippy::indexing_slicing)]
 
 mod back;
+mod backwards;
 mod files;
 mod hint;
 mod hooks;
 mod read;
 mod segment;
+mod types;
 mod walk;
 mod write;
 
 use std::path::{Path as FilePath, PathBuf};
 
-use hint::{BASE, MODEL, OPENS, WINDOW, hint, of_history};
+use hint::{BASE, MODEL, OPENS, UNFRAMED, WINDOW, hint, is_unframed, of_history};
 use read::{
     Part, answer, headline, history, item_kind, item_message, left_of, meta, omitted, own_words,
     part, reading, said, scene, told,
@@ -193,7 +198,8 @@ impl Layout for Codex {
     }
 
     fn unresumed(&self, first: Option<&Record>) -> Option<&'static str> {
-        files::unresumed(hint(first?))
+        let first = first?;
+        files::unresumed(hint(first), is_unframed(first))
     }
 
     fn title_list(&self, file: &std::path::Path) -> Option<std::path::PathBuf> {
@@ -258,9 +264,9 @@ impl Hooks for Codex {
 
 impl Read for Codex {
     fn envelope(&self, record: Raw<'_>) -> Envelope {
-        let [class, payload, time, note, ordinal] =
-            record.pick(["type", "payload", "timestamp", write::NOTE, "ordinal"]);
-        let (mut kind, flags, mut number) = reading(part(record, class, payload));
+        let [payload, time, note, ordinal] =
+            record.pick(["payload", "timestamp", write::NOTE, "ordinal"]);
+        let (mut kind, flags, mut number) = reading(part(record));
         if flags & OPENS != 0 {
             number = payload.map_or(0, files::refusal);
         }
@@ -271,16 +277,19 @@ impl Read for Codex {
             kind = Kind::Note;
         }
         let mut hint = vec![flags];
-        if number > 0 {
+        let is_framed = types::is_framed(record);
+        if number > 0 || !is_framed {
             put_varint(&mut hint, number);
+        }
+        if !is_framed {
+            hint.push(UNFRAMED);
         }
         Envelope { kind, name: None, parent: Link::Before, time: moment(time), hint }
     }
 
     fn messages(&self, record: Raw<'_>) -> Vec<Message> {
-        let [class, payload, time] = record.pick(["type", "payload", "timestamp"]);
-        let time = moment(time);
-        match part(record, class, payload) {
+        let time = moment(record.get("timestamp"));
+        match part(record) {
             Part::Item(item) => item_message(item, time).into_iter().collect(),
             Part::Compacted(payload) => {
                 if let Some(history) = history(payload) {
@@ -289,7 +298,7 @@ impl Read for Codex {
                 let summary = Block::Text(text(payload, "message").unwrap_or_default());
                 vec![Message { is_summary: true, ..said(Role::User, vec![summary], time) }]
             }
-            Part::Event(_) | Part::Other(_) => Vec::new(),
+            Part::Event(_) | Part::Other(_) | Part::Refused => Vec::new(),
         }
     }
 
@@ -317,29 +326,26 @@ impl Read for Codex {
     }
 
     fn headline(&self, record: Raw<'_>) -> Option<String> {
-        let [class, payload] = record.pick(["type", "payload"]);
-        let Part::Item(item) = part(record, class, payload) else { return None };
+        let Part::Item(item) = part(record) else { return None };
         headline(item)
     }
 
     fn answers<'a>(&self, record: Raw<'a>) -> Answers<'a> {
-        let [class, payload] = record.pick(["type", "payload"]);
-        let sent = match part(record, class, payload) {
+        let sent = match part(record) {
             Part::Item(item) => answer(item).into_iter().collect(),
             Part::Compacted(payload) => {
                 history(payload).into_iter().flat_map(Raw::items).filter_map(answer).collect()
             }
-            Part::Event(_) | Part::Other(_) => Vec::new(),
+            Part::Event(_) | Part::Other(_) | Part::Refused => Vec::new(),
         };
         Answers { sent, beside: Vec::new() }
     }
 
     fn earlier(&self, record: Raw<'_>) -> Vec<Earlier> {
-        let [class, payload] = record.pick(["type", "payload"]);
-        let answer = match part(record, class, payload) {
+        let answer = match part(record) {
             Part::Compacted(_) => return vec![Earlier::new(How::Compacted)],
             Part::Item(item) => answer(item),
-            Part::Event(_) | Part::Other(_) => None,
+            Part::Event(_) | Part::Other(_) | Part::Refused => None,
         };
         let Some(answer) = answer else { return Vec::new() };
         let told = answer.texts.iter().filter_map(|piece| omitted(&piece.text()));

@@ -47,7 +47,7 @@ fn what_shares_its_line_is_not_read() {
             let message = json!({ "role": "user", "content": words });
             json!({ "type": "message", "id": id, "parentId": parent, "message": message })
         }
-        "codex" => json!({ "type": "response_item", "payload": {
+        "codex" => json!({ "timestamp": "", "type": "response_item", "payload": {
             "type": "message", "role": "user", "content": [{ "type": "input_text", "text": words }] } }),
         _ => json!({ "role": "user", "content": words }),
     };
@@ -55,7 +55,10 @@ fn what_shares_its_line_is_not_read() {
         "pi" => {
             json!({ "type": "session", "version": 3, "id": "s", "cwd": "/w" }).to_string() + "\n"
         }
-        "codex" => json!({ "type": "session_meta", "payload": { "id": "s" } }).to_string() + "\n",
+        "codex" => {
+            json!({ "timestamp": "", "type": "session_meta", "payload": { "id": "s" } }).to_string()
+                + "\n"
+        }
         _ => String::new(),
     };
     let formats: [&'static dyn Format; 3] = [&Pi, &Codex, &Kimi];

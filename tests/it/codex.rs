@@ -11,8 +11,9 @@ use std::{
 
 use serde_json::{Value, json};
 use undertext::{
-    model::{FileNumber, Message},
-    ops::{self, Archive, Gap, Machine, OpsError, Session, SyncError, Workspace},
+    context::Shape,
+    model::{Block, FileNumber, Message},
+    ops::{self, Archive, Asked, Gap, Machine, OpsError, Session, SyncError, Workspace},
     wire::{Codex, Draft, Graph as _, Walk as _},
 };
 
@@ -494,4 +495,154 @@ fn a_message_between_agents_shows_who_tells_what_to_whom() {
     let shown: Vec<&str> = graph.nodes.iter().map(|node| node.words.as_str()).collect();
     let told = ["/lead to /lead/audit: Look at the linker.", "/lead/audit to /lead: final answer"];
     assert!(told.iter().all(|told| shown.contains(told)), "{shown:?}");
+}
+
+/// Returns what the agent would be sent of a file of these lines behind a rollout's first records.
+fn sent_behind(begun: &Rollout, lines: &[String]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rollout.jsonl");
+    fs::write(&path, begun.bytes.clone() + &lines.join("\n") + "\n").unwrap();
+    peeked(&path).0
+}
+
+fn framed(class: &str, payload: &Value) -> String {
+    json!({ "timestamp": "2026-08-01T11:00:00.000Z", "type": class, "payload": payload })
+        .to_string()
+}
+
+fn back(turns: u64) -> String {
+    framed("event_msg", &json!({ "type": "thread_rolled_back", "num_turns": turns }))
+}
+
+fn asked(words: &str) -> Value {
+    json!({ "type": "message", "role": "user", "content": [{ "type": "input_text", "text": words }] })
+}
+
+/// Each stands where a user's message would, and is no turn that a rollback counts.
+#[test]
+fn what_codex_says_in_the_users_place_is_no_turn() {
+    let mut begun = Rollout::first(THREAD);
+    begun.turn("one");
+    begun.turn("two");
+    for (words, is_turn) in [
+        ("<recommended_plugins>\nx\n</recommended_plugins>", false),
+        ("<agent_message_board_notification>x</agent_message_board_notification>", false),
+        (" <SKILL>x</Skill>\n", false),
+        ("<goal_context>x</goal_context>", false),
+        ("<GOAL_CONTEXT>x</GOAL_CONTEXT>", true),
+        ("<external_a>x</external_a>", false),
+        ("<external_a>x</external_b>", true),
+        ("<codex_internal_context source=\"user_goal\">x</codex_internal_context>", false),
+        ("<codex_internal_context source=\"a b\">x</codex_internal_context>", true),
+        ("<hook_prompt hook_run_id=\"stop:0\">x</hook_prompt>", false),
+        ("<hook_prompt>x</hook_prompt>", true),
+        ("Warning: The maximum number of unified exec processes you can keep open is 60", false),
+        ("warning: the maximum number of unified exec processes you can keep open is 60", true),
+        ("<startup_context>x</startup_context>", true),
+        ("<recommended_plugins>x", true),
+    ] {
+        let lines = [framed("response_item", &asked(words)), back(1)];
+        let expected = if is_turn { TWO } else { "rules | one | to one" };
+        assert_eq!(sent_behind(&begun, &lines), expected, "{words}");
+    }
+}
+
+#[test]
+fn a_line_that_codex_passes_is_kept_and_neither_sent_nor_counted() {
+    let mut begun = Rollout::first(THREAD);
+    begun.turn("one");
+    begun.turn("two");
+    let said = || asked("said");
+    let with = |key: &str, value: Value| {
+        let mut item = said();
+        item[key] = value;
+        framed("response_item", &item)
+    };
+    let history = |history: Value| json!({ "message": "", "replacement_history": history });
+    for line in [
+        json!({ "type": "response_item", "payload": said() }).to_string(),
+        json!({ "timestamp": 5, "type": "response_item", "payload": said() }).to_string(),
+        said().to_string(),
+        framed("response_item", &said()).replace("said", "\\ud800"),
+        with("content", json!("said")),
+        with("content", json!([{ "type": "text", "text": "said" }])),
+        with("role", json!("system")),
+        framed("compacted", &history(json!([said(), { "type": "message", "content": "x" }]))),
+        framed("compacted", &history(json!({ "0": said() }))),
+        framed("compacted", &json!({ "replacement_history": [said()] })),
+        back(1 << 32),
+    ] {
+        assert_eq!(sent_behind(&begun, std::slice::from_ref(&line)), TWO, "{line}");
+        let lines = [line.clone(), back(1)];
+        assert_eq!(sent_behind(&begun, &lines), "rules | one | to one", "{line}");
+    }
+    // Words of a role of its own are sent.
+    let words = with("role", json!("tool"));
+    assert_eq!(sent_behind(&begun, &[words]), format!("{TWO} | said"));
+}
+
+/// Other programs write such files of Codex's records, and old versions did without envelopes: Codex resumes none.
+#[test]
+fn a_file_without_envelopes_or_times_is_shown_as_it_is() {
+    let line = |class: &str, payload: Value| json!({ "timestamp": 1_772_569_904.6, "type": class, "payload": payload });
+    let file = [
+        line("session_meta", json!({ "id": THREAD, "cwd": "/w" })),
+        line("response_item", asked("one")),
+        line(
+            "response_item",
+            json!({ "role": "assistant", "type": "message", "content": "to one" }),
+        ),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rollout.jsonl");
+    fs::write(&path, file.map(|line| format!("{line}\n")).concat()).unwrap();
+    assert_eq!(peeked(&path).0, "one | to one");
+    let env = TestEnv::new();
+    let told = env.run(&[Path::new("attach"), &path]).success();
+    assert!((told.stdout + &told.stderr).contains("Codex does not resume"));
+}
+
+#[test]
+fn a_passed_line_is_told_by_verify_and_shown_by_no_turn() {
+    let mut begun = Rollout::first(THREAD);
+    begun.turn("one");
+    let env = TestEnv::new();
+    let file = env.project().join("rollout.jsonl");
+    let passed = framed("response_item", &json!({ "type": "message", "content": asked("said") }));
+    fs::write(&file, format!("{}{passed}\n", begun.bytes)).unwrap();
+    env.run(&[Path::new("import"), &file]).success();
+    let verified = env.run(&["verify"]).success();
+    let told = verified.stdout + &verified.stderr;
+    assert!(told.contains("a record that its agent passes over"), "{told}");
+    let listed = env.run(&["checkpoints", THREAD]).success().stdout;
+    assert!(!listed.contains("said"), "{listed}");
+}
+
+#[test]
+fn a_result_of_another_kind_answers_no_call() {
+    let call =
+        json!({ "type": "custom_tool_call", "name": "apply_patch", "input": "p", "call_id": "c" });
+    for (class, expected) in
+        [("custom_tool_call_output", "done"), ("function_call_output", "aborted")]
+    {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rollout.jsonl");
+        let mut begun = Rollout::first(THREAD);
+        begun.turn("one");
+        begun.line("response_item", call.clone());
+        begun.line("response_item", json!({ "type": class, "call_id": "c", "output": "done" }));
+        fs::write(&path, &begun.bytes).unwrap();
+        let (archive, session) = ops::peek(&path, Box::new(Machine)).unwrap();
+        let asked = Asked { shape: Shape::Agent, ..crate::compact::asked(u64::MAX) };
+        let found = ops::context(&archive, &session, None, &asked).unwrap();
+        let answers =
+            found.prepared.items.iter().flat_map(|item| item.message().into_owned().blocks);
+        let answers: Vec<String> = answers
+            .filter_map(|block| match &block {
+                Block::Result { .. } => Some(block.answer_text().into_owned()),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(answers, [expected], "{class}");
+    }
 }

@@ -55,7 +55,8 @@ fn parts() -> impl Strategy<Value = Vec<Part>> {
 
 /// Writes the records of a rollout; each message has words of its own.
 fn records(parts: &[Part]) -> Vec<Value> {
-    let line = |kind: &str, payload: Value| json!({ "type": kind, "payload": payload });
+    let line =
+        |kind: &str, payload: Value| json!({ "timestamp": "", "type": kind, "payload": payload });
     let words = |role: &str, text: String| json!({ "type": "message", "role": role, "content": [{ "type": "input_text", "text": text }] });
     let mut records = vec![line("session_meta", json!({ "id": "s", "cwd": "/w" }))];
     for (n, part) in parts.iter().enumerate() {

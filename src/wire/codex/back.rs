@@ -173,14 +173,13 @@ pub(super) fn compaction(
 /// Returns the items that a record carries, or stands for.
 fn items_of(line: &[u8]) -> Vec<Vec<u8>> {
     let Some(record) = Raw::object(line) else { return Vec::new() };
-    let [class, payload] = record.pick(["type", "payload"]);
-    match part(record, class, payload) {
+    match part(record) {
         Part::Item(item) => vec![item.bytes().to_vec()],
         Part::Compacted(payload) => match history(payload) {
             Some(history) => history.items().map(|item| item.bytes().to_vec()).collect(),
             None => vec![asked(&text(payload, "message").unwrap_or_default())],
         },
-        Part::Event(_) | Part::Other(_) => Vec::new(),
+        Part::Event(_) | Part::Other(_) | Part::Refused => Vec::new(),
     }
 }
 

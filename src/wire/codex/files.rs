@@ -50,9 +50,9 @@ pub(super) fn refusal(meta: Raw<'_>) -> u64 {
 }
 
 /// Returns why Codex does not resume a file, from the hint of its first record, if it does not.
-pub(super) fn unresumed((flags, number): (u8, u64)) -> Option<&'static str> {
+pub(super) fn unresumed((flags, number): (u8, u64), is_unframed: bool) -> Option<&'static str> {
     match number {
-        _ if flags & OPENS == 0 => {
+        _ if flags & OPENS == 0 || is_unframed => {
             Some("Codex does not resume files of its older versions, which begin otherwise")
         }
         0 => None,

@@ -1,6 +1,6 @@
 //! Hints: what the path rule must know of a record, as flags and a number.
 
-use crate::model::{Kind, Record, take_varint};
+use crate::model::{Kind, NameTag, Record, take_varint};
 
 /// A rollback counts it: a turn begins. Of a record that is no part of the conversation: its task has a turn.
 pub(super) const TURN: u8 = 1;
@@ -20,6 +20,15 @@ pub(super) const MODEL: u8 = 64;
 pub(super) const WINDOW: u8 = 128;
 /// A task starts with it.
 pub(super) const STARTS: u8 = PREPARES | WINDOW;
+
+/// The byte behind the number of a record without an envelope as Codex writes it.
+pub(super) const UNFRAMED: u8 = 1;
+
+/// Returns whether a record has no envelope as Codex writes it. It passes such a one, unless the whole file is of them.
+pub(super) fn is_unframed(record: &Record) -> bool {
+    let mut rest = record.hint.get(1..).unwrap_or_default();
+    take_varint(&mut rest).is_some() && rest == [UNFRAMED]
+}
 
 /// Returns the flags and the number of a record.
 pub(super) fn hint(record: &Record) -> (u8, u64) {
@@ -50,6 +59,17 @@ pub(super) fn starts(flags: u8) -> bool {
 /// Returns whether the turn of a task stands in a record: a rollback that drops the task has then dropped a turn.
 pub(super) fn has_turn(kind: Kind, flags: u8) -> bool {
     flags & TURN != 0 && kind != Kind::Boundary
+}
+
+/// The number of a call or an answer: which call it is, and of which kind, from 0.
+pub(super) fn of_call(id: &str, kind: usize) -> u64 {
+    // Ids that are mistaken for each other do no harm unless their calls are of different kinds, too.
+    ((NameTag::of(id).get() >> 32) << 2) | (kind as u64 + 1)
+}
+
+/// Returns which call it is of that makes or answers one, and a bit for its kind.
+pub(super) fn call(number: u64) -> Option<(u64, u8)> {
+    (number & 3 > 0).then_some((number >> 2, 1 << (number & 3)))
 }
 
 /// The number of a history that a compaction puts in the place of all before it: whether the compaction says which window it

@@ -2,8 +2,12 @@
 //!
 //! Invariant: nothing here looks at another record.
 
-use super::hint::{
-    BASE, MODEL, OPENS, PREPARES, ROLLBACK, STARTS, SUMMARY, TURN, WINDOW, of_history, prepares,
+use super::{
+    hint::{
+        BASE, MODEL, OPENS, PREPARES, ROLLBACK, STARTS, SUMMARY, TURN, WINDOW, of_call, of_history,
+        prepares,
+    },
+    types,
 };
 use crate::{
     json::{Kind as JsonKind, Raw},
@@ -26,8 +30,8 @@ const SUMMARY_END: &str = " and produced a summary of its thinking process. You 
 const ENVIRONMENT: &str = "<environment_context>";
 /// How old versions began a project's rules, which Codex takes for words of the user today.
 const INSTRUCTIONS: &str = "<user_instructions>";
-/// Texts in the user's place that are not the user's: how each begins and ends, in lower case.
-const FRAGMENTS: [(&str, &str); 14] = [
+/// Texts in the user's place that are not the user's: how each begins and ends, in small or large letters.
+const FRAGMENTS: [(&str, &str); 9] = [
     (ENVIRONMENT, "</environment_context>"),
     ("# agents.md instructions", "</instructions>"),
     (INSTRUCTIONS, "</user_instructions>"),
@@ -35,16 +39,24 @@ const FRAGMENTS: [(&str, &str); 14] = [
     ("<skill>", "</skill>"),
     ("<user_shell_command>", "</user_shell_command>"),
     ("<subagent_notification>", "</subagent_notification>"),
-    ("<hook_prompt", "</hook_prompt>"),
+    ("<agent_message_board_notification>", "</agent_message_board_notification>"),
+    ("<recommended_plugins>", "</recommended_plugins>"),
+];
+/// More of them, in just these letters.
+const SPELT_FRAGMENTS: [(&str, &str); 4] = [
     ("<goal_context>", "</goal_context>"),
-    ("<codex_internal_context", "</codex_internal_context>"),
-    ("<external_", ">"),
-    ("warning: the maximum number of unified exec processes you can keep open is", ""),
+    ("Warning: The maximum number of unified exec processes you can keep open is", ""),
     (
-        "warning: apply_patch was requested via ",
-        "use the apply_patch tool instead of exec_command.",
+        "Warning: apply_patch was requested via ",
+        "Use the apply_patch tool instead of exec_command.",
     ),
-    ("warning: your account was flagged for potentially high-risk cyber activity", ""),
+    ("Warning: Your account was flagged for potentially high-risk cyber activity", ""),
+];
+/// And those that count by an attribute too, or by a name of their own.
+const NAMED_FRAGMENTS: [(&str, &str); 3] = [
+    ("<hook_prompt", "</hook_prompt>"),
+    ("<codex_internal_context source=\"", "</codex_internal_context>"),
+    ("<external_", ">"),
 ];
 
 /// How the rules of a developer begin that Codex says again where they change: they go with the turn that they precede.
@@ -78,22 +90,24 @@ pub(super) enum Part<'a> {
     Event(Raw<'a>),
     /// Its type.
     Other(String),
+    /// Nothing: Codex passes it.
+    Refused,
 }
 
-/// Returns the part that a record of this type carries, if anything in an envelope.
-pub(super) fn part<'a>(
-    record: Raw<'a>,
-    class: Option<Raw<'a>>,
-    payload: Option<Raw<'a>>,
-) -> Part<'a> {
+/// Returns the part that a record carries, if anything in an envelope.
+pub(super) fn part(record: Raw<'_>) -> Part<'_> {
+    let [class, payload] = record.pick(["type", "payload"]);
     let kind = string(class).unwrap_or_default();
-    match (payload, kind.as_str()) {
-        (None, "compacted") => Part::Compacted(record),
-        (None, _) => Part::Item(record),
-        (Some(payload), "response_item") => Part::Item(payload),
-        (Some(payload), "compacted") => Part::Compacted(payload),
-        (Some(payload), "event_msg") => Part::Event(payload),
-        (Some(_), _) => Part::Other(kind),
+    let Some(payload) = payload else {
+        // Files of the first versions have no envelopes.
+        return if kind == "compacted" { Part::Compacted(record) } else { Part::Item(record) };
+    };
+    match kind.as_str() {
+        _ if types::is_framed(record) && !types::is_record(record, &kind, payload) => Part::Refused,
+        "response_item" => Part::Item(payload),
+        "compacted" => Part::Compacted(payload),
+        "event_msg" => Part::Event(payload),
+        _ => Part::Other(kind),
     }
 }
 
@@ -111,10 +125,12 @@ pub(super) fn reading(part: Part<'_>) -> (Kind, u8, u64) {
                     TURN | SUMMARY
                 }
                 _ if is_said || class == "agent_message" => TURN,
-                Kind::System if texts(content).any(|text| is_rule(&text)) => PREPARES,
+                Kind::System if is_developer(role) && texts(content).any(|text| is_rule(&text)) => {
+                    PREPARES
+                }
                 _ => 0,
             };
-            (kind, flags, tokens_of(tokens))
+            (kind, flags, if is_said { tokens_of(tokens) } else { pairing(item, &class) })
         }
         Part::Compacted(payload) => {
             if let Some(history) = history(payload) {
@@ -130,12 +146,15 @@ pub(super) fn reading(part: Part<'_>) -> (Kind, u8, u64) {
         }
         Part::Event(payload) => match text(payload, "type").as_deref() {
             Some("thread_rolled_back") => {
-                (Kind::Meta, ROLLBACK, payload.get("num_turns").and_then(Raw::u64).unwrap_or(0))
+                let turns = payload.get("num_turns").and_then(Raw::u64);
+                // Codex passes the event if it does not take the number.
+                let turns = turns.filter(|turns| u32::try_from(*turns).is_ok());
+                (Kind::Meta, ROLLBACK, turns.unwrap_or(0))
             }
-            Some("task_started" | "turn_started") if payload.get("turn_id").is_some() => {
+            Some("task_started" | "turn_started") if text(payload, "turn_id").is_some() => {
                 (Kind::Meta, STARTS, 0)
             }
-            Some("user_message") => (Kind::Meta, TURN, 0),
+            Some("user_message") if text(payload, "message").is_some() => (Kind::Meta, TURN, 0),
             Some("token_count") => (Kind::Meta, WINDOW, 0),
             _ => (Kind::Meta, 0, 0),
         },
@@ -145,7 +164,22 @@ pub(super) fn reading(part: Part<'_>) -> (Kind, u8, u64) {
             "session_meta" => (Kind::Meta, OPENS, 0),
             _ => (Kind::Meta, 0, 0),
         },
+        Part::Refused => (Kind::Opaque, 0, 0),
     }
+}
+
+/// The kinds of calls: the items that make one, and the one that answers it. What answers another kind is no answer.
+const CALLS: [(&[&str], &str); 3] = [
+    (&["function_call", "local_shell_call"], "function_call_output"),
+    (&["custom_tool_call"], "custom_tool_call_output"),
+    (&["tool_search_call"], "tool_search_output"),
+];
+
+/// Returns the number of an item that makes a call or answers one; 0 of any other.
+fn pairing(item: Raw<'_>, class: &str) -> u64 {
+    let is_of = |(calls, answer): &(&[&str], &str)| calls.contains(&class) || *answer == class;
+    let Some(kind) = CALLS.iter().position(is_of) else { return 0 };
+    text(item, "call_id").map_or(0, |id| of_call(&id, kind))
 }
 
 /// The names under which Codex reports usage; input includes what was read from a cache.
@@ -228,6 +262,10 @@ fn is_said(kind: Kind, class: &str, content: Option<Raw<'_>>) -> bool {
     kind == Kind::User || kind == Kind::Note && class == "message" && texts(content).all(is_rules)
 }
 
+fn is_developer(role: Option<Raw<'_>>) -> bool {
+    role.and_then(Raw::text).is_some_and(|role| role == "developer")
+}
+
 /// Returns whether a compaction without a history leaves a text out, because it is the summary of an earlier one.
 fn is_summary(text: &str) -> bool {
     let rest = text.strip_prefix(SUMMARY_PREFIX).and_then(|rest| rest.strip_prefix(SUMMARY_END));
@@ -245,8 +283,10 @@ pub(super) fn item_kind(class: &str, role: Option<Raw<'_>>, content: Option<Raw<
             Some("user") if texts(content).any(|text| is_fragment(&text)) => Kind::Note,
             Some("user") => Kind::User,
             Some("assistant") => Kind::Assistant,
-            Some("developer" | "system") => Kind::System,
-            _ => Kind::Meta,
+            // It is never sent.
+            Some("system") | None => Kind::Meta,
+            // Words of any other role are sent as they stand, and begin no turn.
+            Some(_) => Kind::System,
         },
         "agent_message" => Kind::Note,
         "reasoning"
@@ -257,6 +297,7 @@ pub(super) fn item_kind(class: &str, role: Option<Raw<'_>>, content: Option<Raw<
         | "web_search_call"
         | "image_generation_call"
         | "compaction"
+        | "compaction_summary"
         | "context_compaction" => Kind::Assistant,
         "function_call_output" | "custom_tool_call_output" | "tool_search_output" => Kind::Result,
         _ => Kind::Meta,
@@ -275,19 +316,39 @@ fn begins(text: &str, mark: &str) -> bool {
     text.get(..mark.len()).is_some_and(|head| head.eq_ignore_ascii_case(mark))
 }
 
+/// Returns whether a text ends with a mark, in large or small letters.
+fn ends(text: &str, mark: &str) -> bool {
+    let start = text.len().checked_sub(mark.len());
+    start.and_then(|start| text.get(start..)).is_some_and(|tail| tail.eq_ignore_ascii_case(mark))
+}
+
 fn is_rule(text: &str) -> bool {
     RULES.iter().any(|rule| begins(text.trim_start(), rule))
 }
 
+/// Returns whether a text in the user's place is one that Codex puts there itself.
 pub(super) fn is_fragment(text: &str) -> bool {
     let text = text.trim();
-    let ends = |mark: &str| {
-        let start = text.len().checked_sub(mark.len());
-        start
-            .and_then(|start| text.get(start..))
-            .is_some_and(|tail| tail.eq_ignore_ascii_case(mark))
-    };
-    FRAGMENTS.iter().any(|(begin, end)| begins(text, begin) && ends(end))
+    let is_spelt = |(begin, end): &(&str, &str)| text.starts_with(begin) && text.ends_with(end);
+    FRAGMENTS.iter().any(|(begin, end)| begins(text, begin) && ends(text, end))
+        || SPELT_FRAGMENTS.iter().any(is_spelt)
+        || is_named_fragment(text)
+}
+
+fn is_named_fragment(text: &str) -> bool {
+    let [(hook, hook_end), (context, context_end), (external, _)] = NAMED_FRAGMENTS;
+    if let Some(rest) = text.strip_prefix(context).filter(|rest| rest.ends_with(context_end)) {
+        let is_plain = |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_');
+        let source = rest.split_once("\">").map_or("", |(source, _)| source);
+        return source.starts_with(|first: char| first.is_ascii_lowercase())
+            && source.bytes().all(is_plain);
+    }
+    if let Some((name, rest)) = text.strip_prefix(external).and_then(|rest| rest.split_once('>')) {
+        return rest.ends_with(&format!("</external_{name}>"));
+    }
+    // The run that a hook belongs to.
+    let run = between(text, "hook_run_id=\"", "\"").unwrap_or_default();
+    begins(text, hook) && ends(text, hook_end) && !run.trim().is_empty()
 }
 
 /// Returns the history that a compaction puts in the place of all before it.
@@ -298,8 +359,7 @@ pub(super) fn history(payload: Raw<'_>) -> Option<Raw<'_>> {
 /// Returns what a rollback leaves of the history of a compaction that leaves this many of its turns: what prepares the first
 /// turn that is gone goes too, but nothing before the first turn of all.
 pub(super) fn left_of(record: Raw<'_>, n_turns: u64) -> Vec<Raw<'_>> {
-    let [class, payload] = record.pick(["type", "payload"]);
-    let Part::Compacted(payload) = part(record, class, payload) else { return Vec::new() };
+    let Part::Compacted(payload) = part(record) else { return Vec::new() };
     let mut items: Vec<Raw<'_>> = history(payload).into_iter().flat_map(Raw::items).collect();
     let turns = items.iter().enumerate().filter(|(_, item)| is_turn(**item));
     let turns: Vec<usize> = turns.map(|(at, _)| at).collect();
@@ -319,7 +379,8 @@ pub(super) fn left_of(record: Raw<'_>, n_turns: u64) -> Vec<Raw<'_>> {
 /// Returns how much of a text is of Codex's own, by which it is known.
 pub(super) fn own_words(text: &str) -> [usize; 2] {
     let begins = RULES.into_iter().chain([SUMMARY_PREFIX]).map(|mark| (mark, ""));
-    match fields::marked(text, FRAGMENTS.into_iter().chain(begins)) {
+    let fragments = FRAGMENTS.into_iter().chain(SPELT_FRAGMENTS).chain(NAMED_FRAGMENTS);
+    match fields::marked(text, fragments.chain(begins)) {
         [begin, _] if is_summary(text) => [begin + SUMMARY_END.len() + 1, 0],
         own => own,
     }
@@ -350,7 +411,8 @@ pub(super) fn item_message(item: Raw<'_>, time: Option<Timestamp>) -> Option<Mes
         "message" | "agent_message" => {
             let role = match text(item, "role").as_deref() {
                 Some("assistant") => Role::Assistant,
-                Some("developer" | "system") => Role::System,
+                Some("developer") => Role::System,
+                Some("system") => return None,
                 _ => Role::User,
             };
             (role, item.get("content").map(content).unwrap_or_default())
@@ -391,7 +453,9 @@ pub(super) fn item_message(item: Raw<'_>, time: Option<Timestamp>) -> Option<Mes
     };
     let is_summary = match blocks.first() {
         Some(Block::Text(text)) => role == Role::User && text.starts_with(SUMMARY_PREFIX),
-        Some(Block::Other { name, .. }) => name == "compaction" || name == "context_compaction",
+        Some(Block::Other { name, .. }) => {
+            matches!(name.as_str(), "compaction" | "compaction_summary" | "context_compaction")
+        }
         _ => false,
     };
     Some(Message { is_summary, ..said(role, blocks, time) })

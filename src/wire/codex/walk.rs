@@ -3,13 +3,16 @@
 //! Invariant: a path is found from its head backwards; records before the path are not read.
 
 use std::{
-    collections::{BTreeMap, VecDeque},
+    collections::{BTreeMap, BTreeSet},
     mem,
 };
 
-use super::hint::{
-    BASE, ROLLBACK, SUMMARY, TURN, has_turn, hint, is_conversation, is_firm, is_turn, prepares,
-    starts, turns_in,
+use super::{
+    backwards::Backwards,
+    hint::{
+        BASE, ROLLBACK, SUMMARY, TURN, call, has_turn, hint, is_conversation, is_firm, is_turn,
+        prepares, starts, turns_in,
+    },
 };
 use crate::{
     model::{EntryNumber, Kind, PlaceNumber, Record},
@@ -125,7 +128,32 @@ pub(super) fn context(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, F
         }
         sent.push(entry);
     }
-    Ok(Sent { entries: sent, edits, is_whole })
+    Ok(Sent { entries: of_their_kinds(graph, sent)?, edits, is_whole })
+}
+
+/// Leaves out the answers to calls that are of another kind.
+fn of_their_kinds(
+    graph: &dyn Graph,
+    mut sent: Vec<EntryNumber>,
+) -> Result<Vec<EntryNumber>, Failure> {
+    let mut calls: BTreeMap<u64, u8> = BTreeMap::new();
+    let mut answers = Vec::new();
+    for &entry in &sent {
+        let record = graph.record(entry)?;
+        let Some((id, kind)) = call(hint(&record).1) else { continue };
+        match record.kind {
+            Kind::Assistant => *calls.entry(id).or_default() |= kind,
+            Kind::Result => answers.push((entry, id, kind)),
+            _ => {}
+        }
+    }
+    let is_other = |id, kind| calls.get(&id).is_some_and(|kinds| kinds & kind == 0);
+    let other: BTreeSet<EntryNumber> = answers
+        .into_iter()
+        .filter_map(|(entry, id, kind)| is_other(id, kind).then_some(entry))
+        .collect();
+    sent.retain(|entry| !other.contains(entry));
+    Ok(sent)
 }
 
 /// Returns how many turns of the history from which on the path to a head is replayed a rollback left, if one reached into it.
@@ -236,70 +264,6 @@ impl Open {
     /// Returns whether a compaction without a history leaves it out.
     fn is_left_out(&self) -> bool {
         is_conversation(self.kind) && !is_kept(self.kind, self.flags, self.number)
-    }
-}
-
-/// The records before a place, the last one first, on through all files that lead there.
-struct Backwards<'g> {
-    graph: &'g dyn Graph,
-    end: PlaceNumber,
-    /// Those that were looked at and are not yet met.
-    ahead: VecDeque<Record>,
-    /// How many of them, the first ones, are neither a rollback nor the start of a task.
-    plain: usize,
-    /// Whether something that cannot be read stands before the first one.
-    is_cut_short: bool,
-}
-
-impl<'g> Backwards<'g> {
-    fn new(graph: &'g dyn Graph, end: PlaceNumber) -> Self {
-        Self { graph, end, ahead: VecDeque::new(), plain: 0, is_cut_short: false }
-    }
-
-    fn next(&mut self) -> Result<Option<Record>, Failure> {
-        self.plain = self.plain.saturating_sub(1);
-        match self.ahead.pop_front() {
-            None => self.read(),
-            met => Ok(met),
-        }
-    }
-
-    fn read(&mut self) -> Result<Option<Record>, Failure> {
-        loop {
-            while self.end > PlaceNumber::FIRST {
-                self.end = self.end.minus(1);
-                if let Some(entry) = self.graph.at(self.end)? {
-                    return self.graph.record(entry).map(Some);
-                }
-            }
-            match self.graph.before()? {
-                Before::File(before) => (self.graph, self.end) = (before, before.end()),
-                Before::Nothing => return Ok(None),
-                Before::Unread => {
-                    self.is_cut_short = true;
-                    return Ok(None);
-                }
-            }
-        }
-    }
-
-    /// Returns whether a rollback stands between here and the start of the task.
-    fn meets_rollback(&mut self) -> Result<bool, Failure> {
-        loop {
-            if self.plain == self.ahead.len() {
-                let Some(record) = self.read()? else { return Ok(false) };
-                self.ahead.push_back(record);
-            }
-            let Some(record) = self.ahead.get(self.plain) else { return Ok(false) };
-            let (flags, number) = hint(record);
-            if flags & ROLLBACK != 0 && number > 0 {
-                return Ok(true);
-            }
-            if starts(flags) {
-                return Ok(false);
-            }
-            self.plain += 1;
-        }
     }
 }
 

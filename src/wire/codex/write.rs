@@ -15,7 +15,10 @@ use super::{
 use crate::{
     json::{self, Raw},
     model::{Kind, Role},
-    wire::{Draft, Framed, Invalid, Setting, Speaker, fields::line},
+    wire::{
+        Draft, Framed, Invalid, Setting, Speaker,
+        fields::line,
+    },
 };
 
 /// The field by which a note of undertext is known among the user's messages; Codex does not read it.
@@ -118,8 +121,7 @@ impl Lines {
     /// Adds a record of the conversation with the event by which Codex lists it.
     fn say(&mut self, record: Vec<u8>) {
         let message = Raw::object(&record).and_then(|record| {
-            let [class, payload] = record.pick(["type", "payload"]);
-            let Part::Item(item) = part(record, class, payload) else { return None };
+            let Part::Item(item) = part(record) else { return None };
             let is_message =
                 item.get("type").is_some_and(|kind| kind.text().as_deref() == Some("message"));
             is_message.then(|| item_message(item, None))?
@@ -177,8 +179,7 @@ pub(super) fn turns(records: Vec<Vec<u8>>, setting: &Setting) -> Vec<Framed> {
     let mut is_begun = false;
     for record in records {
         let (kind, flags) = Raw::object(&record).map_or((Kind::Opaque, 0), |record| {
-            let [class, payload] = record.pick(["type", "payload"]);
-            let (kind, flags, _) = reading(part(record, class, payload));
+            let (kind, flags, _) = reading(part(record));
             (kind, flags)
         });
         let is_turn = is_conversation(kind) && flags & TURN != 0;

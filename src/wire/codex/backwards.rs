@@ -1,0 +1,100 @@
+//! Backwards: the records of a thread, the last one first, without those that Codex passes.
+
+use std::{collections::VecDeque, sync::Arc};
+
+use super::hint::{OPENS, ROLLBACK, hint, is_unframed, starts};
+use crate::{
+    model::{Kind, PlaceNumber, Record},
+    wire::{Before, Failure, Graph},
+};
+
+/// The records before a place, the last one first, on through all files that lead there.
+pub(super) struct Backwards<'g> {
+    graph: &'g dyn Graph,
+    end: PlaceNumber,
+    /// Those that were looked at and are not yet met.
+    ahead: VecDeque<Record>,
+    /// How many of them, the first ones, are neither a rollback nor the start of a task.
+    plain: usize,
+    /// Whether something that cannot be read stands before the first one.
+    pub(super) is_cut_short: bool,
+    /// Whether records of the file without an envelope are passed, once that was looked for.
+    passes: Option<bool>,
+}
+
+impl<'g> Backwards<'g> {
+    pub(super) fn new(graph: &'g dyn Graph, end: PlaceNumber) -> Self {
+        Self { graph, end, ahead: VecDeque::new(), plain: 0, is_cut_short: false, passes: None }
+    }
+
+    /// Returns the record before those that were met.
+    pub(super) fn next(&mut self) -> Result<Option<Record>, Failure> {
+        self.plain = self.plain.saturating_sub(1);
+        match self.ahead.pop_front() {
+            None => self.read(),
+            met => Ok(met),
+        }
+    }
+
+    fn read(&mut self) -> Result<Option<Record>, Failure> {
+        loop {
+            while self.end > PlaceNumber::FIRST {
+                self.end = self.end.minus(1);
+                if let Some(entry) = self.graph.at(self.end)? {
+                    let mut record = self.graph.record(entry)?;
+                    if is_unframed(&record) && self.passes()? {
+                        (record.kind, record.hint) = (Kind::Opaque, Arc::default());
+                    }
+                    return Ok(Some(record));
+                }
+            }
+            match self.graph.before()? {
+                Before::File(before) => {
+                    (self.graph, self.end, self.passes) = (before, before.end(), None);
+                }
+                Before::Nothing => return Ok(None),
+                Before::Unread => {
+                    self.is_cut_short = true;
+                    return Ok(None);
+                }
+            }
+        }
+    }
+
+    /// Returns whether Codex passes records of the file without an envelope.
+    fn passes(&mut self) -> Result<bool, Failure> {
+        if let Some(passes) = self.passes {
+            return Ok(passes);
+        }
+        let mut passes = false;
+        for place in self.graph.end().earlier() {
+            let Some(entry) = self.graph.at(place)? else { continue };
+            let record = self.graph.record(entry)?;
+            if record.kind != Kind::Opaque {
+                passes = hint(&record).0 & OPENS != 0 && !is_unframed(&record);
+                break;
+            }
+        }
+        self.passes = Some(passes);
+        Ok(passes)
+    }
+
+    /// Returns whether a rollback stands between here and the start of the task.
+    pub(super) fn meets_rollback(&mut self) -> Result<bool, Failure> {
+        loop {
+            if self.plain == self.ahead.len() {
+                let Some(record) = self.read()? else { return Ok(false) };
+                self.ahead.push_back(record);
+            }
+            let Some(record) = self.ahead.get(self.plain) else { return Ok(false) };
+            let (flags, number) = hint(record);
+            if flags & ROLLBACK != 0 && number > 0 {
+                return Ok(true);
+            }
+            if starts(flags) {
+                return Ok(false);
+            }
+            self.plain += 1;
+        }
+    }
+}
