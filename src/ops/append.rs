@@ -13,7 +13,7 @@ use crate::{
     session::{
         Growth, Session, origins,
         plan::{Plan, Steps, branch_text, given},
-        tools,
+        tools::{self, Called},
     },
     sync::{
         self, Archive, SyncError, Workspace,
@@ -122,8 +122,8 @@ struct Batch {
     fresh: BTreeMap<String, usize>,
     /// The record nearby that the next one is written like.
     near: Near,
-    /// The calls that were drafted, and their tools.
-    calls: BTreeMap<String, String>,
+    /// Where each call that was drafted stands among the new records, by its id.
+    calls: BTreeMap<String, usize>,
     /// The lines of the new records.
     lines: Vec<Vec<u8>>,
     /// Which of them are cut.
@@ -152,14 +152,14 @@ impl Batch {
         let mut setting = before.setting_near(workspace, self.parent.clone(), &self.near);
         self.setting.get_or_insert_with(|| setting.clone());
         match draft {
-            Draft::Call { id, name, .. } => {
-                self.calls.insert(id.clone(), name.clone());
+            Draft::Call { id, .. } => {
+                self.calls.insert(id.clone(), self.lines.len());
             }
             Draft::Result { id, .. } => {
-                let Some(tool) = self.tool_called(before, id)? else {
+                let Some(called) = self.called(before, id)? else {
                     return Err(invalid(format!("no call on the current path has the id {id:?}")));
                 };
-                setting.tool = Some(tool);
+                (setting.tool, setting.call) = (Some(called.tool), Some(called.line));
             }
             _ => {}
         }
@@ -222,17 +222,17 @@ impl Batch {
         Ok(Some((before.line(first)?, met)))
     }
 
-    /// Returns the tool of a call of this id among the new records, or on the current path.
-    fn tool_called(&self, before: &Standing<'_>, call: &str) -> Result<Option<String>, OpsError> {
-        if let Some(tool) = self.calls.get(call) {
-            return Ok(Some(tool.clone()));
+    /// Returns the call of this id among the new records, or on the current path.
+    fn called(&self, before: &Standing<'_>, call: &str) -> Result<Option<Called>, OpsError> {
+        if let Some(line) = self.calls.get(call).and_then(|at| self.lines.get(*at)) {
+            return Ok(tools::called(before.format, line, call));
         }
         // A call stands shortly before its result; a refusal may well take longer.
         if let Some(view) = before.position().and_then(|position| before.view(position)) {
             for within in [tools::CALL_WITHIN, usize::MAX] {
                 let path = view.path(within)?.entries;
                 if let Some(called) = tools::call(&view, before.format, &path, call)? {
-                    return Ok(Some(called.tool));
+                    return Ok(Some(called));
                 }
             }
         }
@@ -269,10 +269,9 @@ impl Batch {
     }
 }
 
-/// Returns the tool that the newest of these lines calls under an id.
-fn called(format: &dyn Format, lines: &[Vec<u8>], call: &str) -> Option<String> {
-    let called = |line: &Vec<u8>| tools::called(&format.messages(Raw::object(line)?), call);
-    lines.iter().rev().find_map(called).map(|called| called.tool)
+/// Returns the call of this id that the newest of these lines makes.
+fn called(format: &dyn Format, lines: &[Vec<u8>], call: &str) -> Option<Called> {
+    lines.iter().rev().find_map(|line| tools::called(format, line, call))
 }
 
 /// Returns the tool whose answer was cut: its call stands among the records before it, or near the end of the branch.
@@ -288,7 +287,7 @@ fn tool(
             let path = view.path(tools::CALL_WITHIN)?.entries;
             Ok(tools::call(&view, before.format, &path, call)?.map(|called| called.tool))
         }
-        (fresh, _) => Ok(fresh),
+        (fresh, _) => Ok(fresh.map(|called| called.tool)),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{
     json::{Kind as JsonKind, Raw},
-    model::{Block, EntryNumber, Kind, Message},
+    model::{Block, EntryNumber, Kind},
     session::SessionError,
     wire::{Format, Graph},
 };
@@ -37,6 +37,8 @@ pub(crate) struct Called {
     pub(crate) tool: String,
     /// What it reads or runs, if its arguments say so.
     pub(crate) subject: Option<String>,
+    /// The line of the record that makes the call.
+    pub(crate) line: Vec<u8>,
 }
 
 /// Returns the call of this id that one of these entries makes, the last ones looked at first.
@@ -50,21 +52,20 @@ pub(crate) fn call(
         if graph.record(entry)?.kind != Kind::Assistant {
             continue;
         }
-        let line = graph.line(entry)?;
-        let messages = Raw::object(&line).map(|record| format.messages(record));
-        if let Some(called) = called(&messages.unwrap_or_default(), id) {
+        if let Some(called) = called(format, &graph.line(entry)?, id) {
             return Ok(Some(called));
         }
     }
     Ok(None)
 }
 
-/// Returns the call of this id in messages.
-pub(crate) fn called(messages: &[Message], wanted: &str) -> Option<Called> {
+/// Returns the call of this id that a record makes.
+pub(crate) fn called(format: &dyn Format, line: &[u8], wanted: &str) -> Option<Called> {
+    let messages = format.messages(Raw::object(line)?);
     let mut blocks = messages.iter().flat_map(|message| &message.blocks);
     blocks.find_map(|block| match block {
         Block::Call { id, name, input, .. } if id == wanted => {
-            Some(Called { tool: name.clone(), subject: subject(input) })
+            Some(Called { tool: name.clone(), subject: subject(input), line: line.to_vec() })
         }
         _ => None,
     })

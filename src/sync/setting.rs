@@ -77,6 +77,7 @@ impl Standing<'_> {
             is_nameless: near.is_nameless,
             since: near.since,
             tool: None,
+            call: None,
         }
     }
 

@@ -164,6 +164,8 @@ pub struct Setting {
     pub since: Option<u64>,
     /// The tool that was called, of a result.
     pub tool: Option<String>,
+    /// The line of the record that calls it.
+    pub call: Option<Vec<u8>>,
 }
 
 /// A way back by appending.

@@ -33,6 +33,7 @@ fn setting(parent: Option<&str>) -> Setting {
         is_nameless: false,
         since: None,
         tool: None,
+        call: None,
     }
 }
 

@@ -589,6 +589,7 @@ fn going_back_by_appending_resumes_there_with_the_note() {
         is_nameless: false,
         since: None,
         tool: None,
+        call: None,
     };
     let after = |records: &[Value], parent: u64, note| {
         let graph = FileGraph::read(&Claude, file(records).as_bytes());

@@ -619,6 +619,50 @@ fn a_passed_line_is_told_by_verify_and_shown_by_no_turn() {
 }
 
 #[test]
+fn a_result_is_written_as_the_kind_of_its_call_is_answered() {
+    for (call, output, answer) in [
+        (
+            json!({ "type": "function_call", "name": "shell", "arguments": "{}" }),
+            "done",
+            json!({ "type": "function_call_output", "output": "done" }),
+        ),
+        (
+            json!({ "type": "custom_tool_call", "name": "apply_patch", "input": "p" }),
+            "done",
+            json!({ "type": "custom_tool_call_output", "output": "done" }),
+        ),
+        (
+            json!({ "type": "tool_search_call", "execution": "client", "arguments": {} }),
+            r#"[{"name":"read"}]"#,
+            json!({ "type": "tool_search_output", "execution": "client", "status": "completed", "tools": [{ "name": "read" }] }),
+        ),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().canonicalize().unwrap();
+        let file = root.join("rollout.jsonl");
+        let mut begun = Rollout::first(THREAD);
+        begun.turn("one");
+        let mut with_id = call.clone();
+        with_id["call_id"] = json!("c");
+        begun.line("response_item", with_id);
+        fs::write(&file, &begun.bytes).unwrap();
+        let mut archive = crate::fixture::open(&root.join("store"), 3);
+        let (session, _) = ops::take_up(&mut archive, &file).unwrap();
+        let result =
+            |output: &str| Draft::Result { id: "c".into(), output: output.into(), error: None };
+        ops::append(&mut archive, &session, &Workspace::default(), &[result(output)]).unwrap();
+        let written = fs::read_to_string(&file).unwrap();
+        let mut answer = answer;
+        answer["call_id"] = json!("c");
+        let is_there =
+            |line: &str| serde_json::from_str::<Value>(line).unwrap()["payload"] == answer;
+        assert!(written.lines().any(is_there), "{written}");
+        let odd = ops::append(&mut archive, &session, &Workspace::default(), &[result("words")]);
+        assert_eq!(odd.is_err(), call["type"] == "tool_search_call", "{odd:?}");
+    }
+}
+
+#[test]
 fn a_result_of_another_kind_answers_no_call() {
     let call =
         json!({ "type": "custom_tool_call", "name": "apply_patch", "input": "p", "call_id": "c" });

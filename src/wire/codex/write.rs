@@ -17,7 +17,7 @@ use crate::{
     model::{Kind, Role},
     wire::{
         Draft, Framed, Invalid, Setting, Speaker,
-        fields::line,
+        fields::{line, text},
     },
 };
 
@@ -48,11 +48,33 @@ pub(super) fn record(draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invali
         }
         Draft::Result { id, output, error } => {
             let output = error.as_ref().filter(|_| output.is_empty()).unwrap_or(output);
-            json!({ "type": "function_call_output", "call_id": id, "output": output })
+            answer(id, output, setting)?
         }
         Draft::Record(_) => return Err(Invalid::as_it_is()),
     };
     Ok(line(&envelope("response_item", &item, setting)))
+}
+
+/// Returns the item that answers a call: each kind of call is answered in its own, and Codex leaves out what is of another.
+fn answer(id: &str, output: &str, setting: &Setting) -> Result<Value, Invalid> {
+    let call = setting.call.as_deref().and_then(Raw::object).and_then(|record| {
+        let Part::Item(item) = part(record) else { return None };
+        Some(item)
+    });
+    let class = call.and_then(|call| text(call, "type"));
+    Ok(match class.as_deref() {
+        Some("custom_tool_call") => {
+            json!({ "type": "custom_tool_call_output", "call_id": id, "output": output })
+        }
+        Some("tool_search_call") => {
+            let tools: Vec<Value> = serde_json::from_str(output).map_err(|_| {
+                Invalid("a search for tools is answered with a list of them, as JSON".to_owned())
+            })?;
+            let execution = call.and_then(|call| text(call, "execution")).unwrap_or_default();
+            json!({ "type": "tool_search_output", "call_id": id, "status": "completed", "execution": execution, "tools": tools })
+        }
+        _ => json!({ "type": "function_call_output", "call_id": id, "output": output }),
+    })
 }
 
 /// Lines that are put behind a file, each with the number that it has there.
