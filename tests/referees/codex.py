@@ -14,6 +14,8 @@ import parts
 from mock_model import Model
 
 ROLLOUT = re.compile(r"rollout-[0-9T-]{19}-[0-9a-f-]{36}(_[0-9a-f-]{36})?\.jsonl")
+# How it cuts a long answer of several parts.
+CUT = re.compile("…[0-9]+ (tokens|chars|bytes) truncated…")
 CONFIG = """
 model = "mock"
 model_provider = "mock"
@@ -50,8 +52,9 @@ def thread(path):
 def item(given, known):
     """Returns the parts of an item that was sent."""
     kind = given.get("type", "message")
-    if kind == "message":
-        role = "system" if given["role"] == "developer" else given["role"]
+    if kind in ("message", "agent_message"):
+        # What is of no role that others have is the user's, as undertext shows it.
+        role = {"developer": "system", "assistant": "assistant"}.get(given.get("role"), "user")
         found = []
         for block in given.get("content") or []:
             if not block["type"].endswith("text"):
@@ -61,8 +64,14 @@ def item(given, known):
             else:
                 return []
         return found
-    if kind.endswith("_call_output"):
-        return [] if given.get("output") == "aborted" else parts.result(given["call_id"])
+    if kind in ("function_call_output", "custom_tool_call_output"):
+        output = given.get("output")
+        if output == "aborted":
+            return []
+        texts = [block.get("text") or "" for block in output] if isinstance(output, list) else []
+        if any(CUT.search(text) and text not in known for text in texts):
+            return [f"tool result {parts.CUT} {given['call_id']}"]
+        return parts.result(given["call_id"], output)
     if kind.endswith("_call") and given.get("call_id"):
         return parts.call(given["call_id"])
     return []

@@ -20,10 +20,10 @@ from kosong.message import Message
 
 def blocks(message):
     """Returns the parts of a message."""
-    if message.role == "tool":
-        return parts.result(message.tool_call_id)
     content = message.content if isinstance(message.content, list) else [message.content]
     texts = [part if isinstance(part, str) else getattr(part, "text", "") for part in content]
+    if message.role == "tool":
+        return parts.result(message.tool_call_id, texts)
     found = [p for text in texts if text for p in parts.text(message.role, text)]
     return found + [p for call in message.tool_calls or [] for p in parts.call(call.id)]
 

@@ -158,8 +158,31 @@ def by_codex(program, folder, model, lay):
         server.turn("thread/compact/start", threadId=thread)
         server.turn("turn/start", threadId=thread, input=[{"type": "text", "text": LATER}])
     lay("legacy", *(set(files()) - older))
+    [legacy] = set(files()) - older
+    before = pathlib.Path(legacy).read_bytes()
+    # What Codex says in the user's place where it has plugins and other agents, and a call that is not answered yet.
+    tags = ("recommended_plugins", "agent_message_board_notification")
+    items = [message(f"<{tag}>\nx\n</{tag}>") for tag in tags] + [message(LATER)]
+    with open(legacy, "ab") as file:
+        file.write(b"".join(map(line, items)))
+    lay("in-the-users-place", legacy)
+    with open(legacy, "ab") as file:
+        file.write(line({"type": "custom_tool_call", "name": "apply_patch", "input": "x", "call_id": "call_patch"}))
+    lay("unanswered", legacy)
+    pathlib.Path(legacy).write_bytes(before)
     run("migrate-rollouts", "--apply", "--thread", thread)
     lay("migrated", *(set(files()) - older))
+
+
+def message(words):
+    """Returns an item of Codex that stands in the user's place."""
+    return {"type": "message", "role": "user", "content": [{"type": "input_text", "text": words}]}
+
+
+def line(item):
+    """Returns the line of a rollout that holds an item."""
+    record = {"timestamp": "2026-08-01T10:00:00.000Z", "type": "response_item", "payload": item}
+    return json.dumps(record).encode() + b"\n"
 
 
 def by_script(command):

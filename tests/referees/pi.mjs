@@ -20,11 +20,12 @@ const { transformMessages } = await load("pi-ai/dist/providers/transform-message
 // Since 0.87 a message of the system has sections.
 const prompts = find("pi-ai/dist/utils/text") ? await load("pi-ai/dist/utils/text") : {};
 
+const digest = (words) => createHash("sha256").update(words).digest("hex").slice(0, 16);
+
 function text(role, words) {
   words = words.trim();
   if (words === "") return [];
-  const digest = createHash("sha256").update(words).digest("hex").slice(0, 16);
-  return [`${role} text ${digest} ${[...words.split(/\s+/).join(" ")].slice(0, 60).join("")}`];
+  return [`${role} text ${digest(words)} ${[...words.split(/\s+/).join(" ")].slice(0, 60).join("")}`];
 }
 
 function block(role, given) {
@@ -42,7 +43,10 @@ function converted(message) {
 }
 
 function parts(sent) {
-  if (sent.role === "toolResult") return [`tool result ${sent.toolCallId}`];
+  if (sent.role === "toolResult") {
+    const words = sent.content.map((given) => given.text ?? "").join("");
+    return [`tool result ${digest(words.trim())} ${sent.toolCallId}`];
+  }
   if (sent.role === "system" && prompts.getSystemMessageText) return text("system", prompts.getSystemMessageText(sent));
   if (typeof sent.content === "string") return text(sent.role, sent.content);
   return sent.content.flatMap((given) => block(sent.role, given));

@@ -53,6 +53,7 @@ PLAYS = [
     ["redact", "append", "revert"],
     ["redact entry", "append"],
     ["forget", "append"],
+    ["answer", "revert", "undo"],
 ]
 VERBS = ["append", "revert", "switch", "truncate", "compact", "clear"]
 PAIRS = [list(pair) for pair in itertools.product(VERBS, repeat=2)]
@@ -107,6 +108,15 @@ class Session:
 
     def append(self):
         return self.ask("append", "-s", self.id, "--role", "user", "One thing more.")
+
+    def answer(self):
+        """Answers the last call that nothing answers."""
+        told, made_up = self.told()
+        sent = [m["content"] for n, m in enumerate(told["request"]["messages"]) if n in made_up]
+        calls = [block["tool_use_id"] for content in sent for block in content if block["type"] == "tool_result"]
+        if not calls:
+            raise Nothing
+        return self.ask("append", "-s", self.id, "--result", calls[-1], "It is done.")
 
     def revert(self):
         numbers = [told["checkpoint"] for told in self.ask("checkpoints", self.id) if told["type"] == "checkpoint"]
@@ -164,11 +174,16 @@ class Session:
     def forget(self):
         return self.ask("forget", self.id, "--yes")
 
-    def context(self):
-        """Returns the parts that undertext shows of what would be sent."""
+    def told(self):
+        """Returns what undertext tells of the context, and which of the messages the agent makes up."""
         told = self.ask("context", "--window", "100000000", self.id)
         made_up = {message["n"] for message in told if message["type"] == "message" and message["origin"] == "synthetic"}
-        sent = told[0]["request"]["messages"]
+        return told[0], made_up
+
+    def context(self):
+        """Returns the parts that undertext shows of what would be sent."""
+        told, made_up = self.told()
+        sent = told["request"]["messages"]
         return [p for n, m in enumerate(sent) if n not in made_up for p in parts.blocks(m["role"], m["content"])]
 
 
@@ -246,10 +261,11 @@ def difference(ours, theirs):
     the rules of a system stand, because undertext shows them first as most models want them; and rules that an agent says
     again behind the history.
     """
-    answered = {part for part in ours if part.startswith("tool result ")}
+    answered = {parts.named(part) for part in ours} | {None}
     nothing_asked = parts.text("assistant", "No response requested.")
-    theirs = [p for p in theirs if p not in nothing_asked and not (p.startswith("tool result ") and p not in answered)]
-    ours = [p for p in ours if p not in nothing_asked]
+    theirs = [p for p in theirs if p not in nothing_asked and parts.named(p) in answered]
+    cut = {parts.named(p) for p in theirs if p.startswith(f"tool result {parts.CUT} ")}
+    ours = [f"tool result {parts.CUT} {parts.named(p)}" if parts.named(p) in cut else p for p in ours if p not in nothing_asked]
     rules = [[part for part in of if part.startswith("system ")] for of in (ours, theirs)]
     if rules[0] != rules[1][:len(rules[0])]:
         return f"rules: sent {rules[1][:3]}, shown {rules[0][:3]}"
