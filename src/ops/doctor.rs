@@ -67,10 +67,15 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
     let paths = paths(&root)?;
     let database = root.join("store.db");
     let opened = SqliteStore::open(&database, Access::Read)
-        .and_then(|store| Ok((store.forgotten()?, store.has_lost_lines()?)));
+        .and_then(|store| Ok((store.forgotten()?, store.has_lost_lines()?, store.has_its_id()?)));
     let mut unopened = None;
     match opened {
-        Ok((Some((witnessed, newest)), _)) => ail(
+        Ok((_, _, false)) => ail(
+            &database,
+            "it is damaged: the hash of its first operation is not the one that is made with its id",
+            Cure::Mend,
+        ),
+        Ok((Some((witnessed, newest)), ..)) => ail(
             &database,
             &format!(
                 "it has lost changes: store.witness saw {witnessed}, and it has {newest} now. If there is a newer \
@@ -78,7 +83,7 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
             ),
             Cure::Mend,
         ),
-        Ok((None, true)) => ail(
+        Ok((None, true, _)) => ail(
             &database,
             "it has lost lines, and keeps their places: a file that holds them gives them back",
             Cure::Mend,
@@ -98,7 +103,7 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
             return Err(error.into());
         }
         // A store that was hardly begun has nothing wrong with it, and who waits finds out what a busy one has.
-        Ok((None, false)) | Err(StoreError::Absent { .. } | StoreError::Busy) => {}
+        Ok((None, false, _)) | Err(StoreError::Absent { .. } | StoreError::Busy) => {}
         Err(error) => unopened = Some(error),
     }
     if sync::has_uncovered(&root) {

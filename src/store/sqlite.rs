@@ -173,6 +173,19 @@ impl SqliteStore {
         Ok(self.db().query_row(sql, [bytes::LOST], |row| row.get(0))?)
     }
 
+    /// Returns whether its first operation has the hash that is made with the store's id: with another id none has.
+    pub fn has_its_id(&self) -> Result<bool, StoreError> {
+        let _snapshot = self.begin_look()?;
+        let id = self.id()?;
+        for (session, name) in self.names()? {
+            let first = self.operations(session, OperationNumber::FIRST.alone())?.pop();
+            if let Some(first) = first {
+                return Ok(first.hash_after(None, id, &name) == first.hash);
+            }
+        }
+        Ok(true)
+    }
+
     /// Returns how far the store had come, and how far it has, if it lost operations, or has others in their place.
     pub fn forgotten(&self) -> Result<Option<(u64, u64)>, StoreError> {
         // A witnessed operation was there before, so the store is read second. An unreadable witness says nothing.

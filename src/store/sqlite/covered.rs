@@ -67,8 +67,16 @@ pub(super) fn stands_for(
     link: Option<EntryId>,
     line: LineId,
 ) -> bool {
-    let found = covered.get(&n);
-    found.is_some_and(|(came, now)| *now == line && EntryId::of(link, *came) == id)
+    in_place_of(covered, (n, id), link) == Some(line)
+}
+
+/// Returns the line that stands in the place of the one of which an entry's id was made.
+pub(super) fn in_place_of(
+    covered: &Covered,
+    (n, id): (EntryNumber, EntryId),
+    link: Option<EntryId>,
+) -> Option<LineId> {
+    covered.get(&n).filter(|(came, _)| EntryId::of(link, *came) == id).map(|(_, now)| *now)
 }
 
 /// Returns whether the store has the tables of what is kept out, as versions from 4 on do.

@@ -17,7 +17,7 @@ use std::{
 
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
 
-use super::{bytes::Bytes, covered, held_open::HeldOpen, totals, witness};
+use super::{bytes::Bytes, covered, held_open::HeldOpen, query::first, totals, witness};
 use crate::{
     disk::{self, Links},
     model::StoreId,
@@ -140,7 +140,8 @@ pub(super) fn to_read_on(path: &Path) -> Result<Opened, StoreError> {
 
 /// Returns the number that was drawn when the store was made.
 fn own_id(db: &Connection) -> Result<StoreId, StoreError> {
-    Ok(StoreId::new(db.query_row("SELECT id FROM store WHERE key = 1", [], |row| row.get(0))?))
+    let found = first(db, "SELECT id FROM store WHERE key = 1", [], |row| row.get(0))?;
+    found.map(StoreId::new).ok_or_else(|| StoreError::corrupt("store", "it has no id"))
 }
 
 fn open_to_read(path: &Path) -> Result<Connection, StoreError> {

@@ -37,8 +37,8 @@ pub(super) struct Tables {
     pub(super) bytes: RefCell<Bytes>,
     /// Whether a transaction is open that writes.
     pub(super) is_writing: Cell<bool>,
-    id: StoreId,
-    path: PathBuf,
+    pub(super) id: StoreId,
+    pub(super) path: PathBuf,
     /// Sessions by their names: none is ever deleted, and none gets another key.
     keys: RefCell<BTreeMap<SessionName, SessionKey>>,
     /// The states of sessions that are written to, until another connection writes.

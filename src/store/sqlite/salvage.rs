@@ -16,7 +16,9 @@
 mod chain;
 mod entries;
 mod first_page;
+mod identity;
 mod kept;
+mod loose;
 mod page;
 mod scan;
 
@@ -26,7 +28,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rusqlite::{Connection, params, types::Value};
+use rusqlite::{Connection, Row, params, types::Value};
 
 use super::{
     add::OWN,
@@ -39,7 +41,7 @@ use super::{
     write::{place, placed},
 };
 use crate::{
-    model::{EntryId, EntryNumber, LineId, Operation, OperationId, SessionName, StoreId, line},
+    model::{Digest, EntryId, EntryNumber, LineId, Operation, OperationId, SessionName, line},
     store::{Access, FactStore, NewLine, SessionKey, StoreError},
 };
 pub use entries::{Tried, Unknown};
@@ -57,6 +59,8 @@ pub struct Wanted {
     pub id: EntryId,
     /// The id of the entry that it is linked to.
     pub link: Option<EntryId>,
+    /// The line that stands in its place since something was taken out of it: only that one may come back.
+    pub covered: Option<LineId>,
 }
 
 /// A part of a store that is lost.
@@ -72,6 +76,8 @@ pub struct Loss {
 pub struct Salvage {
     damaged: PathBuf,
     old: Connection,
+    /// Where all bytes of the damaged store are, if some are out of reach in it.
+    bytes: Option<Connection>,
     fresh: Tables,
     triggers: Vec<String>,
     names: BTreeMap<SessionKey, SessionName>,
@@ -88,7 +94,7 @@ pub struct Salvage {
 
 /// The tables of facts that are copied as they stand: the name, the columns, and the number by which rows are found in
 /// a session, or in all.
-const COPIED: [(&str, &str, &str, bool); 6] = [
+const COPIED: [(&str, &str, &str, bool); 5] = [
     ("operation", "seq, session, store, n, hash, record", "seq", false),
     (
         "run",
@@ -103,7 +109,6 @@ const COPIED: [(&str, &str, &str, bool); 6] = [
         true,
     ),
     ("origin", "session, entry, operation, origin, cut", "entry", true),
-    ("words", "session, operation, digest, salt, text", "operation", true),
     ("kept", "session, operation, n, -line", "operation", true),
 ];
 
@@ -118,8 +123,7 @@ impl Salvage {
         let opened = open::open(fresh, Access::Write)?;
         let old = first_page::open(damaged, fresh)?;
         let least = length_of(fresh);
-        let own = own_id(&old, damaged).unwrap_or(opened.id);
-        let tables = Tables::new(opened.db, own, fresh);
+        let tables = Tables::new(opened.db, opened.id, fresh);
         let fresh = &tables.db;
         fresh.execute_batch("BEGIN IMMEDIATE")?;
         // Facts are added out of their order here, and completed later.
@@ -129,11 +133,11 @@ impl Salvage {
         for (name, _) in &triggers {
             fresh.execute_batch(&format!("DROP TRIGGER {name}"))?;
         }
-        fresh.execute("UPDATE store SET id = ? WHERE key = ?", params![own.as_bytes(), OWN])?;
         let triggers = triggers.into_iter().map(|(_, sql)| sql).collect();
         let mut salvage = Self {
             damaged: damaged.to_owned(),
             old,
+            bytes: None,
             fresh: tables,
             triggers,
             names: BTreeMap::new(),
@@ -147,8 +151,11 @@ impl Salvage {
         };
         salvage.sessions()?;
         salvage.facts(each)?;
+        salvage.words()?;
         salvage.nameless()?;
         salvage.journal()?;
+        salvage.take_id()?;
+        salvage.loose()?;
         salvage.newest = salvage.fresh.newest()?.map_or(0, |(seq, _)| seq);
         let held = salvage.lines()?;
         salvage.chains()?;
@@ -202,13 +209,18 @@ impl Salvage {
 
     /// Gives back the line of an entry, found anywhere, and returns for how many entries it was wanted.
     pub fn fill(&mut self, id: EntryId, line: &[u8]) -> Result<usize, StoreError> {
-        let wanted = self.wanted.get(&id).cloned().unwrap_or_default();
-        for Wanted { session, entry, link, .. } in &wanted {
+        let line_id = LineId::of(line);
+        let is_it = |one: &Wanted| one.covered.is_none_or(|covered| covered == line_id);
+        let wanted = self.wanted.remove(&id).unwrap_or_default();
+        let (found, left): (Vec<_>, Vec<_>) = wanted.into_iter().partition(is_it);
+        for Wanted { session, entry, link, .. } in &found {
             let number = self.add(line, link.is_none().then_some(&id))?;
             self.set_line(*session, *entry, number)?;
         }
-        self.wanted.remove(&id);
-        Ok(wanted.len())
+        if !left.is_empty() {
+            self.wanted.insert(id, left);
+        }
+        Ok(found.len())
     }
 
     /// Completes the fresh store and returns what is lost.
@@ -237,6 +249,10 @@ impl Salvage {
 
     fn db(&self) -> &Connection {
         &self.fresh.db
+    }
+
+    fn bytes_db(&self) -> &Connection {
+        self.bytes.as_ref().unwrap_or(&self.old)
     }
 
     fn lose(&mut self, session: SessionKey, item: impl Into<String>) {
@@ -312,6 +328,28 @@ impl Salvage {
         Ok(())
     }
 
+    /// Copies the words of persons that are those of their digests.
+    fn words(&mut self) -> Result<(), StoreError> {
+        let columns = "session, operation, digest, salt, CAST(text AS BLOB)";
+        let keys: Vec<SessionKey> = self.names.keys().copied().collect();
+        for session in keys {
+            let mut lost = BTreeSet::new();
+            let within = Some(("session = ?3", session.0));
+            let table = Table { columns, name: "words", key: "operation", within };
+            table.scan(&self.old, &self.probes, &mut |row| {
+                let operation: u64 = row.get(1)?;
+                if !add_words(self.db(), row)? {
+                    lost.insert(operation);
+                }
+                Ok(())
+            })?;
+            for operation in lost {
+                self.lose(session, format!("words of operation {operation}"));
+            }
+        }
+        Ok(())
+    }
+
     /// Settles the operations of the journal that can be read.
     fn journal(&mut self) -> Result<(), StoreError> {
         let mut rows = BTreeMap::new();
@@ -322,18 +360,22 @@ impl Salvage {
             rows.insert(seq, journal::decode(seq, body, true)?);
             Ok(())
         })?;
-        for (seq, mut row) in rows {
-            let there = "SELECT 1 FROM operation WHERE seq = ?1 OR (session = ?2 AND store = ?3 AND n = ?4)";
-            let key = params![seq, row.session.0, OWN, row.commit.operation.n];
-            if self.db().prepare_cached(there)?.exists(key)?
-                || !self.names.contains_key(&row.session)
-            {
-                continue;
-            }
-            let lines = place(self.db(), &mut self.fresh.bytes.borrow_mut(), &mut row.commit)?;
-            super::add::add_facts(self.db(), &[placed(row.session, seq, &row.commit, lines)])?;
+        for (seq, row) in rows {
+            self.settle(seq, row)?;
         }
         Ok(())
+    }
+
+    /// Settles an operation of the journal, unless it is there.
+    fn settle(&self, seq: u64, mut row: journal::Row) -> Result<(), StoreError> {
+        let there =
+            "SELECT 1 FROM operation WHERE seq = ?1 OR (session = ?2 AND store = ?3 AND n = ?4)";
+        let key = params![seq, row.session.0, OWN, row.commit.operation.n];
+        if self.db().prepare_cached(there)?.exists(key)? || !self.names.contains_key(&row.session) {
+            return Ok(());
+        }
+        let lines = place(self.db(), &mut self.fresh.bytes.borrow_mut(), &mut row.commit)?;
+        super::add::add_facts(self.db(), &[placed(row.session, seq, &row.commit, lines)])
     }
 
     /// Copies lines in the order in which they lie, each once; those that are not what their entries' ids say are wanted.
@@ -352,6 +394,7 @@ impl Salvage {
                     entry: row.get(1)?,
                     id: EntryId::new(hash(row, 2)?),
                     link: link.map(EntryId::new),
+                    covered: None,
                 };
                 Ok((wanted, row.get::<_, i64>(4)?))
             },
@@ -378,7 +421,7 @@ impl Salvage {
             };
             let number = match last.filter(|(at, id, _)| *at == old && is_of(*id)) {
                 Some((_, _, number)) => number,
-                None => match bytes.line(&self.old, old) {
+                None => match bytes.line(self.bytes_db(), old) {
                     Ok(line) if is_of(LineId::of(&line)) => {
                         let number =
                             self.add(&line, wanted.link.is_none().then_some(&wanted.id))?;
@@ -391,7 +434,8 @@ impl Salvage {
             self.set_line(wanted.session, wanted.entry, number)?;
             if number == LOST {
                 // The line may be right, and the id be damaged.
-                self.wanted.entry(wanted.id).or_default().push(wanted);
+                let covered = covered::in_place_of(known, entry, wanted.link);
+                self.wanted.entry(wanted.id).or_default().push(Wanted { covered, ..wanted });
             } else {
                 held.insert(old);
             }
@@ -444,13 +488,6 @@ fn counted(n: usize, one: &str, many: &str) -> String {
     format!("{n} {}", if n == 1 { one } else { many })
 }
 
-/// Returns the id of a damaged store; the witness next to it has it too.
-fn own_id(old: &Connection, path: &Path) -> Option<StoreId> {
-    let read = old.query_row("SELECT id FROM store WHERE key = ?", [OWN], |row| row.get(0));
-    let witness = || witness::newest(path).map(|witness| witness.store);
-    read.ok().map(StoreId::new).or_else(witness)
-}
-
 /// Copies the rows of a table that can be read; the columns have as many values as `count` says.
 fn copy(
     old: &Connection,
@@ -475,6 +512,21 @@ fn copy(
         }
         insert(fresh, table.name, &columns, values)
     })
+}
+
+/// Copies a row of words, if they are those of their digest.
+fn add_words(fresh: &Connection, row: &Row<'_>) -> Result<bool, StoreError> {
+    let salt: Option<[u8; 16]> = row.get(3).ok();
+    let text: Option<Vec<u8>> = row.get(4).ok();
+    let text = text.and_then(|text| String::from_utf8(text).ok());
+    let (Some(salt), Some(text)) = (salt, text) else { return Ok(false) };
+    let digest = Digest::of_words(&salt, &text);
+    if row.get(2).ok() != Some(*digest.as_bytes()) {
+        return Ok(false);
+    }
+    let values = [row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, Value::Text(text)];
+    insert(fresh, "words", "session, operation, digest, salt, text", values.into())?;
+    Ok(true)
 }
 
 fn insert(

@@ -158,7 +158,7 @@ fn a_page_of_zeros_takes_no_more_than_it_held() {
         let fixed = home.run(&["doctor", "--fix"]);
         assert!(matches!(fixed.code(), Some(0 | 1)), "{name}: {fixed}");
         // What no file holds is said, by name: the operations themselves, and where checkpoints were.
-        let loses = ["operation", "checkpoint", "journal"].contains(&name.as_str());
+        let loses = ["operation", "checkpoint"].contains(&name.as_str());
         assert_eq!(fixed.stdout.contains("lost: "), loses, "{name}: {fixed}");
         assert_eq!(home.said(), said, "{name}: {fixed}");
         assert_eq!(fs::read(&live).unwrap(), transcript, "{name}");
@@ -723,7 +723,8 @@ fn a_kept_file_whose_operation_is_lost_leaves_its_place_to_the_next_one() {
     let by: u64 = db.query_row("SELECT operation FROM kept", [], |row| row.get(0)).unwrap();
     db.execute_batch(
         "DROP TRIGGER operation_is_not_deleted;
-         DELETE FROM operation WHERE (session, n) IN (SELECT session, operation FROM kept)",
+         DELETE FROM operation WHERE (session, n) IN (SELECT session, operation FROM kept);
+         VACUUM",
     )
     .unwrap();
     drop(db);
@@ -761,6 +762,106 @@ fn copy_folder(from: &Path, to: &Path) {
             fs::File::options().write(true).open(&to).unwrap().set_modified(modified).unwrap();
         }
     }
+}
+
+/// Returns where a table begins in a database.
+fn root_of(db: &Connection, table: &str) -> usize {
+    let sql = "SELECT rootpage FROM sqlite_schema WHERE name = ?";
+    let page: u64 = db.query_row(sql, [table], |row| row.get(0)).unwrap();
+    usize::try_from(page - 1).unwrap() * 4096
+}
+
+#[test]
+fn a_store_whose_id_is_damaged_finds_it_by_its_operations() {
+    for (what, problem) in [("empty", "it has no id"), ("flipped", "is not the one that is made")] {
+        let home = Home::new();
+        fixture::settle(&store(&home.env));
+        let db = home.settle();
+        let (said, numbers) = (home.said(), home.numbers());
+        let id: Vec<u8> = db.query_row("SELECT id FROM store", [], |row| row.get(0)).unwrap();
+        let root = root_of(&db, "store");
+        drop(db);
+        let mut bytes = fs::read(home.database()).unwrap();
+        let page = &mut bytes[root..root + 4096];
+        if what == "empty" {
+            page[3..5].fill(0);
+        } else {
+            let at = page.windows(16).position(|part| part == id).unwrap();
+            page[at + 5] ^= 1;
+        }
+        fs::write(home.database(), bytes).unwrap();
+        let looked = home.run(&["doctor"]);
+        assert_eq!(looked.code(), Some(1), "{what}: {looked}");
+        assert!(looked.stdout.contains(problem), "{what}: {looked}");
+        assert!(looked.stderr.contains("undertext doctor --fix"), "{what}: {looked}");
+        let fixed = home.run(&["doctor", "--fix"]);
+        assert_eq!(fixed.code(), Some(0), "{what}: {fixed}");
+        home.run(&["verify"]).success();
+        assert_eq!((home.said(), home.numbers()), (said, numbers), "{what}");
+        home.run(&["undo", "-s", &home.own]).success();
+    }
+}
+
+#[test]
+fn rows_behind_a_page_that_leads_to_them_no_more_are_found() {
+    let home = Home::new();
+    for n in 0..40 {
+        home.run(&["branch", &format!("side-{n}"), "-s", &home.own]).success();
+    }
+    let (said, numbers) = (home.said(), home.numbers());
+    for packed in [false, true] {
+        fixture::settle(&store(&home.env));
+        if packed {
+            home.run(&["store", "pack"]).success();
+        }
+        let db = home.settle();
+        let tables = ["operation", "entry", "run", "checkpoint", "segment", "fresh"];
+        let roots = tables.map(|table| (table, root_of(&db, table)));
+        drop(db);
+        let whole = fs::read(home.database()).unwrap();
+        let inner: Vec<_> =
+            roots.iter().filter(|(_, root)| [2, 5].contains(&whole[*root])).collect();
+        assert!(inner.len() >= 2, "{inner:?}");
+        // Their agent's files cannot help.
+        let agents = home.env.home().join(".claude");
+        let away = home.env.home().join("away");
+        fs::rename(&agents, &away).unwrap();
+        for (table, root) in inner {
+            let mut damaged = whole.clone();
+            damaged[*root..root + 4096].fill(0);
+            fs::write(home.database(), damaged).unwrap();
+            let fixed = home.run(&["doctor", "--fix"]);
+            assert_eq!(fixed.code(), Some(0), "{table}: {fixed}");
+            assert!(!fixed.stdout.contains("lost: "), "{table}: {fixed}");
+            assert_eq!((&home.said(), &home.numbers()), (&said, &numbers), "{table}: {fixed}");
+            let _ = fs::remove_dir_all(store(&home.env).join("damaged-1"));
+            for end in ["-wal", "-shm"] {
+                let _ = fs::remove_file(store(&home.env).join(format!("store.db{end}")));
+            }
+        }
+        fs::write(home.database(), &whole).unwrap();
+        fs::rename(&away, &agents).unwrap();
+    }
+}
+
+#[test]
+fn words_that_are_not_those_of_their_digest_are_left_out_and_named() {
+    let home = Home::new();
+    fixture::settle(&store(&home.env));
+    let db = home.settle();
+    let words: Vec<(u64, Vec<u8>)> =
+        rows(&db, "SELECT operation, digest FROM words WHERE text = 'It was in libm.'");
+    let [(operation, digest)] = &words[..] else { panic!("{words:?}") };
+    db.execute_batch("DROP TRIGGER words_are_not_updated").unwrap();
+    let sql = "UPDATE words SET text = 'It was in libn.' WHERE digest = ?";
+    assert_eq!(db.execute(sql, [digest]).unwrap(), 1);
+    drop(db);
+    assert_eq!(home.run(&["verify"]).code(), Some(1));
+    let fixed = home.run(&["doctor", "--fix"]);
+    assert_eq!(fixed.code(), Some(1), "{fixed}");
+    assert!(fixed.stdout.contains(&format!("lost: words of operation {operation}")), "{fixed}");
+    home.run(&["verify"]).success();
+    assert!(home.run(&["doctor"]).success().stdout.ends_with("is in order\n"));
 }
 
 /// Checks that every command that changes something refuses, and that verify and doctor say why.

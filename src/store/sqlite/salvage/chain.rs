@@ -29,6 +29,7 @@ use crate::{
         sqlite::{
             add::{self, OWN, Placed},
             bytes::LOST,
+            covered,
             query::{collect, hash},
         },
     },
@@ -204,7 +205,9 @@ impl Salvage {
         }
         if let Some(named) = by.entries.filter(|_| !missing.is_empty()) {
             let (operation, first) = (by.n, by.first);
-            self.unknown.push(Unknown { session, operation, missing, first, named });
+            let mut covered = covered::by_operations(self.db(), session)?;
+            covered.retain(|n, _| missing.binary_search(n).is_ok());
+            self.unknown.push(Unknown { session, operation, missing, first, named, covered });
         }
         let given = by.checkpoints.map_or(0, |given| given.count);
         let places = standing.checkpoints..standing.checkpoints.plus(given);
@@ -360,7 +363,11 @@ impl Salvage {
     }
 
     /// Returns the runs, checkpoints and origins that an operation brought and that can be read.
-    fn facts_of(&self, session: SessionKey, n: OperationNumber) -> Result<Bulk, StoreError> {
+    pub(super) fn facts_of(
+        &self,
+        session: SessionKey,
+        n: OperationNumber,
+    ) -> Result<Bulk, StoreError> {
         let runs = self.fresh.growths(session, n.alone())?;
         let mut checkpoints = self.fresh.checkpoints(session, CheckpointNumber::ALL)?;
         checkpoints.retain(|(by, _)| *by == n);

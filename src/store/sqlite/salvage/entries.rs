@@ -12,7 +12,10 @@ use rusqlite::params;
 use super::{Salvage, scan::Table};
 use crate::{
     model::{Entry, EntryId, EntryNumber, LineId, Named, OperationNumber, Run, line},
-    store::{FactStore, SessionKey, StoreError, sqlite::bytes::Bytes},
+    store::{
+        FactStore, SessionKey, StoreError,
+        sqlite::{bytes::Bytes, covered::Covered},
+    },
 };
 
 /// How many entries may be hashed in search of the lines of all operations together.
@@ -31,6 +34,8 @@ pub struct Unknown {
     pub(super) first: EntryNumber,
     /// What the operation says of its entries.
     pub(super) named: Named,
+    /// Those of which something was taken out.
+    pub(super) covered: Covered,
 }
 
 /// An entry that was found: its number, the number of the one that it is linked to, and its id.
@@ -109,6 +114,12 @@ impl Salvage {
     ) -> Result<Option<Vec<Found>>, StoreError> {
         let mut found = Vec::with_capacity(lines.len());
         for (n, line) in unknown.missing.iter().zip(lines) {
+            // Where something was taken out of a line, only what stands in its place since then may come back.
+            let came = match unknown.covered.get(n) {
+                Some((came, now)) if *now == line.id => *came,
+                Some(_) => return Ok(None),
+                None => line.id,
+            };
             let link = before(runs, *n).filter(|_| !line.is_named);
             let linked = match link {
                 Some(link) if !ids.contains_key(&link) => {
@@ -117,7 +128,7 @@ impl Salvage {
                 }
                 link => link.and_then(|link| ids.get(&link).copied()),
             };
-            let id = EntryId::of(linked, line.id);
+            let id = EntryId::of(linked, came);
             ids.insert(*n, id);
             found.push((*n, link, id));
         }
@@ -145,7 +156,7 @@ impl Salvage {
         let mut keys = BTreeSet::new();
         for (columns, name) in [("key, count", "segment"), ("key, 1", "fresh")] {
             let table = Table { columns, name, key: "key", within: None };
-            table.scan(&self.old, &self.probes, &mut |row| {
+            table.scan(self.bytes_db(), &self.probes, &mut |row| {
                 let (first, count): (i64, i64) = (row.get(0)?, row.get(1)?);
                 keys.extend(
                     (first..first.saturating_add(count.min(1 << 24)))
@@ -156,7 +167,7 @@ impl Salvage {
         }
         let bytes = Bytes::default();
         let read =
-            |key: &i64| bytes.line(&self.old, *key).ok().map(|line| (*key, Tried::of(&line)));
+            |key: &i64| bytes.line(self.bytes_db(), *key).ok().map(|line| (*key, Tried::of(&line)));
         let (keys, lines): (Vec<i64>, Vec<Tried>) = keys.iter().filter_map(read).unzip();
         let mut next = 0;
         let all = self.unknown.clone();
@@ -180,7 +191,7 @@ impl Salvage {
                     .iter()
                     .skip(start)
                     .take(count)
-                    .map(|key| bytes.line(&self.old, *key).ok())
+                    .map(|key| bytes.line(self.bytes_db(), *key).ok())
                     .collect();
                 self.identify(unknown, tried, &mut |at| old.get(at).cloned().flatten())?;
                 next = start + count;

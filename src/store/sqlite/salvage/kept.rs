@@ -62,7 +62,7 @@ impl Salvage {
                     if line.is_some_and(|line| line > 0) {
                         continue;
                     }
-                    let found = line.and_then(|line| bytes.line(&self.old, -line).ok());
+                    let found = line.and_then(|line| bytes.line(self.bytes_db(), -line).ok());
                     let found = found.filter(|found| {
                         let found = Digest::of_bytes(found);
                         found == digest || Some(found) == kept_digest(&by, n)

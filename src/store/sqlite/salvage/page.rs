@@ -2,15 +2,18 @@
 //!
 //! ```text
 //! page     kind (1), first free (2), cells (2), content (2), loose (1), last child (4, if it leads to others), a place (2) a cell
+//! cell     its length, its number if it is a row of a table by number, its record; the rest of a long one lies on other pages
 //! record   the header's length, a type a column, then the values; all of these but the values are varints
 //! ```
 //!
 //! Invariant: bytes that are no page, no cell or no record are None, whatever they are.
 
-use std::{fs::File, ops::Range, os::unix::fs::FileExt};
+use std::{collections::BTreeMap, fs::File, io::Read, ops::Range, os::unix::fs::FileExt};
 
 /// How long a page is: SQLite's default, which no store changes.
 pub(super) const PAGE: usize = 4096;
+/// No record is longer.
+const LONGEST: usize = 1 << 30;
 /// How deep a tree is at the most: each page but the last ones leads to two or more.
 const DEPTH: usize = 32;
 
@@ -23,10 +26,25 @@ enum Kind {
     Leaf { is_by_row: bool },
 }
 
+/// How long the head of a log is, and that of each page in it.
+const LOG: (usize, usize) = (32, 24);
+
 /// The pages of a database.
 pub(super) struct Pages<'a> {
     file: &'a File,
+    /// Where the newest copy of a page lies that is in the log.
+    log: Option<(&'a File, BTreeMap<u32, u64>)>,
     pub(super) numbers: Range<u32>,
+}
+
+/// A record, as far as it lies on its page.
+pub(super) struct Cell<'a> {
+    /// The number of its row, if rows are found by numbers.
+    pub(super) row: i64,
+    /// How long the whole record is.
+    size: u64,
+    here: &'a [u8],
+    is_by_row: bool,
 }
 
 /// How well a tree looks like that of a table.
@@ -57,16 +75,68 @@ impl<'a> Pages<'a> {
     /// Returns the pages behind the first one, which has a header of its own.
     pub(super) fn of(file: &'a File) -> std::io::Result<Self> {
         let count = file.metadata()?.len().div_ceil(PAGE as u64);
-        Ok(Self { file, numbers: 2..u32::try_from(count).unwrap_or(u32::MAX - 1) + 1 })
+        let numbers = 2..u32::try_from(count).unwrap_or(u32::MAX - 1) + 1;
+        Ok(Self { file, log: None, numbers })
     }
 
-    /// Returns a page that is one of a tree.
-    pub(super) fn page(&self, number: u32) -> Option<Page> {
+    /// Returns the same pages as their log has them, whose writes were not moved into the database yet.
+    pub(super) fn with_log(mut self, log: &'a File) -> Self {
+        let mut reader = std::io::BufReader::new(log);
+        let mut head = [0; LOG.0];
+        let (mut newest, mut written) = (BTreeMap::new(), BTreeMap::new());
+        let mut at = LOG.0 as u64;
+        let mut is_there = reader.read_exact(&mut head).is_ok();
+        while is_there {
+            let mut frame = [0; LOG.1 + PAGE];
+            // One that was written before the log began again has other salts.
+            is_there = reader.read_exact(&mut frame).is_ok() && frame[8..16] == head[16..24];
+            if !is_there {
+                break;
+            }
+            let number = |at: usize| frame.get(at..at + 4)?.try_into().ok().map(u32::from_be_bytes);
+            written.insert(number(0).unwrap_or(0), at + LOG.1 as u64);
+            if number(4).is_some_and(|pages| pages > 0) {
+                newest.append(&mut written);
+            }
+            at += (LOG.1 + PAGE) as u64;
+        }
+        let last = newest.keys().next_back().copied().unwrap_or(0).min(u32::MAX - 1);
+        self.numbers.end = self.numbers.end.max(last + 1);
+        self.log = Some((log, newest));
+        self
+    }
+
+    fn bytes(&self, number: u32) -> Option<Vec<u8>> {
         if !self.numbers.contains(&number) {
             return None;
         }
         let mut bytes = vec![0; PAGE];
-        self.file.read_exact_at(&mut bytes, u64::from(number - 1) * PAGE as u64).ok()?;
+        let logged = self.log.as_ref().and_then(|(log, at)| Some((*log, *at.get(&number)?)));
+        let (file, at) = logged.unwrap_or((self.file, u64::from(number - 1) * PAGE as u64));
+        file.read_exact_at(&mut bytes, at).ok()?;
+        Some(bytes)
+    }
+
+    /// Returns a whole record, the part on other pages with it.
+    pub(super) fn whole(&self, cell: &Cell<'_>) -> Option<Vec<u8>> {
+        let size = usize::try_from(cell.size).ok().filter(|size| *size <= LONGEST)?;
+        let here = on_page(size, cell.is_by_row);
+        let mut bytes = cell.here.get(..here)?.to_vec();
+        let mut next = cell.here.get(here..here + 4);
+        let mut page;
+        while bytes.len() < size {
+            let number = u32::from_be_bytes(next?.try_into().ok()?);
+            page = self.bytes(number)?;
+            let (link, content) = page.split_at_checked(4)?;
+            bytes.extend(content.iter().take(size - bytes.len()));
+            next = Some(link);
+        }
+        Some(bytes)
+    }
+
+    /// Returns a page that is one of a tree.
+    pub(super) fn page(&self, number: u32) -> Option<Page> {
+        let bytes = self.bytes(number)?;
         let kind = match bytes.first()? {
             2 => Kind::Interior { is_by_row: false },
             5 => Kind::Interior { is_by_row: true },
@@ -85,10 +155,10 @@ impl<'a> Pages<'a> {
             match page.kind {
                 Kind::Interior { is_by_row: true } if by_row => number = page.first_child()?,
                 Kind::Leaf { is_by_row } | Kind::Interior { is_by_row } if is_by_row == by_row => {
-                    let Some(record) = page.records().next() else {
+                    let Some(cell) = page.cells().next() else {
                         return (page.kind == Kind::Leaf { is_by_row }).then_some(Likeness::Empty);
                     };
-                    return (fields(record?)?.len() == columns).then_some(Likeness::Rows);
+                    return (fields(cell?.here)?.len() == columns).then_some(Likeness::Rows);
                 }
                 _ => return None,
             }
@@ -101,22 +171,21 @@ impl Page {
     /// Returns the records of a page with the rows of a table, as far as they lie on it.
     pub(super) fn rows(&self) -> impl Iterator<Item = Vec<Field<'_>>> {
         let has_rows = self.kind == Kind::Leaf { is_by_row: true };
-        self.records().filter(move |_| has_rows).filter_map(|record| fields(record?))
+        self.cells().filter(move |_| has_rows).filter_map(|cell| cell?.fields())
     }
 
-    fn records(&self) -> impl Iterator<Item = Option<&[u8]>> {
+    /// Returns the cells of a page; those without a record, and those that are none, are None.
+    pub(super) fn cells(&self) -> impl Iterator<Item = Option<Cell<'_>>> {
         (0..self.count()).map(|n| {
-            let cell = self.cell(n)?;
-            let rest = self.bytes.get(cell..)?;
-            let rest = match self.kind {
-                Kind::Interior { .. } => rest.get(4..)?,
-                Kind::Leaf { .. } => rest,
+            let rest = self.bytes.get(self.cell(n)?..)?;
+            let (is_by_row, rest) = match self.kind {
+                Kind::Interior { is_by_row: true } => return None,
+                Kind::Interior { is_by_row: false } => (false, rest.get(4..)?),
+                Kind::Leaf { is_by_row } => (is_by_row, rest),
             };
-            let (_, rest) = varint(rest)?;
-            match self.kind {
-                Kind::Leaf { is_by_row: true } => Some(varint(rest)?.1),
-                _ => Some(rest),
-            }
+            let (size, here) = varint(rest)?;
+            let (row, here) = if is_by_row { varint(here)? } else { (0, here) };
+            Some(Cell { row: row.cast_signed(), size, here, is_by_row })
         })
     }
 
@@ -140,8 +209,26 @@ impl Page {
     }
 }
 
+impl<'a> Cell<'a> {
+    /// Returns the values of the record, as far as they lie on its page.
+    pub(super) fn fields(&self) -> Option<Vec<Field<'a>>> {
+        fields(self.here)
+    }
+}
+
+/// Returns how much of a record lies on its own page.
+fn on_page(size: usize, is_by_row: bool) -> usize {
+    let most = if is_by_row { PAGE - 35 } else { (PAGE - 12) * 64 / 255 - 23 };
+    if size <= most {
+        return size;
+    }
+    let least = (PAGE - 12) * 32 / 255 - 23;
+    let some = least + (size - least) % (PAGE - 4);
+    if some <= most { some } else { least }
+}
+
 /// Returns the values of a record.
-fn fields(record: &[u8]) -> Option<Vec<Field<'_>>> {
+pub(super) fn fields(record: &[u8]) -> Option<Vec<Field<'_>>> {
     let (length, mut types) = varint(record)?;
     let length = usize::try_from(length).ok()?;
     let mut values = record.get(length..)?;
@@ -232,6 +319,53 @@ mod tests {
     }
 
     #[test]
+    fn long_records_are_put_together_also_from_the_log() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("some.db");
+        let db = Connection::open(&path).unwrap();
+        db.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).unwrap();
+        let sizes = [1, 450, 1000, 2000, 4050, 4051, 4070, 8000, 100_000];
+        db.execute_batch(
+            "CREATE TABLE a (n INTEGER PRIMARY KEY, b BLOB);
+             CREATE TABLE k (n INTEGER PRIMARY KEY, b BLOB) WITHOUT ROWID",
+        )
+        .unwrap();
+        for (is_logged, sizes) in [(false, &sizes[..5]), (true, &sizes[5..])] {
+            for size in sizes {
+                for table in ["a", "k"] {
+                    let bytes = vec![u8::try_from(size % 251).unwrap(); *size];
+                    let sql = format!("INSERT INTO {table} VALUES (?, ?)");
+                    db.execute(&sql, rusqlite::params![size, bytes]).unwrap();
+                }
+            }
+            if !is_logged {
+                db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+            }
+        }
+        let open = |path| disk::open(path, Links::Refuse).unwrap();
+        let (file, log) = (open(&path), open(&folder.path().join("some.db-wal")));
+        let pages = Pages::of(&file).unwrap().with_log(&log);
+        let mut found = [Vec::new(), Vec::new()];
+        for page in pages.numbers.clone().filter_map(|number| pages.page(number)) {
+            for cell in page.cells().flatten() {
+                let Some(record) = pages.whole(&cell) else { continue };
+                let (row, bytes) = match fields(&record).unwrap()[..] {
+                    [Field::Other, Field::Bytes(bytes)] => (cell.row, bytes),
+                    [Field::Number(n), Field::Bytes(bytes)] => (n, bytes),
+                    _ => continue,
+                };
+                let size = usize::try_from(row).unwrap();
+                assert_eq!(bytes, vec![u8::try_from(size % 251).unwrap(); size]);
+                found[usize::from(cell.is_by_row)].push(size);
+            }
+        }
+        for found in &mut found {
+            found.sort_unstable();
+        }
+        assert_eq!(found, [&sizes[..], &sizes[..]]);
+    }
+
+    #[test]
     fn any_bytes_are_read_without_a_panic() {
         let mut number = 1_u64;
         let mut next = || {
@@ -246,8 +380,10 @@ mod tests {
         }
         let pages = Pages::of(&file).unwrap();
         for number in pages.numbers.clone() {
-            let rows = pages.page(number).unwrap().rows().count();
-            assert!(rows <= 65_535);
+            let page = pages.page(number).unwrap();
+            assert!(page.rows().count() <= 65_535);
+            let whole = page.cells().flatten().filter_map(|cell| pages.whole(&cell));
+            assert!(whole.count() <= 65_535);
             let _ = (pages.likeness(number, true, 3), pages.likeness(number, false, 3));
         }
     }
