@@ -11,6 +11,8 @@
 //!
 //! Invariant: the damaged store is kept whole, and at every moment one of the two has the store's name.
 
+mod gather;
+
 use std::{
     collections::{BTreeMap, BTreeSet},
     ffi::OsStr,
@@ -29,7 +31,7 @@ use crate::{
     live::TRANSCRIPTS,
     model::{EntryId, LineId, SessionName},
     report::Refilled,
-    store::{self, Access, Salvage, SessionKey, SqliteStore, StoreError, Tried, WordIndex},
+    store::{self, Access, Salvage, SessionKey, SqliteStore, StoreError, WordIndex},
     sync::{
         Here, SyncError,
         lock::{self, Waiting},
@@ -38,6 +40,7 @@ use crate::{
     },
     wire::jsonl::Reader,
 };
+use gather::Lines;
 
 /// The folder in which the fresh store is made.
 const MENDING: &str = "mending";
@@ -147,23 +150,32 @@ impl Drop for Mending {
 
 /// Looks for what is lost in the files of its sessions: entries of which little is known, files that were kept whole, lines.
 fn fill(root: &Path, here: &Here, salvage: &mut Salvage) -> Result<Vec<Refilled>, SyncError> {
-    let mut wanted: BTreeMap<SessionKey, (BTreeSet<EntryId>, BTreeSet<EntryId>)> = BTreeMap::new();
+    let unknown: BTreeSet<SessionKey> =
+        salvage.unknown().iter().map(|unknown| unknown.session).collect();
+    let mut refilled = Vec::new();
+    for session in unknown {
+        let Some(name) = salvage.sessions_found().get(&session).cloned() else { continue };
+        let paths = files(root, here, salvage, session, &name)?;
+        let lines: Vec<Lines> = paths.iter().filter_map(|path| Lines::read(path)).collect();
+        refilled.extend(gather::identify(salvage, session, &lines, &name.id)?);
+    }
+    let mut wanted: BTreeMap<SessionKey, Sought> = BTreeMap::new();
     for line in salvage.wanted() {
-        let (left, links) = wanted.entry(line.session).or_default();
+        let Sought { left, covered, links } = wanted.entry(line.session).or_default();
         left.insert(line.id);
+        if let Some(line_id) = line.covered {
+            covered.entry(line_id).or_default().push(line.id);
+        }
         links.extend(line.link.filter(|_| links.len() < LINKS));
     }
-    let unknown = salvage.unknown().iter().map(|unknown| unknown.session).collect();
-    let mut refilled = each_file(root, here, salvage, unknown, &mut identify)?;
     let kept = salvage.wanted_files().iter().map(|file| file.session).collect();
     refilled.extend(each_file(root, here, salvage, kept, &mut fill_file)?);
     let sessions = wanted.keys().copied().collect();
     refilled.extend(each_file(root, here, salvage, sessions, &mut |salvage, session, path| {
-        let Some((left, links)) = wanted.get_mut(&session).filter(|(left, _)| !left.is_empty())
-        else {
-            return Ok(0);
-        };
-        found_in(path, left, links, salvage)
+        match wanted.get_mut(&session) {
+            Some(sought) if !sought.left.is_empty() => found_in(path, sought, salvage),
+            _ => Ok(0),
+        }
     })?);
     Ok(refilled)
 }
@@ -199,41 +211,6 @@ fn fill_file(salvage: &mut Salvage, session: SessionKey, path: &Path) -> Result<
     Ok(u64::from(salvage.fill_file(&bytes)? > 0))
 }
 
-/// Looks in a file for entries of which nothing is known but how many their operation brought, and a digest.
-fn identify(salvage: &mut Salvage, session: SessionKey, path: &Path) -> Result<u64, SyncError> {
-    let runs = salvage.runs(session)?;
-    let Ok(lines) = lines_of(path) else { return Ok(0) };
-    let tried: Vec<Tried> = lines.iter().map(|line| Tried::of(line)).collect();
-    let mut found = 0;
-    for unknown in salvage.unknown().to_vec() {
-        let mut places = Vec::new();
-        for n in unknown.missing.iter().filter(|_| unknown.session == session) {
-            let run = runs.iter().map(|(_, run)| run);
-            let mut run = run.filter(|run| run.entries().contains(n));
-            let place = run.next().map(|run| run.start + n.since(run.first));
-            places.extend(place.and_then(|place| usize::try_from(place).ok()));
-        }
-        let at: Vec<Tried> = places.iter().filter_map(|at| tried.get(*at).copied()).collect();
-        if at.len() == unknown.missing.len()
-            && salvage.identify(&unknown, &at, &mut |at| lines.get(*places.get(at)?).cloned())?
-        {
-            found += at.len() as u64;
-        }
-    }
-    Ok(found)
-}
-
-/// Returns the lines of a file, in order.
-fn lines_of(path: &Path) -> Result<Vec<Vec<u8>>, SyncError> {
-    let io = |source| SyncError::Io { path: path.to_owned(), source };
-    let mut reader = Reader::new(sources::open(path, 0).map_err(io)?);
-    let mut lines = Vec::new();
-    while let Some(located) = reader.next_line()? {
-        lines.push(located.line.bytes.to_vec());
-    }
-    Ok(lines)
-}
-
 /// Returns the files in which a session was ever met, and those that were set aside.
 fn files(
     root: &Path,
@@ -263,12 +240,22 @@ fn files(
     Ok(paths)
 }
 
+/// The lines of a session that are looked for.
+#[derive(Default)]
+struct Sought {
+    /// The ids of their entries.
+    left: BTreeSet<EntryId>,
+    /// Those whose entries have another line in the place of the one that came, by that line.
+    covered: BTreeMap<LineId, Vec<EntryId>>,
+    /// The ids of entries that they are linked to.
+    links: BTreeSet<EntryId>,
+}
+
 /// Gives the lines of a file back that are among those that are lost, and returns how many. A file that is gone, or cannot be
 /// read on, holds nothing more.
 fn found_in(
     path: &Path,
-    left: &mut BTreeSet<EntryId>,
-    links: &BTreeSet<EntryId>,
+    Sought { left, covered, links }: &mut Sought,
     salvage: &mut Salvage,
 ) -> Result<u64, SyncError> {
     let Ok(file) = sources::open(path, 0) else { return Ok(0) };
@@ -282,11 +269,15 @@ fn found_in(
         before = Some(id);
         // An entry may be linked to another one than the one before it in this file.
         let elsewhere = links.iter().map(|link| EntryId::of(Some(*link), line));
-        let ids = [id, EntryId::of(None, line)].into_iter().chain(elsewhere);
-        let found: Vec<EntryId> = ids.filter(|id| left.contains(id)).collect();
+        let instead = covered.get(&line).into_iter().flatten().copied();
+        let ids = [id, EntryId::of(None, line)].into_iter().chain(elsewhere).chain(instead);
+        let found: BTreeSet<EntryId> = ids.filter(|id| left.contains(id)).collect();
         for id in found {
-            left.remove(&id);
-            lines += salvage.fill(id, located.line.bytes)? as u64;
+            let filled = salvage.fill(id, located.line.bytes)? as u64;
+            if filled > 0 {
+                left.remove(&id);
+            }
+            lines += filled;
         }
     }
     Ok(lines)

@@ -845,6 +845,61 @@ fn rows_behind_a_page_that_leads_to_them_no_more_are_found() {
 }
 
 #[test]
+fn a_line_of_which_something_was_taken_out_comes_back_as_it_is_since() {
+    for rows_too in [false, true] {
+        let home = Home::new();
+        let taken_out = home.env.run_with_stdin(&["redact", "--yes"], b"word37 word74").success();
+        fixture::settle(&store(&home.env));
+        let said = home.said();
+        let db = home.settle();
+        for table in ["segment", "fresh"] {
+            db.execute(&format!("UPDATE {table} SET body = zeroblob(length(body))"), []).unwrap();
+        }
+        if rows_too {
+            db.execute_batch("DROP TRIGGER entry_is_not_deleted; DELETE FROM entry").unwrap();
+        }
+        drop(db);
+        let verified = home.run(&["verify"]);
+        assert_eq!(verified.code(), Some(1), "{taken_out}{verified}");
+        let fixed = home.run(&["doctor", "--fix"]);
+        assert_eq!(fixed.code(), Some(0), "{rows_too}: {fixed}");
+        let verified = home.run(&["verify"]).success();
+        assert!(verified.stdout.contains("redacted"), "{verified}");
+        assert_eq!(home.said(), said, "{rows_too}");
+        assert!(!format!("{:?}", home.said()).contains("word37 word74"), "{rows_too}");
+    }
+}
+
+#[test]
+fn entries_that_one_operation_took_from_several_files_come_back_from_these() {
+    let env = TestEnv::new();
+    let name = "6f1d2c3b-4a59-4e68-9b7c-8d0e1f2a3b4c";
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/kimi-lighthouse").join(name);
+    let folder = env.home().join(".kimi/sessions/0123456789abcdef0123456789abcdef").join(name);
+    copy_folder(&example, &folder);
+    env.run(&["import"]).success();
+    fixture::settle(&store(&env));
+    let log = env.run(&["log", name, "--json"]).success().stdout;
+    let db = Connection::open(store(&env).join("store.db")).unwrap();
+    let generations: u64 =
+        db.query_row("SELECT count(DISTINCT generation) FROM run", [], |row| row.get(0)).unwrap();
+    assert!(generations > 1, "{generations}");
+    db.execute_batch(
+        "DROP TRIGGER entry_is_not_deleted; DELETE FROM entry;
+         UPDATE segment SET body = zeroblob(length(body));
+         UPDATE fresh SET body = zeroblob(length(body));
+         PRAGMA wal_checkpoint(TRUNCATE)",
+    )
+    .unwrap();
+    drop(db);
+    let fixed = env.run(&["doctor", "--fix"]);
+    assert_eq!(fixed.code(), Some(0), "{fixed}");
+    assert!(fixed.stdout.contains("context_1.jsonl"), "{fixed}");
+    env.run(&["verify"]).success();
+    assert_eq!(env.run(&["log", name, "--json"]).success().stdout, log);
+}
+
+#[test]
 fn words_that_are_not_those_of_their_digest_are_left_out_and_named() {
     let home = Home::new();
     fixture::settle(&store(&home.env));

@@ -1,0 +1,108 @@
+//! Gathering: the lines of several files that one operation brought, each from the file of its generation.
+//!
+//! ```text
+//! operation   generation 1: entries 1 to 40     generation 2: entries 41 to 60
+//! files       one that has as many bytes up to  another one, or the same
+//!             line 40 as the run says
+//! ```
+//!
+//! Invariant: which file holds a generation is a guess; the digest of the operation says whether it is right.
+
+use std::path::{Path, PathBuf};
+
+use crate::{
+    model::{OperationNumber, Run},
+    report::Refilled,
+    store::{Salvage, SessionKey, Tried, Unknown},
+    sync::{SyncError, sources},
+    wire::jsonl::Reader,
+};
+
+/// A file with its lines.
+pub(super) struct Lines {
+    path: PathBuf,
+    bytes: Vec<Vec<u8>>,
+    tried: Vec<Tried>,
+    /// Where each line ends.
+    ends: Vec<u64>,
+}
+
+impl Lines {
+    /// Reads a file; of one that cannot be read on, the lines so far.
+    pub(super) fn read(path: &Path) -> Option<Self> {
+        let mut reader = Reader::new(sources::open(path, 0).ok()?);
+        let (mut bytes, mut ends) = (Vec::new(), Vec::new());
+        while let Ok(Some(located)) = reader.next_line() {
+            ends.push(located.offset + located.line.bytes.len() as u64);
+            bytes.push(located.line.bytes.to_vec());
+        }
+        let tried = bytes.iter().map(|line| Tried::of(line)).collect();
+        Some(Self { path: path.to_owned(), bytes, tried, ends })
+    }
+
+    /// Returns whether the file may be that of a run: up to its end it is as long.
+    fn may_have(&self, run: &Run) -> bool {
+        let last = run.end().checked_sub(1).and_then(|last| usize::try_from(last).ok());
+        last.and_then(|last| self.ends.get(last)) == Some(&run.bytes)
+    }
+}
+
+/// A line: which file has it, and which of its lines it is.
+type Spot = (usize, usize);
+
+/// Looks in the files of a session for entries of which nothing is known but how many their operation brought, and a digest.
+pub(super) fn identify(
+    salvage: &mut Salvage,
+    session: SessionKey,
+    files: &[Lines],
+    id: &str,
+) -> Result<Vec<Refilled>, SyncError> {
+    let runs = salvage.runs(session)?;
+    let mut found = vec![0_u64; files.len()];
+    let unknown = salvage.unknown().iter().filter(|unknown| unknown.session == session);
+    for unknown in unknown.cloned().collect::<Vec<_>>() {
+        for choice in 0..files.len() {
+            let spots = spots(&unknown, &runs, files, choice);
+            let tried =
+                spots.iter().map(|(file, line)| files.get(*file)?.tried.get(*line).copied());
+            let Some(tried) = tried.collect::<Option<Vec<Tried>>>() else { continue };
+            let mut bytes = |at: usize| {
+                let (file, line) = spots.get(at)?;
+                files.get(*file)?.bytes.get(*line).cloned()
+            };
+            if tried.len() == unknown.missing.len()
+                && salvage.identify(&unknown, &tried, &mut bytes)?
+            {
+                for (file, _) in &spots {
+                    found.get_mut(*file).into_iter().for_each(|count| *count += 1);
+                }
+                break;
+            }
+        }
+    }
+    let found = files.iter().zip(found).filter(|(_, lines)| *lines > 0);
+    let refilled = |(file, lines): (&Lines, u64)| Refilled {
+        session: id.to_owned(),
+        path: file.path.clone(),
+        lines,
+    };
+    Ok(found.map(refilled).collect())
+}
+
+/// Returns where the missing entries of an operation lie, each in the first generation that has it. Of several files that may be
+/// a generation's, `choice` says which one is taken; where none looks like it, that one of all.
+fn spots(
+    unknown: &Unknown,
+    runs: &[(OperationNumber, Run)],
+    files: &[Lines],
+    choice: usize,
+) -> Vec<Spot> {
+    let spot = |n| {
+        let (_, run) = runs.iter().find(|(_, run)| run.entries().contains(n))?;
+        let fitting = files.iter().enumerate().filter(|(_, file)| file.may_have(run));
+        let fitting: Vec<usize> = fitting.map(|(at, _)| at).collect();
+        let file = fitting.get(choice).or(fitting.last()).copied().unwrap_or(choice);
+        Some((file, usize::try_from(run.start + n.since(run.first)).ok()?))
+    };
+    unknown.missing.iter().filter_map(spot).collect()
+}
