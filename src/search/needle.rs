@@ -113,9 +113,10 @@ fn few(class: &Class) -> Option<Vec<char>> {
     (!chars.is_empty()).then_some(chars)
 }
 
-/// Returns whether a character may stand in a JSON string as it is, and in one way besides only.
+/// Returns whether a character may stand in a JSON string as it is, and in one way besides only. U+FFFD also stands for bytes
+/// that are no text, and for half a pair.
 fn is_plain(c: char) -> bool {
-    !c.is_control() && !matches!(c, '"' | '\\' | '/')
+    !c.is_control() && !matches!(c, '"' | '\\' | '/' | char::REPLACEMENT_CHARACTER)
 }
 
 /// Returns a sieve for records that may hold a text with a match.
@@ -234,5 +235,9 @@ mod tests {
         assert!(passes("😀 x", r#"{"text":"\ud83d\ude00 x"}"#));
         assert!(passes("\"", "{}"));
         assert!(passes("disk", r#"{"text":"d\u0069sk"}"#));
+        // What is shown in the place of half a pair is found there.
+        assert!(passes("cut \u{fffd}", r#"{"text":"cut \ud83d"}"#));
+        assert!(passes("\u{fffd}", r#"{"text":"cut \ud83d"}"#));
+        assert!(!passes("cut \u{fffd}", r#"{"text":"\ud83d"}"#));
     }
 }

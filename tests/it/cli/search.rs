@@ -184,6 +184,39 @@ fn what_a_live_file_holds_beyond_the_store_is_found() {
 }
 
 #[test]
+fn what_is_no_text_is_found_as_it_is_shown() {
+    let env = TestEnv::new();
+    let line = |n: u32, text: &[u8]| {
+        let uuid = format!("aa00000{n}-0000-4000-8000-000000000000");
+        let before = format!(
+            r#"{{"type":"user","sessionId":"s","uuid":"{uuid}","parentUuid":null,"timestamp":"2026-03-14T09:00:0{n}.000Z","message":{{"role":"user","content":""#
+        );
+        [before.as_bytes(), text, b"\"}}\n"].concat()
+    };
+    let lines = [line(1, b"cut \xff"), line(2, br"half \ud83d of it"), line(3, b"caf\xe9s")];
+    let file = env.home().join("s.jsonl");
+    fs::write(&file, lines.concat()).unwrap();
+    env.run(&["import", file.to_str().unwrap()]).success();
+    for _indexed in [false, true] {
+        for (words, expected) in [
+            (&["cut \u{fffd}"][..], 1),
+            (&["half \u{fffd} of"], 1),
+            (&["caf\u{fffd}s"], 1),
+            (&["--word", "caf\u{fffd}s"], 1),
+            (&["--word", "cut \u{fffd}"], 1),
+            (&["--regex", "(cut|half) [\u{fffd}x]"], 2),
+            (&["\u{fffd}"], 3),
+        ] {
+            assert_eq!(stands(&env, words).len(), expected, "{words:?}");
+        }
+        let told =
+            env.run(&["log", "--grep", "caf\u{fffd}s", file.to_str().unwrap()]).success().stdout;
+        assert!(told.contains("caf\u{fffd}s"), "{told}");
+        env.run(&["store", "index"]).success();
+    }
+}
+
+#[test]
 fn filters_leave_what_is_asked_for() {
     let env = with_examples();
     env.run(&["import", "native-tools.jsonl", "native-rewind.jsonl"]).success();
