@@ -19,8 +19,8 @@ use crate::{
         seen::{Replays, items},
     },
     report::Boundary,
-    session::{Damages, Session, View, entry_ids, lines, replay},
-    sync::{Archive, states},
+    session::{Damages, Session, View, departures::set_aside, entry_ids, lines, replay},
+    sync::Archive,
     wire::{Departure, Graph},
 };
 
@@ -68,9 +68,9 @@ fn by_agent(
 ) -> Result<Vec<Boundary>, OpsError> {
     let (format, damages) = (session.format, Damages::gathered());
     let mut found = Vec::new();
-    let order = states::set_aside(archive, session)?;
-    let spans = archive.store().state(session.key)?.spans;
-    let view = |at| View::new(archive.store(), session, at, Some(&spans));
+    let state = archive.store().state(session.key)?;
+    let order = set_aside(&state, format);
+    let view = |at| View::new(archive.store(), session, at, Some(&state.spans));
     let look = |at| view(at).gathering(&damages);
     for pair in order.windows(2) {
         let [old, next] = pair else { continue };

@@ -18,7 +18,7 @@ use crate::{
     json::Raw,
     model::{
         Block, CheckpointNumber, EntryId, EntryNumber, EntrySet, GenerationNumber, Kind, Message,
-        OperationNumber, PlaceNumber, Position, Run,
+        OperationNumber, Position, Run,
     },
     ops::{OpsError, note},
     report::{GraphNode, GraphView},
@@ -26,6 +26,7 @@ use crate::{
     session::{
         Damaged, Damages, Kin, Session, SessionError, View,
         checkpoints::{self, Given, Places},
+        departures::departures,
         derive, entry_ids, kin,
         replay::Replays,
         stretches::{Stretch, is_aside, stretches},
@@ -277,23 +278,10 @@ impl States {
                 states.ends.push(end);
             }
         }
-        let order = states::set_aside(archive, session)?;
-        let spans = archive.store().state(session.key)?.spans;
-        let view = |at: &Position| View::new(archive.store(), session, *at, Some(&spans));
-        let look = |at| view(at).gathering(damages);
-        for pair in order.windows(2) {
-            let [old, next] = pair else { continue };
-            let (old, next) = (look(old), look(next));
-            let Some(departure) = session.format.departure(&old, &next)? else { continue };
-            let Some(head) = session.format.head(&old)? else { continue };
-            if departure == Departure::Compaction {
-                let mut place = PlaceNumber::FIRST;
-                while place < next.end() && next.at(place)? == old.at(place)? {
-                    place = place.next();
-                }
-                states.followed.extend(next.at(place)?.map(|entry| (entry, head)));
-            }
-            states.left.insert(head, departure);
+        let tip = archive.store().state(session.key)?;
+        for left in departures(archive.store(), session, &tip, damages)? {
+            states.followed.extend(left.next.map(|next| (next, left.head)));
+            states.left.insert(left.head, left.by);
         }
         Ok(states)
     }

@@ -7,6 +7,7 @@ mod at_hand;
 pub(crate) mod checkpoints;
 pub(crate) mod content;
 mod damage;
+pub(crate) mod departures;
 pub(crate) mod derive;
 pub(crate) mod elsewhere;
 pub(crate) mod ends;

@@ -1,10 +1,15 @@
 //! Where entries stand: on the current path, or why not.
 
-use std::collections::BTreeMap;
+use std::{cell::OnceCell, collections::BTreeMap, rc::Rc};
 
 use crate::{
     model::{CheckpointNumber, EntryNumber, EntrySet, Kind, OperationNumber, Position, State},
-    session::{Damages, Session, SessionError, View, checkpoints::Places, replay::Replays},
+    session::{
+        Damages, Session, SessionError, View,
+        checkpoints::Places,
+        departures::{Left, departures},
+        replay::Replays,
+    },
     store::Store,
     wire::Graph,
 };
@@ -104,6 +109,8 @@ struct Finding<'a> {
     state: &'a State,
     replays: Replays,
     view: View<'a>,
+    /// How the agent left the files that it set aside, once that is asked.
+    departures: OnceCell<Rc<[Left]>>,
     /// Of each entry where it stands, and the turn of which it is a part.
     known: BTreeMap<EntryNumber, (Stand, Option<Turn>)>,
 }
@@ -118,7 +125,8 @@ impl<'a> Finding<'a> {
         let position = state.position().unwrap_or_default();
         let view = View::new(store, session, position, Some(&state.spans));
         let view = view.gathering(&Damages::gathered());
-        Ok(Self { store, session, state, replays, view, known: BTreeMap::new() })
+        let (departures, known) = (OnceCell::new(), BTreeMap::new());
+        Ok(Self { store, session, state, replays, view, departures, known })
     }
 
     /// Finds those that stand on the current path, or beneath it.
@@ -142,7 +150,7 @@ impl<'a> Finding<'a> {
             self.known.insert(entry, (stand, turn));
             false
         });
-        Ok(())
+        self.above(met.on, &Stand::Compacted, left)
     }
 
     /// Finds those that stand on another branch.
@@ -153,15 +161,52 @@ impl<'a> Finding<'a> {
         left: &mut Vec<EntryNumber>,
     ) -> Result<(), SessionError> {
         let view = View::new(self.store, self.session, position, Some(&self.state.spans));
+        let stand = Stand::Branch(name.to_owned());
         let met = self.meet(&view.gathering(self.view.damages()), left)?;
-        left.retain(|entry| {
-            if met.on.contains(*entry) {
-                let stand = Stand::Branch(name.to_owned());
-                self.known.insert(*entry, (stand, met.turns.get(entry).copied()));
+        self.settle(&met, &stand, left);
+        self.above(met.on, &stand, left)
+    }
+
+    /// Finds those above the beginning of a path: a boundary that begins a file follows the end of the file that it stands for.
+    fn above(
+        &mut self,
+        mut on: EntrySet,
+        stand: &Stand,
+        left: &mut Vec<EntryNumber>,
+    ) -> Result<(), SessionError> {
+        for file in self.departures(left)?.iter().rev() {
+            if left.is_empty() || !file.next.is_some_and(|next| on.contains(next)) {
+                continue;
             }
-            !met.on.contains(*entry)
-        });
+            let view = View::new(self.store, self.session, file.at, Some(&self.state.spans));
+            let met = self.meet(&view.gathering(self.view.damages()), left)?;
+            self.settle(&met, stand, left);
+            on.extend(met.on.iter());
+        }
         Ok(())
+    }
+
+    /// Returns how the agent left the files that it set aside, unless there is nothing left to be found in them.
+    fn departures(&self, left: &[EntryNumber]) -> Result<Rc<[Left]>, SessionError> {
+        if left.is_empty() {
+            return Ok(Rc::default());
+        }
+        if let Some(known) = self.departures.get() {
+            return Ok(known.clone());
+        }
+        let found = departures(self.store, self.session, self.state, self.view.damages())?;
+        Ok(self.departures.get_or_init(|| found.into()).clone())
+    }
+
+    /// Takes those that were met for found.
+    fn settle(&mut self, met: &Met, stand: &Stand, left: &mut Vec<EntryNumber>) {
+        left.retain(|entry| {
+            let is_met = met.on.contains(*entry);
+            if is_met {
+                self.known.insert(*entry, (stand.clone(), met.turns.get(entry).copied()));
+            }
+            !is_met
+        });
     }
 
     /// Goes back on a path until all of these entries, or those that were put over them, were met with their turns; to its

@@ -1,9 +1,9 @@
 //! The states of files that a session holds, each with where its file is now.
 
-use std::{collections::BTreeMap, ffi::OsStr, os::unix::ffi::OsStrExt};
+use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
 
 use crate::{
-    model::{GenerationNumber, OperationNumber, Position, Run, State},
+    model::{GenerationNumber, OperationNumber, Run, State},
     report::Held,
     session::Session,
     sync::{Archive, SyncError},
@@ -32,24 +32,6 @@ pub fn generations(archive: &Archive, session: &Session) -> Result<Vec<Held>, Sy
         });
     }
     Ok(held)
-}
-
-/// Returns the ends of the files that an agent set aside for the next one, in order, with the live one behind them.
-pub(crate) fn set_aside(archive: &Archive, session: &Session) -> Result<Vec<Position>, SyncError> {
-    let mut rotated: BTreeMap<u64, Position> = BTreeMap::new();
-    let mut live = None;
-    for held in generations(archive, session)? {
-        let end = Position { generation: held.generation, head: None, horizon: held.entries };
-        let name = held.file.as_deref().and_then(|path| path.file_name()?.to_str());
-        match name.and_then(|name| session.format.rotation(name)) {
-            Some(n) => {
-                rotated.insert(n, end);
-            }
-            None if name.is_some() && name == session.format.traits().live_name => live = Some(end),
-            None => {}
-        }
-    }
-    Ok(rotated.into_values().chain(live).collect())
 }
 
 /// Returns the compressed file that held a generation: its operation, its place among that one's files, and its size.

@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use insta::assert_snapshot;
+use serde_json::Value;
 use undertext::model::Kind;
 use undertext::ops::{self, Archive, GraphNode, GraphView, Machine, Session};
 use undertext::wire::Departure;
@@ -249,6 +250,27 @@ fn a_session_is_shown_with_its_numbers_and_what_is_beside_it_is_left_alone() {
     ------- stderr -------
     warning: skipped $HOME/project/k/wire.jsonl: kimi keeps it next to a session; it is left alone
     ");
+}
+
+/// What a summary stands for was called left behind by the agent.
+#[test]
+fn what_is_found_above_a_compaction_stands_there() {
+    let env = TestEnv::new();
+    // The last state but one stands behind the compaction, and begins as the one before it does.
+    write(&env.project().join("k"), &states()[..4]);
+    let found = |word: &str| -> Vec<_> {
+        let told = env.run(&["search", "--json", word, "k/context.jsonl"]).success().stdout;
+        let hits = told.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let hits = hits.filter(|hit| hit["type"] == "hit");
+        hits.map(|hit| (hit["stands"].as_str().unwrap().to_owned(), hit["turn"].as_u64())).collect()
+    };
+    let stands = |stand: &str, turn: u64| [(stand.to_owned(), Some(turn))];
+    assert_eq!(found("Mount it."), stands("current", 7));
+    assert_eq!(found("Is it here?"), stands("current", 5));
+    assert_eq!(found("Then I order"), stands("compacted", 0));
+    assert_eq!(found("It burns."), stands("compacted", 0));
+    assert_eq!(found("It shines."), [("left".to_owned(), None)]);
+    assert_eq!(found("It is."), [("left".to_owned(), None)]);
 }
 
 #[test]

@@ -1,0 +1,79 @@
+//! Departures: how an agent left each file that it set aside for the next one.
+//!
+//! ```text
+//! context_1    a b c d          left by a compaction: what stands above the boundary is d and what d follows
+//! context      a boundary e     the first entry that both do not share is the boundary
+//! ```
+
+use std::{collections::BTreeMap, ffi::OsStr, os::unix::ffi::OsStrExt as _, path::Path};
+
+use crate::{
+    model::{EntryNumber, Place, PlaceNumber, Position, Run, State},
+    session::{Damages, Session, SessionError, View},
+    store::Store,
+    wire::{Departure, Format, Graph as _},
+};
+
+/// A file that was left for the next one.
+#[derive(Clone, Debug)]
+pub(crate) struct Left {
+    /// Where it ends.
+    pub(crate) at: Position,
+    /// The entry at its end.
+    pub(crate) head: EntryNumber,
+    /// How it was left.
+    pub(crate) by: Departure,
+    /// The first entry of the next file that follows the end of this one, if it was compacted.
+    pub(crate) next: Option<EntryNumber>,
+}
+
+/// Returns how each file was left that the agent set aside, in order.
+pub(crate) fn departures(
+    store: &dyn Store,
+    session: &Session,
+    state: &State,
+    damages: &Damages,
+) -> Result<Vec<Left>, SessionError> {
+    let look =
+        |at: &Position| View::new(store, session, *at, Some(&state.spans)).gathering(damages);
+    let mut found = Vec::new();
+    for pair in set_aside(state, session.format).windows(2) {
+        let [at, next] = pair else { continue };
+        let (old, next) = (look(at), look(next));
+        let Some(by) = session.format.departure(&old, &next)? else { continue };
+        let Some(head) = session.format.head(&old)? else { continue };
+        let mut first = None;
+        if by == Departure::Compaction {
+            let mut place = PlaceNumber::FIRST;
+            while place < next.end() && next.at(place)? == old.at(place)? {
+                place = place.next();
+            }
+            first = next.at(place)?;
+        }
+        found.push(Left { at: Position { head: Some(head), ..*at }, head, by, next: first });
+    }
+    Ok(found)
+}
+
+/// Returns the ends of the files that an agent set aside for the next one, in order, with the live one behind them.
+pub(crate) fn set_aside(state: &State, format: &dyn Format) -> Vec<Position> {
+    let mut rotated: BTreeMap<u64, Position> = BTreeMap::new();
+    let mut live = None;
+    for (_, generation) in &state.generations {
+        let Some(place) = generation.file.and_then(|file| state.file(file)) else { continue };
+        let (Place::Store(path) | Place::Home(_, path) | Place::Path(_, path)) = place;
+        let aside = state.rotations.iter().find(|(_, rotation)| rotation.old == generation.n);
+        let path = aside.map_or(path, |(_, rotation)| &rotation.aside);
+        let horizon = state.ends.get(&generation.n).map_or(0, Run::end);
+        let end = Position { generation: generation.n, head: None, horizon };
+        let name = Path::new(OsStr::from_bytes(path)).file_name().and_then(OsStr::to_str);
+        match name.and_then(|name| format.rotation(name)) {
+            Some(n) => {
+                rotated.insert(n, end);
+            }
+            None if name.is_some() && name == format.traits().live_name => live = Some(end),
+            None => {}
+        }
+    }
+    rotated.into_values().chain(live).collect()
+}
