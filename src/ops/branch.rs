@@ -138,11 +138,7 @@ pub fn hide_branch(
 
 /// Returns where a branch stands.
 fn stands(state: &State, name: &str) -> Result<Position, OpsError> {
-    let missing = || {
-        let branches = state.branches.keys().cloned().collect();
-        OpsError::NoBranch { wanted: name.to_owned(), branches }
-    };
-    state.branches.get(name).copied().ok_or_else(missing)
+    state.branches.get(name).copied().ok_or_else(|| OpsError::no_branch(state, name))
 }
 
 /// Makes a branch the current one: the live file holds it from now on.

@@ -9,7 +9,7 @@ use crate::{
         stages::SummaryError,
         window::{Source, too_small},
     },
-    model::{GenerationNumber, OperationNumber},
+    model::{GenerationNumber, OperationNumber, State},
     session::SessionError,
     store::StoreError,
     sync::SyncError,
@@ -177,5 +177,13 @@ impl From<SyncError> for OpsError {
 impl From<Failure> for OpsError {
     fn from(failure: Failure) -> Self {
         SessionError::from(failure).into()
+    }
+}
+
+impl OpsError {
+    /// Returns the error of a branch that a session does not have.
+    pub(super) fn no_branch(state: &State, wanted: &str) -> Self {
+        let branches = state.branches.keys().cloned().collect();
+        Self::NoBranch { wanted: wanted.to_owned(), branches }
     }
 }

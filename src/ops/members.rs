@@ -41,7 +41,10 @@ pub(crate) fn members(
     // When a session was last active its live file may tell better than the store.
     let filter = SessionFilter { sub_agents: true, since: None, limit: None, ..filter.clone() };
     let found = if let Some(Session { key, name, .. }) = one {
-        vec![Listed { key: *key, name: name.clone(), card: store.card(*key)? }]
+        let listed = Listed { key: *key, name: name.clone(), card: store.card(*key)? };
+        // One that was named is looked through though it is hidden.
+        let filter = SessionFilter { hidden: true, ..filter };
+        if filter.matches(&listed) { vec![listed] } else { Vec::new() }
     } else {
         let found = listing::listed(store, &filter)?;
         damaged.extend(found.damaged.into_iter().map(|(name, error)| {

@@ -260,6 +260,12 @@ impl<'a> Work<'a> {
         (seeker.since, seeker.until, seeker.around) = (search.since, search.until, search.around);
         let index = asked.as_ref().map(|asked| &asked.index);
         searched.is_indexed = index.is_some_and(Index::is_whole);
+        if let (Some(session), Some(branch)) = (&search.session, &search.branch) {
+            let state = archive.store().state(session.key)?;
+            if !state.branches.contains_key(branch) {
+                return Err(OpsError::no_branch(&state, branch));
+            }
+        }
         let about = (sessions, search.session.as_ref());
         let members = members(archive, about, index, &mut searched.sessions)?;
         let mut groups = groups(archive.store(), members)?;

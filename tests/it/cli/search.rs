@@ -234,6 +234,23 @@ fn filters_leave_what_is_asked_for() {
     assert!(count(&["--branch", "main"]) <= all);
     assert_eq!(count(&["-n", "0"]), all);
     assert!(count(&["-n", "1"]) < all);
+    // They hold for a session that is named too.
+    let listed = env.run(&["sessions", "--json"]).success().stdout;
+    let session = json(listed.lines().next().unwrap())["session"].as_str().unwrap().to_owned();
+    let of_it = count(&[&session]);
+    assert!(0 < of_it && of_it < all);
+    assert_eq!(count(&[&session, "--agent", "native"]), of_it);
+    assert_eq!(count(&[&session, "--agent", "pi"]), 0);
+    assert_eq!(count(&[&session, "--folder", "/nowhere"]), 0);
+    assert_eq!(count(&[&session, "--branch", "main"]).min(1), 1);
+    for args in [
+        &["search", "the", &session, "--branch", "nope"][..],
+        &["search", "--count", "the", &session, "--branch", "nope"],
+    ] {
+        let refused = env.run(args);
+        assert_eq!(refused.code(), Some(2), "{refused}");
+        assert!(refused.stderr.contains("no branch"), "{refused}");
+    }
 }
 
 /// Returns the lines that a person is shown, in order.
