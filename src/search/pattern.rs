@@ -5,7 +5,7 @@ use std::ops::Range;
 use regex::{Regex, RegexBuilder};
 use regex_syntax::{
     ParserBuilder,
-    ast::{self, Ast, ClassSetItem},
+    ast::{self, Ast, ClassAsciiKind, ClassSetItem, ClassUnicode, ClassUnicodeKind},
     hir::{self, Hir, HirKind},
 };
 
@@ -48,6 +48,12 @@ pub enum Unfit {
     /// To look for it would take more memory than it may.
     #[error("the pattern is too large")]
     TooLarge,
+    /// To look for it would take too long.
+    #[error(
+        "the pattern can go on in {0} ways at once, and at most {WAYS} are looked for: \
+         take fewer alternatives or repetitions"
+    )]
+    TooManyWays(usize),
 }
 
 /// What is looked for in a line of a text.
@@ -62,6 +68,8 @@ pub struct Pattern {
 /// How many bytes a pattern may have, and how many it may take up when it is read.
 const LONGEST: usize = 256 << 10;
 const LARGEST: usize = 16 << 20;
+/// In how many ways a match may go on at once: each is looked at for each byte of all texts.
+const WAYS: usize = 1000;
 
 impl Pattern {
     /// Reads a pattern.
@@ -79,7 +87,7 @@ impl Pattern {
         let tells_case = match case {
             Case::Told => true,
             Case::Ignored => false,
-            Case::Smart => has_capital(&source)?,
+            Case::Smart => is_case_told(&source)?,
         };
         let syntax = |error: &dyn std::fmt::Display| {
             let told = error.to_string();
@@ -93,6 +101,10 @@ impl Pattern {
         })?;
         if hir::visit(&hir, LineEnds).is_err() {
             return Err(Unfit::LineEnd);
+        }
+        let ways = ways(&hir);
+        if ways > WAYS {
+            return Err(Unfit::TooManyWays(ways));
         }
         let bounded = match manner {
             Manner::Word => format!(r"\b{{start-half}}(?:{source})\b{{end-half}}"),
@@ -141,6 +153,24 @@ impl Pattern {
     }
 }
 
+/// Returns in how many ways a match of an expression may go on at once.
+fn ways(hir: &Hir) -> usize {
+    match hir.kind() {
+        HirKind::Empty | HirKind::Look(_) | HirKind::Literal(_) | HirKind::Class(_) => 1,
+        HirKind::Capture(capture) => ways(&capture.sub),
+        HirKind::Repetition(repetition) => {
+            let times = repetition.max.unwrap_or(repetition.min).max(1);
+            ways(&repetition.sub).saturating_mul(usize::try_from(times).unwrap_or(usize::MAX))
+        }
+        HirKind::Concat(parts) => {
+            parts.iter().fold(1, |sum, part| ways(part).saturating_add(sum) - 1)
+        }
+        HirKind::Alternation(several) => {
+            several.iter().fold(0, |sum, one| ways(one).saturating_add(sum))
+        }
+    }
+}
+
 /// Finds a line end that is meant as such, not as one of many signs.
 struct LineEnds;
 
@@ -160,38 +190,64 @@ impl hir::Visitor for LineEnds {
     }
 }
 
-/// Returns whether an expression has a capital letter as such.
-fn has_capital(source: &str) -> Result<bool, Unfit> {
-    struct Capitals;
+/// Returns whether an expression tells capital letters from small ones: it has a capital one as such, or a class of them, or no
+/// sign as such at all.
+fn is_case_told(source: &str) -> Result<bool, Unfit> {
+    let parsed = ast::parse::Parser::new().parse(source);
+    let ast = parsed.map_err(|error| Unfit::Syntax(error.kind().to_string()))?;
+    Ok(ast::visit(&ast, Capitals { has_sign: false }).unwrap_or(true))
+}
 
-    impl ast::Visitor for Capitals {
-        type Output = bool;
-        type Err = ();
+/// Finds a capital letter, and ends with whether there is no sign at all.
+struct Capitals {
+    has_sign: bool,
+}
 
-        fn finish(self) -> Result<bool, ()> {
-            Ok(false)
-        }
+impl Capitals {
+    /// Looks at signs that stand in an expression as such.
+    fn see(&mut self, mut signs: impl Iterator<Item = char>) -> Result<(), ()> {
+        self.has_sign = true;
+        if signs.any(char::is_uppercase) { Err(()) } else { Ok(()) }
+    }
+}
 
-        fn visit_pre(&mut self, ast: &Ast) -> Result<(), ()> {
-            match ast {
-                Ast::Literal(literal) if literal.c.is_uppercase() => Err(()),
-                _ => Ok(()),
-            }
-        }
+impl ast::Visitor for Capitals {
+    type Output = bool;
+    type Err = ();
 
-        fn visit_class_set_item_pre(&mut self, item: &ClassSetItem) -> Result<(), ()> {
-            let is_capital = match item {
-                ClassSetItem::Literal(literal) => literal.c.is_uppercase(),
-                ClassSetItem::Range(range) => range.start.c.is_uppercase(),
-                _ => false,
-            };
-            if is_capital { Err(()) } else { Ok(()) }
+    fn finish(self) -> Result<bool, ()> {
+        Ok(!self.has_sign)
+    }
+
+    fn visit_pre(&mut self, ast: &Ast) -> Result<(), ()> {
+        match ast {
+            Ast::Literal(literal) => self.see([literal.c].into_iter()),
+            Ast::ClassUnicode(class) if is_of_capitals(class) => Err(()),
+            _ => Ok(()),
         }
     }
 
-    let parsed = ast::parse::Parser::new().parse(source);
-    let ast = parsed.map_err(|error| Unfit::Syntax(error.kind().to_string()))?;
-    Ok(ast::visit(&ast, Capitals).is_err())
+    fn visit_class_set_item_pre(&mut self, item: &ClassSetItem) -> Result<(), ()> {
+        match item {
+            ClassSetItem::Literal(literal) => self.see([literal.c].into_iter()),
+            ClassSetItem::Range(range) => self.see([range.start.c, range.end.c].into_iter()),
+            ClassSetItem::Ascii(class) if class.kind == ClassAsciiKind::Upper => Err(()),
+            ClassSetItem::Unicode(class) if is_of_capitals(class) => Err(()),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Returns whether a class is one of capital letters, or of all but these.
+fn is_of_capitals(class: &ClassUnicode) -> bool {
+    let (ClassUnicodeKind::Named(name) | ClassUnicodeKind::NamedValue { value: name, .. }) =
+        &class.kind
+    else {
+        return false;
+    };
+    let name: String = name.chars().filter(char::is_ascii_alphabetic).collect();
+    let names = ["lu", "uppercaseletter", "upper", "uppercase", "lt", "titlecaseletter"];
+    names.contains(&name.to_ascii_lowercase().as_str())
 }
 
 #[cfg(test)]
@@ -220,6 +276,20 @@ mod tests {
         assert!(matches(r"\Serror\W", Manner::Regex, "xERROR "));
         assert!(!matches(r"[A-Z]rror", Manner::Regex, "xerror"));
         assert!(matches("éclair", Manner::Literal, "ÉCLAIR"));
+        // So does a class of them, and where no letter stands as such the classes say what is meant.
+        let classes =
+            [r"\p{Lu}", r"\p{Uppercase_Letter}", r"\p{gc=Lu}", "[[:upper:]]", r"[\p{Lu}0]"];
+        for class in classes.into_iter().chain(["[A-Z]", "[0-Z]"]) {
+            for behind in ["rror", r"\w+"] {
+                let expression = format!("^{class}{behind}$");
+                assert!(matches(&expression, Manner::Regex, "Error"), "{expression}");
+                assert!(!matches(&expression, Manner::Regex, "error"), "{expression}");
+            }
+        }
+        assert!(!matches(r"\p{Ll}{4}", Manner::Regex, "ERROR"));
+        assert!(!matches(r"^[[:lower:]]+$", Manner::Regex, "ERROR"));
+        assert!(matches(r"[a-z]rror", Manner::Regex, "ERROR"));
+        assert!(matches(r"\p{L}rror", Manner::Regex, "ERROR"));
     }
 
     #[test]
@@ -228,7 +298,23 @@ mod tests {
         assert_eq!(unfit("", Manner::Literal), Unfit::Empty);
         assert_eq!(unfit("a\nb", Manner::Word), Unfit::LineEnd);
         assert_eq!(unfit(&"a".repeat(10 << 20), Manner::Literal), Unfit::TooLarge);
-        assert_eq!(unfit("((a{1000}){1000}){1000}", Manner::Regex), Unfit::TooLarge);
+        let many = unfit("((a{1000}){1000}){1000}", Manner::Regex);
+        assert_eq!(many, Unfit::TooManyWays(1_000_000_000));
+        let words: Vec<String> = (0..6000)
+            .map(|n: u64| format!("{:06x}", n.wrapping_mul(0x9e37_79b9) % 0xff_ffff))
+            .collect();
+        for case in [Case::Smart, Case::Told] {
+            let refused = Pattern::new(&words.join("|"), Manner::Regex, case).unwrap_err();
+            assert!(matches!(refused, Unfit::TooManyWays(_)), "{refused}");
+            // Words one behind the other are one way.
+            assert!(Pattern::new(&words.join(" "), Manner::Literal, case).is_ok());
+        }
+        for usual in
+            [r"\w{1,50}", r"\pL{50,200}", "error.{0,200}timeout", "a.{500}z", r"(\w+\s?)*q$"]
+        {
+            assert!(Pattern::new(usual, Manner::Regex, Case::Smart).is_ok(), "{usual}");
+        }
+        assert_eq!(unfit(r"[\w.-]{1000}\pL{500}", Manner::Regex), Unfit::TooManyWays(1499));
         assert!(unfit("a(b", Manner::Regex).to_string().contains("unclosed group"));
         assert!(unfit("*", Manner::Regex).to_string().contains("repetition operator"));
     }

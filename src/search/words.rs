@@ -10,7 +10,7 @@
 //!
 //! Invariant: a text with a match has a word of each list that a pattern asks for.
 
-use std::collections::BTreeSet;
+use std::{cmp::Reverse, collections::BTreeSet};
 
 use super::{
     needle::{Run, alternatives},
@@ -27,6 +27,8 @@ const STRETCHES: usize = 2048;
 pub(crate) const CROWDED: &str = "\u{e000}";
 /// How many words a part may stand for.
 const MEANT: usize = 1000;
+/// How many parts of an alternative are looked up: so many leave little to look through, and more only take time.
+const PARTS: usize = 64;
 
 /// What a character is in a word.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -130,7 +132,7 @@ impl Gathered {
 }
 
 /// A part of a pattern, as it may stand in a word.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Part {
     text: String,
     /// Whether the word begins with it, and whether it ends so.
@@ -172,7 +174,10 @@ pub(crate) fn parts(pattern: &Pattern) -> Option<Vec<Vec<Part>>> {
     let parts = alternatives.iter().map(|runs| {
         let is_word = pattern.is_of_words();
         let mut parts: Vec<Part> = runs.iter().flat_map(|run| parts_of(run, is_word)).collect();
+        // The longest tell most.
+        parts.sort_by_cached_key(|part| (Reverse(part.text.len()), part.clone()));
         parts.dedup();
+        parts.truncate(PARTS);
         (!parts.is_empty()).then_some(parts)
     });
     parts.collect()
@@ -244,6 +249,15 @@ mod tests {
             let part = &long[at..at + STEP];
             assert!(stretches.iter().any(|word| word.contains(part)), "{part}");
         }
+    }
+
+    #[test]
+    fn a_long_pattern_asks_for_few_words_each_once() {
+        let words: Vec<String> = (0..9000).map(|n| format!("w{}", n % 3000)).collect();
+        let pattern = Pattern::new(&words.join(" "), Manner::Literal, Case::Smart).unwrap();
+        let parts = parts(&pattern).unwrap().concat();
+        assert_eq!(parts.len(), PARTS);
+        assert!(parts.windows(2).all(|pair| pair[0] != pair[1]));
     }
 
     #[test]

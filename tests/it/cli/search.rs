@@ -427,7 +427,7 @@ fn what_is_no_pattern_or_finds_nothing_says_so() {
     ");
     assert_snapshot!(env.run(&["search", "--regex", "((a{999}){999}){999}"]), @r"
     ------- stderr -------
-    error: the pattern is too large
+    error: the pattern can go on in 997002999 ways at once, and at most 1000 are looked for: take fewer alternatives or repetitions
     [exit status: 2]
     ");
     assert_snapshot!(env.run(&["search", "--role", "nobody", "word"]), @r#"
