@@ -114,10 +114,13 @@ fn take_in(context: &mut Context, queue: &Queue, work: &mut Work) -> Result<bool
     let folders = || context.agent_folders();
     let files = work.next(&folders, &mut |left| told.push(left.to_owned()));
     let files = files.context("cannot read what was named")?;
-    if !files.is_empty()
-        && let Err(error) = import(context, &files, &mut told)
-    {
-        told.push(error.in_one_line());
+    if !files.is_empty() {
+        match import(context, &files, &mut told) {
+            Ok(()) => work.done().context("cannot forget what was named")?,
+            Err(error) => {
+                told.push(format!("{}; it is tried again with the next hook", error.in_one_line()));
+            }
+        }
     }
     for line in told {
         log(context, queue, &line);

@@ -6,9 +6,13 @@
 //! worker   takes the queue's lock, or ends if another one has it
 //!          takes the names, waits until their files are whole, has them taken in, until there are no more names
 //!          gives the lock back, and begins again if a name came meanwhile
+//!
+//! named-1a2b         waits
+//! named-1a2b.taken   its file is being taken in; what is left of such names is taken in by the next worker
 //! ```
 //!
-//! So one worker takes in whatever is named, however often, and no name that comes as it ends is left.
+//! So one worker takes in whatever is named, however often, and no name that comes as it ends is left. What could not be taken
+//! in, as on a full disk, is tried again once with each later hook.
 //!
 //! A file is whole once it did not change for a while: an agent may write a turn's end after it has told of it. What
 //! is named is data: a file is taken in if it lies in the folders of the agent that named it, and only then.
@@ -52,6 +56,8 @@ const NAME: u64 = 64 << 10;
 const LOG: u64 = 128 << 10;
 /// How the file of a name begins.
 const PREFIX: &str = "named-";
+/// How the file of a name ends whose own file is being taken in.
+const TAKEN: &str = "taken";
 
 /// The names that hooks left.
 #[derive(Clone, Debug)]
@@ -65,6 +71,8 @@ pub struct Work {
     queue: Queue,
     _lock: File,
     waiting: BTreeMap<PathBuf, Waiting>,
+    /// The names whose files were returned last.
+    taken: Vec<PathBuf>,
 }
 
 /// A name that waits for its file to be whole.
@@ -125,8 +133,13 @@ impl Queue {
     /// Takes the queue to work on it, unless another program does.
     pub fn work(&self) -> io::Result<Option<Work>> {
         self.make()?;
-        let lock = Kernel.lock(&self.folder.join("lock"), false)?;
-        Ok(lock.map(|lock| Work { queue: self.clone(), _lock: lock, waiting: BTreeMap::new() }))
+        let Some(lock) = Kernel.lock(&self.folder.join("lock"), false)? else { return Ok(None) };
+        // What another worker could not take in, or was killed over, waits again.
+        for taken in self.files(|name| name.extension().is_some_and(|end| end == TAKEN))? {
+            fs::rename(&taken, taken.with_extension(""))?;
+        }
+        let (waiting, taken) = (BTreeMap::new(), Vec::new());
+        Ok(Some(Work { queue: self.clone(), _lock: lock, waiting, taken }))
     }
 
     /// Returns whether nothing is named.
@@ -150,28 +163,33 @@ impl Queue {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)
     }
 
-    /// Returns the files of the names.
+    /// Returns the files of the names that wait.
     fn names(&self) -> io::Result<Vec<PathBuf>> {
-        let is_name = |name: &OsStr| {
-            name.to_str().is_some_and(|name| name.starts_with(PREFIX) && !name.contains('.'))
-        };
-        let mut names = Vec::new();
+        self.files(|name| name.extension().is_none())
+    }
+
+    /// Returns those files of names that are meant.
+    fn files(&self, is_meant: impl Fn(&Path) -> bool) -> io::Result<Vec<PathBuf>> {
+        let mut files = Vec::new();
         for found in fs::read_dir(&self.folder)? {
-            let found = found?;
-            names.extend(is_name(&found.file_name()).then(|| found.path()));
+            let (name, path) = found.map(|found| (found.file_name(), found.path()))?;
+            let is_name = name.to_str().is_some_and(|name| name.starts_with(PREFIX));
+            files.extend((is_name && is_meant(&path)).then_some(path));
         }
-        Ok(names)
+        Ok(files)
     }
 }
 
 impl Work {
-    /// Waits until files that were named are whole and returns them; none if nothing is named. `folders` tells those of agents,
+    /// Waits until files that were named are whole and returns them; none if nothing is named. Their names are kept until
+    /// [`Work::done`] is told that they were taken in. `folders` tells those of agents,
     /// which may come meanwhile; `left` is told of each name that leads to no file.
     pub fn next(
         &mut self,
         folders: &dyn Fn() -> Vec<AgentFolder>,
         left: &mut dyn FnMut(&str),
     ) -> io::Result<Vec<PathBuf>> {
+        self.taken.clear();
         loop {
             for name in self.queue.names()? {
                 let is_known = |waiting: &Waiting| waiting.left == look(&name);
@@ -192,10 +210,17 @@ impl Work {
                     self.waiting.insert(name, waiting);
                     continue;
                 }
+                let taken = name.with_extension(TAKEN);
                 match turn {
                     Turn::Wait => {}
-                    Turn::Take(file) => whole.push(file),
-                    Turn::Leave(why) => left(&why),
+                    Turn::Take(file) => {
+                        whole.push(file);
+                        self.taken.push(taken);
+                    }
+                    Turn::Leave(why) => {
+                        forget(&taken)?;
+                        left(&why);
+                    }
                 }
             }
             if !whole.is_empty() {
@@ -203,6 +228,19 @@ impl Work {
             }
             thread::sleep(TICK);
         }
+    }
+
+    /// Forgets the names of the files that were returned last, which were taken in.
+    pub fn done(&mut self) -> io::Result<()> {
+        std::mem::take(&mut self.taken).iter().try_for_each(|taken| forget(taken))
+    }
+}
+
+/// Deletes the file of a name.
+fn forget(name: &Path) -> io::Result<()> {
+    match fs::remove_file(name) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        removed => removed,
     }
 }
 
@@ -225,19 +263,19 @@ impl Waiting {
         Self { left, format, named, first, since: now, file, searched, seen, unchanged: now }
     }
 
-    /// Takes the name out of the queue, before its file is read; returns false if the name was left again meanwhile, which
-    /// is waited for as a new one.
+    /// Sets the name aside, before its file is read; returns false if the name was left again meanwhile, which is waited for
+    /// as a new one.
     fn release(&mut self, name: &Path) -> io::Result<bool> {
-        let taken = name.with_extension("taken");
+        let taken = name.with_extension(TAKEN);
         match fs::rename(name, &taken) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(true),
             renamed => renamed?,
         }
         let left = look(&taken);
-        fs::remove_file(&taken)?;
         if left == self.left {
             return Ok(true);
         }
+        fs::rename(&taken, name)?;
         let now = Instant::now();
         (self.left, self.since, self.unchanged) = (left, now, now);
         Ok(false)

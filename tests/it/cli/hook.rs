@@ -14,6 +14,11 @@ use undertext::wire::Named;
 use super::{json, pipe, store};
 use crate::env::TestEnv;
 
+/// A record behind the example's last.
+const MORE: &str = concat!(
+    r#"{"type":"user","message":{"role":"user","content":"And tomorrow?"},"uuid":"5d0e3c52-0000-4000-8000-000000000001","parentUuid":null,"sessionId":"7c2a51de-90b4-4e6f-8a53-0d1f6b7e2c40","timestamp":"2026-08-20T10:00:00Z"}"#,
+    "\n"
+);
 const SESSION: &str = "7c2a51de-90b4-4e6f-8a53-0d1f6b7e2c40";
 
 fn example(name: &str) -> Vec<u8> {
@@ -77,13 +82,7 @@ fn a_session_is_taken_in_once_its_agent_has_written_it() {
     wait(&env, "28 new entries");
     assert_eq!(sessions(&env).len(), 1);
     // What grew is taken in by the next event; one without news adds nothing.
-    let more = r#"{"type":"user","message":{"role":"user","content":"And tomorrow?"},"uuid":"5d0e3c52-0000-4000-8000-000000000001","parentUuid":null,"sessionId":"7c2a51de-90b4-4e6f-8a53-0d1f6b7e2c40","timestamp":"2026-08-20T10:00:00Z"}"#;
-    fs::OpenOptions::new()
-        .append(true)
-        .open(&path)
-        .unwrap()
-        .write_all(format!("{more}\n").as_bytes())
-        .unwrap();
+    fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(MORE.as_bytes()).unwrap();
     hook(&env, &["hook", "claude", &event(&path)], b"");
     wait(&env, "1 new entry");
     let mode =
@@ -120,6 +119,44 @@ fn many_events_at_once_are_one_session() {
     }
     assert_eq!(log(&env).lines().count(), 1, "{}", log(&env));
     assert_eq!(sessions(&env).len(), 1);
+}
+
+/// Whatever was named while the store was locked, or the disk full, was never taken in.
+#[test]
+fn what_cannot_be_taken_in_is_taken_in_at_the_next_event() {
+    let env = TestEnv::new();
+    let garden = transcript(&env);
+    fs::write(&garden, example("claude-garden.jsonl")).unwrap();
+    let settings = env.home().join(".config/undertext/config.toml");
+    fs::create_dir_all(settings.parent().unwrap()).unwrap();
+    fs::write(&settings, "[exclude]\nagents = [\"claud\"]\n").unwrap();
+    hook(&env, &["hook", "claude", &event(&garden)], b"");
+    wait(&env, "there is no such agent");
+    assert_eq!(sessions(&env).len(), 0);
+    // It is tried once for each event.
+    thread::sleep(Duration::from_millis(500));
+    assert_eq!(log(&env).lines().count(), 1, "{}", log(&env));
+    fs::remove_file(&settings).unwrap();
+    let pi = env.home().join(".pi/agent/sessions/--boat--/a.jsonl");
+    fs::create_dir_all(pi.parent().unwrap()).unwrap();
+    fs::write(&pi, example("pi-boat.jsonl")).unwrap();
+    hook(&env, &["hook", "pi", &event(&pi)], b"");
+    wait(&env, "pi session");
+    wait(&env, "28 new entries");
+    // So it is if the process was killed meanwhile: the name is there until its file was taken in.
+    let queue = env.home().join(".local/state/undertext/hooks");
+    fs::write(queue.join("named-0.taken"), format!("claude file {}", garden.display())).unwrap();
+    fs::OpenOptions::new().append(true).open(&garden).unwrap().write_all(MORE.as_bytes()).unwrap();
+    hook(&env, &["hook", "pi", &event(&pi)], b"");
+    wait(&env, "1 new entry");
+    let begun = Instant::now();
+    while fs::read_dir(&queue)
+        .unwrap()
+        .any(|it| it.unwrap().file_name().as_encoded_bytes().starts_with(b"named-"))
+    {
+        assert!(begun.elapsed() < Duration::from_secs(60));
+        thread::sleep(Duration::from_millis(20));
+    }
 }
 
 #[test]
