@@ -257,6 +257,10 @@ impl Hooks for Codex {
         hooks::put(settings, TRAITS.name, call)
     }
 
+    fn is_altered(&self, settings: &[u8]) -> bool {
+        hooks::is_altered(settings, TRAITS.name)
+    }
+
     fn unhooked(&self, settings: &[u8]) -> Result<Option<Vec<u8>>, Invalid> {
         hooks::take(settings, TRAITS.name)
     }

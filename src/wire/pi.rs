@@ -156,14 +156,15 @@ impl Hooks for Pi {
     }
 
     fn hooked(&self, extension: Option<&[u8]>, call: &Call) -> Result<Vec<u8>, Invalid> {
-        if extension.is_some_and(|extension| !hooks::is_made(extension)) {
-            return Err(hooks::foreign());
-        }
-        Ok(hooks::extension(TRAITS.name, call).into_bytes())
+        hooks::put(extension, TRAITS.name, call)
+    }
+
+    fn is_altered(&self, extension: &[u8]) -> bool {
+        hooks::is_altered(extension, TRAITS.name)
     }
 
     fn unhooked(&self, extension: &[u8]) -> Result<Option<Vec<u8>>, Invalid> {
-        Ok((!hooks::is_made(extension)).then(|| extension.to_vec()))
+        Ok((!hooks::is_made(extension, TRAITS.name)).then(|| extension.to_vec()))
     }
 }
 

@@ -273,6 +273,52 @@ fn codex_loses_a_call_in_whatever_layout() {
     check("", &listed, "\n", "notify = [\n  \n]\n");
 }
 
+/// A command at the end of the script was deleted without a word; one before it hid the call.
+#[test]
+fn what_a_person_added_to_a_call_of_codex_stays() {
+    let call = call("/bin/undertext");
+    for kept in [None, Some(&b""[..]), Some(b"notify = [\"say\"]\n")] {
+        let made = String::from_utf8(agent("codex").hooked(kept, &call).unwrap()).unwrap();
+        assert!(!agent("codex").is_altered(made.as_bytes()));
+        for (from, to) in [
+            ("exec \\\"$@\\\"", "exec \\\"$@\\\"; notify-send done"),
+            ("for e;", "date >> /tmp/turns; for e;"),
+            ("\"-c\"", "\"-ec\""),
+            ("/bin/sh", "/bin/bash"),
+            ("\"undertext\"", "\"mine\""),
+        ] {
+            let theirs = made.replacen(from, to, 1);
+            assert_ne!(theirs, made);
+            assert!(agent("codex").is_altered(theirs.as_bytes()), "{theirs}");
+            let off = agent("codex").unhooked(theirs.as_bytes()).unwrap().unwrap();
+            assert_eq!(String::from_utf8(off).unwrap(), theirs);
+            let on = agent("codex").hooked(Some(theirs.as_bytes()), &call).unwrap();
+            assert_eq!(String::from_utf8(on).unwrap(), theirs, "it makes the call already");
+        }
+    }
+}
+
+#[test]
+fn what_a_person_added_to_pis_extension_stays() {
+    let call_of = call;
+    let call = call_of("/bin/undertext");
+    let made = String::from_utf8(agent("pi").hooked(None, &call).unwrap()).unwrap();
+    assert!(!agent("pi").is_altered(made.as_bytes()));
+    for theirs in [
+        format!("{made}// Mine.\n"),
+        made.replacen("tell(event, context)", "{ console.log(event); tell(event, context) }", 1),
+        made.replace("\"turn_end\", ", ""),
+    ] {
+        assert_ne!(theirs, made);
+        let theirs = theirs.as_bytes();
+        assert!(agent("pi").is_altered(theirs));
+        assert_eq!(agent("pi").unhooked(theirs).unwrap().unwrap(), theirs);
+        assert_eq!(agent("pi").hooked(Some(theirs), &call).unwrap(), theirs);
+        let refused = agent("pi").hooked(Some(theirs), &call_of("/opt/undertext")).unwrap_err();
+        assert!(refused.to_string().contains("changed by somebody"), "{refused}");
+    }
+}
+
 #[test]
 fn pi_loses_its_extension() {
     let made = String::from_utf8(round("pi", None)).unwrap();

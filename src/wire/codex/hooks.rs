@@ -5,7 +5,8 @@
 //! ```
 //!
 //! Codex adds what it tells as the last argument. The script calls the program with it, then the one that was there before,
-//! as Codex would have; that one also goes on where the program is gone.
+//! as Codex would have; that one also goes on where the program is gone. A script to which somebody added something is theirs:
+//! it is left as it is, and counts as a call if it makes this one.
 //!
 //! Codex has hooks of more events too, but leaves out without a word those that the user has not reviewed in its own screens,
 //! after each change of them too: a session would be taken for kept and not be. Nothing that a turn leaves in its file is
@@ -20,7 +21,7 @@ use toml::{
 
 use crate::{
     json,
-    wire::{Call, Invalid, hooks::calls},
+    wire::{Call, Invalid, hooks::behind_call},
 };
 
 /// The key.
@@ -40,7 +41,8 @@ const KEPT: &str = " # keeps file";
 
 /// Puts a call into the settings.
 pub(super) fn put(settings: Option<&[u8]>, agent: &str, call: &Call) -> Result<Vec<u8>, Invalid> {
-    let script = format!("{LAST}{}{BEFORE}", call.script(agent, TOLD));
+    let called = call.script(agent, TOLD);
+    let script = format!("{LAST}{called}{BEFORE}");
     if let Some(settings) = settings
         && let Some(found) = find(text(settings)?, agent)?
         && found.script.strip_suffix(KEPT).unwrap_or(&found.script) == script
@@ -50,6 +52,9 @@ pub(super) fn put(settings: Option<&[u8]>, agent: &str, call: &Call) -> Result<V
     let rest = settings.map(|settings| take(settings, agent)).transpose()?.flatten();
     let kept = if rest.as_ref().is_some_and(Vec::is_empty) { KEPT } else { "" };
     let rest = text(rest.as_deref().unwrap_or_default())?;
+    if altered(rest, agent)?.iter().any(|altered| altered.contains(&called)) {
+        return Ok(rest.as_bytes().to_vec());
+    }
     let [shell, option] = SHELL;
     let words = [shell, option, &format!("{script}{kept}"), NAME].map(json::quote).join(", ");
     let (at, added) = if let Some(held) = words_of(rest)? {
@@ -95,6 +100,22 @@ pub(super) fn take(settings: &[u8], agent: &str) -> Result<Option<Vec<u8>>, Inva
     Ok((!left.is_empty() || !is_made).then(|| left.into_bytes()))
 }
 
+/// Returns whether there is a call to which somebody added something.
+pub(super) fn is_altered(settings: &[u8], agent: &str) -> bool {
+    let altered = text(settings).and_then(|settings| altered(settings, agent));
+    altered.is_ok_and(|altered| !altered.is_empty())
+}
+
+/// Returns the words that call the program and are not as they were put in.
+fn altered(settings: &str, agent: &str) -> Result<Vec<String>, Invalid> {
+    let Some(Words { items, .. }) = words_of(settings)? else { return Ok(Vec::new()) };
+    let made = find(settings, agent)?.map(|found| found.script);
+    let called = format!(" hook {agent}");
+    let words = items.iter().filter_map(|item| item.get_ref().as_str());
+    let words = words.filter(|word| word.contains(&called) && made.as_deref() != Some(word));
+    Ok(words.map(str::to_owned).collect())
+}
+
 /// The call in the settings.
 struct Found {
     script: String,
@@ -104,7 +125,7 @@ struct Found {
     alone: Option<Range<usize>>,
 }
 
-/// Finds the call, whichever program it names.
+/// Finds the call as it was put in, whichever program it names.
 fn find(settings: &str, agent: &str) -> Result<Option<Found>, Invalid> {
     let Some(Words { items, span: list, key }) = words_of(settings)? else { return Ok(None) };
     let word = |n: usize| match items.get(n)?.get_ref() {
@@ -112,7 +133,8 @@ fn find(settings: &str, agent: &str) -> Result<Option<Found>, Invalid> {
         _ => None,
     };
     let script = word(2).filter(|script| {
-        script.strip_prefix(LAST).is_some_and(|script| calls(script, agent))
+        let behind = script.strip_prefix(LAST).and_then(|it| behind_call(it, agent, TOLD));
+        behind.is_some_and(|end| end.strip_suffix(KEPT).unwrap_or(end) == BEFORE)
             && [word(0), word(1)] == SHELL.map(Some)
             && word(3) == Some(NAME)
     });

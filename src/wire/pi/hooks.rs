@@ -1,5 +1,7 @@
 //! The hooks of pi: an extension, a file of its own in the user's folder of extensions, which pi loads as it starts.
 //!
+//! An extension to which somebody added something is theirs: it is left as it is, and counts as a call if it makes this one.
+//!
 //! pi has no file before the first answer; at the end of a turn the answer is in it. Older versions do not tell of a session's
 //! end.
 
@@ -48,12 +50,50 @@ export default function (pi: any) {{
     )
 }
 
-/// Returns whether the file is such an extension.
-pub(super) fn is_made(extension: &[u8]) -> bool {
-    extension.starts_with(MARK.as_bytes())
+/// What stands before the program in an extension, and before its variables.
+const PROGRAM: &str = "const program = ";
+const VARIABLES: &str = "const variables = ";
+
+/// Puts a call into the extension that is there, if there is one.
+pub(super) fn put(there: Option<&[u8]>, agent: &str, call: &Call) -> Result<Vec<u8>, Invalid> {
+    let made = extension(agent, call).into_bytes();
+    match there {
+        Some(there) if is_altered(there, agent) => {
+            // It makes this call if both lines that say so are as they were.
+            let there_too =
+                |line| said(there, line).is_some_and(|it| Some(it) == said(&made, line));
+            if there_too(PROGRAM) && there_too(VARIABLES) {
+                return Ok(there.to_vec());
+            }
+            let words = "it was changed by somebody since undertext made it: delete it first";
+            Err(Invalid(words.to_owned()))
+        }
+        Some(there) if !is_made(there, agent) => Err(Invalid("somebody else made it".to_owned())),
+        _ => Ok(made),
+    }
 }
 
-/// Returns the error of somebody else's file in its place.
-pub(super) fn foreign() -> Invalid {
-    Invalid("somebody else made it".to_owned())
+/// Returns whether the file is such an extension to which somebody added something.
+pub(super) fn is_altered(extension: &[u8], agent: &str) -> bool {
+    extension.starts_with(MARK.as_bytes()) && !is_made(extension, agent)
+}
+
+/// Returns whether the file is such an extension as it was made, whichever program it names.
+pub(super) fn is_made(there: &[u8], agent: &str) -> bool {
+    let call = || {
+        let program = serde_json::from_str(said(there, PROGRAM)?).ok()?;
+        let variables: Map<String, Value> = serde_json::from_str(said(there, VARIABLES)?).ok()?;
+        let variables = variables.into_iter().map(|(name, value)| match value {
+            Value::String(value) => Some((name, value)),
+            _ => None,
+        });
+        Some(Call { program, variables: variables.collect::<Option<_>>()? })
+    };
+    call().is_some_and(|call| extension(agent, &call).as_bytes() == there)
+}
+
+/// Returns what an extension says behind the beginning of a line.
+fn said<'a>(extension: &'a [u8], begins: &str) -> Option<&'a str> {
+    let text = str::from_utf8(extension).ok()?;
+    text.lines().find_map(|line| line.strip_prefix(begins)?.strip_suffix(';'))
 }
