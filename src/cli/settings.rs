@@ -60,9 +60,14 @@ impl Context {
         Ok(Masks { secrets: Some(self.allowed()?), homes, emails })
     }
 
-    /// Returns which sessions the user leaves out of the store.
+    /// Returns which sessions the user leaves out of the store; a mistake there is no reason to take them in.
     pub(crate) fn exclude(&mut self) -> Result<Exclude, CommandError> {
         let is_unknown = |agent: &&String| wire::by_name(agent).is_none();
+        let mut unknown = self.read_settings()?.unknown.into_iter();
+        if let Some(key) = unknown.find(|key| key.author == Author::User && key.may_exclude()) {
+            let error = anyhow!("{key}, and what is to be left out of the store must be clear");
+            return Err(CommandError::user(error).hinted(Hint::settings("")));
+        }
         let exclude = self.settings()?.exclude;
         let exclude = match exclude.agents.iter().find(is_unknown) {
             Some(agent) => Err(format!("exclude.agents has {agent}, and there is no such agent")),

@@ -63,6 +63,14 @@ impl Exclude {
         resolve: &dyn Fn(&Path) -> Option<PathBuf>,
     ) -> Result<Self, String> {
         let folder = |folder: &PathBuf| {
+            if is_wild(&folder.to_string_lossy()) {
+                let words = "a folder is named without * ? and [, and all below it is left out too";
+                let instead = "name each, or the one above them";
+                return Err(format!(
+                    "exclude.folders has {}: {words}; {instead}",
+                    folder.display()
+                ));
+            }
             let below = folder.strip_prefix("~").ok();
             let whole = match (below, home) {
                 (Some(below), Some(home)) => home.join(below),
@@ -80,6 +88,10 @@ impl Exclude {
             |id: &String| id.split_once(':').map_or(id.as_str(), |(_, id)| id).is_empty();
         if self.sessions.iter().any(is_empty) {
             return Err("exclude.sessions has an empty id, with which every id begins".to_owned());
+        }
+        if let Some(id) = self.sessions.iter().find(|id| is_wild(id)) {
+            let words = "an id is named without * ? and [, and is enough as far as it begins";
+            return Err(format!("exclude.sessions has {id}: {words}"));
         }
         let folders = self.folders.iter().map(folder).collect::<Result<Vec<PathBuf>, _>>()?;
         let links = folders.iter().filter_map(|folder| Some((folder.clone(), resolve(folder)?)));
@@ -109,6 +121,11 @@ impl Exclude {
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
+}
+
+/// Returns whether a word looks as if it stood for several.
+fn is_wild(word: &str) -> bool {
+    word.contains(['*', '?', '['])
 }
 
 #[cfg(test)]
@@ -160,6 +177,13 @@ mod tests {
             assert_eq!(refused(exclude(&[name], &[], &[]), home), folder(name));
         }
         assert_eq!(refused(exclude(&["~/a"], &[], &[]), None), folder("~/a"));
+        for name in ["~/clients/*", "/srv/app?", "/srv/[ab]", "*"] {
+            let told = refused(exclude(&[name], &[], &[]), home);
+            assert!(told.contains(&format!("exclude.folders has {name}: ")), "{told}");
+            assert!(told.ends_with("name each, or the one above them"), "{told}");
+        }
+        let told = refused(exclude(&[], &["8f14*"], &[]), home);
+        assert!(told.ends_with("is enough as far as it begins"), "{told}");
         let empty = "exclude.sessions has an empty id, with which every id begins";
         for id in ["", "claude:"] {
             assert_eq!(refused(exclude(&[], &[id], &[]), home), empty);

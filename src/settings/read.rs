@@ -63,6 +63,8 @@ pub struct Setting {
 pub struct Unknown {
     /// The file.
     pub file: String,
+    /// Who wrote the file.
+    pub author: Author,
     /// The line, from 1.
     pub line: usize,
     /// The key, with its sections.
@@ -71,9 +73,27 @@ pub struct Unknown {
     pub nearest: String,
 }
 
+impl Unknown {
+    /// How many letters a section's name may be away from the one that is meant.
+    const NEAR: usize = 2;
+
+    /// Returns whether it may be meant for a key that leaves sessions out: it stands in that section, in one of nearly its
+    /// name, or is a key of it in no section or in another one.
+    pub fn may_exclude(&self) -> bool {
+        const SECTION: &str = "exclude";
+        const KEYS: [&str; 3] = ["folders", "sessions", "agents"];
+        let section = self.key.split('.').next().unwrap_or_default().to_lowercase();
+        let name = self.key.rsplit('.').next().unwrap_or_default();
+        let is_near = |one: &str, other| distance(one, other) <= Self::NEAR;
+        is_near(&section, SECTION)
+            || KEYS.contains(&name)
+            || !self.key.contains('.') && KEYS.iter().any(|key| is_near(&section, key))
+    }
+}
+
 impl std::fmt::Display for Unknown {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Self { file, line, key, nearest } = self;
+        let Self { file, line, key, nearest, .. } = self;
         write!(f, "{file}, line {line}: there is no key {key}; the nearest is {nearest}")
     }
 }
@@ -314,6 +334,7 @@ fn unknown_keys(file: &File<'_>, keys: &[Key]) -> Vec<Unknown> {
         let nearest = nearest.min_by_key(|known| distance(&found.join("."), known));
         unknown.push(Unknown {
             file: file.name.to_owned(),
+            author: file.author,
             line: line_of(file, key.at),
             key: shown,
             nearest: nearest.unwrap_or_default(),
@@ -520,6 +541,28 @@ mod tests {
         assert_eq!((settings.window.block, settings.window.warn), (Some(1), Some(3)));
         assert_eq!(settings.models["m"].window, Some(4));
         assert_eq!(read(&[]).unwrap().settings, Settings::default());
+    }
+
+    #[test]
+    fn a_key_that_may_be_meant_to_leave_sessions_out_is_known() {
+        for (text, may_exclude) in [
+            ("[exclude]\nfolder = []", true),
+            ("[exclude]\nfolders = []\npaths = []", true),
+            ("[excludes]\nfolders = []", true),
+            ("[Exclude]\nfolders = []", true),
+            ("exlude.folders = []", true),
+            ("[excluded]", true),
+            ("folders = []", true),
+            ("folder = []", true),
+            ("[compaction]\nsessions = []", true),
+            ("[window]\nwran = 1", false),
+            ("[mcp]\nfolder = 1", false),
+            ("theme = 'dark'", false),
+        ] {
+            let unknown = read(&[text]).unwrap().unknown;
+            assert_eq!(unknown.len(), 1, "{text}");
+            assert_eq!(unknown[0].may_exclude(), may_exclude, "{text}");
+        }
     }
 
     #[test]

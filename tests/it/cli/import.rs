@@ -551,6 +551,30 @@ fn settings_that_exclude_nothing_are_refused() {
     hint: every key, explained: undertext context --settings
     [exit status: 2]
     ");
+    for (text, told) in [
+        (
+            "[exclude]\nfolder = [\"~/work\"]\n",
+            "there is no key exclude.folder; the nearest is exclude.folders",
+        ),
+        (
+            "[excludes]\nfolders = [\"~/work\"]\n",
+            "there is no key excludes; the nearest is exclude",
+        ),
+        ("folders = [\"~/work\"]\n", "there is no key folders"),
+        (
+            "[exclude]\nfolders = [\"~/clients/*\"]\n",
+            "exclude.folders has ~/clients/*: a folder is named",
+        ),
+    ] {
+        settings(&env, text);
+        let refused = env.run(&["import", "boat.jsonl"]);
+        assert_eq!(refused.code(), Some(2), "{refused}");
+        assert!(refused.stderr.contains(told), "{refused}");
+        assert!(!super::store(&env).join("store.db").exists(), "{refused}");
+    }
+    // A mistake elsewhere is only told of.
+    settings(&env, "[window]\nwran = 1\n");
+    env.run(&["import", "-n", "boat.jsonl"]).success();
     // A store's own settings leave nothing out.
     settings(&env, "");
     let _ = env.run(&["new"]).success();
