@@ -5,6 +5,7 @@
 //! Invariant: a signal ends it at any point, as a kill would: nothing that was taken in is lost, and nothing is left to clean up.
 
 use std::collections::BTreeSet;
+use std::fs::File;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -55,9 +56,9 @@ Exit codes: 0 if a signal ended it, or the reader of its output
 
 JSON: as import at first, then one object, and one for each change
   {\"type\":\"watching\", \"folders\":[PATH], \"problem\":why the system does not tell of all changes or null}
-  {\"type\":\"watched\", \"session\":ID, \"agent\":NAME, \"title\":TEXT or null, \"change\":\"new\", \"grown\", \"rewritten\" or \"deleted\",
+  {\"type\":\"watched\", \"session\":ID, \"agent\":NAME, \"title\":TEXT or null, \"change\":\"new\", \"grown\", \"rewritten\", \"emptied\" or \"deleted\",
    \"entries\":N, \"sidecars\":N, \"bytes\":N, \"operation\":N or null, \"left\":the branch that holds where a command had put main or null,
-   \"path\":PATH of the deleted file or null}")]
+   \"path\":PATH of the emptied or deleted file or null}")]
 pub(crate) struct Args {
     /// Look at the files again and again, and do not rely on the system to tell of changes
     #[arg(long)]
@@ -74,7 +75,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     end_quietly().context("cannot watch for signals")?;
     let archive = context.open_intake()?;
-    let _alone = archive.watch_alone()?;
+    let alone = archive.watch_alone(None)?;
     // What changes from now on is seen, also while the rest is taken in.
     let mut watch = Watch::new(archive.root().map(PathBuf::from), !args.poll);
     drop(archive);
@@ -93,7 +94,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let problem = watch.problem().map(str::to_owned);
     let (pending, pause, moment) = (Changes::default(), None, MOMENT.0);
     let indexed = None;
-    Loop { context, folders, watch, problem, pending, pause, moment, indexed }.run()
+    Loop { context, alone, folders, watch, problem, pending, pause, moment, indexed }.run()
 }
 
 fn paths(folders: &[AgentFolder]) -> Vec<PathBuf> {
@@ -120,6 +121,8 @@ fn is_ignored(signal: i32) -> bool {
 /// A watch that goes on.
 struct Loop<'a> {
     context: &'a mut Context,
+    /// What keeps other programs from watching for the store.
+    alone: Option<File>,
     folders: Vec<AgentFolder>,
     watch: Watch,
     problem: Option<String>,
@@ -135,6 +138,7 @@ struct Loop<'a> {
 /// What became of a session, to be told.
 enum Seen {
     Imported(Imported),
+    Emptied(SessionName, PathBuf),
     Gone(Session, PathBuf),
 }
 
@@ -202,6 +206,8 @@ impl Loop<'_> {
 
     fn take_in_portion(&mut self, portion: &Changes) -> Result<(), CommandError> {
         let mut archive = self.context.open_intake()?;
+        // Another program may watch for a store that was made again in its place.
+        self.alone = archive.watch_alone(self.alone.take())?;
         let changed = self.context.sessions_of(&archive, &portion.changed)?;
         let gone: Vec<PathBuf> = portion.gone.iter().cloned().collect();
         let (mut steps, output) = (Vec::new(), &mut self.context.output);
@@ -210,6 +216,9 @@ impl Loop<'_> {
             Step::Imported(imported) if imported.is_bare() => {}
             Step::Imported(imported) => steps.push(Seen::Imported(imported)),
             Step::Gone { session, path } => steps.push(Seen::Gone(session, path)),
+            Step::Skipped(Skipped { path, why: Why::Emptied(session), .. }) => {
+                steps.push(Seen::Emptied(session, path));
+            }
             Step::Skipped(Skipped { path, why, .. }) if is_told(&why) => {
                 output.warn(&format!("skipped {}: {why}", path.display()));
             }
@@ -323,9 +332,14 @@ impl Context {
                 self.tell(&notices);
                 Watched::imported(&imported, title(&imported.session)?)
             }
+            Seen::Emptied(name, path) => {
+                let Some(session) = archive.session(&name)? else { return Ok(()) };
+                let title = title(&session)?;
+                Watched::gone(session, title, Becoming::Emptied, path)
+            }
             Seen::Gone(session, path) => {
                 let title = title(&session)?;
-                Watched::deleted(session, title, path)
+                Watched::gone(session, title, Becoming::Deleted, path)
             }
         };
         if !self.answer(&watched)? {
@@ -347,6 +361,7 @@ impl Context {
             Becoming::Grown if watched.entries == 0 => "changed, without a new entry".to_owned(),
             Becoming::Grown => entries,
             Becoming::Rewritten => format!("rewritten, {entries}; the store keeps what it was"),
+            Becoming::Emptied => "emptied; the store keeps what it was".to_owned(),
             Becoming::Deleted => "deleted; the store holds all of it".to_owned(),
         };
         let left = watched.left.as_ref().map(|left| format!("; where main stood is branch {left}"));

@@ -42,7 +42,7 @@ pub struct Watched {
     pub operation: Option<OperationNumber>,
     /// The branch that holds where `main` stood, if a command had moved it.
     pub left: Option<String>,
-    /// The file that was deleted.
+    /// The file that was emptied or deleted.
     #[serde(serialize_with = "some_path")]
     pub path: Option<PathBuf>,
 }
@@ -57,6 +57,8 @@ pub enum Becoming {
     Grown,
     /// Its file is another one, which does not go on from what was read before.
     Rewritten,
+    /// Its file holds no session any more.
+    Emptied,
     /// Its file was deleted.
     Deleted,
 }
@@ -88,9 +90,9 @@ impl Watched {
         }
     }
 
-    /// Returns the change of a session whose file was deleted.
-    pub fn deleted(session: Session, title: Option<String>, path: PathBuf) -> Self {
-        let (change, path) = (Becoming::Deleted, Some(path));
+    /// Returns the change of a session whose file was emptied or deleted.
+    pub fn gone(session: Session, title: Option<String>, change: Becoming, path: PathBuf) -> Self {
+        let path = Some(path);
         let (entries, sidecars, bytes, operation, left) = (0, 0, 0, None, None);
         Self { session, title, change, entries, sidecars, bytes, operation, left, path }
     }

@@ -292,9 +292,11 @@ impl Archive {
         lock::lock(&self.disk, root, &self.waiting).map(Some)
     }
 
-    /// Keeps other programs from watching for this archive while the answer lives.
-    pub fn watch_alone(&self) -> Result<Option<File>, SyncError> {
-        self.root.as_ref().map(|root| lock::watch_alone(&self.disk, root)).transpose()
+    /// Keeps other programs from watching for this archive while the answer lives: what did so before, unless it belongs to a
+    /// store that is gone.
+    pub fn watch_alone(&self, before: Option<File>) -> Result<Option<File>, SyncError> {
+        let alone = |root: &PathBuf| lock::watch_alone(&self.disk, root, before);
+        self.root.as_ref().map(alone).transpose()
     }
 
     /// Returns where a file lies as the store keeps it.

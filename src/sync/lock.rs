@@ -1,8 +1,9 @@
 //! The lock of an archive: one program at a time changes it. Who waits is told for whom, and waits for a while only.
 
 use std::{
-    fs::{File, TryLockError},
+    fs::{self, File, TryLockError},
     io::{self, ErrorKind},
+    os::unix::fs::MetadataExt as _,
     path::Path,
     sync::{
         Arc,
@@ -103,9 +104,20 @@ fn wait(
     }
 }
 
-/// Keeps other programs from watching for the archive in a folder while the answer lives.
-pub(crate) fn watch_alone(disk: &Arc<dyn Disk>, root: &Path) -> Result<File, SyncError> {
+/// Keeps other programs from watching for the archive in a folder while the answer lives, which is what did so before if that
+/// still lies there.
+pub(crate) fn watch_alone(
+    disk: &Arc<dyn Disk>,
+    root: &Path,
+    before: Option<File>,
+) -> Result<File, SyncError> {
     let path = root.join(WATCHED);
+    if let Some(before) = before
+        && let (Ok(held), Ok(there)) = (before.metadata(), fs::symlink_metadata(&path))
+        && (held.dev(), held.ino()) == (there.dev(), there.ino())
+    {
+        return Ok(before);
+    }
     let taken = disk.lock(&path, false);
     let taken = taken.map_err(|source| SyncError::Io { path: root.to_owned(), source })?;
     taken.ok_or_else(|| SyncError::Watched { path: root.to_owned(), holder: holder(&path) })

@@ -270,6 +270,54 @@ fn one_program_watches_for_a_store() {
 }
 
 #[test]
+fn one_program_watches_for_a_store_that_was_made_again() {
+    let env = TestEnv::new();
+    let mut first = Watching::begin(&env, &[]);
+    write(&file(&env, "boat"), &records("boat", 0..2));
+    first.until("boat", "new", 2);
+    let away = |name| fs::rename(super::store(&env), env.home().join(name)).unwrap();
+    away("one");
+    // Alone it goes on with the new one, and is the only one.
+    append(&file(&env, "boat"), &records("boat", 2..3));
+    first.until("boat", "new", 3);
+    // Where another one was there first, it waits for that one.
+    away("two");
+    let second = Watching::begin(&env, &[]);
+    append(&file(&env, "boat"), &records("boat", 3..4));
+    second.until("boat", "grown", 1);
+    let talk = BufReader::new(first.stderr.take().unwrap()).lines();
+    let (send, told) = mpsc::channel();
+    thread::spawn(move || {
+        talk.map_while(Result::ok).map_while(|line| send.send(line).ok()).for_each(drop);
+    });
+    let is_told = |line: &str| line.contains("another program watches already");
+    while !is_told(&told.recv_timeout(PATIENCE).unwrap()) {}
+    drop(second);
+    append(&file(&env, "boat"), &records("boat", 4..5));
+    first.until("boat", "grown", 1);
+}
+
+#[test]
+fn a_file_that_is_emptied_is_told_of() {
+    let env = TestEnv::new();
+    let watch = Watching::begin(&env, &[]);
+    let boat = file(&env, "boat");
+    write(&boat, &records("boat", 0..2));
+    watch.until("boat", "new", 2);
+    fs::write(&boat, "").unwrap();
+    let told = watch.until("boat", "emptied", 0);
+    assert_eq!(told["path"], boat.canonicalize().unwrap().to_str().unwrap());
+    write(&boat, &records("boat", 0..3));
+    loop {
+        let next = watch.next();
+        if next["change"] != "emptied" {
+            assert_eq!(next["entries"], 1, "{next}");
+            break;
+        }
+    }
+}
+
+#[test]
 fn kills_at_any_time_lose_nothing() {
     let env = TestEnv::new();
     let boat = file(&env, "boat");
