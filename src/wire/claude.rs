@@ -11,13 +11,17 @@
 //! `tool_result` answers one call. The rules of a resume were tried on the program itself, version 2.1.329:
 //!
 //! - The last `last-prompt` names the head. It gives way to the file's last record when that descends from it, no parent
-//!   mended, unless it is explicit and nothing was written since. A boundary wipes it. An explicit null is no head at all, until
+//!   mended, or from the rest of its batch of calls, unless it is explicit and nothing was written since. Others on the same leaf make
+//!   it explicit; one that ever was gives way to no batch. A boundary wipes it. An explicit null is no head at all, until
 //!   something is written.
+//! - Without one, and where the last record is older than those before it, the head is the newest record that descends from it.
+//!   Where no message stands above it, it is the newest message with which a branch ends.
 //! - A boundary that keeps messages chains them under its summary; a later record that hangs on the summary, or on a
 //!   record that the boundary dropped, hangs on the last of them. A dropped record can be no head.
 //! - A parent that is missing is mended by the record that was written last in the 5 s before.
 //! - Blocks of a message on the chain that hang elsewhere are put among its blocks on the chain, behind the first one, and their
-//!   results among the results there, in the order of the file.
+//!   results among the results there, in the order of the file. So are words of the program (attachments, `system`, `isMeta`)
+//!   that follow a block or a result of a message with calls in single file to the end; others that hang there are not.
 //! - An object behind another on one physical line is not read.
 //! - An error of the interface (`isApiErrorMessage`) and a message that is only shown (`isVirtual`) are not sent. The rest is,
 //!   as [`sent`] and [`Traits::takes_results_in_place`] say.
@@ -32,6 +36,7 @@
 mod annex;
 mod beside;
 mod chain;
+mod head;
 mod hooks;
 mod leaves;
 mod read;
@@ -222,7 +227,7 @@ impl Read for Claude {
 
 impl Walk for Claude {
     fn head(&self, graph: &dyn Graph) -> Result<Option<EntryNumber>, Failure> {
-        chain::head(graph)
+        head::head(graph)
     }
 
     fn path(&self, graph: &dyn Graph, head: EntryNumber, limit: usize) -> Result<Path, Failure> {
@@ -285,7 +290,7 @@ impl Write for Claude {
     ) -> Result<Option<Vec<Vec<u8>>>, Failure> {
         if let Some(to) = back.to
             && (back.note.is_some() || read::is_message(graph.record(to)?.kind))
-            && !chain::is_in_reach(graph, to)?
+            && !head::is_in_reach(graph, to)?
         {
             return Ok(None);
         }
@@ -297,7 +302,7 @@ impl Write for Claude {
                 break;
             }
             if read::is_message(kind) {
-                if !chain::is_in_reach(graph, entry)? {
+                if !head::is_in_reach(graph, entry)? {
                     return Ok(None);
                 }
                 let line = graph.line(entry)?;

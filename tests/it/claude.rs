@@ -148,6 +148,74 @@ fn a_pin_holds_unless_what_was_written_last_descends_from_it() {
 }
 
 #[test]
+fn a_pin_stays_explicit_while_others_name_its_leaf_and_nothing_is_written() {
+    check(base(), &[pin(2, true), pin(2, false)], "one x1");
+    check(base(), &[pin(2, true), pin(2, false), told(5, 4)], "one x1 two x2");
+    check(base(), &[pin(2, true), pin(4, false), pin(2, false)], "one x1 two x2");
+}
+
+/// Each of these was resumed by Claude Code 2.1.329, and this is what it sent.
+#[test]
+fn a_pin_on_a_part_of_a_batch_of_calls_gives_way_to_the_rest() {
+    let whole = "go call:a call:b result:a result:b end";
+    let noted = |n, parent| {
+        let attachment = json!({ "type": "hook_additional_context", "toolUseID": "a" });
+        with(link("attachment", n, parent, &json!({})), &[("attachment", attachment)])
+    };
+    let calls = || vec![user(1, 0, "go"), call(2, 1, "M", "a"), call(3, 2, "M", "b")];
+    let rest = [result(5, 3, "b"), answer(6, 5, "end")];
+    let batch = |pins: &[Value]| [&[result(4, 2, "a")], pins, &rest[..]].concat();
+    check(calls(), &batch(&[pin(4, false)]), whole);
+    let noted = [noted(7, 4), pin(7, false)];
+    check(calls(), &batch(&noted), &whole.replace("result:a", "result:a "));
+    let streamed = [result(4, 2, "a"), call(3, 2, "M", "b"), pin(4, false)];
+    check(calls()[..2].to_vec(), &[&streamed[..], &rest].concat(), whole);
+    // One that was explicit holds, and so does one that the batch has nothing to do with.
+    check(calls(), &batch(&[pin(4, true)]), "go call:a call:b result:a result:b");
+    check(
+        base(),
+        &[user(5, 2, "other"), answer(6, 5, "x3"), pin(4, false), told(7, 6)],
+        "one x1 two x2",
+    );
+}
+
+#[test]
+fn without_a_message_above_the_last_link_the_newest_one_is_the_head() {
+    let noted = |parent| {
+        let attachment = json!({ "type": "hook_success", "stdout": "hi" });
+        with(link("attachment", 9, parent, &json!({})), &[("attachment", attachment)])
+    };
+    for last in [told(9, 0), noted(0), noted(99)] {
+        check(base(), std::slice::from_ref(&last), "one x1 two x2");
+        check(base(), &[user(5, 2, "other"), last], "one x1 other");
+    }
+}
+
+#[test]
+fn without_a_pin_what_was_written_late_or_again_is_no_end() {
+    let mut late = base();
+    late.swap(2, 3);
+    check(late.clone(), &[], "one x1 two x2");
+    check(base(), &[user(1, 0, "one")], "one x1 two x2");
+    check(late, &[pin(3, false)], "one x1 two");
+}
+
+#[test]
+fn what_is_only_shown_or_written_next_to_the_conversation_is_no_part_of_it() {
+    let snapshot = with(link("system", 5, 2, &Value::Null), &[("subtype", json!("file_snapshot"))]);
+    let attachment = [("attachment", json!({ "type": "fork_briefing" }))];
+    for aside in [snapshot, with(link("attachment", 5, 2, &json!({})), &attachment)] {
+        check(base(), std::slice::from_ref(&aside), "one x1 two x2");
+        check(base(), &[pin(2, true), aside], "one x1");
+    }
+    let fields = [("subtype", json!("local_command")), ("content", json!("local"))];
+    let local = with(link("system", 5, 4, &Value::Null), &fields);
+    check(base(), &[local.clone(), user(6, 5, "three")], "one x1 two x2 local three");
+    let shown = with(local, &[("isDisplayOnly", json!(true))]);
+    check(base(), &[shown, user(6, 5, "three")], "one x1 two x2 three");
+}
+
+#[test]
 fn a_cleared_leaf_is_no_head_until_something_is_written() {
     check(base(), &[pin(0, true)], "nothing");
     check(base(), &[pin(0, true), pin(2, false)], "one x1 two x2");
@@ -421,7 +489,7 @@ fn an_object_behind_another_on_a_line_is_not_read() {
 
 #[test]
 fn the_last_record_of_a_name_counts() {
-    check(base(), &[answer(2, 1, "again")], "one again");
+    check(base(), &[answer(2, 1, "again")], "one again two x2");
     check(base(), &[answer(2, 1, "again"), pin(4, true)], "one again two x2");
 }
 
@@ -474,6 +542,67 @@ fn results_that_hang_elsewhere_stand_among_the_others_in_the_order_of_the_file()
         answer(8, 6, "end"),
     ];
     check(vec![user(1, 0, "go")], &siblings, in_order);
+}
+
+/// Each of these was resumed by Claude Code 2.1.329, and this is what it sent.
+#[test]
+fn words_of_the_program_behind_a_result_or_a_call_next_to_the_chain_are_sent_with_it() {
+    let calls = || vec![user(1, 0, "go"), call(2, 1, "M", "a"), call(3, 2, "M", "b")];
+    let meta = |n, parent, text| with(user(n, parent, text), &[("isMeta", json!(true))]);
+    let local = |n, parent| {
+        let fields = [("subtype", json!("local_command")), ("content", json!("local"))];
+        with(link("system", n, parent, &Value::Null), &fields)
+    };
+    let queued = |n, parent| {
+        let attachment = json!({ "type": "queued_command", "prompt": "wait" });
+        with(link("attachment", n, parent, &json!({})), &[("attachment", attachment)])
+    };
+    let batch = |beside: &[Value], leaf| {
+        let [first, second] = [result(4, 2, "a"), result(5, 3, "b")];
+        [&[first], beside, &[second, answer(6, leaf, "end")]].concat()
+    };
+    let results = "go call:a call:b result:a";
+    for (beside, said) in [
+        (vec![queued(7, 4)], "wait"),
+        (vec![meta(7, 4, "skill")], "skill"),
+        (vec![local(7, 4)], "local"),
+        (vec![meta(7, 4, "skill"), meta(8, 7, "more")], "skill more"),
+        (vec![meta(7, 4, "skill"), meta(8, 4, "more")], "skill more"),
+        (vec![local(7, 4), told(8, 7), queued(9, 8)], "local wait"),
+        (vec![meta(7, 2, "skill")], "skill"),
+    ] {
+        check(calls(), &batch(&beside, 5), &format!("{results} {said} result:b end"));
+        let records = [calls(), batch(&beside, 5)].concat();
+        assert_eq!(leaves(&records), [""; 0]);
+    }
+    // What was written last comes behind, also where the conversation went on long before.
+    let both = [result(4, 2, "a"), meta(7, 4, "A"), result(5, 3, "b"), meta(8, 5, "B")];
+    let whole = "go call:a call:b result:a A result:b B end";
+    for leaf in [7, 8] {
+        check(calls(), &[&both[..], &[answer(9, leaf, "end")]].concat(), whole);
+    }
+    check(
+        calls(),
+        &[batch(&[], 5), vec![meta(7, 4, "late"), user(8, 6, "on")]].concat(),
+        "go call:a call:b result:a result:b late end on",
+    );
+    let on_chain = [result(4, 2, "a"), told(7, 4), meta(8, 7, "skill"), answer(6, 7, "end")];
+    check(calls()[..2].to_vec(), &on_chain, "go call:a result:a skill end");
+    // So does a result behind such words.
+    let behind = [result(4, 2, "a"), told(7, 4), result(5, 7, "b"), answer(6, 4, "end")];
+    check(calls(), &behind, "go call:a call:b result:a result:b end");
+    // Words that fork, that were answered, of a sub-agent, or behind an answer without a call are left.
+    let side = with(meta(7, 4, "side"), &[("isSidechain", json!(true))]);
+    for beside in [
+        vec![meta(7, 4, "skill"), meta(8, 7, "x"), meta(9, 7, "y")],
+        vec![meta(7, 4, "skill"), answer(8, 7, "left")],
+        vec![side],
+    ] {
+        check(calls(), &batch(&beside, 5), &format!("{results} result:b end"));
+    }
+    check(base(), &[meta(7, 2, "skill"), user(8, 4, "on")], "one x1 two x2 on");
+    let left = [calls(), batch(&[meta(7, 4, "skill"), answer(8, 7, "left")], 5)].concat();
+    assert_eq!(leaves(&left), ["go call:a call:b result:a skill result:b left"]);
 }
 
 fn leaves(records: &[Value]) -> Vec<String> {

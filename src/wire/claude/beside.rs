@@ -1,4 +1,10 @@
-//! Entries of a path that a walk by parents misses: blocks and results of its messages, and the followers of the head.
+//! Entries of a path that a walk by parents misses: blocks and results of its messages, the program's words behind those,
+//! and the followers of the head.
+//!
+//! ```text
+//! b1 ─ b2 ─ r2 ─ a       the chain: b1 and b2 call tools, r2 answers the second call
+//!  └─ r1 ─ q ─ h         r1 answers the first, and what hangs behind it in single file goes with it
+//! ```
 //!
 //! Invariant: the file is read once from the first entry of the chains on, however many there are, and no entry is put in
 //! twice.
@@ -22,27 +28,54 @@ pub(super) struct Index<'g> {
     /// The blocks of each message, and the results of its calls, by their places.
     blocks: BTreeMap<(NameTag, PlaceNumber), EntryNumber>,
     results: BTreeMap<(NameTag, PlaceNumber), EntryNumber>,
-    /// The followers of an entry that are no messages, the last one first.
+    /// The first of the words behind each block and result, by their places.
+    runs: BTreeMap<(NameTag, PlaceNumber), EntryNumber>,
+    /// The messages that call tools, with the place of the last call.
+    calling: BTreeMap<NameTag, PlaceNumber>,
+    /// What follows an entry, results apart, the last one first.
     followers: BTreeMap<EntryNumber, Vec<Follower>>,
     /// Whether it serves several chains: what stands on one may hang next to another.
     is_shared: bool,
 }
 
-/// An entry that is no message, behind its place, and whether it belongs to a sub-agent.
-type Follower = (PlaceNumber, EntryNumber, bool);
+#[derive(Clone, Copy)]
+struct Follower {
+    place: PlaceNumber,
+    entry: EntryNumber,
+    is_side: bool,
+    class: Class,
+}
+
+/// What a follower is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    /// Words of the program.
+    Words,
+    /// Words of the program in the user's place.
+    Meta,
+    /// Nothing to the program, which takes what follows it for its own followers.
+    Passing,
+    /// A message, or a boundary.
+    Other,
+}
 
 /// The entries that hang next to a chain and belong to it.
 #[cfg_attr(test, derive(Debug, PartialEq))]
 pub(super) struct Beside {
-    /// The blocks of messages on the chain, each by the block on the chain behind which it belongs, in the order of the file.
-    blocks: BTreeMap<EntryNumber, Vec<EntryNumber>>,
-    /// The results of their calls behind their places, by the last block on the chain.
+    /// The blocks of messages on the chain, and what hangs on words on the chain, each by the entry on the chain behind which
+    /// it belongs, in the order of the file.
+    behind: BTreeMap<EntryNumber, Vec<EntryNumber>>,
+    /// The results of their calls and the words behind those and the blocks, behind their places, by the last block on the
+    /// chain.
     results: BTreeMap<EntryNumber, Vec<(PlaceNumber, EntryNumber)>>,
     /// The entries behind the head that are no messages.
     tail: Vec<EntryNumber>,
 }
 
-/// How many results may stand between a result and its call.
+/// The blocks of a message on the chain, by their places.
+type Anchors = Vec<(PlaceNumber, EntryNumber)>;
+
+/// How many entries may stand between a result and its call.
 const PARALLEL: usize = 64;
 
 impl<'g> Index<'g> {
@@ -53,6 +86,8 @@ impl<'g> Index<'g> {
             from: graph.end(),
             blocks: BTreeMap::new(),
             results: BTreeMap::new(),
+            runs: BTreeMap::new(),
+            calling: BTreeMap::new(),
             followers: BTreeMap::new(),
             is_shared: false,
         }
@@ -64,7 +99,7 @@ impl<'g> Index<'g> {
     }
 
     /// Reads what lies before a place no more than once.
-    fn reach(&mut self, from: PlaceNumber, on_chain: &EntrySet) -> Result<(), Failure> {
+    pub(super) fn reach(&mut self, from: PlaceNumber, on_chain: &EntrySet) -> Result<(), Failure> {
         for place in PlaceNumber::each(from..self.from).rev() {
             let Some(entry) = self.graph.at(place)? else { continue };
             let record = self.graph.record(entry)?;
@@ -75,30 +110,105 @@ impl<'g> Index<'g> {
             {
                 continue;
             }
-            let of_message = match record.kind {
-                Kind::Assistant => Some((&mut self.blocks, message(&record))),
-                Kind::Result => {
-                    let call = called(self.graph, entry)?;
-                    let call = call.map(|call| self.graph.record(call)).transpose()?;
-                    Some((&mut self.results, call.as_ref().and_then(message)))
+            let own = message(&record);
+            if let Some(own) = own.filter(|_| hint.has(Hint::CALLS)) {
+                self.calling.entry(own).or_insert(place);
+            }
+            if !self.is_shared && on_chain.contains(entry) {
+                continue;
+            }
+            if let Some(own) = own {
+                self.blocks.insert((own, place), entry);
+            }
+            if record.kind == Kind::Result {
+                if let Some(caller) = caller(self.graph, entry)? {
+                    self.results.insert((caller, place), entry);
                 }
-                _ => None,
-            };
-            if let Some((group, message)) = of_message {
-                if let Some(message) = message
-                    && (self.is_shared || !on_chain.contains(entry))
-                {
-                    group.insert((message, place), entry);
-                }
-            } else if matches!(record.kind, Kind::System | Kind::Meta)
-                && let Some(parent) = self.graph.parent(entry)?
-            {
-                let follower = (place, entry, hint.has(Hint::SIDE));
-                self.followers.entry(parent).or_default().push(follower);
+            } else {
+                self.follow(&record, place)?;
             }
         }
         self.from = self.from.min(from);
         Ok(())
+    }
+
+    /// Reads which entry one follows.
+    fn follow(&mut self, record: &Record, place: PlaceNumber) -> Result<(), Failure> {
+        let (entry, hint) = (record.n, Hint::of(record));
+        let Some(parent) = self.graph.parent(entry)? else { return Ok(()) };
+        let class = match record.kind {
+            Kind::Note if hint.has(Hint::META) => Class::Meta,
+            _ if is_beside(record) => Class::Words,
+            _ if hint.has(Hint::PROGRESS) => Class::Passing,
+            _ => Class::Other,
+        };
+        let is_side = hint.has(Hint::SIDE);
+        let follower = Follower { place, entry, is_side, class };
+        self.followers.entry(parent).or_default().push(follower);
+        if matches!(class, Class::Passing | Class::Other) {
+            return Ok(());
+        }
+        let mut above = self.graph.record(parent)?;
+        for _ in 0..PARALLEL {
+            if !Hint::of(&above).has(Hint::PROGRESS) {
+                break;
+            }
+            let Some(parent) = self.graph.parent(above.n)? else { return Ok(()) };
+            above = self.graph.record(parent)?;
+        }
+        if Hint::of(&above).has(Hint::SIDE) != is_side {
+            return Ok(());
+        }
+        let of = match above.kind {
+            Kind::Result => caller(self.graph, above.n)?,
+            _ => message(&above),
+        };
+        if let Some(of) = of {
+            self.runs.insert((of, place), entry);
+        }
+        Ok(())
+    }
+
+    /// Returns whether the words from an entry on are sent with the answer next to which they hang, if the whole file was read.
+    pub(super) fn is_run(&self, first: EntryNumber) -> Result<bool, Failure> {
+        let calls = caller(self.graph, first)?.is_some_and(|of| self.calling.contains_key(&of));
+        Ok(calls && !self.run(first, PlaceNumber::FIRST, &EntrySet::default())?.is_empty())
+    }
+
+    /// Returns the words from an entry on, if they follow each other in single file to the end, from a place on.
+    fn run(
+        &self,
+        first: EntryNumber,
+        from: PlaceNumber,
+        on_chain: &EntrySet,
+    ) -> Result<Vec<(PlaceNumber, EntryNumber)>, Failure> {
+        let is_side = Hint::of(&self.graph.record(first)?).has(Hint::SIDE);
+        let mut seen = EntrySet::default();
+        let mut run = Vec::new();
+        let mut at = self.graph.place(first)?.map(|place| (place, first));
+        while let Some((place, entry)) = at {
+            if on_chain.contains(entry) || !seen.insert(entry) {
+                return Ok(Vec::new());
+            }
+            run.push((place, entry));
+            at = None;
+            let mut open = vec![entry];
+            while let Some(above) = open.pop() {
+                for next in self.followers.get(&above).into_iter().flatten() {
+                    if next.place < from || on_chain.contains(next.entry) {
+                        continue;
+                    }
+                    match next.class {
+                        Class::Passing if seen.insert(next.entry) => open.push(next.entry),
+                        Class::Words | Class::Meta if next.is_side == is_side && at.is_none() => {
+                            at = Some((next.place, next.entry));
+                        }
+                        _ => return Ok(Vec::new()),
+                    }
+                }
+            }
+        }
+        Ok(run)
     }
 
     /// Finds the entries that belong to a chain that ends at a head, or of many those that are among the last `limit` of the
@@ -111,8 +221,7 @@ impl<'g> Index<'g> {
         limit: usize,
     ) -> Result<Beside, Failure> {
         let on_chain: EntrySet = chain.iter().copied().collect();
-        // The blocks of each message on the chain.
-        let mut anchors: BTreeMap<NameTag, Vec<(PlaceNumber, EntryNumber)>> = BTreeMap::new();
+        let mut anchors: BTreeMap<NameTag, Anchors> = BTreeMap::new();
         let mut from = if is_part { self.graph.end() } else { PlaceNumber::FIRST };
         for &entry in chain {
             let place = self.graph.place(entry)?;
@@ -126,8 +235,9 @@ impl<'g> Index<'g> {
             from = self.graph.place(head)?.unwrap_or(from);
         }
         self.reach(from, &on_chain)?;
-        let (mut blocks, mut results) = (BTreeMap::<_, Vec<_>>::new(), BTreeMap::new());
-        for (message, anchors) in anchors {
+        let (mut behind, mut results) = (BTreeMap::<_, Vec<_>>::new(), BTreeMap::new());
+        let mut taken = on_chain.clone();
+        for (&message, anchors) in &anchors {
             let [(_, first), ..] = anchors[..] else { continue };
             let apart = |group: &BTreeMap<(NameTag, PlaceNumber), EntryNumber>| {
                 let placed = group.range((message, from)..(message, self.graph.end())).rev();
@@ -140,14 +250,70 @@ impl<'g> Index<'g> {
             for (place, block) in apart(&self.blocks) {
                 let before = anchors.iter().rfind(|(anchor, _)| *anchor < place);
                 let anchor = before.map_or(first, |(_, entry)| *entry);
-                blocks.entry(anchor).or_default().push(block);
+                behind.entry(anchor).or_default().push(block);
             }
-            let apart = apart(&self.results);
+            let mut apart = apart(&self.results);
+            if self.calls(message, from) {
+                let firsts = self.runs.range((message, from)..(message, self.graph.end()));
+                for (_, &first) in firsts {
+                    apart.extend(self.run(first, from, &on_chain)?);
+                }
+                apart.sort_unstable();
+            }
+            taken.extend(apart.iter().map(|(_, entry)| *entry));
             if let Some((_, last)) = anchors.last().filter(|_| !apart.is_empty()) {
                 results.insert(*last, apart);
             }
         }
-        Ok(Beside { blocks, results, tail: self.tail(from, head, &on_chain)? })
+        for (entry, run) in self.anchored(chain, &anchors, from, &on_chain)? {
+            taken.extend(run.iter().copied());
+            behind.entry(entry).or_default().extend(run);
+        }
+        Ok(Beside { behind, results, tail: self.tail(from, head, &taken)? })
+    }
+
+    /// Returns whether a message calls a tool, from a place on.
+    fn calls(&self, message: NameTag, from: PlaceNumber) -> bool {
+        self.calling.get(&message).is_some_and(|place| *place >= from)
+    }
+
+    /// Returns the words that hang on words on a chain, among the blocks and results of a message that calls tools.
+    fn anchored(
+        &self,
+        chain: &[EntryNumber],
+        anchors: &BTreeMap<NameTag, Anchors>,
+        from: PlaceNumber,
+        on_chain: &EntrySet,
+    ) -> Result<Vec<(EntryNumber, Vec<EntryNumber>)>, Failure> {
+        let mut found = Vec::new();
+        if self.followers.is_empty() {
+            return Ok(found);
+        }
+        let mut calls = false;
+        for &entry in chain {
+            let record = self.graph.record(entry)?;
+            if !is_beside(&record) {
+                calls = match message(&record) {
+                    Some(message) => anchors.contains_key(&message) && self.calls(message, from),
+                    None => calls && record.kind == Kind::Result,
+                };
+                continue;
+            }
+            let side = Hint::of(&record).has(Hint::SIDE);
+            let next = self.followers.get(&entry).filter(|_| calls).into_iter().flatten();
+            let is_first = |next: &&Follower| {
+                let is_words = matches!(next.class, Class::Words | Class::Meta);
+                is_words && next.is_side == side && next.place >= from
+            };
+            let mut run = Vec::new();
+            for first in next.rev().filter(is_first) {
+                run.extend(self.run(first.entry, from, on_chain)?.into_iter().map(|(_, one)| one));
+            }
+            if !run.is_empty() {
+                found.push((entry, run));
+            }
+        }
+        Ok(found)
     }
 
     /// Returns the followers of the head that are no messages, and theirs, each behind its parent in the file.
@@ -155,15 +321,18 @@ impl<'g> Index<'g> {
         &self,
         from: PlaceNumber,
         head: EntryNumber,
-        on_chain: &EntrySet,
+        taken: &EntrySet,
     ) -> Result<Vec<EntryNumber>, Failure> {
         let is_side = Hint::of(&self.graph.record(head)?).has(Hint::SIDE);
         let behind = |entry: EntryNumber, least: PlaceNumber| {
             let followers = self.followers.get(&entry).into_iter().flatten();
-            let is_next = move |(place, entry, side): &&Follower| {
-                *place >= least && *side == is_side && !on_chain.contains(*entry)
+            let is_next = move |next: &&Follower| {
+                matches!(next.class, Class::Words | Class::Passing)
+                    && next.place >= least
+                    && next.is_side == is_side
+                    && !taken.contains(next.entry)
             };
-            followers.filter(is_next).map(|(place, entry, _)| Reverse((*place, *entry)))
+            followers.filter(is_next).map(|next| Reverse((next.place, next.entry)))
         };
         let first = self.graph.place(head)?.map_or(from, PlaceNumber::next);
         let mut next: BinaryHeap<_> = behind(head, first).collect();
@@ -177,28 +346,28 @@ impl<'g> Index<'g> {
 }
 
 impl Beside {
-    /// Returns the blocks and results that hang elsewhere.
+    /// Returns the entries that hang elsewhere.
     pub(super) fn apart(&self) -> impl Iterator<Item = EntryNumber> {
         let results = self.results.values().flatten().map(|(_, entry)| entry);
-        self.blocks.values().flatten().chain(results).copied()
+        self.behind.values().flatten().chain(results).copied()
     }
 
-    /// Puts blocks among those on the chain, the first of which stays the first, and results among those that follow them, in the
-    /// order of the file.
+    /// Puts blocks among those on the chain, the first of which stays the first, and results and words among those that follow
+    /// them, in the order of the file.
     pub(super) fn insert(
         mut self,
         graph: &dyn Graph,
         chain: Vec<EntryNumber>,
     ) -> Result<Vec<EntryNumber>, Failure> {
-        if self.blocks.is_empty() && self.results.is_empty() && self.tail.is_empty() {
+        if self.behind.is_empty() && self.results.is_empty() && self.tail.is_empty() {
             return Ok(chain);
         }
         let mut entries = Vec::new();
         let mut results = Vec::new().into_iter().peekable();
         for entry in chain {
-            let kind = graph.record(entry)?.kind;
-            if results.peek().is_some() && is_message(kind) {
-                let end = if kind == Kind::Result { graph.place(entry)? } else { None };
+            if results.peek().is_some() {
+                let record = graph.record(entry)?;
+                let end = if is_of_answer(&record) { graph.place(entry)? } else { None };
                 while let Some((_, result)) =
                     results.next_if(|(place, _)| end.is_none_or(|end| *place < end))
                 {
@@ -206,7 +375,7 @@ impl Beside {
                 }
             }
             entries.push(entry);
-            entries.extend(self.blocks.remove(&entry).into_iter().flatten());
+            entries.extend(self.behind.remove(&entry).into_iter().flatten());
             if let Some(apart) = self.results.remove(&entry) {
                 results = apart.into_iter().peekable();
             }
@@ -251,18 +420,32 @@ pub(super) fn message(record: &Record) -> Option<NameTag> {
     Hint::of(record).tags().next().filter(|_| record.kind == Kind::Assistant)
 }
 
-/// Returns the entry whose call a result answers, as the parents say: results of calls that were made together may follow each
-/// other.
-fn called(graph: &dyn Graph, result: EntryNumber) -> Result<Option<EntryNumber>, Failure> {
-    let mut call = graph.parent(result)?;
+/// Returns whether an entry may hang next to a chain and be sent with it: words of the program, also in the user's place.
+pub(super) fn is_beside(record: &Record) -> bool {
+    let hint = Hint::of(record);
+    let is_note = record.kind == Kind::Note && (hint.has(Hint::META) || hint.has(Hint::SENT));
+    hint.has(Hint::CHAIN) && (is_note || record.kind == Kind::System)
+}
+
+/// Returns whether an entry behind an answer of the model is one of what came of it: a result, or words of the program.
+pub(super) fn is_of_answer(record: &Record) -> bool {
+    let is_other = is_message(record.kind) || record.kind == Kind::Boundary;
+    !is_other || record.kind == Kind::Result || is_beside(record)
+}
+
+/// Returns the message that an entry came of, as the parents say: results of calls that were made together may follow each
+/// other, with words of the program between them.
+fn caller(graph: &dyn Graph, entry: EntryNumber) -> Result<Option<NameTag>, Failure> {
+    let mut at = graph.parent(entry)?;
     for _ in 0..PARALLEL {
-        let Some(entry) = call else { break };
-        if graph.record(entry)?.kind != Kind::Result {
-            break;
+        let Some(entry) = at else { break };
+        let record = graph.record(entry)?;
+        if !is_of_answer(&record) {
+            return Ok(message(&record));
         }
-        call = graph.parent(entry)?;
+        at = graph.parent(entry)?;
     }
-    Ok(call)
+    Ok(None)
 }
 
 /// Returns whether no later place holds the record, or another of its name.
@@ -353,43 +536,138 @@ mod tests {
             .min()
             .filter(|_| is_part)
             .map_or(PlaceNumber::FIRST, |first| PlaceNumber::new(first.get() - 1));
-        let is_side = Hint::of(&record(head)).has(Hint::SIDE);
-        let mut after = BTreeSet::from([head]);
-        let (mut blocks, mut tail) = (BTreeMap::<_, Vec<_>>::new(), Vec::new());
-        let mut results = BTreeMap::<_, Vec<_>>::new();
-        for place in PlaceNumber::each(first..graph.end()) {
-            let entry = EntryNumber::new(place.get() + 1);
-            let record = record(entry);
-            let hint = Hint::of(&record);
-            let is_glued = graph.is_glued(place).unwrap();
-            if chain.contains(&entry) || is_glued || !hint.has(Hint::CHAIN) {
+        let is_there = |entry: &EntryNumber| {
+            let place = PlaceNumber::new(entry.get() - 1);
+            let is_read = place >= first && !graph.is_glued(place).unwrap();
+            is_read && Hint::of(&record(*entry)).has(Hint::CHAIN)
+        };
+        let all: Vec<_> =
+            EntryNumber::each(EntryNumber::FIRST..EntryNumber::new(graph.end().get() + 1))
+                .filter(is_there)
+                .collect();
+        let apart = || all.iter().copied().filter(|entry| !chain.contains(entry));
+        let placed = |entry: EntryNumber| (PlaceNumber::new(entry.get() - 1), entry);
+        let side = |entry| Hint::of(&record(entry)).has(Hint::SIDE);
+        let calls = |message_of| {
+            all.iter().any(|entry| {
+                let record = record(*entry);
+                message(&record) == Some(message_of) && Hint::of(&record).has(Hint::CALLS)
+            })
+        };
+        let (mut behind, mut results) =
+            (BTreeMap::<_, Vec<_>>::new(), BTreeMap::<_, Vec<_>>::new());
+        let mut taken = BTreeSet::new();
+        for entry in apart() {
+            let above = above(graph, entry);
+            let words = || {
+                let above = above
+                    .filter(|above| is_beside(&record(entry)) && side(*above) == side(entry))?;
+                match record(above).kind {
+                    Kind::Result => caller(graph, above).unwrap(),
+                    _ => message(&record(above)),
+                }
+                .filter(|of| calls(*of))
+            };
+            let own = message(&record(entry));
+            let result =
+                || caller(graph, entry).unwrap().filter(|_| record(entry).kind == Kind::Result);
+            let owner = own.or_else(result).or_else(words);
+            let on_chain = owner.map(of).unwrap_or_default();
+            let Some((&first, &last)) = on_chain.first().zip(on_chain.last()) else { continue };
+            if own.is_some() {
+                let before = on_chain.into_iter().rev().find(|anchor| *anchor < entry);
+                behind.entry(before.unwrap_or(first)).or_default().push(entry);
                 continue;
             }
-            let owner = match record.kind {
-                Kind::Assistant => Some(entry),
-                Kind::Result => called(graph, entry).unwrap(),
-                _ => None,
-            };
-            if let Some(owner) = owner {
-                let owned = message(&graph.record(owner).unwrap());
-                let on_chain = owned.map(of).unwrap_or_default();
-                let Some((&first, &last)) = on_chain.first().zip(on_chain.last()) else { continue };
-                if owner == entry {
-                    let before = on_chain.into_iter().rev().find(|anchor| *anchor < entry);
-                    blocks.entry(before.unwrap_or(first)).or_default().push(entry);
-                } else {
-                    results.entry(last).or_default().push((place, entry));
+            let is_result = record(entry).kind == Kind::Result;
+            let found = if is_result { vec![entry] } else { run(graph, entry, &apart().collect()) };
+            taken.extend(found.iter().copied());
+            if !found.is_empty() {
+                results.entry(last).or_default().extend(found.into_iter().map(placed));
+            }
+        }
+        for results in results.values_mut() {
+            results.sort();
+        }
+        let mut of_calls = false;
+        for &entry in chain {
+            let own = record(entry);
+            if !is_beside(&own) {
+                of_calls = message(&own).map_or(of_calls && own.kind == Kind::Result, calls);
+                continue;
+            }
+            for next in apart().filter(|_| of_calls) {
+                let follows =
+                    graph.parent(next).unwrap() == Some(entry) && side(next) == side(entry);
+                if follows && is_beside(&record(next)) {
+                    let run = run(graph, next, &apart().collect());
+                    taken.extend(run.iter().copied());
+                    if !run.is_empty() {
+                        behind.entry(entry).or_default().extend(run);
+                    }
                 }
-            } else if matches!(record.kind, Kind::System | Kind::Meta)
-                && entry > head
-                && hint.has(Hint::SIDE) == is_side
+            }
+        }
+        let mut after = BTreeSet::from([head]);
+        let mut tail = Vec::new();
+        for entry in apart().filter(|entry| *entry > head && !taken.contains(entry)) {
+            let one = record(entry);
+            let is_words =
+                is_beside(&one) && !(one.kind == Kind::Note && Hint::of(&one).has(Hint::META));
+            if (is_words || one.kind == Kind::Meta)
+                && side(entry) == side(head)
                 && graph.parent(entry).unwrap().is_some_and(|parent| after.contains(&parent))
             {
                 after.insert(entry);
                 tail.push(entry);
             }
         }
-        Beside { blocks, results, tail }
+        Beside { behind, results, tail }
+    }
+
+    /// Returns the entry that one follows, over those that are nothing to the program.
+    fn above(graph: &Plain, entry: EntryNumber) -> Option<EntryNumber> {
+        let mut above = graph.parent(entry).unwrap();
+        for _ in 0..PARALLEL {
+            let Some(passed) = above else { break };
+            if !Hint::of(&graph.record(passed).unwrap()).has(Hint::PROGRESS) {
+                return above;
+            }
+            above = graph.parent(passed).unwrap();
+        }
+        None
+    }
+
+    /// Returns the words from an entry on, if no more than one of these entries follows any of them.
+    fn run(graph: &Plain, first: EntryNumber, apart: &BTreeSet<EntryNumber>) -> Vec<EntryNumber> {
+        let record = |entry| graph.record(entry).unwrap();
+        let side = |entry| Hint::of(&record(entry)).has(Hint::SIDE);
+        let mut run = vec![first];
+        let mut seen = BTreeSet::from([first]);
+        while let Some(&last) = run.last() {
+            let mut next: Vec<EntryNumber> = Vec::new();
+            let mut passed = vec![last];
+            while let Some(above) = passed.pop() {
+                for entry in
+                    apart.iter().copied().filter(|entry| record(*entry).kind != Kind::Result)
+                {
+                    if graph.parent(entry).unwrap() != Some(above) {
+                        continue;
+                    }
+                    if !seen.insert(entry) {
+                        return Vec::new();
+                    }
+                    let is_passing = record(entry).kind == Kind::Meta;
+                    if is_passing { passed.push(entry) } else { next.push(entry) }
+                }
+            }
+            match next[..] {
+                [] => return run,
+                [next] if is_beside(&record(next)) && side(next) == side(first) => run.push(next),
+                _ => return Vec::new(),
+            }
+        }
+        run
     }
 
     /// Joins the same by its definition: each block moves over the entries between it and those before it.
@@ -412,8 +690,15 @@ mod tests {
 
     /// Records of a few messages, each of which follows any other or none.
     fn records() -> impl Strategy<Value = Vec<Record>> {
-        let kinds =
-            [Kind::User, Kind::Assistant, Kind::Assistant, Kind::Result, Kind::System, Kind::Meta];
+        let kinds = [
+            Kind::User,
+            Kind::Assistant,
+            Kind::Assistant,
+            Kind::Result,
+            Kind::System,
+            Kind::Note,
+            Kind::Meta,
+        ];
         let one = (prop::sample::select(kinds.to_vec()), 0u64..40, 0u64..5, 0u8..8);
         prop::collection::vec(one, 1..40).prop_map(|all| {
             let count = all.len() as u64;
@@ -423,6 +708,15 @@ mod tests {
                     1 => Hint::CHAIN | Hint::SIDE,
                     _ => Hint::CHAIN,
                 }];
+                if hint[0] > 0 {
+                    hint[0] |= match kind {
+                        Kind::Assistant if flags > 3 => Hint::CALLS,
+                        Kind::Note if flags > 5 => Hint::META,
+                        Kind::Note if flags > 3 => Hint::SENT,
+                        Kind::Meta => Hint::PROGRESS,
+                        _ => 0,
+                    };
+                }
                 if kind == Kind::Assistant && tag > 0 {
                     hint.extend(tag.to_le_bytes());
                 }

@@ -1,4 +1,4 @@
-//! The walk that a resume does: where it begins, how it goes back, and which entries are put next to it.
+//! The walk that a resume does: how it goes back, and which entries are put next to it.
 //!
 //! ```text
 //!          1 ─ 2 ─ 3 ─ 4 ─ [boundary] ─ S ─ 7 ─ 8        the file, the boundary keeps 3 and 4
@@ -11,13 +11,11 @@
 use std::{cell::OnceCell, collections::BTreeMap, rc::Rc};
 
 use super::{
-    beside::{Index, is_last, join, message},
-    read::{Hint, is_message},
+    beside::{Index, is_last, is_of_answer, join, message},
+    read::{Hint, is_aside, is_message},
 };
 use crate::{
-    model::{
-        EntryNumber, EntrySet, Kind, Landmark, NameTag, Parent, PlaceNumber, Record, Timestamp,
-    },
+    model::{EntryNumber, EntrySet, Kind, Landmark, Parent, PlaceNumber, Record, Timestamp},
     wire::{Failure, Graph, Path, Repair, Sent},
 };
 
@@ -26,57 +24,6 @@ const READ_WHOLE: u64 = 5 << 20;
 
 /// How long before a record with a missing parent another may have been written to become its parent.
 const MENDED_WITHIN: i64 = 5_000;
-
-/// Returns the entry at which a resume would go on.
-pub(super) fn head(graph: &dyn Graph) -> Result<Option<EntryNumber>, Failure> {
-    let mut walk = Walk::new(graph)?;
-    let mut tail = None;
-    let mut side = None;
-    for place in graph.end().earlier().rev() {
-        let Some(entry) = graph.at(place)? else { continue };
-        let record = graph.record(entry)?;
-        let hint = Hint::of(&record);
-        if hint.has(Hint::CHAIN) && !hint.has(Hint::PROGRESS) && !graph.is_glued(place)? {
-            if !hint.has(Hint::SIDE) {
-                tail = Some(entry);
-                break;
-            }
-            side.get_or_insert(entry);
-        }
-    }
-    let pin = newest_pin(graph, tail)?;
-    // The messages that a boundary keeps follow its summary, wherever they stand.
-    let tail = tail.map(|tail| walk.ground.kept.as_ref().map_or(tail, |kept| kept.behind(tail)));
-    let leaf = match pin {
-        Some(Pin { leaf: None, is_last: true }) => return Ok(None),
-        Some(Pin { leaf: Some(leaf), is_last }) => match graph.named(leaf)? {
-            Some(leaf) if walk.can_be_head(leaf)? && (is_last || !walk.descends(tail, leaf)?) => {
-                Some(leaf)
-            }
-            _ => None,
-        },
-        _ => None,
-    };
-    let from = leaf.or(tail).or(side);
-    let Some(from) = from else { return Ok(None) };
-    let mut at = Some(from);
-    while let Some(entry) = at {
-        if is_message(graph.record(entry)?.kind) {
-            return Ok(Some(entry));
-        }
-        at = walk.step(entry)?;
-    }
-    Ok(Some(from))
-}
-
-/// Returns whether a resume can be sent to an entry: it is read, it counts, and no boundary dropped it.
-pub(super) fn is_in_reach(graph: &dyn Graph, entry: EntryNumber) -> Result<bool, Failure> {
-    let record = graph.record(entry)?;
-    let Some(place) = graph.place(entry)? else { return Ok(false) };
-    Ok(is_last(graph, &record, place)?
-        && !graph.is_glued(place)?
-        && Walk::new(graph)?.can_be_head(entry)?)
-}
 
 /// Paths of one graph: entries read for one of them serve the next.
 pub(super) struct Paths<'g> {
@@ -116,7 +63,7 @@ impl<'g> Paths<'g> {
             }
             told = told.min(walk.repairs.len());
             let record = self.graph.record(entry)?;
-            if is_message(record.kind) && record.kind != Kind::Result {
+            if !is_of_answer(&record) {
                 match message(&record) {
                     Some(message) if open.is_none_or(|open| open == message) => {
                         open = Some(message);
@@ -164,38 +111,13 @@ pub(super) fn context(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, F
             break;
         }
         let hint = Hint::of(&record);
-        if is_message(record.kind) && !hint.has(Hint::UNSENT) || hint.has(Hint::SENT) {
+        let is_message = is_message(record.kind) && !hint.has(Hint::UNSENT);
+        if is_message || record.kind == Kind::System && hint.has(Hint::SENT) {
             sent.entries.push(entry);
         }
     }
     sent.entries.reverse();
     Ok(sent)
-}
-
-struct Pin {
-    leaf: Option<NameTag>,
-    /// Whether it is explicit and nothing was written since.
-    is_last: bool,
-}
-
-/// Returns the newest pin behind the newest boundary; `tail` is the last link of the main chain.
-fn newest_pin(graph: &dyn Graph, tail: Option<EntryNumber>) -> Result<Option<Pin>, Failure> {
-    let place_of = |entry: Option<EntryNumber>| entry.map_or(Ok(None), |entry| graph.place(entry));
-    let boundary = place_of(newest_boundary(graph)?)?;
-    let mut before = graph.end();
-    while let Some((place, entry)) = graph.landmark(Landmark::Signpost, before)? {
-        if Some(place) < boundary {
-            break;
-        }
-        let record = graph.record(entry)?;
-        let hint = Hint::of(&record);
-        if hint.has(Hint::PIN) && !graph.is_glued(place)? {
-            let is_last = hint.has(Hint::EXPLICIT) && Some(place) > place_of(tail)?;
-            return Ok(Some(Pin { leaf: hint.tags().next(), is_last }));
-        }
-        before = place;
-    }
-    Ok(None)
 }
 
 /// The data that walks over one graph share.
@@ -372,8 +294,29 @@ impl<'g> Walk<'g> {
         Ok(found)
     }
 
+    /// Returns the entry that a record names as the one that it follows, none above a boundary, with kept messages in their
+    /// place.
+    pub(super) fn named(&self, entry: EntryNumber) -> Result<Option<EntryNumber>, Failure> {
+        if self.graph.record(entry)?.kind == Kind::Boundary {
+            return Ok(None);
+        }
+        let named = self.graph.parent(entry)?;
+        let kept = self.ground.kept.as_ref();
+        let moved = kept.map(|kept| kept.parent(self.graph, entry, named)).transpose()?;
+        match moved.flatten().or(named) {
+            Some(parent) if !is_glued(self.graph, parent)? => Ok(Some(parent)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Returns the last of the messages that the newest boundary keeps for its summary, and any other entry as it is; nothing
+    /// if it keeps none.
+    pub(super) fn behind_kept(&self, entry: EntryNumber) -> Option<EntryNumber> {
+        self.ground.kept.as_ref().map(|kept| kept.behind(entry))
+    }
+
     /// Returns whether a resume can be sent to an entry, and the newest boundary leaves it in reach.
-    fn can_be_head(&self, entry: EntryNumber) -> Result<bool, Failure> {
+    pub(super) fn can_be_head(&self, entry: EntryNumber) -> Result<bool, Failure> {
         let record = self.graph.record(entry)?;
         let hint = Hint::of(&record);
         let is_passing = hint.has(Hint::PROGRESS) || record.kind == Kind::Boundary;
@@ -385,28 +328,6 @@ impl<'g> Walk<'g> {
             Some(kept) => Ok(self.graph.place(entry)? >= Some(kept.place)),
             None => Ok(!self.ground.is_unread(self.graph, entry)?),
         }
-    }
-
-    /// Returns whether an entry follows another one behind the same boundary, no parent mended.
-    fn descends(&self, from: Option<EntryNumber>, ancestor: EntryNumber) -> Result<bool, Failure> {
-        let mut seen = EntrySet::default();
-        let mut at = from;
-        while let Some(entry) = at.filter(|entry| seen.insert(*entry)) {
-            if entry == ancestor {
-                return Ok(true);
-            }
-            if self.graph.record(entry)?.kind == Kind::Boundary {
-                break;
-            }
-            let named = self.graph.parent(entry)?;
-            let kept = self.ground.kept.as_ref();
-            let moved = kept.map(|kept| kept.parent(self.graph, entry, named)).transpose()?;
-            at = match moved.flatten().or(named) {
-                Some(parent) if !is_glued(self.graph, parent)? => Some(parent),
-                _ => None,
-            };
-        }
-        Ok(false)
     }
 }
 
@@ -574,6 +495,7 @@ fn times(graph: &dyn Graph) -> Result<Vec<(Timestamp, PlaceNumber, EntryNumber)>
             && hint.has(Hint::CHAIN)
             && !hint.has(Hint::SIDE)
             && !hint.has(Hint::PROGRESS)
+            && !is_aside(&record)
             && !graph.is_glued(place)?
             && is_last(graph, &record, place)?
         {

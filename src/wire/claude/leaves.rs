@@ -7,19 +7,20 @@
 use std::{cell::OnceCell, collections::BTreeSet};
 
 use super::{
-    beside,
+    beside::{self, Index},
     chain::{self, Walk},
+    head,
     read::{self, Hint},
 };
 use crate::{
-    model::{EntryNumber, EntrySet, Kind, NameTag, Timestamp},
+    model::{EntryNumber, EntrySet, Kind, NameTag, PlaceNumber, Timestamp},
     wire::{Failure, Graph},
 };
 
 /// Returns the last entry of each stretch that no resume reaches, in order.
 pub(super) fn leaves(graph: &dyn Graph) -> Result<Vec<EntryNumber>, Failure> {
     let mut reached = EntrySet::default();
-    if let Some(head) = chain::head(graph)? {
+    if let Some(head) = head::head(graph)? {
         reached.extend(chain::Paths::new(graph)?.path(head, usize::MAX)?.entries);
     }
     let mut messages = Vec::new();
@@ -44,6 +45,7 @@ pub(super) fn leaves(graph: &dyn Graph) -> Result<Vec<EntryNumber>, Failure> {
     }
     let twins =
         Twins { graph, resumed: reached.clone(), messages: &messages, found: OnceCell::new() };
+    let words = Words { graph, index: OnceCell::new() };
     let mut leaves = Vec::new();
     let mut walk = Walk::new(graph)?;
     for &leaf in messages.iter().rev() {
@@ -54,7 +56,9 @@ pub(super) fn leaves(graph: &dyn Graph) -> Result<Vec<EntryNumber>, Failure> {
             at = walk.step(entry)?;
         }
         let forks = at.is_some();
-        if !stretch.is_empty() && (!forks || !is_technical(&twins, &stretch)?) {
+        let is_leaf = !stretch.is_empty()
+            && (!forks || !is_technical(&twins, &stretch)? && !words.are_sent(&stretch)?);
+        if is_leaf {
             leaves.push(leaf);
         }
         for entry in stretch {
@@ -78,6 +82,32 @@ fn taken<K: Copy + Ord>(of: &mut BTreeSet<(K, EntryNumber)>, key: K) -> Vec<Entr
         of.remove(&(key, entry));
     }
     found
+}
+
+/// The words of the program that are sent with an answer next to which they hang: once a stretch may be such.
+struct Words<'g> {
+    graph: &'g dyn Graph,
+    index: OnceCell<Index<'g>>,
+}
+
+impl Words<'_> {
+    /// Returns whether a stretch is sent with the answer that it follows.
+    fn are_sent(&self, stretch: &[EntryNumber]) -> Result<bool, Failure> {
+        for &entry in stretch {
+            if !beside::is_beside(&self.graph.record(entry)?) {
+                return Ok(false);
+            }
+        }
+        if self.index.get().is_none() {
+            let mut index = Index::shared(self.graph);
+            index.reach(PlaceNumber::FIRST, &EntrySet::default())?;
+            let _ = self.index.set(index);
+        }
+        match (self.index.get(), stretch.last()) {
+            (Some(index), Some(&first)) => index.is_run(first),
+            _ => Ok(false),
+        }
+    }
 }
 
 /// What the messages that a resume reaches follow, and when they were written: once a stretch may be a copy of one.

@@ -47,6 +47,9 @@ const OF_ITSELF: [&str; 2] = [PROMPT, "session_context"];
 /// The class of the one that holds what is sent besides the conversation.
 const PROMPT: &str = "prompt_snapshot";
 
+/// What a fork is told.
+const BRIEFING: &str = "fork_briefing";
+
 /// What came while the model worked.
 pub(super) const QUEUED: &str = "queued_command";
 
@@ -65,6 +68,12 @@ impl Hint {
     pub(super) const SIDE: u8 = 2;
     /// It names the leaf to resume, or clears it.
     pub(super) const PIN: u8 = 4;
+    /// It calls a tool; of a block.
+    pub(super) const CALLS: u8 = 4;
+    /// The program writes it next to the conversation, which does not go on from it; of its words.
+    pub(super) const ASIDE: u8 = 4;
+    /// The program says it in the user's place; of a note.
+    pub(super) const META: u8 = 4;
     /// The pin holds against what descends from it.
     pub(super) const EXPLICIT: u8 = 8;
     /// The model never sees it, although its kind says so; of a link, where no pin is explicit.
@@ -232,12 +241,18 @@ pub(super) fn envelope(record: Raw<'_>) -> Envelope {
             if is_local {
                 hint.flags |= Hint::LOCAL;
             }
+            if kind == Kind::Note && is_true(top.is_meta) {
+                hint.flags |= Hint::META;
+            }
             kind
         }
         "assistant" => {
-            let [id, model] =
-                top.message.map_or([None; 2], |message| message.pick(["id", "model"]));
+            let [id, model, content] =
+                top.message.map_or([None; 3], |message| message.pick(["id", "model", "content"]));
             hint.tags.extend(tag(id));
+            if content.into_iter().flat_map(Raw::items).any(|item| is(item, "tool_use")) {
+                hint.flags |= Hint::CALLS;
+            }
             if model.and_then(Raw::text).as_deref() == Some(NO_MODEL) {
                 hint.flags |= Hint::LOCAL;
             }
@@ -253,8 +268,12 @@ pub(super) fn envelope(record: Raw<'_>) -> Envelope {
         }
         "system" => {
             match subtype.as_deref() {
-                Some("local_command") => hint.flags |= Hint::SENT | Hint::LOCAL,
+                Some("local_command") => {
+                    let is_shown_only = is_true(record.get("isDisplayOnly"));
+                    hint.flags |= Hint::LOCAL | if is_shown_only { 0 } else { Hint::SENT };
+                }
                 Some("microcompact_boundary") => hint.flags |= Hint::CLEARS,
+                Some("file_snapshot") => hint.flags |= Hint::ASIDE,
                 _ => {}
             }
             Kind::System
@@ -264,6 +283,9 @@ pub(super) fn envelope(record: Raw<'_>) -> Envelope {
             let class = class.as_deref().unwrap_or_default();
             if !OF_ITSELF.contains(&class) {
                 hint.flags |= Hint::SENT;
+            }
+            if class == BRIEFING {
+                hint.flags |= Hint::ASIDE;
             }
             if class == QUEUED { Kind::Note } else { Kind::System }
         }
@@ -279,6 +301,11 @@ pub(super) fn envelope(record: Raw<'_>) -> Envelope {
         time,
         hint: hint.bytes(),
     }
+}
+
+/// Returns whether a record is a link that the program writes next to the conversation.
+pub(super) fn is_aside(record: &Record) -> bool {
+    record.kind == Kind::System && Hint::of(record).has(Hint::ASIDE)
 }
 
 /// Returns whether a record may tell how the program was set up; some words of the program itself look alike.
@@ -378,8 +405,7 @@ pub(super) fn answers(record: Raw<'_>) -> Answers<'_> {
         return Answers::default();
     }
     let content = record.get("message").and_then(|message| message.get("content"));
-    let is_answer = |item: &Raw<'_>| text(*item, "type").as_deref() == Some("tool_result");
-    let results = content.into_iter().flat_map(Raw::items).filter(is_answer);
+    let results = content.into_iter().flat_map(Raw::items).filter(|item| is(*item, "tool_result"));
     let sent = results.map(|item| Answer {
         call: text(item, "tool_use_id").unwrap_or_default(),
         texts: parts(item.get("content"), "text").into_iter().filter_map(Piece::new).collect(),
@@ -435,6 +461,11 @@ pub(super) fn is_message(kind: Kind) -> bool {
     matches!(kind, Kind::User | Kind::Note | Kind::Assistant | Kind::Result | Kind::Summary)
 }
 
+/// Returns whether an item of content is of a type.
+fn is(item: Raw<'_>, class: &str) -> bool {
+    text(item, "type").as_deref() == Some(class)
+}
+
 fn is_true(value: Option<Raw<'_>>) -> bool {
     value.and_then(Raw::bool) == Some(true)
 }
@@ -482,7 +513,6 @@ fn user(top: &Top<'_>) -> (Kind, bool) {
     }
     let content = top.message.and_then(|message| message.get("content"));
     let items = || content.into_iter().flat_map(Raw::items);
-    let is = |item: Raw<'_>, class: &str| text(item, "type").as_deref() == Some(class);
     if items().any(|item| is(item, "tool_result")) {
         return (Kind::Result, false);
     }

@@ -1,0 +1,337 @@
+//! Where a resume goes on: at the leaf that a pin names, or at what was written last.
+//!
+//! ```text
+//! b1 ─ b2 ─ r2 ─ a       a pin on r1 gives way to a: both are of the message of b1 and b2
+//!  └─ r1
+//! ```
+
+use super::{
+    beside::{is_beside, is_last, is_of_answer, message},
+    chain::{Walk, newest_boundary},
+    read::{Hint, is_aside, is_message},
+};
+use crate::{
+    model::{EntryNumber, EntrySet, Kind, Landmark, NameTag, PlaceNumber, Record},
+    wire::{Failure, Graph},
+};
+
+/// How many links before the last one may be newer than it.
+const LATE: usize = 64;
+
+/// Returns the entry at which a resume would go on.
+pub(super) fn head(graph: &dyn Graph) -> Result<Option<EntryNumber>, Failure> {
+    let mut walk = Walk::new(graph)?;
+    let (last, side) = last(graph)?;
+    let pin = newest_pin(graph, last)?;
+    // The messages that a boundary keeps follow its summary, wherever they stand.
+    let tail = last.map(|last| walk.behind_kept(last).unwrap_or(last));
+    let leaf = match &pin {
+        Some(Pin { leaf: None, is_last: true, .. }) => return Ok(None),
+        Some(pin) => pinned(graph, &walk, pin, tail)?,
+        None => None,
+    };
+    let late = match last.filter(|_| pin.is_none()) {
+        Some(last) => newest_below(graph, &walk, last)?,
+        None => None,
+    };
+    let Some(from) = leaf.or(late).or(tail).or(side) else { return Ok(None) };
+    let mut seen = EntrySet::default();
+    let mut at = Some(from);
+    while let Some(entry) = at.filter(|entry| seen.insert(*entry)) {
+        if is_message(graph.record(entry)?.kind) {
+            return Ok(Some(entry));
+        }
+        at = walk.named(entry)?;
+    }
+    if let Some(tip) = newest_tip(graph, &walk)? {
+        return Ok(Some(tip));
+    }
+    let mut at = Some(from);
+    while let Some(entry) = at {
+        if is_message(graph.record(entry)?.kind) {
+            return Ok(Some(entry));
+        }
+        at = walk.step(entry)?;
+    }
+    Ok(Some(from))
+}
+
+/// Returns whether a resume can be sent to an entry: it is read, it counts, and no boundary dropped it.
+pub(super) fn is_in_reach(graph: &dyn Graph, entry: EntryNumber) -> Result<bool, Failure> {
+    let record = graph.record(entry)?;
+    let Some(place) = graph.place(entry)? else { return Ok(false) };
+    Ok(is_last(graph, &record, place)?
+        && !graph.is_glued(place)?
+        && Walk::new(graph)?.can_be_head(entry)?)
+}
+
+/// Returns the last link of the main chain, or else of a side chain behind it.
+fn last(graph: &dyn Graph) -> Result<(Option<EntryNumber>, Option<EntryNumber>), Failure> {
+    let mut side = None;
+    for place in graph.end().earlier().rev() {
+        let Some(entry) = graph.at(place)? else { continue };
+        let record = graph.record(entry)?;
+        if is_tail(&record) && !graph.is_glued(place)? {
+            if !Hint::of(&record).has(Hint::SIDE) {
+                return Ok((Some(entry), side));
+            }
+            side.get_or_insert(entry);
+        }
+    }
+    Ok((None, side))
+}
+
+/// Returns whether a record is a link from which a conversation may go on.
+fn is_tail(record: &Record) -> bool {
+    let hint = Hint::of(record);
+    hint.has(Hint::CHAIN) && !hint.has(Hint::PROGRESS) && !is_aside(record)
+}
+
+/// Returns whether a link of the main chain is read, which it is not where another of its name follows.
+fn is_read(
+    graph: &dyn Graph,
+    walk: &Walk<'_>,
+    record: &Record,
+    place: PlaceNumber,
+) -> Result<bool, Failure> {
+    Ok(walk.can_be_head(record.n)? && !graph.is_glued(place)? && is_last(graph, record, place)?)
+}
+
+struct Pin {
+    leaf: Option<NameTag>,
+    /// Whether it is explicit and nothing was written since.
+    is_last: bool,
+    /// Whether it was explicit, whatever was written since.
+    was_explicit: bool,
+}
+
+/// Returns the newest pin behind the newest boundary, which those before it on the same leaf make explicit; `tail` is the last
+/// link of the main chain.
+fn newest_pin(graph: &dyn Graph, tail: Option<EntryNumber>) -> Result<Option<Pin>, Failure> {
+    let place_of = |entry: Option<EntryNumber>| entry.map_or(Ok(None), |entry| graph.place(entry));
+    let boundary = place_of(newest_boundary(graph)?)?;
+    let tail = place_of(tail)?;
+    let mut before = graph.end();
+    let mut newest: Option<Pin> = None;
+    while let Some((place, entry)) = graph.landmark(Landmark::Signpost, before)? {
+        if Some(place) < boundary {
+            break;
+        }
+        before = place;
+        let record = graph.record(entry)?;
+        let hint = Hint::of(&record);
+        if !hint.has(Hint::PIN) || graph.is_glued(place)? {
+            continue;
+        }
+        let leaf = hint.tags().next();
+        let pin = newest.get_or_insert(Pin { leaf, is_last: false, was_explicit: false });
+        if pin.leaf != leaf {
+            break;
+        }
+        pin.was_explicit |= hint.has(Hint::EXPLICIT);
+        pin.is_last |= hint.has(Hint::EXPLICIT) && Some(place) > tail;
+        if pin.leaf.is_none() || pin.was_explicit && (pin.is_last || Some(place) < tail) {
+            break;
+        }
+    }
+    Ok(newest)
+}
+
+/// Returns the leaf of a pin that does not give way to the last link.
+fn pinned(
+    graph: &dyn Graph,
+    walk: &Walk<'_>,
+    pin: &Pin,
+    tail: Option<EntryNumber>,
+) -> Result<Option<EntryNumber>, Failure> {
+    let Some(leaf) = pin.leaf.map_or(Ok(None), |leaf| graph.named(leaf))? else { return Ok(None) };
+    if !walk.can_be_head(leaf)? {
+        return Ok(None);
+    }
+    let holds = pin.is_last
+        || !gives_way(graph, walk, leaf, tail, !pin.was_explicit)?
+            && (walk.behind_kept(leaf).is_none() || is_tip(graph, walk, leaf)?);
+    Ok(holds.then_some(leaf))
+}
+
+/// Returns whether a leaf is met on the way back from the last link, no parent mended, or the leaf's batch of calls is.
+fn gives_way(
+    graph: &dyn Graph,
+    walk: &Walk<'_>,
+    leaf: EntryNumber,
+    tail: Option<EntryNumber>,
+    by_batch: bool,
+) -> Result<bool, Failure> {
+    let block = if by_batch { batch(graph, walk, leaf)? } else { None };
+    let of = block.map_or(Ok(None), |block| Ok::<_, Failure>(message(&graph.record(block)?)))?;
+    // The blocks above the one that was called, with what came of them.
+    let mut above = EntrySet::default();
+    let mut at = block.filter(|_| of.is_some()).map_or(Ok(None), |block| walk.named(block))?;
+    while let Some(entry) = at {
+        let record = graph.record(entry)?;
+        let is_its = message(&record) == of || message(&record).is_none() && is_of_answer(&record);
+        if !is_its || !above.insert(entry) {
+            break;
+        }
+        at = walk.named(entry)?;
+    }
+    let (mut seen, mut at) = (EntrySet::default(), tail);
+    let (mut is_near, mut is_result) = (false, false);
+    while let Some(entry) = at.filter(|entry| seen.insert(*entry)) {
+        let record = graph.record(entry)?;
+        let is_block = block == Some(entry);
+        // Several calls of one record have their results next to each other.
+        if entry == leaf || of.is_some() && is_block && (is_near || is_result && leaf != entry) {
+            return Ok(true);
+        }
+        let its = of.is_some() && message(&record) == of;
+        if its && !is_block && Hint::of(&record).has(Hint::CALLS) {
+            if above.contains(entry) {
+                return Ok(true);
+            }
+            is_near = true;
+        } else if !its && !is_of_answer(&record) {
+            is_near = false;
+        }
+        is_result = record.kind == Kind::Result;
+        at = walk.named(entry)?;
+    }
+    Ok(false)
+}
+
+/// Returns the block whose call a leaf is of: itself, that of a result, or that above what was noted of either.
+fn batch(
+    graph: &dyn Graph,
+    walk: &Walk<'_>,
+    leaf: EntryNumber,
+) -> Result<Option<EntryNumber>, Failure> {
+    let mut seen = EntrySet::default();
+    let mut noted = None;
+    let mut at = Some(leaf);
+    while let Some(entry) = at.filter(|entry| seen.insert(*entry)) {
+        let record = graph.record(entry)?;
+        if !is_beside(&record) {
+            let block = if record.kind == Kind::Result { walk.named(entry)? } else { Some(entry) };
+            let is_noted = record.kind == Kind::Result || noted != Some(false);
+            let Some(block) = block.filter(|_| is_noted) else { return Ok(None) };
+            let record = graph.record(block)?;
+            let calls = record.kind == Kind::Assistant && Hint::of(&record).has(Hint::CALLS);
+            return Ok(calls.then_some(block));
+        }
+        noted = Some(Hint::of(&record).has(Hint::SENT));
+        at = walk.named(entry)?;
+    }
+    Ok(None)
+}
+
+/// Returns whether a message is followed by no other one.
+fn is_tip(graph: &dyn Graph, walk: &Walk<'_>, leaf: EntryNumber) -> Result<bool, Failure> {
+    if !is_message(graph.record(leaf)?.kind) {
+        return Ok(false);
+    }
+    for place in graph.end().earlier().rev() {
+        let Some(entry) = graph.at(place)? else { continue };
+        let record = graph.record(entry)?;
+        if is_message(record.kind)
+            && is_read(graph, walk, &record, place)?
+            && walk.named(entry)? == Some(leaf)
+        {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Returns the newest link that follows the last one of the file, if links before that are newer than it and no pin says
+/// where to go on: it was written late, or again.
+fn newest_below(
+    graph: &dyn Graph,
+    walk: &Walk<'_>,
+    last: EntryNumber,
+) -> Result<Option<EntryNumber>, Failure> {
+    let Some(place) = graph.place(last)?.filter(|_| walk.behind_kept(last).is_none()) else {
+        return Ok(None);
+    };
+    let time = graph.record(last)?.time;
+    let mut is_late = false;
+    for place in place.earlier().rev().take(LATE) {
+        let Some(entry) = graph.at(place)? else { continue };
+        let record = graph.record(entry)?;
+        is_late |= record.time > time && is_tail(&record) && is_read(graph, walk, &record, place)?;
+    }
+    if !is_late || has_pin(graph)? {
+        return Ok(None);
+    }
+    let mut below: EntrySet = [last].into_iter().collect();
+    let mut seen = EntrySet::default();
+    let mut newest = None;
+    for place in graph.end().earlier() {
+        let Some(entry) = graph.at(place)? else { continue };
+        let record = graph.record(entry)?;
+        if !is_read(graph, walk, &record, place)? {
+            continue;
+        }
+        let mut stretch = Vec::new();
+        let mut at = Some(entry);
+        while let Some(entry) = at.filter(|entry| !below.contains(*entry) && seen.insert(*entry)) {
+            stretch.push(entry);
+            at = walk.named(entry)?;
+        }
+        if at.is_some_and(|at| below.contains(at)) {
+            below.extend(stretch);
+            let found = (record.time, entry);
+            if entry != last && newest.is_none_or(|(time, _)| found.0 >= time) {
+                newest = Some(found);
+            }
+        }
+    }
+    Ok(newest.map(|(_, entry)| entry))
+}
+
+/// Returns whether any pin says where to go on.
+fn has_pin(graph: &dyn Graph) -> Result<bool, Failure> {
+    let mut before = graph.end();
+    while let Some((place, entry)) = graph.landmark(Landmark::Signpost, before)? {
+        if Hint::of(&graph.record(entry)?).has(Hint::PIN) {
+            return Ok(true);
+        }
+        before = place;
+    }
+    Ok(false)
+}
+
+/// Returns the newest message with which a branch ends.
+fn newest_tip(graph: &dyn Graph, walk: &Walk<'_>) -> Result<Option<EntryNumber>, Failure> {
+    let (mut followed, mut answered) = (EntrySet::default(), EntrySet::default());
+    let mut links = Vec::new();
+    for place in graph.end().earlier() {
+        let Some(entry) = graph.at(place)? else { continue };
+        let record = graph.record(entry)?;
+        if !is_read(graph, walk, &record, place)? {
+            continue;
+        }
+        links.push(entry);
+        if let Some(above) = walk.named(entry)? {
+            followed.insert(above);
+            if is_message(record.kind) {
+                answered.insert(above);
+            }
+        }
+    }
+    let mut seen = EntrySet::default();
+    let mut newest = None;
+    for link in links.into_iter().filter(|link| !followed.contains(*link)) {
+        let mut at = Some(link);
+        while let Some(entry) = at.filter(|entry| seen.insert(*entry)) {
+            let record = graph.record(entry)?;
+            if is_message(record.kind) {
+                if !answered.contains(entry) && newest.is_none_or(|(time, _)| record.time > time) {
+                    newest = Some((record.time, entry));
+                }
+                break;
+            }
+            at = walk.named(entry)?;
+        }
+    }
+    Ok(newest.map(|(_, entry)| entry))
+}
