@@ -327,7 +327,8 @@ pub(crate) fn all_of(command: &'static str, args: &[OsString], taking: &[char]) 
             "--no-pager" => {}
             "--" => return words.fold(line.option("number", "0").with("--"), Line::with),
             word if word == command && !is_begun => is_begun = true,
-            long if ["--number=", "--store=", "--color="].iter().any(|it| long.starts_with(it)) => {}
+            long if ["--number=", "--store=", "--color="].iter().any(|it| long.starts_with(it)) => {
+            }
             short if short.starts_with('-') && !short.starts_with("--") => {
                 // Letters that take no value may stand before the one that does, and its value behind it.
                 let letters = short.split_inclusive(taking).next().unwrap_or(short);

@@ -309,6 +309,7 @@ fn a_line_that_is_lost_keeps_no_other_one_from_being_covered() {
     turns(&env, &[1, 2, 3]);
     env.run(&["import"]).success();
     env.run_with_stdin(&["redact", "--yes"], b"Part 2 is here").success();
+    turns(&env, &[1, 3]);
     lose(&env, 2);
     let fixed = env.run(&["doctor", "--fix"]);
     assert!(fixed.stdout.contains("lost: the line of entry"), "{fixed}");
