@@ -164,7 +164,7 @@ fn a_checkpoint_is_gone_back_to_on_whichever_branch_it_lies() {
     assert_snapshot!(env.run(&["revert", "kimi:3", "-s", "6f1d"]), @"
     Session 6f1d2c3b  The lamp flickers. What is wrong?  (kimi)
     main is now just before @3
-    @3 to @6 (3 turns) are kept on main.1
+    @3 to @6 (1 turn) are kept on main.1
     Undo:    undertext undo -s 6f1d2c3b
     ------- stderr -------
     The agent's own file is not changed
