@@ -23,7 +23,7 @@
 //!   results among the results there, in the order of the file. So are words of the program (attachments, `system`, `isMeta`)
 //!   that follow a block or a result of a message with calls in single file to the end; others that hang there are not.
 //! - An object behind another on one physical line is not read.
-//! - An error of the interface (`isApiErrorMessage`) and a message that is only shown (`isVirtual`) are not sent. The rest is,
+//! - An error of the interface (`isApiErrorMessage`) that no model gave, a command's words (`isDisplayOnly`) and a message that is only shown (`isVirtual`) are not sent. The rest is,
 //!   as [`sent`] and [`Traits::takes_results_in_place`] say.
 //!
 //! A path also crosses boundaries: to the record that the boundary names, else to the record before it in the file. A
@@ -196,8 +196,12 @@ impl Read for Claude {
         read::message(record).into_iter().collect()
     }
 
-    fn sent(&self, record: Raw<'_>, _edit: Option<Edited<'_>>) -> Vec<Message> {
-        sent::message(record).into_iter().collect()
+    fn sent(&self, record: Raw<'_>, edit: Option<Edited<'_>>) -> Vec<Message> {
+        let cut = match edit {
+            Some(Edited::Content(cut)) => Some(cut),
+            Some(Edited::Turns(_)) | None => None,
+        };
+        sent::message(record, cut).into_iter().collect()
     }
 
     fn titles(&self, record: &Record) -> Option<Titled> {

@@ -8,7 +8,7 @@ use undertext::{
     json::Raw,
     model::{Block, EntryNumber, Kind, Timestamp},
     ops,
-    wire::{Claude, Draft, Read as _, Setting, Walk as _, Write as _},
+    wire::{Claude, Draft, Edit, Edited, Read as _, Setting, Walk as _, Write as _},
 };
 
 use crate::graph::FileGraph;
@@ -634,7 +634,10 @@ fn a_leaf_is_what_a_rewind_left_and_not_what_hangs_beside() {
 #[test]
 fn an_error_of_the_interface_is_no_part_of_what_is_sent_and_no_branch() {
     let failed = |n, parent| {
-        with(answer(n, parent, "API Error: 529"), &[("isApiErrorMessage", json!(true))])
+        let mut failed =
+            with(answer(n, parent, "API Error: 529"), &[("isApiErrorMessage", json!(true))]);
+        failed["message"]["model"] = json!("<synthetic>");
+        failed
     };
     check(base(), &[user(5, 4, "three"), failed(6, 5)], "one x1 two x2 three");
     check(
@@ -644,6 +647,8 @@ fn an_error_of_the_interface_is_no_part_of_what_is_sent_and_no_branch() {
     );
     let shown = with(user(5, 4, "shown"), &[("isVirtual", json!(true))]);
     check(base(), &[shown, user(6, 5, "three")], "one x1 two x2 three");
+    let of_a_model = with(answer(5, 4, "x3"), &[("isApiErrorMessage", json!(true))]);
+    check(base(), &[of_a_model], "one x1 two x2 x3");
     let aside = [base(), vec![failed(5, 3), user(6, 4, "three")]].concat();
     assert_eq!(leaves(&aside), [""; 0]);
 }
@@ -681,6 +686,39 @@ fn the_words_that_the_program_adds_are_part_of_what_it_sends_only() {
     };
     check(&loads("WebFetch"), "", "Tool loaded.", "");
     assert_eq!(words(&loads("mcp__server__tool"), true), "");
+}
+
+#[test]
+fn notes_of_what_was_done_to_the_conversation_are_not_sent_and_a_cut_result_is_by_its_stand_in() {
+    let noted = |class: &str| {
+        let attachment = json!({ "type": class, "callIds": ["a", "b"], "standIn": "cut" });
+        with(link("attachment", 5, 4, &json!({})), &[("attachment", attachment)])
+    };
+    let before = [user(1, 0, "go"), call(2, 1, "M", "a"), result(3, 2, "a"), answer(4, 3, "end")];
+    for class in ["tool_results_cut", "thinking_drop", "deferred_tools_record"] {
+        let records = [&before[..], &[noted(class), user(6, 5, "on")]].concat();
+        let graph = FileGraph::read(&Claude, file(&records).as_bytes());
+        let path = graph.path(graph.head().unwrap());
+        let sent = Claude.context(&graph, &path).unwrap();
+        assert_eq!(sent.entries, [1, 2, 3, 4, 6], "{class}");
+        let edit = (number(3), Edit::Content(number(5)));
+        let is_cut = class == "tool_results_cut";
+        assert_eq!(sent.edits, Vec::from_iter(is_cut.then_some(edit)), "{class}");
+    }
+    let (result, cut) = (before[2].to_string(), noted("tool_results_cut").to_string());
+    let edit = Edited::Content(Raw::object(cut.as_bytes()).unwrap());
+    let sent = Claude.sent(Raw::object(result.as_bytes()).unwrap(), Some(edit));
+    let [Block::Result { blocks, .. }] = &sent[0].blocks[..] else { panic!("{sent:?}") };
+    assert_eq!(blocks[..], [Block::Text("cut".to_owned())]);
+}
+
+#[test]
+fn what_is_of_no_type_is_no_content() {
+    let content =
+        json!([{ "type": "text", "text": "ok" }, "bare", { "of": 1 }, { "type": 1 }, null]);
+    let record = link("user", 1, 0, &json!({ "role": "user", "content": content })).to_string();
+    let sent = Claude.sent(Raw::object(record.as_bytes()).unwrap(), None);
+    assert_eq!(sent[0].blocks, [Block::Text("ok".to_owned())]);
 }
 
 #[test]

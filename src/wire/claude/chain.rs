@@ -12,11 +12,13 @@ use std::{cell::OnceCell, collections::BTreeMap, rc::Rc};
 
 use super::{
     beside::{Index, is_last, is_of_answer, join, message},
-    read::{Hint, is_aside, is_message},
+    read::{self, Hint, is_aside, is_message},
+    sent,
 };
 use crate::{
+    json::Raw,
     model::{EntryNumber, EntrySet, Kind, Landmark, Parent, PlaceNumber, Record, Timestamp},
-    wire::{Failure, Graph, Path, Repair, Sent},
+    wire::{Edit, Failure, Graph, Path, Repair, Sent},
 };
 
 /// A larger file is not read whole: entries before the last boundary do not exist, unless they are kept.
@@ -95,6 +97,8 @@ impl<'g> Paths<'g> {
 /// Returns the entries of a path that are sent: the messages behind the last boundary, and of those above it only the kept ones.
 pub(super) fn context(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, Failure> {
     let mut sent = Sent::default();
+    // The last record that tells of a call that its result is sent cut.
+    let mut cuts = BTreeMap::new();
     for &entry in path.iter().rev() {
         let record = graph.record(entry)?;
         if record.kind == Kind::Boundary {
@@ -106,6 +110,7 @@ pub(super) fn context(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, F
                         exist.push(entry);
                     }
                 }
+                sent.edits.retain(|(entry, _)| exist.contains(entry));
                 sent.entries = exist;
             }
             break;
@@ -115,8 +120,21 @@ pub(super) fn context(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, F
         if is_message || record.kind == Kind::System && hint.has(Hint::SENT) {
             sent.entries.push(entry);
         }
+        if record.kind == Kind::System && hint.has(Hint::CLEARS) {
+            let line = graph.line(entry)?;
+            for call in Raw::object(&line).map(|record| sent::cut(record).0).unwrap_or_default() {
+                cuts.entry(call).or_insert(entry);
+            }
+        } else if record.kind == Kind::Result && !cuts.is_empty() {
+            let line = graph.line(entry)?;
+            let answers = Raw::object(&line).map(|record| read::answers(record).sent);
+            let calls = answers.into_iter().flatten().map(|answer| answer.call);
+            let cut = calls.filter_map(|call| cuts.get(&call)).max();
+            sent.edits.extend(cut.map(|cut| (entry, Edit::Content(*cut))));
+        }
     }
     sent.entries.reverse();
+    sent.edits.reverse();
     Ok(sent)
 }
 

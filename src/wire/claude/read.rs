@@ -44,6 +44,19 @@ pub(super) const TASK_NOTIFICATION: &str = "task-notification";
 /// The classes of attachments in which the program notes what it was itself set up with: no message says it.
 const OF_ITSELF: [&str; 2] = [PROMPT, "session_context"];
 
+/// The classes of other attachments that are never sent: notes of what it did to the conversation.
+const NOTES: [&str; 6] = [
+    "credential_org",
+    "deferred_tools_record",
+    "prompt_render_point",
+    "thinking_drop",
+    "tool_offer_record",
+    "whole_texts_withdrawn",
+];
+
+/// The class of the one that tells which results are sent cut, and what stands in for them.
+pub(super) const CUT: &str = "tool_results_cut";
+
 /// The class of the one that holds what is sent besides the conversation.
 const PROMPT: &str = "prompt_snapshot";
 
@@ -231,7 +244,7 @@ pub(super) fn envelope(record: Raw<'_>) -> Envelope {
     if is_true(top.is_sidechain) {
         hint.flags |= Hint::SIDE;
     }
-    if [top.is_api_error, top.is_virtual].into_iter().any(is_true) {
+    if is_true(top.is_virtual) {
         hint.flags |= Hint::UNSENT;
     }
     let mut parent = string(top.parent);
@@ -254,7 +267,8 @@ pub(super) fn envelope(record: Raw<'_>) -> Envelope {
                 hint.flags |= Hint::CALLS;
             }
             if model.and_then(Raw::text).as_deref() == Some(NO_MODEL) {
-                hint.flags |= Hint::LOCAL;
+                let is_error = is_true(top.is_api_error);
+                hint.flags |= Hint::LOCAL | if is_error { Hint::UNSENT } else { 0 };
             }
             Kind::Assistant
         }
@@ -281,12 +295,7 @@ pub(super) fn envelope(record: Raw<'_>) -> Envelope {
         "attachment" => {
             let class = record.get("attachment").and_then(|attachment| text(attachment, "type"));
             let class = class.as_deref().unwrap_or_default();
-            if !OF_ITSELF.contains(&class) {
-                hint.flags |= Hint::SENT;
-            }
-            if class == BRIEFING {
-                hint.flags |= Hint::ASIDE;
-            }
+            hint.flags |= noted(class);
             if class == QUEUED { Kind::Note } else { Kind::System }
         }
         _ => {
@@ -300,6 +309,16 @@ pub(super) fn envelope(record: Raw<'_>) -> Envelope {
         parent: parent.map_or(Link::Root, Link::Named),
         time,
         hint: hint.bytes(),
+    }
+}
+
+/// Returns the flags of an attachment of a class.
+fn noted(class: &str) -> u8 {
+    match class {
+        CUT => Hint::CLEARS,
+        BRIEFING => Hint::SENT | Hint::ASIDE,
+        _ if OF_ITSELF.contains(&class) || NOTES.contains(&class) => 0,
+        _ => Hint::SENT,
     }
 }
 

@@ -7,6 +7,7 @@
 //! attachment {type: queued_command, prompt, commandMode, ..}      a reminder of what came while the model worked
 //! user       a result with tool_reference blocks                  "Tool loaded." behind it
 //! assistant  a call of a tool that had another name then          a call under the name of today
+//! attachment {type: tool_results_cut, callIds, standIn}           the stand-in for each of these results
 //! ```
 //!
 //! A tool of a server is loaded only where the server is; the program says nothing of one that is not, and so does this.
@@ -52,10 +53,24 @@ const RENAMED: [(&str, &str); 1] = [("Task", "Agent")];
 /// How the name of a server's tool begins.
 const SERVER: &str = "mcp__";
 
-/// Returns the message of a record as the program sends it.
-pub(super) fn message(record: Raw<'_>) -> Option<Message> {
+/// Returns the message of a record as the program sends it, with the results cut that another record tells of.
+///
+/// What is of no type is no content.
+pub(super) fn message(record: Raw<'_>, cut: Option<Raw<'_>>) -> Option<Message> {
     let mut message = read::message(record)?;
+    message.blocks.retain(|block| match block {
+        Block::Other { json, .. } => {
+            Raw::object(json.as_bytes()).is_some_and(|item| text(item, "type").is_some())
+        }
+        _ => true,
+    });
+    let (calls, stand_in) = cut.map(self::cut).unwrap_or_default();
     for block in &mut message.blocks {
+        if let Block::Result { id, blocks, .. } = block
+            && calls.contains(id)
+        {
+            *blocks = vec![Block::Text(stand_in.clone())];
+        }
         if let Block::Call { name, .. } = block
             && let Some((_, today)) = RENAMED.iter().find(|(then, _)| then == name)
         {
@@ -68,6 +83,18 @@ pub(super) fn message(record: Raw<'_>) -> Option<Message> {
         message.blocks.push(Block::Text(LOADED.to_owned()));
     }
     Some(message)
+}
+
+/// Returns the calls whose results are sent cut, as a record tells, and what stands in for each.
+pub(super) fn cut(record: Raw<'_>) -> (Vec<String>, String) {
+    let attachment = record.get("attachment");
+    let attachment =
+        attachment.filter(|attachment| text(*attachment, "type").as_deref() == Some(read::CUT));
+    let [calls, stand_in] =
+        attachment.map_or([None; 2], |attachment| attachment.pick(["callIds", "standIn"]));
+    let calls =
+        calls.into_iter().flat_map(Raw::items).filter_map(|call| Some(call.text()?.into_owned()));
+    (calls.collect(), stand_in.and_then(Raw::text).unwrap_or_default().into_owned())
 }
 
 /// Returns the words around a record's own, if there are any.
