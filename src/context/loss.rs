@@ -3,7 +3,7 @@
 //! Checked is what the next step hangs on and what words can be compared for: paths, commands, numbers and identifiers that
 //! the person or the model said, and the person's own last requests. What tools printed is not asked for: it can be printed
 //! again. A loss is told and no more, but for a summary that leaves out nearly all of what the work goes on with: that one is
-//! poor, and is asked for again. One that names nothing at all is none.
+//! poor, and is asked for again. One that names nothing at all does not count as a summary.
 
 use std::{
     borrow::Cow,

@@ -180,8 +180,8 @@ const WAYS: [&str; 26] = [
 
 impl Sentence {
     fn of(mut words: Vec<Word>) -> Self {
-        // A long time is no length, what a value "should be" or what is validated is about no input, and a token that opens a
-        // door is none of a text.
+        // A long time is no length, what a value "should be" or what is validated is about no input, and a token can also be
+        // what opens a door.
         const ELSEWHERE: [&[&str]; 15] = [
             &["took", "too"],
             &["taking", "too"],
