@@ -158,15 +158,22 @@ impl FileGraph {
 
     /// Returns what the agent would send.
     pub(crate) fn context(&self) -> Vec<EntryNumber> {
-        let path = self.head().map(|head| self.path(head)).unwrap_or_default();
-        self.without_lines(self.format.context(self, &path).map(|sent| sent.entries))
+        self.send().entries
     }
 
     /// Returns the messages that the agent would send; of a history, those that rollbacks left.
     pub(crate) fn sent_messages(&self) -> Vec<Message> {
+        said_of(self.format, &self.send(), |entry| self.lines[index(entry)].clone())
+    }
+
+    /// Returns what the agent would send; a line is read only where a record clears what is before it.
+    fn send(&self) -> Sent {
         let path = self.head().map(|head| self.path(head)).unwrap_or_default();
-        let sent = self.without_lines(self.format.context(self, &path));
-        said_of(self.format, &sent, |entry| self.lines[index(entry)].clone())
+        let sent = self.format.context(self, &path);
+        if path.iter().any(|entry| self.format.clears(&self.record(*entry).unwrap())) {
+            self.has_read_lines.set(false);
+        }
+        self.without_lines(sent)
     }
 
     /// Returns where the conversation was left.
