@@ -77,14 +77,20 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if let Err(error) = &settings {
         context.output.warn(&error.in_one_line());
     }
-    let examined = Examined { path: &root, ailments: &ailments, mended: mended.as_ref() };
+    let examined = Examined {
+        path: &root,
+        ailments: &ailments,
+        mended: mended.as_ref(),
+        is_checked: args.fix,
+    };
     let is_ok = examined.is_ok() && settings.is_ok();
     let exit = if is_ok { Exit::Yes } else { Exit::No };
     if context.answer(&examined)? {
         return Ok(exit);
     }
     if is_ok {
-        context.say(&format!("{} is in order", shown(&root)))?;
+        let what = if examined.is_checked { "" } else { "The folder " };
+        context.say(&format!("{what}{} is in order", shown(&root)))?;
     }
     context.output.hints(examined.hints());
     Ok(exit)

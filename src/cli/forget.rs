@@ -11,11 +11,11 @@ use super::words::About;
 
 /// Take out all that a session says, for ever; its entries, dates and branches stay, without a word in them
 ///
-/// Lines that other sessions share with it, such as its forks, are taken out there too, and listed before. Of a note that the agent
-/// itself made, the opening stays by which it is known for one. See redact for what is written over and what is not looked through. This
-/// cannot be undone, so the session must be named.
+/// Lines that other sessions share with it, such as its forks, are taken out there too, and are listed before you are asked. Of a note
+/// that the agent itself made, the opening stays by which it is known for one. See redact for what is written over and what is not
+/// looked through. This cannot be undone, so the session must be named.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(mut_arg("session", |arg| arg.help("The session: an id or its beginning, a title, or a session file")), after_help = "\
 Examples:
   undertext forget 8f14e45f --dry-run
   undertext forget 8f14e45f --reason 'the client asked for it'

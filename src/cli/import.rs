@@ -301,12 +301,15 @@ pub(super) struct LeftOut {
     excluded: (BTreeMap<SessionName, Exclusion>, u64),
     /// Whether a file was met that holds no session any more.
     is_emptied: bool,
+    /// Whether a session could not be changed because the store is damaged.
+    is_damaged: bool,
     failed: u64,
 }
 
 impl LeftOut {
     fn tell(&mut self, output: &mut Output, skipped: &Skipped) {
         let why = &skipped.why;
+        self.is_damaged |= why.is_damage();
         let is_unrelated = !skipped.asked && matches!(why, Why::NoFormat | Why::Beside(_));
         // The store holds what these do.
         if matches!(why, Why::Aside) && !self.verbose {
@@ -383,10 +386,13 @@ impl LeftOut {
             return Err(CommandError::new(Kind::Failed, error).hinted(Hint::settings("")));
         }
         if taken == 0 && self.failed > 0 {
-            let error = CommandError::new(Kind::Failed, anyhow!("no session file could be read"));
-            let list =
-                Line::new("import").flag("dry-run").to("list the session files of your agents");
-            return Err(error.hinted(list));
+            let error = CommandError::new(Kind::Failed, anyhow!("nothing could be taken in"));
+            let list = Line::new("import").flag("dry-run");
+            let list = list.to("list the session files of your agents");
+            return Err(error.hinted(if self.is_damaged { Hint::mend() } else { list }));
+        }
+        if self.is_damaged {
+            output.hint(Hint::mend());
         }
         Ok(Exit::Yes)
     }

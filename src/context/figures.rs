@@ -124,6 +124,7 @@ fn is(words: &[Word], at: usize) -> Option<Is> {
     }
     let mut noun = None;
     let mut is_borne = false;
+    let is_given = matches!(before, [.., Word::Mark(':' | '=')]);
     for (back, word) in before.iter().rev().take(9).enumerate() {
         let word = match word {
             Word::Number(_) | Word::Mark(',') => break,
@@ -156,6 +157,10 @@ fn is(words: &[Word], at: usize) -> Option<Is> {
             }
             "t" | "not" | "cannot" if is_borne => return Some(Is::Used),
             "by" if back == 0 => return None,
+            // A count that is given as a field: `tokens: 5`.
+            "tokens" | "token" if back == 1 && is_given => noun = noun.or(Some(Is::Used)),
+            // What the model may answer was not sent.
+            "output" | "completion" if is_given => return None,
             "length" | "len" | "size" | "count" | "number" | "tokens" | "token" | "of" | "is"
             | "the" | "a" | "an" | "about" | "at" | "in" | "long" | "too" | "to" | "be"
             | "should" | "model" | "with" | "least" | "your" | "this" | "supported" | "by"

@@ -394,6 +394,7 @@ impl Sentence {
                 ])
             };
             return context
+                || self.asks_for_less()
                 || (input && (self.has_tokens || self.is_too_large() || size()))
                 || (self.has_tokens && (size() || whole() || compared(&self.words).is_some()))
                 || (whole() && (self.is_too_large() || any(&["size", "length"])));
@@ -404,6 +405,15 @@ impl Sentence {
             numbers.first().is_some_and(|first| numbers.iter().any(|other| other < first));
         (self.is_bound() && !numbers.is_empty() && (context || (input && counts())))
             || (context && self.has_tokens && has_less)
+    }
+
+    /// Whether it asks for a shorter input: `please shorten your conversation`.
+    fn asks_for_less(&self) -> bool {
+        const OWN: [&str; 3] = ["your", "the", "this"];
+        self.find(&["shorten"]).is_some_and(|at| {
+            let of_whom = usize::from(OWN.contains(&self.word(at + 1)));
+            self.input == Some(at + 1 + of_whom)
+        })
     }
 
     /// Whether it asks for an answer of less than nothing: that much is left of the window.
@@ -512,6 +522,22 @@ mod tests {
         overflows(400, "maximum context length is ,,, or prompt is too long", 0, 0);
         overflows(400, "the prompt is too long by 4 tokens", 0, 0);
         overflows(400, "prompt_tokens=5000 exceeds n_ctx=4096, code 1261", 5000, 4096);
+    }
+
+    #[test]
+    fn fields_and_requests_say_what_a_sentence_would() {
+        overflows(400, "tokens: 210000, max: 200000", 210_000, 200_000);
+        overflows(400, "{\"tokens\": 210000, \"limit\": 200000}", 210_000, 200_000);
+        overflows(400, "Please shorten your conversation.", 0, 0);
+        overflows(400, "Shorten the prompt and try again", 0, 0);
+        for said in [
+            "tokens: 1000, max: 200000",
+            "output tokens: 210000, max: 200000",
+            "please shorten your message id",
+            "please shorten your name",
+        ] {
+            assert_eq!(judge(Some(400), said), Verdict::Refused, "{said}");
+        }
     }
 
     #[test]

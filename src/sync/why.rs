@@ -87,6 +87,11 @@ impl From<ReadError> for Why {
 }
 
 impl Why {
+    /// Returns whether the store is damaged there.
+    pub fn is_damage(&self) -> bool {
+        matches!(self, Self::Denied(error) if error.is_damage())
+    }
+
     /// Returns its name, for programs.
     pub fn as_str(&self) -> &'static str {
         match self {

@@ -155,7 +155,12 @@ fn a_store_that_cannot_be_opened_is_damage_too() {
 fn the_doctor_mends_modes_and_remainders() {
     let env = TestEnv::new();
     let session = conversation(&env);
-    assert_snapshot!(env.run(&["doctor"]), @"$HOME/.local/share/undertext is in order");
+    let in_order = env.run(&["doctor"]);
+    assert_snapshot!(in_order, @r"
+    The folder $HOME/.local/share/undertext is in order
+    ------- stderr -------
+    hint: to check what the store holds: undertext verify
+    ");
     let before = live(&env, &session);
     fs::set_permissions(live_path(&env, &session), Permissions::from_mode(0o644)).unwrap();
     let remainder = format!("{}.undertext-new", live_path(&env, &session).display());
@@ -173,7 +178,7 @@ fn the_doctor_mends_modes_and_remainders() {
     {"type":"ailment","path":"$HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-new","problem":"a change that was cut short left it behind","cure":"delete","cured":true}
     {"type":"examined","ok":true,"path":"$HOME/.local/share/undertext"}
     "#);
-    assert_snapshot!(env.run(&["doctor"]), @"$HOME/.local/share/undertext is in order");
+    assert_snapshot!(env.run(&["doctor", "--fix"]), @"$HOME/.local/share/undertext is in order");
     assert!(!fs::exists(remainder).unwrap());
     assert!(live(&env, &session) == before);
 }

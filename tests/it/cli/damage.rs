@@ -252,6 +252,7 @@ fn a_damaged_session_keeps_an_import_from_no_other() {
     Claude Code: ~/.claude/projects
     warning: skipped $HOME/.claude/projects/-work/boat.jsonl: its session cannot be changed: store.db is damaged: Conversion error from type Blob at index: 0, a number is cut short
     hint: to put files that were deleted back where their agents read them: undertext restore --all
+    hint: mend what files still hold: undertext doctor --fix
     ");
     let listed = env.run(&["sessions", "--json"]).stdout;
     assert!(listed.contains("tree"), "{listed}");
@@ -301,6 +302,26 @@ fn a_session_with_a_lost_line_is_followed_on() {
     turns(&env, &[1, 3, 4]);
     let same = env.run(&["import"]).success();
     assert!(same.stdout.contains("0 new entries") && !same.stdout.contains("rewritten"), "{same}");
+}
+
+#[test]
+fn an_import_says_how_the_damage_is_mended_that_keeps_it_from_a_session() {
+    let env = TestEnv::new();
+    turns(&env, &[1, 2, 3]);
+    env.run(&["import"]).success();
+    lose(&env, 1);
+    turns(&env, &[1, 2, 3, 4]);
+    assert_snapshot!(env.run(&["import"]), @r"
+    ------- stderr -------
+    Claude Code: ~/.claude/projects
+    warning: skipped $HOME/.claude/projects/-work/boat.jsonl: its session cannot be changed: entry 1 is damaged: its line is not the one that its id was made of
+    error: nothing could be taken in
+    hint: mend what files still hold: undertext doctor --fix
+    [exit status: 3]
+    ");
+    env.run(&["doctor", "--fix"]).success();
+    let taken = env.run(&["import"]).success();
+    assert!(taken.stdout.contains("1 new entry"), "{taken}");
 }
 
 #[test]

@@ -134,7 +134,7 @@ fn what_holds_no_session_is_left_out_with_a_reason() {
     ------- stderr -------
     warning: skipped $HOME/project/in/notes.txt: it holds no session of a known format
     warning: skipped $HOME/project/no\x1bwhere: cannot read it: there is no such file or folder
-    error: no session file could be read
+    error: nothing could be taken in
     hint: list the session files of your agents: undertext import --dry-run
     [exit status: 3]
     ");
