@@ -134,6 +134,18 @@ impl Stop {
             Self::Error => "error",
         }
     }
+
+    /// Reads the word of the interface that most agents keep, and that gateways hand on as it is.
+    pub(crate) fn of_word(word: &str) -> Option<Self> {
+        Some(match word {
+            "end_turn" | "stop_sequence" => Self::End,
+            "max_tokens" | "model_context_window_exceeded" => Self::Length,
+            "tool_use" => Self::Calls,
+            "pause_turn" => Self::Paused,
+            "refusal" => Self::Refused,
+            _ => return None,
+        })
+    }
 }
 
 /// The tokens that a model says it used for one request.

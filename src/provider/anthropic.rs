@@ -139,7 +139,7 @@ pub(super) fn read(body: &str) -> Result<Message, Fault> {
         });
     }
     let stop = value.get("stop_reason").and_then(Value::as_str);
-    message.stop = stop.and_then(stop_of);
+    message.stop = stop.and_then(Stop::of_word);
     message.id = value.get("id").and_then(Value::as_str).map(str::to_owned);
     message.model = value.get("model").and_then(Value::as_str).map(str::to_owned);
     message.usage = value.get("usage").and_then(|usage| {
@@ -152,18 +152,6 @@ pub(super) fn read(body: &str) -> Result<Message, Fault> {
         })
     });
     checked(message, stop)
-}
-
-/// Reads why an answer ended.
-fn stop_of(word: &str) -> Option<Stop> {
-    Some(match word {
-        "end_turn" | "stop_sequence" => Stop::End,
-        "max_tokens" | "model_context_window_exceeded" => Stop::Length,
-        "tool_use" => Stop::Calls,
-        "pause_turn" => Stop::Paused,
-        "refusal" => Stop::Refused,
-        _ => return None,
-    })
 }
 
 #[cfg(test)]

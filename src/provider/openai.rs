@@ -170,10 +170,12 @@ pub(super) fn read(body: &str) -> Result<Message, Fault> {
             cache_write: 0,
         })
     });
-    if let Some(refused) = said.get("refusal").and_then(Value::as_str)
-        && message.blocks.is_empty()
+    let declined = said.get("refusal").and_then(Value::as_str);
+    let is_thought = |block: &Block| matches!(block, Block::Thinking(_));
+    if let Some(said) = declined.filter(|said| !said.trim().is_empty())
+        && message.blocks.iter().all(is_thought)
     {
-        return Err(Fault::Declined { said: refused.to_owned() });
+        return Err(Fault::Declined { said: said.to_owned() });
     }
     checked(message, stop)
 }
@@ -181,13 +183,12 @@ pub(super) fn read(body: &str) -> Result<Message, Fault> {
 /// Reads why an answer ended; a gateway may hand on the words of another interface.
 fn stop_of(word: &str) -> Option<Stop> {
     Some(match word {
-        "stop" | "end_turn" | "stop_sequence" => Stop::End,
-        "length" | "max_tokens" | "model_context_window_exceeded" => Stop::Length,
-        "tool_calls" | "tool_use" => Stop::Calls,
-        "pause_turn" => Stop::Paused,
-        "content_filter" | "refusal" => Stop::Refused,
+        "stop" => Stop::End,
+        "length" => Stop::Length,
+        "tool_calls" => Stop::Calls,
+        "content_filter" => Stop::Refused,
         "error" => Stop::Error,
-        _ => return None,
+        word => return Stop::of_word(word),
     })
 }
 
@@ -234,7 +235,13 @@ mod tests {
     #[test]
     fn a_refusal_and_a_nameless_call_are_no_answers() {
         let refused = read(r#"{"choices":[{"message":{"content":null,"refusal":"I will not."}}]}"#);
-        assert_eq!(refused, Err(Fault::Declined { said: "I will not.".to_owned() }));
+        let declined = Err(Fault::Declined { said: "I will not.".to_owned() });
+        assert_eq!(refused, declined);
+        // What the model thought before is no answer.
+        let thought = r#"{"reasoning_content":"Hm.","content":null,"refusal":"I will not."}"#;
+        assert_eq!(read(&format!(r#"{{"choices":[{{"message":{thought}}}]}}"#)), declined);
+        let said = r#"{"choices":[{"message":{"content":"Yes.","refusal":""}}]}"#;
+        assert!(read(said).is_ok());
         let filtered =
             read(r#"{"choices":[{"message":{"content":""},"finish_reason":"content_filter"}]}"#);
         assert!(matches!(filtered, Err(Fault::Declined { .. })), "{filtered:?}");

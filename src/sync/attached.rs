@@ -44,9 +44,7 @@ use crate::{
         live_file::{self, LiveFile},
         moved::{is_of_a_person, is_to_be_kept},
         numbers::counted,
-        reach,
-        setting::line_start,
-        sources,
+        reach, setting, sources,
     },
     wire::Graph,
 };
@@ -259,7 +257,6 @@ fn follow(
     let (generation, horizon) = (growth.generation, growth.entries);
     let found = if is_rewritten { growth.sequence() } else { Vec::new() };
     let entries = change.next_entry().since(first);
-    let open = line_start(&growth);
     let head = change.head(&growth)?;
     change.grown(growth);
     let mut position = Position { generation, head, horizon };
@@ -279,8 +276,7 @@ fn follow(
         position.head = before.head;
         let back = Position { head, ..position };
         if let Some(lines) = reach::way_to(&mut change, back, before.head)? {
-            let more: Vec<u8> = open.into_iter().chain(lines.into_iter().flat_map(ended)).collect();
-            position = say(&mut change, position, more)?;
+            position = say(&mut change, position, &lines)?;
         }
     }
     let goes_on = if is_rewritten {
@@ -315,14 +311,14 @@ fn follow(
     Ok((notices, is_alone))
 }
 
-fn ended(mut line: Vec<u8>) -> Vec<u8> {
-    line.push(b'\n');
-    line
-}
-
 /// Adds lines to the file and to its generation.
-fn say(change: &mut Change<'_>, position: Position, more: Vec<u8>) -> Result<Position, SyncError> {
+fn say(
+    change: &mut Change<'_>,
+    position: Position,
+    lines: &[Vec<u8>],
+) -> Result<Position, SyncError> {
     let mut growth = change.growth(position.generation)?;
+    let more = setting::behind(&growth, lines);
     change.read_bytes(&mut growth, &more)?;
     let head = change.head(&growth)?;
     let said = Position { head, horizon: growth.entries, ..position };

@@ -48,6 +48,8 @@ const LONGEST: Duration = Duration::from_secs(10);
 const ABSENT: Duration = Duration::from_secs(5);
 /// How often the file of a session that is known by its id is looked for.
 const SEARCH: Duration = Duration::from_millis(500);
+/// How old a name is that is half written and that nobody writes any more.
+const ABANDONED: Duration = Duration::from_mins(1);
 /// How deep below an agent's folder a file may lie: folders of years, months and days are above some.
 const DEEPEST: usize = 4;
 /// The longest name.
@@ -134,6 +136,15 @@ impl Queue {
     pub fn work(&self) -> io::Result<Option<Work>> {
         self.make()?;
         let Some(lock) = Kernel.lock(&self.folder.join("lock"), false)? else { return Ok(None) };
+        // A hook that was killed as it wrote a name left it half written.
+        let is_half = |name: &Path| name.extension().is_some_and(|end| end != TAKEN);
+        for half in self.files(is_half)? {
+            let written = fs::metadata(&half).and_then(|meta| meta.modified());
+            let age = written.map(|written| written.elapsed().unwrap_or_default());
+            if age.is_ok_and(|age| age > ABANDONED) {
+                forget(&half)?;
+            }
+        }
         // What another worker could not take in, or was killed over, waits again.
         for taken in self.files(|name| name.extension().is_some_and(|end| end == TAKEN))? {
             fs::rename(&taken, taken.with_extension(""))?;
@@ -205,21 +216,18 @@ impl Work {
             let mut whole = Vec::new();
             let folders = folders();
             for (name, mut waiting) in std::mem::take(&mut self.waiting) {
-                let turn = waiting.turn(&folders);
-                if matches!(turn, Turn::Wait) || !waiting.release(&name)? {
-                    self.waiting.insert(name, waiting);
-                    continue;
-                }
                 let taken = name.with_extension(TAKEN);
-                match turn {
-                    Turn::Wait => {}
-                    Turn::Take(file) => {
+                match waiting.turn(&folders) {
+                    Turn::Take(file) if waiting.release(&name)? => {
                         whole.push(file);
                         self.taken.push(taken);
                     }
-                    Turn::Leave(why) => {
+                    Turn::Leave(why) if waiting.release(&name)? => {
                         forget(&taken)?;
                         left(&why);
+                    }
+                    _ => {
+                        self.waiting.insert(name, waiting);
                     }
                 }
             }
@@ -297,10 +305,10 @@ impl Waiting {
         if self.seen != seen {
             (self.seen, self.unchanged) = (seen, now);
         }
-        let [age, whole] = [self.since, self.first].map(|at| now.duration_since(at));
+        let [age, waited] = [self.since, self.first].map(|at| now.duration_since(at));
         match (&self.file, seen) {
             (Some(file), Some(_))
-                if now.duration_since(self.unchanged) >= QUIET || whole >= LONGEST =>
+                if now.duration_since(self.unchanged) >= QUIET || waited >= LONGEST =>
             {
                 Turn::Take(file.clone())
             }

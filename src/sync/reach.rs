@@ -29,7 +29,7 @@ use crate::{
         live_file::LiveFile,
         resume::{Note, reads},
         segment,
-        setting::line_start,
+        setting::{self, line_start},
     },
     wire::{Back, Draft, Edit, Graph, Setting},
 };
@@ -184,11 +184,7 @@ fn say(
     note: Option<Note<'_>>,
 ) -> Result<Option<Position>, SyncError> {
     let mut growth = change.growth(from.generation)?;
-    let mut more = line_start(&growth);
-    for line in lines {
-        more.extend(line);
-        more.push(b'\n');
-    }
+    let more = setting::behind(&growth, lines);
     change.read_bytes(&mut growth, &more)?;
     let position = reads(change, &growth, wanted, note)?;
     if position.is_some() {
@@ -324,8 +320,7 @@ fn successor(
         None => 0,
     };
     let length = growth.length();
-    let mut more = line_start(&growth);
-    let begins = more.len();
+    let mut more = Vec::new();
     if way == Way::Closed {
         let head = change.view(target).map(|view| change.before.format.head(&view)).transpose()?;
         let from = Position { head: head.flatten(), ..target };
@@ -334,21 +329,15 @@ fn successor(
             change.forget();
             return Ok(None);
         };
-        for line in lines {
-            more.extend(line);
-            more.push(b'\n');
-        }
+        more = lines;
     } else if let Some(note) = note {
         let parent = target.head.map(|head| change.before.record_name(head)).transpose()?.flatten();
         let near = change.before.near(Some(target))?;
         let setting = change.before.setting_near(note.workspace, parent, &near);
         let said = change.before.format.write(&Draft::Note(note.words.to_owned()), &setting);
-        more.extend(said.map_err(|error| SyncError::Invalid { line: None, why: error.0 })?);
-        more.push(b'\n');
+        more.push(said.map_err(|error| SyncError::Invalid { line: None, why: error.0 })?);
     }
-    if more.len() == begins {
-        more.clear();
-    }
+    let more = if more.is_empty() { Vec::new() } else { setting::behind(&growth, &more) };
     change.read_bytes(&mut growth, &more)?;
     let head = if more.is_empty() { target.head } else { growth.last.map(|(n, _)| n) };
     let mut position = Position { generation: growth.generation, head, horizon: growth.entries };

@@ -16,7 +16,7 @@ use crate::{
     live::{Fresh, WritableFile},
     model::{Cutting, EntryNumber, Position, line},
     store::Whole,
-    sync::{SyncError, change::Change, goal::Goal, live_file::LiveFile, setting::line_start},
+    sync::{SyncError, change::Change, goal::Goal, live_file::LiveFile, setting},
     wire::Graph,
 };
 
@@ -156,11 +156,7 @@ impl Replay {
             cut.stand_in(change, n, *entry)?;
         }
         let first = change.next_entry();
-        let mut more = line_start(&growth);
-        for line in lines {
-            more.extend(line);
-            more.push(b'\n');
-        }
+        let more = setting::behind(&growth, lines);
         change.read_bytes(&mut growth, &more)?;
         let head = change.head(&growth)?;
         let position = Position { generation: growth.generation, head, horizon: growth.entries };

@@ -33,6 +33,16 @@ pub(crate) fn line_start(growth: &Growth) -> Vec<u8> {
     if open { b"\n".to_vec() } else { Vec::new() }
 }
 
+/// Returns lines as they stand behind a growth.
+pub(crate) fn behind(growth: &Growth, lines: &[Vec<u8>]) -> Vec<u8> {
+    let mut more = line_start(growth);
+    for line in lines {
+        more.extend(line);
+        more.push(b'\n');
+    }
+    more
+}
+
 impl Near {
     /// Takes up a record that was written, where the next one is written like it.
     pub(crate) fn pass(&mut self, format: &dyn Format, line: &[u8], kind: Kind) {

@@ -2,7 +2,7 @@
 
 use crate::{
     json::Raw,
-    model::{Block, Image, Source, Stop, Thinking, Usage},
+    model::{Block, Image, Source, Thinking, Usage},
     wire::fields::{self, other, text},
 };
 
@@ -20,18 +20,6 @@ pub(super) fn usage(usage: &Usage) -> serde_json::Value {
     let numbers = [usage.input, usage.output, usage.cache_read, usage.cache_write];
     let fields = USAGE.into_iter().zip(numbers);
     fields.map(|(name, n)| (name.to_owned(), serde_json::Value::from(n))).collect()
-}
-
-/// Reads why an answer ended.
-pub(super) fn stop(word: &str) -> Option<Stop> {
-    Some(match word {
-        "end_turn" | "stop_sequence" => Stop::End,
-        "max_tokens" | "model_context_window_exceeded" => Stop::Length,
-        "tool_use" => Stop::Calls,
-        "pause_turn" => Stop::Paused,
-        "refusal" => Stop::Refused,
-        _ => return None,
-    })
 }
 
 /// Reads a block.

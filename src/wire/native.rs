@@ -351,7 +351,7 @@ fn stop_of(word: &str) -> Option<Stop> {
     match word {
         "aborted" => Some(Stop::Aborted),
         "error" => Some(Stop::Error),
-        word => anthropic::stop(word),
+        word => Stop::of_word(word),
     }
 }
 

@@ -323,7 +323,7 @@ fn what_a_person_added_to_pis_extension_stays() {
 fn pi_loses_its_extension() {
     let made = String::from_utf8(round("pi", None)).unwrap();
     insta::assert_snapshot!(made, @r#"
-    // Made by undertext, which deletes this file again and looks after nothing that is added to it.
+    // Made by undertext, which deletes this file again unless it was changed.
     import { spawn } from "node:child_process";
 
     const program = "/bin/undertext";

@@ -412,7 +412,7 @@ pub(super) fn message(record: Raw<'_>) -> Option<Message> {
         time: moment(timestamp),
         model: string(model),
         usage: usage.map(|used| anthropic::read_usage(used)),
-        stop: failed.or_else(|| anthropic::stop(&string(stop)?)),
+        stop: failed.or_else(|| Stop::of_word(&string(stop)?)),
         is_summary: is_true(is_summary),
         ..Message::new(role, blocks)
     })

@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// The first line, by which the file is known.
-const MARK: &str = "// Made by undertext, which deletes this file again and looks after nothing that is added to it.\n";
+const MARK: &str = "// Made by undertext, which deletes this file again unless it was changed.\n";
 
 /// Returns the extension that makes a call.
 pub(super) fn extension(agent: &str, call: &Call) -> String {

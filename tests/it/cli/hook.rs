@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use undertext::ops::Queue;
 use undertext::wire::Named;
@@ -146,15 +146,23 @@ fn what_cannot_be_taken_in_is_taken_in_at_the_next_event() {
     // So it is if the process was killed meanwhile: the name is there until its file was taken in.
     let queue = env.home().join(".local/state/undertext/hooks");
     fs::write(queue.join("named-0.taken"), format!("claude file {}", garden.display())).unwrap();
+    // Another hook was killed long ago as it wrote a name, and one is writing now.
+    let (long_ago, now) = (queue.join("named-1.71"), queue.join("named-2.72"));
+    fs::write(&now, "claude fi").unwrap();
+    let half = fs::File::create(&long_ago).unwrap();
+    half.set_modified(SystemTime::now() - Duration::from_secs(3600)).unwrap();
     fs::OpenOptions::new().append(true).open(&garden).unwrap().write_all(MORE.as_bytes()).unwrap();
     hook(&env, &["hook", "pi", &event(&pi)], b"");
     wait(&env, "1 new entry");
     let begun = Instant::now();
-    while fs::read_dir(&queue)
-        .unwrap()
-        .any(|it| it.unwrap().file_name().as_encoded_bytes().starts_with(b"named-"))
-    {
-        assert!(begun.elapsed() < Duration::from_secs(60));
+    let names = || {
+        let names = fs::read_dir(&queue).unwrap().map(|it| it.unwrap().path());
+        let is_name =
+            |path: &PathBuf| path.file_name().unwrap().as_encoded_bytes().starts_with(b"named-");
+        names.filter(is_name).collect::<Vec<_>>()
+    };
+    while names() != [now.clone()] {
+        assert!(begun.elapsed() < Duration::from_secs(60), "{:?}", names());
         thread::sleep(Duration::from_millis(20));
     }
 }
