@@ -74,7 +74,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "MESSAGE", requires = "result", allow_hyphen_values = true)]
     error: Option<String>,
 
-    /// Append a message to the model that is not the user's, or - to read it from stdin
+    /// Append a message to the model that does not come from the user; - reads it from stdin
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, conflicts_with_all = ["text", "jsonl"])]
     note: Option<String>,
 

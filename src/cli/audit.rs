@@ -11,7 +11,7 @@ use super::Context;
 use super::common::{self, counted};
 use super::error::{CommandError, Exit};
 use super::words::About;
-use super::{complete, env, models, secrets};
+use super::{complete, models, secrets};
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 use crate::render::units::{DIGITS, grouped};
@@ -180,10 +180,11 @@ fn tell(context: &mut Context, audit: &Audit) -> Result<(), CommandError> {
         context.say("Cut by the agent before import:")?;
         let [left, right] = [Align::Left, Align::Right];
         let mut table = Table::new([left, left, left, right, left]);
+        let zone = context.env.zone;
         for Omitted { entry, at, earlier } in &audit.earlier {
             table.row([
                 Cell::new(Label::Id, &format!("{entry:.DIGITS$}")),
-                Cell::new(Label::Time, &at.map(env::local).unwrap_or_default()),
+                Cell::new(Label::Time, &at.map(|at| zone.minute(at)).unwrap_or_default()),
                 Cell::new(Label::Plain, earlier.how.as_str()),
                 Cell::new(Label::Plain, &size(earlier)),
                 Cell::new(Label::Plain, earlier.file.as_deref().unwrap_or_default()),
@@ -212,7 +213,7 @@ fn show_boundaries(context: &mut Context, boundaries: &[Boundary]) -> Result<Exi
             (None, Some(entry)) => format!("Entry {entry:.DIGITS$}"),
             (None, None) => "?".to_owned(),
         };
-        let at = one.at.map(|at| format!(", {}", env::local(at))).unwrap_or_default();
+        let at = one.at.map(|at| format!(", {}", context.env.zone.minute(at))).unwrap_or_default();
         let by = match one.operation {
             Some(_) => one.model.as_deref().unwrap_or("?"),
             None => "the agent",
@@ -259,7 +260,7 @@ fn show(context: &mut Context, replaced: &[Replaced]) -> Result<(), CommandError
         let (beside, last) = if is_narrow { ("", "") } else { (how.as_str(), subject) };
         table.row([
             Cell::new(Label::Id, &one.operation.to_string()),
-            Cell::new(Label::Time, &env::local(one.at)),
+            Cell::new(Label::Time, &context.env.zone.minute(one.at)),
             Cell::new(Label::Plain, one.command),
             Cell::new(Label::Id, &format!("{:.DIGITS$}", one.entry)),
             Cell::new(Label::Tool, one.tool.as_deref().unwrap_or("?")),

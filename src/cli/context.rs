@@ -472,8 +472,7 @@ fn explain(
     wanted: &str,
 ) -> Result<(), CommandError> {
     let target = ops::find_entry(archive.store(), session, wanted)?;
-    let turn = target.checkpoint.as_ref().and_then(|checkpoint| checkpoint.before);
-    let Some(entry) = turn.or(target.entry()) else {
+    let Some(entry) = ops::entry_of(archive.store(), session, &target)? else {
         context.output.note("Nothing stands there");
         return Ok(());
     };

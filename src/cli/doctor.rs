@@ -8,7 +8,7 @@ use undertext::store::StoreError;
 
 use super::Context;
 use super::archive::is_there;
-use super::common::shown;
+use super::common::{counted, short_ids, shown};
 use super::error::{CommandError, Exit};
 use super::output::Progress;
 use crate::render::safe;
@@ -36,7 +36,7 @@ for a store that was mended
    \"lost\":[{\"session\":ID or null, \"item\":TEXT}]}
 for an agent that deletes sessions by itself
   {\"type\":\"forgetful\", \"agent\":NAME, \"settings\":PATH, \"field\":NAME in that file, \"days\":N}
-and at last
+and finally
   {\"type\":\"examined\", \"ok\":BOOL, \"path\":PATH of the store}")]
 pub(crate) struct Args {
     /// Mend a damaged store, set modes right and delete what crashes left behind
@@ -149,25 +149,25 @@ fn tell_mended(context: &mut Context, mended: &Mended) -> Result<(), CommandErro
         return Ok(());
     }
     let Mended { path, kept, sessions, entries, refilled, forgotten, taken_back, lost } = mended;
-    let plural = |n: u64, one: &str, many: &str| format!("{n} {}", if n == 1 { one } else { many });
     let (sessions, entries) =
-        (plural(*sessions, "session", "sessions"), plural(*entries, "entry", "entries"));
+        (counted(*sessions, "session", "sessions"), counted(*entries, "entry", "entries"));
     context.say(&format!("Mended: {} holds {sessions}, {entries}", shown(path)))?;
-    for Refilled { session, path, lines } in refilled {
-        let lines = plural(*lines, "line", "lines");
-        context
-            .say(&format!("  {lines} of session {session:.8} came back from {}", shown(path)))?;
+    let ids: Vec<&str> = refilled.iter().map(|one| one.session.as_str()).collect();
+    for (Refilled { path, lines, .. }, session) in refilled.iter().zip(short_ids(&ids)) {
+        let lines = counted(*lines, "line", "lines");
+        context.say(&format!("  {lines} of session {session} came back from {}", shown(path)))?;
     }
-    for TakenBack { session, path, entries, left, .. } in taken_back {
-        let entries = plural(*entries, "entry", "entries");
-        let came = format!("{entries} of session {session:.8} came back from {}", shown(path));
+    let ids: Vec<&str> = taken_back.iter().map(|one| one.session.as_str()).collect();
+    for (TakenBack { path, entries, left, .. }, session) in taken_back.iter().zip(short_ids(&ids)) {
+        let entries = counted(*entries, "entry", "entries");
+        let came = format!("{entries} of session {session} came back from {}", shown(path));
         let left = left
             .as_ref()
             .map(|left| format!("; where the store stood before is branch {}", safe::line(left)));
         context.say(&format!("  {came}{}", left.unwrap_or_default()))?;
     }
     if *forgotten > 0 {
-        let changes = plural(*forgotten, "change", "changes");
+        let changes = counted(*forgotten, "change", "changes");
         context.say(&format!(
             "  lost: the store's last {changes}, with the checkpoints, branches and notes that they made{}",
             if taken_back.is_empty() { "" } else { "; what they wrote is named above where it came back" }

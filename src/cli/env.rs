@@ -295,11 +295,6 @@ impl Env {
     }
 }
 
-/// Returns a moment in local time, to the minute.
-pub(crate) fn local(at: Timestamp) -> String {
-    at.utc().with_timezone(&chrono::Local).format("%Y-%m-%d %H:%M").to_string()
-}
-
 /// How much is read of stdin, or of a file that stands for it.
 pub(crate) const STDIN: u64 = 1 << 30;
 

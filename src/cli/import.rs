@@ -55,7 +55,7 @@ pub(crate) struct Args {
     #[arg(long)]
     detached: bool,
 
-    /// List the session files that would be read, and read none in
+    /// List the session files that would be taken in, and take none in
     #[arg(short = 'n', long)]
     dry_run: bool,
 
@@ -89,7 +89,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
                 let path = context.env.homely(&home.path);
                 context.output.note(&format!("  {}: {path}", home.agent));
             }
-            context.output.note("Sessions that lie elsewhere are taken in by their folder");
+            context.output.note("To take in sessions from elsewhere, name their folder");
             match context.open_reader() {
                 Ok(_) if !paths.is_empty() => {}
                 Err(error) if !error.is_absence() => return Err(error),

@@ -8,9 +8,10 @@ use undertext::{
 };
 
 use super::{
-    common, env,
+    common,
     error::{CommandError, Kind},
 };
+use crate::render::time::Zone;
 
 /// How many sessions an error lists.
 const LISTED: usize = 8;
@@ -98,7 +99,7 @@ fn candidates(matches: &[Listed]) -> impl Iterator<Item = Hint> {
         let format = if is_shared(&name.id) { format!("{}:", name.format) } else { String::new() };
         let title = card.title.as_deref().map(common::first_line).unwrap_or_default();
         let title: String = title.chars().take(60).collect();
-        let active = card.active.map(|active| format!(", {}", env::local(active)));
+        let active = card.active.map(|active| format!(", {}", Zone::Local.minute(active)));
         let active = active.unwrap_or_default();
         format!("{format}{}  {title}  ({}{active})", name.id, name.format).into()
     });

@@ -127,7 +127,7 @@ const FOREIGN_OPTIONS: [(&str, &[&str], &str, &[&str]); 14] = [
         "to list the sessions of a time, a folder or an agent",
         &["help", "sessions"],
     ),
-    ("log", &["--grep", "-S", "-G"], "to find lines in an entry", &["help", "show"]),
+    ("log", &["-S", "-G"], "to find the entries that speak of something", &["help", "log"]),
     (
         "status",
         &["--short", "--porcelain", "-v", "--verbose", "-b"],

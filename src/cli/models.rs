@@ -411,7 +411,7 @@ fn hook(line: String, folder: PathBuf, limit: Duration) -> Hook {
 /// Tells people what a compaction did.
 pub(crate) fn tell_compaction(context: &mut Context, done: &Compacted) -> Result<(), CommandError> {
     if let Some(error) = &done.fallback {
-        context.output.warn(&format!("no summary could be had: {error}"));
+        context.output.warn(&format!("no model wrote a summary: {error}"));
         context.output.note("Statistics and the last requests stand for it");
     }
     if let Some(error) = &done.after {

@@ -5,10 +5,10 @@ use undertext::model::{Command, Text};
 use undertext::ops;
 use undertext::report::OperationView;
 
+use super::Context;
 use super::common::{counted, short_ids};
 use super::error::{CommandError, Exit};
 use super::words::About;
-use super::{Context, env};
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 use crate::render::units::DIGITS;
@@ -62,7 +62,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         table.row([
             Cell::new(Label::Id, if args.all { &session } else { "" }),
             Cell::new(Label::Id, &operation.n.to_string()),
-            Cell::new(Label::Time, &env::local(operation.at)),
+            Cell::new(Label::Time, &context.env.zone.minute(operation.at)),
             Cell::new(Label::Plain, operation.command.as_str()),
             Cell::new(Label::Warning, if view.undone { "undone" } else { "" }),
             Cell::new(Label::Plain, &words(view)),
@@ -102,7 +102,7 @@ fn words(view: &OperationView) -> String {
         Command::Switch { from, branch } => {
             format!("from {} to {}", from.to_text(), branch.to_text())
         }
-        Command::Checkpoint { checkpoint } => format!("gave {checkpoint}"),
+        Command::Checkpoint { checkpoint } => format!("set @{checkpoint}"),
         Command::Revert { checkpoint, entry, branch, message, left } => {
             let note = if message.is_some() { " with a note" } else { "" };
             let to = match (checkpoint, branch, entry) {

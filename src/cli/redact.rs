@@ -8,7 +8,7 @@ use undertext::report::{Hint, Line, Redacted};
 use undertext::store::StoreError;
 
 use super::archive::is_there;
-use super::common::{capitalise, counted};
+use super::common::{capitalise, counted, short_ids};
 use super::error::{CommandError, Exit};
 use super::words::{About, Noun};
 use super::{Context, complete, env, secrets};
@@ -206,8 +206,8 @@ fn warn(context: &mut Context, redacted: &Redacted) {
 
 /// Tells which sessions have other ids, and what is told only once.
 fn tell_ids(context: &mut Context, redacted: &Redacted) -> Result<(), CommandError> {
-    for one in &redacted.rekeyed {
-        let id: String = one.session.chars().take(8).collect();
+    let ids: Vec<&str> = redacted.rekeyed.iter().map(|one| one.session.as_str()).collect();
+    for (one, id) in redacted.rekeyed.iter().zip(short_ids(&ids)) {
         context.say(&format!(
             "{id} has other ids; its chain ended with {}, committed to under the salt {}",
             one.head, one.salt
@@ -359,8 +359,8 @@ fn list(context: &mut Context, plan: &Redacted) -> Result<(), CommandError> {
     }
     let mut table = Table::new([Align::Left, Align::Right, Align::Left]);
     let sessions: Vec<_> = plan.sessions.iter().filter(|one| one.lines > 0).collect();
-    for one in sessions.iter().take(LISTED) {
-        let id: String = one.session.chars().take(8).collect();
+    let ids: Vec<&str> = sessions.iter().map(|one| one.session.as_str()).collect();
+    for (one, id) in sessions.iter().zip(short_ids(&ids)).take(LISTED) {
         table.row([
             Cell::new(Label::Id, &id),
             Cell::new(Label::Plain, &counted(one.lines, "line", "lines")),

@@ -27,8 +27,8 @@ pub(super) fn rule(name: &str) -> Result<String, String> {
     };
     let near = parts.find_map(|part| Some(near(part)).filter(|near| !near.is_empty()));
     Err(match near {
-        Some(near) => format!("no rule is called so; near it are {}", near.join(", ")),
-        None => "no rule is called so".to_owned(),
+        Some(near) => format!("there is no such rule; similar names: {}", near.join(", ")),
+        None => "there is no such rule".to_owned(),
     })
 }
 

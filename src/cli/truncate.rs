@@ -21,11 +21,12 @@ const WIDE: usize = 100;
 /// Cut the tool results that are too long for a model, and keep the whole of each beneath
 ///
 /// Results on the current context are looked at, each on its own. One may have three tenths of the window, at four
-/// characters a token and at most 400000; of a longer one the beginning stays, at least 2000 characters, and words that
+/// characters a token and at most 400,000; of a longer one the beginning stays, at least 2,000 characters, and words that
 /// say how to read the rest. The state before stays as a branch, and `undo` restores it.
 ///
 /// A provider keeps the beginning of a conversation in a cache for some minutes, and reads all behind the first cut again.
-/// If the session's newest answer is so young, it is said how much that is; with --when-cold nothing is cut before.
+/// If the session's newest answer is that recent, the command says how much that is; with --when-cold it cuts nothing until
+/// the cache is over.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

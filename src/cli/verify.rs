@@ -26,7 +26,7 @@ Examples:
 
 JSON: one object a finding
   {\"type\":\"finding\", \"severity\":\"damage\" or \"note\", \"session\":ID or null, \"item\":TEXT, \"problem\":TEXT}
-and at last
+and finally
   {\"type\":\"verified\", \"ok\":BOOL, \"sessions\":N, \"operations\":N, \"entries\":N, \"damaged\":N, \"notes\":N,
    \"unread\":N files that cannot be read, each with a note, \"redacted\":N entries of whose lines something was taken out}")]
 pub(crate) struct Args {

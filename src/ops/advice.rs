@@ -105,7 +105,7 @@ fn after_session(error: &SessionError) -> Vec<Hint> {
             vec![Line::about("checkpoint").to("there is no checkpoint yet; set one")]
         }
         E::NoCheckpoint { wanted, .. } if wanted.parse::<i128>().is_err() => vec![
-            "behind @ stands the number of a checkpoint, as in @2".into(),
+            "the number of a checkpoint follows @, as in @2".into(),
             Line::about("checkpoints").to("list the checkpoints"),
         ],
         E::NoCheckpoint { nearest, .. } => {
@@ -302,11 +302,11 @@ fn misspelling(wanted: &str) -> Option<String> {
     } else if base == wanted {
         None
     } else if base.is_empty() {
-        Some("before ~ stands a place, as in HEAD~2".to_owned())
+        Some("a place comes before ~, as in HEAD~2".to_owned())
     } else if is_number(back) {
         Some(format!("{base} has fewer entries before it, or is not there"))
     } else {
-        Some("behind ~ stands how many entries to go back, as in HEAD~2".to_owned())
+        Some("after ~ comes how many entries to go back, as in HEAD~2".to_owned())
     }
 }
 

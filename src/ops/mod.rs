@@ -129,8 +129,8 @@ pub use crate::{
     session::{
         Bond, Conversation, Damaged, Elsewhere, Gap, Kin, Line, Log, Reader, RecentCall, Renewed,
         Session, SessionError, Shown, Stand, SubAgent, Target, View, checkpoints, conversation,
-        each_checkpoint, entry_ids, find_entry, find_place, find_session, kin, log, log_all,
-        messages, newest_checkpoints, short_name, standing_at, words,
+        each_checkpoint, entry_ids, entry_of, find_entry, find_place, find_session, kin, log,
+        log_all, messages, newest_checkpoints, short_name, standing_at, words,
     },
     sync::{
         AgentFolder, Ambient, Archive, Held, Here, Holder, Imported, Machine, Manner, Notice,

@@ -16,6 +16,11 @@ impl Zone {
         self.moment(time).format("%Y-%m-%d %H:%M:%S").to_string()
     }
 
+    /// Returns a moment as `2026-08-01 10:00`.
+    pub(crate) fn minute(self, time: Timestamp) -> String {
+        self.moment(time).format("%Y-%m-%d %H:%M").to_string()
+    }
+
     /// Returns a moment to the minute, without the day if it is today's, and without the year if it is this one's.
     pub(crate) fn short(self, now: Timestamp, time: Timestamp) -> String {
         let (today, moment) = (self.moment(now), self.moment(time));
@@ -57,6 +62,7 @@ mod tests {
     #[test]
     fn a_moment_is_shown_to_the_second() {
         assert_eq!(Zone::Utc.show(Timestamp(981_173_106_789)), "2001-02-03 04:05:06");
+        assert_eq!(Zone::Utc.minute(Timestamp(981_173_106_789)), "2001-02-03 04:05");
     }
 
     #[test]

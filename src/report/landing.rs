@@ -80,6 +80,6 @@ pub struct Resumed<'a> {
 report!(Resumed<'_>, "resume", |it| {
     session: it.session.name.id,
     format: it.session.name.format,
-    folder: it.resume.folder,
+    folder: it.resume.folder.as_ref().map(|folder| folder.to_string_lossy()),
     command: it.resume.command,
 });

@@ -275,6 +275,7 @@ pub struct Refilled {
     /// The session.
     pub session: String,
     /// The file.
+    #[serde(serialize_with = "path")]
     pub path: PathBuf,
     /// How many lines.
     pub lines: u64,
@@ -286,6 +287,7 @@ pub struct TakenBack {
     /// The session.
     pub session: String,
     /// The live file.
+    #[serde(serialize_with = "path")]
     pub path: PathBuf,
     /// How many entries came back.
     pub entries: u64,

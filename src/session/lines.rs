@@ -300,7 +300,7 @@ fn lines_between(
 }
 
 /// Returns the entry that a target shows; of a checkpoint that stands before a turn, the turn.
-pub(crate) fn entry_of(
+pub fn entry_of(
     store: &dyn Store,
     session: &Session,
     target: &Target,

@@ -47,7 +47,9 @@ pub(crate) use growth::Growth;
 pub use ids::entry_ids;
 pub use inner::SubAgent;
 pub use kin::{Bond, Kin, kin};
-pub use lines::{Conversation, Line, Log, RecentCall, conversation, log, log_all, messages};
+pub use lines::{
+    Conversation, Line, Log, RecentCall, conversation, entry_of, log, log_all, messages,
+};
 pub(crate) use oddities::REPEATED;
 pub use reader::{Reader, Renewed};
 pub use select::{Target, find_entry, find_place, find_session, short_name};

@@ -56,6 +56,12 @@ fn an_entry_is_explained() {
     dd44b48d is not sent: limit: it is older than the newest turn
       limit dropped: it is older than the newest turn
     ");
+    // A place before a checkpoint is the one that `show` shows.
+    for place in ["@4", "@4~1", "@2~2"] {
+        let shown = env.run(&["show", place, "native-rewind.jsonl", "--json"]).success().stdout;
+        let entry = json(shown.lines().next().unwrap())["entry"].as_str().unwrap()[..8].to_owned();
+        assert!(explain(place).stdout.starts_with(&entry), "{place}: {shown}");
+    }
     assert_snapshot!(explain("@0"), @"004000d2 is not sent: a compaction left it out, or the agent does not send such records");
 }
 

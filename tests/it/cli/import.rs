@@ -81,7 +81,7 @@ fn without_a_path_every_agents_folder_is_searched() {
       OpenClaw: ~/.openclaw/agents
       Kimi CLI: ~/.kimi/sessions
       clawdcode: ~/.clawdcode/projects
-    Sessions that lie elsewhere are taken in by their folder
+    To take in sessions from elsewhere, name their folder
     ");
     claude(&env, ".claude/projects/-work/boat.jsonl", "");
     claude(&env, ".openclaw/agents/main/other/no.jsonl", "");

@@ -1,7 +1,9 @@
 //! Mending: what is damaged is named, comes back where a file holds it, and says so where none does.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
@@ -917,6 +919,26 @@ fn words_that_are_not_those_of_their_digest_are_left_out_and_named() {
     assert!(fixed.stdout.contains(&format!("lost: words of operation {operation}")), "{fixed}");
     home.run(&["verify"]).success();
     assert!(home.run(&["doctor"]).success().stdout.ends_with("is in order\n"));
+}
+
+/// Paths on Linux need not be text.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_path_that_is_no_text_is_told_to_programs_as_text() {
+    let env = TestEnv::new();
+    let folder = env.home().join(OsStr::from_bytes(b"sto\xffre"));
+    let store = folder.as_os_str();
+    let run = |args: &[&str]| {
+        let args = args.iter().map(OsStr::new).chain([OsStr::new("--store"), store]);
+        env.run(&args.collect::<Vec<_>>())
+    };
+    run(&["new"]).success();
+    run(&["append", "How deep is the lake?"]).success();
+    fs::remove_file(folder.join("store.db")).unwrap();
+    let fixed = run(&["doctor", "--fix", "--json"]);
+    let mended = fixed.stdout.lines().map(json).find(|line| line["type"] == "mended").unwrap();
+    let path = mended["taken_back"][0]["path"].as_str().unwrap().to_owned();
+    assert!(path.contains("sto\u{fffd}re/transcripts/"), "{fixed}");
 }
 
 /// Checks that every command that changes something refuses, and that verify and doctor say why.

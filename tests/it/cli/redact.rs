@@ -110,6 +110,24 @@ pub(super) fn traces(env: &TestEnv) -> Vec<PathBuf> {
 }
 
 #[test]
+fn sessions_whose_ids_begin_alike_are_told_apart() {
+    let env = TestEnv::new();
+    let [_, two, _] = sessions(&env);
+    let id = format!("{}-x", &ONE[..8]);
+    let alike = fs::read_to_string(&two).unwrap().replace(TWO, &id);
+    fs::remove_file(&two).unwrap();
+    fs::write(two.with_file_name(format!("{id}.jsonl")), alike).unwrap();
+    env.run(&["import"]).success();
+    assert_snapshot!(env.run_with_stdin(&["redact", "--dry-run"], SECRET.as_bytes()), @r"
+    8f14e45f-c  6 lines  claude
+    8f14e45f-x  5 lines  claude
+    019a0000    6 lines  codex
+    ------- stderr -------
+    Nothing is changed
+    ");
+}
+
+#[test]
 fn a_secret_is_nowhere_afterwards_and_all_else_is_as_it_was() {
     let env = TestEnv::new();
     let files = sessions(&env);
