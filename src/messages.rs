@@ -322,6 +322,7 @@ fn reasons(text: &mut String) {
         Strange::Odd(_) => [Strange::Odd(PathBuf::from("hook.sh"))],
         Strange::Foreign(_) => [Strange::Foreign(PathBuf::new())],
         Strange::Open => [Strange::Open],
+        Strange::Brought(_) => [Strange::Brought(PathBuf::from("store.db-wal"))],
         Strange::Unreadable(_) => [Strange::Unreadable(told("the disk is broken"))],
     });
     let (file, key) = (told("config.toml"), told("window.block"));

@@ -8,15 +8,14 @@
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder};
 use std::io::{ErrorKind, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
 use undertext::disk;
 use undertext::model::StoreId;
-use undertext::ops::{Archive, OpsError};
 use undertext::report::Line;
-use undertext::store::{Access, StoreError};
+use undertext::store::{Access, FactStore as _, SqliteStore, StoreError};
 use undertext::trust::{self, Stores, Strange, Trusted};
 
 use super::Context;
@@ -91,18 +90,13 @@ impl Context {
     pub(crate) fn trusted(&self, folder: &Path) -> Result<(), Strange> {
         let state = self.env.state_home.as_deref().ok_or(Strange::Unknown)?;
         let listed = Stores::of(&state.join("undertext")).at(folder)?;
-        match self.id_of(folder) {
-            Ok(id) if id == listed.store => Ok(()),
+        match id_of(folder) {
+            Ok(id) if id == Some(listed.store) => Ok(()),
             Ok(_) => Err(Strange::Replaced),
             // Every command refuses it, and says why.
-            Err(OpsError::Store(StoreError::Newer { .. })) => Ok(()),
+            Err(StoreError::Newer { .. }) => Ok(()),
             Err(error) => Err(Strange::Unreadable(error.to_string())),
         }
-    }
-
-    fn id_of(&self, folder: &Path) -> Result<StoreId, OpsError> {
-        let archive = Archive::open(folder, Access::Read, self.env.ambient())?;
-        Ok(archive.store().id()?)
     }
 
     /// Trusts a store from now on and returns what is trusted.
@@ -117,7 +111,7 @@ impl Context {
             CommandError::user(error).hinted(list)
         };
         let mut place = trust::examine(folder);
-        if place == Err(Strange::Open) {
+        if matches!(place, Err(Strange::Open | Strange::Brought(_))) {
             close(folder)?;
             place = trust::examine(folder);
         }
@@ -127,7 +121,10 @@ impl Context {
             }
             _ => refused(why),
         })?;
-        let store = self.id_of(folder)?;
+        let store = id_of(folder)?.ok_or(StoreError::Corrupt {
+            item: "store.db".to_owned(),
+            problem: "it holds another store's changes".to_owned(),
+        })?;
         let trusted = Trusted { path: folder.to_owned(), place, store };
         let stores = self.stores()?;
         stores.trust(&trusted).context("cannot write the list of trusted stores")?;
@@ -183,13 +180,19 @@ impl Context {
     }
 }
 
+/// Returns the id of the store in a folder, if the changes in it were made under that id.
+fn id_of(folder: &Path) -> Result<Option<StoreId>, StoreError> {
+    let store = SqliteStore::open(&folder.join("store.db"), Access::Read)?;
+    Ok(if store.has_its_id()? { Some(store.id()?) } else { None })
+}
+
 /// The file that keeps a store out of git.
 const IGNORE: &str = ".gitignore";
 
-/// Closes a folder to all other users.
+/// Closes a store to all other users.
 fn close(folder: &Path) -> Result<(), CommandError> {
-    let closed = fs::set_permissions(folder, fs::Permissions::from_mode(0o700));
-    Ok(closed.with_context(|| format!("cannot set the mode of {}", shown(folder)))?)
+    let closed = trust::close(folder);
+    Ok(closed.with_context(|| format!("cannot set the modes of {}", shown(folder)))?)
 }
 
 /// Returns whether a folder holds nothing but what begins a store.

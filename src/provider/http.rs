@@ -218,21 +218,18 @@ impl Network {
     /// Returns whether what is sent to an address passes other computers as plain text.
     pub fn is_readable_by_others(url: &str) -> bool {
         let uri: Option<Uri> = url.trim().parse().ok();
-        let Some(uri) = uri.filter(|uri| uri.scheme_str() == Some("http")) else { return false };
-        let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_ascii_lowercase();
-        let is_loopback = host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
-        !is_loopback && host != "localhost" && !host.ends_with(".localhost")
+        uri.is_some_and(|uri| uri.scheme_str() == Some("http") && !is_this_computer(&host(&uri)))
     }
 
     /// Returns the proxy that an environment's variables name for an address: `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`,
-    /// unless `NO_PROXY` lists its host, each also in small letters.
+    /// unless `NO_PROXY` lists its host, each also in small letters. To this computer no other one leads.
     pub fn of(url: &str, variable: &dyn Fn(&str) -> Option<String>) -> Self {
         let either = |name: &str| {
             let found = variable(&name.to_lowercase()).or_else(|| variable(name));
             found.filter(|value| !value.trim().is_empty())
         };
-        let uri: Option<Uri> = url.parse().ok();
-        let host = uri.as_ref().and_then(Uri::host).unwrap_or_default().to_lowercase();
+        let uri: Option<Uri> = url.trim().parse().ok();
+        let host = uri.as_ref().map(host).unwrap_or_default();
         let is_listed = |list: String| {
             list.split(',')
                 .map(|item| item.trim().trim_start_matches(['*', '.']).to_lowercase())
@@ -243,11 +240,25 @@ impl Network {
                 })
                 || list.trim() == "*"
         };
-        let own = if url.starts_with("https:") { "HTTPS_PROXY" } else { "HTTP_PROXY" };
+        if is_this_computer(&host) {
+            return Self::default();
+        }
+        let own = if url.trim_start().starts_with("https:") { "HTTPS_PROXY" } else { "HTTP_PROXY" };
         let proxy = either(own).or_else(|| either("ALL_PROXY"));
         let proxy = proxy.filter(|_| !either("NO_PROXY").is_some_and(is_listed));
         Self { proxy, roots: None }
     }
+}
+
+/// Returns the host of an address, in small letters.
+fn host(uri: &Uri) -> String {
+    uri.host().unwrap_or_default().trim_matches(['[', ']']).to_ascii_lowercase()
+}
+
+/// Returns whether a host is the computer that asks.
+fn is_this_computer(host: &str) -> bool {
+    let is_own = |address: IpAddr| address.is_loopback() || address.is_unspecified();
+    host.parse().is_ok_and(is_own) || host == "localhost" || host.ends_with(".localhost")
 }
 
 impl Endpoint {
@@ -717,5 +728,11 @@ mod tests {
         }
         check("http://ab", &[("HTTP_PROXY", "http://p"), ("NO_PROXY", "b,,")], Some("http://p"));
         check("http://a.b", &[], None);
+        let own =
+            ["http://localhost:1/v1", "http://127.0.0.2", "http://[::1]:8/", "http://m.localhost"];
+        for url in own.into_iter().chain(["https://LOCALHOST", "http://0.0.0.0:11434"]) {
+            check(url, &[("ALL_PROXY", "http://p"), ("HTTP_PROXY", "http://p")], None);
+        }
+        check("http://localhost.b", &[("HTTP_PROXY", "http://p")], Some("http://p"));
     }
 }

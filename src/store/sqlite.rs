@@ -177,13 +177,14 @@ impl SqliteStore {
     pub fn has_its_id(&self) -> Result<bool, StoreError> {
         let _snapshot = self.begin_look()?;
         let id = self.id()?;
-        for (session, name) in self.names()? {
-            let first = self.operations(session, OperationNumber::FIRST.alone())?.pop();
-            if let Some(first) = first {
-                return Ok(first.hash_after(None, id, &name) == first.hash);
-            }
-        }
-        Ok(true)
+        let sql = "SELECT key, format, id FROM session
+                   WHERE key = (SELECT session FROM operation ORDER BY session, store, n LIMIT 1)";
+        let found = query::first(&self.db(), sql, [], |row| {
+            Ok((SessionKey(row.get(0)?), SessionName { format: row.get(1)?, id: row.get(2)? }))
+        })?;
+        let Some((session, name)) = found else { return Ok(true) };
+        let first = self.operations(session, OperationNumber::FIRST.alone())?.pop();
+        Ok(first.is_some_and(|first| first.hash_after(None, id, &name) == first.hash))
     }
 
     /// Returns how far the store had come, and how far it has, if it lost operations, or has others in their place.

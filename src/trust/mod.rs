@@ -76,6 +76,8 @@ pub enum Strange {
     Foreign(PathBuf),
     /// Other users can reach its content.
     Open,
+    /// A part of it has a mode that undertext gives to none: something else wrote it there.
+    Brought(PathBuf),
     /// A part of it, or the list of trusted stores, cannot be read.
     Unreadable(String),
 }
@@ -100,6 +102,9 @@ impl fmt::Display for Strange {
             Self::Odd(part) => write!(f, "{} does not belong in a store", name(part)),
             Self::Foreign(part) => write!(f, "{} belongs to another user", name(part)),
             Self::Open => f.write_str("other users can reach what is in it"),
+            Self::Brought(part) => {
+                write!(f, "{} is open to other users: something else wrote it there", name(part))
+            }
             Self::Unreadable(why) => write!(f, "it cannot be looked at: {why}"),
         }
     }
@@ -108,7 +113,7 @@ impl fmt::Display for Strange {
 impl Strange {
     /// Returns whether the store would be used if this user trusted it.
     pub fn may_be_trusted(&self) -> bool {
-        matches!(self, Self::Unknown | Self::Replaced | Self::Open)
+        matches!(self, Self::Unknown | Self::Replaced | Self::Open | Self::Brought(_))
     }
 }
 
@@ -207,9 +212,14 @@ pub fn examine(folder: &Path) -> Result<Place, Strange> {
     if !meta.is_dir() {
         return Err(Strange::Odd(PathBuf::new()));
     }
+    let mut brought = None;
     for name in names(folder, MOST_PARTS)? {
-        if check(folder, &name)?.is_dir() != (name == Path::new(TRANSCRIPTS)) {
+        let meta = check(folder, &name)?;
+        if meta.is_dir() != (name == Path::new(TRANSCRIPTS)) {
             return Err(Strange::Odd(name));
+        }
+        if is_own(&name) && is_open(&meta) {
+            brought = brought.or(Some(name));
         }
     }
     let database = match check(folder, Path::new(DATABASE)) {
@@ -220,15 +230,57 @@ pub fn examine(folder: &Path) -> Result<Place, Strange> {
     if transcripts.exists() {
         for name in names(&transcripts, usize::MAX)? {
             let part = Path::new(TRANSCRIPTS).join(name);
-            if !check(folder, &part)?.is_file() {
+            let meta = check(folder, &part)?;
+            if !meta.is_file() {
                 return Err(Strange::Odd(part));
+            }
+            if is_open(&meta) {
+                brought = brought.or(Some(part));
             }
         }
     }
-    if meta.permissions().mode() & 0o077 != 0 {
+    if is_open(&meta) {
         return Err(Strange::Open);
     }
+    // What a checkout of a repository brings has such a mode, and changes neither the folder nor the database.
+    if let Some(part) = brought {
+        return Err(Strange::Brought(part));
+    }
     Ok(Place { device: meta.dev(), inode: meta.ino(), database: database.ino() })
+}
+
+/// Returns whether a part of a store's folder is one that only undertext writes.
+fn is_own(name: &Path) -> bool {
+    let name = name.as_os_str().as_bytes();
+    name == TRANSCRIPTS.as_bytes() || name.starts_with(b"store.") || name.starts_with(b"search.")
+}
+
+fn is_open(meta: &Metadata) -> bool {
+    meta.permissions().mode() & 0o077 != 0
+}
+
+/// Closes a store's folder, and what undertext wrote into it, to all other users.
+pub fn close(folder: &Path) -> io::Result<()> {
+    let shut = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode));
+    shut(folder, 0o700)?;
+    for part in fs::read_dir(folder)? {
+        let part = part?;
+        match part.file_type()? {
+            kind if !is_own(Path::new(&part.file_name())) || kind.is_symlink() => {}
+            kind if kind.is_file() => shut(&part.path(), 0o600)?,
+            kind if kind.is_dir() => {
+                shut(&part.path(), 0o700)?;
+                for file in fs::read_dir(part.path())? {
+                    let file = file?;
+                    if file.file_type()?.is_file() {
+                        shut(&file.path(), 0o600)?;
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Returns the names in a folder, if there are no more than `most`.
@@ -308,8 +360,8 @@ mod tests {
     fn store_in(folder: &Path) -> PathBuf {
         let store = folder.join(".undertext");
         fs::create_dir(&store).unwrap();
-        fs::set_permissions(&store, fs::Permissions::from_mode(0o700)).unwrap();
         fs::write(store.join(DATABASE), b"").unwrap();
+        close(&store).unwrap();
         store
     }
 
@@ -341,6 +393,7 @@ mod tests {
         // Both files are there for a moment, so that the inode is not given again.
         fs::write(store.join("fresh"), b"").unwrap();
         fs::rename(store.join("fresh"), &database).unwrap();
+        close(&store).unwrap();
         assert_eq!(stores.at(&store), Err(Strange::Replaced));
         stores.trust(&trusted(&store)).unwrap();
         fs::rename(&store, home.path().join("gone")).unwrap();
@@ -357,7 +410,15 @@ mod tests {
         for part in ["config.toml", "transcripts/a.jsonl"].map(PathBuf::from) {
             let path = store.join(&part);
             fs::write(&path, b"").unwrap();
+            close(&store).unwrap();
             assert!(examine(&store).is_ok());
+            // Settings are a person's, and have what mode they have.
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
+            let is_settings = part == Path::new("config.toml");
+            assert_eq!(
+                examine(&store).err(),
+                (!is_settings).then(|| Strange::Brought(part.clone()))
+            );
             fs::remove_file(&path).unwrap();
             std::os::unix::fs::symlink("/etc/passwd", &path).unwrap();
             assert_eq!(examine(&store), Err(Strange::Link(part.clone())));

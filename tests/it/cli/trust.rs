@@ -5,6 +5,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
 use insta::assert_snapshot;
+use rusqlite::Connection;
 
 use super::{conversation, json};
 use crate::env::TestEnv;
@@ -32,6 +33,7 @@ fn copy(from: &Path, to: &Path) {
         let copied = to.join(part.file_name());
         if part.path().is_dir() {
             fs::create_dir_all(&copied).unwrap();
+            fs::set_permissions(&copied, Permissions::from_mode(0o700)).unwrap();
             copy(&part.path(), &copied);
         } else {
             fs::copy(part.path(), copied).unwrap();
@@ -121,6 +123,52 @@ fn another_store_in_the_place_of_a_trusted_one_is_strange() {
     }
     let _ = fs::remove_file(found.join("store.db-shm"));
     strange("other bytes in the same files");
+    fs::remove_dir_all(&found).unwrap();
+
+    here();
+    let settled = Connection::open(theirs.join("store.db")).unwrap();
+    settled.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    drop(settled);
+    let id: Vec<u8> = {
+        let db = Connection::open(&database).unwrap();
+        db.query_row("SELECT id FROM store", [], |row| row.get(0)).unwrap()
+    };
+    fs::write(&database, fs::read(theirs.join("store.db")).unwrap()).unwrap();
+    for part in ["store.db-wal", "store.db-shm"] {
+        let _ = fs::remove_file(found.join(part));
+    }
+    let db = Connection::open(&database).unwrap();
+    let unguarded =
+        "DROP TRIGGER store_is_not_updated; DROP TRIGGER journal_is_not_lost; DELETE FROM journal";
+    db.execute_batch(unguarded).unwrap();
+    assert_eq!(db.execute("UPDATE store SET id = ? WHERE key = 1", [id]).unwrap(), 1);
+    drop(db);
+    strange("other changes under the same id");
+}
+
+/// A checkout writes over what git does not track: the folder and the database stay the ones that they were.
+#[test]
+fn what_a_checkout_brings_into_a_trusted_store_makes_it_strange() {
+    for part in ["store.db-wal", "store.witness", "search.db", "transcripts/x.jsonl"] {
+        let env = TestEnv::new();
+        env.run(&["new", "--here", "-q"]).success();
+        let brought = env.project().join(".undertext").join(part);
+        fs::File::options().append(true).create(true).open(&brought).unwrap();
+        fs::set_permissions(&brought, Permissions::from_mode(0o644)).unwrap();
+        let read = env.run(&["sessions"]).success();
+        assert_eq!(read.stdout, "", "{part}");
+        let told = format!("{part} is open to other users: something else wrote it there");
+        assert!(read.stderr.contains(&told), "{part}: {read}");
+        assert!(read.stderr.contains("undertext trust"), "{part}: {read}");
+        // A person writes settings, and to trust the store says that the rest is theirs, too.
+        fs::write(env.project().join(".undertext/config.toml"), "").unwrap();
+        env.run(&["trust"]).success();
+        assert_ne!(env.run(&["sessions"]).success().stdout, "", "{part}");
+        assert_eq!(
+            fs::metadata(&brought).map_or(0o600, |meta| meta.permissions().mode() & 0o777),
+            0o600
+        );
+    }
 }
 
 #[test]
