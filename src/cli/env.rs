@@ -166,6 +166,7 @@ impl Env {
         let text = |name: &str| set(name).and_then(|value| value.to_str());
 
         let home = set("HOME").or_else(|| set("USERPROFILE")).map(PathBuf::from);
+        let home = home.filter(|home| home.is_absolute());
         let pager = raw("UNDERTEXT_PAGER").or_else(|| raw("PAGER"));
         let pager = pager.map_or(DEFAULT_PAGER.into(), |pager| pager.to_string_lossy());
         let xdg = |name: &str, instead: &str| {

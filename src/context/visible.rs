@@ -41,7 +41,7 @@ impl Visible<'_> {
 }
 
 /// Folders and files that hold secrets wherever they lie, each by the end of its path or by the part that is above a file.
-const PLACES: [&str; 60] = [
+const PLACES: [&str; 82] = [
     // Keys, tokens and passwords of programs.
     ".ssh",
     ".gnupg",
@@ -79,6 +79,28 @@ const PLACES: [&str; 60] = [
     ".gem/credentials",
     ".m2/settings.xml",
     ".gradle/gradle.properties",
+    ".config/sops",
+    ".config/solana",
+    ".config/configstore",
+    ".config/ngrok",
+    ".config/pip",
+    ".pip",
+    ".fly",
+    ".kaggle",
+    ".dbt/profiles.yml",
+    ".snowsql",
+    ".ngrok2",
+    ".circleci/cli.yml",
+    ".cloudflared",
+    ".bundle/config",
+    ".flaskenv",
+    ".sentryclirc",
+    ".databrickscfg",
+    ".clasprc.json",
+    ".mylogin.cnf",
+    ".mysql_login.cnf",
+    ".authinfo",
+    ".msmtprc",
     // Password stores and keychains.
     ".password-store",
     ".local/share/keyrings",
@@ -110,17 +132,23 @@ const PLACES: [&str; 60] = [
 ];
 
 /// Files that hold secrets wherever they lie.
-const NAMES: [&str; 6] = [
+const NAMES: [&str; 12] = [
     "auth.json",
     "oauth_creds.json",
     "kubeconfig",
     "local.settings.json",
     "wp-config.php",
     ".vault_pass",
+    "rclone.conf",
+    ".rclone.conf",
+    "wallet.dat",
+    "nuget.config",
+    "pip.conf",
+    ".mcp.json",
 ];
 
 /// What the name of a file says of what it holds, where it holds data: a program about passwords has none.
-const TELLING: [&str; 9] = [
+const TELLING: [&str; 10] = [
     "secret",
     "credential",
     "password",
@@ -128,6 +156,7 @@ const TELLING: [&str; 9] = [
     "apikey",
     "accesskey",
     "privatekey",
+    "deploykey",
     "serviceaccount",
     "adminsdk",
 ];
@@ -173,9 +202,17 @@ const SYSTEM: [&str; 10] = [
 ];
 
 /// How names of secrets begin and end.
-const BEGINS: [&str; 7] =
-    [".env", "id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "client_secret", "service-account"];
-const ENDS: [&str; 26] = [
+const BEGINS: [&str; 8] = [
+    ".env",
+    ".dev.vars",
+    "id_rsa",
+    "id_dsa",
+    "id_ecdsa",
+    "id_ed25519",
+    "client_secret",
+    "service-account",
+];
+const ENDS: [&str; 28] = [
     ".env",
     ".tfvars",
     ".tfvars.json",
@@ -197,6 +234,8 @@ const ENDS: [&str; 26] = [
     ".kdbx",
     ".gpg",
     ".pgp",
+    ".age",
+    ".asc",
     "_history",
     ".zhistory",
     ".histfile",
@@ -333,6 +372,35 @@ mod tests {
             "/home/ann/app/token.json",
             "/home/ann/app/AuthKey.p8",
             "/home/ann/app/kubeconfig",
+            "/home/ann/app/.dev.vars",
+            "/home/ann/app/.dev.vars.production",
+            "/home/ann/app/.flaskenv",
+            "/home/ann/.sentryclirc",
+            "/home/ann/.databrickscfg",
+            "/home/ann/.clasprc.json",
+            "/home/ann/.mylogin.cnf",
+            "/home/ann/.authinfo",
+            "/home/ann/.authinfo.gpg",
+            "/home/ann/.msmtprc",
+            "/home/ann/app/rclone.conf",
+            "/home/ann/.config/sops/age/keys.txt",
+            "/home/ann/.config/solana/id.json",
+            "/home/ann/.bitcoin/wallet.dat",
+            "/home/ann/.fly/config.yml",
+            "/home/ann/.kaggle/kaggle.json",
+            "/home/ann/.dbt/profiles.yml",
+            "/home/ann/.snowsql/config",
+            "/home/ann/.ngrok2/ngrok.yml",
+            "/home/ann/.circleci/cli.yml",
+            "/home/ann/.cloudflared/a.json",
+            "/home/ann/.config/configstore/firebase-tools.json",
+            "/home/ann/app/.bundle/config",
+            "/home/ann/app/NuGet.Config",
+            "/etc/pip.conf",
+            "/home/ann/app/deploy_key",
+            "/home/ann/app/.mcp.json",
+            "/home/ann/app/backup.age",
+            "/home/ann/app/key.asc",
         ];
         for path in secret {
             assert!(is_secret(Path::new(path)), "{path}");
@@ -353,6 +421,8 @@ mod tests {
             "/home/ann/app/tokenizer.json",
             "/home/ann/app/environment.yml",
             "/home/ann/app/env.d.ts",
+            "/home/ann/app/.circleci/config.yml",
+            "/home/ann/app/src/deploy_key.rs",
             "/home/ann/app/infra/main.tf",
             "/etc/hosts",
         ];

@@ -53,7 +53,7 @@ fn scene(archive: &Archive, session: &Session) -> Result<Scene, OpsError> {
 /// Returns system, session and workspace as an agent's records tell, in the form of those that undertext records.
 fn told(scene: Scene, session: &Session, card: &Card) -> [Value; 3] {
     let folder = scene.folder.or_else(|| card.folder.clone());
-    let remote = scene.remote.as_deref().map(without_credentials);
+    let remote = scene.remote.as_deref().and_then(without_credentials);
     let configuration = (scene.model.is_some() || scene.provider.is_some())
         .then(|| json!({ "model": scene.model, "provider": scene.provider }));
     [

@@ -19,11 +19,13 @@ use std::path::Path;
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// The hidden characters beyond ASCII.
-const HIDDEN: [RangeInclusive<char>; 17] = [
+const HIDDEN: [RangeInclusive<char>; 22] = [
     '\u{80}'..='\u{9f}',       // C1 controls
     '\u{ad}'..='\u{ad}',       // soft hyphen
+    '\u{34f}'..='\u{34f}',     // joiner of no shape
     '\u{61c}'..='\u{61c}',     // mark of direction
     '\u{115f}'..='\u{1160}',   // blank letters
+    '\u{17b4}'..='\u{17b5}',   // vowels that are not written
     '\u{180e}'..='\u{180e}',   // vowel separator
     '\u{200b}'..='\u{200b}',   // space of no width
     '\u{200e}'..='\u{200f}',   // marks of direction
@@ -31,10 +33,13 @@ const HIDDEN: [RangeInclusive<char>; 17] = [
     '\u{202a}'..='\u{202e}',   // embeddings and overrides
     '\u{2060}'..='\u{206f}',   // word joiner, invisible operators, isolates, shaping
     '\u{3164}'..='\u{3164}',   // blank letter
-    '\u{feff}'..='\u{feff}',   // byte order mark
-    '\u{ffa0}'..='\u{ffa0}',   // blank letter
-    '\u{fff9}'..='\u{fffb}',   // annotations
+    '\u{fe00}'..='\u{fe0d}', // selectors that choose no emoji's form, which can smuggle whole messages
+    '\u{feff}'..='\u{feff}', // byte order mark
+    '\u{ffa0}'..='\u{ffa0}', // blank letter
+    '\u{fff9}'..='\u{fffb}', // annotations
+    '\u{13430}'..='\u{1343f}', // joiners of hieroglyphs
     '\u{1bca0}'..='\u{1bca3}', // shorthand format
+    '\u{1d159}'..='\u{1d159}', // note without a head
     '\u{1d173}'..='\u{1d17a}', // musical beams
     '\u{e0000}'..='\u{e0fff}', // tags and selectors, which can smuggle whole messages
 ];
@@ -159,6 +164,9 @@ mod tests {
         check("\u{2066}a\u{2069}\u{200f}\u{61c}", r"\u{2066}a\u{2069}\u{200f}\u{61c}");
         check("a\u{200b}b\u{feff}\u{2028}", r"a\u{200b}b\u{feff}\u{2028}");
         check("\u{e0041}\u{e0100}", r"\u{e0041}\u{e0100}");
+        check("a\u{fe00}\u{fe0d}\u{34f}", r"a\u{fe00}\u{fe0d}\u{34f}");
+        check("\u{17b4}\u{13430}\u{1d159}", r"\u{17b4}\u{13430}\u{1d159}");
+        check("\u{2764}\u{fe0f}\u{fe0e}", "\u{2764}\u{fe0f}\u{fe0e}");
     }
 
     #[test]

@@ -87,27 +87,45 @@ fn remote(git: &Path) -> Option<String> {
         } else if let (Some(name), Some((key, url))) = (&section, line.split_once('='))
             && key.trim() == "url"
         {
-            remotes.push((name.clone(), without_credentials(url.trim())));
+            remotes.extend(without_credentials(&unquoted(url)).map(|url| (name.clone(), url)));
         }
     }
     let origin = remotes.iter().find(|(name, _)| name == "origin").or(remotes.first());
     origin.map(|(_, url)| url.clone())
 }
 
-/// Takes user and password out of a URL; the `git@host:path` form holds no secret.
-pub(crate) fn without_credentials(url: &str) -> String {
-    match url.split_once("://") {
-        Some((scheme, rest)) => {
-            let (host, path) =
-                rest.split_once('/').map_or((rest, None), |(host, path)| (host, Some(path)));
-            let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
-            path.map_or_else(
-                || format!("{scheme}://{host}"),
-                |path| format!("{scheme}://{host}/{path}"),
-            )
-        }
-        None => url.to_owned(),
+/// Returns an address without what may give access: user, password, and what stands behind `?` or `#`. The user `git` of
+/// `git@host:path` tells nothing. Of a command that stands in the place of an address nothing is shown.
+pub(crate) fn without_credentials(url: &str) -> Option<String> {
+    if url.contains(|c: char| c.is_whitespace() || c == '"') {
+        return None;
     }
+    let url = url.split(['?', '#']).next().unwrap_or_default();
+    let (scheme, rest) = match url.split_once("://") {
+        Some((scheme, rest)) => (format!("{scheme}://"), rest),
+        None => (String::new(), url),
+    };
+    let is_user = |user: &str| user.contains(':') || !user.contains(['/', '\\']);
+    let shown = match rest.rsplit_once('@').filter(|(user, _)| is_user(user)) {
+        Some(("git", _)) if scheme.is_empty() => rest,
+        Some((_, host)) => host,
+        None => rest,
+    };
+    Some(format!("{scheme}{shown}"))
+}
+
+/// Returns a value of git's settings as it is meant: quotes and escapes stand only in the file.
+fn unquoted(value: &str) -> String {
+    let mut meant = String::new();
+    let mut chars = value.trim().chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '"' => {}
+            '\\' => meant.extend(chars.next()),
+            c => meant.push(c),
+        }
+    }
+    meant
 }
 
 fn package(folder: &Path) -> Option<(String, Option<String>)> {
@@ -152,11 +170,23 @@ mod tests {
 
     #[test]
     fn a_remote_is_shown_without_credentials() {
-        let check = |url, shown| assert_eq!(without_credentials(url), shown);
+        let check = |url, shown: &str| {
+            assert_eq!(without_credentials(url).unwrap_or_default(), shown, "{url}");
+        };
         check("https://user:secret@example.org/a/b.git", "https://example.org/a/b.git");
         check("https://example.org/a@b.git", "https://example.org/a@b.git");
         check("git@example.org:a/b.git", "git@example.org:a/b.git");
         check("ssh://git@example.org", "ssh://example.org");
+        check("https://example.org/r?access_token=secret", "https://example.org/r");
+        check("https://example.org/r#secret", "https://example.org/r");
+        check("https://u:secret/with@slash@example.org/r", "https://example.org/r");
+        check("http::https://u:secret@example.org/r", "http::https://example.org/r");
+        check("secret@example.org:a/b.git", "example.org:a/b.git");
+        check("secret:x@example.org:a/b.git", "example.org:a/b.git");
+        check("//u:secret@example.org/r", "example.org/r");
+        check("../other", "../other");
+        check("ext::sh -c 'curl -u u:secret x'", "");
+        assert_eq!(unquoted(" \"https://h/\\\"a\\\\b\" "), "https://h/\"a\\b");
     }
 
     #[test]
