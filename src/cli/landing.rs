@@ -1,6 +1,7 @@
 //! Telling where a change of place took a session: which turns are kept where, which files are not as the context has them,
 //! how the agent goes on, and how the change is undone.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use undertext::ops::{Archive, Session};
@@ -185,13 +186,16 @@ impl Context {
                 format!("Changed by the agent {when} and not restored: "),
                 format!(" ({})", counted(edits, "edit", "edits")),
             );
-            let named = |path: &str| {
-                landing.files.iter().filter(|file| name_of(&file.path) == name_of(path)).count()
-            };
+            let mut named: BTreeMap<&str, usize> = BTreeMap::new();
+            for file in &landing.files {
+                *named.entry(name_of(&file.path)).or_default() += 1;
+            }
             let paths = landing.files.iter().map(|TouchedFile { path, .. }| {
                 let whole = Path::new(path);
                 match folder.as_ref().and_then(|folder| whole.strip_prefix(folder).ok()) {
-                    Some(_) if named(path) == 1 => safe::line(name_of(path)).into_owned(),
+                    Some(_) if named.get(name_of(path)) == Some(&1) => {
+                        safe::line(name_of(path)).into_owned()
+                    }
                     Some(below) => safe::path(below),
                     None => self.env.homely(whole),
                 }

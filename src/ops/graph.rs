@@ -20,7 +20,7 @@ use crate::{
         Block, CheckpointNumber, EntryId, EntryNumber, EntrySet, GenerationNumber, Kind, Message,
         OperationNumber, Position, Run,
     },
-    ops::{OpsError, note},
+    ops::{OpsError, edges::edges, note},
     report::{GraphNode, GraphView},
     search::{Pattern, Seeker},
     session::{
@@ -121,7 +121,11 @@ pub fn drawing<'a>(
     let states = States::of(archive, session, &damages)?;
     let start = Position::default();
     let view = View::new(archive.store(), session, start, Some(&state.spans)).gathering(&damages);
-    let (web, asides, view) = gather(archive, session, view, branches, &states, &replays, all)?;
+    let at = branches.iter().find(|(name, _)| *name == current).map(|(_, at)| *at);
+    let positions = branches.into_iter().map(|(_, position)| position);
+    let positions = positions.filter(|position| Some(*position) != at).collect();
+    let (web, asides, view) =
+        gather(archive, session, view, (at, positions), &states, &replays, all)?;
     let is_known = |entry: EntryNumber| web.nodes.binary_search(&entry).is_ok();
     let mut heads_now: BTreeMap<EntryNumber, Vec<String>> = BTreeMap::new();
     for (head, names) in heads {
@@ -287,21 +291,22 @@ impl States {
     }
 }
 
-/// Gathers the paths of branches and leaves, and the entries to which no path comes; the view is handed back with what it has
-/// read.
+/// Gathers the paths of branches, of the current one first, and of leaves, and the entries to which no path comes; the view is
+/// handed back with what it has read.
 fn gather<'a>(
     archive: &'a Archive,
     session: &'a Session,
     mut view: View<'a>,
-    branches: Vec<(String, Position)>,
+    (at, branches): (Option<Position>, Vec<Position>),
     states: &States,
     replays: &Replays,
     all: bool,
 ) -> Result<(Web<EntryNumber>, EntrySet, View<'a>), OpsError> {
     let mut paths: Vec<Vec<EntryNumber>> = Vec::new();
     let mut whole = BTreeSet::new();
+    let mut trunk = Vec::new();
     let mut generations: BTreeMap<GenerationNumber, Vec<Position>> = BTreeMap::new();
-    for (_, position) in branches {
+    for position in at.into_iter().chain(branches) {
         generations.entry(position.generation).or_default().push(position);
     }
     for (generation, positions) in generations {
@@ -312,6 +317,9 @@ fn gather<'a>(
         for position in positions.iter().filter(|position| position.horizon != horizon) {
             view = view.moved(*position);
             paths.push(view.path(usize::MAX)?.entries);
+            if at == Some(*position) {
+                trunk = paths.last().cloned().unwrap_or_default();
+            }
         }
         view = view.moved(Position { generation, head: None, horizon });
         let heads = positions.iter().filter(|position| position.horizon == horizon);
@@ -321,7 +329,11 @@ fn gather<'a>(
         let mut found = session.format.paths(&view)?;
         let heads = heads.filter_map(|position| position.head);
         for head in heads.chain(session.format.leaves(&view)?) {
+            let is_first = known.is_empty();
             paths.push(wire::added(&mut found, head, &mut known)?);
+            if is_first && at == Some(Position { generation, head: Some(head), horizon }) {
+                trunk = paths.last().cloned().unwrap_or_default();
+            }
         }
     }
     // Other states of files add the entries to which no path has come yet.
@@ -355,13 +367,11 @@ fn gather<'a>(
     // A record that was written again is one node, whichever of its entries a path comes to.
     if !replays.is_empty() {
         let among: EntrySet = paths.iter().flatten().copied().collect();
-        for entry in paths.iter_mut().flatten() {
+        for entry in paths.iter_mut().flatten().chain(&mut trunk) {
             *entry = replays.last(*entry, |entry| among.contains(entry));
         }
     }
-    let pairs = paths.iter().flat_map(|path| path.iter().zip(path.iter().skip(1)));
-    let mut edges: Vec<(EntryNumber, EntryNumber)> =
-        pairs.map(|(above, entry)| (*entry, *above)).collect();
+    let mut edges = edges(&trunk, &paths);
     let mut firsts: Vec<EntryNumber> =
         paths.iter().filter_map(|path| path.first()).copied().collect();
     firsts.sort_unstable();

@@ -25,6 +25,7 @@ mod counted;
 mod counts;
 mod diff;
 mod doctor;
+mod edges;
 mod error;
 mod excerpts;
 mod followed;

@@ -9,9 +9,7 @@
 use std::{
     borrow::Cow,
     cell::RefCell,
-    fmt,
-    net::IpAddr,
-    thread,
+    fmt, thread,
     time::{Duration, Instant},
 };
 
@@ -30,7 +28,9 @@ use crate::{
     model::{Block, Message, Role, Timestamp},
     provider::{
         answer::{readable, refusal, retry_after},
-        anthropic, openai, stream,
+        anthropic,
+        network::Network,
+        openai, stream,
     },
 };
 
@@ -94,15 +94,6 @@ pub struct Limits {
     pub backoff: Duration,
     /// The longest wait: where the server asks for a longer one the request fails.
     pub max_wait: Duration,
-}
-
-/// How an endpoint is reached.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub struct Network {
-    /// The address of a proxy, which may hold a password.
-    pub proxy: Option<String>,
-    /// Certificates to trust instead of the common ones, as PEM.
-    pub roots: Option<String>,
 }
 
 /// A model behind an endpoint.
@@ -201,64 +192,10 @@ impl fmt::Debug for Key {
     }
 }
 
-impl fmt::Debug for Network {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (proxy, roots) = (self.proxy.is_some(), self.roots.is_some());
-        out.debug_struct("Network").field("proxy", &proxy).field("roots", &roots).finish()
-    }
-}
-
 impl fmt::Debug for Http {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_tuple("Http").field(&self.name).finish()
     }
-}
-
-impl Network {
-    /// Returns whether what is sent to an address passes other computers as plain text.
-    pub fn is_readable_by_others(url: &str) -> bool {
-        let uri: Option<Uri> = url.trim().parse().ok();
-        uri.is_some_and(|uri| uri.scheme_str() == Some("http") && !is_this_computer(&host(&uri)))
-    }
-
-    /// Returns the proxy that an environment's variables name for an address: `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`,
-    /// unless `NO_PROXY` lists its host, each also in small letters. To this computer no other one leads.
-    pub fn of(url: &str, variable: &dyn Fn(&str) -> Option<String>) -> Self {
-        let either = |name: &str| {
-            let found = variable(&name.to_lowercase()).or_else(|| variable(name));
-            found.filter(|value| !value.trim().is_empty())
-        };
-        let uri: Option<Uri> = url.trim().parse().ok();
-        let host = uri.as_ref().map(host).unwrap_or_default();
-        let is_listed = |list: String| {
-            list.split(',')
-                .map(|item| item.trim().trim_start_matches(['*', '.']).to_lowercase())
-                .any(|item| {
-                    let below = || host.strip_suffix(&item).is_some_and(|rest| rest.ends_with('.'));
-                    // The rest of a bare `*` matches all.
-                    host == item || (!item.is_empty() && below())
-                })
-                || list.trim() == "*"
-        };
-        if is_this_computer(&host) {
-            return Self::default();
-        }
-        let own = if url.trim_start().starts_with("https:") { "HTTPS_PROXY" } else { "HTTP_PROXY" };
-        let proxy = either(own).or_else(|| either("ALL_PROXY"));
-        let proxy = proxy.filter(|_| !either("NO_PROXY").is_some_and(is_listed));
-        Self { proxy, roots: None }
-    }
-}
-
-/// Returns the host of an address, in small letters.
-fn host(uri: &Uri) -> String {
-    uri.host().unwrap_or_default().trim_matches(['[', ']']).to_ascii_lowercase()
-}
-
-/// Returns whether a host is the computer that asks.
-fn is_this_computer(host: &str) -> bool {
-    let is_own = |address: IpAddr| address.is_loopback() || address.is_unspecified();
-    host.parse().is_ok_and(is_own) || host == "localhost" || host.ends_with(".localhost")
 }
 
 impl Endpoint {
@@ -701,38 +638,5 @@ mod tests {
         let said = "invalid key: sk-secret".to_owned();
         let fault = http.without_key(Fault::Refused { said, status: Some(401) });
         assert_eq!(fault.to_string(), "refused with 401: invalid key: (the key)");
-    }
-
-    #[test]
-    fn a_proxy_is_taken_from_the_variables_that_fit_the_address() {
-        let check = |url: &str, variables: &[(&str, &str)], expected: Option<&str>| {
-            let variable = |name: &str| {
-                variables.iter().find(|(key, _)| *key == name).map(|(_, value)| (*value).to_owned())
-            };
-            assert_eq!(
-                Network::of(url, &variable).proxy.as_deref(),
-                expected,
-                "{url} {variables:?}"
-            );
-        };
-        let both = [("HTTPS_PROXY", "http://s"), ("http_proxy", "http://p")];
-        check("https://a.b/c", &both, Some("http://s"));
-        check("http://a.b/c", &both, Some("http://p"));
-        check(
-            "http://a.b",
-            &[("ALL_PROXY", "http://all"), ("HTTP_PROXY", " ")],
-            Some("http://all"),
-        );
-        for none in ["a.b", ".b", "*.b", "x, B", "*"] {
-            check("http://a.b:80/c", &[("HTTP_PROXY", "http://p"), ("NO_PROXY", none)], None);
-        }
-        check("http://ab", &[("HTTP_PROXY", "http://p"), ("NO_PROXY", "b,,")], Some("http://p"));
-        check("http://a.b", &[], None);
-        let own =
-            ["http://localhost:1/v1", "http://127.0.0.2", "http://[::1]:8/", "http://m.localhost"];
-        for url in own.into_iter().chain(["https://LOCALHOST", "http://0.0.0.0:11434"]) {
-            check(url, &[("ALL_PROXY", "http://p"), ("HTTP_PROXY", "http://p")], None);
-        }
-        check("http://localhost.b", &[("HTTP_PROXY", "http://p")], Some("http://p"));
     }
 }

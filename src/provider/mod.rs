@@ -10,9 +10,11 @@ mod answer;
 mod anthropic;
 mod command;
 mod http;
+mod network;
 mod openai;
 pub mod process;
 mod stream;
 
 pub use command::Command;
-pub use http::{Api, Endpoint, Http, Key, Limits, Network};
+pub use http::{Api, Endpoint, Http, Key, Limits};
+pub use network::Network;

@@ -123,6 +123,37 @@ fn a_sub_agent_between_kept_messages_is_told_once() {
     assert_eq!(log.matches("sub-agent, 1 entry").count(), 1, "{log}");
 }
 
+/// What a compaction keeps stands behind its summary from then on, and not also where it stood before.
+#[test]
+fn a_branch_among_kept_messages_bends_no_path() {
+    let env = TestEnv::new();
+    let mut lines = Vec::new();
+    for n in 0..24 {
+        let above = (n > 0).then(|| n - 1);
+        lines.push(match n % 4 {
+            0 => link(n, above, "user", &json!(format!("Turn {n}. {}", "Plane it. ".repeat(30)))),
+            1 | 2 => link(n, above, "assistant", &json!("It is plane. ".repeat(30))),
+            _ => with(link(n, above, "system", &json!("")), "subtype", json!("turn_duration")),
+        });
+    }
+    let path = file(&env, &lines);
+    let shape = |graph: &str| {
+        graph.lines().map(|line| line.split("  ").next().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    env.run(&["attach", path.to_str().unwrap()]).success();
+    env.run(&["branch", "side", "HEAD~3", "-s", SESSION]).success();
+    env.run(&["compact", "-s", SESSION]).success();
+    let graph = env.run(&["graph", "-s", SESSION]).success().stdout;
+    assert!(
+        shape(&graph).iter().all(|arm| matches!(arm.as_str(), "◉" | "○" | "◆" | "│")),
+        "{graph}"
+    );
+    assert!(graph.contains("[side]") && !graph.contains("unnamed"), "{graph}");
+    env.run(&["undo", "-s", SESSION]).success();
+    let graph = env.run(&["graph", "-s", SESSION]).success().stdout;
+    assert!(!graph.contains('├'), "{graph}");
+}
+
 #[test]
 fn a_sub_agent_that_no_call_of_its_turn_asked_for_hangs_on_none() {
     let env = TestEnv::new();

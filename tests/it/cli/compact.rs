@@ -196,7 +196,7 @@ fn a_failing_summariser_falls_back_and_with_strict_changes_nothing() {
     Compacted main: summarised 14 messages, kept 6 messages
     About 4,322 tokens are 1,730 now, of a window of 32,000
     ------- stderr -------
-    warning: no summary could be had: dies: refused: exit code 7
+    warning: no model wrote a summary: dies: refused: exit code 7
     Statistics and the last requests stand for it
     hint: to see what a model would be sent: undertext context
     hint: to undo: undertext undo
