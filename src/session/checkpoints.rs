@@ -301,7 +301,7 @@ pub(crate) fn turns<'c>(
 /// Returns the record with which an agent set the checkpoint that an entry stands behind: between the two lie only
 /// records that are not part of the conversation, or that say the number. Numbers are given as lines come, so that it does not
 /// tell whether another record came to stand on the line of one of them.
-pub(crate) fn marker(
+fn marker(
     view: &View<'_>,
     mut at: Option<EntryNumber>,
     sets: impl Fn(EntryNumber) -> Result<bool, Failure>,
@@ -314,6 +314,15 @@ pub(crate) fn marker(
         }
     }
     Ok(None)
+}
+
+/// Returns whether a checkpoint of the agent's own stands behind an entry: then the next turn is its.
+pub(crate) fn is_marked(view: &View<'_>, last: EntryNumber) -> Result<bool, Failure> {
+    let sets = |entry| {
+        let line = view.line(entry)?;
+        Ok(Raw::object(&line).and_then(|record| view.format.checkpoint(record)).is_some())
+    };
+    Ok(marker(view, Some(last), sets)?.is_some())
 }
 
 /// A checkpoint that stands before an entry.

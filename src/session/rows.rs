@@ -134,6 +134,18 @@ pub(crate) fn fold(
     session: &Session,
     each: &mut dyn FnMut(&Operation),
 ) -> Result<State, SessionError> {
+    fold_with(store, session, &mut |_, operation, _| {
+        each(operation);
+        Ok(())
+    })
+}
+
+/// Does the same, and shows each behind the state before it; its runs and checkpoints may be set right.
+pub(crate) fn fold_with(
+    store: &dyn Store,
+    session: &Session,
+    each: &mut dyn FnMut(&State, &Operation, &mut Bulk) -> Result<(), SessionError>,
+) -> Result<State, SessionError> {
     let mut state = State::default();
     loop {
         let next = state.next_operation();
@@ -152,8 +164,9 @@ pub(crate) fn fold(
             let next = state.next_checkpoint();
             let checkpoints = store.checkpoints(session.key, next..next.plus(given))?;
             let checkpoints = checkpoints.into_iter().map(|(_, given)| given).collect();
-            each(&operation);
-            state.apply(&operation, &Bulk { runs, checkpoints, ..Bulk::default() });
+            let mut bulk = Bulk { runs, checkpoints, ..Bulk::default() };
+            each(&state, &operation, &mut bulk)?;
+            state.apply(&operation, &bulk);
         }
     }
 }

@@ -35,7 +35,7 @@ pub use memory::MemoryStore;
 pub use sieve::Sieve;
 pub use sqlite::{
     Access, FORMAT_VERSION, Loss, Mark, RULES_VERSION, Reach, Salvage, SqliteStore, Tried, Unknown,
-    Wanted, WantedFile, Witness, WordIndex, is_witnessed,
+    Unplaced, Wanted, WantedFile, Witness, WordIndex, is_witnessed,
 };
 pub use traits::{
     ByteStore, CacheStore, DoorStore, FactStore, Reading, Store, Transaction, whole_lines,

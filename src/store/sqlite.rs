@@ -67,7 +67,7 @@ use std::{
 use rusqlite::{Connection, ffi};
 
 pub use open::{Access, FORMAT_VERSION, RULES_VERSION};
-pub use salvage::{Loss, Salvage, Tried, Unknown, Wanted, WantedFile};
+pub use salvage::{Loss, Salvage, Tried, Unknown, Unplaced, Wanted, WantedFile};
 pub use witness::{Witness, is_witnessed};
 pub use words::{Mark, Reach, WordIndex};
 

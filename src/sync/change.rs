@@ -34,7 +34,7 @@ use crate::{
         Parent, Place, Position, Run, SessionName, Step, Text, line::Line,
     },
     session::{
-        Deriver, Growth, Pending, Session, View, marker,
+        Deriver, Growth, Pending, Session, View, is_marked,
         plan::{Steps, branch_text, free_name, given},
     },
     store::{Commit, NewLine, SessionKey, StoreError, Transaction, Whole},
@@ -43,7 +43,7 @@ use crate::{
         scan::Scanned, standing::Standing,
     },
     wire::{
-        Envelope, Format, Graph,
+        Envelope, Format,
         jsonl::{Reader, Tail},
     },
 };
@@ -490,14 +490,7 @@ impl<'a> Change<'a> {
         };
         let position =
             Position { generation: growth.generation, head: None, horizon: growth.entries };
-        let view = self.ahead(position, growth);
-        let sets = |entry| {
-            let line = view.line(entry)?;
-            Ok(Raw::object(&line)
-                .and_then(|record| self.before.format.checkpoint(record))
-                .is_some())
-        };
-        Ok(marker(&view, Some(last), sets)?.is_some())
+        Ok(is_marked(&self.ahead(position, growth), last)?)
     }
 
     /// Returns the number of the newest checkpoint if it is at this place and not undone.

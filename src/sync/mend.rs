@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! salvage   mending/store.db      what can be read of the damaged one
-//! fill      lines that are lost, from every file in which a session was ever met
-//! derive    the rows that are functions of facts and bytes
+//! fill      lines that are lost, and where they were put, from every file in which a session was ever met
+//! derive    the rows that are functions of facts and bytes, and checkpoints that are lost
 //! change    damaged-1/store.db    the damaged one is linked there, with its log and its witness
 //!           store.db              the fresh one is renamed over it
 //! ```
@@ -12,6 +12,8 @@
 //! Invariant: the damaged store is kept whole, and at every moment one of the two has the store's name.
 
 mod gather;
+mod numbers;
+mod places;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -35,7 +37,7 @@ use crate::{
     sync::{
         Here, SyncError,
         lock::{self, Waiting},
-        rebuild::rebuild_all,
+        rebuild::{rebuild, rebuild_all},
         sources,
     },
     wire::jsonl::Reader,
@@ -119,10 +121,16 @@ impl Mending {
         mending.refilled = fill(root, here, &mut salvage)?;
         mending.forgotten = salvage.forgotten()?;
         mending.is_empty = salvage.is_empty();
-        let lost = salvage.finish()?.into_iter();
-        mending.lost = lost.map(|loss| (loss.session, loss.item)).collect();
+        salvage.conclude()?;
         let store = SqliteStore::open(&fresh, Access::Write)?;
         rebuild_all(&store, &mut |_, _| ())?;
+        let (numbered, unnumbered) = numbers::number(store, &mut salvage)?;
+        let lost = salvage.finish()?.into_iter();
+        mending.lost = lost.map(|loss| (loss.session, loss.item)).chain(unnumbered).collect();
+        let store = SqliteStore::open(&fresh, Access::Write)?;
+        for session in &numbered {
+            rebuild(&store, session)?;
+        }
         store.close_log()?;
         Ok(mending)
     }
@@ -150,15 +158,12 @@ impl Drop for Mending {
 
 /// Looks for what is lost in the files of its sessions: entries of which little is known, files that were kept whole, lines.
 fn fill(root: &Path, here: &Here, salvage: &mut Salvage) -> Result<Vec<Refilled>, SyncError> {
-    let unknown: BTreeSet<SessionKey> =
-        salvage.unknown().iter().map(|unknown| unknown.session).collect();
     let mut refilled = Vec::new();
-    for session in unknown {
-        let Some(name) = salvage.sessions_found().get(&session).cloned() else { continue };
-        let paths = files(root, here, salvage, session, &name)?;
-        let lines: Vec<Lines> = paths.iter().filter_map(|path| Lines::read(path)).collect();
-        refilled.extend(gather::identify(salvage, session, &lines, &name.id)?);
-    }
+    let unknown = salvage.unknown().iter().map(|unknown| unknown.session).collect();
+    each_session(root, here, salvage, unknown, &mut |salvage, session, lines, name| {
+        refilled.extend(gather::identify(salvage, session, lines, &name.id)?);
+        Ok(())
+    })?;
     let mut wanted: BTreeMap<SessionKey, Sought> = BTreeMap::new();
     for line in salvage.wanted() {
         let Sought { left, covered, links } = wanted.entry(line.session).or_default();
@@ -177,7 +182,29 @@ fn fill(root: &Path, here: &Here, salvage: &mut Salvage) -> Result<Vec<Refilled>
             _ => Ok(0),
         }
     })?);
+    // How long the lines are that came back tells where they were put.
+    let unplaced = salvage.unplaced().iter().map(|one| one.session).collect();
+    each_session(root, here, salvage, unplaced, &mut |salvage, session, lines, _| {
+        places::place(salvage, session, lines)
+    })?;
     Ok(refilled)
+}
+
+/// Reads all files of sessions, for each session those in which it was met; `look` gets their lines.
+fn each_session(
+    root: &Path,
+    here: &Here,
+    salvage: &mut Salvage,
+    sessions: BTreeSet<SessionKey>,
+    look: &mut dyn FnMut(&mut Salvage, SessionKey, &[Lines], &SessionName) -> Result<(), SyncError>,
+) -> Result<(), SyncError> {
+    for session in sessions {
+        let Some(name) = salvage.sessions_found().get(&session).cloned() else { continue };
+        let paths = files(root, here, salvage, session, &name)?;
+        let lines: Vec<Lines> = paths.iter().filter_map(|path| Lines::read(path)).collect();
+        look(salvage, session, &lines, &name)?;
+    }
+    Ok(())
 }
 
 /// Looks in the files in which sessions were met; `look` returns how much one gave back.

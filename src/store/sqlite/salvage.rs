@@ -5,7 +5,9 @@
 //! chains    an operation that is missing, or has become another, gets one in its place that says so: `lost`
 //! lines     every line whose bytes are still those of its entries' ids; the others are wanted
 //! fill      a caller that finds a wanted line in a file gives it back
-//! finish    all else that is missing has its place: an entry without an id of its own, a checkpoint that leads nowhere
+//! places    where operations put their entries, where the rows that told it are lost: a caller reads it from files
+//! conclude  all else that is missing has its place: an entry without an id of its own, a checkpoint that leads nowhere
+//! renumber  a caller that derives the checkpoints of an operation gives them their numbers again
 //! ```
 //!
 //! Numbers stay: sessions, operations, entries, checkpoints and generations have those that they had. The damaged store
@@ -19,7 +21,9 @@ mod first_page;
 mod identity;
 mod kept;
 mod loose;
+mod numbers;
 mod page;
+mod places;
 mod scan;
 
 use std::{
@@ -46,6 +50,7 @@ use crate::{
 };
 pub use entries::{Tried, Unknown};
 pub use kept::WantedFile;
+pub use places::Unplaced;
 use scan::{Probes, Table};
 
 /// A line that a store had and that cannot be read.
@@ -85,6 +90,7 @@ pub struct Salvage {
     files: Vec<WantedFile>,
     losses: Vec<Loss>,
     unknown: Vec<Unknown>,
+    unplaced: Vec<Unplaced>,
     /// The number of the newest operation that could be read.
     newest: u64,
     probes: Probes,
@@ -145,6 +151,7 @@ impl Salvage {
             files: Vec::new(),
             losses: Vec::new(),
             unknown: Vec::new(),
+            unplaced: Vec::new(),
             newest: 0,
             probes: Probes::default(),
             least,
@@ -223,14 +230,15 @@ impl Salvage {
         Ok(found.len())
     }
 
-    /// Completes the fresh store and returns what is lost.
-    pub fn finish(mut self) -> Result<Vec<Loss>, StoreError> {
+    /// Makes all of it durable that was found, so that what follows from it can be derived. Only checkpoints may come behind.
+    pub fn conclude(&mut self) -> Result<(), StoreError> {
         for wanted in std::mem::take(&mut self.wanted).into_values().flatten() {
             let item = format!("the line of entry {:.8}", wanted.id);
             self.lose(wanted.session, item);
             self.copy_record(wanted.session, wanted.entry)?;
         }
         self.lose_files();
+        self.lose_places();
         for unknown in std::mem::take(&mut self.unknown) {
             let Unknown { session, operation, missing, .. } = unknown;
             self.lose(
@@ -239,6 +247,12 @@ impl Salvage {
             );
         }
         self.fresh.bytes.borrow_mut().settle(self.db())?;
+        Ok(self.db().execute_batch("COMMIT")?)
+    }
+
+    /// Completes the fresh store, which is concluded, and returns what is lost.
+    pub fn finish(self) -> Result<Vec<Loss>, StoreError> {
+        self.db().execute_batch("BEGIN IMMEDIATE")?;
         for trigger in &self.triggers {
             self.db().execute_batch(trigger)?;
         }

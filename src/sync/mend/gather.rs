@@ -15,29 +15,38 @@ use crate::{
     report::Refilled,
     store::{Salvage, SessionKey, Tried, Unknown},
     sync::{SyncError, sources},
-    wire::jsonl::Reader,
+    wire::jsonl::{Located, Reader},
 };
 
 /// A file with its lines.
 pub(super) struct Lines {
     path: PathBuf,
     bytes: Vec<Vec<u8>>,
-    tried: Vec<Tried>,
+    /// The lines as they are tried, each behind its separator.
+    pub(super) tried: Vec<(Vec<u8>, Tried)>,
     /// Where each line ends.
-    ends: Vec<u64>,
+    pub(super) ends: Vec<u64>,
+    /// The bytes behind the last line, if the file could be read to its end.
+    pub(super) tail: Option<Vec<u8>>,
 }
 
 impl Lines {
     /// Reads a file; of one that cannot be read on, the lines so far.
     pub(super) fn read(path: &Path) -> Option<Self> {
         let mut reader = Reader::new(sources::open(path, 0).ok()?);
-        let (mut bytes, mut ends) = (Vec::new(), Vec::new());
-        while let Ok(Some(located)) = reader.next_line() {
-            ends.push(located.offset + located.line.bytes.len() as u64);
-            bytes.push(located.line.bytes.to_vec());
-        }
-        let tried = bytes.iter().map(|line| Tried::of(line)).collect();
-        Some(Self { path: path.to_owned(), bytes, tried, ends })
+        let (mut bytes, mut tried, mut ends) = (Vec::new(), Vec::new(), Vec::new());
+        let is_whole = loop {
+            match reader.next_line() {
+                Ok(Some(Located { line, offset, .. })) => {
+                    ends.push(offset + line.bytes.len() as u64);
+                    tried.push((line.separator.to_vec(), Tried::of(line.bytes)));
+                    bytes.push(line.bytes.to_vec());
+                }
+                read => break read.is_ok(),
+            }
+        };
+        let tail = is_whole.then(|| reader.into_tail().bytes);
+        Some(Self { path: path.to_owned(), bytes, tried, ends, tail })
     }
 
     /// Returns whether the file may be that of a run: up to its end it is as long.
@@ -64,7 +73,7 @@ pub(super) fn identify(
         for choice in 0..files.len() {
             let spots = spots(&unknown, &runs, files, choice);
             let tried =
-                spots.iter().map(|(file, line)| files.get(*file)?.tried.get(*line).copied());
+                spots.iter().map(|(file, line)| Some(files.get(*file)?.tried.get(*line)?.1));
             let Some(tried) = tried.collect::<Option<Vec<Tried>>>() else { continue };
             let mut bytes = |at: usize| {
                 let (file, line) = spots.get(at)?;

@@ -159,9 +159,8 @@ fn a_page_of_zeros_takes_no_more_than_it_held() {
         assert_ne!(verified.code(), Some(0), "{name}: {verified}");
         let fixed = home.run(&["doctor", "--fix"]);
         assert!(matches!(fixed.code(), Some(0 | 1)), "{name}: {fixed}");
-        // What no file holds is said, by name: the operations themselves, and where checkpoints were.
-        let loses = ["operation", "checkpoint"].contains(&name.as_str());
-        assert_eq!(fixed.stdout.contains("lost: "), loses, "{name}: {fixed}");
+        // What no file holds is said, by name: the operations themselves.
+        assert_eq!(fixed.stdout.contains("lost: "), name == "operation", "{name}: {fixed}");
         assert_eq!(home.said(), said, "{name}: {fixed}");
         assert_eq!(fs::read(&live).unwrap(), transcript, "{name}");
         home.run(&["append", "-q", "-s", &home.own, "Go on."]).success();
@@ -876,9 +875,7 @@ fn a_line_of_which_something_was_taken_out_comes_back_as_it_is_since() {
 fn entries_that_one_operation_took_from_several_files_come_back_from_these() {
     let env = TestEnv::new();
     let name = "6f1d2c3b-4a59-4e68-9b7c-8d0e1f2a3b4c";
-    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/kimi-lighthouse").join(name);
-    let folder = env.home().join(".kimi/sessions/0123456789abcdef0123456789abcdef").join(name);
-    copy_folder(&example, &folder);
+    place_kimi(&env);
     env.run(&["import"]).success();
     fixture::settle(&store(&env));
     let log = env.run(&["log", name, "--json"]).success().stdout;
@@ -939,6 +936,119 @@ fn a_path_that_is_no_text_is_told_to_programs_as_text() {
     let mended = fixed.stdout.lines().map(json).find(|line| line["type"] == "mended").unwrap();
     let path = mended["taken_back"][0]["path"].as_str().unwrap().to_owned();
     assert!(path.contains("sto\u{fffd}re/transcripts/"), "{fixed}");
+}
+
+/// Returns the checkpoints and the branches of every session, by its id.
+fn marked(env: &TestEnv) -> BTreeMap<String, String> {
+    let listed = env.run(&["sessions", "--json", "--all"]).success().stdout;
+    let sessions =
+        listed.lines().filter_map(|line| json(line)["session"].as_str().map(str::to_owned));
+    let marks = |session: &str| {
+        let given = env.run(&["checkpoints", session, "--json"]).success().stdout;
+        given + &env.run(&["branch", "-s", session, "--json"]).success().stdout
+    };
+    sessions.map(|session| (session.clone(), marks(&session))).collect()
+}
+
+/// Puts an example session of Kimi CLI where that keeps it, with the states that it set aside.
+fn place_kimi(env: &TestEnv) {
+    let name = "6f1d2c3b-4a59-4e68-9b7c-8d0e1f2a3b4c";
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/kimi-lighthouse").join(name);
+    let folder = env.home().join(".kimi/sessions/0123456789abcdef0123456789abcdef").join(name);
+    copy_folder(&example, &folder);
+}
+
+#[test]
+fn checkpoints_that_are_lost_get_their_numbers_again() {
+    for which in ["TRUE", "n % 3 = 1", "note IS NOT NULL"] {
+        let home = Home::new();
+        place_kimi(&home.env);
+        home.run(&["import"]).success();
+        home.run(&["checkpoint", "-s", &home.own, "-m", "Before the tests."]).success();
+        home.run(&["append", "-q", "-s", &home.own, "Then this."]).success();
+        home.run(&["undo", "-s", &home.own]).success();
+        home.run(&["append", "-q", "-s", &home.own, "Or that."]).success();
+        fixture::settle(&store(&home.env));
+        let (said, marks) = (home.said(), marked(&home.env));
+        let own = &marks[&home.own];
+        assert!(own.contains("Before the tests."), "{own}");
+        assert!(marks.values().any(|marks| marks.contains("\"own\"")), "{marks:?}");
+        let db = home.settle();
+        let delete = format!("DELETE FROM checkpoint WHERE {which}");
+        db.execute_batch("DROP TRIGGER checkpoint_is_not_deleted").unwrap();
+        assert!(db.execute(&delete, []).unwrap() > 0, "{which}");
+        drop(db);
+        assert_eq!(home.run(&["verify"]).code(), Some(1), "{which}");
+        let fixed = home.run(&["doctor", "--fix"]);
+        assert_eq!(fixed.code(), Some(0), "{which}: {fixed}");
+        home.run(&["verify"]).success();
+        assert_eq!((home.said(), marked(&home.env)), (said, marks), "{which}: {fixed}");
+    }
+}
+
+#[test]
+fn a_note_that_is_lost_with_its_checkpoint_is_named() {
+    let home = Home::new();
+    home.run(&["checkpoint", "-s", &home.own, "-m", "Before the tests."]).success();
+    fixture::settle(&store(&home.env));
+    let db = home.settle();
+    db.execute_batch(
+        "DROP TRIGGER checkpoint_is_not_deleted; DROP TRIGGER words_are_not_deleted;
+         DELETE FROM words; DELETE FROM checkpoint",
+    )
+    .unwrap();
+    drop(db);
+    let fixed = home.run(&["doctor", "--fix"]);
+    assert_eq!(fixed.code(), Some(1), "{fixed}");
+    let lost: Vec<&str> = fixed.stdout.lines().filter(|line| line.contains("checkpoint")).collect();
+    assert!(
+        matches!(&lost[..], [one] if one.contains("lost: 1 checkpoint of operation")),
+        "{fixed}"
+    );
+}
+
+/// Returns the file of an agent's session.
+fn agents_file(home: &Home, session: usize) -> PathBuf {
+    let name = format!("5e55{session:04}-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl");
+    home.env.home().join(".claude/projects/-work").join(name)
+}
+
+#[test]
+fn places_in_files_that_were_written_again_or_set_aside_are_read_from_these() {
+    for which in ["TRUE", "generation > 1", "operation > 1"] {
+        let home = Home::new();
+        place_kimi(&home.env);
+        // One that its agent wrote again, and one that goes back and grows further.
+        let lines: Vec<String> = (0..80).map(|n| record(0, n)).collect();
+        let shorter = [&lines[..20], &lines[30..60]].concat().concat();
+        fs::write(agents_file(&home, 0), shorter).unwrap();
+        home.run(&["import"]).success();
+        home.run(&["append", "-q", "-s", "5e550001", "What of the other?"]).success();
+        let long = "word ".repeat(2000);
+        let result =
+            format!("{{\"type\":\"tool_result\",\"tool_use_id\":\"t\",\"content\":\"{long}\"}}");
+        let cut = record(2, 80)
+            .replace("\"content\":\"80 ", &format!("\"content\":[{result}],\"was\":\"80 "));
+        let text = fs::read_to_string(agents_file(&home, 2)).unwrap();
+        fs::write(agents_file(&home, 2), text + &cut).unwrap();
+        home.run(&["import"]).success();
+        home.run(&["truncate", "-s", "5e550002", "--max-chars", "2000"]).success();
+        home.run(&["append", "-q", "-s", "5e550002", "And then?"]).success();
+        home.run(&["revert", "1", "-s", &home.own]).success();
+        home.run(&["append", "-q", "-s", &home.own, "Once more."]).success();
+        fixture::settle(&store(&home.env));
+        let (said, marks) = (home.said(), marked(&home.env));
+        let db = home.settle();
+        let delete = format!("DELETE FROM run WHERE {which}");
+        db.execute_batch("DROP TRIGGER run_is_not_deleted").unwrap();
+        assert!(db.execute(&delete, []).unwrap() > 3, "{which}");
+        drop(db);
+        assert_eq!(home.run(&["verify"]).code(), Some(1), "{which}");
+        let fixed = home.run(&["doctor", "--fix"]);
+        assert_eq!(fixed.code(), Some(0), "{which}: {fixed}");
+        home.run(&["verify"]).success();
+        assert_eq!((home.said(), marked(&home.env)), (said, marks), "{which}: {fixed}");
+    }
 }
 
 /// Checks that every command that changes something refuses, and that verify and doctor say why.

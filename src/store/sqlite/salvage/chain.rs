@@ -17,21 +17,16 @@ use std::{
 
 use rusqlite::params;
 
-use super::{Salvage, Unknown, counted};
+use super::{Salvage, Unknown, Unplaced};
 use crate::{
     model::{
-        Bulk, Checkpoint, CheckpointNumber, Command, EntryNumber, Facts, File, FileNumber, Gaps,
-        Generation, GenerationNumber, Named, Operation, OperationId, OperationNumber, Place, Run,
-        Running, SessionName, Timestamp,
+        Bulk, Checkpoint, CheckpointNumber, Command, EntryNumber, Facts, File, FileNumber,
+        Generation, GenerationNumber, Named, Operation, OperationId, OperationNumber, Place,
+        SessionName, Timestamp,
     },
     store::{
-        ByteStore, FactStore, SessionKey, StoreError,
-        sqlite::{
-            add::{self, OWN, Placed},
-            bytes::LOST,
-            covered,
-            query::{collect, hash},
-        },
+        FactStore, SessionKey, StoreError,
+        sqlite::{add::OWN, bytes::LOST, covered, query::collect},
     },
 };
 
@@ -40,9 +35,6 @@ const GAP: u64 = 1 << 20;
 
 /// How many rows of a table each operation brought.
 type Counts = BTreeMap<OperationNumber, u64>;
-
-/// How many generations are tried, from the newest on, as the one that an operation added to.
-const GENERATIONS: usize = 8;
 
 /// What is known of the operations so far.
 #[derive(Default)]
@@ -68,6 +60,7 @@ impl Salvage {
     }
 
     fn chain(&mut self, session: SessionKey, name: &SessionName) -> Result<(), StoreError> {
+        self.drop_torn_runs(session)?;
         let found = self.operations(session)?;
         // A number that is far beyond the others is damaged itself.
         let credible = OperationNumber::FIRST.plus(found.len() as u64 + GAP);
@@ -76,7 +69,7 @@ impl Salvage {
         let named = self.last_named(session)?;
         let last = found.keys().next_back().copied().unwrap_or_default();
         let last = if named.since(last) > GAP { last } else { last.max(named) };
-        let (runs, origins) = (self.counts("run", session)?, self.counts("origin", session)?);
+        let origins = self.counts("origin", session)?;
         let own = self.fresh.id()?;
         let mut standing = Standing {
             entries: EntryNumber::FIRST,
@@ -93,7 +86,7 @@ impl Salvage {
             });
             if let Some(by) = kept {
                 is_broken = false;
-                self.complete(session, by, &standing, (&runs, &origins))?;
+                self.complete(session, by, &standing, &origins)?;
                 standing.take(by);
                 continue;
             }
@@ -196,7 +189,7 @@ impl Salvage {
         session: SessionKey,
         by: &Operation,
         standing: &Standing,
-        (runs, origins): (&Counts, &Counts),
+        origins: &Counts,
     ) -> Result<(), StoreError> {
         let mut missing = self.place_entries(session, by.added())?;
         if Named::entries(&self.fresh.entries(session, by.added())?) != by.entries {
@@ -211,16 +204,16 @@ impl Salvage {
         }
         let given = by.checkpoints.map_or(0, |given| given.count);
         let places = standing.checkpoints..standing.checkpoints.plus(given);
-        let lost = self.place_checkpoints(session, by.n, places)?;
-        if lost > 0 {
-            let lost = counted(lost, "checkpoint", "checkpoints");
-            self.lose(session, format!("{lost} of operation {}", by.n));
+        self.place_checkpoints(session, by.n, places)?;
+        let runs = self.fresh.growths(session, by.n.alone())?.into_iter().map(|(_, run)| run);
+        if Named::runs(&runs.collect::<Vec<_>>()) != by.runs {
+            let next = standing.generations.plus(by.facts.generations.len() as u64);
+            let one = Unplaced { session, operation: by.clone(), next };
+            self.unplaced.push(one.clone());
+            self.place_grown(&one)?;
         }
-        let has = |counts: &Counts| counts.get(&by.n).copied().unwrap_or(0);
-        if has(runs) != by.runs.map_or(0, |runs| runs.count) {
-            self.place_run(session, by, standing.generations)?;
-        }
-        if has(origins) != by.origins.map_or(0, |origins| origins.count) {
+        let has = origins.get(&by.n).copied().unwrap_or(0);
+        if has != by.origins.map_or(0, |origins| origins.count) {
             self.lose(session, format!("which entries operation {} replaced", by.n));
         }
         Ok(())
@@ -277,89 +270,6 @@ impl Salvage {
                 .execute(params![session.0, n, operation])?;
         }
         Ok(lost)
-    }
-
-    /// Puts the run of an operation together again that only added entries behind those that a generation had, if that is
-    /// what its record names; else the run is lost.
-    fn place_run(
-        &mut self,
-        session: SessionKey,
-        by: &Operation,
-        next: GenerationNumber,
-    ) -> Result<(), StoreError> {
-        let mut before = collect(
-            self.db(),
-            "SELECT generation, start, first, count, bytes, running FROM run
-             WHERE session = ? AND operation < ? ORDER BY operation DESC, start DESC",
-            params![session.0, by.n],
-            |row| {
-                Ok(Run {
-                    generation: row.get(0)?,
-                    start: row.get(1)?,
-                    first: row.get(2)?,
-                    count: row.get(3)?,
-                    bytes: row.get(4)?,
-                    running: Running::new(hash(row, 5)?),
-                    ..Run::default()
-                })
-            },
-        )?;
-        // A generation may have no run yet.
-        let end = next.plus(by.facts.generations.len() as u64);
-        let begun = GenerationNumber::each(GenerationNumber::FIRST..end).rev().take(GENERATIONS);
-        before.extend(begun.map(|generation| Run { generation, ..Run::default() }));
-        let entries = self.fresh.entries(session, by.added())?;
-        let lengths = self.lengths_of(session, by.added())?;
-        let mut seen = BTreeSet::new();
-        for end in before.into_iter().filter(|end| seen.insert(end.generation)) {
-            let start = end.end();
-            let (mut running, mut bytes) = (end.running, end.bytes);
-            for ((place, entry), length) in (start..).zip(&entries).zip(&lengths) {
-                let separator = Gaps::usual(place);
-                running = running.then(separator, entry.id);
-                bytes += separator.len() as u64 + length;
-            }
-            for tail in [&b""[..], b"\n"] {
-                let run = Run {
-                    generation: end.generation,
-                    start,
-                    first: by.first,
-                    count: entries.len() as u64,
-                    gaps: Gaps::default(),
-                    bytes,
-                    running,
-                    tail: tail.to_vec(),
-                };
-                let found = Bulk { runs: vec![run], ..Bulk::default() };
-                if by.runs == Named::runs(&found.runs) {
-                    let row = Placed {
-                        session,
-                        seq: 0,
-                        operation: by,
-                        bulk: &found,
-                        lines: vec![],
-                        kept: vec![],
-                    };
-                    return add::add_growth(self.db(), &[row]);
-                }
-            }
-        }
-        self.lose(session, format!("where operation {} put its entries", by.n));
-        Ok(())
-    }
-
-    /// Returns how long lines are; a lost one counts for nothing, and its digest will not be right.
-    fn lengths_of(
-        &self,
-        session: SessionKey,
-        numbers: Range<EntryNumber>,
-    ) -> Result<Vec<u64>, StoreError> {
-        let length = |n: EntryNumber| match self.fresh.lengths(session, n.alone()) {
-            Ok(found) => Ok(found.first().copied().unwrap_or(0)),
-            Err(StoreError::Corrupt { .. }) => Ok(0),
-            Err(error) => Err(error),
-        };
-        EntryNumber::each(numbers).map(length).collect()
     }
 
     /// Returns the runs, checkpoints and origins that an operation brought and that can be read.
