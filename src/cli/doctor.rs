@@ -1,6 +1,6 @@
 //! `doctor`: looks at the folder of the store, and mends what it can.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use undertext::ops::{self, Ailment, Cure, Finding, MendOutcome, Severity};
 use undertext::report::{Examined, Forgetful, Mended, Refilled, Report as _, TakenBack};
@@ -19,7 +19,7 @@ use crate::render::safe;
 /// needs care, the answer is no, which is exit code 1.
 ///
 /// With --fix, a damaged store is mended: what can still be read goes into a fresh one, lines that are lost are looked for in
-/// every file in which their session was ever met (live, set aside, the agent's), and each is known by its hash. What a
+/// every file in which their session was ever met or is met now (live, set aside, the agent's), and each is known by its hash. What a
 /// store has forgotten comes back from live files. The damaged store is kept next to the mended one, in damaged-1.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -104,11 +104,13 @@ fn mend(
 ) -> Result<Option<Mended>, CommandError> {
     let mut findings = Vec::new();
     let here = context.env.drawn_here()?;
+    let folders = context.agent_folders().into_iter().map(|folder| folder.path);
+    let folders: Vec<PathBuf> = folders.collect();
     let ambient = context.env.ambient();
     let output = &mut context.output;
     let outcome = ops::mend(
         root,
-        &here,
+        (&here, &folders),
         ambient,
         &mut |finding| findings.push(finding.clone()),
         &mut |done, all| {

@@ -1,6 +1,6 @@
 //! Mending: a damaged store is replaced by what can be salvaged of it, and by what its sessions' files still hold.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::{
     ops::{
@@ -32,11 +32,11 @@ const NOWHERE: &str = "no file holds it";
 const UNREADABLE: &str = "none of its operations can be read, so it stays where it is. Put a backup in its place, or move it \
     elsewhere, with its -wal file, and do this again: then what live files hold comes back";
 
-/// Mends the store in a folder if it is damaged or has forgotten something. `told` hears what is wrong with it, `each` how much
+/// Mends the store in a folder if it is damaged or has forgotten something; agents keep their sessions in other folders. `told` hears what is wrong with it, `each` how much
 /// of it was read, and of how much.
 pub fn mend(
     root: &Path,
-    here: &Here,
+    (here, folders): (&Here, &[PathBuf]),
     ambient: Box<dyn Ambient>,
     told: &mut dyn FnMut(&Finding),
     each: &mut dyn FnMut(u64, u64),
@@ -45,7 +45,7 @@ pub fn mend(
     let (mut mended, mut forgotten) = (None, 0);
     let before = damage(root, told)?;
     if before > Damage::default() {
-        let mending = Mending::begin(root, here, each)?;
+        let mending = Mending::begin(root, (here, folders), each)?;
         if mending.is_empty {
             return Ok(Outcome::Left(UNREADABLE));
         }

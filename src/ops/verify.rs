@@ -23,7 +23,7 @@ use crate::{
     },
     report::{Finding, Severity, Verified},
     session::{Session, oddities, rows},
-    store::{Fault, Store, StoreError, whole_lines},
+    store::{Fault, Store, StoreError, UNKNOWN_ENTRY, whole_lines},
     sync::{self, Archive, Places, SyncError},
 };
 
@@ -217,7 +217,9 @@ fn look(
             for Fault { session, item, problem } in faults {
                 let name = names.iter().find(|(known, _)| Some(*known) == session);
                 let session = name.map(|(_, name)| name.id.clone());
-                let severity = Severity::Damage;
+                // What is given up stands in no way.
+                let is_given_up = problem == UNKNOWN_ENTRY;
+                let severity = if is_given_up { Severity::Note } else { Severity::Damage };
                 let finding = Finding { severity, session, item, problem };
                 tell(&finding, &mut verified, each);
             }
@@ -363,11 +365,13 @@ struct Check<'a> {
     store: &'a dyn Store,
     session: &'a Session,
     seen: Seen,
+    /// Whether one of its operations is lost.
+    has_lost: bool,
 }
 
 impl<'a> Check<'a> {
     fn new(store: &'a dyn Store, session: &'a Session) -> Self {
-        Self { store, session, seen: Seen::default() }
+        Self { store, session, seen: Seen::default(), has_lost: false }
     }
 
     fn find(&mut self, severity: Severity, item: &str, problem: &str) {
@@ -461,6 +465,7 @@ impl<'a> Check<'a> {
                 }
                 is_lost = matches!(operation.command, Command::Lost {});
                 if is_lost {
+                    self.has_lost = true;
                     let what = "the store has lost it; what is known of it stands in its place";
                     self.find(Severity::Note, &item, what);
                 }
@@ -487,6 +492,16 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
+    /// Tells of a generation that does not come out. Where an operation is lost, and with it what it added, none can.
+    fn generation(&mut self, item: &str, problem: &str) {
+        if self.has_lost {
+            let what = format!("{problem}: a part of it is lost with an operation");
+            self.find(Severity::Note, item, &what);
+        } else {
+            self.damage(item, problem);
+        }
+    }
+
     /// Recomputes the running hash of every generation.
     fn generations(&mut self, state: &State) -> Result<(), OpsError> {
         let (store, key) = (self.store, self.session.key);
@@ -495,7 +510,7 @@ impl<'a> Check<'a> {
             let (mut running, mut place) = (Running::EMPTY, 0);
             for run in store.runs(key, generation, 0)? {
                 if run.start != place {
-                    self.damage(&item, "a run does not follow the one before it");
+                    self.generation(&item, "a run does not follow the one before it");
                 }
                 let mut separators = run.gaps.iter(run.start, run.count);
                 let mut placed = 0;
@@ -514,10 +529,9 @@ impl<'a> Check<'a> {
                 }
                 place = run.end();
                 if placed != run.count || running != run.running {
-                    self.damage(
-                        &item,
-                        &format!("its running hash is not the recorded one at entry {place}"),
-                    );
+                    let problem =
+                        format!("its running hash is not the recorded one at entry {place}");
+                    self.generation(&item, &problem);
                     running = run.running;
                 }
             }

@@ -112,6 +112,9 @@ pub enum StoreError {
 
 /// The problem of an entry whose line was given up when the store was mended.
 pub(crate) const LOST_LINE: &str = "its line is lost";
+/// The problem of one of which not even the id is known: that it is lost is all that there is to say.
+pub(crate) const UNKNOWN_ENTRY: &str =
+    "the store has lost it; nothing is known but that it was there";
 
 /// Returns a version as people read it: while it is developed, it has a number behind its own.
 fn spelt(version: i64) -> String {

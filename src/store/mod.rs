@@ -29,8 +29,8 @@ mod values;
 pub use commit::{
     Chain, Commit, Covering, Coverings, FileCovering, Known, NewLine, TakenOut, Whole,
 };
-pub(crate) use error::LOST_LINE;
 pub use error::StoreError;
+pub(crate) use error::{LOST_LINE, UNKNOWN_ENTRY};
 pub use memory::MemoryStore;
 pub use sieve::Sieve;
 pub use sqlite::{

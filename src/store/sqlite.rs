@@ -36,6 +36,7 @@ mod known;
 mod lengths;
 mod list;
 mod long;
+mod lost;
 mod open;
 mod opened;
 mod pack;
@@ -167,10 +168,11 @@ impl SqliteStore {
         }
     }
 
-    /// Returns whether lines or files are lost for which a mending kept the place.
+    /// Returns whether lines or files are lost for which a mending kept the place, and which a file may give back.
     pub fn has_lost_lines(&self) -> Result<bool, StoreError> {
-        let sql = "SELECT EXISTS (SELECT 1 FROM entry WHERE line = ?1) OR EXISTS (SELECT 1 FROM kept WHERE line = ?1)";
-        Ok(self.db().query_row(sql, [bytes::LOST], |row| row.get(0))?)
+        let kept = "SELECT EXISTS (SELECT 1 FROM kept WHERE line = ?)";
+        let has_files: bool = self.db().query_row(kept, [bytes::LOST], |row| row.get(0))?;
+        Ok(has_files || lost::has_lines(self.db())?)
     }
 
     /// Returns whether its first operation has the hash that is made with the store's id: with another id none has.

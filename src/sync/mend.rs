@@ -30,7 +30,7 @@ use std::{
 
 use crate::{
     disk::{self, Disk, Kernel},
-    live::TRANSCRIPTS,
+    live::{self, TRANSCRIPTS},
     model::{EntryId, LineId, SessionName},
     report::Refilled,
     store::{self, Access, Salvage, SessionKey, SqliteStore, StoreError, WordIndex},
@@ -93,10 +93,10 @@ pub(crate) struct Mending {
 }
 
 impl Mending {
-    /// Salvages the damaged store in a folder. `each` hears how much of it was read, and of how much.
+    /// Salvages the damaged store in a folder; agents keep their sessions in others. `each` hears how much of it was read, and of how much.
     pub(crate) fn begin(
         root: &Path,
-        here: &Here,
+        (here, folders): (&Here, &[PathBuf]),
         each: &mut dyn FnMut(u64, u64),
     ) -> Result<Self, SyncError> {
         let io = |path: &Path| {
@@ -118,7 +118,8 @@ impl Mending {
             _lock: lock,
         };
         let mut salvage = Salvage::begin(&root.join("store.db"), &fresh, each)?;
-        mending.refilled = fill(root, here, &mut salvage)?;
+        let whereabouts = Whereabouts::of(root, here, folders, &salvage);
+        mending.refilled = fill(&whereabouts, &mut salvage)?;
         mending.forgotten = salvage.forgotten()?;
         mending.is_empty = salvage.is_empty();
         salvage.conclude()?;
@@ -156,11 +157,36 @@ impl Drop for Mending {
     }
 }
 
+/// Where the files of sessions lie.
+struct Whereabouts<'a> {
+    root: &'a Path,
+    here: &'a Here,
+    /// Those in the agents' folders: what told where a session was met may be lost.
+    met: BTreeMap<SessionName, Vec<PathBuf>>,
+}
+
+impl<'a> Whereabouts<'a> {
+    fn of(root: &'a Path, here: &'a Here, folders: &[PathBuf], salvage: &Salvage) -> Self {
+        let mut files = Vec::new();
+        if salvage.is_wanting() {
+            sources::walk(folders, None, &mut |met| files.extend(met.path().map(Path::to_owned)));
+        }
+        let paths: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
+        let mut met: BTreeMap<SessionName, Vec<PathBuf>> = BTreeMap::new();
+        for (path, identity) in files.iter().zip(sources::identify_all(&paths)) {
+            if let Ok((_, name)) = identity {
+                met.entry(name).or_default().push(path.clone());
+            }
+        }
+        Self { root, here, met }
+    }
+}
+
 /// Looks for what is lost in the files of its sessions: entries of which little is known, files that were kept whole, lines.
-fn fill(root: &Path, here: &Here, salvage: &mut Salvage) -> Result<Vec<Refilled>, SyncError> {
+fn fill(whereabouts: &Whereabouts<'_>, salvage: &mut Salvage) -> Result<Vec<Refilled>, SyncError> {
     let mut refilled = Vec::new();
     let unknown = salvage.unknown().iter().map(|unknown| unknown.session).collect();
-    each_session(root, here, salvage, unknown, &mut |salvage, session, lines, name| {
+    each_session(whereabouts, salvage, unknown, &mut |salvage, session, lines, name| {
         refilled.extend(gather::identify(salvage, session, lines, &name.id)?);
         Ok(())
     })?;
@@ -174,9 +200,9 @@ fn fill(root: &Path, here: &Here, salvage: &mut Salvage) -> Result<Vec<Refilled>
         links.extend(line.link.filter(|_| links.len() < LINKS));
     }
     let kept = salvage.wanted_files().iter().map(|file| file.session).collect();
-    refilled.extend(each_file(root, here, salvage, kept, &mut fill_file)?);
+    refilled.extend(each_file(whereabouts, salvage, kept, &mut fill_file)?);
     let sessions = wanted.keys().copied().collect();
-    refilled.extend(each_file(root, here, salvage, sessions, &mut |salvage, session, path| {
+    refilled.extend(each_file(whereabouts, salvage, sessions, &mut |salvage, session, path| {
         match wanted.get_mut(&session) {
             Some(sought) if !sought.left.is_empty() => found_in(path, sought, salvage),
             _ => Ok(0),
@@ -184,7 +210,7 @@ fn fill(root: &Path, here: &Here, salvage: &mut Salvage) -> Result<Vec<Refilled>
     })?);
     // How long the lines are that came back tells where they were put.
     let unplaced = salvage.unplaced().iter().map(|one| one.session).collect();
-    each_session(root, here, salvage, unplaced, &mut |salvage, session, lines, _| {
+    each_session(whereabouts, salvage, unplaced, &mut |salvage, session, lines, _| {
         places::place(salvage, session, lines)
     })?;
     Ok(refilled)
@@ -192,15 +218,14 @@ fn fill(root: &Path, here: &Here, salvage: &mut Salvage) -> Result<Vec<Refilled>
 
 /// Reads all files of sessions, for each session those in which it was met; `look` gets their lines.
 fn each_session(
-    root: &Path,
-    here: &Here,
+    whereabouts: &Whereabouts<'_>,
     salvage: &mut Salvage,
     sessions: BTreeSet<SessionKey>,
     look: &mut dyn FnMut(&mut Salvage, SessionKey, &[Lines], &SessionName) -> Result<(), SyncError>,
 ) -> Result<(), SyncError> {
     for session in sessions {
         let Some(name) = salvage.sessions_found().get(&session).cloned() else { continue };
-        let paths = files(root, here, salvage, session, &name)?;
+        let paths = files(whereabouts, salvage, session, &name)?;
         let lines: Vec<Lines> = paths.iter().filter_map(|path| Lines::read(path)).collect();
         look(salvage, session, &lines, &name)?;
     }
@@ -209,8 +234,7 @@ fn each_session(
 
 /// Looks in the files in which sessions were met; `look` returns how much one gave back.
 fn each_file(
-    root: &Path,
-    here: &Here,
+    whereabouts: &Whereabouts<'_>,
     salvage: &mut Salvage,
     sessions: BTreeSet<SessionKey>,
     look: &mut dyn FnMut(&mut Salvage, SessionKey, &Path) -> Result<u64, SyncError>,
@@ -218,7 +242,7 @@ fn each_file(
     let mut refilled = Vec::new();
     for session in sessions {
         let Some(name) = salvage.sessions_found().get(&session).cloned() else { continue };
-        for path in files(root, here, salvage, session, &name)? {
+        for path in files(whereabouts, salvage, session, &name)? {
             let lines = look(salvage, session, &path)?;
             if lines > 0 {
                 refilled.push(Refilled { session: name.id.clone(), path, lines });
@@ -238,33 +262,43 @@ fn fill_file(salvage: &mut Salvage, session: SessionKey, path: &Path) -> Result<
     Ok(u64::from(salvage.fill_file(&bytes)? > 0))
 }
 
-/// Returns the files in which a session was ever met, and those that were set aside.
+/// Returns the files in which a session was ever met or is met now, and those that were set aside.
 fn files(
-    root: &Path,
-    here: &Here,
+    whereabouts: &Whereabouts<'_>,
     salvage: &Salvage,
     session: SessionKey,
     name: &SessionName,
 ) -> Result<Vec<PathBuf>, SyncError> {
-    let (mut paths, mut asides) = (Vec::new(), Vec::new());
+    let Whereabouts { root, here, met } = whereabouts;
+    let mut paths = Vec::new();
     for operation in salvage.operations(session)? {
         let places = operation.facts.files.iter();
-        paths.extend(places.filter_map(|file| here.path_of(Some(root), &file.place)));
-        asides.extend(operation.facts.rotations.iter().map(|rotation| rotation.aside.clone()));
+        paths.extend(places.filter_map(|file| here.path_of(Some(*root), &file.place)));
     }
+    paths.extend(met.get(name).into_iter().flatten().cloned());
     // Whatever else lies in the store's own folder under the session's name.
-    let own = fs::read_dir(root.join(TRANSCRIPTS)).into_iter().flatten().flatten();
-    let own = own.filter(|entry| entry.file_name().to_string_lossy().starts_with(&name.id));
-    let own: Vec<PathBuf> = own.map(|entry| entry.path()).collect();
-    let beside = paths
-        .iter()
-        .flat_map(|path| asides.iter().map(|aside| path.with_file_name(OsStr::from_bytes(aside))));
+    let own = list(&root.join(TRANSCRIPTS));
+    paths.extend(own.into_iter().filter(|path| {
+        path.file_name().is_some_and(|file| file.as_bytes().starts_with(name.id.as_bytes()))
+    }));
+    let beside = paths.iter().flat_map(|path| {
+        let is_of =
+            |other: &PathBuf| live::is_aside(other) && other.file_stem() == path.file_name();
+        path.parent().map(list).unwrap_or_default().into_iter().filter(is_of)
+    });
     let beside: Vec<PathBuf> = beside.collect();
-    let mut met = BTreeSet::new();
     paths.extend(beside);
-    paths.extend(own);
-    paths.retain(|path| met.insert(path.clone()) && path.is_file());
+    let mut seen = BTreeSet::new();
+    paths.retain(|path| seen.insert(path.clone()) && path.is_file());
     Ok(paths)
+}
+
+/// Returns what lies in a folder, in the order of the names; nothing if it cannot be read.
+fn list(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    paths.sort();
+    paths
 }
 
 /// The lines of a session that are looked for.

@@ -25,7 +25,7 @@ use super::{
     body::{Parts, Place},
     bytes::{Bytes, LOST},
     covered::{self, Covered},
-    long, open,
+    long, lost, open,
     query::hash,
     totals,
 };
@@ -550,12 +550,12 @@ impl Part<'_> {
             if found.zip(link).is_some_and(stands) {
                 continue;
             }
-            let problem = window.problem(line, "its id is not that of its link and line");
-            self.faults.push(Fault {
-                session: Some(SessionKey(session)),
-                item: format!("entry {n}"),
-                problem,
-            });
+            let problem = match line {
+                LOST => lost::problem(SessionKey(session), entry.0, id).to_owned(),
+                line => window.problem(line, "its id is not that of its link and line"),
+            };
+            let (session, item) = (Some(SessionKey(session)), format!("entry {n}"));
+            self.faults.push(Fault { session, item, problem });
         }
         Ok(())
     }

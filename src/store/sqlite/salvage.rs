@@ -176,6 +176,12 @@ impl Salvage {
         self.wanted.values().flatten()
     }
 
+    /// Returns whether anything is missing that files may give back.
+    pub fn is_wanting(&self) -> bool {
+        let is_whole = self.wanted.is_empty() && self.files.is_empty();
+        !is_whole || !self.unknown.is_empty() || !self.unplaced.is_empty()
+    }
+
     /// Returns the names of the sessions.
     pub fn sessions_found(&self) -> &BTreeMap<SessionKey, SessionName> {
         &self.names
@@ -193,22 +199,25 @@ impl Salvage {
         Ok(rows.into_iter().filter_map(open).collect())
     }
 
-    /// Returns how many operations are missing that the witness has seen.
+    /// Returns how many operations are missing that the witness has seen, without those that others stand for.
     pub fn forgotten(&self) -> Result<u64, StoreError> {
         let own = self.fresh.id()?;
         let witness = witness::read(&witness::path_of(&self.damaged), own).ok().flatten();
         let Some(witness) = witness else { return Ok(0) };
-        let is_other = self.fresh.hash_at(witness.seq)?.is_some_and(|hash| hash != witness.hash);
-        Ok(witness.seq.saturating_sub(self.newest).max(u64::from(is_other)))
+        let is_other = witness.seq <= self.newest
+            && self.fresh.hash_at(witness.seq)?.is_some_and(|hash| hash != witness.hash);
+        let newest = self.fresh.newest()?.map_or(0, |(seq, _)| seq);
+        Ok(witness.seq.saturating_sub(newest).max(u64::from(is_other)))
     }
 
-    /// Returns whether no operation could be read of a store that had some: it has as many pages as one without any, or more.
+    /// Returns whether nothing could be read of a store that had some operations: it has as many pages as one without any, or more.
     pub fn is_empty(&self) -> bool {
         let had_some = || {
             let witness = witness::newest(&self.damaged);
             witness.is_some_and(|witness| witness.seq > 0) || length_of(&self.damaged) > self.least
         };
-        self.newest == 0
+        // Entries that are there tell of operations that are lost.
+        self.fresh.newest().is_ok_and(|newest| newest.is_none())
             && length_of(&self.damaged) >= self.least
             && had_some()
             && first_page::has_more(&self.damaged)

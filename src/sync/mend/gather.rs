@@ -6,17 +6,25 @@
 //!             line 40 as the run says
 //! ```
 //!
+//! Where no run tells, lines that follow each other are tried.
+//!
 //! Invariant: which file holds a generation is a guess; the digest of the operation says whether it is right.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use crate::{
-    model::{OperationNumber, Run},
+    model::{EntryId, EntryNumber, OperationNumber, Run},
     report::Refilled,
     store::{Salvage, SessionKey, Tried, Unknown},
     sync::{SyncError, sources},
     wire::jsonl::{Located, Reader},
 };
+
+/// How many ids are hashed in search of the entries of a session that no run tells of.
+const TRIES: usize = 8_000_000;
 
 /// A file with its lines.
 pub(super) struct Lines {
@@ -56,6 +64,74 @@ impl Lines {
     }
 }
 
+/// A line in a file: the id of the entry that it would be linked to, its own, and the entry that has it.
+pub(super) struct Linked {
+    link: Option<EntryId>,
+    pub(super) id: EntryId,
+    pub(super) n: Option<EntryNumber>,
+}
+
+/// Returns the lines of a file as they follow each other in it.
+pub(super) fn chain(
+    salvage: &Salvage,
+    session: SessionKey,
+    file: &Lines,
+) -> Result<Vec<Linked>, SyncError> {
+    let coverings = salvage.coverings(session)?;
+    let mut chain: Vec<Linked> = Vec::with_capacity(file.tried.len());
+    for (_, line) in &file.tried {
+        let link = chain.last().map(|last| last.id).filter(|_| !line.is_named);
+        let id = EntryId::of(link, line.id);
+        let mut linked = Linked { link, id, n: salvage.entry(session, &id)? };
+        if let (None, Some(came)) = (linked.n, coverings.get(&line.id)) {
+            linked.id = EntryId::of(link, *came);
+            linked.n = salvage.entry(session, &linked.id)?;
+        }
+        chain.push(linked);
+    }
+    Ok(chain)
+}
+
+/// Looks in files for as many new lines as an operation brought entries, one after the other, and returns where those lie that
+/// were missing. One that began several generations took them from as many files, in their order.
+fn in_order(
+    salvage: &mut Salvage,
+    unknown: &Unknown,
+    files: &[Lines],
+    left: &mut usize,
+) -> Result<Vec<usize>, SyncError> {
+    let operations = salvage.operations(unknown.session)?;
+    let by = operations.iter().find(|by| by.n == unknown.operation);
+    let Some(by) = by else { return Ok(Vec::new()) };
+    let count = usize::try_from(by.count()).unwrap_or(usize::MAX).max(1);
+    let together = by.facts.generations.len().max(1);
+    let numbered: Vec<(usize, &Lines)> = files.iter().enumerate().collect();
+    for files in numbered.windows(together) {
+        let (mut spots, mut ids, mut met) = (Vec::new(), Vec::new(), BTreeSet::new());
+        for (number, file) in files {
+            for (line, linked) in chain(salvage, unknown.session, file)?.into_iter().enumerate() {
+                let is_new = linked.n.is_none_or(|n| by.added().contains(&n));
+                if is_new && met.insert(linked.id) {
+                    spots.push((*number, *file, line));
+                    ids.push((linked.link, linked.id));
+                }
+            }
+        }
+        for (ids, spots) in ids.windows(count).zip(spots.windows(count)) {
+            if *left < count {
+                return Ok(Vec::new());
+            }
+            *left -= count;
+            let bytes = |at: usize| spots.get(at).and_then(|(_, file, line)| file.bytes.get(*line));
+            if salvage.identify_in_order(unknown, ids, &mut |at| bytes(at).cloned())? {
+                let at = |n: &EntryNumber| spots.get(n.index_from(by.first)?).map(|spot| spot.0);
+                return Ok(unknown.missing.iter().filter_map(at).collect());
+            }
+        }
+    }
+    Ok(Vec::new())
+}
+
 /// A line: which file has it, and which of its lines it is.
 type Spot = (usize, usize);
 
@@ -68,6 +144,7 @@ pub(super) fn identify(
 ) -> Result<Vec<Refilled>, SyncError> {
     let runs = salvage.runs(session)?;
     let mut found = vec![0_u64; files.len()];
+    let mut left = TRIES;
     let unknown = salvage.unknown().iter().filter(|unknown| unknown.session == session);
     for unknown in unknown.cloned().collect::<Vec<_>>() {
         for choice in 0..files.len() {
@@ -86,6 +163,11 @@ pub(super) fn identify(
                     found.get_mut(*file).into_iter().for_each(|count| *count += 1);
                 }
                 break;
+            }
+        }
+        if salvage.unknown().contains(&unknown) {
+            for file in in_order(salvage, &unknown, files, &mut left)? {
+                found.get_mut(file).into_iter().for_each(|count| *count += 1);
             }
         }
     }

@@ -14,7 +14,10 @@ use crate::{
     model::{EntryId, EntryNumber, GenerationNumber, Run, Running},
     session::Growth,
     store::{Salvage, SessionKey, Unplaced},
-    sync::{SyncError, mend::gather::Lines},
+    sync::{
+        SyncError,
+        mend::gather::{self, Lines},
+    },
 };
 
 /// How many guesses are made for one operation.
@@ -49,24 +52,14 @@ impl Sequence {
 
     /// Reads the entries of a file, up to the first line that is none.
     fn of(salvage: &Salvage, session: SessionKey, lines: &Lines) -> Result<Self, SyncError> {
-        let coverings = salvage.coverings(session)?;
         let mut sequence = Self::default();
-        let mut last: Option<EntryId> = None;
         let mut at = 0;
-        for ((separator, line), end) in lines.tried.iter().zip(&lines.ends) {
-            let link = last.filter(|_| !line.is_named);
-            let came = coverings.get(&line.id).map(|came| EntryId::of(link, *came));
-            let mut found = None;
-            for id in came.into_iter().chain([EntryId::of(link, line.id)]) {
-                found = salvage.entry(session, &id)?.map(|n| (n, id));
-                if found.is_some() {
-                    break;
-                }
-            }
-            let Some((n, id)) = found else { return Ok(sequence) };
+        let chain = gather::chain(salvage, session, lines)?;
+        for ((linked, (separator, _)), end) in chain.iter().zip(&lines.tried).zip(&lines.ends) {
+            let Some(n) = linked.n else { return Ok(sequence) };
             let length = (end - at).saturating_sub(separator.len() as u64);
-            sequence.push(n, id, separator.clone(), length);
-            (last, at) = (Some(id), *end);
+            sequence.push(n, linked.id, separator.clone(), length);
+            at = *end;
         }
         sequence.tail.clone_from(&lines.tail);
         Ok(sequence)

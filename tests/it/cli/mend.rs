@@ -641,6 +641,10 @@ fn a_store_cut_short_anywhere_is_mended_and_what_is_lost_is_said() {
             home.run(&["import"]).success();
             let now = home.said();
             assert!(said.iter().all(|(id, said)| now.get(id) == Some(said)), "{length}: {fixed}");
+            // The agents' files hold all lines: those that are not where they were are there again.
+            home.run(&["verify"]).success();
+            let again = home.run(&["doctor", "--fix"]).success();
+            assert!(again.stdout.ends_with("is in order\n"), "{length}: {again}");
             fs::write(&live, &transcript).unwrap();
             fs::write(home.database(), &whole).unwrap();
         }
@@ -1048,6 +1052,78 @@ fn places_in_files_that_were_written_again_or_set_aside_are_read_from_these() {
         assert_eq!(fixed.code(), Some(0), "{which}: {fixed}");
         home.run(&["verify"]).success();
         assert_eq!((home.said(), marked(&home.env)), (said, marks), "{which}: {fixed}");
+    }
+}
+
+#[test]
+fn lines_come_back_from_agents_files_of_which_no_operation_tells_any_more() {
+    let home = Home::new();
+    place_kimi(&home.env);
+    home.run(&["import"]).success();
+    home.run(&["revert", "3", "-s", "5e550001"]).success();
+    fixture::settle(&store(&home.env));
+    let said = home.said();
+    let db = home.settle();
+    db.execute_batch(
+        "DROP TRIGGER operation_is_not_deleted; DELETE FROM operation;
+         UPDATE segment SET body = zeroblob(length(body));
+         UPDATE fresh SET body = zeroblob(length(body));
+         VACUUM",
+    )
+    .unwrap();
+    drop(db);
+    let fixed = home.run(&["doctor", "--fix"]);
+    assert_eq!(fixed.code(), Some(1), "{fixed}");
+    assert!(fixed.stdout.contains("lost: operation 1 of session"), "{fixed}");
+    assert!(!fixed.stdout.contains("lost: the line"), "{fixed}");
+    home.run(&["import"]).success();
+    home.run(&["verify"]).success();
+    assert_eq!(home.said(), said, "{fixed}");
+}
+
+#[test]
+fn entries_that_no_run_tells_of_are_found_where_their_lines_follow_each_other() {
+    let home = Home::new();
+    place_kimi(&home.env);
+    home.run(&["import"]).success();
+    home.run(&["append", "-q", "-s", "5e550001", "What of the other?"]).success();
+    fixture::settle(&store(&home.env));
+    let (said, marks) = (home.said(), marked(&home.env));
+    let db = home.settle();
+    db.execute_batch(
+        "DROP TRIGGER entry_is_not_deleted; DELETE FROM entry;
+         DROP TRIGGER run_is_not_deleted; DELETE FROM run;
+         UPDATE segment SET body = zeroblob(length(body));
+         UPDATE fresh SET body = zeroblob(length(body));",
+    )
+    .unwrap();
+    drop(db);
+    let fixed = home.run(&["doctor", "--fix"]);
+    assert_eq!(fixed.code(), Some(0), "{fixed}");
+    home.run(&["verify"]).success();
+    assert_eq!((home.said(), marked(&home.env)), (said, marks), "{fixed}");
+}
+
+#[test]
+fn an_operation_behind_a_lost_one_is_still_there_after_the_next_mending() {
+    let home = Home::new();
+    fixture::settle(&store(&home.env));
+    let lost = || {
+        let listed = home.run(&["operations", &home.own, "--json"]).success().stdout;
+        listed.lines().filter(|line| json(line)["command"] == "lost").count()
+    };
+    for sql in [
+        "DROP TRIGGER operation_is_not_deleted;
+         DELETE FROM operation WHERE n = 2; VACUUM",
+        "UPDATE segment SET body = zeroblob(length(body))",
+    ] {
+        let db = home.settle();
+        db.execute_batch(sql).unwrap();
+        drop(db);
+        let fixed = home.run(&["doctor", "--fix"]);
+        assert!(fixed.stdout.contains("Mended: "), "{fixed}");
+        assert_eq!(lost(), 1, "{fixed}");
+        home.run(&["store", "pack"]).success();
     }
 }
 

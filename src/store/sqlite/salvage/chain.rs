@@ -20,13 +20,13 @@ use rusqlite::params;
 use super::{Salvage, Unknown, Unplaced};
 use crate::{
     model::{
-        Bulk, Checkpoint, CheckpointNumber, Command, EntryNumber, Facts, File, FileNumber,
-        Generation, GenerationNumber, Named, Operation, OperationId, OperationNumber, Place,
-        SessionName, Timestamp,
+        Bulk, CheckpointNumber, Command, EntryNumber, Facts, File, FileNumber, Generation,
+        GenerationNumber, Named, Operation, OperationId, OperationNumber, Place, SessionName,
+        Timestamp,
     },
     store::{
         FactStore, SessionKey, StoreError,
-        sqlite::{add::OWN, bytes::LOST, covered, query::collect},
+        sqlite::{add::OWN, bytes::LOST, covered, lost, query::collect},
     },
 };
 
@@ -85,7 +85,8 @@ impl Salvage {
                     || by.hash_after(standing.before, own, name) == by.hash
             });
             if let Some(by) = kept {
-                is_broken = false;
+                // The one behind it was made with the hash of the one that was lost.
+                is_broken = matches!(by.command, Command::Lost {});
                 self.complete(session, by, &standing, &origins)?;
                 standing.take(by);
                 continue;
@@ -131,9 +132,12 @@ impl Salvage {
             .prepare_cached("DELETE FROM operation WHERE session = ? AND store = ? AND n = ?")?
             .execute(params![session.0, OWN, n])?;
         let first = standing.entries;
+        if later.is_empty() {
+            self.drop_unknown_runs(session, n)?;
+        }
         let end = match later.first() {
             Some(next) => next.first,
-            // Runs tell of entries whose rows are lost.
+            // Runs tell of entries whose rows are lost, next to others.
             None => self.number(
                 "SELECT max((SELECT ifnull(max(n), 0) + 1 FROM entry WHERE session = ?1),
                             (SELECT ifnull(max(first + count), 1) FROM run WHERE session = ?1))",
@@ -141,7 +145,6 @@ impl Salvage {
             )?,
         };
         let end = end.min(first.plus(GAP));
-        let Bulk { checkpoints, .. } = self.facts_of(session, n)?;
         // All that is missing before the next one that is there is taken for a part of the first lost one.
         let mut begun = later.iter().filter_map(|by| by.facts.generations.first());
         let generations = match begun.next() {
@@ -152,9 +155,14 @@ impl Salvage {
         let live = later.iter().filter_map(|by| by.facts.live.as_ref()?.to).max();
         let files = met.next().map(|next| next.n).or(live.map(FileNumber::next));
         let files = standing.files..files.unwrap_or(standing.files);
-        let near = |given: &&Checkpoint| given.n.since(standing.checkpoints) < GAP;
-        let checkpoints = checkpoints.iter().filter(near);
-        let given = checkpoints.map(|given| given.n.next()).max().unwrap_or(standing.checkpoints);
+        if later.is_empty() {
+            self.drop_stray_facts(session, n, (end, generations))?;
+        }
+        let Bulk { checkpoints, .. } = self.facts_of(session, n)?;
+        let near = |given: &CheckpointNumber| given.since(standing.checkpoints) < GAP;
+        let own = checkpoints.iter().map(|given| given.n.next());
+        let given = own.chain(self.first_checkpoint(session, later)?).filter(near).max();
+        let given = given.unwrap_or(standing.checkpoints);
         let facts = Facts {
             files: FileNumber::each(files).map(|n| File { n, place: Place::default() }).collect(),
             generations: GenerationNumber::each(standing.generations..generations)
@@ -181,6 +189,61 @@ impl Salvage {
             )?
             .execute(params![session.0, OWN, n, by.hash.as_bytes(), by.record])?;
         Ok(by)
+    }
+
+    /// Leaves out the runs of operations from this one on, which are all lost, if nothing is known of their entries: these come
+    /// back as others when a file is taken in.
+    fn drop_unknown_runs(&self, session: SessionKey, n: OperationNumber) -> Result<(), StoreError> {
+        self.db().execute(
+            "DELETE FROM run WHERE session = ?1 AND operation >= ?2 AND NOT EXISTS
+               (SELECT 1 FROM entry WHERE session = ?1 AND n >= first AND n < first + count)",
+            params![session.0, n],
+        )?;
+        Ok(())
+    }
+
+    /// Has checkpoints of operations from this one on, which are all lost, lead nowhere if they are at entries or in generations
+    /// that are not there, and leaves out which of these entries stood for others: their numbers will be those of others.
+    fn drop_stray_facts(
+        &self,
+        session: SessionKey,
+        n: OperationNumber,
+        (entries, generations): (EntryNumber, GenerationNumber),
+    ) -> Result<(), StoreError> {
+        self.db().execute(
+            "UPDATE checkpoint SET generation = 0, head = NULL, horizon = 0, before = NULL, own = NULL, note = NULL
+             WHERE session = ?1 AND operation >= ?2 AND (head >= ?3 OR before >= ?3 OR generation >= ?4)",
+            params![session.0, n, entries, generations],
+        )?;
+        self.db().execute(
+            "DELETE FROM origin WHERE session = ?1 AND operation >= ?2 AND (entry >= ?3 OR origin >= ?3)",
+            params![session.0, n, entries],
+        )?;
+        Ok(())
+    }
+
+    /// Returns the number of the first checkpoint that operations gave which follow each other, if rows of any of them tell it.
+    fn first_checkpoint(
+        &self,
+        session: SessionKey,
+        later: &[&Operation],
+    ) -> Result<Option<CheckpointNumber>, StoreError> {
+        let sql = "SELECT min(n) FROM checkpoint WHERE session = ? AND operation = ?";
+        let (mut passed, mut before) = (0, None);
+        for by in later {
+            if before.is_some_and(|before: OperationNumber| before.next() != by.n) {
+                break;
+            }
+            let key = params![session.0, by.n];
+            let first: Option<u64> =
+                self.db().prepare_cached(sql)?.query_row(key, |row| row.get(0))?;
+            if let Some(first) = first {
+                return Ok(first.checked_sub(passed).map(CheckpointNumber::new));
+            }
+            passed += by.checkpoints.map_or(0, |given| given.count);
+            before = Some(by.n);
+        }
+        Ok(None)
     }
 
     /// Gives a place to the facts of an operation that can no longer be read.
@@ -230,12 +293,11 @@ impl Salvage {
         let missing: Vec<EntryNumber> =
             EntryNumber::each(numbers).filter(|n| !there.contains(n)).collect();
         for n in &missing {
-            let id = blake3::hash(format!("lost entry {n} of session {}", session.0).as_bytes());
             self.db()
                 .prepare_cached(
                     "INSERT INTO entry (session, n, id, link, line) VALUES (?, ?, ?, NULL, ?)",
                 )?
-                .execute(params![session.0, n, id.as_bytes(), LOST])?;
+                .execute(params![session.0, n, lost::id_of(session, *n).as_bytes(), LOST])?;
         }
         Ok(missing)
     }

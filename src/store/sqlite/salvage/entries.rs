@@ -80,7 +80,58 @@ impl Salvage {
     ) -> Result<bool, StoreError> {
         let runs = self.runs(unknown.session)?;
         let ids = self.ids(unknown)?;
-        let Some(found) = self.try_lines(unknown, (&runs, ids), lines)? else { return Ok(false) };
+        match self.try_lines(unknown, (&runs, ids), lines)? {
+            Some(found) => self.take(unknown, found, bytes),
+            None => Ok(false),
+        }
+    }
+
+    /// Tries lines that follow each other, each with the id of the one that it is linked to and its own, in the place of all
+    /// entries of an operation, and takes those that are missing if they are these. That needs no run.
+    pub fn identify_in_order(
+        &mut self,
+        unknown: &Unknown,
+        chain: &[(Option<EntryId>, EntryId)],
+        bytes: &mut dyn FnMut(usize) -> Option<Vec<u8>>,
+    ) -> Result<bool, StoreError> {
+        let entries = unknown.first.onwards().zip(chain);
+        let entries = entries.map(|(n, (_, id))| Entry { n, id: *id, link: None });
+        if Named::entries(&entries.collect::<Vec<_>>()) != Some(unknown.named) {
+            return Ok(false);
+        }
+        let (mut found, mut lines) = (Vec::new(), Vec::new());
+        for n in &unknown.missing {
+            let at = n.index_from(unknown.first).unwrap_or(usize::MAX);
+            let Some(((link, id), line)) = chain.get(at).zip(bytes(at)) else { return Ok(false) };
+            let before = at.checked_sub(1).and_then(|at| chain.get(at));
+            let link = match link {
+                Some(link) if before.is_some_and(|(_, id)| id == link) => Some(n.minus(1)),
+                Some(link) => match chain.iter().take(at).rposition(|(_, id)| id == link) {
+                    Some(at) => Some(unknown.first.plus(at as u64)),
+                    None => match self.entry(unknown.session, link)? {
+                        None => return Ok(false),
+                        entry => entry,
+                    },
+                },
+                None => None,
+            };
+            // Where something was taken out of a line, only what stands in its place since then may come back.
+            if unknown.covered.get(n).is_some_and(|(_, now)| *now != LineId::of(&line)) {
+                return Ok(false);
+            }
+            found.push((*n, link, *id));
+            lines.push(line);
+        }
+        self.take(unknown, found, &mut |at| lines.get(at).cloned())
+    }
+
+    /// Takes entries that were found, with their lines.
+    fn take(
+        &mut self,
+        unknown: &Unknown,
+        found: Vec<Found>,
+        bytes: &mut dyn FnMut(usize) -> Option<Vec<u8>>,
+    ) -> Result<bool, StoreError> {
         for (at, (n, link, id)) in found.into_iter().enumerate() {
             let Some(line) = bytes(at) else { return Ok(false) };
             let line = self.add(&line, link.is_none().then_some(&id))?;
