@@ -216,12 +216,16 @@ fn fill(whereabouts: &Whereabouts<'_>, salvage: &mut Salvage) -> Result<Vec<Refi
     Ok(refilled)
 }
 
+/// What looks at a session with the lines of its files.
+type Look<'l> =
+    dyn FnMut(&mut Salvage, SessionKey, &[Lines], &SessionName) -> Result<(), SyncError> + 'l;
+
 /// Reads all files of sessions, for each session those in which it was met; `look` gets their lines.
 fn each_session(
     whereabouts: &Whereabouts<'_>,
     salvage: &mut Salvage,
     sessions: BTreeSet<SessionKey>,
-    look: &mut dyn FnMut(&mut Salvage, SessionKey, &[Lines], &SessionName) -> Result<(), SyncError>,
+    look: &mut Look<'_>,
 ) -> Result<(), SyncError> {
     for session in sessions {
         let Some(name) = salvage.sessions_found().get(&session).cloned() else { continue };
