@@ -6,7 +6,7 @@
 use crate::{
     json::Raw,
     model::{CheckpointNumber, Cutting, EntryId, EntryNumber, Kind, Position, line},
-    session::Growth,
+    session::{Growth, ends::ends},
     store::Whole,
     sync::{
         SyncError, Workspace, change::Change, file::is_subsequence, goal::Goal,
@@ -137,10 +137,10 @@ fn reads(
     if is_subsequence(&wanted, &path(usize::try_from(behind).unwrap_or(usize::MAX))?) {
         return Ok(true);
     }
-    // Other records may stand between; then all of the path tells.
-    let mut wanted = change.path(from, usize::MAX)?;
+    // Other records may stand between; then the ends of both paths tell.
+    let [found, mut wanted] = ends(&view, &change.look(from))?;
     wanted.extend(added);
-    Ok(is_subsequence(&wanted, &path(usize::MAX)?))
+    Ok(is_subsequence(&wanted, &found))
 }
 
 /// Adds to a growth the lines that take the agent to the last new entry, and returns them, because it would resume elsewhere.
@@ -155,9 +155,9 @@ fn bring(
     let head = change.head(growth)?;
     let setting = change.before.setting_in_folder(&Workspace::default(), name)?;
     let to = added.last().copied();
-    let path = [change.path(from, usize::MAX)?, added.to_vec()].concat();
     let view = change.ahead(Position { head, horizon: growth.entries, ..from }, growth);
-    let stood = view.path(usize::MAX)?.entries;
+    let [stood, path] = ends(&view, &change.look(from))?;
+    let path = [path, added.to_vec()].concat();
     let back = Back { from: head, to, stood: &stood, path: &path, note: None };
     let lines = change.before.format.branch(&view, &back, &setting)?.unwrap_or_default();
     let more: Vec<u8> =

@@ -242,12 +242,15 @@ pub(crate) fn finish(
     Ok(Some(Notice::Finished { path: live.path.clone() }))
 }
 
-/// Deletes what changes of a session that never were committed left next to its file.
+/// Deletes what changes of a session that never were committed left next to its file, if its agent goes on in other files.
 pub(crate) fn sweep(
     format: &dyn Format,
     session: &str,
     file: &WritableFile,
 ) -> Result<(), SyncError> {
+    if format.home(file.path()).is_none() {
+        return Ok(());
+    }
     let is_own = |name: &str| format.file_name(name).is_some_and(|name| name.session == session);
     file.sweep_beside(&is_own).map_err(failed(file))
 }

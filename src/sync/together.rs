@@ -7,14 +7,16 @@ use crate::{
     sync::{Archive, SyncError, change::Gathering},
 };
 
-/// How many bytes of lines are worth a sync.
+/// How many bytes are worth a sync.
 const MANY: u64 = 64 << 20;
+/// How many bytes of rows a change brings besides its lines, about.
+const ROWS: u64 = 16 << 10;
 
 /// The transaction in which new sessions are gathered, if one is open.
 pub(crate) struct Together<'a> {
     archive: &'a Archive,
     writing: Option<Box<dyn Transaction + 'a>>,
-    /// How many bytes the lines and the kept files of its changes have.
+    /// How many bytes its changes have: their lines, their kept files, and rows.
     bytes: u64,
     /// The archive's lock, while it is open.
     lock: Option<File>,
@@ -24,7 +26,7 @@ impl Gathering for Together<'_> {
     fn add(&mut self, commit: Commit) -> Result<SessionKey, StoreError> {
         let lines = commit.lines.iter().map(|line| line.bytes().len());
         let kept = commit.kept.iter().map(Vec::len);
-        self.bytes += lines.chain(kept).sum::<usize>() as u64;
+        self.bytes += ROWS + lines.chain(kept).sum::<usize>() as u64;
         self.writing.as_mut().ok_or(StoreError::Conflict)?.add(commit)
     }
 
