@@ -127,8 +127,17 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         Ok(bytes)
     };
     let Some(out) = args.file() else {
-        let mut write = |part: &[u8]| context.output.write_all(part);
-        let written = export(&mut write);
+        let is_looked_at = context.env.terminal.stdout;
+        if is_looked_at && is_container {
+            let error = anyhow!("a compressed file is not shown on a terminal");
+            return Err(CommandError::user(error).hinted("name a file with -o"));
+        }
+        let (output, mut shown) = (&mut context.output, Shown::default());
+        let written = export(&mut |part| match is_looked_at {
+            true => output.write_all(shown.push(part).as_bytes()),
+            false => output.write_all(part),
+        });
+        output.write_all(safe::bytes(&shown.open).as_bytes())?;
         if refused(context, (&archive, &session, generation), written)? == 0 {
             context.output.note("Nothing has been said yet");
         }
@@ -222,6 +231,23 @@ fn write_document(
         })?;
     }
     Ok(document.end(out)?)
+}
+
+/// Lines of a file that a person looks at: no control sequence in them reaches the terminal.
+#[derive(Default)]
+struct Shown {
+    /// The line that has not ended.
+    open: Vec<u8>,
+}
+
+impl Shown {
+    /// Adds bytes, and returns the lines that they end, made safe.
+    fn push(&mut self, part: &[u8]) -> String {
+        self.open.extend_from_slice(part);
+        let end = self.open.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
+        let rest = self.open.split_off(end);
+        safe::bytes(&std::mem::replace(&mut self.open, rest)).into_owned()
+    }
 }
 
 /// A file whose bytes are counted as they are written.
@@ -342,5 +368,21 @@ fn write_file(
             Err(error).with_context(|| format!("cannot remove {}", safe::path(&fresh)))?
         }
         _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_looked_at_comes_in_safe_lines_however_it_is_read() {
+        let file = "{\"a\":\"é\u{202e}\"}\nto\x1b]0;rn\x07\n\u{9b}2J".as_bytes();
+        for size in 1..file.len() {
+            let mut shown = Shown::default();
+            let mut lines: String = file.chunks(size).map(|part| shown.push(part)).collect();
+            lines += &safe::bytes(&shown.open);
+            assert_eq!(lines, "{\"a\":\"é\\u{202e}\"}\nto\\x1b]0;rn\\x07\n\\u{9b}2J");
+        }
     }
 }
