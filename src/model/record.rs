@@ -43,6 +43,16 @@ impl Kind {
         (Self::Opaque, 9, "opaque"),
     ];
 
+    /// Returns whether records of this kind are part of the conversation.
+    pub fn is_conversation(self) -> bool {
+        !matches!(self, Self::Meta | Self::Opaque)
+    }
+
+    /// Returns whether records of this kind are part of the conversation, and more than words of the program in it.
+    pub fn is_talk(self) -> bool {
+        self.is_conversation() && self != Self::System
+    }
+
     /// Returns the number under which it is stored.
     pub fn code(self) -> u8 {
         Self::ALL.iter().find(|(kind, ..)| *kind == self).map_or(0, |(_, code, _)| *code)

@@ -162,7 +162,7 @@ pub fn explain(
         .to_owned()
     } else if let Some(change) = changes.last() {
         format!("{}: {}", change.step.as_str(), change.why)
-    } else if matches!(kind, Kind::Meta | Kind::Opaque) {
+    } else if !kind.is_conversation() {
         "it does not belong to the conversation".to_owned()
     } else if !is_on_way(archive, session, context, entry)? {
         "it is not on the way to the head: another branch has it, or none".to_owned()

@@ -89,7 +89,7 @@ fn path(
     let mut entries = view.path(usize::MAX)?.entries;
     let mut kept = Vec::with_capacity(entries.len());
     for entry in entries.drain(..) {
-        if !lines::is_aside(view.record(entry)?.kind) {
+        if view.record(entry)?.kind.is_conversation() {
             kept.push(entry);
         }
     }

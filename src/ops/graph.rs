@@ -29,7 +29,7 @@ use crate::{
         departures::departures,
         derive, entry_ids, kin,
         replay::Replays,
-        stretches::{Stretch, is_aside, stretches},
+        stretches::{Stretch, stretches},
         tools,
     },
     sync::{Archive, states},
@@ -253,7 +253,7 @@ impl Drawing<'_> {
             is_unnamed: is_leaf
                 && branches.is_empty()
                 && !is_sub_agent
-                && !is_aside(record.kind)
+                && record.kind.is_talk()
                 && !is_apart,
             is_sub_agent,
             branches,
@@ -450,7 +450,7 @@ fn is_message(view: &View<'_>, session: &Session, entry: EntryNumber) -> Result<
             let line = view.line(entry)?;
             Raw::object(&line).is_some_and(|record| !session.format.messages(record).is_empty())
         }
-        kind => !is_aside(kind) && kind != Kind::Boundary,
+        kind => kind.is_talk() && kind != Kind::Boundary,
     })
 }
 

@@ -316,7 +316,7 @@ fn told(view: &View<'_>, found: &mut Material) -> Result<(), OpsError> {
     let mut behind = Vec::new();
     let mut place = found.path.last().map_or(Ok(None), |head| view.place(*head))?;
     while let Some(entry) = place.map_or(Ok(None), |place| view.at(place.next()))? {
-        if !matches!(view.record(entry)?.kind, Kind::Meta | Kind::Opaque) {
+        if view.record(entry)?.kind.is_conversation() {
             break;
         }
         behind.push(entry);

@@ -309,7 +309,7 @@ fn marker(
     while let Some(entry) = at {
         match view.as_derived(entry)?.kind {
             Kind::Meta if sets(entry)? => return Ok(Some(entry)),
-            Kind::Meta | Kind::System | Kind::Opaque => at = view.parent(entry)?,
+            kind if !kind.is_talk() => at = view.parent(entry)?,
             _ => break,
         }
     }
@@ -398,8 +398,7 @@ impl Places {
         if let Some(found) = met(entry) {
             return Ok(Some(found));
         }
-        let is_talk = |kind| !matches!(kind, Kind::Meta | Kind::System | Kind::Opaque);
-        if !self.has_markers || !is_talk(view.as_derived(entry)?.kind) {
+        if !self.has_markers || !view.as_derived(entry)?.kind.is_talk() {
             return Ok(None);
         }
         let sets = |entry| Ok(met(entry).is_some_and(|found| found.own.is_some()));

@@ -153,7 +153,7 @@ pub(crate) fn last(view: &View<'_>, limit: usize) -> Result<Path, SessionError> 
         let is_whole = entries.len() < asked;
         let mut said = Vec::with_capacity(entries.len());
         for entry in entries {
-            if !is_aside(view.record(entry)?.kind) {
+            if view.record(entry)?.kind.is_conversation() {
                 said.push(entry);
             }
         }
@@ -181,7 +181,7 @@ pub fn log_all(
     for entry in view.lineage()? {
         if on_path.contains(entry) {
             before = Some(entry);
-        } else if is_aside(view.record(entry)?.kind) {
+        } else if !view.record(entry)?.kind.is_conversation() {
             asides.entry(before).or_default().push(entry);
         }
     }
@@ -215,11 +215,6 @@ fn places(
 ) -> Result<Option<Places>, SessionError> {
     let first = entries.iter().min();
     first.map(|first| Places::since(store, session, *first)).transpose()
-}
-
-/// Returns whether records of a kind are not part of the conversation.
-pub(crate) fn is_aside(kind: Kind) -> bool {
-    matches!(kind, Kind::Meta | Kind::Opaque)
 }
 
 /// Returns the session as it is seen from a target, or from where the current branch stands; damaged lines are gathered.

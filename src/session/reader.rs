@@ -7,7 +7,7 @@ use crate::{
     model::{EntryNumber, OperationId, Position},
     session::{
         Damages, Session, SessionError, View,
-        lines::{Line, is_aside, lines},
+        lines::{Line, lines},
     },
     store::Store,
     wire::Graph,
@@ -159,7 +159,7 @@ fn conversation(view: &View<'_>, asked: usize) -> Result<(Vec<EntryNumber>, bool
     let is_whole = path.len() < asked;
     let mut entries = Vec::with_capacity(path.len());
     for entry in path.into_iter().rev() {
-        if !is_aside(view.record(entry)?.kind) {
+        if view.record(entry)?.kind.is_conversation() {
             entries.push(entry);
         }
     }

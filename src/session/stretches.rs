@@ -44,7 +44,7 @@ pub(crate) fn stretches(
         let cleared = u32::from(view.format().clears(&record));
         let begins = all || matches!(kind, Kind::User | Kind::Boundary | Kind::Note);
         // A record that tells nothing, behind an end, goes with it and does not become the end of the stretch.
-        let trails = is_aside(kind) && !ends(entry);
+        let trails = !kind.is_talk() && !ends(entry);
         let before = match *web.parents[index] {
             [parent] if !begins && web.children[parent] == 1 => {
                 Some(parent).filter(|parent| trails || !ends(stretches[owner[*parent]].last))
@@ -59,11 +59,11 @@ pub(crate) fn stretches(
             }
             stretch.is_leaf = is_leaf;
             stretch.entries += 1;
-            stretch.is_bare &= is_bare(kind);
+            stretch.is_bare &= !kind.is_conversation();
             stretch.cut += u32::from(replays.cut.contains(&entry));
             stretch.found += u32::from(found.contains(entry));
             stretch.cleared += cleared;
-            if !is_aside(kind) && is_aside(view.record(stretch.said)?.kind) {
+            if kind.is_talk() && !view.record(stretch.said)?.kind.is_talk() {
                 stretch.said = entry;
             }
             continue;
@@ -78,7 +78,7 @@ pub(crate) fn stretches(
             cleared,
             parents,
             is_leaf,
-            is_bare: is_bare(kind) && !all,
+            is_bare: !kind.is_conversation() && !all,
         });
     }
     fold_bare(&mut stretches, &mut owner, &ends);
@@ -146,16 +146,6 @@ fn fold_bare(stretches: &mut [Stretch], owner: &mut [usize], ends: &impl Fn(Entr
     for owner in owner {
         *owner = into[*owner];
     }
-}
-
-/// Returns whether records of a kind tell the model nothing.
-fn is_bare(kind: Kind) -> bool {
-    matches!(kind, Kind::Meta | Kind::Opaque)
-}
-
-/// Returns whether records of a kind tell nothing of a conversation.
-pub(crate) fn is_aside(kind: Kind) -> bool {
-    matches!(kind, Kind::Meta | Kind::Opaque | Kind::System)
 }
 
 #[cfg(test)]
