@@ -4,6 +4,7 @@ use crate::{
     context::{
         Change, Origin,
         measure::{Measured, Word},
+        recover::Unrecovered,
         sanitize::pictures,
         window::Window,
     },
@@ -68,6 +69,22 @@ pub(super) fn whole_context(
     let context = prepared(archive, session, None, asked, usize::MAX, &Damages::default())?;
     guard(&context.window)?;
     Ok(context)
+}
+
+/// Returns the same before a model is asked for the first time: a window that is too small is told as what nothing
+/// recovers from.
+pub(super) fn sendable_context(
+    archive: &Archive,
+    session: &Session,
+    asked: &Asked,
+) -> Result<Context, OpsError> {
+    match whole_context(archive, session, asked) {
+        Err(OpsError::Window { tokens: window, by, least }) => {
+            let session = session.name.id.clone();
+            Err(Unrecovered::Blocked { session, window, by, least }.into())
+        }
+        other => other,
+    }
 }
 
 /// Returns the request that a model would be sent of the last `limit` entries that led to a position.

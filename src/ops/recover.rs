@@ -15,12 +15,14 @@ use crate::{
         model::{Fault, ModelError},
         overflow::Figures,
         plan::Keep,
-        recover::{self as ladder, Attempt, Large, Patient, Room, Unrecovered},
+        recover::{self as ladder, Attempt, Large, Patient, Room},
         stages::SummaryError,
     },
     model::OperationNumber,
     ops::{
-        Bound, Compacting, Context, OpsError, compact, context::whole_context, oversized, truncate,
+        Bound, Compacting, Context, OpsError, compact,
+        context::{sendable_context, whole_context},
+        oversized, truncate,
     },
     report::Recovered,
     session::Session,
@@ -43,13 +45,7 @@ pub fn recover<T>(
     attempt: &mut dyn FnMut(&Context) -> Result<T, ModelError>,
     emit: &mut dyn FnMut(&Event),
 ) -> Result<Recovered<T>, OpsError> {
-    let first = match whole_context(archive, session, wanted.asked) {
-        Err(OpsError::Window { tokens: window, by, least }) => {
-            let session = session.name.id.clone();
-            return Err(Unrecovered::Blocked { session, window, by, least }.into());
-        }
-        other => other?,
-    };
+    let first = sendable_context(archive, session, wanted.asked)?;
     let own = RefCell::new(Vec::new());
     let log = wanted.log.unwrap_or(&own);
     let wanted = Compacting { cause: Cause::Auto, log: Some(log), ..*wanted };

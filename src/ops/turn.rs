@@ -20,13 +20,15 @@ use crate::{
         Item,
         event::Event,
         model::{ChatModel, ChatRequest, Tool},
-        recover::Unrecovered,
         tokens,
     },
     model::{Block, Message, Role, Stop},
     ops::{
-        Asked, Compacting, Context, OpsError, append::append_told, context::whole_context,
-        material::material, recover::recover,
+        Asked, Compacting, Context, OpsError,
+        append::append_told,
+        context::{sendable_context, whole_context},
+        material::material,
+        recover::recover,
     },
     report::{Call, Turned},
     session::{Damages, Session},
@@ -79,13 +81,7 @@ pub fn turn(
     let beside = turning.compacting.beside + beside.sum::<u64>();
     let mut wanted = Compacting { beside, log: Some(&log), ..turning.compacting };
     // Before the prompt is written, so that an impossible turn leaves nothing.
-    let first = match whole_context(archive, session, wanted.asked) {
-        Err(OpsError::Window { tokens: window, by, least }) => {
-            let session = session.name.id.clone();
-            return Err(Unrecovered::Blocked { session, window, by, least }.into());
-        }
-        other => other?,
-    };
+    let first = sendable_context(archive, session, wanted.asked)?;
     let mut turned = Turned { window: first.window.tokens, ..Turned::default() };
     let say = |archive: &mut Archive, turned: &mut Turned, drafts: &[Draft]| {
         let events = std::mem::take(&mut *log.borrow_mut());
