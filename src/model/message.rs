@@ -1,6 +1,6 @@
 //! The normalised view: the messages of any agent's records, in one shape.
 
-use std::borrow::Cow;
+use std::borrow::{Borrow, Cow};
 
 use crate::model::Timestamp;
 
@@ -271,4 +271,15 @@ fn texts<'a>(blocks: &'a [Block]) -> Cow<'a, str> {
         return Cow::Borrowed(text(block).unwrap_or_default());
     }
     Cow::Owned(blocks.iter().filter_map(text).collect::<Vec<_>>().join("\n"))
+}
+
+/// Returns the command line that a call gives in words; of one that is given to a shell, what the shell runs.
+pub fn shell_line<W: Borrow<str>>(words: &[W]) -> Option<String> {
+    match words {
+        [] => None,
+        [_, flag, line] if flag.borrow().starts_with('-') && flag.borrow().ends_with('c') => {
+            Some(line.borrow().to_owned())
+        }
+        words => Some(words.join(" ")),
+    }
 }

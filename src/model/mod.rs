@@ -35,7 +35,7 @@ pub use fact::{
 pub use id::{
     Digest, EntryId, IdPrefix, LineId, MachineId, NameTag, OperationId, Running, StoreId,
 };
-pub use message::{Block, Image, Message, Role, Source, Stop, Thinking, Usage};
+pub use message::{Block, Image, Message, Role, Source, Stop, Thinking, Usage, shell_line};
 pub use number::{
     CheckpointNumber, EntryNumber, FileNumber, GenerationNumber, OperationNumber, PlaceNumber,
 };

@@ -15,6 +15,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
 use serde_json::{Map, Value};
+use undertext::model::shell_line;
 
 use super::fields::fields;
 use super::hunks;
@@ -354,13 +355,7 @@ fn strings(value: &Value) -> Vec<&str> {
 fn command(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
-        Value::Array(_) => match strings(value).as_slice() {
-            [] => None,
-            [_, flag, line] if flag.starts_with('-') && flag.ends_with('c') => {
-                Some((*line).to_owned())
-            }
-            words => Some(words.join(" ")),
-        },
+        Value::Array(_) => shell_line(&strings(value)),
         _ => None,
     }
 }

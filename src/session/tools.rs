@@ -2,7 +2,7 @@
 
 use crate::{
     json::{Kind as JsonKind, Raw},
-    model::{Block, EntryNumber, Kind},
+    model::{Block, EntryNumber, Kind, shell_line},
     session::SessionError,
     wire::{Format, Graph},
 };
@@ -91,17 +91,10 @@ pub(crate) fn subject(input: &str) -> Option<String> {
     Some(line.chars().take(TOLD).collect())
 }
 
-/// Returns a text, or the words of a command line; of one that a shell is given, what the shell runs.
+/// Returns a text, or the command line of several words.
 fn words(value: Raw<'_>) -> Option<String> {
     if value.kind() == JsonKind::Array {
-        let words: Vec<_> = value.items().filter_map(Raw::text).collect();
-        return match words.as_slice() {
-            [] => None,
-            [_, flag, line] if flag.starts_with('-') && flag.ends_with('c') => {
-                Some(line.to_string())
-            }
-            words => Some(words.join(" ")),
-        };
+        return shell_line(&value.items().filter_map(Raw::text).collect::<Vec<_>>());
     }
     value.text().map(std::borrow::Cow::into_owned).filter(|text| !text.trim().is_empty())
 }
