@@ -31,7 +31,6 @@ use crate::{
         origins,
     },
     sync::Archive,
-    wire::Graph,
 };
 
 /// An entry on a side, and its key.
@@ -86,13 +85,7 @@ fn path(
     let store = archive.store();
     let spans = store.state(session.key)?.spans;
     let view = View::new(store, session, target.position, Some(&spans)).gathering(damages);
-    let mut entries = view.path(usize::MAX)?.entries;
-    let mut kept = Vec::with_capacity(entries.len());
-    for entry in entries.drain(..) {
-        if view.record(entry)?.kind.is_conversation() {
-            kept.push(entry);
-        }
-    }
+    let kept = lines::last(&view, usize::MAX)?.entries;
     let mut path = Vec::with_capacity(kept.len());
     for range in EntryNumber::ranges(kept.iter().copied(), 1) {
         let entries = archive.store().entries(session.key, range.clone())?;

@@ -149,20 +149,30 @@ pub fn conversation<'a>(
 pub(crate) fn last(view: &View<'_>, limit: usize) -> Result<Path, SessionError> {
     let mut asked = limit;
     loop {
-        let Path { entries, repairs } = view.path(asked)?;
-        let is_whole = entries.len() < asked;
-        let mut said = Vec::with_capacity(entries.len());
-        for entry in entries {
-            if view.record(entry)?.kind.is_conversation() {
-                said.push(entry);
-            }
-        }
-        if is_whole || said.len() >= limit {
-            said.drain(..said.len().saturating_sub(limit));
-            return Ok(Path { entries: said, repairs });
+        let (mut path, is_whole) = conversation_among(view, asked)?;
+        if is_whole || path.entries.len() >= limit {
+            path.entries.drain(..path.entries.len().saturating_sub(limit));
+            return Ok(path);
         }
         asked = asked.saturating_mul(2);
     }
+}
+
+/// Returns those of the last `asked` entries of a view's path that are part of the conversation, and whether these are all
+/// of them.
+pub(crate) fn conversation_among(
+    view: &View<'_>,
+    asked: usize,
+) -> Result<(Path, bool), SessionError> {
+    let Path { entries, repairs } = view.path(asked)?;
+    let is_whole = entries.len() < asked;
+    let mut said = Vec::with_capacity(entries.len());
+    for entry in entries {
+        if view.record(entry)?.kind.is_conversation() {
+            said.push(entry);
+        }
+    }
+    Ok((Path { entries: said, repairs }, is_whole))
 }
 
 /// Returns the entries of [`log`], and the records between them that are not part of the conversation.

@@ -7,10 +7,10 @@ use crate::{
     model::{EntryNumber, OperationId, Position},
     session::{
         Damages, Session, SessionError, View,
-        lines::{Line, lines},
+        lines::{Line, conversation_among, lines},
     },
     store::Store,
-    wire::Graph,
+    wire::Path,
 };
 
 /// How many entries are asked for at first.
@@ -152,16 +152,9 @@ impl Reader {
     }
 }
 
-/// Returns those of the last entries of a path that are part of the conversation, the last one first, and whether these
-/// are all of them.
+/// Returns the same as [`conversation_among`], the last entry first.
 fn conversation(view: &View<'_>, asked: usize) -> Result<(Vec<EntryNumber>, bool), SessionError> {
-    let path = view.path(asked)?.entries;
-    let is_whole = path.len() < asked;
-    let mut entries = Vec::with_capacity(path.len());
-    for entry in path.into_iter().rev() {
-        if view.record(entry)?.kind.is_conversation() {
-            entries.push(entry);
-        }
-    }
+    let (Path { mut entries, .. }, is_whole) = conversation_among(view, asked)?;
+    entries.reverse();
     Ok((entries, is_whole))
 }
