@@ -7,7 +7,7 @@ use crate::{
     json::Raw,
     model::{Command, EntryNumber, Landmark, Operation, OperationNumber},
     ops::OpsError,
-    session::Session,
+    session::{Session, added_by},
     store::{Store, StoreError, whole_lines},
     sync::Archive,
 };
@@ -86,7 +86,8 @@ pub(super) fn is_said_again(
     if session.format.traits().is_rotatable {
         return Ok(false);
     }
-    Ok(adding(store, session, boundary)?.is_some_and(|by| by.command.goes_elsewhere()))
+    let state = store.state(session.key)?;
+    Ok(added_by(store, session, &state, boundary)?.is_some_and(|by| by.command.goes_elsewhere()))
 }
 
 /// Returns the boundaries among these entries, the newest first.
@@ -101,26 +102,4 @@ pub(super) fn boundaries<'s>(
         among.end = *found.as_ref().unwrap_or(&among.start);
         Some(found)
     })
-}
-
-/// Returns the operation that added an entry.
-fn adding(
-    store: &dyn Store,
-    session: &Session,
-    entry: EntryNumber,
-) -> Result<Option<Operation>, StoreError> {
-    let (mut from, mut to) = (0, store.state(session.key)?.operations());
-    let mut found = None;
-    while from < to {
-        let middle = from.midpoint(to);
-        let n = OperationNumber::FIRST.plus(middle);
-        match store.operations(session.key, n.alone())?.pop() {
-            Some(operation) if operation.first <= entry => {
-                from = middle + 1;
-                found = Some(operation);
-            }
-            _ => to = middle,
-        }
-    }
-    Ok(found.filter(|operation| operation.added().contains(&entry)))
 }

@@ -17,7 +17,7 @@ use crate::{
         seen::{self, Asked, Material},
     },
     report::{Context, Explained, Fullness},
-    session::{Damages, Session, SessionError, Target, View},
+    session::{Damages, Session, Target, View, ids::id_of},
     sync::Archive,
 };
 
@@ -190,7 +190,6 @@ pub fn explain(
     } else {
         "it says nothing to a model".to_owned()
     };
-    let found = archive.store().entries(session.key, entry.alone())?.pop();
-    let found = found.ok_or_else(|| SessionError::NoEntry(entry.to_string()))?;
-    Ok(Explained { entry: found.id, messages, why, changes })
+    let entry = id_of(archive.store(), session, entry)?;
+    Ok(Explained { entry, messages, why, changes })
 }

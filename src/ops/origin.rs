@@ -12,7 +12,7 @@ use crate::{
     model::EntryNumber,
     ops::OpsError,
     report::{Hidden, HiddenText},
-    session::{Session, SessionError, Target, lines, origins},
+    session::{Session, SessionError, Target, ids::id_of, lines, origins},
     store::whole_lines,
     sync::Archive,
 };
@@ -54,11 +54,8 @@ pub fn hidden(archive: &Archive, session: &Session, target: &Target) -> Result<H
         [whole, shown] => seams(session, whole, shown),
         _ => Vec::new(),
     };
-    let id = |n: EntryNumber| {
-        let found = store.entries(session.key, n.alone())?;
-        found.first().map(|entry| entry.id).ok_or_else(missing)
-    };
-    Ok(Hidden { entry: id(shown)?, origin: id(origin)?, texts })
+    let (entry, origin) = (id_of(store, session, shown)?, id_of(store, session, origin)?);
+    Ok(Hidden { entry, origin, texts })
 }
 
 /// Returns the target's first origin, as it is seen on its own; the target itself if it has none.

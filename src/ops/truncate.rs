@@ -10,8 +10,9 @@ use crate::{
     ops::{OpsError, shorten},
     report::{Oversized, Truncated},
     session::{
-        Session, SessionError, View,
+        Session, View,
         ends::Sending,
+        ids::id_of,
         origins,
         plan::{Plan, Steps, branch_text},
         tools::{self, CALL_WITHIN},
@@ -181,11 +182,7 @@ fn look(
     limit: Limit,
 ) -> Result<Option<(Found, Vec<u8>)>, OpsError> {
     let first = origins::first(store, session, n)?;
-    let id = |n: EntryNumber| {
-        let found = store.entries(session.key, n.alone())?;
-        found.first().map(|entry| entry.id).ok_or_else(|| SessionError::NoEntry(n.to_string()))
-    };
-    let origin = id(first)?;
+    let origin = id_of(store, session, first)?;
     let shorten =
         |line: &[u8]| shorten::shorten(&session.name.id, session.format, line, origin, limit);
     let mut whole = Vec::new();
@@ -207,7 +204,7 @@ fn look(
     let called = tools::call(view, session.format, above, call)?;
     let (tool, subject) = called.map_or((None, None), |called| (Some(called.tool), called.subject));
     let oversized = Oversized {
-        entry: id(n)?,
+        entry: id_of(store, session, n)?,
         origin,
         tool,
         subject,

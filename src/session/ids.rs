@@ -1,11 +1,11 @@
-//! Ids: which entry a number stands for.
+//! Ids: which entry a number stands for, and which operation brought it.
 
 use std::collections::BTreeMap;
 
 use crate::{
-    model::{EntryId, EntryNumber, EntrySet},
+    model::{EntryId, EntryNumber, EntrySet, Operation, OperationNumber, State},
     session::{Session, SessionError},
-    store::Store,
+    store::{Store, StoreError},
 };
 
 /// How far apart two numbers are that are still asked for together.
@@ -20,6 +20,40 @@ pub(crate) fn entry_id(
     let Some(n) = entry else { return Ok(None) };
     let found = store.entries(session.key, n.alone())?;
     Ok(found.first().map(|entry| entry.id))
+}
+
+/// Returns the id of an entry that is there.
+pub(crate) fn id_of(
+    store: &dyn Store,
+    session: &Session,
+    entry: EntryNumber,
+) -> Result<EntryId, SessionError> {
+    let found = entry_id(store, session, Some(entry))?;
+    found.ok_or_else(|| SessionError::NoEntry(entry.to_string()))
+}
+
+/// Returns the operation that added an entry.
+pub(crate) fn added_by(
+    store: &dyn Store,
+    session: &Session,
+    state: &State,
+    entry: EntryNumber,
+) -> Result<Option<Operation>, StoreError> {
+    let (mut from, mut to) = (0, state.operations());
+    let mut found = None;
+    // Entries rise with the operations that added them.
+    while from < to {
+        let middle = from.midpoint(to);
+        let n = OperationNumber::FIRST.plus(middle);
+        match store.operations(session.key, n.alone())?.pop() {
+            Some(operation) if operation.first <= entry => {
+                from = middle + 1;
+                found = Some(operation);
+            }
+            _ => to = middle,
+        }
+    }
+    Ok(found.filter(|operation| operation.added().contains(&entry)))
 }
 
 /// Returns the ids of entries, and perhaps of others between them.

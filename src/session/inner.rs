@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, ops::Range};
 
 use crate::{
     model::{EntryId, EntryNumber, PlaceNumber},
-    session::{Session, SessionError, View},
+    session::{Session, SessionError, View, ids::id_of},
     store::Store,
     wire::Graph,
 };
@@ -67,11 +67,7 @@ pub(crate) fn sub_agents(
             met.push(Met { caller, first: entry, last: entry, entries: 1 });
         }
     }
-    let id = |entry: EntryNumber| -> Result<EntryId, SessionError> {
-        let found = store.entries(session.key, entry.alone())?;
-        let found = found.first().map(|entry| entry.id);
-        found.ok_or_else(|| SessionError::NoEntry(entry.to_string()))
-    };
+    let id = |entry| id_of(store, session, entry);
     let mut found = Vec::with_capacity(met.len());
     let ids: BTreeMap<EntryNumber, EntryId> =
         if met.is_empty() { BTreeMap::new() } else { path.iter().copied().collect() };

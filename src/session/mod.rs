@@ -44,6 +44,7 @@ pub use derive::words;
 pub use elsewhere::{Elsewhere, Gap};
 pub use error::SessionError;
 pub(crate) use growth::Growth;
+pub(crate) use ids::added_by;
 pub use ids::entry_ids;
 pub use inner::SubAgent;
 pub use kin::{Bond, Kin, kin};

@@ -3,9 +3,9 @@
 use std::{cell::OnceCell, collections::BTreeMap, rc::Rc};
 
 use crate::{
-    model::{CheckpointNumber, EntryNumber, EntrySet, Kind, OperationNumber, Position, State},
+    model::{CheckpointNumber, EntryNumber, EntrySet, Kind, Position, State},
     session::{
-        Damages, Session, SessionError, View,
+        Damages, Session, SessionError, View, added_by,
         checkpoints::Places,
         departures::{Left, departures},
         replay::Replays,
@@ -273,19 +273,8 @@ impl<'a> Finding<'a> {
 
     /// Returns whether the operation that brought an entry was undone.
     fn is_undone(&self, entry: EntryNumber) -> Result<bool, SessionError> {
-        let undone = self.state.undone();
-        let (mut low, mut high) = (1, self.state.operations());
-        // Entries rise with the operations that brought them.
-        while low < high {
-            let middle = low.midpoint(high + 1);
-            let n = OperationNumber::new(middle);
-            let at = self.store.operations(self.session.key, n.alone())?.pop();
-            match at {
-                Some(at) if at.first <= entry => low = middle,
-                _ => high = middle - 1,
-            }
-        }
-        Ok(undone.contains(&OperationNumber::new(low)))
+        let by = added_by(self.store, self.session, self.state, entry)?;
+        Ok(by.is_some_and(|by| self.state.undone().contains(&by.n)))
     }
 
     fn answer(self, entries: &[EntryNumber]) -> Result<Vec<Stands>, SessionError> {

@@ -9,7 +9,7 @@ use crate::{
         EntryId, EntryNumber, GenerationNumber, PlaceNumber, Position, Run, SessionName, State,
         Timestamp,
     },
-    session::{Growth, Session, SessionError, View},
+    session::{Growth, Session, SessionError, View, ids},
     store::{Store, StoreError, whole_lines},
     sync::{
         Archive, SyncError,
@@ -106,12 +106,9 @@ impl<'a> Standing<'a> {
 
     /// Returns the id of an entry.
     pub(crate) fn id_of(&self, entry: EntryNumber) -> Result<EntryId, SyncError> {
-        let found = match &self.session {
-            Some(session) => self.store().entries(session.key, entry.alone())?,
-            None => Vec::new(),
-        };
-        let id = found.first().map(|entry| entry.id);
-        Ok(id.ok_or_else(|| SessionError::NoEntry(entry.to_string()))?)
+        let missing = || SessionError::NoEntry(entry.to_string());
+        let session = self.session.as_ref().ok_or_else(missing)?;
+        Ok(ids::id_of(self.store(), session, entry)?)
     }
 
     /// Returns the line of an entry.
