@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use anyhow::anyhow;
 use undertext::context::cut::{KEPT, Limit};
-use undertext::model::{Card, EntryId};
+use undertext::model::{self, Card, EntryId};
 use undertext::ops::{self, Archive, Case, Kin, Manner, Pattern, Session, Words};
 use undertext::report::{Changed, Line, Listing, Report};
 use undertext::store::Within;
@@ -181,7 +181,7 @@ pub(crate) fn titled(title: Option<&str>) -> String {
 
 /// Returns the first line that says something.
 pub(crate) fn first_line(text: &str) -> &str {
-    text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default()
+    model::first_line(text).unwrap_or_default()
 }
 
 impl Context {

@@ -273,6 +273,11 @@ fn texts<'a>(blocks: &'a [Block]) -> Cow<'a, str> {
     Cow::Owned(blocks.iter().filter_map(text).collect::<Vec<_>>().join("\n"))
 }
 
+/// Returns the first line of a text that says something, without the white space around it.
+pub fn first_line(text: &str) -> Option<&str> {
+    text.lines().map(str::trim).find(|line| !line.is_empty())
+}
+
 /// Returns the command line that a call gives in words; of one that is given to a shell, what the shell runs.
 pub fn shell_line<W: Borrow<str>>(words: &[W]) -> Option<String> {
     match words {

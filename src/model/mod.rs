@@ -35,7 +35,9 @@ pub use fact::{
 pub use id::{
     Digest, EntryId, IdPrefix, LineId, MachineId, NameTag, OperationId, Running, StoreId,
 };
-pub use message::{Block, Image, Message, Role, Source, Stop, Thinking, Usage, shell_line};
+pub use message::{
+    Block, Image, Message, Role, Source, Stop, Thinking, Usage, first_line, shell_line,
+};
 pub use number::{
     CheckpointNumber, EntryNumber, FileNumber, GenerationNumber, OperationNumber, PlaceNumber,
 };

@@ -2,7 +2,7 @@
 
 use crate::{
     json::Raw,
-    model::{Command, Kind, Position, State, Timestamp},
+    model::{Command, Kind, Position, State, Timestamp, first_line},
     ops::{OpsError, landing::landing, note::said_from_later},
     report::{Branched, ListedBranch, Switched},
     session::{
@@ -26,7 +26,7 @@ pub fn branches(archive: &Archive, session: &Session) -> Result<Vec<ListedBranch
     let listed = tip.branches.iter().map(|(branch, &position)| {
         let view = View::new(store, session, position, Some(&tip.spans));
         let (time, said) = last_words(&view.gathering(&Damages::gathered()))?;
-        let first = |text: String| text.trim().lines().next().unwrap_or_default().to_owned();
+        let first = |text: String| first_line(&text).unwrap_or_default().to_owned();
         let opening = session.format.traits().note_opening;
         let words = said.map(|text| match said_from_later(&text, opening) {
             Some(later) => first(later.to_owned()),

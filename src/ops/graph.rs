@@ -18,7 +18,7 @@ use crate::{
     json::Raw,
     model::{
         Block, CheckpointNumber, EntryId, EntryNumber, EntrySet, GenerationNumber, Kind, Message,
-        OperationNumber, Position, Run,
+        OperationNumber, Position, Run, first_line,
     },
     ops::{OpsError, edges::edges, note},
     report::{GraphNode, GraphView},
@@ -423,7 +423,7 @@ impl Facts {
             let later = note::said_from_later(&text, opening).map(str::to_owned);
             let later = later.or_else(|| session.format.mail(record?));
             let words = match &later {
-                Some(later) => first_line(later),
+                Some(later) => beginning(later),
                 None => record
                     .and_then(|record| session.format.headline(record))
                     .or_else(|| messages.iter().find_map(words)),
@@ -457,21 +457,21 @@ fn is_message(view: &View<'_>, session: &Session, entry: EntryNumber) -> Result<
 /// Returns the first words of a message, or the label in their place.
 fn words(message: &Message) -> Option<String> {
     let instead = |block: &Block| match block {
-        Block::Text(text) => first_line(text),
-        Block::Thinking(thinking) => first_line(&thinking.text),
-        Block::Result { .. } => first_line(&block.answer_text()),
+        Block::Text(text) => beginning(text),
+        Block::Thinking(thinking) => beginning(&thinking.text),
+        Block::Result { .. } => beginning(&block.answer_text()),
         Block::Call { name, input, .. } => {
-            first_line(&format!("{name} {}", tools::subject(input).unwrap_or_default()))
+            beginning(&format!("{name} {}", tools::subject(input).unwrap_or_default()))
         }
         Block::Image(_) => Some("[image]".to_owned()),
-        Block::Other { name, .. } => first_line(name),
+        Block::Other { name, .. } => beginning(name),
     };
     let text = message.text();
-    let said = derive::words(&text).or_else(|| first_line(&text));
+    let said = derive::words(&text).or_else(|| beginning(&text));
     said.or_else(|| message.parts().find_map(instead))
 }
 
-fn first_line(text: &str) -> Option<String> {
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
-    Some(line.chars().take(WORDS).collect())
+/// Returns the beginning of a text.
+fn beginning(text: &str) -> Option<String> {
+    Some(first_line(text)?.chars().take(WORDS).collect())
 }

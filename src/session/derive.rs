@@ -6,7 +6,7 @@ use crate::{
     json::Raw,
     model::{
         Card, Command, EntryNumber, Kind, NameTag, Operation, Parent, Record, SessionName, Tie,
-        Timestamp,
+        Timestamp, first_line,
     },
     session::SessionError,
     store::{SessionKey, Store},
@@ -259,8 +259,7 @@ fn is_command(line: &str) -> bool {
 
 /// Returns the part of a text that is a title.
 pub(crate) fn title(text: &str) -> Option<String> {
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty())?;
-    Some(line.chars().take(Card::TITLE).collect())
+    Some(first_line(text)?.chars().take(Card::TITLE).collect())
 }
 
 #[cfg(test)]

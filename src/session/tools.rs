@@ -2,7 +2,7 @@
 
 use crate::{
     json::{Kind as JsonKind, Raw},
-    model::{Block, EntryNumber, Kind, shell_line},
+    model::{Block, EntryNumber, Kind, first_line, shell_line},
     session::SessionError,
     wire::{Format, Graph},
 };
@@ -86,9 +86,7 @@ pub(crate) fn subject(input: &str) -> Option<String> {
             input.lines().find_map(file).or_else(|| Some(input.to_owned()))
         }
     };
-    let said = said?;
-    let line = said.lines().map(str::trim).find(|line| !line.is_empty())?;
-    Some(line.chars().take(TOLD).collect())
+    Some(first_line(&said?)?.chars().take(TOLD).collect())
 }
 
 /// Returns a text, or the command line of several words.
