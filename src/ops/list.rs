@@ -40,7 +40,7 @@ pub fn list(archive: &Archive, filter: &SessionFilter, order: Order) -> Result<L
     let mut damaged: Vec<DamagedSession> = Vec::new();
     let mut damage = |name: SessionName, error: OpsError| match error {
         OpsError::Store(error @ StoreError::Corrupt { .. }) => {
-            damaged.push(DamagedSession { name, problem: error.to_string() });
+            damaged.push(DamagedSession::of(name, &error));
             Ok(())
         }
         error => Err(error),

@@ -47,10 +47,8 @@ pub(crate) fn members(
         if filter.matches(&listed) { vec![listed] } else { Vec::new() }
     } else {
         let found = listing::listed(store, &filter)?;
-        damaged.extend(found.damaged.into_iter().map(|(name, error)| {
-            let problem = error.to_string();
-            DamagedSession { name, problem }
-        }));
+        let named = found.damaged.into_iter();
+        damaged.extend(named.map(|(name, error)| DamagedSession::of(name, &error)));
         found.listed
     };
     let mut members = Vec::with_capacity(found.len());
@@ -66,8 +64,7 @@ pub(crate) fn members(
         }
         let state = match store.state(session.key) {
             Err(error @ StoreError::Corrupt { .. }) => {
-                let problem = error.to_string();
-                damaged.push(DamagedSession { name: session.name, problem });
+                damaged.push(DamagedSession::of(session.name, &error));
                 continue;
             }
             state => state?,
@@ -98,8 +95,7 @@ pub(crate) fn or_named<T>(
     match answer {
         Ok(answer) => Ok(Some(answer)),
         Err(OpsError::Store(error @ StoreError::Corrupt { .. })) => {
-            let problem = error.to_string();
-            damaged.push(DamagedSession { name: session.name.clone(), problem });
+            damaged.push(DamagedSession::of(session.name.clone(), &error));
             Ok(None)
         }
         Err(error) => Err(error),

@@ -120,7 +120,7 @@ pub fn search<E: From<OpsError>>(
         searched.lines += hit.lines.len() as u64;
         each(&hit)?;
     }
-    name(&mut searched, sessions);
+    DamagedSession::add(sessions, &mut searched.sessions);
     Ok(searched)
 }
 
@@ -309,7 +309,7 @@ impl<'a> Work<'a> {
                 Ok(answer) => {
                     gathered.extend(answer.found);
                     searched.damaged += answer.damaged;
-                    name(searched, answer.sessions);
+                    DamagedSession::add(answer.sessions, &mut searched.sessions);
                     done = answer.told;
                 }
                 Err(error) => failed = Some(error.into()),
@@ -327,7 +327,7 @@ impl<'a> Work<'a> {
                     let found = self.grown(laid, *group, found, searched)?;
                     let mut sessions = Vec::new();
                     let told = self.told(laid, (*group, found), (wanted, tell), &mut sessions);
-                    name(searched, sessions);
+                    DamagedSession::add(sessions, &mut searched.sessions);
                     told
                 },
                 Ok,
@@ -497,13 +497,4 @@ fn narrow(
         return Ok(None);
     }
     with_kin(store, narrow).map(Some)
-}
-
-/// Names damaged sessions, each once.
-fn name(searched: &mut Searched, sessions: Vec<DamagedSession>) {
-    for session in sessions {
-        if !searched.sessions.iter().any(|known| known.name == session.name) {
-            searched.sessions.push(session);
-        }
-    }
 }

@@ -167,19 +167,13 @@ fn damaged_session(
     member: Option<&Member>,
     error: OpsError,
 ) -> Option<OpsError> {
-    let (OpsError::Store(StoreError::Corrupt { .. }), Some(member)) = (&error, member) else {
+    let (OpsError::Store(damage @ StoreError::Corrupt { .. }), Some(member)) = (&error, member)
+    else {
         return Some(error);
     };
-    let damaged = member.session.name.clone();
-    name(told, DamagedSession { name: damaged, problem: error.to_string() });
+    let damaged = DamagedSession::of(member.session.name.clone(), damage);
+    DamagedSession::add(vec![damaged], &mut told.damaged_sessions);
     None
-}
-
-/// Names a damaged session, once.
-fn name(told: &mut Secrets, damaged: DamagedSession) {
-    if !told.damaged_sessions.iter().any(|one| one.name == damaged.name) {
-        told.damaged_sessions.push(damaged);
-    }
 }
 
 /// Looks through a part of a session.
@@ -316,9 +310,7 @@ fn stand(
         };
         match answer {
             Ok((standing, damaged)) => {
-                for one in damaged {
-                    name(told, one);
-                }
+                DamagedSession::add(damaged, &mut told.damaged_sessions);
                 found.insert(*member, standing);
             }
             Err(error) => failed = failed.take().or(damaged_session(told, Some(asked), error)),

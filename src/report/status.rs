@@ -13,6 +13,7 @@ use crate::{
     context::{measure::Word, plan::Nearness, window::Window},
     model::{Card, CheckpointNumber, EntryId, Position, SessionName, Timestamp},
     session::{Damaged, Elsewhere, Kin, RecentCall, Session},
+    store::StoreError,
 };
 
 /// Where a session stands.
@@ -244,13 +245,29 @@ pub struct ListedSession {
 
 report!(ListedSession, "session");
 
-/// A session whose card cannot be read.
+/// A session of which something cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DamagedSession {
     /// Its name.
     pub name: SessionName,
     /// The damage.
     pub problem: String,
+}
+
+impl DamagedSession {
+    /// Names a session with what cannot be read of it.
+    pub(crate) fn of(name: SessionName, error: &StoreError) -> Self {
+        Self { name, problem: error.to_string() }
+    }
+
+    /// Puts sessions to those that are named already, each once.
+    pub(crate) fn add(sessions: Vec<Self>, to: &mut Vec<Self>) {
+        for session in sessions {
+            if !to.iter().any(|known| known.name == session.name) {
+                to.push(session);
+            }
+        }
+    }
 }
 
 report!(DamagedSession, "damaged", |it| {
