@@ -250,7 +250,7 @@ impl View<'_> {
 
     /// Returns where in the generation's file this many entries end.
     pub(crate) fn end_of(&self, entries: u64) -> Result<u64, StoreError> {
-        let runs = self.every_run()?;
+        let runs = self.runs_behind(entries.saturating_sub(1))?;
         let Some(run) = runs.iter().find(|run| run.end() >= entries) else { return Ok(0) };
         let kept = entries.saturating_sub(run.start);
         let lengths = self.lengths(run.first.plus(kept)..run.first.plus(run.count))?;

@@ -323,7 +323,7 @@ impl<'a> View<'a> {
     }
 
     /// Returns the runs of the generation that end behind a place; from 0 on every one.
-    fn runs_behind(&self, from: u64) -> Result<Vec<Run>, StoreError> {
+    pub(super) fn runs_behind(&self, from: u64) -> Result<Vec<Run>, StoreError> {
         let generation = self.position.generation;
         let held = self.key.map(|key| self.store.runs(key, generation, from)).transpose()?;
         let mut runs = held.unwrap_or_default();
@@ -572,20 +572,13 @@ impl Graph for View<'_> {
     }
 
     fn bytes(&self) -> Result<u64, Failure> {
-        // The run that ends at the horizon or behind it tells, and the last one.
         let horizon = self.position.horizon;
         let runs = self.runs_behind(horizon.saturating_sub(1))?;
-        let Some(last) = runs.last() else { return Ok(0) };
-        if last.end() <= horizon {
-            return Ok(last.bytes + last.tail.len() as u64);
+        match runs.last() {
+            // Behind the last run stands what is no whole line.
+            Some(last) if last.end() <= horizon => Ok(last.bytes + last.tail.len() as u64),
+            _ => Ok(self.end_of(horizon)?),
         }
-        let Some(run) = runs.iter().find(|run| run.end() >= horizon) else { return Ok(0) };
-        let kept = horizon.saturating_sub(run.start);
-        let separators = run.gaps.iter(run.start, run.count);
-        let separators = separators.skip(usize::try_from(kept)?).map(|gap| gap.len() as u64);
-        let lengths = self.lengths(run.first.plus(kept)..run.entries().end)?;
-        let beyond = separators.sum::<u64>() + lengths.into_iter().sum::<u64>();
-        Ok(run.bytes.saturating_sub(beyond))
     }
 
     fn before(&self) -> Result<Before<'_>, Failure> {
