@@ -11,6 +11,7 @@ mod exclude;
 mod explain;
 mod read;
 mod section;
+mod slip;
 
 pub use exclude::{Exclude, Exclusion};
 pub use read::{Author, File, Read, Setting, SettingsError, Unknown};
@@ -18,3 +19,4 @@ pub use section::{
     Channel, Compaction, EXAMPLE, Limits, Mask, Model, Provider, ProviderKind, Secrets, Settings,
     Turn, Window,
 };
+pub use slip::distance;

@@ -7,7 +7,10 @@ use toml::{
     de::{DeTable, DeValue},
 };
 
-use super::section::{EXAMPLE, Settings};
+use super::{
+    section::{EXAMPLE, Settings},
+    slip::distance,
+};
 
 /// Who wrote a file of settings, which decides what it may set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -343,27 +346,6 @@ fn unknown_keys(file: &File<'_>, keys: &[Key]) -> Vec<Unknown> {
     unknown
 }
 
-/// Returns how many letters must be inserted, removed or replaced to make one word of another.
-fn distance(one: &str, other: &str) -> usize {
-    let other: Vec<char> = other.chars().collect();
-    let mut row: Vec<usize> = (0..=other.len()).collect();
-    for (n, letter) in one.chars().enumerate() {
-        let mut before = n;
-        let mut left = n + 1;
-        for (cell, other) in row.iter_mut().skip(1).zip(&other) {
-            let above = *cell;
-            let replaced = before + usize::from(letter != *other);
-            before = above;
-            left = replaced.min(above + 1).min(left + 1);
-            *cell = left;
-        }
-        if let Some(first) = row.first_mut() {
-            *first = n + 1;
-        }
-    }
-    row.last().copied().unwrap_or(0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -552,6 +534,7 @@ mod tests {
             ("[Exclude]\nfolders = []", true),
             ("exlude.folders = []", true),
             ("[excluded]", true),
+            ("[xecldue]", true),
             ("folders = []", true),
             ("folder = []", true),
             ("[compaction]\nsessions = []", true),
