@@ -16,7 +16,7 @@ use super::error::{CommandError, Exit};
 use super::misuse::explain_misuse;
 use super::output::Output;
 use super::{Context, NAME, common};
-use crate::render::safe;
+use crate::render::{safe, wrap::wrap};
 
 /// The group of the commands that scripts and agents type.
 const PROGRAMS: &str = "For programs";
@@ -201,7 +201,7 @@ pub(crate) fn groups(command: &clap::Command, width: usize, all: bool) -> String
         for name in reading.iter().chain(changing) {
             let about = command.find_subcommand(name).and_then(clap::Command::get_about);
             let about = about.map(ToString::to_string).unwrap_or_default();
-            for (n, line) in wrap(&about, width.saturating_sub(column)).iter().enumerate() {
+            for (n, line) in wrap(&about, Some(width.saturating_sub(column))).iter().enumerate() {
                 let name = if n == 0 { format!("  {name}") } else { String::new() };
                 lines.push(format!("{name:column$}{line}"));
             }
@@ -209,21 +209,6 @@ pub(crate) fn groups(command: &clap::Command, width: usize, all: bool) -> String
         lines.push(String::new());
     }
     lines.join("\n")
-}
-
-/// Wraps a text into lines of at most this width; only a longer word exceeds it.
-fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
-        match lines.last_mut() {
-            Some(line) if safe::width(line) + 1 + safe::width(word) <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
-        }
-    }
-    lines
 }
 
 /// Returns the value of an option that was typed, where the arguments cannot be understood as a whole.
@@ -249,12 +234,5 @@ mod tests {
         commands.sort_unstable();
         grouped.sort_unstable();
         assert_eq!(grouped, commands);
-    }
-
-    #[test]
-    fn lines_are_wrapped_between_words() {
-        assert_eq!(wrap("a bb ccc dddd", 6), ["a bb", "ccc", "dddd"]);
-        assert_eq!(wrap("abcdefgh", 3), ["abcdefgh"]);
-        assert!(wrap("", 3).is_empty());
     }
 }
