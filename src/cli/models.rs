@@ -40,7 +40,7 @@ const HOOK_LIMIT: u64 = 30;
 /// How much a hook may print.
 const HOOK_BYTES: usize = 1 << 20;
 /// The longest answer that a model is asked for unless the settings name another length.
-const MAX_TOKENS: u64 = 8_192;
+pub(crate) const MAX_TOKENS: u64 = 8_192;
 /// The name by which the extract is asked for.
 const EXTRACT: &str = "extract";
 
@@ -380,11 +380,6 @@ pub(crate) fn provider<'s>(
         };
         error.hinted(Hint::settings("set one in config.toml"))
     })
-}
-
-/// Returns how long an answer may be in a window.
-pub(crate) fn max_tokens(provider: &Provider, window: u64) -> u64 {
-    provider.max_tokens.unwrap_or(MAX_TOKENS).min(window / 4).max(1)
 }
 
 /// Returns a setting unless it is blank.

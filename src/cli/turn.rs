@@ -103,7 +103,6 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         ProviderKind::Openai | ProviderKind::Command => Shape::Openai,
     };
     let model = context.model(&settings, name, &kit.sink)?;
-    let window = ops::window(&archive, &session, &kit.asked)?.tokens;
     let line = args.tools.as_deref().or(unless_blank(settings.turn.tools.as_deref()));
     let tools = line.map(|line| Tools {
         line: line.to_owned(),
@@ -117,7 +116,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         model: model.chat(),
         tools: &offered,
         answer: answer.as_ref().map(|answer| answer as &dyn Fn(&Call) -> Answer),
-        max_tokens: models::max_tokens(provider, window),
+        max_tokens: provider.max_tokens.unwrap_or(models::MAX_TOKENS),
         steps: settings.turn.steps.unwrap_or(ops::STEPS).max(1),
     };
     let workspace = context.workspace();

@@ -49,7 +49,7 @@ pub struct Turning<'a> {
     pub tools: &'a [Tool],
     /// Answers calls; left out, they stay pending.
     pub answer: Option<&'a dyn Fn(&Call) -> Answer>,
-    /// The most tokens that an answer of the model may have.
+    /// The most tokens that an answer of the model may have; a quarter of the window, if that is less.
     pub max_tokens: u64,
     /// How often the model is asked at most.
     pub steps: usize,
@@ -117,12 +117,11 @@ pub fn turn(
         }
         let mut ask = |context: &Context| {
             let (system, messages) = request(context);
-            let most = (context.window.tokens / 4).max(1);
             turning.model.answer(&ChatRequest {
                 system: &system,
                 messages: &messages,
                 tools: turning.tools,
-                max_tokens: turning.max_tokens.min(most),
+                max_tokens: turning.max_tokens.min(context.window.tokens / 4).max(1),
             })
         };
         let recovered = recover(archive, session, workspace, &wanted, None, &mut ask, emit)?;
