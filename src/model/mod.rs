@@ -44,7 +44,7 @@ pub use number::{
 pub use operation::Operation;
 pub use record::{Card, Kind, Landmark, Parent, Record, Tie, TieKind};
 pub use span::{Span, Spans};
-pub use state::{Newest, State};
+pub use state::{MAIN, Newest, State};
 pub use tagged::{Malformed, Tagged};
 pub use text::{Text, Words};
 pub use time::Timestamp;

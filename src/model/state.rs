@@ -12,6 +12,9 @@ use super::{
     tagged::tagged,
 };
 
+/// The branch with which a session begins.
+pub const MAIN: &str = "main";
+
 /// The newest operation of a session, the token of compare-and-swap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Newest {
@@ -187,7 +190,7 @@ impl State {
 
     /// Returns the name of the current branch.
     pub fn current(&self) -> &str {
-        self.current.as_deref().unwrap_or("main")
+        self.current.as_deref().unwrap_or(MAIN)
     }
 
     /// Returns where the current branch stands.

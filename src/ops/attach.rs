@@ -5,12 +5,12 @@
 use std::path::{Path, PathBuf};
 
 use crate::{
-    model::{Command, FileNumber, GenerationNumber, Position, Run, Step},
+    model::{Command, FileNumber, GenerationNumber, MAIN, Position, Run, Step},
     ops::OpsError,
     report::Attached,
     session::{
         Session,
-        plan::{MAIN, Plan, Steps, branch_text},
+        plan::{Plan, Steps, branch_text},
     },
     sync::{
         self, Archive, Notice, SyncError, beside, goal::Stay, live_file::LiveFile,

@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 
 use crate::{
     live::TRANSCRIPTS,
-    model::{Command, Place, SessionName},
+    model::{Command, MAIN, Place, SessionName},
     ops::OpsError,
     report::{Concealed, Created},
     session::{
         Session,
-        plan::{MAIN, Plan, Steps, given},
+        plan::{Plan, Steps, given},
     },
     sync::{
         self, Archive, Workspace,

@@ -12,11 +12,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::{
-    Command, FileNumber, Operation, OperationNumber, Position, State, Step, Text, Words,
+    Command, FileNumber, MAIN, Operation, OperationNumber, Position, State, Step, Text, Words,
 };
 
-/// The branch with which a session begins.
-pub(crate) const MAIN: &str = "main";
 /// A branch of this name, with a number, holds the entries that another program wrote in the place of the live file.
 pub(crate) const OUTSIDE: &str = "outside";
 /// A branch of this name, with a number, holds the entries of an agent that knew only an older state.

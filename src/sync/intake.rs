@@ -13,10 +13,10 @@ use memchr::memchr_iter;
 use crate::{
     live::is_same,
     model::{
-        Command, EntryNumber, FileNumber, GenerationNumber, OperationNumber, PlaceNumber, Position,
-        Running, State, Timestamp,
+        Command, EntryNumber, FileNumber, GenerationNumber, MAIN, OperationNumber, PlaceNumber,
+        Position, Running, State, Timestamp,
     },
-    session::{Growth, View, oddities, plan::MAIN},
+    session::{Growth, View, oddities},
     store::Sighting,
     sync::{
         Archive, Imported, Notice, Oddity, Quirk, Source, SyncError, Why,

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use crate::{
-    model::{Command, Position},
-    session::{Session, plan::MAIN},
+    model::{Command, MAIN, Position},
+    session::Session,
     sync::{
         Ambient, Archive, SyncError,
         adopt::adopt,

@@ -24,11 +24,11 @@ use std::{
 
 use crate::{
     live::{self, TRANSCRIPTS},
-    model::{Command, EntryNumber, FileNumber, Kind, Position, Run, SessionName, State},
+    model::{Command, EntryNumber, FileNumber, Kind, MAIN, Position, Run, SessionName, State},
     report::TakenBack,
     session::{
         Session, View,
-        plan::{MAIN, Steps, branch_text},
+        plan::{Steps, branch_text},
     },
     store::StoreError,
     sync::{
