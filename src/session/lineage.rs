@@ -34,10 +34,11 @@ const LOOKED: u64 = 256;
 impl View<'_> {
     /// Returns where the history of the generation begins.
     pub(crate) fn begins(&self) -> Result<&Begins, SessionError> {
-        if self.begins.get().is_none() {
-            let _ = self.begins.set(self.find_begin()?);
+        if let Some(known) = self.begins.get() {
+            return Ok(known);
         }
-        Ok(self.begins.get().unwrap_or(&Begins::Here))
+        let found = self.find_begin()?;
+        Ok(self.begins.get_or_init(|| found))
     }
 
     /// Looks at the first of the files that lead here.

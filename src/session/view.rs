@@ -184,26 +184,26 @@ impl<'a> View<'a> {
 
     /// Returns the spans of the generation within the horizon.
     pub fn spans(&self) -> Result<&[Span], StoreError> {
-        if self.spans.get().is_none() {
-            let mut spans = Vec::new();
-            let fresh = self.pending.as_ref().map_or(&[][..], |pending| &pending.runs);
-            if let Some(kept) = self.kept_spans(fresh.first().map(|run| run.start)) {
-                spans = kept;
-                for run in fresh {
-                    Span::join(&mut spans, run);
-                }
-            } else {
-                for run in self.every_run()? {
-                    Span::join(&mut spans, &run);
-                }
-            }
-            for span in &mut spans {
-                span.count = span.count.min(self.position.horizon.saturating_sub(span.start));
-            }
-            spans.retain(|span| span.count > 0);
-            let _ = self.spans.set(spans);
+        if let Some(known) = self.spans.get() {
+            return Ok(known);
         }
-        Ok(self.spans.get().map_or(&[], Vec::as_slice))
+        let mut spans = Vec::new();
+        let fresh = self.pending.as_ref().map_or(&[][..], |pending| &pending.runs);
+        if let Some(kept) = self.kept_spans(fresh.first().map(|run| run.start)) {
+            spans = kept;
+            for run in fresh {
+                Span::join(&mut spans, run);
+            }
+        } else {
+            for run in self.every_run()? {
+                Span::join(&mut spans, &run);
+            }
+        }
+        for span in &mut spans {
+            span.count = span.count.min(self.position.horizon.saturating_sub(span.start));
+        }
+        spans.retain(|span| span.count > 0);
+        Ok(self.spans.get_or_init(|| spans))
     }
 
     /// Returns the spans that the state keeps of the generation, if they reach to the horizon or to the place where fresh runs
@@ -224,10 +224,8 @@ impl<'a> View<'a> {
     }
 
     fn places(&self) -> Result<&Places, StoreError> {
-        if self.places.get().is_none() {
-            let _ = self.places.set(Places::of(self.spans()?, self.format.traits().line));
-        }
-        self.places.get().ok_or_else(|| StoreError::Refused("no places".into()))
+        let spans = self.spans()?;
+        Ok(self.places.get_or_init(|| Places::of(spans, self.format.traits().line)))
     }
 
     /// Returns the format of the records.
@@ -294,12 +292,12 @@ impl<'a> View<'a> {
     }
 
     pub(super) fn twins(&self) -> Result<&BTreeSet<NameTag>, StoreError> {
-        if self.twins.get().is_none() {
-            let held = self.key.map_or(Ok(Vec::new()), |key| self.store.twins(key))?;
-            let fresh = self.pending.iter().flat_map(|pending| pending.twins.iter().copied());
-            let _ = self.twins.set(held.into_iter().chain(fresh).collect());
+        if let Some(known) = self.twins.get() {
+            return Ok(known);
         }
-        self.twins.get().ok_or_else(|| StoreError::Refused("no twins".into()))
+        let held = self.key.map_or(Ok(Vec::new()), |key| self.store.twins(key))?;
+        let fresh = self.pending.iter().flat_map(|pending| pending.twins.iter().copied());
+        Ok(self.twins.get_or_init(|| held.into_iter().chain(fresh).collect()))
     }
 
     /// Returns the entry that has the name of this one here: where several have it, the last one in this generation. Given is
