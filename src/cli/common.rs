@@ -112,9 +112,9 @@ impl Moving {
 }
 
 /// Returns in words how many more sessions there are than a list shows.
-pub(crate) fn up_to(more: usize) -> String {
-    let least = if more < Listing::COUNTED { "" } else { "at least " };
-    format!("{least}{more}")
+pub(crate) fn count_more(more: usize) -> String {
+    let bound = if more < Listing::COUNTED { "" } else { "at least " };
+    format!("{bound}{more}")
 }
 
 /// Returns an entry's id as people are shown it, or `start`.

@@ -128,7 +128,7 @@ pub(crate) fn overview(context: &mut Context) -> Result<Exit, CommandError> {
             Some(folder) => line.option("folder", folder),
             None => line,
         };
-        steps.push((line, format!("list {} more", common::up_to(more))));
+        steps.push((line, format!("list {} more", common::count_more(more))));
     }
     // Without a name, a command takes the newest session of this folder, or of one above it.
     let newest = sessions.first().map(|listed| &listed.name);

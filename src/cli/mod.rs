@@ -12,11 +12,11 @@ mod append;
 mod archive;
 mod attach;
 mod audit;
-mod backup;
 mod base;
 mod branch;
 mod checkpoint;
 mod checkpoints;
+mod chosen;
 mod clear;
 mod common;
 mod compact;
@@ -246,7 +246,7 @@ commands! {
     Setup setup "setup",
     Show show "show",
     Status status "status",
-    Store backup "store",
+    Store store "store",
     Switch switch "switch",
     Truncate truncate "truncate",
     Trust trust "trust",

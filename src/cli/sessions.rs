@@ -157,7 +157,7 @@ fn list(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     context.show_sessions(&sessions, now, args.verbose)?;
     if more > 0 {
         let line = common::all_of("sessions", &context.env.args, &['n']);
-        context.output.hint(line.to(format!("{} more; list all", common::up_to(more))));
+        context.output.hint(line.to(format!("{} more; list all", common::count_more(more))));
     }
     if sessions.iter().any(|listed| listed.gone) {
         let restore = Line::new("restore").flag("all").flag("dry-run");
@@ -274,7 +274,7 @@ mod tests {
     #[test]
     fn what_is_not_listed_is_counted_no_further_than_to_ten() {
         for (more, said) in [(1, "1"), (9, "9"), (10, "at least 10")] {
-            assert_eq!(common::up_to(more), said);
+            assert_eq!(common::count_more(more), said);
         }
     }
 }

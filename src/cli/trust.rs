@@ -7,8 +7,8 @@ use anyhow::anyhow;
 use undertext::report::{Line, Report as _, Trust, TrustedStore};
 
 use super::Context;
+use super::chosen::NAME;
 use super::error::{CommandError, Exit};
-use super::store::NAME;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 

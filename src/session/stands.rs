@@ -94,7 +94,7 @@ struct Met {
     /// Of each entry that was looked for the turn of which it is a part.
     turns: BTreeMap<EntryNumber, Turn>,
     /// Those before a boundary or a summary.
-    is_passed: EntrySet,
+    passed: EntrySet,
 }
 
 /// How many entries more are looked at than lie behind those that are looked for, for the beginning of their turn.
@@ -133,7 +133,7 @@ impl<'a> Finding<'a> {
     fn current(&mut self, left: &mut Vec<EntryNumber>) -> Result<(), SessionError> {
         let met = self.meet(&self.view, left)?;
         // Only what stands before a boundary or a summary may be no longer sent.
-        let sent: EntrySet = if met.is_passed.is_empty() {
+        let sent: EntrySet = if met.passed.is_empty() {
             EntrySet::default()
         } else {
             self.view.sending()?.sent.into_iter().collect()
@@ -141,7 +141,7 @@ impl<'a> Finding<'a> {
         left.retain(|&entry| {
             let over = self.replays.last(entry, |entry| met.on.contains(entry));
             let stand = match met.on.contains(entry) {
-                true if met.is_passed.contains(entry) && !sent.contains(entry) => Stand::Compacted,
+                true if met.passed.contains(entry) && !sent.contains(entry) => Stand::Compacted,
                 true => Stand::Current,
                 false if over != entry => Stand::Truncated,
                 false => return true,
@@ -244,7 +244,7 @@ impl<'a> Finding<'a> {
         if !is_all && !is_met {
             return Ok(None);
         }
-        let mut met = Met { on, turns: BTreeMap::new(), is_passed: EntrySet::default() };
+        let mut met = Met { on, turns: BTreeMap::new(), passed: EntrySet::default() };
         let (mut waiting, mut is_passed) = (Vec::new(), false);
         let mut left = overs.iter().filter(|entry| met.on.contains(*entry)).count();
         for (at, &entry) in path.iter().enumerate().rev() {
@@ -252,7 +252,7 @@ impl<'a> Finding<'a> {
                 left -= 1;
                 waiting.push(entry);
                 if is_passed {
-                    met.is_passed.insert(entry);
+                    met.passed.insert(entry);
                 }
             }
             let kind = view.record(entry)?.kind;

@@ -348,7 +348,8 @@ fn spells_a_command(line: &str) -> bool {
         line.match_indices(name).any(|(at, _)| {
             let is_text = line[..at].contains('"');
             let word = leading_ident(&line[at + name.len()..]);
-            is_text && is_command(word)
+            // A store of undertext is called so too.
+            is_text && word != "store" && is_command(word)
         })
     })
 }

@@ -1,0 +1,202 @@
+//! The choice of the store that a command works on, and the trust in one that lies in a folder.
+//!
+//! The store that was typed counts, then the one that the environment names, then the nearest `.undertext` at or above the
+//! current folder that this user trusts on this machine, then the user's own.
+//!
+//! Invariant: a store that lies in a folder and is not trusted is named, and not opened.
+
+use std::ffi::OsStr;
+use std::fs::{self, DirBuilder};
+use std::io::{ErrorKind, Write as _};
+use std::os::unix::fs::DirBuilderExt as _;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, anyhow};
+use undertext::disk;
+use undertext::model::StoreId;
+use undertext::report::Line;
+use undertext::store::{Access, FactStore as _, SqliteStore, StoreError};
+use undertext::trust::{self, Stores, Strange, Trusted};
+
+use super::Context;
+use super::common::shown;
+use super::error::CommandError;
+use super::hint::quote;
+
+/// The name of a store that lies in a folder.
+pub(crate) const NAME: &str = ".undertext";
+
+impl Context {
+    /// Returns the folder of the store. The first call chooses it, and names it unless it is the user's own.
+    pub(crate) fn root(&mut self) -> Result<PathBuf, CommandError> {
+        if let Some(chosen) = &self.store {
+            return Ok(chosen.clone());
+        }
+        let own = self.env.data_home.as_ref().map(|data| data.join("undertext"));
+        let variable = self.env.variable("UNDERTEXT_STORE").map(Path::new);
+        let named = self.asked.as_deref().or(variable).map(|path| self.env.current_dir.join(path));
+        let chosen = named.or_else(|| self.nearest()).or_else(|| own.clone()).ok_or_else(|| {
+            CommandError::user(anyhow!(
+                "there is no place for a store: neither --store nor a home folder"
+            ))
+            .hinted("name a folder with --store")
+        })?;
+        if chosen.is_file() {
+            let name = shown(&chosen);
+            let error =
+                CommandError::user(anyhow!("{name} is a file, and not the folder of a store"));
+            return Err(error.hinted("name a folder with --store or $UNDERTEXT_STORE"));
+        }
+        if Some(&chosen) != own.as_ref() {
+            let name = self.env.homely(&chosen);
+            self.output.note(&format!("Store: {name}"));
+        }
+        Ok(self.store.insert(chosen).clone())
+    }
+
+    /// Returns the nearest trusted store at or above the current folder, and warns of a nearer one that is not.
+    fn nearest(&mut self) -> Option<PathBuf> {
+        let folders: Vec<PathBuf> =
+            self.env.current_dir.ancestors().map(|dir| dir.join(NAME)).collect();
+        let mut warned = false;
+        for folder in folders {
+            if fs::symlink_metadata(&folder).is_err() {
+                continue;
+            }
+            match self.trusted(&folder) {
+                Ok(()) => return Some(folder),
+                Err(_) if warned => {}
+                Err(why) => {
+                    warned = true;
+                    let name = self.env.homely(&folder);
+                    let above = folder.parent().filter(|_| matches!(why, Strange::Empty));
+                    let cure = if let Some(above) = above {
+                        let new = self.output.spell(&Line::new("new").flag("here"));
+                        format!("; to make one: cd {} && {new}", quote(above.as_os_str()))
+                    } else if why.may_be_trusted() {
+                        let trust = self.output.spell(&Line::new("trust").with(&folder));
+                        format!("; if you know where it comes from: {trust}")
+                    } else {
+                        String::new()
+                    };
+                    self.output.warn(&format!("{name} is not used: {why}{cure}"));
+                }
+            }
+        }
+        None
+    }
+
+    /// Returns whether a store that lies in a folder is one that this user trusts on this machine.
+    pub(crate) fn trusted(&self, folder: &Path) -> Result<(), Strange> {
+        let state = self.env.state_home.as_deref().ok_or(Strange::Unknown)?;
+        let listed = Stores::of(&state.join("undertext")).at(folder)?;
+        match id_of(folder) {
+            Ok(id) if id == Some(listed.store) => Ok(()),
+            Ok(_) => Err(Strange::Replaced),
+            // Every command refuses it, and says why.
+            Err(StoreError::Newer { .. }) => Ok(()),
+            Err(error) => Err(Strange::Unreadable(error.to_string())),
+        }
+    }
+
+    /// Trusts a store from now on and returns what is trusted.
+    pub(crate) fn trust(&self, folder: &Path) -> Result<Trusted, CommandError> {
+        let refused = |why: Strange| {
+            let list = Line::new("trust").flag("list").to("list the stores that you trust");
+            let error = if fs::symlink_metadata(folder).is_err() {
+                anyhow!("there is no store at {}", shown(folder))
+            } else {
+                anyhow!("{} cannot be trusted: {why}", shown(folder))
+            };
+            CommandError::user(error).hinted(list)
+        };
+        let mut place = trust::examine(folder);
+        if matches!(place, Err(Strange::Open | Strange::Brought(_))) {
+            close(folder)?;
+            place = trust::examine(folder);
+        }
+        let place = place.map_err(|why| match why {
+            Strange::Empty => {
+                refused(why).hinted(Line::new("new").flag("here").to("make a store in this folder"))
+            }
+            _ => refused(why),
+        })?;
+        let store = id_of(folder)?.ok_or(StoreError::Corrupt {
+            item: "store.db".to_owned(),
+            problem: "it holds another store's changes".to_owned(),
+        })?;
+        let trusted = Trusted { path: folder.to_owned(), place, store };
+        let stores = self.stores()?;
+        stores.trust(&trusted).context("cannot write the list of trusted stores")?;
+        Ok(trusted)
+    }
+
+    /// Returns the list of trusted stores.
+    pub(crate) fn stores(&self) -> Result<Stores, CommandError> {
+        let state = self.env.state_home.as_deref().ok_or_else(|| {
+            CommandError::user(anyhow!(
+                "there is no home folder to keep the list of trusted stores"
+            ))
+        })?;
+        Ok(Stores::of(&state.join("undertext")))
+    }
+
+    /// Makes a store's folder in the current one, or takes the one that is there if it is trusted, as the store to work on.
+    pub(crate) fn make_here(&mut self) -> Result<PathBuf, CommandError> {
+        if self.asked.is_some() {
+            return Err(CommandError::user(anyhow!(
+                "--here makes a store in this folder, and --store names one"
+            )));
+        }
+        self.stores()?;
+        let folder = self.env.current_dir.join(NAME);
+        let made = DirBuilder::new().mode(0o700).create(&folder);
+        match made {
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                match self.trusted(&folder) {
+                    Ok(()) => return Ok(self.store.insert(folder).clone()),
+                    Err(Strange::Empty) if is_unused(&folder) => {}
+                    Err(why) => {
+                        let there = anyhow!("{} is there already, and {why}", shown(&folder));
+                        return Err(CommandError::user(there).hinted(match why {
+                            why if why.may_be_trusted() => {
+                                Line::new("trust").with(&folder).to("use it")
+                            }
+                            _ => "remove it first, or make the store in another folder".into(),
+                        }));
+                    }
+                }
+                close(&folder)?;
+            }
+            made => made.with_context(|| format!("cannot make {}", shown(&folder)))?,
+        }
+        let ignore = folder.join(IGNORE);
+        let written = disk::open_or_make(&ignore).and_then(|mut file| {
+            file.set_len(0)?;
+            file.write_all(b"*\n")
+        });
+        written.with_context(|| format!("cannot write {}", shown(&ignore)))?;
+        Ok(self.store.insert(folder).clone())
+    }
+}
+
+/// Returns the id of the store in a folder, if the changes in it were made under that id.
+fn id_of(folder: &Path) -> Result<Option<StoreId>, StoreError> {
+    let store = SqliteStore::open(&folder.join("store.db"), Access::Read)?;
+    Ok(if store.has_its_id()? { Some(store.id()?) } else { None })
+}
+
+/// The file that keeps a store out of git.
+const IGNORE: &str = ".gitignore";
+
+/// Closes a store to all other users.
+fn close(folder: &Path) -> Result<(), CommandError> {
+    let closed = trust::close(folder);
+    Ok(closed.with_context(|| format!("cannot set the modes of {}", shown(folder)))?)
+}
+
+/// Returns whether a folder holds nothing but what begins a store.
+fn is_unused(folder: &Path) -> bool {
+    let names = fs::read_dir(folder).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+    names.is_ok_and(|names| names.iter().all(|entry| entry.file_name() == OsStr::new(IGNORE)))
+}
