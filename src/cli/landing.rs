@@ -27,7 +27,7 @@ TURN is {\"checkpoint\":N, \"words\":TEXT or null}"
 }
 pub(super) use landed;
 
-/// However wide the terminal, no more of a turn's words is shown.
+/// How many columns a turn's words take at most, and the names of files may always take.
 const WIDEST: usize = 80;
 
 /// A change of place, as far as it is told alike for all commands.

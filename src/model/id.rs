@@ -10,6 +10,7 @@
 //! | [`OperationId`] | `undertext operation 2` | see [`crate::model::Operation`] |
 //! | [`Digest`] of facts | `undertext facts 2` | their encodings, each behind its length |
 //! | [`Digest`] of words | `undertext words 2` | the salt (16 bytes), then the text |
+//! | [`Digest`] as a commitment | `undertext commitment 1` | a salt (16 bytes), then an operation's id |
 //! | [`Digest`] of bytes | none (plain BLAKE3) | the bytes of a file that is kept byte for byte |
 //!
 //! The link is empty where the line carries a name of its own (see [`crate::model::line::Shape::name`]), else it is the

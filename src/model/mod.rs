@@ -1,8 +1,10 @@
 //! Values: the vocabulary of the store. No I/O, no clock, no SQL.
 //!
-//! Read in this order: `number` (and `entries`, sets of one), `id` (what a hash covers), [`mod@line`] (how bytes become lines), `fact` (the lasting facts),
-//! `command`, `text` and `operation` (how a command puts its facts on record), `tagged` and `varint` (the encoding),
-//! `span` (what stands in a generation), `tombstones`, `state` (a session's state, folded from its operations), `record` (the values from a line), `message` (its words).
+//! Read in this order: `number` (and `entries`, sets of one) and `time`, `id` (what a hash covers), [`mod@line`] (how bytes become
+//! lines), `fact` (the lasting facts), `command`, `text` and `operation` (how a command puts its facts on record), `tagged` and
+//! `varint` (the encoding), `span` (what stands in a generation), `tombstones`, `state` (a session's state, folded from its
+//! operations), `record` (the values from a line), `message` (its words), `cut` (a shorter text in its place), `around` (what stands
+//! around a hit).
 
 mod around;
 mod command;

@@ -62,7 +62,7 @@ impl Text {
         })
     }
 
-    /// Returns the words and their digest, if a person gave them and they are at hand.
+    /// Returns the words, if a person gave them and they are at hand.
     pub fn words(&self) -> Option<&Words> {
         match self {
             Self::Given(words) => Some(words),

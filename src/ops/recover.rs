@@ -131,7 +131,7 @@ impl<T> Surgery<'_, '_, T> {
         whole_context(self.archive, self.session, self.wanted.asked)
     }
 
-    /// Compacts; None if there was nothing to compact, no use in it, or no time.
+    /// Compacts, and returns whether it was done, there was nothing to do or no use in it, or it took too long.
     fn try_compact(
         &mut self,
         wanted: &Compacting<'_>,

@@ -230,7 +230,8 @@ impl Search {
         Ok(Self { secrets, rules, lines: whole_of, whole, rekey, sieve })
     }
 
-    /// Returns by what all of it is kept out of what comes later. A line that goes as a whole is known by its id.
+    /// Returns the rows by which the store knows these secrets again in what comes later, and covers them there too. A line
+    /// that goes as a whole has none: its id tells.
     fn rows(&self, salt: [u8; 16], rule: Option<&str>) -> Vec<Vec<u8>> {
         let secrets = self.secrets.iter().enumerate();
         let rows =
@@ -349,7 +350,7 @@ impl Search {
         }))
     }
 
-    /// Returns by what a session is found in which it stands.
+    /// Returns what of a session's names holds something that is looked for: names stay, so that no redaction covers it.
     fn fixed(&self, session: &Session, state: &State) -> Option<String> {
         // An entry's long texts, and what a session says, are no names.
         if !self.lines.is_empty() {

@@ -119,8 +119,8 @@ pub(crate) fn last(
     }
 }
 
-/// Returns the bytes that the newest operation of a session added to a generation: an operation that put texts aside
-/// between two of its records has several runs there.
+/// Returns the bytes that the newest operation of a session added to a generation. These are several runs where the operation
+/// also added entries that lie in no generation, such as the whole of a result that was cut as it was appended.
 pub(crate) fn newest(
     store: &dyn Store,
     session: &Session,
