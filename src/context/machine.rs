@@ -109,11 +109,6 @@ impl State {
         self.in_flight
     }
 
-    /// How many retries are pending.
-    pub fn n_retries(&self) -> usize {
-        self.retries.len()
-    }
-
     /// The number of waiters.
     pub fn n_waiters(&self) -> usize {
         self.waiters.len()

@@ -6,6 +6,6 @@ mod ways;
 mod web;
 
 pub use few::Few;
-pub use walk::{Chain, ancestors, common_ancestor};
+pub use walk::{Chain, ancestors};
 pub use ways::unreached;
 pub use web::Web;

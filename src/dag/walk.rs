@@ -50,12 +50,6 @@ fn close<N: Copy + Ord>(mut nodes: Vec<N>, first: usize) -> Chain<N> {
     Chain { nodes, cycle }
 }
 
-/// Returns the last node that two paths, each from the beginning on, have in common.
-pub fn common_ancestor<N: Copy + Ord>(one: &[N], other: &[N]) -> Option<N> {
-    let known: BTreeSet<N> = one.iter().copied().collect();
-    other.iter().rev().copied().find(|node| known.contains(node))
-}
-
 #[cfg(test)]
 mod tests {
     use std::convert::Infallible;
@@ -79,12 +73,6 @@ mod tests {
     fn a_node_that_is_its_own_parent_ends_the_walk() {
         let chain = walk(&[Some(0), Some(0)], 1);
         assert_eq!(chain, Chain { nodes: vec![1, 0], cycle: Some(0) });
-    }
-
-    #[test]
-    fn common_ancestor_is_the_last_shared_node() {
-        assert_eq!(common_ancestor(&[1, 2, 3], &[1, 2, 4, 5]), Some(2));
-        assert_eq!(common_ancestor(&[1], &[2]), None);
     }
 
     proptest! {

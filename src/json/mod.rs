@@ -16,5 +16,5 @@ mod text;
 pub use edit::{with_field, with_fields};
 pub use graft::{with_item, without_item};
 pub use raw::{Kind, Raw};
-pub use scan::{Looked, Visit, is_blank, object_end, scan};
+pub use scan::{Looked, Visit, is_blank, scan};
 pub use text::{has_half_pair, place_of, quote};

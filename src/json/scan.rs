@@ -36,11 +36,6 @@ pub fn scan(bytes: &[u8], visit: &mut impl Visit) -> Result<usize, Looked> {
     end.map_err(|at| Looked(bytes.len().min(at + 1)))
 }
 
-/// Returns the length of the object with which `bytes` begin.
-pub fn object_end(bytes: &[u8]) -> Option<usize> {
-    scan(bytes, &mut ()).ok()
-}
-
 /// Whether a byte is JSON white space.
 pub const fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\r' | b'\n')

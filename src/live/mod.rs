@@ -29,7 +29,7 @@ mod writable;
 pub use file::{Fresh, WritableFile};
 pub use index::{Index, Lock, is_same};
 pub use loaded::{Holder, How, holders};
-pub use name::{fresh_path, is_aside, is_fresh};
+pub use name::{is_aside, is_fresh};
 pub use seen::{Seen, look};
 pub use settings::{exchange_settings, settings};
 pub(crate) use writable::real;

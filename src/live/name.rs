@@ -2,13 +2,8 @@
 
 use std::{
     ffi::{OsStr, OsString},
-    path::{Path, PathBuf},
+    path::Path,
 };
-
-/// Returns the path next to a live file under which its successor is written.
-pub fn fresh_path(live: &Path) -> PathBuf {
-    live.with_file_name(beside(live.file_name().unwrap_or_default(), NEW))
-}
 
 /// Returns whether a file of this name was set aside here.
 pub fn is_aside(path: &Path) -> bool {

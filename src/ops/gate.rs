@@ -112,6 +112,7 @@ impl Ticket {
         match inner.told.remove(&self.waiter) {
             Some(None) => Waited::Whole,
             Some(Some(Reason::Left)) => Waited::Left,
+            // Nothing here times out for all: each waiter has a limit of its own.
             Some(Some(Reason::TimedOut | Reason::Closed)) => Waited::Closed,
             // Nobody told this waiter anything, so a compaction is still under way, and has its snapshot.
             None => inner.snapshot.clone().map_or(Waited::Whole, Waited::GivenUp),

@@ -25,7 +25,6 @@ use std::{
 use tempfile::TempDir;
 use undertext::{
     context::{cut::Limit, plan::Keep},
-    live,
     model::{CheckpointNumber, EntryNumber, OperationNumber, Timestamp},
     ops::{self, Archive, Bound, Compacting, Notice, OpsError, Session, Severity, SyncError},
     store::{Access, StoreError},
@@ -175,7 +174,7 @@ fn nothing_acknowledged_is_lost_when_a_writer_is_killed_at_any_moment() {
         assert_sound(archive, &session);
         let rotations = ops::rotations(archive, &session).unwrap();
         assert!(rotations.iter().all(|rotated| rotated.state == ops::RotatedState::Whole));
-        assert!(!live::fresh_path(&fixture::live(archive, &session)).exists());
+        assert!(!fixture::successor(&fixture::live(archive, &session)).exists());
     });
 }
 
@@ -200,7 +199,7 @@ fn an_agents_file_is_what_the_store_says_when_its_writer_is_killed_at_any_moment
         let (peeked, alone) = ops::peek(&file, Seeded::boxed(6)).unwrap();
         let there = fixture::said(&peeked, &alone, None);
         assert_eq!(fixture::said(archive, &session, None), there);
-        assert!(!live::fresh_path(&file).exists());
+        assert!(!fixture::successor(&file).exists());
     });
 }
 
@@ -338,7 +337,7 @@ fn a_rotation_that_was_cut_short_is_finished_by_the_next_command() {
         ops::revert(&mut archive, &session, &workspace(), "1", Some("back")).unwrap();
         let new = fs::read(&live).unwrap();
         let aside = ops::rotations(&archive, &session).unwrap().pop().unwrap().path;
-        let fresh = live::fresh_path(&live);
+        let fresh = fixture::successor(&live);
         // Back to what the folder was before, file by file: the old file keeps its inode under every name.
         let undo_install = || {
             fs::rename(&live, &fresh).unwrap();
@@ -375,12 +374,12 @@ fn a_successor_whose_operation_was_never_committed_is_only_a_leftover() {
     let folder = TempDir::new().unwrap();
     let (mut archive, session) = begun(folder.path());
     let live = fixture::live(&archive, &session);
-    fs::write(live::fresh_path(&live), "half a file").unwrap();
+    fs::write(fixture::successor(&live), "half a file").unwrap();
     let found = ops::doctor(folder.path()).unwrap();
     assert!(
         found
             .iter()
-            .any(|ailment| ailment.path.ends_with(live::fresh_path(&live).file_name().unwrap()))
+            .any(|ailment| ailment.path.ends_with(fixture::successor(&live).file_name().unwrap()))
     );
     say(&mut archive, &session, "next");
     assert_sound(&mut archive, &session);

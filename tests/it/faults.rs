@@ -587,7 +587,7 @@ fn an_agents_file_that_is_only_set_aside_is_not_taken_for_deleted() {
     let said = fixture::said(&archive, &session, None);
     // Where a file cannot have two names it is without one for an instant.
     let live = place.file.clone().unwrap();
-    fs::rename(&live, undertext::live::fresh_path(&live)).unwrap();
+    fs::rename(&live, fixture::successor(&live)).unwrap();
     ops::hide(&mut archive, &session, false).unwrap();
     agree(&place, &archive, &session).unwrap();
     assert_eq!(fixture::said(&archive, &session, None), said);

@@ -125,6 +125,13 @@ pub(crate) fn live(archive: &Archive, session: &Session) -> PathBuf {
     archive.root().unwrap().join(format!("transcripts/{}.jsonl", session.name.id))
 }
 
+/// Returns the path next to a live file under which its successor is written.
+pub(crate) fn successor(live: &Path) -> PathBuf {
+    let mut path = live.as_os_str().to_owned();
+    path.push(".undertext-new");
+    path.into()
+}
+
 /// Returns the bytes of a generation, or of the current one.
 pub(crate) fn exported(archive: &Archive, session: &Session, generation: Option<u64>) -> Vec<u8> {
     let mut bytes = Vec::new();

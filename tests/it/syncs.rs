@@ -85,7 +85,7 @@ fn a_successor_is_safe_before_the_store_says_so_and_its_name_is_before_it_is_ack
 fn assert_rotated(live: &Path) {
     let seen = seen();
     let whole = fs::metadata(live).unwrap().len();
-    let fresh = undertext::live::fresh_path(live);
+    let fresh = fixture::successor(live);
     let folder = live.parent().unwrap();
     let name = |path: &Path| path.file_name().unwrap().to_str().unwrap().to_owned();
     let names = |is_exchanged: bool| {
