@@ -111,14 +111,15 @@ fn show(context: &mut Context, plan: &Planned) -> Result<(), CommandError> {
             Cell::new(Label::Plain, &counted(part.tokens, "token", "tokens")),
         ]);
     };
-    if let Ok(parts) = plan.parts {
-        row("summarised", parts.summarised);
-        row("kept", parts.kept);
-        row("summaries carried on", parts.carried);
-        row("system prompt", parts.system);
-        context.show(&table)?;
-    } else if let Err(why) = plan.parts {
-        context.say(&capitalise(&why.to_string()))?;
+    match plan.parts {
+        Ok(parts) => {
+            row("summarised", parts.summarised);
+            row("kept", parts.kept);
+            row("summaries carried on", parts.carried);
+            row("system prompt", parts.system);
+            context.show(&table)?;
+        }
+        Err(why) => context.say(&capitalise(&why.to_string()))?,
     }
     if !plan.losses.is_empty() {
         context.say(&format!("The extract names {}", models::shares(&plan.losses)))?;

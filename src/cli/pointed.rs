@@ -17,28 +17,29 @@ use super::Context;
 use super::error::CommandError;
 
 impl Context {
+    /// Returns what looks up a variable that names a folder.
+    fn variables(&self) -> impl Fn(&str) -> Option<PathBuf> {
+        |name| self.env.variable(name).map(PathBuf::from)
+    }
+
     /// Returns the agents on this machine that delete sessions by themselves.
     pub(crate) fn forgetful_agents(&self) -> Vec<Forgetful> {
-        let variable = |name: &str| self.env.variable(name).map(PathBuf::from);
-        ops::forgetful(self.env.home.as_deref(), &variable)
+        ops::forgetful(self.env.home.as_deref(), &self.variables())
     }
 
     /// Returns where agents would keep their sessions on this machine.
     pub(crate) fn homes(&self) -> Vec<Home> {
-        let variable = |name: &str| self.env.variable(name).map(PathBuf::from);
-        discover::homes(self.env.home.as_deref(), &variable)
+        discover::homes(self.env.home.as_deref(), &self.variables())
     }
 
     /// Returns the folders in which agents keep their sessions on this machine.
     pub(crate) fn agent_folders(&self) -> Vec<AgentFolder> {
-        let variable = |name: &str| self.env.variable(name).map(PathBuf::from);
-        ops::agent_folders(self.env.home.as_deref(), &variable)
+        ops::agent_folders(self.env.home.as_deref(), &self.variables())
     }
 
     /// Returns the folders away from their sessions in which agents keep more of them, each behind the format.
     pub(crate) fn annexes(&self) -> impl Iterator<Item = (&'static str, PathBuf)> + use<> {
-        let variable = |name: &str| self.env.variable(name).map(PathBuf::from);
-        discover::annexes(self.env.home.as_deref(), &variable).into_iter()
+        discover::annexes(self.env.home.as_deref(), &self.variables()).into_iter()
     }
 
     /// Returns which files of agents may be written.

@@ -28,8 +28,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let (mut archive, sessions) = if args.about.wanted()?.is_some() {
-        let (archive, session) = context.change(args.about.wanted()?)?;
+    let wanted = args.about.wanted()?;
+    let (mut archive, sessions) = if wanted.is_some() {
+        let (archive, session) = context.change(wanted)?;
         (archive, vec![session])
     } else {
         let path = context.root()?.join("store.db");
@@ -40,7 +41,6 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         let sessions = archive.every()?;
         (archive, sessions)
     };
-    let is_all = args.about.wanted()?.is_none();
     let sides = [Align::Left, Align::Left, Align::Right, Align::Left];
     let mut table = Table::new(sides).yielding(&[0]);
     for (done, session) in (0..).zip(&sessions) {
@@ -59,7 +59,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             Cell::new(Label::Dim, &format!("{:.DIGITS$}", rebuilt.digest)),
         ]);
     }
-    if is_all {
+    if wanted.is_none() {
         ops::sum_up(&mut archive)?;
     }
     context.show(&table)?;

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, anyhow};
+use anyhow::anyhow;
 use undertext::disk;
 use undertext::ops::{Allowed, Masks};
 use undertext::report::{Hint, ReadSetting};
@@ -92,10 +92,8 @@ impl Context {
                 Err(error)
                     if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
                 Err(error) => {
-                    let failed: Result<Read, _> = Err(error);
-                    return failed
-                        .with_context(|| format!("cannot read the settings in {}", shown(&path)))
-                        .map_err(CommandError::user);
+                    let what = format!("cannot read the settings in {}", shown(&path));
+                    return Err(CommandError::user(anyhow!(error).context(what)));
                 }
             }
         }

@@ -41,9 +41,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let (mut archive, session) = args.moving.begin(context, words.session)?;
     let name = words.nouns.first().copied().unwrap_or_default();
     let switched = ops::switch(&mut archive, &session, name);
-    let is_place = ops::find_place(archive.store(), &session, name).is_ok();
+    let is_place = || ops::find_place(archive.store(), &session, name).is_ok();
     let switched = switched.map_err(|error| match error {
-        error @ OpsError::NoBranch { .. } if is_place => CommandError::from(error)
+        error @ OpsError::NoBranch { .. } if is_place() => CommandError::from(error)
             .hinted(Line::about("revert").with(name).to("to go back there on the current branch")),
         error => error.into(),
     })?;

@@ -15,7 +15,7 @@ pub fn is_aside(path: &Path) -> bool {
 
 /// Returns whether a file of this name is a successor that was not put in its place yet.
 pub fn is_fresh(name: &OsStr) -> bool {
-    name.to_string_lossy().rsplit_once(MARK).is_some_and(|(_, what)| what == NEW)
+    successor_of(name).is_some()
 }
 
 /// Returns the name of the live file of which a file of this name is the successor.

@@ -30,9 +30,7 @@ pub fn cached(
     let Some(first) = cut()? else { return Ok(None) };
     let found = material(archive, session, None, asked, usize::MAX, &Damages::gathered())?;
     let Measured { tokens: all, .. } = measured(archive, session, asked, &found);
-    let prefix = IdPrefix::parse(&first.to_string());
-    let numbers = prefix.map(|prefix| archive.store().find(session.key, &prefix)).transpose()?;
-    let numbers = numbers.unwrap_or_default();
+    let numbers = archive.store().find(session.key, &IdPrefix::whole(&first))?;
     let at = found.items.iter().position(|i| i.entry().is_some_and(|n| numbers.contains(&n)));
     let behind = found.items.get(at.unwrap_or(found.items.len())..).unwrap_or_default();
     let behind = behind.iter().filter_map(|item| item.tokens).sum();

@@ -67,7 +67,7 @@ pub(crate) fn oddities(
             walked.push(Position { generation, head: Some(head), horizon });
         }
     }
-    for (_, position) in store.state(session.key)?.branches {
+    for &position in state.branches.values() {
         if walked.contains(&position) {
             continue;
         }

@@ -248,10 +248,8 @@ fn find_base(store: &dyn Store, session: &Session, wanted: &str) -> Result<Targe
             branch: None,
         });
     }
-    if let Some((branch, position)) =
-        store.state(session.key)?.branches.into_iter().find(|(name, _)| name == wanted)
-    {
-        return Ok(Target { position, checkpoint: None, branch: Some(branch) });
+    if let Some(&position) = tip.branches.get(wanted) {
+        return Ok(Target { position, checkpoint: None, branch: Some(wanted.to_owned()) });
     }
     if wanted.is_empty() {
         // Every id begins with an empty word.
