@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
-use undertext::model::SessionName;
+use undertext::model::{DATABASE, SessionName};
 use undertext::ops::{
     self, Archive, Elsewhere, Notice, Place, Session, SessionError, SyncError, Waiting, Workspace,
 };
@@ -56,6 +56,15 @@ impl Context {
         self.warn_of_place(&root);
         archive.set_here(self.env.drawn_here()?);
         Ok(archive)
+    }
+
+    /// Opens the archive to change it, which has to be there.
+    pub(crate) fn open_existing(&mut self) -> Result<Archive, CommandError> {
+        let path = self.root()?;
+        if !is_there(&path.join(DATABASE))? {
+            return Err(StoreError::Absent { path }.into());
+        }
+        self.open_writer()
     }
 
     /// Leaves an archive that was opened to read, or for this command, to the end of the process: nothing in it waits to be
@@ -198,11 +207,10 @@ impl Context {
             self.tell(&attached.notices);
             (archive, session)
         } else {
-            let path = self.root()?.join("store.db");
-            if !is_there(&path)? {
-                return Err(self.no_file(wanted).unwrap_or(StoreError::Absent { path }.into()));
-            }
-            let archive = self.open_writer()?;
+            let archive = self.open_existing().map_err(|error| match self.no_file(wanted) {
+                Some(none) if error.is_absence() => none,
+                _ => error,
+            })?;
             let session = self.session(&archive, wanted)?;
             (archive, session)
         };

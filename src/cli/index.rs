@@ -4,10 +4,9 @@ use std::time::{Duration, Instant};
 
 use undertext::ops::{self, Archive};
 use undertext::report::Indexed;
-use undertext::store::{Access, StoreError};
+use undertext::store::Access;
 
 use super::Context;
-use super::archive::is_there;
 use super::common::counted;
 use super::error::{CommandError, Exit};
 use super::output::Progress;
@@ -27,10 +26,6 @@ JSON: one object
 pub(crate) struct Args {}
 
 pub(crate) fn run(context: &mut Context, _: &Args) -> Result<Exit, CommandError> {
-    let path = context.root()?.join("store.db");
-    if !is_there(&path)? {
-        return Err(StoreError::Absent { path }.into());
-    }
     let exclude = context.exclude()?;
     let archive = context.open_reader()?;
     let output = &mut context.output;

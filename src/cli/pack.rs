@@ -2,10 +2,8 @@
 
 use undertext::ops;
 use undertext::report::Report as _;
-use undertext::store::StoreError;
 
 use super::Context;
-use super::archive::is_there;
 use super::error::{CommandError, Exit};
 use super::output::Progress;
 use crate::render::units;
@@ -26,11 +24,7 @@ JSON: one object
 pub(crate) struct Args {}
 
 pub(crate) fn run(context: &mut Context, _: &Args) -> Result<Exit, CommandError> {
-    let path = context.root()?.join("store.db");
-    if !is_there(&path)? {
-        return Err(StoreError::Absent { path }.into());
-    }
-    let archive = context.open_writer()?;
+    let archive = context.open_existing()?;
     let output = &mut context.output;
     let packed = ops::pack(&archive, &mut |done, all| {
         let done = (done * 100).checked_div(all).unwrap_or(0);

@@ -1,10 +1,8 @@
 //! `store rebuild`: rebuilds derived rows.
 
 use undertext::ops;
-use undertext::store::StoreError;
 
 use super::Context;
-use super::archive::is_there;
 use super::common::counted;
 use super::error::{CommandError, Exit};
 use super::output::Progress;
@@ -33,11 +31,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         let (archive, session) = context.change(wanted)?;
         (archive, vec![session])
     } else {
-        let path = context.root()?.join("store.db");
-        if !is_there(&path)? {
-            return Err(StoreError::Absent { path }.into());
-        }
-        let archive = context.open_writer()?;
+        let archive = context.open_existing()?;
         let sessions = archive.every()?;
         (archive, sessions)
     };

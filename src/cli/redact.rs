@@ -5,9 +5,7 @@ use std::ffi::{OsStr, OsString};
 use anyhow::anyhow;
 use undertext::ops::{self, Archive, Cause, Suspects, Wanted};
 use undertext::report::{Hint, Line, Redacted};
-use undertext::store::StoreError;
 
-use super::archive::is_there;
 use super::common::{capitalise, counted, short_ids};
 use super::error::{CommandError, Exit};
 use super::words::{About, Noun};
@@ -125,10 +123,6 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             return Err(CommandError::user(error).hinted(help));
         }
         let secret = secret(context)?;
-        let path = context.root()?.join("store.db");
-        if !is_there(&path)? {
-            return Err(StoreError::Absent { path }.into());
-        }
         let archive = context.open_reader()?;
         return carry_out(context, archive, &Wanted::Secret(&secret), &args.consent, None);
     };

@@ -33,4 +33,4 @@ pub use name::{is_aside, is_fresh};
 pub use seen::{Seen, look};
 pub use settings::{exchange_settings, settings};
 pub(crate) use writable::real;
-pub use writable::{Denied, TRANSCRIPTS, Writable};
+pub use writable::{Denied, Writable};

@@ -18,10 +18,10 @@ use std::{
 use rustix::fs::{Mode, OFlags};
 
 use super::file::WritableFile;
-use crate::disk::{self, Disk, Refusal};
-
-/// The folder of a store in which its own live files lie.
-pub const TRANSCRIPTS: &str = "transcripts";
+use crate::{
+    disk::{self, Disk, Refusal},
+    model::TRANSCRIPTS,
+};
 
 /// Which files of agents may be written; by default none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -4,7 +4,7 @@
 //! lines), `fact` (the lasting facts), `command`, `text` and `operation` (how a command puts its facts on record), `tagged` and
 //! `varint` (the encoding), `span` (what stands in a generation), `tombstones`, `state` (a session's state, folded from its
 //! operations), `record` (the values from a line), `message` (its words), `cut` (a shorter text in its place), `around` (what stands
-//! around a hit).
+//! around a hit), `layout` (the names in a store's folder).
 
 mod around;
 mod command;
@@ -12,6 +12,7 @@ mod cut;
 mod entries;
 mod fact;
 mod id;
+mod layout;
 pub mod line;
 mod message;
 mod number;
@@ -37,6 +38,7 @@ pub use fact::{
 pub use id::{
     Digest, EntryId, IdPrefix, LineId, MachineId, NameTag, OperationId, Running, StoreId,
 };
+pub use layout::{DATABASE, TRANSCRIPTS};
 pub use message::{
     Block, Image, Message, Role, Source, Stop, Thinking, Usage, first_line, shell_line,
 };

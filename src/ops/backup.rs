@@ -12,6 +12,7 @@ use std::{
 
 use crate::{
     disk::{self, Links},
+    model::DATABASE,
     ops::{
         OpsError,
         verify::{Verifying, verify},
@@ -117,7 +118,7 @@ fn fill(
         return Err(OpsError::NoBackup { damaged: verified.damaged, first });
     }
     drop(copy);
-    let database = fresh.join("store.db");
+    let database = fresh.join(DATABASE);
     // Reading has left an empty log, and an index of it.
     for end in ["store.db-wal", "store.db-shm"] {
         match fs::remove_file(fresh.join(end)) {

@@ -13,7 +13,7 @@ use rustix::fs::{Access as Reach, AtFlags, CWD};
 use crate::{
     disk,
     json::Raw,
-    live::TRANSCRIPTS,
+    model::{DATABASE, TRANSCRIPTS},
     ops::OpsError,
     report::{Ailment, Cure, Forgetful},
     store::{Access, SqliteStore, StoreError},
@@ -65,7 +65,7 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
     let own = rustix::process::geteuid().as_raw();
     let transcripts = root.join(TRANSCRIPTS);
     let paths = paths(&root)?;
-    let database = root.join("store.db");
+    let database = root.join(DATABASE);
     let opened = SqliteStore::open(&database, Access::Read)
         .and_then(|store| Ok((store.forgotten()?, store.has_lost_lines()?, store.has_its_id()?)));
     let mut unopened = None;
@@ -156,7 +156,7 @@ fn refuse_other(root: &Path) -> Result<(), StoreError> {
         let meta = fs::symlink_metadata(root.join(name));
         meta.is_err_and(|error| error.kind() == ErrorKind::NotFound)
     };
-    if ["store.db", "store.witness"].iter().all(is_absent) {
+    if [DATABASE, "store.witness"].iter().all(is_absent) {
         return Err(StoreError::Absent { path: root.to_owned() });
     }
     Ok(())

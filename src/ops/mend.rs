@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use crate::{
+    model::DATABASE,
     ops::{
         OpsError,
-        verify::{DATABASE, SESSION, SESSIONS, verify_store},
+        verify::{SESSION, SESSIONS, verify_store},
     },
     report::{Finding, Mended, Severity},
     store::{Access, LOST_LINE},
@@ -73,7 +74,7 @@ pub fn mend(
     // One that is damaged still is named by verify.
     let entries = names.iter().filter_map(|(key, _)| Some(store.state(*key).ok()?.entries()));
     Ok(Outcome::Mended(Mended {
-        path: root.join("store.db"),
+        path: root.join(DATABASE),
         kept,
         sessions: names.len() as u64,
         entries: entries.sum(),

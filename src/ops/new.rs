@@ -3,8 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::{
-    live::TRANSCRIPTS,
-    model::{Command, MAIN, Place, SessionName},
+    model::{Command, MAIN, Place, SessionName, TRANSCRIPTS},
     ops::OpsError,
     report::{Concealed, Created},
     session::{

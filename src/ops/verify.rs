@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::{
     disk,
     model::{
-        Bulk, CheckpointNumber, Command, EntryNumber, OperationId, OperationNumber, Origin,
-        Running, State,
+        Bulk, CheckpointNumber, Command, DATABASE, EntryNumber, OperationId, OperationNumber,
+        Origin, Running, State,
     },
     ops::{
         OpsError,
@@ -27,8 +27,6 @@ use crate::{
     sync::{self, Archive, Places, SyncError},
 };
 
-/// What a finding is about that concerns the database as a whole.
-pub(crate) const DATABASE: &str = "store.db";
 /// What a finding is about that shows that the store has lost operations.
 const WITNESS: &str = "store.witness";
 /// What a finding is about that keeps all sessions from being read.

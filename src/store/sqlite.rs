@@ -74,9 +74,9 @@ pub use words::{Mark, Reach, WordIndex};
 
 use crate::{
     model::{
-        Card, Checkpoint, CheckpointNumber, Entry, EntryNumber, FileNumber, GenerationNumber,
-        IdPrefix, Landmark, LineId, NameTag, Operation, OperationId, OperationNumber, Origin,
-        Place, Record, Run, SessionName, State, StoreId, Tie,
+        Card, Checkpoint, CheckpointNumber, DATABASE, Entry, EntryNumber, FileNumber,
+        GenerationNumber, IdPrefix, Landmark, LineId, NameTag, Operation, OperationId,
+        OperationNumber, Origin, Place, Record, Run, SessionName, State, StoreId, Tie,
     },
     store::{
         CacheStore, Came, Cursor, FactStore, Fault, KeptOut, Listed, SessionFilter, SessionKey,
@@ -457,6 +457,14 @@ impl Drop for SqliteStore {
     }
 }
 
+impl StoreError {
+    /// Says that the system cannot read the database.
+    fn unread(problem: String) -> Self {
+        let source = std::io::Error::other(problem);
+        Self::Io { path: PathBuf::from(DATABASE), source }
+    }
+}
+
 impl From<rusqlite::Error> for StoreError {
     fn from(error: rusqlite::Error) -> Self {
         use rusqlite::ErrorCode;
@@ -464,7 +472,7 @@ impl From<rusqlite::Error> for StoreError {
             Some(ErrorCode::DiskFull) => Self::Full,
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy,
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-                Self::corrupt("store.db", error.to_string())
+                Self::corrupt(DATABASE, error.to_string())
             }
             // A full disk also shows when the companion of the WAL cannot be made or grow.
             Some(ErrorCode::SystemIoFailure)
@@ -479,17 +487,14 @@ impl From<rusqlite::Error> for StoreError {
             Some(ErrorCode::SystemIoFailure)
                 if extended(&error) == Some(ffi::SQLITE_IOERR_SHORT_READ) =>
             {
-                Self::corrupt("store.db", error.to_string())
+                Self::corrupt(DATABASE, error.to_string())
             }
-            Some(ErrorCode::SystemIoFailure) => {
-                let source = std::io::Error::other(error.to_string());
-                Self::Io { path: PathBuf::from("store.db"), source }
-            }
+            Some(ErrorCode::SystemIoFailure) => Self::unread(error.to_string()),
             _ => match error {
                 rusqlite::Error::FromSqlConversionFailure(..)
                 | rusqlite::Error::InvalidColumnType(..)
                 | rusqlite::Error::IntegralValueOutOfRange(..)
-                | rusqlite::Error::Utf8Error(..) => Self::corrupt("store.db", error.to_string()),
+                | rusqlite::Error::Utf8Error(..) => Self::corrupt(DATABASE, error.to_string()),
                 _ => Self::Database(Box::new(error)),
             },
         }

@@ -14,8 +14,8 @@ use uuid::Uuid;
 
 use crate::{
     disk::{Disk, Kernel, Paper},
-    live::{TRANSCRIPTS, Writable},
-    model::{self, MachineId, SessionName, Timestamp},
+    live::Writable,
+    model::{self, DATABASE, MachineId, SessionName, TRANSCRIPTS, Timestamp},
     session::Session,
     settings::Exclude,
     store::{Access, MemoryStore, SessionFilter, SqliteStore, Store, StoreError},
@@ -27,6 +27,14 @@ use crate::{
         rebuild::rebuild_all,
     },
 };
+
+/// Opens the database in a store's folder; a store that is not there is named by the folder, as it was asked for.
+pub(crate) fn database(root: &Path, access: Access) -> Result<SqliteStore, StoreError> {
+    SqliteStore::open(&root.join(DATABASE), access).map_err(|error| match error {
+        StoreError::Absent { .. } => StoreError::Absent { path: root.to_owned() },
+        error => error,
+    })
+}
 
 /// Clock and chance, which the library never reads by itself.
 pub trait Ambient: Send {
@@ -160,7 +168,7 @@ impl Archive {
             Err(error) if error.kind() == ErrorKind::NotFound => root.to_owned(),
             other => other.map_err(io)?,
         };
-        let store = SqliteStore::open(&root.join("store.db"), access)?;
+        let store = database(&root, access)?;
         // A refused store gets nothing new, not even a folder.
         if access != Access::Read {
             make(&root.join(TRANSCRIPTS))?;

@@ -17,10 +17,11 @@ use std::{
 
 use crate::{
     disk::{self, Disk, Kernel, Links},
-    live::{TRANSCRIPTS, is_fresh},
+    live::is_fresh,
+    model::{DATABASE, TRANSCRIPTS},
     report::LeftOut,
-    store::{Access, SqliteStore},
-    sync::{SyncError, Waiting, lock_if_there},
+    store::Access,
+    sync::{SyncError, Waiting, archive::database, lock_if_there},
 };
 
 /// The files of a store's folder that are copied besides its database: what its user set, and what keeps it out of git.
@@ -51,7 +52,7 @@ pub(crate) fn copy(
         }
         lock => lock?,
     };
-    let store = SqliteStore::open(&root.join("store.db"), Access::Read)?;
+    let store = database(root, Access::Read)?;
     make(to)?;
     make(&to.join(TRANSCRIPTS))?;
     let (mut files, mut left_out) = (0, Vec::new());
@@ -74,7 +75,7 @@ pub(crate) fn copy(
     }
     drop(lock);
     let page = store.page_size()?;
-    store.copy(&to.join("store.db"), &mut |done, all| each(done * page, all * page))?;
+    store.copy(&to.join(DATABASE), &mut |done, all| each(done * page, all * page))?;
     Ok((files, left_out))
 }
 

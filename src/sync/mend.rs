@@ -30,8 +30,8 @@ use std::{
 
 use crate::{
     disk::{self, Disk, Kernel},
-    live::{self, TRANSCRIPTS},
-    model::{EntryId, LineId, SessionName},
+    live,
+    model::{EntryId, LineId, SessionName, TRANSCRIPTS},
     report::Refilled,
     store::{self, Access, Salvage, SessionKey, SqliteStore, StoreError, WordIndex},
     sync::{

@@ -2,7 +2,7 @@
 
 use std::{fs, io::ErrorKind, os::unix::fs::MetadataExt, path::Path};
 
-use crate::{disk, sync::SyncError};
+use crate::{disk, model::DATABASE, sync::SyncError};
 
 /// Refuses to change a store that belongs to another user, and to make one where only that user should.
 pub(crate) fn check(root: &Path) -> Result<(), SyncError> {
@@ -11,7 +11,7 @@ pub(crate) fn check(root: &Path) -> Result<(), SyncError> {
     let foreign = |path: &Path, owner: u32| {
         Err(SyncError::Foreign { path: path.to_owned(), owner: name_of(owner) })
     };
-    for part in [root.join("store.db"), root.to_owned()] {
+    for part in [root.join(DATABASE), root.to_owned()] {
         match fs::metadata(&part) {
             Ok(meta) if meta.uid() != own => return foreign(root, meta.uid()),
             Err(error)

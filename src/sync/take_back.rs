@@ -23,8 +23,11 @@ use std::{
 };
 
 use crate::{
-    live::{self, TRANSCRIPTS},
-    model::{Command, EntryNumber, FileNumber, Kind, MAIN, Position, Run, SessionName, State},
+    live,
+    model::{
+        Command, EntryNumber, FileNumber, Kind, MAIN, Position, Run, SessionName, State,
+        TRANSCRIPTS,
+    },
     report::TakenBack,
     session::{
         Session, View,

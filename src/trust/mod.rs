@@ -24,12 +24,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::model::{MachineId, StoreId};
+use crate::model::{DATABASE, MachineId, StoreId, TRANSCRIPTS};
 
-/// The file of a store's folder that is its database.
-const DATABASE: &str = "store.db";
-/// The folder in it that holds live files.
-const TRANSCRIPTS: &str = "transcripts";
 /// The list that holds the number of this computer.
 const MACHINE: &str = "machine";
 /// How many parts a store's folder may have; a store makes fewer than ten.

@@ -31,7 +31,8 @@ use super::{
 };
 use crate::{
     model::{
-        Digest, EntryId, EntryNumber, LineId, Operation, OperationId, OperationNumber, Tagged,
+        DATABASE, Digest, EntryId, EntryNumber, LineId, Operation, OperationId, OperationNumber,
+        Tagged,
     },
     store::{Fault, LOST_LINE, SessionKey, StoreError},
 };
@@ -108,7 +109,7 @@ pub(super) fn check(
         }
         gaps.into_iter().for_each(&mut *report);
         let spans = spans?;
-        let failed = |_| (Vec::new(), Err(StoreError::corrupt("store.db", "its check failed")));
+        let failed = |_| (Vec::new(), Err(StoreError::corrupt(DATABASE, "its check failed")));
         let checked = match threads {
             None => vec![Part::check(db, bytes, &spans, window, i64::MIN..i64::MAX)],
             Some(threads) => {
@@ -139,11 +140,10 @@ fn integrity_of(db: &Connection, report: &mut dyn FnMut(Fault)) -> Result<(), St
     while let Some(row) = rows.next()? {
         let problem: String = row.get(0)?;
         if is_unread(&problem) {
-            let source = std::io::Error::other(problem);
-            return Err(StoreError::Io { path: "store.db".into(), source });
+            return Err(StoreError::unread(problem));
         }
         if problem != "ok" {
-            report(Fault { session: None, item: "store.db".to_owned(), problem });
+            report(Fault { session: None, item: DATABASE.to_owned(), problem });
         }
     }
     Ok(())

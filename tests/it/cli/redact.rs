@@ -658,7 +658,7 @@ fn wrong_use_changes_nothing() {
     let files = sessions(&env);
     assert_snapshot!(env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes()), @r"
     ------- stderr -------
-    error: there is no store at $HOME/.local/share/undertext/store.db
+    error: there is no store at $HOME/.local/share/undertext
     hint: take in the sessions of your agents: undertext import
     hint: begin a session of undertext's own: undertext new
     [exit status: 2]

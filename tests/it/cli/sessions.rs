@@ -47,14 +47,14 @@ fn lists_are_made_without_a_store() {
     assert!(!store(&env).exists());
     assert_snapshot!(env.run(&["checkpoints"]), @r"
     ------- stderr -------
-    error: there is no store at $HOME/.local/share/undertext/store.db
+    error: there is no store at $HOME/.local/share/undertext
     hint: take in the sessions of your agents: undertext import
     hint: begin a session of undertext's own: undertext new
     [exit status: 2]
     ");
     assert_snapshot!(env.run(&["append", "text"]), @r"
     ------- stderr -------
-    error: there is no store at $HOME/.local/share/undertext/store.db
+    error: there is no store at $HOME/.local/share/undertext
     hint: take in the sessions of your agents: undertext import
     hint: begin a session of undertext's own: undertext new
     [exit status: 2]
