@@ -93,7 +93,7 @@ impl Handle {
         if self.recent.len() < count && !self.is_whole {
             let read = self.read(count.max(KEPT))?;
             let found = last(&read, count);
-            self.is_whole = read.len() <= KEPT;
+            self.is_whole = read.len() < KEPT;
             self.recent = last(&read, KEPT).into();
             return Ok(found);
         }
@@ -120,6 +120,7 @@ impl Handle {
             Renewed::Moved => {
                 self.recent.clear();
                 self.is_whole = false;
+                self.decoded.invalidate_all();
             }
         }
         Ok(())
@@ -142,6 +143,8 @@ impl Handle {
 
     /// Returns the messages of an entry.
     pub fn said(&mut self, entry: EntryNumber) -> Result<Vec<Message>, OpsError> {
+        // What was decoded may have been taken out since.
+        self.renew()?;
         if let Some(messages) = self.decoded.get(&entry) {
             return Ok(messages.clone());
         }

@@ -4,7 +4,7 @@
 //! Invariant: a renewed reader shows the same as a new one.
 
 use crate::{
-    model::{EntryNumber, OperationId, Position},
+    model::{EntryNumber, OperationId, OperationNumber, Position},
     session::{
         Damages, Session, SessionError, View,
         lines::{Line, conversation_among, lines},
@@ -25,8 +25,8 @@ pub struct Reader {
     session: Session,
     /// The branch; `None` follows the current one.
     branch: Option<String>,
-    /// The newest operation of the session.
-    newest: Option<OperationId>,
+    /// The newest operation of the session, by its number and its hash.
+    newest: Option<(OperationNumber, OperationId)>,
     /// Where the branch stands.
     position: Option<Position>,
     /// The entries of the conversation that were read so far, the last one first.
@@ -44,7 +44,7 @@ pub enum Renewed {
     Same,
     /// This many entries came behind its last one.
     Grown(usize),
-    /// It is another one.
+    /// It is another one, or something was taken out of the session for ever.
     Moved,
 }
 
@@ -73,12 +73,14 @@ impl Reader {
     /// Looks at the session again, and returns the change of the conversation.
     pub fn renew(&mut self, store: &dyn Store) -> Result<Renewed, SessionError> {
         let state = store.state(self.session.key)?;
-        if self.newest.is_some() && self.newest == state.hash() {
+        let newest = state.newest.map(|newest| (newest.n, newest.hash));
+        if self.newest.is_some() && self.newest == newest {
             return Ok(Renewed::Same);
         }
         let branch = self.branch.as_deref().unwrap_or(state.current());
         let position = state.branches.get(branch).copied();
-        let renewed = self.compare(store, position)?;
+        let renewed =
+            if self.is_covered(store)? { Fresh::Moved } else { self.compare(store, position)? };
         match &renewed {
             Fresh::Same => {}
             Fresh::Grown(entries) => {
@@ -87,12 +89,20 @@ impl Reader {
             }
             Fresh::Moved => (self.read, self.asked, self.is_whole) = (Vec::new(), 0, false),
         }
-        (self.newest, self.position) = (state.hash(), position);
+        (self.newest, self.position) = (newest, position);
         Ok(match renewed {
             Fresh::Grown(entries) if !entries.is_empty() => Renewed::Grown(entries.len()),
             Fresh::Same | Fresh::Grown(_) => Renewed::Same,
             Fresh::Moved => Renewed::Moved,
         })
+    }
+
+    /// Returns whether something was taken out of the session since: the conversation stands where it stood then, and says
+    /// something else.
+    fn is_covered(&self, store: &dyn Store) -> Result<bool, SessionError> {
+        let Some((known, _)) = self.newest else { return Ok(false) };
+        let since = store.operations(self.session.key, known.next()..OperationNumber::ALL.end)?;
+        Ok(since.iter().any(|operation| operation.command.is_final()))
     }
 
     /// Compares the conversation up to another position with the entries that were read.

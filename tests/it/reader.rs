@@ -2,7 +2,7 @@
 
 use undertext::{
     model::Message,
-    ops::{self, Archive, Machine, Reader, Renewed, Session},
+    ops::{self, Archive, Handle, Machine, Reader, Renewed, Session},
     wire::{Draft, Speaker},
 };
 
@@ -72,4 +72,40 @@ fn a_reader_says_what_became_of_its_conversation() {
     assert_eq!(page(&mut reader, &archive, 0, 100), words(0..4));
     assert_eq!(page(&mut side, &archive, 0, 100), words(0..13));
     assert_eq!(renew(&mut side, &archive), Renewed::Same, "it stays where it stood");
+}
+
+#[test]
+fn a_handle_returns_more_than_it_keeps_at_hand() {
+    for count in [799, 800, 801] {
+        let mut archive = Archive::in_memory(Box::new(Machine));
+        let session = fixture::session(&mut archive);
+        say(&mut archive, &session, 0..count);
+        let mut handle = Handle::new(archive, session, workspace());
+        assert_eq!(handle.messages(1).unwrap().len(), 1);
+        let all: Vec<String> = handle.messages(900).unwrap().iter().map(Message::text).collect();
+        assert_eq!(all, words(0..count), "{count}");
+    }
+}
+
+#[test]
+fn a_handle_forgets_what_another_program_takes_out() {
+    for rekey in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut archive = fixture::open(folder.path(), 1);
+        let session = fixture::session(&mut archive);
+        let secret = "hunter2secret-01234";
+        let drafts = [secret, "word 1"].map(|it| Draft::Message(Speaker::User, it.to_owned()));
+        ops::append(&mut archive, &session, &workspace(), &drafts).unwrap();
+        let log = ops::log(archive.store(), &session, None, 10).unwrap();
+        let mut handle = Handle::new(archive, session, workspace());
+        let texts = |all: &[Message]| all.iter().map(Message::text).collect::<Vec<String>>();
+        assert_eq!(texts(&handle.messages(10).unwrap()), [secret, "word 1"]);
+        assert_eq!(texts(&handle.said(log.lines[0].n).unwrap()), [secret]);
+        let cause = ops::Cause { rekey, ..ops::Cause::default() };
+        let mut other = fixture::open(folder.path(), 2);
+        ops::redact(&mut other, &ops::Wanted::Secret(secret), cause).unwrap();
+        for said in [handle.said(log.lines[0].n).unwrap(), handle.messages(10).unwrap()] {
+            assert!(texts(&said)[0].starts_with("[redacted]"), "{said:?}");
+        }
+    }
 }
