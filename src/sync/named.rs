@@ -49,7 +49,7 @@ const ABSENT: Duration = Duration::from_secs(5);
 /// How often the file of a session that is known by its id is looked for.
 const SEARCH: Duration = Duration::from_millis(500);
 /// How old a name is that is half written and that nobody writes any more.
-const ABANDONED: Duration = Duration::from_mins(1);
+const ABANDONED: Duration = Duration::from_secs(60);
 /// How deep below an agent's folder a file may lie: folders of years, months and days are above some.
 const DEEPEST: usize = 4;
 /// The longest name.
