@@ -63,8 +63,8 @@ use std::path::{Path as FilePath, PathBuf};
 
 use hint::{BASE, MODEL, OPENS, UNFRAMED, WINDOW, hint, is_unframed, of_history};
 use read::{
-    Part, answer, headline, history, item_kind, item_message, left_of, meta, omitted, own_words,
-    part, reading, said, scene, told,
+    Part, answer, headline, history, item_kind, item_message, left_of, meta, of_their_kinds,
+    omitted, own_words, part, reading, said, scene, told,
 };
 
 use crate::{
@@ -306,18 +306,21 @@ impl Read for Codex {
         }
     }
 
-    /// Of an answer in several parts the empty ones are left out.
+    /// Of an answer in several parts the empty ones are left out, and of a history the answers to calls of another kind.
     fn sent(&self, record: Raw<'_>, edit: Option<Edited<'_>>) -> Vec<Message> {
-        let mut messages = match edit {
-            Some(Edited::Turns(turns)) => {
-                let time = moment(record.get("timestamp"));
-                left_of(record, turns)
-                    .into_iter()
-                    .filter_map(|item| item_message(item, time))
-                    .collect()
-            }
-            Some(Edited::Content(_)) | None => self.messages(record),
+        let items = match (edit, part(record)) {
+            (Some(Edited::Turns(turns)), _) => Some(left_of(record, turns)),
+            (_, Part::Compacted(payload)) => history(payload).map(|items| items.items().collect()),
+            _ => None,
         };
+        let mut messages = items.map_or_else(
+            || self.messages(record),
+            |items| {
+                let time = moment(record.get("timestamp"));
+                let items = of_their_kinds(items).into_iter();
+                items.filter_map(|item| item_message(item, time)).collect()
+            },
+        );
         let blocks = messages.iter_mut().flat_map(|message| &mut message.blocks);
         for block in blocks {
             if let Block::Result { blocks, .. } = block

@@ -662,31 +662,44 @@ fn a_result_is_written_as_the_kind_of_its_call_is_answered() {
     }
 }
 
+/// Returns the answers that are sent of a thread that says these things.
+fn answers(said: &[(&str, Value)]) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rollout.jsonl");
+    let mut begun = Rollout::first(THREAD);
+    begun.turn("one");
+    for (class, payload) in said {
+        begun.line(class, payload.clone());
+    }
+    fs::write(&path, &begun.bytes).unwrap();
+    let (archive, session) = ops::peek(&path, Box::new(Machine)).unwrap();
+    let asked = Asked { shape: Shape::Agent, ..crate::compact::asked(u64::MAX) };
+    let found = ops::context(&archive, &session, None, &asked).unwrap();
+    let answers = found.prepared.items.iter().flat_map(|item| item.message().into_owned().blocks);
+    answers
+        .filter_map(|block| match &block {
+            Block::Result { .. } => Some(block.answer_text().into_owned()),
+            _ => None,
+        })
+        .collect()
+}
+
 #[test]
 fn a_result_of_another_kind_answers_no_call() {
     let call =
         json!({ "type": "custom_tool_call", "name": "apply_patch", "input": "p", "call_id": "c" });
+    let history =
+        |items: &[&Value]| ("compacted", json!({ "message": "", "replacement_history": items }));
     for (class, expected) in
         [("custom_tool_call_output", "done"), ("function_call_output", "aborted")]
     {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("rollout.jsonl");
-        let mut begun = Rollout::first(THREAD);
-        begun.turn("one");
-        begun.line("response_item", call.clone());
-        begun.line("response_item", json!({ "type": class, "call_id": "c", "output": "done" }));
-        fs::write(&path, &begun.bytes).unwrap();
-        let (archive, session) = ops::peek(&path, Box::new(Machine)).unwrap();
-        let asked = Asked { shape: Shape::Agent, ..crate::compact::asked(u64::MAX) };
-        let found = ops::context(&archive, &session, None, &asked).unwrap();
-        let answers =
-            found.prepared.items.iter().flat_map(|item| item.message().into_owned().blocks);
-        let answers: Vec<String> = answers
-            .filter_map(|block| match &block {
-                Block::Result { .. } => Some(block.answer_text().into_owned()),
-                _ => None,
-            })
-            .collect();
-        assert_eq!(answers, [expected], "{class}");
+        let answer = json!({ "type": class, "call_id": "c", "output": "done" });
+        for said in [
+            &[("response_item", call.clone()), ("response_item", answer.clone())][..],
+            &[history(&[&call, &answer])],
+            &[history(&[&call]), ("response_item", answer.clone())],
+        ] {
+            assert_eq!(answers(said), [expected], "{said:?}");
+        }
     }
 }

@@ -2,10 +2,12 @@
 //!
 //! Invariant: nothing here looks at another record.
 
+use std::collections::BTreeMap;
+
 use super::{
     hint::{
-        BASE, MODEL, OPENS, PREPARES, ROLLBACK, STARTS, SUMMARY, TURN, WINDOW, of_call, of_history,
-        prepares,
+        BASE, MODEL, OPENS, PREPARES, ROLLBACK, STARTS, SUMMARY, TURN, WINDOW, call, of_call,
+        of_history, prepares,
     },
     types,
 };
@@ -374,6 +376,41 @@ pub(super) fn left_of(record: Raw<'_>, n_turns: u64) -> Vec<Raw<'_>> {
         items.pop();
     }
     items
+}
+
+/// Returns which calls the history of a compaction makes, each with a bit for its kind.
+pub(super) fn calls_of(record: Raw<'_>) -> BTreeMap<u64, u8> {
+    let Part::Compacted(payload) = part(record) else { return BTreeMap::new() };
+    let items: Vec<Raw<'_>> = history(payload).into_iter().flat_map(Raw::items).collect();
+    calls(&items)
+}
+
+fn calls(items: &[Raw<'_>]) -> BTreeMap<u64, u8> {
+    let mut found = BTreeMap::new();
+    for item in items {
+        let class = text(*item, "type").unwrap_or_default();
+        if CALLS.iter().any(|(calls, _)| calls.contains(&class.as_str()))
+            && let Some((id, kind)) = call(pairing(*item, &class))
+        {
+            *found.entry(id).or_default() |= kind;
+        }
+    }
+    found
+}
+
+/// Leaves out the items of a history that answer calls of another kind.
+pub(super) fn of_their_kinds(mut items: Vec<Raw<'_>>) -> Vec<Raw<'_>> {
+    let calls = calls(&items);
+    items.retain(|item| {
+        let class = text(*item, "type").unwrap_or_default();
+        call(pairing(*item, &class)).is_none_or(|(id, kind)| is_of_kind(&calls, id, kind))
+    });
+    items
+}
+
+/// Returns whether an answer of a kind is none to a call of another one.
+pub(super) fn is_of_kind(calls: &BTreeMap<u64, u8>, id: u64, kind: u8) -> bool {
+    calls.get(&id).is_none_or(|kinds| kinds & kind != 0)
 }
 
 /// Returns how much of a text is of Codex's own, by which it is known.

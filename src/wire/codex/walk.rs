@@ -13,8 +13,10 @@ use super::{
         BASE, ROLLBACK, SUMMARY, TURN, call, has_turn, hint, is_conversation, is_firm, is_turn,
         prepares, starts, turns_in,
     },
+    read::{calls_of, is_of_kind},
 };
 use crate::{
+    json::Raw,
     model::{EntryNumber, Kind, PlaceNumber, Record},
     wire::{Before, Edit, Failure, Graph, Path, Sent},
 };
@@ -131,26 +133,37 @@ pub(super) fn context(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, F
     Ok(Sent { entries: of_their_kinds(graph, sent)?, edits, is_whole })
 }
 
-/// Leaves out the answers to calls that are of another kind.
+/// Leaves out the answers to calls that are of another kind; the history from which on the path is replayed may make the call.
 fn of_their_kinds(
     graph: &dyn Graph,
     mut sent: Vec<EntryNumber>,
 ) -> Result<Vec<EntryNumber>, Failure> {
     let mut calls: BTreeMap<u64, u8> = BTreeMap::new();
     let mut answers = Vec::new();
+    let mut base = None;
     for &entry in &sent {
         let record = graph.record(entry)?;
-        let Some((id, kind)) = call(hint(&record).1) else { continue };
+        let (flags, number) = hint(&record);
+        if flags & BASE != 0 {
+            base = Some(entry);
+            continue;
+        }
+        let Some((id, kind)) = call(number) else { continue };
         match record.kind {
             Kind::Assistant => *calls.entry(id).or_default() |= kind,
             Kind::Result => answers.push((entry, id, kind)),
             _ => {}
         }
     }
-    let is_other = |id, kind| calls.get(&id).is_some_and(|kinds| kinds & kind == 0);
+    if let Some(base) = base.filter(|_| answers.iter().any(|(_, id, _)| !calls.contains_key(id))) {
+        let line = graph.line(base)?;
+        for (id, kinds) in Raw::object(&line).map(calls_of).unwrap_or_default() {
+            *calls.entry(id).or_default() |= kinds;
+        }
+    }
     let other: BTreeSet<EntryNumber> = answers
         .into_iter()
-        .filter_map(|(entry, id, kind)| is_other(id, kind).then_some(entry))
+        .filter_map(|(entry, id, kind)| (!is_of_kind(&calls, id, kind)).then_some(entry))
         .collect();
     sent.retain(|entry| !other.contains(entry));
     Ok(sent)
