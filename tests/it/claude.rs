@@ -705,11 +705,30 @@ fn notes_of_what_was_done_to_the_conversation_are_not_sent_and_a_cut_result_is_b
         let is_cut = class == "tool_results_cut";
         assert_eq!(sent.edits, Vec::from_iter(is_cut.then_some(edit)), "{class}");
     }
-    let (result, cut) = (before[2].to_string(), noted("tool_results_cut").to_string());
-    let edit = Edited::Content(Raw::object(cut.as_bytes()).unwrap());
-    let sent = Claude.sent(Raw::object(result.as_bytes()).unwrap(), Some(edit));
-    let [Block::Result { blocks, .. }] = &sent[0].blocks[..] else { panic!("{sent:?}") };
-    assert_eq!(blocks[..], [Block::Text("cut".to_owned())]);
+    // Of several records the first one counts.
+    let again = with(noted("tool_results_cut"), &[("uuid", uuid(7)), ("parentUuid", uuid(5))]);
+    let records = [&before[..], &[noted("tool_results_cut"), again, user(8, 7, "on")]].concat();
+    let graph = FileGraph::read(&Claude, file(&records).as_bytes());
+    let sent = Claude.context(&graph, &graph.path(graph.head().unwrap())).unwrap();
+    assert_eq!(sent.edits, [(number(3), Edit::Content(number(5)))]);
+    // Nothing stands in for what is no longer than it, nor for an error.
+    let cut = noted("tool_results_cut").to_string();
+    for (content, error, shown) in [
+        (json!("long"), false, "cut"),
+        (json!("own"), false, "own"),
+        (json!("long"), true, "long"),
+        (json!([{ "type": "text", "text": "ab" }, { "type": "text", "text": "cd" }]), false, "cut"),
+        (json!([{ "type": "image", "source": {} }]), false, "cut"),
+    ] {
+        let mut result = before[2].clone();
+        result["message"]["content"][0]["content"] = content;
+        result["message"]["content"][0]["is_error"] = json!(error);
+        let result = result.to_string();
+        let edit = Edited::Content(Raw::object(cut.as_bytes()).unwrap());
+        let sent = Claude.sent(Raw::object(result.as_bytes()).unwrap(), Some(edit));
+        let [Block::Result { blocks, .. }] = &sent[0].blocks[..] else { panic!("{sent:?}") };
+        assert_eq!(blocks[..], [Block::Text(shown.to_owned())], "{result}");
+    }
 }
 
 #[test]

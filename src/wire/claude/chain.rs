@@ -97,7 +97,7 @@ impl<'g> Paths<'g> {
 /// Returns the entries of a path that are sent: the messages behind the last boundary, and of those above it only the kept ones.
 pub(super) fn context(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, Failure> {
     let mut sent = Sent::default();
-    // The last record that tells of a call that its result is sent cut.
+    // The first record that tells of a call that its result is sent cut.
     let mut cuts = BTreeMap::new();
     for &entry in path.iter().rev() {
         let record = graph.record(entry)?;
@@ -123,7 +123,7 @@ pub(super) fn context(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, F
         if record.kind == Kind::System && hint.has(Hint::CLEARS) {
             let line = graph.line(entry)?;
             for call in Raw::object(&line).map(|record| sent::cut(record).0).unwrap_or_default() {
-                cuts.entry(call).or_insert(entry);
+                cuts.insert(call, entry);
             }
         } else if record.kind == Kind::Result && !cuts.is_empty() {
             let line = graph.line(entry)?;

@@ -66,8 +66,9 @@ pub(super) fn message(record: Raw<'_>, cut: Option<Raw<'_>>) -> Option<Message> 
     });
     let (calls, stand_in) = cut.map(self::cut).unwrap_or_default();
     for block in &mut message.blocks {
-        if let Block::Result { id, blocks, .. } = block
+        if let Block::Result { id, blocks, error: false, .. } = block
             && calls.contains(id)
+            && is_shorter(&stand_in, blocks)
         {
             *blocks = vec![Block::Text(stand_in.clone())];
         }
@@ -95,6 +96,17 @@ pub(super) fn cut(record: Raw<'_>) -> (Vec<String>, String) {
     let calls =
         calls.into_iter().flat_map(Raw::items).filter_map(|call| Some(call.text()?.into_owned()));
     (calls.collect(), stand_in.and_then(Raw::text).unwrap_or_default().into_owned())
+}
+
+/// Returns whether a stand-in is shorter than what a result holds, as it is for any image: it stands for nothing else.
+fn is_shorter(stand_in: &str, blocks: &[Block]) -> bool {
+    let length = |text: &str| text.encode_utf16().count();
+    let held = blocks.iter().try_fold(0_usize, |held, block| match block {
+        Block::Text(text) => Some(held.saturating_add(length(text))),
+        Block::Image(_) => Some(usize::MAX),
+        _ => None,
+    });
+    held.is_some_and(|held| held > length(stand_in))
 }
 
 /// Returns the words around a record's own, if there are any.
