@@ -568,7 +568,7 @@ fn words_of_the_program_behind_a_result_or_a_call_next_to_the_chain_are_sent_wit
         (vec![local(7, 4)], "local"),
         (vec![meta(7, 4, "skill"), meta(8, 7, "more")], "skill more"),
         (vec![meta(7, 4, "skill"), meta(8, 4, "more")], "skill more"),
-        (vec![local(7, 4), told(8, 7), queued(9, 8)], "local wait"),
+        (vec![local(7, 4), told(8, 7), queued(9, 8)], "wait local"),
         (vec![meta(7, 2, "skill")], "skill"),
     ] {
         check(calls(), &batch(&beside, 5), &format!("{results} {said} result:b end"));
@@ -648,6 +648,10 @@ fn an_error_of_the_interface_is_no_part_of_what_is_sent_and_no_branch() {
     let shown = with(user(5, 4, "shown"), &[("isVirtual", json!(true))]);
     check(base(), &[shown, user(6, 5, "three")], "one x1 two x2 three");
     let of_a_model = with(answer(5, 4, "x3"), &[("isApiErrorMessage", json!(true))]);
+    // What came while the model worked is sent before a prompt that it follows.
+    let on = [user(5, 4, "on"), meta(6, 5, "skill"), queued(7, 6), answer(8, 7, "x3")];
+    check(base(), &on, "one x1 two x2 wait on skill x3");
+    check(base()[..1].to_vec(), &[queued(7, 1), answer(8, 7, "x3")], "wait one x3");
     check(base(), &[of_a_model], "one x1 two x2 x3");
     let aside = [base(), vec![failed(5, 3), user(6, 4, "three")]].concat();
     assert_eq!(leaves(&aside), [""; 0]);

@@ -12,7 +12,7 @@ use std::{cell::OnceCell, collections::BTreeMap, rc::Rc};
 
 use super::{
     beside::{Index, is_last, is_of_answer, join, message},
-    read::{self, Hint, is_aside, is_message},
+    read::{self, Hint, is_aside, is_message, is_queued},
     sent,
 };
 use crate::{
@@ -98,14 +98,18 @@ impl<'g> Paths<'g> {
 pub(super) fn context(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, Failure> {
     let mut sent = Sent::default();
     // The first record that tells of a call that its result is sent cut.
+///
+/// What came while the model worked is sent behind the last answer or result before it, and so before a prompt that it follows.
     let mut cuts = BTreeMap::new();
     for &entry in path.iter().rev() {
         let record = graph.record(entry)?;
         if record.kind == Kind::Boundary {
+    let mut queued = Vec::new();
             sent.is_whole = true;
             if let Some(kept) = Kept::find(graph)?.filter(|kept| kept.boundary == entry) {
                 let mut exist = Vec::new();
                 for entry in sent.entries {
+            sent.entries.append(&mut queued);
                     if kept.holds(entry) || graph.place(entry)? > Some(kept.place) {
                         exist.push(entry);
                     }
@@ -117,7 +121,13 @@ pub(super) fn context(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, F
         }
         let hint = Hint::of(&record);
         let is_message = is_message(record.kind) && !hint.has(Hint::UNSENT);
-        if is_message || record.kind == Kind::System && hint.has(Hint::SENT) {
+        let is_sent = is_message || record.kind == Kind::System && hint.has(Hint::SENT);
+        if is_sent && is_queued(&record) {
+            queued.push(entry);
+        } else if is_sent {
+            if matches!(record.kind, Kind::Assistant | Kind::Result) {
+                sent.entries.append(&mut queued);
+            }
             sent.entries.push(entry);
         }
         if record.kind == Kind::System && hint.has(Hint::CLEARS) {
@@ -136,6 +146,7 @@ pub(super) fn context(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, F
     sent.entries.reverse();
     sent.edits.reverse();
     Ok(sent)
+    sent.entries.append(&mut queued);
 }
 
 /// The data that walks over one graph share.

@@ -327,6 +327,11 @@ pub(super) fn is_aside(record: &Record) -> bool {
     record.kind == Kind::System && Hint::of(record).has(Hint::ASIDE)
 }
 
+/// Returns whether a record is what came while the model worked.
+pub(super) fn is_queued(record: &Record) -> bool {
+    record.kind == Kind::Note && Hint::of(record).has(Hint::SENT)
+}
+
 /// Returns whether a record may tell how the program was set up; some words of the program itself look alike.
 pub(super) fn is_of_itself(record: &Record) -> bool {
     let hint = Hint::of(record);
