@@ -18,7 +18,9 @@
 //!   Where no message stands above it, it is the newest message with which a branch ends.
 //! - A boundary that keeps messages chains them under its summary; a later record that hangs on the summary, or on a
 //!   record that the boundary dropped, hangs on the last of them. A dropped record can be no head.
-//! - A parent that is missing is mended by the record that was written last in the 5 s before.
+//!   Words of the program that hang on a dropped record miss it, and kept messages stand also where the summary is missing.
+//! - A parent that is missing, or was passed already, is mended by the record of the newest moment in the 5 s before: of several
+//!   by the first one of the file, which may stand behind.
 //! - Blocks of a message on the chain that hang elsewhere are put among its blocks on the chain, behind the first one, and their
 //!   results among the results there, in the order of the file. So are words of the program (attachments, `system`, `isMeta`)
 //!   that follow a block or a result of a message with calls in single file to the end; others that hang there are not.

@@ -198,6 +198,10 @@ fn without_a_pin_what_was_written_late_or_again_is_no_end() {
     check(late.clone(), &[], "one x1 two x2");
     check(base(), &[user(1, 0, "one")], "one x1 two x2");
     check(late, &[pin(3, false)], "one x1 two");
+    // So is what follows it and was written in the same moment.
+    let together = |record| with(record, &[("timestamp", at(3, 0))]);
+    let swapped = [together(answer(4, 3, "x2")), together(user(3, 2, "two"))];
+    check(base()[..2].to_vec(), &swapped, "one x1 two x2");
 }
 
 #[test]
@@ -272,6 +276,33 @@ fn kept_messages_stand_behind_the_summary() {
     check(fresh(&kept(&[3, 4])), &[pin(4, false)], "summary two x2");
     check(fresh(&kept(&[3, 4])), &[pin(6, true)], "summary");
     check(fresh(&kept(&[3, 99])), &[], "summary");
+}
+
+/// Each of these was resumed by Claude Code 2.1.329, and this is what it sent.
+#[test]
+fn kept_messages_stand_without_their_summary_and_with_a_commands_words() {
+    let torn = |last: &[Value]| {
+        let mut records = compacted(&kept(&[3, 4]));
+        records.drain(5..);
+        [records, last.to_vec()].concat()
+    };
+    check(torn(&[user(7, 6, "three"), answer(8, 7, "x3")]), &[], "two x2 three x3");
+    check(torn(&[user(7, 4, "three"), answer(8, 7, "x3")]), &[], "two x2 three x3");
+    check(torn(&[told(9, 6), user(7, 9, "three")]), &[], "two x2 three");
+    check(torn(&[]), &[], "two x2");
+    // Words of the program that follow what was dropped follow nothing, unless something was written just before.
+    let late = |record| with(record, &[("timestamp", at(59, 0))]);
+    let dropped = |noted| [noted, user(10, 9, "four")];
+    check(compacted(&kept(&[3, 4])), &dropped(told(9, 2)), "summary two x2 three x3 four");
+    check(compacted(&kept(&[3, 4])), &dropped(late(told(9, 2))), "four");
+    let fields = [("subtype", json!("local_command")), ("content", json!("local"))];
+    let local = with(link("system", 9, 4, &Value::Null), &fields);
+    let segment = json!({ "preservedSegment": { "anchorUuid": uuid(6), "headUuid": uuid(3), "tailUuid": uuid(9) } });
+    for metadata in [kept(&[3, 4, 9]), segment] {
+        let end = [local.clone(), boundary(5, 9, &metadata), summary(6, 5)];
+        check(base(), &end, "summary two x2 local");
+        check(base(), &[&end[..], &[user(7, 6, "three")]].concat(), "summary two x2 local three");
+    }
 }
 
 #[test]
@@ -457,7 +488,7 @@ fn kept_messages_that_follow_each_other_in_a_circle_end_the_walk() {
     records[2] = user(3, 4, "two");
     let graph = FileGraph::read(&Claude, file(&records).as_bytes());
     let path = Claude.path(&graph, number(8), usize::MAX).unwrap();
-    assert_eq!(path.entries, [5, 6, 3, 4, 7, 8]);
+    assert_eq!(path.entries, [1, 2, 5, 6, 3, 4, 7, 8]);
     assert_eq!(path.repairs.len(), 1);
 }
 
@@ -477,6 +508,22 @@ fn a_missing_parent_is_mended_by_what_was_written_just_before() {
     check(base()[..2].to_vec(), &[side, user(3, 99, "two")], "one x1 two");
     check(base()[..2].to_vec(), &[told(4, 0), user(5, 99, "two")], "two");
     check(base()[..1].to_vec(), &[user(3, 3, "self")], "one self");
+    // Of one moment the first record of the file is the one, also where it stands behind.
+    let at_three = |record| with(record, &[("timestamp", at(3, 0))]);
+    let third = at_three(user(6, 99, "three"));
+    let two = [user(3, 2, "two"), at_three(answer(4, 3, "x2"))];
+    let end = answer(7, 6, "x3");
+    let mended = "one x1 two three x3";
+    check(base()[..2].to_vec(), &[&two[..], &[third.clone(), end.clone()]].concat(), mended);
+    check(base()[..2].to_vec(), &[third, two[0].clone(), end], mended);
+    // So is a parent that was passed already.
+    let circle = [user(3, 4, "two"), answer(4, 3, "x2")];
+    check(base()[..2].to_vec(), &circle, "one x1 two x2");
+    // What was noted while a tool ran is no parent of what stands before it.
+    let progress = with(told(9, 2), &[("type", json!("progress")), ("timestamp", at(3, 0))]);
+    let late = with(user(3, 9, "two"), &[("timestamp", at(30, 0))]);
+    check(base()[..2].to_vec(), &[progress.clone(), late.clone()], "one x1 two");
+    check(base()[..2].to_vec(), &[late, progress], "two");
 }
 
 #[test]
@@ -601,6 +648,10 @@ fn words_of_the_program_behind_a_result_or_a_call_next_to_the_chain_are_sent_wit
         check(calls(), &batch(&beside, 5), &format!("{results} result:b end"));
     }
     check(base(), &[meta(7, 2, "skill"), user(8, 4, "on")], "one x1 two x2 on");
+    // What came while the model worked is sent before a prompt that it follows.
+    let on = [user(5, 4, "on"), meta(6, 5, "skill"), queued(7, 6), answer(8, 7, "x3")];
+    check(base(), &on, "one x1 two x2 wait on skill x3");
+    check(base()[..1].to_vec(), &[queued(7, 1), answer(8, 7, "x3")], "wait one x3");
     let left = [calls(), batch(&[meta(7, 4, "skill"), answer(8, 7, "left")], 5)].concat();
     assert_eq!(leaves(&left), ["go call:a call:b result:a skill result:b left"]);
 }
@@ -648,10 +699,6 @@ fn an_error_of_the_interface_is_no_part_of_what_is_sent_and_no_branch() {
     let shown = with(user(5, 4, "shown"), &[("isVirtual", json!(true))]);
     check(base(), &[shown, user(6, 5, "three")], "one x1 two x2 three");
     let of_a_model = with(answer(5, 4, "x3"), &[("isApiErrorMessage", json!(true))]);
-    // What came while the model worked is sent before a prompt that it follows.
-    let on = [user(5, 4, "on"), meta(6, 5, "skill"), queued(7, 6), answer(8, 7, "x3")];
-    check(base(), &on, "one x1 two x2 wait on skill x3");
-    check(base()[..1].to_vec(), &[queued(7, 1), answer(8, 7, "x3")], "wait one x3");
     check(base(), &[of_a_model], "one x1 two x2 x3");
     let aside = [base(), vec![failed(5, 3), user(6, 4, "three")]].concat();
     assert_eq!(leaves(&aside), [""; 0]);

@@ -8,7 +8,7 @@
 //!
 //! Invariant: a walk visits an entry once, so it ends; nothing recurses, and mended parents are found in sorted sets.
 
-use std::{cell::OnceCell, collections::BTreeMap, rc::Rc};
+use std::{cell::OnceCell, cmp::Reverse, collections::BTreeMap, rc::Rc};
 
 use super::{
     beside::{Index, is_last, is_of_answer, join, message},
@@ -53,6 +53,9 @@ impl<'g> Paths<'g> {
     /// The walk goes on behind those to where nothing of a message before them can come among them.
     pub(super) fn path(&mut self, head: EntryNumber, limit: usize) -> Result<Path, Failure> {
         let mut walk = Walk::over(self.graph, Rc::clone(&self.ground));
+        if let Some(kept) = &self.ground.kept {
+            walk.seen.extend(kept.words_behind(self.graph, head)?);
+        }
         let mut entries = Vec::new();
         let mut open = None;
         let mut told = usize::MAX;
@@ -95,21 +98,21 @@ impl<'g> Paths<'g> {
 }
 
 /// Returns the entries of a path that are sent: the messages behind the last boundary, and of those above it only the kept ones.
+///
+/// What came while the model worked is sent behind the last answer or result before it, and so before a prompt that it follows.
 pub(super) fn context(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, Failure> {
     let mut sent = Sent::default();
     // The first record that tells of a call that its result is sent cut.
-///
-/// What came while the model worked is sent behind the last answer or result before it, and so before a prompt that it follows.
     let mut cuts = BTreeMap::new();
+    let mut queued = Vec::new();
     for &entry in path.iter().rev() {
         let record = graph.record(entry)?;
         if record.kind == Kind::Boundary {
-    let mut queued = Vec::new();
             sent.is_whole = true;
+            sent.entries.append(&mut queued);
             if let Some(kept) = Kept::find(graph)?.filter(|kept| kept.boundary == entry) {
                 let mut exist = Vec::new();
                 for entry in sent.entries {
-            sent.entries.append(&mut queued);
                     if kept.holds(entry) || graph.place(entry)? > Some(kept.place) {
                         exist.push(entry);
                     }
@@ -143,43 +146,49 @@ pub(super) fn context(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, F
             sent.edits.extend(cut.map(|cut| (entry, Edit::Content(*cut))));
         }
     }
+    sent.entries.append(&mut queued);
     sent.entries.reverse();
     sent.edits.reverse();
     Ok(sent)
-    sent.entries.append(&mut queued);
 }
+
+/// A link of the main chain by its time; of those of one time the last one of the file comes first.
+type Timed = (Timestamp, Reverse<PlaceNumber>, EntryNumber);
 
 /// The data that walks over one graph share.
 struct Ground {
     /// The messages that the newest boundary keeps.
     kept: Option<Kept>,
-    /// The newest boundary and its place, if nothing before it is read and none of it is kept.
+    /// The newest boundary and its place, if nothing before it is read but what it keeps.
     floor: Option<(EntryNumber, PlaceNumber)>,
-    /// Every link of the main chain by time, then place: once a link is to be mended.
-    times: OnceCell<Vec<(Timestamp, PlaceNumber, EntryNumber)>>,
+    /// Every link of the main chain: once a link is to be mended.
+    times: OnceCell<Vec<Timed>>,
 }
 
 impl Ground {
     fn of(graph: &dyn Graph) -> Result<Self, Failure> {
         let found = Boundary::newest(graph)?;
         let kept = found.as_ref().map_or(Ok(None), |boundary| boundary.kept(graph))?;
-        let floor = match found.filter(|_| kept.is_none()) {
-            Some(boundary) if boundary.drops(graph)? => Some((boundary.record.n, boundary.place)),
+        let floor = match found {
+            Some(boundary) if kept.is_some() || boundary.drops(graph)? => {
+                Some((boundary.record.n, boundary.place))
+            }
             _ => None,
         };
         Ok(Self { kept, floor, times: OnceCell::new() })
     }
 
-    /// Returns whether an entry stands before the boundary before which nothing is read.
+    /// Returns whether an entry stands before the boundary before which nothing is read, which does not keep it.
     fn is_unread(&self, graph: &dyn Graph, entry: EntryNumber) -> Result<bool, Failure> {
-        let Some((_, floor)) = self.floor else { return Ok(false) };
-        Ok(graph.place(entry)?.is_some_and(|place| place < floor))
+        Ok(graph.place(entry)?.is_some_and(|place| self.is_below(place, entry)))
     }
 
-    fn times(
-        &self,
-        graph: &dyn Graph,
-    ) -> Result<&[(Timestamp, PlaceNumber, EntryNumber)], Failure> {
+    fn is_below(&self, place: PlaceNumber, entry: EntryNumber) -> bool {
+        self.floor.is_some_and(|(_, floor)| place < floor)
+            && !self.kept.as_ref().is_some_and(|kept| kept.holds(entry))
+    }
+
+    fn times(&self, graph: &dyn Graph) -> Result<&[Timed], Failure> {
         if self.times.get().is_none() {
             let _ = self.times.set(times(graph)?);
         }
@@ -229,8 +238,7 @@ impl<'g> Walk<'g> {
                 passed += 1;
                 continue;
             }
-            self.repairs.push(Repair { entry, what: "its parents form a cycle" });
-            return Ok(None);
+            return self.mend(&self.graph.record(at)?, "its parents form a cycle");
         }
     }
 
@@ -238,27 +246,27 @@ impl<'g> Walk<'g> {
     fn parent(&mut self, entry: EntryNumber) -> Result<Option<EntryNumber>, Failure> {
         let record = self.graph.record(entry)?;
         if record.kind == Kind::Boundary {
-            let keeps = self.ground.kept.as_ref().is_some_and(|kept| kept.boundary == entry);
-            self.is_crossed |= keeps || self.ground.floor.is_some_and(|(floor, _)| floor == entry);
+            if self.ground.floor.is_some_and(|(floor, _)| floor == entry) {
+                self.is_crossed = true;
+                // What was passed because it is not read stands above.
+                self.passed.clear();
+            }
             return self.before(entry);
         }
         let named = self.graph.parent(entry)?;
-        if let Some(kept) = &self.ground.kept
-            && !self.is_crossed
-            && let Some(parent) = kept.parent(self.graph, entry, named)?
-        {
-            return Ok(Some(parent));
-        }
-        match named {
-            Some(parent)
+        let kept = self.ground.kept.as_ref().filter(|_| !self.is_crossed);
+        let moved = kept.map_or(Ok(None), |kept| kept.parent(self.graph, &record, named))?;
+        match (moved, named) {
+            (Some(Parent::Entry(parent)), _) => Ok(Some(parent)),
+            (None, Some(parent))
                 if parent != entry
-                    && !is_glued(self.graph, parent)?
+                    && !is_missed(self.graph, entry, parent)?
                     && !self.is_cut_off(entry, parent)? =>
             {
                 Ok(Some(parent))
             }
-            None if record.parent == Parent::Root => Ok(None),
-            _ => self.mend(&record),
+            (None, None) if record.parent == Parent::Root => Ok(None),
+            _ => self.mend(&record, "its parent is not in the file"),
         }
     }
 
@@ -291,25 +299,28 @@ impl<'g> Walk<'g> {
         Ok(None)
     }
 
-    /// Returns the entry that was written last before one whose parent is missing.
-    fn mend(&mut self, record: &Record) -> Result<Option<EntryNumber>, Failure> {
-        self.repairs.push(Repair { entry: record.n, what: "its parent is not in the file" });
+    /// Returns the entry that was written last before one whose parent is missing; of those of one moment, which may be its own,
+    /// the first one of the file.
+    fn mend(
+        &mut self,
+        record: &Record,
+        what: &'static str,
+    ) -> Result<Option<EntryNumber>, Failure> {
+        self.repairs.push(Repair { entry: record.n, what });
         let Some(time) = record.time.filter(|_| !Hint::of(record).has(Hint::SIDE)) else {
             return Ok(None);
         };
-        let Some(place) = self.graph.place(record.n)? else { return Ok(None) };
-        let times = self.ground.times(self.graph)?;
-        let floor = self.ground.floor.filter(|(_, floor)| !self.is_crossed && place >= *floor);
-        let is_there = |at: PlaceNumber| floor.is_none_or(|(_, floor)| at >= floor);
+        let ground = Rc::clone(&self.ground);
+        let times = ground.times(self.graph)?;
+        let reads_all = self.is_crossed || ground.is_unread(self.graph, record.n)?;
         let since = Timestamp(time.0.saturating_sub(MENDED_WITHIN));
-        let from = times
-            .partition_point(|link| *link < (since, PlaceNumber::FIRST, EntryNumber::default()));
-        let mut end = times.partition_point(|link| *link < (time, place, EntryNumber::default()));
+        let from = times.partition_point(|(at, ..)| *at < since);
+        let mut end = times.partition_point(|(at, ..)| *at <= time);
         let mut passed = Vec::new();
         let mut found = None;
         while let Some(last) = end.checked_sub(1).filter(|last| *last >= from) {
-            if let Some(&(_, place, entry)) = times.get(last)
-                && is_there(place)
+            if let Some(&(_, Reverse(place), entry)) = times.get(last)
+                && (reads_all || !ground.is_below(place, entry))
                 && !self.passed.contains_key(&last)
                 && !self.seen.contains(entry)
             {
@@ -326,14 +337,16 @@ impl<'g> Walk<'g> {
     /// Returns the entry that a record names as the one that it follows, none above a boundary, with kept messages in their
     /// place.
     pub(super) fn named(&self, entry: EntryNumber) -> Result<Option<EntryNumber>, Failure> {
-        if self.graph.record(entry)?.kind == Kind::Boundary {
+        let record = self.graph.record(entry)?;
+        if record.kind == Kind::Boundary {
             return Ok(None);
         }
         let named = self.graph.parent(entry)?;
         let kept = self.ground.kept.as_ref();
-        let moved = kept.map(|kept| kept.parent(self.graph, entry, named)).transpose()?;
-        match moved.flatten().or(named) {
-            Some(parent) if !is_glued(self.graph, parent)? => Ok(Some(parent)),
+        let moved = kept.map_or(Ok(None), |kept| kept.parent(self.graph, &record, named))?;
+        match (moved, named) {
+            (Some(Parent::Entry(parent)), _) => Ok(Some(parent)),
+            (None, Some(parent)) if !is_missed(self.graph, entry, parent)? => Ok(Some(parent)),
             _ => Ok(None),
         }
     }
@@ -352,11 +365,7 @@ impl<'g> Walk<'g> {
         if !hint.has(Hint::CHAIN) || hint.has(Hint::SIDE) || is_passing {
             return Ok(false);
         }
-        match &self.ground.kept {
-            Some(kept) if kept.holds(entry) => Ok(true),
-            Some(kept) => Ok(self.graph.place(entry)? >= Some(kept.place)),
-            None => Ok(!self.ground.is_unread(self.graph, entry)?),
-        }
+        Ok(!self.ground.is_unread(self.graph, entry)?)
     }
 }
 
@@ -366,10 +375,10 @@ pub(super) struct Kept {
     boundary: EntryNumber,
     /// The place of the boundary.
     place: PlaceNumber,
-    /// The entry that the first of them follows: the summary.
-    pub(super) anchor: EntryNumber,
+    /// The entry that the first of them follows: the summary, if it is there.
+    pub(super) anchor: Option<EntryNumber>,
     /// Each with the one before it.
-    order: BTreeMap<EntryNumber, EntryNumber>,
+    order: BTreeMap<EntryNumber, Option<EntryNumber>>,
     last: EntryNumber,
 }
 
@@ -397,33 +406,35 @@ impl Boundary {
     pub(super) fn kept(&self, graph: &dyn Graph) -> Result<Option<Kept>, Failure> {
         let hint = Hint::of(&self.record);
         let is_segment = hint.has(Hint::SEGMENT);
-        let mut named = Vec::new();
-        for tag in hint.tags() {
+        // The program passes what it noted while a tool ran.
+        let named = |tag| {
             let Some(entry) = graph.named(tag)? else { return Ok(None) };
-            // The program passes what it noted while a tool ran.
-            if Hint::of(&graph.record(entry)?).has(Hint::PROGRESS) {
-                return Ok(None);
-            }
-            named.push(entry);
-        }
-        let Some((&anchor, mut entries)) = named.split_first() else { return Ok(None) };
+            let is_passed = Hint::of(&graph.record(entry)?).has(Hint::PROGRESS);
+            Ok::<_, Failure>((!is_passed).then_some(entry))
+        };
+        let mut tags = hint.tags();
+        let anchor = tags.next().map_or(Ok(None), named)?;
+        let Some(named) = tags.map(named).collect::<Result<Option<Vec<_>>, _>>()? else {
+            return Ok(None);
+        };
+        let mut entries = named.as_slice();
         let segment;
         if let (true, &[first, last]) = (is_segment, entries) {
             let Some(found) = between(graph, first, last)? else { return Ok(None) };
             segment = found;
             entries = &segment;
         }
-        let mut last = anchor;
+        let mut above = anchor;
         let mut order = BTreeMap::new();
         for &entry in entries {
-            if order.insert(entry, last).is_some() || entry == anchor {
+            if order.insert(entry, above).is_some() || Some(entry) == anchor {
                 return Ok(None);
             }
-            last = entry;
+            above = Some(entry);
         }
         let (boundary, place) = (self.record.n, self.place);
-        let is_empty = order.is_empty();
-        Ok((!is_empty).then_some(Kept { boundary, place, anchor, order, last }))
+        let last = entries.last();
+        Ok(last.map(|&last| Kept { boundary, place, anchor, order, last }))
     }
 
     /// Returns whether all before it is dropped where it keeps nothing: in a large file, where it says that it keeps
@@ -453,9 +464,33 @@ impl Kept {
         self.order.len()
     }
 
+    /// Returns the place behind the summary.
+    pub(super) fn begin(&self, graph: &dyn Graph) -> Result<Option<PlaceNumber>, Failure> {
+        let Some(anchor) = self.anchor else { return Ok(None) };
+        Ok(graph.place(anchor)?.map(PlaceNumber::next))
+    }
+
+    /// Returns the words of the program behind one of them, if nothing else of them is: they follow it, and not the summary.
+    fn words_behind(
+        &self,
+        graph: &dyn Graph,
+        head: EntryNumber,
+    ) -> Result<Vec<EntryNumber>, Failure> {
+        let mut words = Vec::new();
+        let mut at = Some(self.last);
+        while let Some(entry) = at.filter(|at| *at != head) {
+            if is_message(graph.record(entry)?.kind) {
+                return Ok(Vec::new());
+            }
+            words.push(entry);
+            at = self.order.get(&entry).copied().flatten();
+        }
+        Ok(if at.is_some() { words } else { Vec::new() })
+    }
+
     /// Returns the last of them for the summary, which they follow, and any other entry as it is.
     pub(super) fn behind(&self, entry: EntryNumber) -> EntryNumber {
-        if entry == self.anchor { self.last } else { entry }
+        if Some(entry) == self.anchor { self.last } else { entry }
     }
 
     /// Returns whether a message is one of them.
@@ -463,25 +498,33 @@ impl Kept {
         self.order.contains_key(&entry)
     }
 
-    /// Returns the entry that an entry follows if that is not the one that it names.
+    /// Returns the entry that a record follows if that is not the one that it names: none where the summary is missing.
     fn parent(
         &self,
         graph: &dyn Graph,
-        entry: EntryNumber,
+        record: &Record,
         named: Option<EntryNumber>,
-    ) -> Result<Option<EntryNumber>, Failure> {
+    ) -> Result<Option<Parent>, Failure> {
+        let entry = record.n;
         if let Some(&before) = self.order.get(&entry) {
-            return Ok(Some(before));
+            return Ok(Some(before.map_or(Parent::Missing, Parent::Entry)));
         }
-        let Some(named) = named.filter(|_| entry != self.anchor) else { return Ok(None) };
-        if named == self.anchor {
-            return Ok(Some(self.last));
+        // What misses its parent as the kept messages do is taken for what follows the summary.
+        if self.anchor.is_none() && record.parent == Parent::Missing {
+            let is_behind = graph.place(entry)? > Some(self.place);
+            return Ok(is_behind.then_some(Parent::Entry(self.last)));
+        }
+        let Some(named) = named.filter(|_| Some(entry) != self.anchor) else { return Ok(None) };
+        if Some(named) == self.anchor {
+            return Ok(Some(Parent::Entry(self.last)));
         }
         let is_dropped =
             graph.place(named)?.is_some_and(|place| place < self.place) && !self.holds(named);
         let is_behind = is_dropped && graph.place(entry)?.is_some_and(|place| place > self.place);
-        let is_main = is_behind && !Hint::of(&graph.record(entry)?).has(Hint::SIDE);
-        Ok(is_main.then_some(self.last))
+        // Words of the program that follow what was dropped follow nothing.
+        let is_said = is_message(record.kind) && !is_queued(record);
+        let is_main = is_said && !Hint::of(record).has(Hint::SIDE);
+        Ok((is_behind && is_main).then_some(Parent::Entry(self.last)))
     }
 }
 
@@ -509,12 +552,16 @@ pub(super) fn newest_boundary(graph: &dyn Graph) -> Result<Option<EntryNumber>, 
     Ok(Boundary::newest(graph)?.map(|boundary| boundary.record.n))
 }
 
-fn is_glued(graph: &dyn Graph, entry: EntryNumber) -> Result<bool, Failure> {
-    graph.place(entry)?.map_or(Ok(false), |place| graph.is_glued(place))
+/// Returns whether the program misses the parent that an entry names: it stands behind another object on its line, or is what
+/// was noted while a tool ran, and stands behind the entry.
+fn is_missed(graph: &dyn Graph, entry: EntryNumber, parent: EntryNumber) -> Result<bool, Failure> {
+    let Some(place) = graph.place(parent)? else { return Ok(false) };
+    let is_passed = Hint::of(&graph.record(parent)?).has(Hint::PROGRESS);
+    Ok(is_passed && Some(place) > graph.place(entry)? || graph.is_glued(place)?)
 }
 
-/// Returns every link of the main chain by time, then place.
-fn times(graph: &dyn Graph) -> Result<Vec<(Timestamp, PlaceNumber, EntryNumber)>, Failure> {
+/// Returns every link of the main chain.
+fn times(graph: &dyn Graph) -> Result<Vec<Timed>, Failure> {
     let mut times = Vec::new();
     for place in graph.end().earlier() {
         let Some(entry) = graph.at(place)? else { continue };
@@ -528,7 +575,7 @@ fn times(graph: &dyn Graph) -> Result<Vec<(Timestamp, PlaceNumber, EntryNumber)>
             && !graph.is_glued(place)?
             && is_last(graph, &record, place)?
         {
-            times.push((time, place, entry));
+            times.push((time, Reverse(place), entry));
         }
     }
     times.sort_unstable();

@@ -242,8 +242,8 @@ fn is_tip(graph: &dyn Graph, walk: &Walk<'_>, leaf: EntryNumber) -> Result<bool,
     Ok(true)
 }
 
-/// Returns the newest link that follows the last one of the file, if links before that are newer than it and no pin says
-/// where to go on: it was written late, or again.
+/// Returns the newest link that follows the last one of the file, if links before that are newer than it, or as new and follow
+/// it, and no pin says where to go on: it was written late, or again.
 fn newest_below(
     graph: &dyn Graph,
     walk: &Walk<'_>,
@@ -257,7 +257,9 @@ fn newest_below(
     for place in place.earlier().rev().take(LATE) {
         let Some(entry) = graph.at(place)? else { continue };
         let record = graph.record(entry)?;
-        is_late |= record.time > time && is_tail(&record) && is_read(graph, walk, &record, place)?;
+        let is_newer =
+            record.time > time || record.time == time && walk.named(entry)? == Some(last);
+        is_late |= is_newer && is_tail(&record) && is_read(graph, walk, &record, place)?;
     }
     if !is_late || has_pin(graph)? {
         return Ok(None);

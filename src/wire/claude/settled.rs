@@ -35,7 +35,7 @@ pub(super) fn settled(
     let mut behind = stands.unwrap_or(PlaceNumber::FIRST);
     let mut above = above(graph, last, boundary, behind)?;
     if let Some(kept) = &kept {
-        let on_path = last.iter().rev().take_while(|entry| **entry != kept.anchor);
+        let on_path = last.iter().rev().take_while(|entry| Some(**entry) != kept.anchor);
         let mut passed = 0;
         for entry in on_path.filter(|entry| kept.holds(**entry)) {
             above.end = above.end.min(graph.place(*entry)?.unwrap_or(PlaceNumber::FIRST));
@@ -43,7 +43,7 @@ pub(super) fn settled(
         }
         // Kept messages are passed over above the boundary only where the path came by them, under the summary.
         if passed < kept.len() {
-            behind = graph.place(kept.anchor)?.map_or(graph.end(), PlaceNumber::next);
+            behind = kept.begin(graph)?.unwrap_or(graph.end());
             above.end = above.start;
         }
     }
@@ -117,7 +117,7 @@ fn above(
         if !kept.entries().all(|entry| until.contains(entry)) {
             return Ok(nowhere);
         }
-        places.start = graph.place(kept.anchor)?.map_or(before, PlaceNumber::next);
+        places.start = kept.begin(graph)?.unwrap_or(before);
     }
     Ok(places)
 }
