@@ -13,7 +13,7 @@
 //!              `---'  leaf: a2
 //! ```
 //!
-//! A turn begins at a user's message or at one of another agent. Records right before it that only prepare it
+//! A turn begins at a user's message or at one of another agent, and at no summary of a compaction. Records right before it that only prepare it
 //! (fragments, rules that Codex says again, the turn's settings) go with it, unless it is the first turn.
 //!
 //! A `compacted` record stands for its whole history: its messages are the items of that history. One without, as old

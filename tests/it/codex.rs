@@ -22,6 +22,7 @@ use crate::{
     fixture::{Seeded, damage},
     graph::said_of,
     needs,
+    replay::SUMMARY,
     resume::view,
     rollout::{Home, Rollout, SECOND, THIRD, THREAD, Thread, later},
 };
@@ -544,6 +545,34 @@ fn what_codex_says_in_the_users_place_is_no_turn() {
         let lines = [framed("response_item", &asked(words)), back(1)];
         let expected = if is_turn { TWO } else { "rules | one | to one" };
         assert_eq!(sent_behind(&begun, &lines), expected, "{words}");
+    }
+}
+
+/// Each of these was resumed by Codex 0.169.0, and this is what it sent.
+#[test]
+fn a_summary_is_no_turn_that_a_rollback_counts() {
+    let summary = format!("{SUMMARY}sum");
+    let summary = summary.as_str();
+    let mut begun = Rollout::first(THREAD);
+    begun.turn("one");
+    begun.turn("two");
+    let history = |words: &[&str]| {
+        let items: Vec<Value> = words.iter().map(|words| asked(words)).collect();
+        let resumed = json!({ "message": "", "replacement_history": items, "window_number": 1, "resume_metadata": {} });
+        framed("compacted", &resumed)
+    };
+    let said = || framed("response_item", &asked(summary));
+    let compacted = || framed("compacted", &json!({ "message": summary }));
+    let three = || framed("response_item", &asked("three"));
+    for (lines, expected) in [
+        (vec![said(), back(1)], "rules | one | to one"),
+        (vec![history(&["h1", "h2", summary]), three(), back(1)], &format!("h1 | h2 | {summary}")),
+        (vec![history(&["h1", "h2", summary]), three(), back(2)], "h1"),
+        (vec![history(&[summary, "h1"]), three(), back(9)], summary),
+        (vec![compacted(), three(), back(1)], &format!("one | two | {summary}")),
+        (vec![compacted(), three(), back(2)], "one"),
+    ] {
+        assert_eq!(sent_behind(&begun, &lines), expected, "{lines:?}");
     }
 }
 

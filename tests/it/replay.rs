@@ -115,7 +115,7 @@ fn is_fragment(item: &Value) -> bool {
 }
 
 fn is_turn(item: &Value) -> bool {
-    item["role"] == "user" && !is_fragment(item)
+    item["role"] == "user" && !is_fragment(item) && !said(item).starts_with(SUMMARY)
 }
 
 fn prepares(item: &Value) -> bool {
@@ -168,7 +168,7 @@ fn sent(records: &[Value]) -> Vec<String> {
         } else if record["type"] == "compacted" && payload["replacement_history"].is_null() {
             let of_base = items.iter().filter(|(is_of_base, _)| *is_of_base).cloned();
             held.get_or_insert_with(|| of_base.collect());
-            items.retain(|(_, item)| is_turn(item) && !said(item).starts_with(SUMMARY));
+            items.retain(|(_, item)| is_turn(item));
             let summary = payload["message"].as_str().unwrap();
             items.push((false, json!({ "role": "user", "content": [{ "text": summary }] })));
         } else if payload["type"] == "thread_rolled_back" {

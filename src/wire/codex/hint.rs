@@ -10,8 +10,6 @@ pub(super) const PREPARES: u8 = 2;
 pub(super) const ROLLBACK: u8 = 4;
 /// The context begins again with it.
 pub(super) const BASE: u8 = 8;
-/// A later compaction drops it: a summary that says it is one.
-pub(super) const SUMMARY: u8 = 16;
 /// It opens a file.
 pub(super) const OPENS: u8 = 32;
 /// It may name the model.

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 
 use super::{
     hint::{
-        BASE, MODEL, OPENS, PREPARES, ROLLBACK, STARTS, SUMMARY, TURN, WINDOW, call, of_call,
-        of_history, prepares,
+        BASE, MODEL, OPENS, PREPARES, ROLLBACK, STARTS, TURN, WINDOW, call, of_call, of_history,
+        prepares,
     },
     types,
 };
@@ -123,9 +123,7 @@ pub(super) fn reading(part: Part<'_>) -> (Kind, u8, u64) {
             let is_said = is_said(kind, &class, content);
             let tokens = if is_said { texts(content).map(|text| text.len()).sum() } else { 0 };
             let flags = match kind {
-                _ if is_said && texts(content).next().is_some_and(|text| is_summary(&text)) => {
-                    TURN | SUMMARY
-                }
+                _ if is_said && sums_up(content) => 0,
                 _ if is_said || class == "agent_message" => TURN,
                 Kind::System if is_developer(role) && texts(content).any(|text| is_rule(&text)) => {
                     PREPARES
@@ -143,7 +141,7 @@ pub(super) fn reading(part: Part<'_>) -> (Kind, u8, u64) {
                 return (Kind::Boundary, BASE, of_history(has_window, is_complete, n_turns));
             }
             let summary = text(payload, "message").unwrap_or_default();
-            let flags = if is_summary(&summary) { TURN | SUMMARY } else { TURN };
+            let flags = if is_summary(&summary) { 0 } else { TURN };
             (Kind::Boundary, flags, tokens_of(summary.len()))
         }
         Part::Event(payload) => match text(payload, "type").as_deref() {
@@ -255,7 +253,8 @@ pub(super) fn scene(record: Raw<'_>) -> Scene {
 fn is_turn(item: Raw<'_>) -> bool {
     let [class, role, content] = item.pick(["type", "role", "content"]);
     let class = class.and_then(Raw::text).unwrap_or_default();
-    class == "agent_message" || is_said(item_kind(&class, role, content), &class, content)
+    let is_said = is_said(item_kind(&class, role, content), &class, content);
+    class == "agent_message" || is_said && !sums_up(content)
 }
 
 /// Returns whether Codex takes an item of a kind for words of the user: also the rules of a project as old versions wrote them.
@@ -268,7 +267,12 @@ fn is_developer(role: Option<Raw<'_>>) -> bool {
     role.and_then(Raw::text).is_some_and(|role| role == "developer")
 }
 
-/// Returns whether a compaction without a history leaves a text out, because it is the summary of an earlier one.
+/// Returns whether words are the summary of a compaction, which no rollback counts and another compaction leaves out.
+fn sums_up(content: Option<Raw<'_>>) -> bool {
+    texts(content).next().is_some_and(|text| is_summary(&text))
+}
+
+/// Returns whether a text is a summary that says it is one.
 fn is_summary(text: &str) -> bool {
     let rest = text.strip_prefix(SUMMARY_PREFIX).and_then(|rest| rest.strip_prefix(SUMMARY_END));
     rest.is_some_and(|rest| rest.starts_with('\n'))

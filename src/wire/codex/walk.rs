@@ -10,8 +10,8 @@ use std::{
 use super::{
     backwards::Backwards,
     hint::{
-        BASE, ROLLBACK, SUMMARY, TURN, call, has_turn, hint, is_conversation, is_firm, is_turn,
-        prepares, starts, turns_in,
+        BASE, ROLLBACK, TURN, call, has_turn, hint, is_conversation, is_firm, is_turn, prepares,
+        starts, turns_in,
     },
     read::{calls_of, is_of_kind},
 };
@@ -43,13 +43,14 @@ pub(super) fn path(
     resumed: Option<EntryNumber>,
 ) -> Result<Path, Failure> {
     let Some((graph, end)) = before(graph, head, resumed)? else { return Ok(Path::default()) };
+    let is_history = hint(&graph.record(head)?).0 & BASE != 0;
     let mut counted = limit;
     loop {
         let (mut left, mut is_met) = (counted, false);
         let seen = replay(graph, end, |one| {
             // A history that is dropped goes for good, and no path leads to it.
             if one.dropped {
-                return one.entry == head && one.kind == Kind::Boundary;
+                return is_history && one.entry == head;
             }
             is_met |= one.entry == head;
             left = left.saturating_sub(usize::from(is_met));
@@ -351,6 +352,7 @@ impl Replay {
         let is_gone = self.is_left_out && this.is_left_out() && !is_base;
         let is_turn = this.is_turn() && (!is_gone || self.earlier > 0);
         let is_said = is_conversation(this.kind);
+        let leaves_out = this.kind == Kind::Boundary;
         self.counts |= has_turn(this.kind, flags);
         let mut dropped = self.pending > 0 || is_gone;
         if flags & ROLLBACK != 0 {
@@ -368,9 +370,8 @@ impl Replay {
                 let left = self.resolve(turns_in(number));
                 self.base.get_or_insert((record.n, left));
             }
-        } else if is_turn && self.pending > 0 {
-            let leaves_out = this.kind == Kind::Boundary;
-            self.pending -= 1;
+        } else if (is_turn || leaves_out) && self.pending > 0 {
+            self.pending -= u64::from(is_turn);
             self.earlier = if leaves_out { 0 } else { self.earlier.saturating_sub(1) };
             self.trims = self.pending == 0;
             self.is_left_out |= leaves_out;
@@ -541,5 +542,5 @@ fn kept(graph: &dyn Graph, sent: Vec<EntryNumber>) -> Result<Vec<EntryNumber>, F
 /// Returns whether a compaction without a history keeps a record: what stands in the user's place, but no summary.
 fn is_kept(kind: Kind, flags: u8, tokens: u64) -> bool {
     let is_said = matches!(kind, Kind::User | Kind::Boundary) || kind == Kind::Note && tokens > 0;
-    is_said && flags & TURN != 0 && flags & SUMMARY == 0
+    is_said && flags & TURN != 0
 }
