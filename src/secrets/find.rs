@@ -280,6 +280,21 @@ mod tests {
             &[("authorization-header", "YXBwOms5I3ZMcTJ6")],
         );
         check(
+            "Server=db;User ID=bob;Password=kT7#pQ2zLm9w;Encrypt=True",
+            &[("password-in-connection", "kT7#pQ2zLm9w")],
+        );
+        check(
+            "docker login -u me -p Hx9kV2mQ7z registry.example",
+            &[("password-of-client", "Hx9kV2mQ7z")],
+        );
+        let token = "aK3mZq8RtYw2LpVx9NbHd5GsQ1eW4rTy";
+        check(&format!("mytool --token {token}"), &[("token-in-command", token)]);
+        check(&format!("x --npm-api-key={token} run"), &[("token-in-command", token)]);
+        let token = format!("dckr_pat_{token}");
+        check(&token, &[("docker-access-token", &token)]);
+        let key = "k3h$8v0x!q2m@w9z&r5t^y7u*i1o(p4a)s6d-f+g=jlzx";
+        check(&format!("SECRET_KEY = 'django-insecure-{key}'"), &[("django-secret-key", key)]);
+        check(
             "-H 'authorization: Bearer q8Zr2LmXw5YbN3cJ7dHs'",
             &[("bearer-token", "q8Zr2LmXw5YbN3cJ7dHs")],
         );
@@ -303,6 +318,12 @@ mod tests {
             "https://user:$TOKEN@example.org",
             "https://example.org:8080/a@b",
             "--password-file /run/secrets/db1",
+            "a; password = readPassword1(); b",
+            "x; password = hash_of_it;",
+            "docker login -u me -p $PASSWORD",
+            "mytool --token $TOKEN --token-file ./tokens/of-the-first-one-2",
+            "mytool --token YOUR_TOKEN_GOES_HERE_NOW",
+            "SECRET_KEY = os.environ['DJANGO_SECRET_KEY']",
             "mysql -h host -p main",
             "Authorization: Bearer $TOKEN",
             "Authorization: Bearer <token>",
