@@ -4,13 +4,14 @@ use super::{
     place::{Filling, fill},
     text::Text,
 };
-use crate::json::Raw;
+use crate::json::{Frame, Kind, Owner, Raw, owners};
 
-/// Returns a line with all that it says covered: every string value whose key is not one of those that are kept, but for as many
-/// bytes at its beginning and its end as `own` returns, which tell what it is; a line that is no object is covered whole.
+/// Returns a line with all that it says covered: whatever its frame does not name, keys and numbers too, and without a frame all of
+/// it, but for as many bytes at the beginning and the end of a text as `own` returns, which tell what it is. A line that is no object
+/// is covered whole.
 pub(crate) fn cover_all(
     line: &[u8],
-    is_kept: &dyn Fn(&[u8]) -> bool,
+    frame: Option<&Frame>,
     own: &dyn Fn(&str) -> [usize; 2],
 ) -> Vec<u8> {
     let mut covered = line.to_vec();
@@ -18,7 +19,12 @@ pub(crate) fn cover_all(
         fill(&mut covered, Filling::Mark);
         return covered;
     };
-    for range in record.strings(is_kept).filter_map(|value| value.span_in(line)) {
+    for value in said(record, frame) {
+        let Some(range) = value.span_in(line) else { continue };
+        if value.kind() == Kind::Number {
+            fill_number(covered.get_mut(range).unwrap_or_default());
+            continue;
+        }
         // Between the quotation marks.
         let inner = range.start + 1..range.end.saturating_sub(1);
         let from = (inner.start..=inner.end).collect();
@@ -31,29 +37,90 @@ pub(crate) fn cover_all(
             fill(covered.get_mut(said).unwrap_or_default(), Filling::Mark);
             continue;
         };
-        for span in within.strings(|_| false).filter_map(|value| value.span_in(&text.bytes)) {
-            let inner = text.raw(span.start + 1..span.end.saturating_sub(1));
-            fill(covered.get_mut(inner).unwrap_or_default(), Filling::Mark);
+        for value in said(within, None) {
+            let Some(span) = value.span_in(&text.bytes) else { continue };
+            if value.kind() == Kind::Number {
+                fill_number(covered.get_mut(text.raw(span)).unwrap_or_default());
+            } else {
+                let inner = text.raw(span.start + 1..span.end.saturating_sub(1));
+                fill(covered.get_mut(inner).unwrap_or_default(), Filling::Mark);
+            }
         }
     }
     covered
+}
+
+/// Returns the keys, the strings and the numbers of a record that somebody said.
+pub(crate) fn said<'a>(record: Raw<'a>, frame: Option<&Frame>) -> impl Iterator<Item = Raw<'a>> {
+    let owners = owners(record, frame).into_iter();
+    owners.filter_map(|(owner, value)| (owner == Owner::Said).then_some(value))
+}
+
+/// Writes over the digits of a number, which stays one.
+fn fill_number(bytes: &mut [u8]) {
+    for byte in bytes.iter_mut().filter(|byte| byte.is_ascii_digit()) {
+        fill(std::slice::from_mut(byte), Filling::Number);
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    const FRAME: Frame = Frame {
+        own: &["m", "m.content[]", "schema*", "files{}", "m.uuids[]"],
+        outputs: &["m.content[].content[]"],
+        parts: &["text"],
+        kinds: &["type"],
+        telling: &["uuid", "type", "name", "uuids"],
+        saying: &["input"],
+    };
+
+    #[track_caller]
+    fn check(line: &str, expected: &str) {
+        let covered = cover_all(line.as_bytes(), Some(&FRAME), &|_| [0, 0]);
+        assert_eq!(String::from_utf8_lossy(&covered), expected);
+        assert_eq!(cover_all(&covered, Some(&FRAME), &|_| [0, 0]), covered);
+    }
+
     #[test]
-    fn all_that_a_line_says_is_covered_but_for_what_it_is() {
-        let kept = |key: &[u8]| key == b"uuid" || key == b"type";
-        let nothing = |_: &str| [0, 0];
-        let line = br#"{"uuid":"u","type":"user","m":{"content":["hello to all of you",{"x":"no"}],"n":1}}"#;
-        let expected = r#"{"uuid":"u","type":"user","m":{"content":["[redacted]*********",{"x":"**"}],"n":1}}"#;
-        assert_eq!(String::from_utf8_lossy(&cover_all(line, &kept, &nothing)), expected);
-        let line = br#"{"a":"{\"path\":\"\\/etc\\/hosts.d\",\"n\":[\"x\",2]}"}"#;
-        let expected = r#"{"a":"{\"path\":\"[redacted]******\",\"n\":[\"*\",2]}"}"#;
-        assert_eq!(String::from_utf8_lossy(&cover_all(line, &kept, &nothing)), expected);
-        assert_eq!(cover_all(b"torn {\"aa\"", &kept, &nothing), b"[redacted]");
+    fn all_that_a_line_says_is_covered_but_for_its_frame() {
+        check(
+            r#"{"uuid":"u","type":"user","m":{"content":["hello to all of you",{"x":"no"}],"n":12}}"#,
+            r#"{"uuid":"u","type":"user","m":{"content":["[redacted]*********",{"x":"**"}],"n":12}}"#,
+        );
+        // Only in the frame does a key tell anything, and only of a word.
+        check(
+            r#"{"name":"Bash","m":{"name":"he was fired"},"x":{"name":"Bob","type":-4.7e2}}"#,
+            r#"{"name":"Bash","m":{"name":"[redacted]**"},"x":{"****":"***","****":-1.1e1}}"#,
+        );
+        check(r#"{"uuid":{"done":"yes"},"m":["x"]}"#, r#"{"uuid":{"****":"***"},"m":["*"]}"#);
+        check(
+            r#"{"name":"é","uuid":"a b","input":47}"#,
+            r#"{"name":"**","uuid":"a b","input":11}"#,
+        );
+        check(
+            r#"{"m":{"uuids":["a"],"content":[{"type":"t","content":[{"type":"t","name":"Bob","n":7}]}]}}"#,
+            r#"{"m":{"uuids":["a"],"content":[{"type":"t","content":[{"type":"t","****":"***","*":1}]}]}}"#,
+        );
+        check(
+            r#"{"schema":{"a":[{"type":"b","n":7,"c":"Bob"}]},"files":{"/bob":{"name":"x","n":7}}}"#,
+            r#"{"schema":{"a":[{"type":"b","n":7,"c":"***"}]},"files":{"****":{"name":"x","n":7}}}"#,
+        );
+        // No key is two.
+        check(r#"{"m.content":{"name":"Bob"}}"#, r#"{"m.content":{"****":"***"}}"#);
+        check(r#"{"\u006d":{"name":"Bob"}}"#, r#"{"\u006d":{"****":"***"}}"#);
+    }
+
+    #[test]
+    fn an_object_in_a_text_stays_one() {
+        check(
+            r#"{"a":"{\"path\":\"\\/etc\\/hosts.d\",\"n\":[\"x\",-2.50]}"}"#,
+            r#"{"a":"{\"****\":\"[redacted]******\",\"*\":[\"*\",-1.11]}"}"#,
+        );
+        assert_eq!(cover_all(b"torn {\"aa\"", Some(&FRAME), &|_| [0, 0]), b"[redacted]");
+        let whole = br#"{"uuid":"u","type":{"n":7}}"#;
+        assert_eq!(cover_all(whole, None, &|_| [0, 0]), br#"{"****":"*","****":{"*":1}}"#);
     }
 
     #[test]
@@ -67,7 +134,7 @@ mod tests {
             r#"{"a":"\n\u003cé>it was said here</\u00e9>","b":"it was","c":"<é></é>","d":"<é>"}"#;
         let expected =
             r#"{"a":"\n\u003cé>[redacted]******</\u00e9>","b":"******","c":"<é></é>","d":"<é>"}"#;
-        let covered = cover_all(line.as_bytes(), &|_| false, &own);
+        let covered = cover_all(line.as_bytes(), Some(&FRAME), &own);
         assert_eq!(String::from_utf8_lossy(&covered), expected);
     }
 }

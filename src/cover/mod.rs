@@ -16,10 +16,15 @@ mod place;
 mod secret;
 mod text;
 
-pub(crate) use all::cover_all;
+pub(crate) use all::{cover_all, said};
 pub(crate) use kept_out::Guard;
 pub(crate) use secret::{SHORTEST, Secret};
 pub(crate) use text::unescaped;
+
+/// A frame of records that have a name.
+#[cfg(test)]
+const FRAME: crate::json::Frame =
+    crate::json::Frame { telling: &["uuid"], ..crate::json::Frame::NONE };
 
 /// Makes a secret, and a line that says it, escaped up to four times, among other characters.
 #[cfg(test)]

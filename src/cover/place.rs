@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::text::Text;
-use crate::json::Raw;
+use crate::json::{Frame, Owner, Raw, owners};
 
 /// How often a text may be escaped within another.
 const LEVELS: usize = 4;
@@ -52,12 +52,14 @@ impl Place {
     }
 }
 
-/// Returns the stretches of an object that are no values of keys that are passed, in order; of any other line nothing.
-pub(super) fn said(line: &[u8], is_passed: fn(&[u8]) -> bool) -> Option<Vec<Range<usize>>> {
-    let mut passed = Raw::object(line)?.values_of(is_passed, line);
-    passed.push(line.len()..line.len());
+/// Returns the stretches of an object that tell nothing of what it is, in order; of any other line nothing.
+pub(super) fn untelling(line: &[u8], frame: &Frame) -> Option<Vec<Range<usize>>> {
+    let owners = owners(Raw::object(line)?, Some(frame)).into_iter();
+    let telling = owners.filter(|(owner, _)| *owner == Owner::Telling);
+    let mut telling: Vec<_> = telling.filter_map(|(_, value)| value.span_in(line)).collect();
+    telling.push(line.len()..line.len());
     let mut from = 0;
-    Some(passed.into_iter().map(|one| std::mem::replace(&mut from, one.end)..one.start).collect())
+    Some(telling.into_iter().map(|one| std::mem::replace(&mut from, one.end)..one.start).collect())
 }
 
 /// A spelling that was found in a text: what is sure to be its own, and how many characters around that are partly so.

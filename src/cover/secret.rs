@@ -3,6 +3,7 @@
 use std::{collections::BTreeSet, ops::Range};
 
 use super::place::{self, Filling, Place, Spelt};
+use crate::json::Frame;
 
 /// How few bytes a secret may have: what is shorter is found everywhere.
 pub(crate) const SHORTEST: usize = 4;
@@ -22,14 +23,14 @@ pub(crate) struct Secret {
     pub(super) encoded: Vec<(usize, Vec<u8>, usize)>,
     /// The longest part of it that no spelling changes.
     pub(super) sure: Vec<u8>,
-    /// Of a short one, which keys have values that say nothing, such as ids and times: there it would stand by chance.
-    is_passed: Option<fn(&[u8]) -> bool>,
+    /// Of a short one, the frame of the records: in what tells what these are, such as ids and times, it would stand by chance.
+    frame: Option<&'static Frame>,
 }
 
 impl Secret {
     /// Takes a secret, unless it is too short to be told from anything else. A short one is a whole word, and does not stand in
-    /// the values of keys that say nothing.
-    pub(crate) fn new(secret: &str, says_nothing: fn(&[u8]) -> bool) -> Option<Self> {
+    /// what tells what a record of this frame is.
+    pub(crate) fn new(secret: &str, frame: &'static Frame) -> Option<Self> {
         if secret.len() < SHORTEST {
             return None;
         }
@@ -50,8 +51,8 @@ impl Secret {
         let runs = secret.as_bytes().split(|byte| !is_sure(byte));
         let sure = runs.max_by_key(|run| run.len()).unwrap_or_default().to_vec();
         let encoded = (0..3).flat_map(|before| encoded(secret.as_bytes(), before)).collect();
-        let is_passed = (secret.len() < LONG).then_some(says_nothing);
-        Some(Self { plain: plain.into_iter().collect(), encoded, sure, is_passed })
+        let frame = (secret.len() < LONG).then_some(frame);
+        Some(Self { plain: plain.into_iter().collect(), encoded, sure, frame })
     }
 
     /// Returns bytes of which each line that has it has some; nothing if any line may have it.
@@ -77,7 +78,7 @@ impl Secret {
             for plain in &self.plain {
                 for start in memchr::memmem::find_iter(text, plain) {
                     let range = start..start + plain.len();
-                    if self.is_passed.is_some() && !is_word(text, &range) {
+                    if self.frame.is_some() && !is_word(text, &range) {
                         continue;
                     }
                     see(Spelt { range, filling: Filling::Mark, before: 0, after: 0 });
@@ -90,9 +91,9 @@ impl Secret {
                 }
             }
         });
-        if let Some(is_passed) = self.is_passed {
-            let said = place::said(line, is_passed);
-            places.retain(|place| said.as_ref().is_none_or(|said| place.is_within(said)));
+        if let Some(frame) = self.frame {
+            let untelling = place::untelling(line, frame);
+            places.retain(|place| untelling.as_ref().is_none_or(|there| place.is_within(there)));
         }
         places
     }
@@ -145,11 +146,14 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{cover::secret_in_line, json::Raw};
+    use crate::{
+        cover::{FRAME, secret_in_line},
+        json::Raw,
+    };
 
     #[track_caller]
     fn check(secret: &str, line: &str, expected: &str) {
-        let secret = Secret::new(secret, |key| key == b"uuid").unwrap();
+        let secret = Secret::new(secret, &FRAME).unwrap();
         let covered = secret.cover(line.as_bytes()).unwrap_or_else(|| line.into());
         assert_eq!(String::from_utf8_lossy(&covered), expected);
         assert_eq!(covered.len(), line.len());
@@ -193,20 +197,20 @@ mod tests {
         check("1234", r#"{"1234":1234,"b":12345.5}"#, r#"{"****":1111,"b":12345.5}"#);
         check("1234", r#"{"a":"1234, x1234 12345 (1234)"}"#, r#"{"a":"****, x1234 12345 (****)"}"#);
         let named = r#"{"uuid":"a-1234","a":[{"uuid":1234}]}"#;
-        check("1234", named, named);
+        check("1234", named, r#"{"uuid":"a-1234","a":[{"uuid":1111}]}"#);
         check("1234", "the PIN is 1234", "the PIN is ****");
     }
 
     #[test]
     fn what_is_too_short_is_no_secret() {
-        assert!(Secret::new("abc", |_| false).is_none());
-        assert!(Secret::new("abcd", |_| false).is_some());
+        assert!(Secret::new("abc", &FRAME).is_none());
+        assert!(Secret::new("abcd", &FRAME).is_some());
     }
 
     proptest! {
         #[test]
         fn a_covered_line_has_no_trace_of_it_and_is_read_as_before((secret, line) in secret_in_line()) {
-            let looked = Secret::new(&secret, |_| false).unwrap();
+            let looked = Secret::new(&secret, &FRAME).unwrap();
             let covered = looked.cover(line.as_bytes()).unwrap();
             prop_assert_eq!(covered.len(), line.len());
             prop_assert!(!looked.is_in(&covered));

@@ -6,6 +6,7 @@
 //! Invariant: no input panics.
 
 mod edit;
+mod frame;
 mod graft;
 mod raw;
 mod scan;
@@ -14,6 +15,7 @@ mod tests;
 mod text;
 
 pub use edit::{with_field, with_fields};
+pub(crate) use frame::{Frame, Owner, owners};
 pub use graft::{with_item, without_item};
 pub use raw::{Kind, Raw};
 pub use scan::{Looked, Visit, is_blank, scan};

@@ -28,6 +28,19 @@ pub enum Kind {
     Null,
 }
 
+/// A part of a JSON value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part<'a> {
+    /// An object or an array begins.
+    Open(Kind),
+    /// The innermost of these ends.
+    Close,
+    /// A key of the innermost object.
+    Key(Raw<'a>),
+    /// A value of any other kind.
+    Leaf(Raw<'a>),
+}
+
 /// One valid JSON value, without white space around it, read where it lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Raw<'a>(&'a [u8]);
@@ -141,23 +154,39 @@ impl<'a> Raw<'a> {
         })
     }
 
-    /// Returns where the values of those keys lie that are told by the bytes between their quotes, at any depth and in order, in the
-    /// bytes from which this was read; what lies within one of them is a part of it.
-    pub fn values_of(self, is_wanted: impl Fn(&[u8]) -> bool, within: &[u8]) -> Vec<Range<usize>> {
-        let (bytes, mut at, mut found) = (self.0, 0, Vec::new());
-        let start = self.span_in(within).map_or(0, |span| span.start);
-        while let Some(open) = bytes.get(at..).and_then(|rest| memchr(b'"', rest)) {
-            let open = at + open;
-            at = quoted(bytes, open);
-            let behind = blank(bytes, at);
-            let key = bytes.get(open..at).and_then(|key| Self(key).inner());
-            if bytes.get(behind) == Some(&b':') && key.is_some_and(&is_wanted) {
-                let value = blank(bytes, behind + 1);
-                at = skip(bytes, value);
-                found.push(start + value..start + at);
+    /// Returns what a value is made of, in the order in which it stands.
+    ///
+    /// The bytes are gone through once, however deep they nest.
+    pub(crate) fn parts(self) -> impl Iterator<Item = Part<'a>> {
+        let bytes = self.0;
+        let mut at = 0;
+        iter::from_fn(move || {
+            loop {
+                at = blank(bytes, at);
+                let start = at;
+                match bytes.get(at)? {
+                    b',' | b':' => at += 1,
+                    b'{' | b'[' => {
+                        at += 1;
+                        return Some(Part::Open(Self(bytes.get(start..)?).kind()));
+                    }
+                    b'}' | b']' => {
+                        at += 1;
+                        return Some(Part::Close);
+                    }
+                    b'"' => {
+                        at = quoted(bytes, at);
+                        let string = Self(bytes.get(start..at)?);
+                        let is_key = bytes.get(blank(bytes, at)) == Some(&b':');
+                        return Some(if is_key { Part::Key(string) } else { Part::Leaf(string) });
+                    }
+                    _ => {
+                        at = skip(bytes, at);
+                        return Some(Part::Leaf(Self(bytes.get(start..at)?)));
+                    }
+                }
             }
-        }
-        found
+        })
     }
 
     /// Returns where the value lies in the bytes from which it was read.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use proptest::prelude::*;
 use serde::de::IgnoredAny;
 
-use super::{edit::Spans, scan::plain, text::decode, *};
+use super::{edit::Spans, raw::Part, scan::plain, text::decode, *};
 
 fn raw(json: &str) -> Raw<'_> {
     Raw::value(json.as_bytes()).unwrap()
@@ -190,6 +190,26 @@ fn strings_of_a_value_are_its_own_and_no_keys() {
     check(r#"["x",{"left out" : {"a":["y"]},"b":"z"},{"left out":"y"},"w"]"#, &["x", "z", "w"]);
     check("[]", &[]);
     check("1", &[]);
+}
+
+#[test]
+fn parts_of_a_value_are_in_the_order_in_which_they_stand() {
+    let check = |json: &str, expected: &str| {
+        let parts = raw(json).parts().map(|part| match part {
+            Part::Open(Kind::Object) => "{".to_owned(),
+            Part::Open(_) => "[".to_owned(),
+            Part::Close => ".".to_owned(),
+            Part::Key(key) => format!("{}:", String::from_utf8_lossy(key.bytes())),
+            Part::Leaf(leaf) => String::from_utf8_lossy(leaf.bytes()).into_owned(),
+        });
+        assert_eq!(parts.collect::<Vec<_>>().join(" "), expected);
+    };
+    check(r#""x""#, r#""x""#);
+    check("-1.5e3", "-1.5e3");
+    check(
+        r#" { "a" : [1, true ,null,":"] ,"b":{},"c\"":{"d":"e"} } "#.trim(),
+        r#"{ "a": [ 1 true null ":" . "b": { . "c\"": { "d": "e" . ."#,
+    );
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::{
 use aho_corasick::AhoCorasick;
 
 use crate::{
-    cover::{Secret, cover_all},
+    cover::{Secret, cover_all, said},
     json::Raw,
     model::{Command, EntryNumber, LineId, OperationNumber, Run, State, line},
     ops::{
@@ -187,13 +187,13 @@ impl Search {
         match wanted {
             Wanted::Found(found) => {
                 for Suspect { rule, secret } in suspects(archive, found)? {
-                    let secret = Secret::new(&secret, wire::says_nothing);
+                    let secret = Secret::new(&secret, &wire::FRAME);
                     rules.extend(secret.is_some().then_some(rule));
                     secrets.extend(secret);
                 }
             }
             Wanted::Secret(secret) => {
-                let secret = Secret::new(secret, wire::says_nothing);
+                let secret = Secret::new(secret, &wire::FRAME);
                 secrets.push(secret.ok_or(OpsError::TooShort { least: crate::cover::SHORTEST })?);
             }
             Wanted::Entry(session, target) => {
@@ -320,7 +320,7 @@ impl Search {
                         |error| StoreError::corrupt(session.name.id.clone(), error.to_string()),
                     )?
                 } else if is_whole {
-                    Some(cover_all(&bytes, &wire::says_nothing, &|_| [0, 0]))
+                    Some(cover_all(&bytes, None, &|_| [0, 0]))
                 } else {
                     self.cover_secrets(&bytes).0
                 };
@@ -367,7 +367,7 @@ impl Search {
     fn cover(&self, session: &Session, line: &[u8]) -> (Option<Vec<u8>>, Option<String>) {
         if self.lines.contains(&LineId::of(line)) {
             let own = |text: &str| session.format.own_words(text);
-            return (Some(cover_all(line, &wire::says_nothing, &own)), None);
+            return (Some(cover_all(line, Some(&wire::FRAME), &own)), None);
         }
         self.cover_secrets(line)
     }
@@ -424,10 +424,10 @@ fn versions(
 /// Returns the long texts that a line says.
 fn long_texts(line: &[u8]) -> Vec<Secret> {
     let Some(record) = Raw::object(line) else { return Vec::new() };
-    let texts = record.strings(&wire::says_nothing).filter_map(Raw::text);
+    let texts = said(record, Some(&wire::FRAME)).filter_map(Raw::text);
     texts
         .filter(|text| text.len() >= LONG)
-        .filter_map(|text| Secret::new(&text, wire::says_nothing))
+        .filter_map(|text| Secret::new(&text, &wire::FRAME))
         .collect()
 }
 
@@ -444,4 +444,282 @@ fn is_framed_alike(session: &Session, line: &[u8], other: &[u8]) -> bool {
 fn name_of(bytes: &[u8]) -> Option<&[u8]> {
     let found = line::split(bytes, false, false).next()?;
     found.bytes.get(found.shape?.name?)
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+    use proptest::prelude::*;
+    use serde_json::{Map, Value, json};
+
+    use super::*;
+
+    /// Makes records of an agent, with a value wherever one says what a tool was asked for or answered.
+    type Records = fn(&Value) -> Vec<Value>;
+
+    /// Returns a value as a part of what a tool answers, which may say of what kind it is.
+    fn part(said: &Value) -> Value {
+        let mut part = said.clone();
+        part.as_object_mut().into_iter().for_each(|fields| {
+            fields.retain(|key, _| key != "type" && key != "detail");
+        });
+        part
+    }
+
+    fn claude(said: &Value) -> Vec<Value> {
+        let record = |class: &str, more: Value| {
+            let mut record = json!({"parentUuid": "p", "isSidechain": false, "cwd": "/w", "sessionId": "s", "version": "2.1.300",
+                "gitBranch": "main", "userType": "external", "type": class, "uuid": "u", "timestamp": "2026-01-01T00:00:00Z"});
+            let Value::Object(more) = more else { unreachable!() };
+            record.as_object_mut().unwrap().extend(more);
+            record
+        };
+        let usage = json!({"input_tokens": 5, "output_tokens": 6, "service_tier": "standard"});
+        let blocks = json!([{"type": "thinking", "thinking": "hm", "signature": "s"}, {"type": "text", "text": "t"},
+            {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": said, "caller": {"type": "direct"}}]);
+        let result = |content: Value| json!([{"type": "tool_result", "tool_use_id": "toolu_1", "content": content, "is_error": true}]);
+        vec![
+            record("user", json!({"message": {"role": "user", "content": "words"}})),
+            record(
+                "assistant",
+                json!({"requestId": "r", "message": {"role": "assistant", "id": "m", "model": "claude", "content": blocks,
+                "usage": usage, "stop_reason": "tool_use"}}),
+            ),
+            record(
+                "user",
+                json!({"message": {"role": "user", "content": result(said.clone())}, "toolUseResult": said}),
+            ),
+            record(
+                "user",
+                json!({"message": {"role": "user", "content": result(json!(said.to_string()))}, "toolUseResult": [said]}),
+            ),
+            record(
+                "user",
+                json!({"message": {"role": "user", "content": result(json!([{"type": "text", "text": said.to_string()},
+                {"type": "resource_link", "uri": said, "_meta": said, "annotations": said}, part(said)]))}}),
+            ),
+            record(
+                "system",
+                json!({"subtype": "compact_boundary", "content": "cut", "compactMetadata": {"trigger": "auto", "preTokens": 9,
+                "preservedMessages": {"anchorUuid": "a", "uuids": ["b"], "allUuids": ["c"]}}}),
+            ),
+            record(
+                "attachment",
+                json!({"attachment": {"type": "structured_output", "data": said, "toolUseID": "t"}}),
+            ),
+            record("progress", json!({"data": said, "toolUseID": "t"})),
+            record(
+                "user",
+                json!({"mcpMeta": {"structuredContent": said}, "message": {"role": "user", "content": [
+                {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "x"}}]}}),
+            ),
+            json!({"type": "file-history-snapshot", "messageId": "m", "snapshot": {"messageId": "m", "timestamp": "2026-01-01T00:00:00Z",
+                "trackedFileBackups": {"f": {"backupFileName": "b", "version": 1, "backupTime": "2026"}}}}),
+        ]
+    }
+
+    fn codex(said: &Value) -> Vec<Value> {
+        let record = |class: &str, payload: Value| json!({"timestamp": "2026-01-01T00:00:00Z", "type": class, "payload": payload});
+        let item = |payload: Value| record("response_item", payload);
+        let event = |payload: Value| record("event_msg", payload);
+        let parts = json!([{"type": "input_text", "text": said.to_string()}, part(said)]);
+        vec![
+            record(
+                "session_meta",
+                json!({"id": "s", "timestamp": "2026-01-01T00:00:00Z", "cwd": "/w", "originator": "cli", "cli_version": "1",
+                "source": {"subagent": {"thread_spawn": {"parent_thread_id": "p", "depth": 1, "agent_nickname": "n", "agent_role": "r"}}},
+                "model_provider": "openai", "base_instructions": {"text": "b"}, "git": {"commit_hash": "c", "branch": "b"}}),
+            ),
+            record(
+                "turn_context",
+                json!({"cwd": "/w", "approval_policy": "never", "sandbox_policy": {"type": "read-only"}, "model": "m",
+                "collaboration_mode": {"mode": "plan", "settings": {"model": "m", "developer_instructions": "d"}}}),
+            ),
+            item(
+                json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": "words"}]}),
+            ),
+            item(
+                json!({"type": "reasoning", "summary": [{"type": "summary_text", "text": "t"}], "encrypted_content": "e"}),
+            ),
+            item(
+                json!({"type": "function_call", "name": "f", "call_id": "c", "arguments": said.to_string()}),
+            ),
+            item(
+                json!({"type": "function_call_output", "call_id": "c", "output": said.to_string()}),
+            ),
+            item(json!({"type": "function_call_output", "call_id": "c", "output": parts})),
+            item(json!({"type": "function_call_output", "call_id": "c", "output": said})),
+            item(
+                json!({"type": "custom_tool_call", "call_id": "c", "name": "f", "input": said.to_string(), "status": "completed"}),
+            ),
+            item(
+                json!({"type": "tool_search_call", "call_id": "c", "execution": "client", "arguments": said}),
+            ),
+            item(json!({"type": "local_shell_call", "call_id": "c", "status": "completed",
+                "action": {"type": "exec", "command": ["ls"], "env": {"e": said}, "timeout_ms": 5}})),
+            event(
+                json!({"type": "mcp_tool_call_end", "call_id": "c", "invocation": {"server": "s", "tool": "t", "arguments": said},
+                "result": {"Ok": {"content": parts, "structuredContent": said, "_meta": said, "isError": false}}}),
+            ),
+            event(json!({"type": "mcp_tool_call_end", "call_id": "c", "result": said})),
+            event(
+                json!({"type": "collab_waiting_end", "call_id": "c", "status": {"completed": "done"}, "statuses": {"t": {"completed": "done"}}}),
+            ),
+            event(
+                json!({"type": "token_count", "info": {"total_token_usage": {"input_tokens": 5}, "model_context_window": 6}}),
+            ),
+            record(
+                "compacted",
+                json!({"message": "m", "replacement_history": [{"type": "message", "role": "user",
+                "content": [{"type": "input_text", "text": "words"}]}, {"type": "function_call_output", "call_id": "c", "output": parts}]}),
+            ),
+        ]
+    }
+
+    fn kimi(said: &Value) -> Vec<Value> {
+        let call = json!([{"type": "function", "id": "c", "function": {"name": "f", "arguments": said.to_string()}}]);
+        vec![
+            json!({"role": "_system_prompt", "content": "p"}),
+            json!({"role": "_checkpoint", "id": 0}),
+            json!({"role": "user", "content": [{"type": "text", "text": "words"}, {"type": "image_url", "image_url": {"url": "u", "id": "i"}}]}),
+            json!({"role": "assistant", "content": [{"type": "think", "think": "t", "encrypted": "e"}], "tool_calls": call}),
+            json!({"role": "tool", "tool_call_id": "c", "content": said.to_string()}),
+            json!({"role": "tool", "tool_call_id": "c", "content": [{"type": "text", "text": said.to_string()}]}),
+            json!({"role": "_usage", "token_count": 5}),
+        ]
+    }
+
+    fn pi(said: &Value) -> Vec<Value> {
+        let message = |message: Value| json!({"type": "message", "id": "i", "parentId": "p", "timestamp": "2026-01-01T00:00:00Z", "message": message});
+        vec![
+            json!({"type": "session", "version": 3, "id": "s", "timestamp": "2026-01-01T00:00:00Z", "cwd": "/w"}),
+            message(
+                json!({"role": "user", "content": [{"type": "text", "text": "words"}], "timestamp": 5}),
+            ),
+            message(
+                json!({"role": "assistant", "content": [{"type": "toolCall", "id": "c", "name": "bash", "arguments": said}], "api": "a",
+                "provider": "p", "model": "m", "usage": {"input": 5, "output": 6, "cost": {"total": 7}}, "stopReason": "toolUse"}),
+            ),
+            message(
+                json!({"role": "toolResult", "toolCallId": "c", "toolName": "bash", "content": [{"type": "text", "text": said.to_string()}],
+                "details": said, "isError": false}),
+            ),
+            json!({"type": "custom", "customType": "c", "data": said, "id": "i", "parentId": "p"}),
+            json!({"type": "custom_message", "customType": "c", "content": "words", "details": said, "id": "i", "parentId": "p"}),
+            json!({"type": "compaction", "id": "i", "parentId": "p", "summary": "words", "firstKeptEntryId": "k", "tokensBefore": 5, "details": said}),
+        ]
+    }
+
+    fn native(said: &Value) -> Vec<Value> {
+        let record = |class: &str, key: &str, value: Value| {
+            json!({"uuid": "u", "parentUuid": "p", "sessionId": "s", "timestamp": "2026-01-01T00:00:00Z", "type": class, "cwd": "/w",
+                "gitBranch": "b", "version": "1", "message": {"role": "user", "content": "words"}, key: value})
+        };
+        vec![
+            record("tool_use", "tool", json!({"id": "c", "name": "f", "input": said})),
+            record("tool_result", "toolResult", json!({"id": "c", "output": said})),
+            record(
+                "tool_result",
+                "toolResult",
+                json!({"id": "c", "output": [part(said)], "error": said.to_string()}),
+            ),
+            record(
+                "system",
+                "compactMetadata",
+                json!({"trigger": "auto", "preTokens": 5, "kept": ["u"]}),
+            ),
+        ]
+    }
+
+    const AGENTS: [(&str, Records); 5] =
+        [("claude", claude), ("codex", codex), ("kimi", kimi), ("pi", pi), ("native", native)];
+
+    /// Makes any value of which each string has the word and each number the digits; its keys have the word too, or are such as a
+    /// format has itself.
+    fn said() -> impl Strategy<Value = Value> {
+        let key = prop_oneof![
+            "[a-z ]{0,9}theft[a-z ]{0,3}",
+            "name|status|reason|id|uuid|type|source|detail|content|text|data|kind|model|cwd|role|tool|Ok|input|output",
+        ];
+        let leaf = prop_oneof![
+            "[a-z ]{0,9}theft".prop_map(Value::from),
+            Just(json!(4711)),
+            Just(json!(-47.11)),
+            Just(json!(true))
+        ];
+        leaf.prop_recursive(4, 24, 5, move |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::btree_map(key.clone(), inner, 0..5)
+                    .prop_map(|fields| Value::from(fields.into_iter().collect::<Map<_, _>>())),
+            ]
+        })
+    }
+
+    fn forgotten(format: &str, record: &Value) -> String {
+        let format = wire::by_name(format).unwrap();
+        let own = |text: &str| format.own_words(text);
+        let line = record.to_string();
+        let covered = cover_all(line.as_bytes(), Some(&wire::FRAME), &own);
+        assert_eq!(covered.len(), line.len());
+        String::from_utf8(covered).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_left_of_what_a_tool_was_asked_for_and_answered(said in said()) {
+            for (format, records) in AGENTS {
+                for record in records(&said) {
+                    let covered = forgotten(format, &record);
+                    prop_assert!(!covered.contains("theft"), "{record}\n{covered}");
+                    prop_assert!(!covered.contains("4711") && !covered.contains("47.11"), "{record}\n{covered}");
+                    let now: Value = serde_json::from_str(&covered).unwrap();
+                    prop_assert_eq!(now["type"].clone(), record["type"].clone());
+                }
+            }
+        }
+    }
+
+    /// Puts a word behind each string of a value.
+    fn marked(value: Value) -> Value {
+        match value {
+            Value::String(text) => format!("{text}-theft").into(),
+            Value::Array(items) => items.into_iter().map(marked).collect(),
+            Value::Object(fields) => {
+                Value::Object(fields.into_iter().map(|(key, value)| (key, marked(value))).collect())
+            }
+            other => other,
+        }
+    }
+
+    /// Adds the places of all strings of a value that have the word.
+    fn places(value: &Value, place: &str, found: &mut BTreeSet<String>) {
+        match value {
+            Value::String(text) if text.contains("theft") => drop(found.insert(place.to_owned())),
+            Value::Array(items) => {
+                for item in items {
+                    places(item, &format!("{place}[]"), found);
+                }
+            }
+            Value::Object(fields) => {
+                for (key, value) in fields {
+                    places(value, &format!("{place} {key}"), found);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn what_is_left_of_a_record_is_what_it_is_and_where_it_belongs() {
+        let left = AGENTS.map(|(format, records)| {
+            let mut found = BTreeSet::new();
+            for record in records(&json!({})) {
+                let record = marked(record);
+                places(&serde_json::from_str(&forgotten(format, &record)).unwrap(), "", &mut found);
+            }
+            format!("{format}:{}\n", found.into_iter().collect::<Vec<_>>().join(","))
+        });
+        assert_snapshot!(left.concat());
+    }
 }

@@ -9,7 +9,7 @@ use super::{
     rule::{is_in_word, regex},
     rules::Rules,
 };
-use crate::cover::Secret;
+use crate::{cover::Secret, json::Frame};
 
 /// What is masked.
 #[derive(Clone, Debug, Default)]
@@ -47,7 +47,7 @@ impl Masks {
             let rules = Rules::get();
             let found = rules.find(text.as_bytes());
             for one in found.iter().filter(|one| !allowed.has(rules, one)) {
-                let places = Secret::new(&one.secret, |_| false)
+                let places = Secret::new(&one.secret, &Frame::NONE)
                     .map(|secret| secret.ranges(text.as_bytes()));
                 let mark = |place| (place, Mark::Secret(rules.name(one.rule)));
                 marks.extend(places.into_iter().flatten().map(mark));
