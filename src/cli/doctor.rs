@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use undertext::ops::{self, Ailment, Cure, Finding, MendOutcome, Severity};
+use undertext::ops::{self, Ailment, Archive, Cure, Finding, MendOutcome, Severity};
 use undertext::report::{Examined, Forgetful, Mended, Refilled, Report as _, TakenBack};
-use undertext::store::StoreError;
+use undertext::store::{Access, StoreError};
 
 use super::Context;
 use super::archive::is_there;
@@ -55,6 +55,14 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         ops::finish_mending(&root)?;
     }
     ailments.extend(ops::doctor(&root)?);
+    // Of a store that cannot be read the files of its sessions are not known.
+    if let Ok(mut archive) = Archive::open(&root, Access::Read, context.env.ambient()) {
+        archive.set_here(context.env.here());
+        archive.set_writable(context.writable());
+        let mut found = ops::remainders(&archive).unwrap_or_default();
+        found.retain(|one| !ailments.iter().any(|known| known.path == one.path));
+        ailments.extend(found);
+    }
     let mut mended = None;
     if args.fix {
         ops::treat(&root, &mut ailments)?;

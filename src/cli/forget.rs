@@ -11,6 +11,9 @@ use super::words::About;
 
 /// Take out all that a session says, for ever; its entries, dates and branches stay, without a word in them
 ///
+/// What stays of an entry is what it is and where it belongs, which its agent needs: ids, times, types, names of models and tools, its folder
+/// and its git branch, and numbers of the agent's own, such as tokens. Of what a tool was asked for and answered no key and no number stays.
+///
 /// Lines that other sessions share with it, such as its forks, are taken out there too, and are listed before you are asked. Of a note
 /// that the agent itself made, the opening stays by which it is known for one. See redact for what is written over and what is not
 /// looked through. This cannot be undone, so the session must be named.

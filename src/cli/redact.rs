@@ -28,8 +28,8 @@ const LISTED: usize = 10;
 /// follows; the database is written again, and the index of words is deleted. Every entry keeps its id, so the rest still verifies.
 /// This cannot be undone. What is taken out is kept out, unless it has fewer than 8 bytes: a salted hash of it stays, and lines that
 /// come later are covered as they are taken in. Not looked through: what is encrypted, or compressed within a record; a secret that is
-/// split over several lines; copies that undertext does not know (backups, the agent's own list of prompts, other machines). So change
-/// the key too.
+/// split over several lines; copies that undertext does not know (backups, the agent's own list of prompts, other machines). Files next to
+/// such a session that undertext does not keep are looked through and told of, and not covered. So change the key too.
 ///
 /// An entry's id is a hash of the line that came, and stays. Where all else of that line is known, it tells whether a guess at what was
 /// taken out is right: good enough for a key of 20 random characters, and not for a PIN, a name, a date or a short password. For these
@@ -54,9 +54,10 @@ JSON: one object
   {\"type\":\"redact\", \"planned\":whether nothing was changed yet BOOL, \"lines\":N that have it, \"notes\":N words of yours that have it,
    \"rules\":[NAME] that found it, \"kept_out\":whether all of it is kept out of what comes later BOOL,
    \"sessions\":[{\"session\":ID, \"format\":NAME, \"title\":TEXT or null, \"lines\":N}], \"covered\":[PATH] in which it was covered,
-   \"left\":[PATH] that still hold it, \"in_log\":whether the store's log does BOOL,
+   \"left\":[PATH] that still hold it,
+   \"beside\":[PATH] next to a session that undertext does not keep, which have it or may have it, \"in_log\":whether the store's log does BOOL,
    \"files\":[PATH] kept whole, such as long answers of tools, that have it,
-   \"deleted\":[PATH] of damaged stores that were set aside,
+   \"deleted\":[PATH] of damaged stores that were set aside, and of what changes that were cut short left behind,
    \"rekeyed\":[{\"session\":ID, \"format\":NAME, \"head\":HASH with which its chain ended, \"salt\":HEX of the commitment to it}]}")]
 pub(crate) struct Args {
     /// The entry: HEAD, HEAD~2, @7 (the turn of checkpoint 7), or the beginning of an id
@@ -191,6 +192,12 @@ fn warn(context: &mut Context, redacted: &Redacted) {
             "{path} still holds it: a process has it open, undertext may not write there, or the store has lost the line that is to stand there"
         ));
     }
+    for path in &redacted.beside {
+        let path = context.env.homely(path);
+        context.output.warn(&format!(
+            "{path} lies next to a session and is no part of what undertext keeps: it was not covered, and has it or may have it"
+        ));
+    }
     if redacted.is_in_log {
         context.output.warn(
             "the store's log still holds it, for another program reads the store: the next change behind that takes it out",
@@ -321,6 +328,8 @@ pub(super) fn carry_out(
         }
     }
     let mut archive = context.open_writer()?;
+    let folders: Vec<_> = context.agent_folders().into_iter().map(|folder| folder.path).collect();
+    ops::follow_moved(&mut archive, &plan, &folders)?;
     let user = context.env.user.clone();
     let (by, reason) = (user.as_deref(), consent.reason.as_deref());
     let cause = Cause { rule: None, by, reason, rekey: consent.rekey };
@@ -398,8 +407,14 @@ fn tell(context: &mut Context, redacted: &Redacted, rekey: bool) -> Result<Exit,
         context.say(&format!("covered in {path}"))?;
     }
     for path in &redacted.deleted {
+        let is_remainder = path.extension().is_some_and(|end| end == "undertext-new");
+        let what = if is_remainder {
+            "which a change that was cut short left behind"
+        } else {
+            "a damaged store that was set aside"
+        };
         let path = context.env.homely(path);
-        context.say(&format!("deleted {path}, a damaged store that was set aside"))?;
+        context.say(&format!("deleted {path}, {what}"))?;
     }
     warn(context, redacted);
     if !redacted.kept_out && !rekey {

@@ -17,7 +17,7 @@ use crate::{
     ops::OpsError,
     report::{Ailment, Cure, Forgetful},
     store::{Access, SqliteStore, StoreError},
-    sync::{self, SyncError, Waiting},
+    sync::{self, Archive, SyncError, Waiting},
     wire::discover::{self, Keeping},
 };
 
@@ -148,6 +148,16 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
         ail(&database, &unopened_in_words(&error), Cure::Person);
     }
     Ok(ailments)
+}
+
+/// Looks next to the files of sessions for what changes that were cut short left behind.
+pub fn remainders(archive: &Archive) -> Result<Vec<Ailment>, OpsError> {
+    let ailment = |(path, is_writable)| {
+        let problem = "a change that was cut short left it behind".to_owned();
+        let cure = if is_writable { Cure::Delete } else { Cure::Person };
+        Ailment { path, problem, cure, cured: false }
+    };
+    Ok(sync::remainders(archive)?.into_iter().map(ailment).collect())
 }
 
 /// Refuses a folder that holds neither a store nor the witness of one: undertext made nothing in it.

@@ -83,7 +83,7 @@ pub use compacting::{Compacting, Hook, Rule};
 pub use context::{context, explain, fullness, window};
 pub use counts::{counts, keep_counts};
 pub use diff::diff;
-pub use doctor::{Place, doctor, forgetful, let_in, place_of, treat};
+pub use doctor::{Place, doctor, forgetful, let_in, place_of, remainders, treat};
 pub use error::OpsError;
 pub use gate::{Gate, Snapshot, Ticket, Waited};
 pub use graph::{Drawing, Outlined, drawing, graph};
@@ -102,7 +102,7 @@ pub use read::{
 };
 pub use rebuild::{rebuild, sum_up};
 pub use recover::recover;
-pub use redact::{Cause, Wanted, cover_again, redact, redaction, rekey};
+pub use redact::{Cause, Wanted, cover_again, follow_moved, redact, redaction, rekey};
 pub use restore::{lost, lost_file, lost_with_sub_agents, restore};
 pub use revert::{clear, revert};
 pub use search::{count, search};

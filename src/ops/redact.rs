@@ -22,6 +22,7 @@ use crate::{
     },
     report::{Redacted, RedactedSession},
     session::{Session, SessionError, Target, lines, origins, plan::given},
+    settings::Exclude,
     store::{SessionKey, Sieve, Store, StoreError, TakenOut, whole_lines},
     sync::{self, Archive, Found, Kept, Redaction, SyncError},
     wire::{self, Envelope},
@@ -97,7 +98,8 @@ pub fn redact(
         let kept_out =
             if cause.rekey { Vec::new() } else { search.rows(archive.salt(), cause.rule) };
         let rekey = (cause.rekey, cause.by.map(given));
-        Ok::<_, OpsError>(Found { redactions, kept_out, rekey })
+        let secrets = (search.secrets, !search.lines.is_empty());
+        Ok::<_, OpsError>(Found { redactions, kept_out, rekey, secrets })
     })?;
     let mut redacted = report(archive, &found, false)?;
     redacted.rules = rules.into_inner().unwrap_or_default();
@@ -106,9 +108,38 @@ pub fn redact(
     redacted.left = paths(done.left);
     redacted.deleted = done.deleted;
     redacted.is_in_log = done.is_in_log;
+    redacted.beside = done.beside;
     redacted.rekeyed = done.rekeyed;
     redacted.notices = done.notices;
     Ok(redacted)
+}
+
+/// Takes in the files of the sessions that have it which an agent moved below these folders, or compressed there, since they were taken
+/// in last: what is not known is not covered.
+pub fn follow_moved(
+    archive: &mut Archive,
+    plan: &Redacted,
+    folders: &[PathBuf],
+) -> Result<(), OpsError> {
+    let mut lost = BTreeSet::new();
+    for session in archive.every()? {
+        let is_it = |one: &RedactedSession| {
+            one.session == session.name.id && one.format == session.name.format
+        };
+        if plan.sessions.iter().any(is_it)
+            && sync::has_lost(archive, &session, &archive.store().state(session.key)?)
+        {
+            lost.insert(session.name);
+        }
+    }
+    if lost.is_empty() {
+        return Ok(());
+    }
+    let mut found = sync::sources(folders, &Exclude::default(), &mut |_| ());
+    found.retain(|source| lost.contains(&source.session));
+    let paths: Vec<PathBuf> = found.into_iter().map(|source| source.path).collect();
+    sync::import(archive, &paths, folders, &mut |_| ())?;
+    Ok(())
 }
 
 /// Covers the files of sessions that hold again what was taken out of them before, as an older copy brings it back.
@@ -124,7 +155,7 @@ pub fn rekey(
     by: Option<&str>,
 ) -> Result<Redacted, OpsError> {
     let done = sync::rekey(archive, session, by.map(given).as_ref())?;
-    let sync::Purged { covered, left, deleted, is_in_log, rekeyed, notices } = done;
+    let sync::Purged { covered, left, deleted, is_in_log, rekeyed, notices, .. } = done;
     let left = paths(left);
     Ok(Redacted { covered, left, deleted, is_in_log, rekeyed, notices, ..Redacted::default() })
 }

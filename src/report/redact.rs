@@ -26,9 +26,11 @@ pub struct Redacted {
     pub covered: Vec<PathBuf>,
     /// The files of sessions that may still hold it.
     pub left: Vec<PathBuf>,
+    /// The files next to its sessions that undertext does not keep, and that have it or may have it.
+    pub beside: Vec<PathBuf>,
     /// The files that are kept whole, such as long answers of tools, and have it.
     pub files: Vec<PathBuf>,
-    /// The folders with damaged stores that were set aside, which are deleted.
+    /// The folders with damaged stores that were set aside, and what changes that were cut short left behind, which are deleted.
     pub deleted: Vec<PathBuf>,
     /// Whether a program that reads an older state of the store keeps it in the store's log, until the next change behind that.
     pub is_in_log: bool,
@@ -84,6 +86,7 @@ report!(Redacted, "redact", |it| {
     sessions: it.sessions,
     covered: texts(&it.covered),
     left: texts(&it.left),
+    beside: texts(&it.beside),
     in_log: it.is_in_log,
     files: texts(&it.files),
     deleted: texts(&it.deleted),

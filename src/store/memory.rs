@@ -174,6 +174,11 @@ impl Transaction for Writing<'_> {
         Ok(())
     }
 
+    fn unsight(&mut self, is_meant: &dyn Fn(&[u8]) -> bool) -> Result<(), StoreError> {
+        self.store.held.borrow_mut().sightings.retain(|path, _| !is_meant(path));
+        Ok(())
+    }
+
     fn cover(&mut self, coverings: Coverings) -> Result<(), StoreError> {
         coverings.check(|session| self.store.state(session))?;
         let Coverings { lines, files, words } = coverings;

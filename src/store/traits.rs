@@ -254,6 +254,9 @@ pub trait Transaction {
     /// Keeps sightings, each in the place of an earlier one of its path.
     fn sight(&mut self, sightings: &[Sighting]) -> Result<(), StoreError>;
 
+    /// Forgets the sightings of the files with these paths.
+    fn unsight(&mut self, is_meant: &dyn Fn(&[u8]) -> bool) -> Result<(), StoreError>;
+
     /// Puts other bytes in the place of lines, as many as before, for which tombstones were added, and of files that are kept
     /// whole. Each entry and each file that has one of these bodies is named, and what was there is kept nowhere. Takes words
     /// out, too. The caller derives the rows of the sessions.

@@ -11,7 +11,7 @@ use crate::{
     live::WritableFile,
     model::{EntryNumber, Rotation, State},
     session::{Session, content},
-    store::{SessionKey, Sighting, Store},
+    store::{SessionKey, Sighting},
     sync::{
         Archive, SyncError,
         judge::{Known, Seen, Verdict, Whose},
@@ -32,19 +32,22 @@ pub(crate) fn saw(
     if meta.len() != held {
         return Ok(());
     }
-    keep_sightings(archive.store.as_ref(), &[sources::sighting(live.path(), &meta)])
+    keep_sightings(archive, &[sources::sighting(live.path(), &meta)])
 }
 
 /// Keeps the sighting of a file of which all is in the store.
 pub(crate) fn sight(archive: &Archive, file: &WritableFile) -> Result<(), SyncError> {
     let meta = file.open().and_then(|file| file.metadata()).map_err(failed(file))?;
-    keep_sightings(archive.store.as_ref(), &[sources::sighting(file.path(), &meta)])
+    keep_sightings(archive, &[sources::sighting(file.path(), &meta)])
 }
 
-/// Keeps the sightings of files whose whole content is in the store.
-pub(crate) fn keep_sightings(store: &dyn Store, sightings: &[Sighting]) -> Result<(), SyncError> {
-    let mut writing = store.begin()?;
-    writing.sight(sightings)?;
+/// Keeps the sightings of files whose whole content is in the store; of one whose name has something that was taken out, none.
+pub(crate) fn keep_sightings(archive: &Archive, sightings: &[Sighting]) -> Result<(), SyncError> {
+    let door = archive.door()?;
+    let may_be_kept = |seen: &&Sighting| !door.keeps_out(&seen.path);
+    let sightings: Vec<Sighting> = sightings.iter().filter(may_be_kept).cloned().collect();
+    let mut writing = archive.store.begin()?;
+    writing.sight(&sightings)?;
     writing.commit()?;
     Ok(())
 }

@@ -27,6 +27,11 @@ pub(crate) fn lost(archive: &Archive, session: &Session, state: &State) -> Optio
     live.filter(|live| is_gone(&live.path))
 }
 
+/// Returns whether the file in which the agent had a session is gone.
+pub(crate) fn has_lost(archive: &Archive, session: &Session, state: &State) -> bool {
+    lost(archive, session, state).is_some()
+}
+
 /// Returns the newest file of a session that lies where its agent reads it, or did; none if no file of the session is gone.
 fn newest_of_agent(archive: &Archive, session: &Session, state: &State) -> Option<LiveFile> {
     let located = |(n, _)| {

@@ -395,7 +395,7 @@ impl Taking<'_> {
             (self.report)(Step::Imported(imported));
         }
         if !self.sightings.is_empty() {
-            file::keep_sightings(self.archive.store(), &self.sightings)?;
+            file::keep_sightings(self.archive, &self.sightings)?;
             self.sightings.clear();
         }
         Ok(())

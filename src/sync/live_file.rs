@@ -9,7 +9,7 @@ use crate::{
     sync::{Archive, Places, SyncError},
 };
 
-/// A session's live file.
+/// A session's live file, or one that was.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct LiveFile {
     /// Its number in the session.
@@ -22,18 +22,26 @@ pub(crate) struct LiveFile {
 
 /// Returns a session's live file.
 pub(crate) fn live_file(archive: &Archive, tip: &State) -> Option<LiveFile> {
-    located(tip, |place| archive.path_of(place))
+    file_of(archive, tip, tip.live?)
+}
+
+/// Returns a file of a session.
+pub(crate) fn file_of(archive: &Archive, tip: &State, n: FileNumber) -> Option<LiveFile> {
+    located(tip, n, |place| archive.path_of(place))
 }
 
 impl Places {
     /// Returns a session's live file.
     pub(crate) fn live_file(&self, tip: &State) -> Option<LiveFile> {
-        located(tip, |place| self.path_of(place))
+        located(tip, tip.live?, |place| self.path_of(place))
     }
 }
 
-fn located(tip: &State, path_of: impl Fn(&Place) -> Option<PathBuf>) -> Option<LiveFile> {
-    let n = tip.live?;
+fn located(
+    tip: &State,
+    n: FileNumber,
+    path_of: impl Fn(&Place) -> Option<PathBuf>,
+) -> Option<LiveFile> {
     let place = tip.file(n)?;
     let attached = !matches!(place, Place::Store(_));
     Some(LiveFile { n, path: path_of(place)?, attached })

@@ -4,6 +4,7 @@
 //! database    written in order, so that no row, page or log has it
 //! index       of words, deleted
 //! files       of the sessions, covered as their lines are
+//! remainders  successors that were never put in their places, deleted
 //! backups     damaged stores that were set aside when they were mended, deleted
 //! ```
 //!
@@ -16,8 +17,10 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ffi::OsStr,
     fs::{self, File},
     io::{self, ErrorKind, Read, Seek, SeekFrom},
+    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -26,15 +29,17 @@ use crate::{
     disk::{self, Disk, Kernel, Links},
     live::{self, Denied, Seen, WritableFile},
     model::{
-        Digest, EntryNumber, FileNumber, LineId, OperationNumber, SessionName, State, Timestamp,
+        Digest, EntryNumber, FileNumber, LineId, OperationNumber, Rotation, SessionName, State,
+        Timestamp,
     },
     report::Rekeyed,
     session::{Damages, Session},
     store::{SessionKey, Store, StoreError, WordIndex},
     sync::{
-        Archive, Notice, SyncError, file, gone,
-        live_file::{length_of, live_file},
-        mend, sources,
+        Archive, Notice, SyncError, file,
+        gone::{self, is_gone},
+        live_file::{file_of, length_of, live_file},
+        mend, remainders, sources,
     },
     wire::jsonl::Reader,
 };
@@ -55,8 +60,10 @@ pub(crate) struct Purged {
     pub(crate) covered: Vec<PathBuf>,
     /// Files that still hold what was taken out, each with its session.
     pub(crate) left: Vec<(SessionKey, PathBuf)>,
-    /// Folders with damaged stores, which are deleted.
+    /// Folders with damaged stores, and successors that were never put in their places, which are deleted.
     pub(crate) deleted: Vec<PathBuf>,
+    /// Files next to sessions that are not kept of these, and have it or may have it.
+    pub(crate) beside: Vec<PathBuf>,
     /// Sessions that have other ids now.
     pub(crate) rekeyed: Vec<Rekeyed>,
     /// Whether a program that reads an older state of the store keeps it in the store's log.
@@ -193,43 +200,81 @@ fn cover(archive: &Archive, session: &Session, purged: &mut Purged) -> Result<bo
     }
 }
 
-/// Covers the live file of a session and those that were set aside, and its other files where they may be written, if no process
-/// has them.
-fn files(
+/// A file that undertext writes for a session: its live file, or one that was set aside.
+struct Own {
+    target: WritableFile,
+    is_live: bool,
+    /// Whether it lies where an agent reads it.
+    is_attached: bool,
+}
+
+/// Returns the live file of a session and those that were set aside: next to what was the live file then, whether the session still has
+/// that or not, or wherever they were moved with it; and the paths of those that may not be written.
+fn own_files(
     archive: &Archive,
     session: &Session,
     state: &State,
-    Purged { covered, left, .. }: &mut Purged,
-) -> Result<bool, SyncError> {
-    let live = live_file(archive, state);
-    let (mut own, mut targets, mut is_done) = (Vec::new(), Vec::new(), true);
-    if let Some(live) = &live {
-        own.push(live.path.clone());
-        match archive.writable_file(&session.name, live) {
+) -> Result<(Vec<Own>, Vec<PathBuf>), SyncError> {
+    let rotated = state.rotations.iter().map(|(_, rotation)| rotation.file);
+    let numbers: BTreeSet<FileNumber> = state.live.into_iter().chain(rotated).collect();
+    let (mut own, mut denied) = (Vec::new(), Vec::new());
+    for file in numbers.into_iter().filter_map(|n| file_of(archive, state, n)) {
+        let asides = state.rotations.iter().map(|(_, rotation)| rotation);
+        let is_live = state.live == Some(file.n);
+        match archive.writable_file(&session.name, &file) {
             Ok(target) => {
-                for (_, rotation) in &state.rotations {
-                    targets.push(file::aside_of(&target, rotation)?);
+                for rotation in asides {
+                    let target = file::aside_of(&target, rotation)?;
+                    own.push(Own { target, is_live: false, is_attached: file.attached });
                 }
-                targets.insert(0, target);
+                if is_live {
+                    own.insert(0, Own { target, is_live, is_attached: file.attached });
+                }
             }
             // What is not there any more needs no covering.
             Err(error) if is_absence(&error) => {}
             Err(SyncError::Io { .. } | SyncError::Denied { .. }) => {
-                left.push((session.key, live.path.clone()));
-                is_done = false;
+                let aside = |rotation: &Rotation| {
+                    file.path.with_file_name(OsStr::from_bytes(&rotation.aside))
+                };
+                denied.extend(is_live.then(|| file.path.clone()));
+                denied.extend(asides.map(aside).filter(|aside| !is_gone(aside)));
             }
             Err(error) => return Err(error),
         }
     }
+    Ok((own, denied))
+}
+
+/// Covers the live file of a session and those that were set aside, and its other files where they may be written, if no process
+/// has them; and deletes the successors that were never put in their places.
+fn files(
+    archive: &Archive,
+    session: &Session,
+    state: &State,
+    Purged { covered, left, deleted, .. }: &mut Purged,
+) -> Result<bool, SyncError> {
+    let (targets, denied) = own_files(archive, session, state)?;
+    let mut is_done = denied.is_empty();
+    let mut own: BTreeSet<PathBuf> = denied.iter().cloned().collect();
+    own.extend(live_file(archive, state).map(|live| live.path));
+    left.extend(denied.into_iter().map(|path| (session.key, path)));
+    for (path, target) in remainders::of_session(archive, session, state)? {
+        if target.is_some_and(|target| target.sweep().is_ok()) {
+            deleted.push(path);
+        } else {
+            left.push((session.key, path));
+            is_done = false;
+        }
+    }
     let lines = covered_lines(archive.store(), session, state)?;
-    for target in targets {
-        own.push(target.path().to_owned());
-        let is_attached = live.as_ref().is_some_and(|live| live.attached);
+    for Own { target, is_live, is_attached } in targets {
+        own.insert(target.path().to_owned());
         let at = if is_attached { archive.now() } else { state.at() };
         match cover_file(&target, session, &lines, at) {
             Ok(Covered::Nothing) => {}
             Ok(Covered::Done) => {
-                if is_attached && is_known(state, state.live, &target)? {
+                if is_live && is_attached && is_known(state, state.live, &target)? {
                     file::saw(archive, session.key, &target)?;
                 }
                 covered.push(target.path().to_owned());
@@ -241,6 +286,19 @@ fn files(
             Err(error) => return Err(error),
         }
     }
+    Ok(others(archive, session, state, (&own, &lines), (covered, left))? && is_done)
+}
+
+/// Covers the files of a session that undertext only reads, where they may be written, and returns whether none of them is to be tried
+/// again.
+fn others(
+    archive: &Archive,
+    session: &Session,
+    state: &State,
+    (own, lines): (&BTreeSet<PathBuf>, &CoveredLines),
+    (covered, left): (&mut Vec<PathBuf>, &mut Vec<(SessionKey, PathBuf)>),
+) -> Result<bool, SyncError> {
+    let mut is_done = true;
     let whole = whole_files(state);
     for (n, place) in FileNumber::FIRST.onwards().zip(&state.files) {
         let Some(path) = archive.path_of(place).filter(|path| !own.contains(path)) else {
@@ -266,7 +324,7 @@ fn files(
             (Ok(target), Some((_, at))) => put_kept(archive, session, &target, *at)
                 .and_then(|()| file::sight(archive, &target))
                 .map(|()| Covered::Done),
-            (Ok(target), None) => match cover_file(&target, session, &lines, archive.now()) {
+            (Ok(target), None) => match cover_file(&target, session, lines, archive.now()) {
                 Ok(Covered::Done) if is_known(state, Some(n), &target)? => {
                     file::sight(archive, &target).map(|()| Covered::Done)
                 }

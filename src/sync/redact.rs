@@ -14,6 +14,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
+    cover::Secret,
     model::{
         Command, CoveredFile, Digest, EntryNumber, FileNumber, LineId, OperationNumber,
         SessionName, Text, Tombstone,
@@ -26,6 +27,7 @@ use crate::{
         purge::{PATIENCE, Purged, cover_files, finish, mark},
         rekey,
         together::Together,
+        unkept,
     },
 };
 
@@ -73,6 +75,8 @@ pub(crate) struct Found {
     pub(crate) kept_out: Vec<Vec<u8>>,
     /// Whether the sessions get other ids, which are not made of it, and who asks for it.
     pub(crate) rekey: (bool, Option<Text>),
+    /// What it is, as far as it is known by its characters, and whether lines go as a whole as well.
+    pub(crate) secrets: (Vec<Secret>, bool),
 }
 
 /// Covers lines wherever a verb finds them once every session has caught up, under the rule by which they were found.
@@ -84,7 +88,7 @@ pub(crate) fn redact<E: From<SyncError>>(
 ) -> Result<(Vec<Redaction>, Purged), E> {
     let _lock = archive.lock()?;
     let mut notices = catch_up::catch_up_all(archive)?;
-    let Found { redactions, kept_out, rekey } = find()?;
+    let Found { redactions, kept_out, rekey, secrets } = find()?;
     let changed = redactions.iter().filter(|one| !one.is_nothing());
     let changed: Vec<Session> = changed.map(|one| one.session.clone()).collect();
     let is_changed = |name: &SessionName| changed.iter().any(|session| session.name == *name);
@@ -97,8 +101,11 @@ pub(crate) fn redact<E: From<SyncError>>(
     }
     refuse_if_loaded(archive, &redactions)?;
     mark(archive)?;
-    commit(archive, (command, rule), &redactions, kept_out)?;
+    commit(archive, (command, rule), &redactions, (kept_out, &secrets.0))?;
     let mut purged = Purged { notices, ..finish(archive, PATIENCE)? };
+    for session in &changed {
+        purged.beside.extend(unkept::with_any(archive, session, (&secrets.0, secrets.1))?);
+    }
     if let (true, by) = rekey {
         rekey::rekey_purged(archive, &changed, by.as_ref(), &mut purged)?;
     } else {
@@ -135,7 +142,7 @@ fn commit(
     archive: &Archive,
     (command, rule): (&dyn Fn(u64) -> Command, Option<&str>),
     redactions: &[Redaction],
-    mut kept_out: Vec<Vec<u8>>,
+    (mut kept_out, secrets): (Vec<Vec<u8>>, &[Secret]),
 ) -> Result<(), SyncError> {
     let store = archive.store();
     let mut together = Together::new(archive);
@@ -173,6 +180,8 @@ fn commit(
             .bury(command(count), Buried { tombstones, covered_files, kept_out })?;
     }
     together.cover(coverings)?;
+    // A file that was left out is no session's, and its name is kept nowhere else.
+    together.unsight(&|path| secrets.iter().any(|secret| secret.is_in(path)))?;
     for Redaction { session, .. } in redactions {
         let derived = rows::derived(store, session)?;
         together.derive(session.key, &derived)?;

@@ -2,9 +2,11 @@
 
 use std::{
     collections::{BTreeMap, VecDeque},
+    ffi::OsStr,
     io::Read,
     ops::Range,
     os::unix::ffi::OsStrExt,
+    path::Path,
 };
 
 use crate::{
@@ -16,7 +18,8 @@ use crate::{
     store::{SessionKey, Store, StoreError},
     sync::{
         Archive, SyncError,
-        live_file::{LiveFile, live_file},
+        gone::is_gone,
+        live_file::{LiveFile, file_of, live_file},
     },
     wire::jsonl::{ReadError, Reader},
 };
@@ -24,14 +27,19 @@ use crate::{
 /// Returns the files that were set aside, in order, each checked by its hash.
 pub fn rotations(archive: &Archive, session: &Session) -> Result<Vec<Rotated>, SyncError> {
     let tip = archive.store.state(session.key)?;
-    let Some(LiveFile { path: live, .. }) = live_file(archive, &tip) else {
-        return Ok(Vec::new());
-    };
     let covered = tip.coverings();
     let mut rotated = Vec::new();
     for (n, rotation) in &tip.rotations {
+        // The session may have another live file since, or none.
+        let Some(LiveFile { path: live, .. }) = file_of(archive, &tip, rotation.file) else {
+            continue;
+        };
         let by = archive.store.operations(session.key, n.alone())?.pop();
-        let path = live.with_file_name(std::ffi::OsStr::from_bytes(&rotation.aside));
+        let next_to = |live: &Path| live.with_file_name(OsStr::from_bytes(&rotation.aside));
+        let there = next_to(&live);
+        // It may have been moved with the live file.
+        let moved = live_file(archive, &tip).map(|now| next_to(&now.path));
+        let path = moved.filter(|path| is_gone(&there) && !is_gone(path)).unwrap_or(there);
         let (state, why) = match state(archive, session, &live, &path, (rotation, &covered)) {
             Ok(state) => (state, None),
             Err(error) => (RotatedState::Unread, Some(unread(error)?)),
@@ -62,8 +70,8 @@ pub(crate) fn unread(error: SyncError) -> Result<String, SyncError> {
 fn state(
     archive: &Archive,
     session: &Session,
-    live: &std::path::Path,
-    path: &std::path::Path,
+    live: &Path,
+    path: &Path,
     (rotation, covered): (&Rotation, &BTreeMap<LineId, LineId>),
 ) -> Result<RotatedState, SyncError> {
     let io = |source| SyncError::Io { path: path.to_owned(), source };

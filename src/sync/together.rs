@@ -62,6 +62,11 @@ impl<'a> Together<'a> {
         self.writing.as_mut().ok_or(StoreError::Conflict)?.cover(coverings)
     }
 
+    /// Forgets the sightings of files.
+    pub(crate) fn unsight(&mut self, is_meant: &dyn Fn(&[u8]) -> bool) -> Result<(), StoreError> {
+        self.writing.as_mut().ok_or(StoreError::Conflict)?.unsight(is_meant)
+    }
+
     /// Puts a chain under other ids in the place of a session's.
     pub(crate) fn rekey(&mut self, session: SessionKey, chain: &Chain) -> Result<(), StoreError> {
         self.writing.as_mut().ok_or(StoreError::Conflict)?.rekey(session, chain)

@@ -492,6 +492,11 @@ fn a_sighting_takes_the_place_of_the_one_before() {
         assert_eq!(store.sighting(b"/a").unwrap(), Some(sighting(b"/a", 2)));
         assert_eq!(store.sighting(b"/\xff\0").unwrap(), Some(odd));
         assert_eq!(store.sighting(b"/").unwrap(), None);
+        let mut writing = store.begin().unwrap();
+        writing.unsight(&|path| path.starts_with(b"/a")).unwrap();
+        assert!(writing.commit().unwrap().unsettled.is_none());
+        assert_eq!(store.sighting(b"/a").unwrap(), None);
+        assert_eq!(store.sighting(b"/b").unwrap(), Some(sighting(b"/b", 2)));
     });
 }
 

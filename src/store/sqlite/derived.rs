@@ -132,6 +132,20 @@ impl Tables {
         Ok(())
     }
 
+    /// Forgets sightings of files.
+    pub(super) fn forget_sightings(
+        &self,
+        is_meant: &dyn Fn(&[u8]) -> bool,
+    ) -> Result<(), StoreError> {
+        let mut all = self.db.prepare_cached("SELECT path FROM sighting")?;
+        let paths: Vec<Vec<u8>> = all.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        let mut forget = self.db.prepare_cached("DELETE FROM sighting WHERE path = ?")?;
+        for path in paths.iter().filter(|path| is_meant(path)) {
+            forget.execute([path])?;
+        }
+        Ok(())
+    }
+
     /// Returns the version of the rules under which derived rows were made.
     pub(super) fn rules(&self) -> Result<i64, StoreError> {
         let found = first(&self.db, "SELECT version FROM rules", [], |row| row.get(0))?;

@@ -527,6 +527,11 @@ impl Transaction for Writing<'_> {
         self.work(|writing| writing.store.tables.keep_sightings(sightings))
     }
 
+    fn unsight(&mut self, is_meant: &dyn Fn(&[u8]) -> bool) -> Result<(), StoreError> {
+        self.alive()?;
+        self.work(|writing| writing.store.tables.forget_sightings(is_meant))
+    }
+
     fn cover(&mut self, coverings: Coverings) -> Result<(), StoreError> {
         self.alive()?;
         self.work(|writing| {

@@ -355,6 +355,202 @@ fn only_sessions_that_have_it_are_warned_of() {
     env.run(&["verify"]).success();
 }
 
+/// Moves a file into a folder, which is made.
+fn move_to(file: &Path, folder: &Path) -> PathBuf {
+    fs::create_dir_all(folder).unwrap();
+    let there = folder.join(file.file_name().unwrap());
+    fs::rename(file, &there).unwrap();
+    there
+}
+
+/// Takes a live file away from where it is; the folder is one to which it may be moved.
+type Away = fn(&TestEnv, &Path, &Path);
+
+#[test]
+fn a_file_that_was_set_aside_is_covered_wherever_the_live_one_is() {
+    let aside = |file: &Path| file.with_extension("jsonl.undertext-1");
+    let elsewhere = |env: &TestEnv| env.home().join(".claude/projects/-elsewhere");
+    let ways: [(&str, Away); 6] = [
+        ("it is there", |_, _, _| ()),
+        ("it is left alone", |env, _, _| {
+            env.run(&["attach", "--off", "-s", "8f14"]).success();
+        }),
+        ("it is deleted, and known to be", |env, file, _| {
+            fs::remove_file(file).unwrap();
+            env.run(&["import"]).success();
+        }),
+        ("it is deleted", |_, file, _| fs::remove_file(file).unwrap()),
+        ("it is moved", |env, file, folder| {
+            move_to(file, folder);
+            env.run(&["import"]).success();
+        }),
+        ("it is another one", |env, file, folder| {
+            fs::create_dir_all(folder).unwrap();
+            let other = folder.join(file.file_name().unwrap());
+            fs::copy(file, &other).unwrap();
+            env.run(&["import"]).success();
+            env.run(&["attach", other.to_str().unwrap()]).success();
+        }),
+    ];
+    for (way, go) in ways {
+        let env = TestEnv::new();
+        let [file, ..] = sessions(&env);
+        env.run(&["import"]).success();
+        env.run(&["revert", "1", "--rotate", "-s", "8f14"]).success();
+        go(&env, &file, &elsewhere(&env));
+        let done = env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes()).success();
+        assert_eq!(traces(&env), Vec::<PathBuf>::new(), "{way}: {done}");
+        assert!(aside(&file).exists());
+        let listed = env.run(&["rotations", "8f14"]).success().stdout;
+        assert!(listed.contains("whole") && listed.contains("projects/-work/"), "{way}: {listed}");
+        env.run(&["verify"]).success();
+    }
+    // Both are moved, with the folder.
+    let env = TestEnv::new();
+    let [file, two, _] = sessions(&env);
+    env.run(&["import"]).success();
+    env.run(&["revert", "1", "--rotate", "-s", "8f14"]).success();
+    for file in [&file, &aside(&file), &two] {
+        move_to(file, &elsewhere(&env));
+    }
+    env.run(&["import"]).success();
+    env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes()).success();
+    assert_eq!(traces(&env), Vec::<PathBuf>::new());
+    let listed = env.run(&["rotations", "8f14"]).success().stdout;
+    assert!(listed.contains("whole") && listed.contains("projects/-elsewhere/"), "{listed}");
+}
+
+#[test]
+fn a_file_of_kimi_that_was_set_aside_is_covered_too() {
+    let env = TestEnv::new();
+    let folder = env.home().join(format!(".kimi/sessions/abc/{ONE}"));
+    fs::create_dir_all(&folder).unwrap();
+    let prompt = "{\"role\":\"_system_prompt\",\"content\":\"p\"}\n".to_owned();
+    let turns = (0..4).map(|n| {
+        format!(
+            "{{\"role\":\"_checkpoint\",\"id\":{n}}}\n{{\"role\":\"user\",\"content\":\"{n} {SECRET}\"}}\n"
+        )
+    });
+    let lines: String = std::iter::once(prompt).chain(turns).collect();
+    fs::write(folder.join("context.jsonl"), lines).unwrap();
+    env.run(&["import"]).success();
+    env.run(&["revert", "2", "-s", "8f14"]).success();
+    assert!(folder.join("context_1.jsonl").exists());
+    env.run(&["attach", "--off", "-s", "8f14"]).success();
+    // The agent's own record of the same conversation is not covered, and told of.
+    let record = folder.join("wire.jsonl");
+    fs::write(&record, format!("{{\"x\":\"{SECRET}\"}}\n")).unwrap();
+    let told = env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes()).success();
+    assert_eq!(traces(&env), std::slice::from_ref(&record));
+    assert!(told.stderr.contains(&format!("{ONE}/wire.jsonl lies next to a session")), "{told}");
+    // Of one that says nothing of it there is nothing to tell, unless all of the session goes.
+    env.run(&["append", "-s", "8f14", "another-thing-to-hide"]).success();
+    let told = env.run_with_stdin(&["redact", "--yes"], b"another-thing-to-hide").success();
+    assert!(!told.stderr.contains("wire.jsonl"), "{told}");
+    let told = env.run(&["forget", "-s", "8f14", "--yes"]).success();
+    assert!(told.stderr.contains("wire.jsonl"), "{told}");
+}
+
+#[test]
+fn what_a_killed_restore_left_behind_goes_and_the_doctor_finds_it() {
+    let left = |env: &TestEnv| {
+        let [file, two, _] = sessions(env);
+        let result = two.with_extension("").join("tool-results/a.txt");
+        fs::create_dir_all(result.parent().unwrap()).unwrap();
+        fs::write(&result, format!("the answer is {SECRET}")).unwrap();
+        env.run(&["import"]).success();
+        // The session's file is gone, and so is the long answer of another one: each has its successor alone.
+        let left = [&file, &result].map(|path| {
+            let mut fresh = path.clone().into_os_string();
+            fresh.push(".undertext-new");
+            fs::rename(path, &fresh).unwrap();
+            PathBuf::from(fresh)
+        });
+        (left, file)
+    };
+    let env = TestEnv::new();
+    let (left_behind, file) = left(&env);
+    let done = env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes()).success();
+    assert_eq!(traces(&env), Vec::<PathBuf>::new(), "{done}");
+    for path in &left_behind {
+        assert!(!path.exists());
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let told = format!("{name}, which a change that was cut short left behind");
+        assert!(done.stdout.contains(&told), "{done}");
+    }
+    env.run(&["restore", "--all"]).success();
+    assert!(file.exists());
+
+    let env = TestEnv::new();
+    let (left_behind, _) = left(&env);
+    let examined = env.run(&["doctor"]);
+    assert_eq!(examined.code(), Some(1), "{examined}");
+    for path in &left_behind {
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let told = format!("{name}: a change that was cut short left it behind");
+        assert!(examined.stdout.contains(&told), "{examined}");
+        assert!(path.exists());
+    }
+    let fixed = env.run(&["doctor", "--fix"]).success();
+    assert_eq!(fixed.stdout.matches("it is deleted").count(), 2, "{fixed}");
+    assert!(left_behind.iter().all(|path| !path.exists()));
+    env.run(&["doctor"]).success();
+}
+
+#[test]
+fn a_file_that_its_agent_moved_meanwhile_is_covered_where_it_is() {
+    for is_packed in [false, true] {
+        let env = TestEnv::new();
+        let [.., file] = sessions(&env);
+        env.run(&["import"]).success();
+        let there = if is_packed {
+            let packed = zstd::encode_all(fs::read(&file).unwrap().as_slice(), 3).unwrap();
+            let there = file.with_extension("jsonl.zst");
+            fs::write(&there, packed).unwrap();
+            fs::remove_file(&file).unwrap();
+            there
+        } else {
+            move_to(&file, &env.home().join(".codex/archived_sessions"))
+        };
+        let done = env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes()).success();
+        assert_eq!(traces(&env), Vec::<PathBuf>::new(), "{done}");
+        assert!(there.exists() && !done.stderr.contains("is gone"), "{done}");
+        env.run(&["verify"]).success();
+    }
+}
+
+#[test]
+fn what_is_left_out_next_to_a_session_is_told_of_and_its_name_is_in_no_row() {
+    let env = TestEnv::new();
+    let name = "tok-9f8e7d6c-hidden";
+    let [file, ..] = sessions(&env);
+    let text = fs::read_to_string(&file).unwrap().replace("nothing of the kind", name);
+    fs::write(&file, text).unwrap();
+    let results = file.with_extension("").join("tool-results");
+    fs::create_dir_all(&results).unwrap();
+    let long = fs::File::create(results.join(format!("{name}.txt"))).unwrap();
+    long.set_len((64 << 20) + 1).unwrap();
+    std::os::unix::fs::symlink(&file, results.join("link.txt")).unwrap();
+    fs::write(results.join("other.txt"), "nothing").unwrap();
+    env.run(&["import"]).success();
+    let store = env.home().join(".local/share/undertext/store.db");
+    let sighted = || -> Vec<String> {
+        let db = rusqlite::Connection::open(&store).unwrap();
+        let mut paths = db.prepare("SELECT CAST(path AS TEXT) FROM sighting").unwrap();
+        let paths = paths.query_map([], |row| row.get(0)).unwrap();
+        paths.map(Result::unwrap).filter(|path: &String| path.contains(name)).collect()
+    };
+    assert_eq!(sighted().len(), 1);
+    let done = env.run_with_stdin(&["redact", "--yes"], name.as_bytes()).success();
+    for told in [format!("{name}.txt lies next to"), "link.txt lies next to".to_owned()] {
+        assert!(done.stderr.contains(&told), "{done}");
+    }
+    assert!(!done.stderr.contains("other.txt"), "{done}");
+    assert_eq!(sighted(), Vec::<String>::new());
+    env.run(&["import"]).success();
+    assert_eq!(sighted(), Vec::<String>::new());
+}
+
 #[test]
 fn an_older_copy_that_was_put_back_is_covered_by_the_next_redaction() {
     let env = TestEnv::new();

@@ -569,6 +569,11 @@ impl Transaction for Page<'_> {
         Ok(())
     }
 
+    fn unsight(&mut self, is_meant: &dyn Fn(&[u8]) -> bool) -> Result<(), StoreError> {
+        self.ledger.held.borrow_mut().sightings.retain(|path, _| !is_meant(path));
+        Ok(())
+    }
+
     fn cover(&mut self, coverings: Coverings) -> Result<(), StoreError> {
         let mut held = self.ledger.held.borrow_mut();
         coverings.check(|session| Ok(held.derived(session)?.state.clone()))?;

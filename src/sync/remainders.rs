@@ -1,0 +1,52 @@
+//! Remainders: the successors of files that a change which was cut short never put in their places, next to any file of a session,
+//! whether that is there or not.
+//!
+//! Invariant: a successor for which a rotation waits is no remainder.
+
+use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::PathBuf};
+
+use crate::{
+    live::{WritableFile, fresh_path},
+    model::{FileNumber, State},
+    session::Session,
+    sync::{Archive, SyncError, file, gone::is_gone, live_file::file_of},
+};
+
+/// Returns the remainders next to the files of all sessions that can be read, each with whether it may be deleted.
+pub(crate) fn remainders(archive: &Archive) -> Result<Vec<(PathBuf, bool)>, SyncError> {
+    let mut found = Vec::new();
+    for session in archive.every()? {
+        let state = archive.store().state(session.key)?;
+        let of_session = of_session(archive, &session, &state)?.into_iter();
+        found.extend(of_session.map(|(path, target)| (path, target.is_some())));
+    }
+    Ok(found)
+}
+
+/// Returns the remainders next to the files of a session, each with its file if that may be written.
+pub(super) fn of_session(
+    archive: &Archive,
+    session: &Session,
+    state: &State,
+) -> Result<Vec<(PathBuf, Option<WritableFile>)>, SyncError> {
+    let mut found = Vec::new();
+    for (n, _) in FileNumber::FIRST.onwards().zip(&state.files) {
+        let Some(file) = file_of(archive, state, n) else { continue };
+        let asides = state.rotations.iter().map(|(_, rotation)| OsStr::from_bytes(&rotation.aside));
+        for name in file.path.file_name().into_iter().chain(asides) {
+            let path = fresh_path(&file.path.with_file_name(name));
+            if is_gone(&path) || found.iter().any(|(known, _)| *known == path) {
+                continue;
+            }
+            let live = archive.writable_file(&session.name, &file).ok();
+            let is_live = state.live == Some(n);
+            if let Some(live) = live.as_ref().filter(|_| is_live)
+                && file::is_only_set_aside(live, state)?
+            {
+                continue;
+            }
+            found.push((path, live.and_then(|live| live.sibling(name).ok())));
+        }
+    }
+    Ok(found)
+}

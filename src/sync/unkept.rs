@@ -1,0 +1,103 @@
+//! Unkept files: what an agent keeps next to a session and undertext does not, such as a file that is too long, one that is a link, or
+//! a second record of the same conversation.
+//!
+//! Invariant: they are read at most, and never written.
+
+use std::{
+    ffi::OsString,
+    io::{self, Read},
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    cover::Secret,
+    disk::{self, Links},
+    live,
+    model::{FileNumber, State},
+    session::Session,
+    sync::{Archive, SyncError},
+};
+
+/// How many bytes of a file are looked at together.
+const PART: u64 = 4 << 20;
+/// How many of them are looked at again with the next ones, for what lies across.
+const OVERLAP: usize = 64 << 10;
+
+/// Returns the files next to a session that are not kept of it, and have any of these secrets or cannot be read; `all` of them if what
+/// they may have is not known.
+pub(super) fn with_any(
+    archive: &Archive,
+    session: &Session,
+    (secrets, all): (&[Secret], bool),
+) -> Result<Vec<PathBuf>, SyncError> {
+    let state = archive.store().state(session.key)?;
+    let mut found = unkept(archive, session, &state);
+    let is_named = |path: &Path| {
+        secrets.iter().any(|secret| secret.is_in(path.as_os_str().as_encoded_bytes()))
+    };
+    found.retain(|path| all || is_named(path) || has_any(path, secrets).unwrap_or(true));
+    Ok(found)
+}
+
+/// Returns the files next to a session that are not kept of it.
+fn unkept(archive: &Archive, session: &Session, state: &State) -> Vec<PathBuf> {
+    let own = FileNumber::FIRST.onwards().zip(&state.files);
+    let own = own.map(|(n, place)| (state.sidecars.contains_key(&n), archive.path_of(place)));
+    let own: Vec<(bool, PathBuf)> =
+        own.filter_map(|(is_sidecar, path)| Some((is_sidecar, path?))).collect();
+    let mut folders: Vec<(PathBuf, PathBuf, Option<OsString>)> = Vec::new();
+    for (_, path) in own.iter().filter(|(is_sidecar, _)| !is_sidecar) {
+        let annexes = session.format.annexes(path, &session.name.id).into_iter();
+        let annexes = annexes.filter(|annex| {
+            let folder = annex.from.join(&annex.folder);
+            !annex.is_apart || archive.writable.has(session.format.name(), &folder)
+        });
+        folders.extend(annexes.map(|annex| (annex.from, annex.folder, annex.name.map(Into::into))));
+        // Where each session has a folder, all in there is of the session.
+        let name = path.file_name().and_then(|name| name.to_str());
+        if let (Some(folder), true) =
+            (path.parent(), name.is_some() && name == session.format.traits().live_name)
+        {
+            folders.push((folder.to_owned(), PathBuf::new(), None));
+        }
+    }
+    folders.sort();
+    folders.dedup();
+    let mut found = Vec::new();
+    for (from, below, name) in folders {
+        let Ok(folder) = disk::folder_below(&from, &below) else { continue };
+        let names =
+            name.map_or_else(|| disk::names(&folder).unwrap_or_default(), |name| vec![name]);
+        let paths = names.into_iter().map(|name| from.join(&below).join(name));
+        let is_other = |path: &PathBuf| {
+            let is_file = path.symlink_metadata().is_ok_and(|meta| !meta.is_dir());
+            is_file && !live::is_aside(path) && !own.iter().any(|(_, own)| own == path)
+        };
+        found.extend(paths.filter(is_other));
+    }
+    let asides = state.rotations.iter().map(|(_, rotation)| rotation.aside.as_slice());
+    let asides: Vec<&[u8]> = asides.collect();
+    found.retain(|path| {
+        let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+        !asides.contains(&name)
+    });
+    found.sort();
+    found.dedup();
+    found
+}
+
+/// Returns whether a file has any of these secrets.
+fn has_any(path: &Path, secrets: &[Secret]) -> io::Result<bool> {
+    let mut file = disk::open(path, Links::Refuse)?;
+    let mut part = Vec::new();
+    loop {
+        let read = file.by_ref().take(PART).read_to_end(&mut part)?;
+        if secrets.iter().any(|secret| secret.is_in(&part)) {
+            return Ok(true);
+        }
+        if read == 0 {
+            return Ok(false);
+        }
+        part.drain(..part.len().saturating_sub(OVERLAP));
+    }
+}
