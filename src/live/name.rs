@@ -2,7 +2,7 @@
 
 use std::{
     ffi::{OsStr, OsString},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 /// Returns whether a file of this name was set aside here.
@@ -16,6 +16,11 @@ pub fn is_aside(path: &Path) -> bool {
 /// Returns whether a file of this name is a successor that was not put in its place yet.
 pub fn is_fresh(name: &OsStr) -> bool {
     successor_of(name).is_some()
+}
+
+/// Returns where the successor of a file lies until it is put in its place.
+pub(crate) fn fresh_path(live: &Path) -> PathBuf {
+    live.with_file_name(beside(live.file_name().unwrap_or_default(), NEW))
 }
 
 /// Returns the name of the live file of which a file of this name is the successor.
