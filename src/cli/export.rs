@@ -133,9 +133,12 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             return Err(CommandError::user(error).hinted("name a file with -o"));
         }
         let (output, mut shown) = (&mut context.output, Shown::default());
-        let written = export(&mut |part| match is_looked_at {
-            true => output.write_all(shown.push(part).as_bytes()),
-            false => output.write_all(part),
+        let written = export(&mut |part| {
+            if is_looked_at {
+                output.write_all(shown.push(part).as_bytes())
+            } else {
+                output.write_all(part)
+            }
         });
         output.write_all(safe::bytes(&shown.open).as_bytes())?;
         if refused(context, (&archive, &session, generation), written)? == 0 {

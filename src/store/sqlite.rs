@@ -181,7 +181,7 @@ impl SqliteStore {
         let id = self.id()?;
         let sql = "SELECT key, format, id FROM session
                    WHERE key = (SELECT session FROM operation ORDER BY session, store, n LIMIT 1)";
-        let found = query::first(&self.db(), sql, [], |row| {
+        let found = query::first(self.db(), sql, [], |row| {
             Ok((SessionKey(row.get(0)?), SessionName { format: row.get(1)?, id: row.get(2)? }))
         })?;
         let Some((session, name)) = found else { return Ok(true) };
