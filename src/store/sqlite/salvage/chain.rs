@@ -340,10 +340,24 @@ impl Salvage {
         session: SessionKey,
         n: OperationNumber,
     ) -> Result<Bulk, StoreError> {
+        // They lie next to each other, and those of others may be many.
+        let span = |table: &str, key: &str| {
+            let sql = format!(
+                "SELECT ifnull(min({key}), 0), ifnull(max({key}) + 1, 0) FROM {table}
+                 WHERE session = ? AND operation = ?"
+            );
+            self.db().prepare_cached(&sql)?.query_row(params![session.0, n], |row| {
+                Ok::<(u64, u64), _>((row.get(0)?, row.get(1)?))
+            })
+        };
         let runs = self.fresh.growths(session, n.alone())?;
-        let mut checkpoints = self.fresh.checkpoints(session, CheckpointNumber::ALL)?;
+        let (from, to) = span("checkpoint", "n")?;
+        let numbers = CheckpointNumber::new(from)..CheckpointNumber::new(to);
+        let mut checkpoints = self.fresh.checkpoints(session, numbers)?;
         checkpoints.retain(|(by, _)| *by == n);
-        let mut origins = self.fresh.origins(session, EntryNumber::ALL)?;
+        let (from, to) = span("origin", "entry")?;
+        let numbers = EntryNumber::new(from)..EntryNumber::new(to);
+        let mut origins = self.fresh.origins(session, numbers)?;
         origins.retain(|(by, _)| *by == n);
         Ok(Bulk {
             entries: Vec::new(),
