@@ -132,8 +132,9 @@ impl Salvage {
         found: Vec<Found>,
         bytes: &mut dyn FnMut(usize) -> Option<Vec<u8>>,
     ) -> Result<bool, StoreError> {
-        for (at, (n, link, id)) in found.into_iter().enumerate() {
-            let Some(line) = bytes(at) else { return Ok(false) };
+        let lines: Option<Vec<Vec<u8>>> = (0..found.len()).map(bytes).collect();
+        let Some(lines) = lines else { return Ok(false) };
+        for ((n, link, id), line) in found.into_iter().zip(lines) {
             let line = self.add(&line, link.is_none().then_some(&id))?;
             self.db()
                 .prepare_cached(
