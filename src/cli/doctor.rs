@@ -31,7 +31,8 @@ JSON: one object an ailment
   {\"type\":\"ailment\", \"path\":PATH, \"problem\":TEXT, \"cure\":\"mode\", \"delete\", \"mend\" or \"manual\", \"cured\":BOOL}
 for a store that was mended
   {\"type\":\"mended\", \"path\":PATH, \"kept\":PATH of the damaged store or null, \"sessions\":N, \"entries\":N,
-   \"refilled\":[{\"session\":ID, \"path\":PATH, \"lines\":N}], \"forgotten\":N,
+   \"refilled\":[{\"session\":ID, \"path\":PATH, \"lines\":N, \"whole\":BOOL}],
+   \"forgotten\":N,
    \"taken_back\":[{\"session\":ID, \"path\":PATH, \"entries\":N, \"operation\":N, \"left\":BRANCH or null}],
    \"lost\":[{\"session\":ID or null, \"item\":TEXT}]}
 for an agent that deletes sessions by itself
@@ -163,9 +164,12 @@ fn tell_mended(context: &mut Context, mended: &Mended) -> Result<(), CommandErro
         (counted(*sessions, "session", "sessions"), counted(*entries, "entry", "entries"));
     context.say(&format!("Mended: {} holds {sessions}, {entries}", shown(path)))?;
     let ids: Vec<&str> = refilled.iter().map(|one| one.session.as_str()).collect();
-    for (Refilled { path, lines, .. }, session) in refilled.iter().zip(short_ids(&ids)) {
-        let lines = counted(*lines, "line", "lines");
-        context.say(&format!("  {lines} of session {session} came back from {}", shown(path)))?;
+    for (Refilled { path, lines, whole, .. }, session) in refilled.iter().zip(short_ids(&ids)) {
+        let lines = (*lines > 0).then(|| counted(*lines, "line", "lines"));
+        let file = whole.then(|| "a whole file".to_owned());
+        let what: Vec<String> = lines.into_iter().chain(file).collect();
+        let what = what.join(" and ");
+        context.say(&format!("  {what} of session {session} came back from {}", shown(path)))?;
     }
     let ids: Vec<&str> = taken_back.iter().map(|one| one.session.as_str()).collect();
     for (TakenBack { path, entries, left, .. }, session) in taken_back.iter().zip(short_ids(&ids)) {

@@ -259,7 +259,7 @@ pub struct Mended {
     pub sessions: u64,
     /// How many entries.
     pub entries: u64,
-    /// The files from which lines came back.
+    /// The files from which lines came back, each once.
     pub refilled: Vec<Refilled>,
     /// How many changes the store had forgotten, as its witness tells; files hold what they wrote, and not the changes.
     pub forgotten: u64,
@@ -279,6 +279,8 @@ pub struct Refilled {
     pub path: PathBuf,
     /// How many lines.
     pub lines: u64,
+    /// Whether the file itself came back, which was kept whole.
+    pub whole: bool,
 }
 
 /// A live file that gave back what its store had forgotten.

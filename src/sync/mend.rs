@@ -184,10 +184,12 @@ impl<'a> Whereabouts<'a> {
 
 /// Looks for what is lost in the files of its sessions: entries of which little is known, files that were kept whole, lines.
 fn fill(whereabouts: &Whereabouts<'_>, salvage: &mut Salvage) -> Result<Vec<Refilled>, SyncError> {
-    let mut refilled = Vec::new();
+    let mut found = Found::default();
     let unknown = salvage.unknown().iter().map(|unknown| unknown.session).collect();
     each_session(whereabouts, salvage, unknown, &mut |salvage, session, lines, name| {
-        refilled.extend(gather::identify(salvage, session, lines, &name.id)?);
+        for (path, lines) in gather::identify(salvage, session, lines)? {
+            found.add(name, path, lines, false);
+        }
         Ok(())
     })?;
     let mut wanted: BTreeMap<SessionKey, Sought> = BTreeMap::new();
@@ -200,25 +202,52 @@ fn fill(whereabouts: &Whereabouts<'_>, salvage: &mut Salvage) -> Result<Vec<Refi
         links.extend(line.link.filter(|_| links.len() < LINKS));
     }
     let kept = salvage.wanted_files().iter().map(|file| file.session).collect();
-    refilled.extend(each_file(whereabouts, salvage, kept, &mut fill_file)?);
+    each_file(whereabouts, salvage, kept, &mut |salvage, session, path, name| {
+        let is_whole = fill_file(salvage, session, &path)?;
+        found.add(name, path, 0, is_whole);
+        Ok(())
+    })?;
     let sessions = wanted.keys().copied().collect();
-    refilled.extend(each_file(whereabouts, salvage, sessions, &mut |salvage, session, path| {
-        match wanted.get_mut(&session) {
-            Some(sought) if !sought.left.is_empty() => found_in(path, sought, salvage),
-            _ => Ok(0),
-        }
-    })?);
+    each_file(whereabouts, salvage, sessions, &mut |salvage, session, path, name| {
+        let sought = wanted.get_mut(&session).filter(|sought| !sought.left.is_empty());
+        let lines = sought.map_or(Ok(0), |sought| found_in(&path, sought, salvage))?;
+        found.add(name, path, lines, false);
+        Ok(())
+    })?;
     // How long the lines are that came back tells where they were put.
     let unplaced = salvage.unplaced().iter().map(|one| one.session).collect();
     each_session(whereabouts, salvage, unplaced, &mut |salvage, session, lines, _| {
         places::place(salvage, session, lines)
     })?;
-    Ok(refilled)
+    Ok(found.refilled())
+}
+
+/// What came back, by session and file: how many lines, and whether the file itself was kept whole and is there again.
+#[derive(Default)]
+struct Found(BTreeMap<(String, PathBuf), (u64, bool)>);
+
+impl Found {
+    fn add(&mut self, session: &SessionName, path: PathBuf, lines: u64, is_whole: bool) {
+        if lines > 0 || is_whole {
+            let found = self.0.entry((session.id.clone(), path)).or_default();
+            *found = (found.0 + lines, found.1 || is_whole);
+        }
+    }
+
+    fn refilled(self) -> Vec<Refilled> {
+        let each = self.0.into_iter();
+        each.map(|((session, path), (lines, whole))| Refilled { session, path, lines, whole })
+            .collect()
+    }
 }
 
 /// What looks at a session with the lines of its files.
 type Look<'l> =
     dyn FnMut(&mut Salvage, SessionKey, &[Lines], &SessionName) -> Result<(), SyncError> + 'l;
+
+/// What looks at a session with one of its files.
+type LookInto<'l> =
+    dyn FnMut(&mut Salvage, SessionKey, PathBuf, &SessionName) -> Result<(), SyncError> + 'l;
 
 /// Reads all files of sessions, for each session those in which it was met; `look` gets their lines.
 fn each_session(
@@ -236,34 +265,30 @@ fn each_session(
     Ok(())
 }
 
-/// Looks in the files in which sessions were met; `look` returns how much one gave back.
+/// Looks in the files in which sessions were met, one after the other.
 fn each_file(
     whereabouts: &Whereabouts<'_>,
     salvage: &mut Salvage,
     sessions: BTreeSet<SessionKey>,
-    look: &mut dyn FnMut(&mut Salvage, SessionKey, &Path) -> Result<u64, SyncError>,
-) -> Result<Vec<Refilled>, SyncError> {
-    let mut refilled = Vec::new();
+    look: &mut LookInto<'_>,
+) -> Result<(), SyncError> {
     for session in sessions {
         let Some(name) = salvage.sessions_found().get(&session).cloned() else { continue };
         for path in files(whereabouts, salvage, session, &name)? {
-            let lines = look(salvage, session, &path)?;
-            if lines > 0 {
-                refilled.push(Refilled { session: name.id.clone(), path, lines });
-            }
+            look(salvage, session, path, &name)?;
         }
     }
-    Ok(refilled)
+    Ok(())
 }
 
 /// Gives a file back that was kept whole, if it is one that is lost.
-fn fill_file(salvage: &mut Salvage, session: SessionKey, path: &Path) -> Result<u64, SyncError> {
+fn fill_file(salvage: &mut Salvage, session: SessionKey, path: &Path) -> Result<bool, SyncError> {
     if !salvage.wanted_files().iter().any(|file| file.session == session) {
-        return Ok(0);
+        return Ok(false);
     }
     // A file that is gone or cannot be read holds nothing.
-    let Ok(bytes) = disk::read(path, KEPT) else { return Ok(0) };
-    Ok(u64::from(salvage.fill_file(&bytes)? > 0))
+    let Ok(bytes) = disk::read(path, KEPT) else { return Ok(false) };
+    Ok(salvage.fill_file(&bytes)? > 0)
 }
 
 /// Returns the files in which a session was ever met or is met now, and those that were set aside.

@@ -17,7 +17,6 @@ use std::{
 
 use crate::{
     model::{EntryId, EntryNumber, OperationNumber, Run},
-    report::Refilled,
     store::{Salvage, SessionKey, Tried, Unknown},
     sync::{SyncError, sources},
     wire::jsonl::{Located, Reader},
@@ -136,19 +135,24 @@ fn in_order(
 type Spot = (usize, usize);
 
 /// Looks in the files of a session for entries of which nothing is known but how many their operation brought, and a digest.
+/// Returns how many lines came back from each.
 pub(super) fn identify(
     salvage: &mut Salvage,
     session: SessionKey,
     files: &[Lines],
-    id: &str,
-) -> Result<Vec<Refilled>, SyncError> {
+) -> Result<Vec<(PathBuf, u64)>, SyncError> {
     let runs = salvage.runs(session)?;
     let mut found = vec![0_u64; files.len()];
     let mut left = TRIES;
     let unknown = salvage.unknown().iter().filter(|unknown| unknown.session == session);
     for unknown in unknown.cloned().collect::<Vec<_>>() {
+        let mut seen = BTreeSet::new();
         for choice in 0..files.len() {
             let spots = spots(&unknown, &runs, files, choice);
+            // Behind the last file that a run may have, no other one comes.
+            if !seen.insert(spots.clone()) {
+                continue;
+            }
             let tried =
                 spots.iter().map(|(file, line)| Some(files.get(*file)?.tried.get(*line)?.1));
             let Some(tried) = tried.collect::<Option<Vec<Tried>>>() else { continue };
@@ -171,13 +175,7 @@ pub(super) fn identify(
             }
         }
     }
-    let found = files.iter().zip(found).filter(|(_, lines)| *lines > 0);
-    let refilled = |(file, lines): (&Lines, u64)| Refilled {
-        session: id.to_owned(),
-        path: file.path.clone(),
-        lines,
-    };
-    Ok(found.map(refilled).collect())
+    Ok(files.iter().map(|file| file.path.clone()).zip(found).collect())
 }
 
 /// Returns where the missing entries of an operation lie, each in the first generation that has it. Of several files that may be

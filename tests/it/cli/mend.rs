@@ -1,6 +1,6 @@
 //! Mending: what is damaged is named, comes back where a file holds it, and says so where none does.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
@@ -685,7 +685,15 @@ fn a_kept_file_comes_back_from_where_the_agent_has_it() {
     assert_eq!(home.run(&["verify"]).code(), Some(1));
     let fixed = home.run(&["doctor", "--fix"]);
     assert_eq!(fixed.code(), Some(0), "{fixed}");
-    assert!(fixed.stdout.contains("long.txt"), "{fixed}");
+    // Each file is named once, whatever came back from it.
+    let came: Vec<(&str, &str)> =
+        fixed.stdout.lines().filter_map(|line| line.split_once(" came back from ")).collect();
+    let paths: BTreeSet<&str> = came.iter().map(|(_, path)| *path).collect();
+    assert_eq!(paths.len(), came.len(), "{fixed}");
+    let is_whole = |(what, path): &(&str, &str)| {
+        path.ends_with("long.txt") && *what == "  a whole file of session 5e550000"
+    };
+    assert!(came.iter().any(is_whole), "{fixed}");
     home.run(&["verify"]).success();
     fs::remove_file(&file).unwrap();
     home.run(&["restore", "5e550000"]).success();
