@@ -214,7 +214,7 @@ fn unpack_up_to<T>(
 }
 
 /// Returns the checksum that vouches for a segment's row: for its numbers, the lengths of its lines, and its body.
-fn checksum(first: i64, numbers: [i64; 3], sizes: &[u8], body: &[u8]) -> [u8; 8] {
+pub(super) fn checksum(first: i64, numbers: [i64; 3], sizes: &[u8], body: &[u8]) -> [u8; 8] {
     let mut hasher = blake3::Hasher::new();
     hasher.update(&first.to_le_bytes());
     for number in numbers {

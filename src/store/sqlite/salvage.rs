@@ -2,9 +2,13 @@
 //!
 //! ```text
 //! rows      every row of a fact that can be read, by `salvage/scan.rs`; the journal's operations are settled
-//! chains    an operation that is missing, or has become another, gets one in its place that says so: `lost`
+//! id        the store's own, with which the hashes of its operations come out
+//! loose     rows on pages to which no other page leads, if something vouches for them; the words that are lost are named
 //! lines     every line whose bytes are still those of its entries' ids; the others are wanted
-//! fill      a caller that finds a wanted line in a file gives it back
+//! chains    an operation that is missing, or has become another, gets one in its place that says so: `lost`
+//! kept      every file that an operation keeps whole; the others are wanted
+//! orphans   lines that belong to no entry any more are tried where the rows of entries are lost
+//! fill      a caller that finds a wanted line or file gives it back, or lines that are tried where the rows of entries are lost
 //! places    where operations put their entries, where the rows that told it are lost: a caller reads it from files
 //! conclude  all else that is missing has its place: an entry without an id of its own, a checkpoint that leads nowhere
 //! renumber  a caller that derives the checkpoints of an operation gives them their numbers again
@@ -25,6 +29,7 @@ mod numbers;
 mod page;
 mod places;
 mod scan;
+mod words;
 
 use std::{
     collections::{BTreeMap, BTreeSet, btree_map::Entry},
@@ -32,7 +37,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rusqlite::{Connection, Row, params, types::Value};
+use rusqlite::{Connection, params, types::Value};
 
 use super::{
     add::OWN,
@@ -45,7 +50,7 @@ use super::{
     write::{place, placed},
 };
 use crate::{
-    model::{Digest, EntryId, EntryNumber, LineId, Operation, OperationId, SessionName, line},
+    model::{EntryId, EntryNumber, LineId, Operation, OperationId, SessionName, line},
     store::{Access, FactStore, NewLine, SessionKey, StoreError},
 };
 pub use entries::{Tried, Unknown};
@@ -158,11 +163,12 @@ impl Salvage {
         };
         salvage.sessions()?;
         salvage.facts(each)?;
-        salvage.words()?;
+        let torn = salvage.words()?;
         salvage.nameless()?;
         salvage.journal()?;
         salvage.take_id()?;
         salvage.loose()?;
+        salvage.lose_words(&torn)?;
         salvage.newest = salvage.fresh.newest()?.map_or(0, |(seq, _)| seq);
         let held = salvage.lines()?;
         salvage.chains()?;
@@ -351,28 +357,6 @@ impl Salvage {
         Ok(())
     }
 
-    /// Copies the words of persons that are those of their digests.
-    fn words(&mut self) -> Result<(), StoreError> {
-        let columns = "session, operation, digest, salt, CAST(text AS BLOB)";
-        let keys: Vec<SessionKey> = self.names.keys().copied().collect();
-        for session in keys {
-            let mut lost = BTreeSet::new();
-            let within = Some(("session = ?3", session.0));
-            let table = Table { columns, name: "words", key: "operation", within };
-            table.scan(&self.old, &self.probes, &mut |row| {
-                let operation: u64 = row.get(1)?;
-                if !add_words(self.db(), row)? {
-                    lost.insert(operation);
-                }
-                Ok(())
-            })?;
-            for operation in lost {
-                self.lose(session, format!("words of operation {operation}"));
-            }
-        }
-        Ok(())
-    }
-
     /// Settles the operations of the journal that can be read.
     fn journal(&mut self) -> Result<(), StoreError> {
         let mut rows = BTreeMap::new();
@@ -438,9 +422,11 @@ impl Salvage {
                 }
             };
             let entry = (wanted.entry, wanted.id);
-            let is_of = |line: LineId| {
-                EntryId::of(wanted.link, line) == wanted.id
-                    || covered::stands_for(known, entry, wanted.link, line)
+            // Where something was taken out of a line, only what stands in its place since then may come back.
+            let covered = covered::in_place_of(known, entry, wanted.link);
+            let is_of = |line: LineId| match covered {
+                Some(covered) => line == covered,
+                None => EntryId::of(wanted.link, line) == wanted.id,
             };
             let number = match last.filter(|(at, id, _)| *at == old && is_of(*id)) {
                 Some((_, _, number)) => number,
@@ -457,7 +443,6 @@ impl Salvage {
             self.set_line(wanted.session, wanted.entry, number)?;
             if number == LOST {
                 // The line may be right, and the id be damaged.
-                let covered = covered::in_place_of(known, entry, wanted.link);
                 self.wanted.entry(wanted.id).or_default().push(Wanted { covered, ..wanted });
             } else {
                 held.insert(old);
@@ -518,7 +503,7 @@ fn copy(
     table: &Table<'_>,
     count: usize,
     probes: &Probes,
-) -> Result<bool, StoreError> {
+) -> Result<(), StoreError> {
     let columns = table.columns.replace("-line", "line");
     let is_turned: Vec<bool> =
         table.columns.split(", ").map(|name| name.starts_with('-')).collect();
@@ -534,22 +519,8 @@ fn copy(
             return Ok(());
         }
         insert(fresh, table.name, &columns, values)
-    })
-}
-
-/// Copies a row of words, if they are those of their digest.
-fn add_words(fresh: &Connection, row: &Row<'_>) -> Result<bool, StoreError> {
-    let salt: Option<[u8; 16]> = row.get(3).ok();
-    let text: Option<Vec<u8>> = row.get(4).ok();
-    let text = text.and_then(|text| String::from_utf8(text).ok());
-    let (Some(salt), Some(text)) = (salt, text) else { return Ok(false) };
-    let digest = Digest::of_words(&salt, &text);
-    if row.get(2).ok() != Some(*digest.as_bytes()) {
-        return Ok(false);
-    }
-    let values = [row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, Value::Text(text)];
-    insert(fresh, "words", "session, operation, digest, salt, text", values.into())?;
-    Ok(true)
+    })?;
+    Ok(())
 }
 
 fn insert(

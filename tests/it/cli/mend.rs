@@ -159,8 +159,9 @@ fn a_page_of_zeros_takes_no_more_than_it_held() {
         assert_ne!(verified.code(), Some(0), "{name}: {verified}");
         let fixed = home.run(&["doctor", "--fix"]);
         assert!(matches!(fixed.code(), Some(0 | 1)), "{name}: {fixed}");
-        // What no file holds is said, by name: the operations themselves.
-        assert_eq!(fixed.stdout.contains("lost: "), name == "operation", "{name}: {fixed}");
+        // What no file holds is said, by name: the operations themselves, and the words of persons.
+        let is_nowhere = matches!(name.as_str(), "operation" | "words");
+        assert_eq!(fixed.stdout.contains("lost: "), is_nowhere, "{name}: {fixed}");
         assert_eq!(home.said(), said, "{name}: {fixed}");
         assert_eq!(fs::read(&live).unwrap(), transcript, "{name}");
         home.run(&["append", "-q", "-s", &home.own, "Go on."]).success();
@@ -859,13 +860,32 @@ fn rows_behind_a_page_that_leads_to_them_no_more_are_found() {
 
 #[test]
 fn a_line_of_which_something_was_taken_out_comes_back_as_it_is_since() {
-    for rows_too in [false, true] {
+    for (rows_too, as_it_came) in [(false, false), (true, false), (false, true)] {
         let home = Home::new();
+        fixture::settle(&store(&home.env));
+        let before = home.env.home().join("before.db");
+        let before = format!("ATTACH '{}' AS before", before.display());
+        let db = home.settle();
+        db.execute_batch(&before).unwrap();
+        for table in ["segment", "fresh"] {
+            let sql = format!("CREATE TABLE before.{table} AS SELECT * FROM main.{table}");
+            db.execute_batch(&sql).unwrap();
+        }
+        drop(db);
         let taken_out = home.env.run_with_stdin(&["redact", "--yes"], b"word37 word74").success();
         fixture::settle(&store(&home.env));
         let said = home.said();
         let db = home.settle();
-        for table in ["segment", "fresh"] {
+        if as_it_came {
+            // What was there before is there again, and something else is damaged.
+            db.execute_batch(&before).unwrap();
+            for table in ["segment", "fresh"] {
+                let sql = format!("INSERT OR REPLACE INTO {table} SELECT * FROM before.{table}");
+                assert!(db.execute(&sql, []).is_ok(), "{table}");
+            }
+            db.execute_batch("DROP TRIGGER run_is_not_deleted; DELETE FROM run").unwrap();
+        }
+        for table in ["segment", "fresh"].iter().filter(|_| !as_it_came) {
             db.execute(&format!("UPDATE {table} SET body = zeroblob(length(body))"), []).unwrap();
         }
         if rows_too {
@@ -928,6 +948,127 @@ fn words_that_are_not_those_of_their_digest_are_left_out_and_named() {
     assert!(fixed.stdout.contains(&format!("lost: words of operation {operation}")), "{fixed}");
     home.run(&["verify"]).success();
     assert!(home.run(&["doctor"]).success().stdout.ends_with("is in order\n"));
+}
+
+/// Adds notes to the store's own session, and damages a page with words.
+fn damage_words(home: &Home, note: &str, page: impl Fn(&[u8], usize) -> usize) {
+    for n in 0..12 {
+        home.run(&["append", "-q", "-s", &home.own, &format!("Turn {n}")]).success();
+        home.run(&["checkpoint", "-s", &home.own, "-m", &format!("{n} {note}")]).success();
+    }
+    fixture::settle(&store(&home.env));
+    let db = home.settle();
+    let root = root_of(&db, "words");
+    drop(db);
+    let mut damaged = fs::read(home.database()).unwrap();
+    assert_eq!(damaged[root], 2);
+    let page = page(&damaged, root);
+    damaged[page..page + 4096].fill(0);
+    fs::write(home.database(), damaged).unwrap();
+}
+
+#[test]
+fn words_that_are_longer_than_their_page_are_found_behind_a_page_that_is_lost() {
+    for note in ["e".repeat(1500), "\u{8a9e}".repeat(1500)] {
+        let home = Home::new();
+        damage_words(&home, &note, |_, root| root);
+        let fixed = home.run(&["doctor", "--fix"]);
+        // What lay on the page itself is gone.
+        let lost = fixed.stdout.lines().filter(|line| line.contains("lost: words of operation"));
+        let lost = lost.count();
+        assert!(lost < 6, "{fixed}");
+        let marks = &marked(&home.env)[&home.own];
+        let left = (0..12).filter(|n| marks.contains(&format!("{n} {note}"))).count();
+        assert_eq!(left + lost, 12, "{fixed}");
+        home.run(&["verify"]).success();
+    }
+}
+
+#[test]
+fn words_on_a_page_that_is_lost_are_named() {
+    let home = Home::new();
+    damage_words(&home, "A note.".repeat(100).as_str(), |pages, root| {
+        let number = |at: usize, count: usize| {
+            pages[at..at + count].iter().fold(0, |number, byte| number << 8 | usize::from(*byte))
+        };
+        (number(root + number(root + 12, 2), 4) - 1) * 4096
+    });
+    let fixed = home.run(&["doctor", "--fix"]);
+    assert_eq!(fixed.code(), Some(1), "{fixed}");
+    let lost = fixed.stdout.lines().filter(|line| line.contains("lost: words of operation"));
+    let lost = lost.count();
+    assert!(lost > 0, "{fixed}");
+    home.run(&["verify"]).success();
+}
+
+#[test]
+fn words_that_were_taken_out_do_not_come_back_from_a_page_that_is_no_longer_in_use() {
+    for whole in [false, true] {
+        let home = Home::new();
+        let note = "The word is heliotrope-and-gentian.";
+        home.run(&["checkpoint", "-s", &home.own, "-m", note]).success();
+        fixture::settle(&store(&home.env));
+        let db = home.settle();
+        let mut query = db.prepare("SELECT * FROM words").unwrap();
+        let words = query.query_map([], |row| {
+            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
+        });
+        let words: Vec<(i64, i64, Vec<u8>, Vec<u8>, String)> =
+            words.unwrap().map(Result::unwrap).collect();
+        assert!(words.iter().any(|(.., text)| text == note), "{words:?}");
+        drop(query);
+        drop(db);
+        if whole {
+            home.run(&["forget", &home.own, "--yes"]).success();
+        } else {
+            home.env.run_with_stdin(&["redact", "--yes"], b"heliotrope-and-gentian").success();
+        }
+        fixture::settle(&store(&home.env));
+        let db = home.settle();
+        db.execute_batch(
+            "CREATE TABLE stray (session INTEGER, operation INTEGER, digest BLOB, salt BLOB, text TEXT,
+               PRIMARY KEY (session, operation, digest)) WITHOUT ROWID;
+             DROP TRIGGER run_is_not_deleted; DELETE FROM run",
+        )
+        .unwrap();
+        for row in words {
+            db.execute("INSERT INTO stray VALUES (?, ?, ?, ?, ?)", row).unwrap();
+        }
+        drop(db);
+        let fixed = home.run(&["doctor", "--fix"]);
+        assert!(fixed.stdout.contains("Mended: "), "{fixed}");
+        assert!(!fixed.stdout.contains("words of operation"), "{fixed}");
+        let texts: Vec<(i64, String)> = rows(&home.settle(), "SELECT operation, text FROM words");
+        assert!(!texts.iter().any(|(_, text)| text == note), "{texts:?}");
+    }
+}
+
+#[test]
+fn a_loose_segment_that_is_damaged_keeps_no_lines_out() {
+    let env = TestEnv::new();
+    let own = conversation(&env);
+    let home = Home { env, own };
+    fixture::settle(&store(&home.env));
+    let said = home.said();
+    let db = home.settle();
+    let lines: i64 = db.query_row("SELECT count(*) FROM fresh", [], |row| row.get(0)).unwrap();
+    assert!(lines > 2, "{lines}");
+    db.execute_batch(
+        "CREATE TABLE one (key INTEGER PRIMARY KEY, size INTEGER, body BLOB);
+         CREATE TABLE other (key INTEGER PRIMARY KEY, count INTEGER, size INTEGER, codec INTEGER,
+           sum BLOB, sizes BLOB, body BLOB);
+         INSERT INTO one SELECT * FROM fresh;
+         DELETE FROM fresh;
+         INSERT INTO other VALUES (1, 100, 5000, 1, zeroblob(8), zeroblob(100), zeroblob(900))",
+    )
+    .unwrap();
+    drop(db);
+    // The session's own file cannot help.
+    fs::remove_file(live_path(&home.env, &home.own)).unwrap();
+    let fixed = home.run(&["doctor", "--fix"]);
+    assert!(fixed.stdout.contains("Mended: "), "{fixed}");
+    assert!(!fixed.stdout.contains("lost: "), "{fixed}");
+    assert_eq!(home.said(), said, "{fixed}");
 }
 
 /// Paths on Linux need not be text.

@@ -256,11 +256,11 @@ fn listed(pages: &Pages<'_>, tables: &[Table]) -> BTreeMap<String, u32> {
     for page in pages.numbers.clone().filter_map(|number| pages.page(number)) {
         for row in page.rows() {
             let [
-                Field::Bytes(b"table"),
-                Field::Bytes(name),
-                Field::Bytes(_),
+                Field::Bytes(b"table", _),
+                Field::Bytes(name, _),
+                Field::Bytes(..),
                 Field::Number(root),
-                Field::Bytes(sql),
+                Field::Bytes(sql, _),
             ] = row[..]
             else {
                 continue;

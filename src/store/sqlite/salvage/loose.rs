@@ -4,7 +4,7 @@
 //! ```text
 //! operation            its hash, made with that of the operation before it, or that of the one behind it
 //! journal, segment     their checksums
-//! words                their digest
+//! words                their digest, if nothing was taken out of their session since
 //! fresh                the ids of the entries of its line, where lines are read
 //! entry, run ...       the digest in the record of their operation, and their count
 //! ```
@@ -27,13 +27,14 @@ use super::{
 };
 use crate::{
     disk::{self, Links},
-    model::{Digest, Named, Operation, OperationId, OperationNumber},
+    model::{Named, Operation, OperationId, OperationNumber},
     store::{
         FactStore, SessionKey, StoreError,
         sqlite::{
             add::OWN,
             journal,
             open::{SCHEMA, beside},
+            pack,
             query::{first, hash},
         },
     },
@@ -123,7 +124,7 @@ type Each<'e> =
 type Rows = BTreeMap<(&'static str, i64, i64), Vec<Vec<Value>>>;
 
 impl Shape {
-    /// Returns the values of a record, if it is one of this table.
+    /// Returns the values of a record, if it is one of this table; texts as bytes, which may end on another page.
     fn values(&self, row: i64, fields: &[Field<'_>]) -> Option<Vec<Value>> {
         let is_as_long = fields.len() == self.holds.len();
         let values = fields.iter().zip(self.holds.chars()).filter(|_| is_as_long);
@@ -143,9 +144,9 @@ fn value(row: i64, field: Field<'_>, is: char) -> Option<Value> {
     Some(match (field, is) {
         (Field::Other, '#') => Value::Integer(row),
         (Field::Number(number), 'n' | 'N') => Value::Integer(number),
-        (Field::Bytes(bytes), 'b' | 'B') => Value::Blob(bytes.to_vec()),
-        (Field::Bytes(bytes), 'h') if bytes.len() == 32 => Value::Blob(bytes.to_vec()),
-        (Field::Bytes(bytes), 't' | 'T') => Value::Text(String::from_utf8(bytes.to_vec()).ok()?),
+        (Field::Bytes(bytes, 32), 'h') | (Field::Bytes(bytes, _), 'b' | 'B' | 't' | 'T') => {
+            Value::Blob(bytes.to_vec())
+        }
         (Field::Other, 'N' | 'B' | 'T') => Value::Null,
         _ => return None,
     })
@@ -174,7 +175,13 @@ fn each_row(
 
 /// Returns all of a row.
 fn whole(pages: &Pages<'_>, shape: &Shape, cell: &Cell<'_>) -> Option<Vec<Value>> {
-    shape.values(cell.row, &fields(&pages.whole(cell)?)?)
+    let mut values = shape.values(cell.row, &fields(&pages.whole(cell)?)?)?;
+    for (value, is) in values.iter_mut().zip(shape.holds.chars()) {
+        if let (Value::Blob(bytes), 't' | 'T') = (&mut *value, is) {
+            *value = Value::Text(String::from_utf8(std::mem::take(bytes)).ok()?);
+        }
+    }
+    Some(values)
 }
 
 impl Salvage {
@@ -195,7 +202,8 @@ impl Salvage {
         let rows = self.loose_facts(&pages)?;
         self.loose_operations(&rows)?;
         self.loose_journal(&rows)?;
-        self.loose_words(&rows)?;
+        let words = ("words", i64::MIN, i64::MIN)..=("words", i64::MAX, i64::MAX);
+        self.loose_words(rows.range(words).flat_map(|(_, rows)| rows))?;
         self.loose_named(&rows)?;
         self.bytes = self.loose_bytes(&pages)?;
         Ok(())
@@ -321,22 +329,6 @@ impl Salvage {
         Ok(false)
     }
 
-    fn loose_words(&self, rows: &Rows) -> Result<(), StoreError> {
-        let all = ("words", i64::MIN, i64::MIN)..=("words", i64::MAX, i64::MAX);
-        for row in rows.range(all).flat_map(|(_, rows)| rows) {
-            let [_, _, Value::Blob(digest), Value::Blob(salt), Value::Text(text)] = row.as_slice()
-            else {
-                continue;
-            };
-            let salt: Option<[u8; 16]> = salt.as_slice().try_into().ok();
-            let found = salt.map(|salt| Digest::of_words(&salt, text));
-            if found.is_some_and(|found| found.as_bytes() == digest.as_slice()) {
-                insert(self.db(), "words", "session, operation, digest, salt, text", row.clone())?;
-            }
-        }
-        Ok(())
-    }
-
     /// Takes the rows that operations name, if they then have as many, and those of their digest.
     fn loose_named(&self, rows: &Rows) -> Result<(), StoreError> {
         for shape in FACTS.iter().filter(|shape| NAMED.contains(&shape.name)) {
@@ -432,13 +424,29 @@ impl Salvage {
             };
             let Some(cell) = page.cells().nth(at).flatten() else { continue };
             let row = BYTES.iter().find_map(|shape| Some((shape, whole(pages, shape, &cell)?)));
-            if let Some((shape, values)) = row {
+            // One that is damaged would keep the others out that have its lines.
+            if let Some((shape, values)) = row.filter(|(_, values)| is_vouched_for(values)) {
                 insert(&all, shape.name, shape.columns, values)?;
                 held.add(key, count);
             }
         }
         all.execute_batch("COMMIT")?;
         Ok(Some(all))
+    }
+}
+
+/// Returns whether the checksum of a segment is that of its bytes; a row with a line alone has none.
+fn is_vouched_for(values: &[Value]) -> bool {
+    match values {
+        [key, count, size, codec, Value::Blob(sum), Value::Blob(sizes), Value::Blob(body)] => {
+            let numbers = [key, count, size, codec].map(|number| match number {
+                Value::Integer(number) => *number,
+                _ => 0,
+            });
+            let [key, numbers @ ..] = numbers;
+            pack::checksum(key, numbers, sizes, body) == sum.as_slice()
+        }
+        _ => true,
     }
 }
 

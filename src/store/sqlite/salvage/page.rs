@@ -12,8 +12,6 @@ use std::{collections::BTreeMap, fs::File, io::Read, ops::Range, os::unix::fs::F
 
 /// How long a page is: SQLite's default, which no store changes.
 pub(super) const PAGE: usize = 4096;
-/// No record is longer.
-const LONGEST: usize = 1 << 30;
 /// How deep a tree is at the most: each page but the last ones leads to two or more.
 const DEPTH: usize = 32;
 
@@ -29,6 +27,9 @@ enum Kind {
 /// How long the head of a log is, and that of each page in it.
 const LOG: (usize, usize) = (32, 24);
 
+/// The sums by which a log knows what was written to it, up to some page.
+type Sums = (u32, u32);
+
 /// The pages of a database.
 pub(super) struct Pages<'a> {
     file: &'a File,
@@ -42,9 +43,10 @@ pub(super) struct Cell<'a> {
     /// The number of its row, if rows are found by numbers.
     pub(super) row: i64,
     /// How long the whole record is.
-    size: u64,
+    size: usize,
     here: &'a [u8],
-    is_by_row: bool,
+    /// The page with the rest, if there is one.
+    next: Option<u32>,
 }
 
 /// How well a tree looks like that of a table.
@@ -60,8 +62,8 @@ pub(super) enum Likeness {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Field<'a> {
     Number(i64),
-    /// Text or bytes, as far as they lie on the page.
-    Bytes(&'a [u8]),
+    /// Text or bytes, as far as they lie on the page, and how many there are.
+    Bytes(&'a [u8], usize),
     Other,
 }
 
@@ -79,24 +81,28 @@ impl<'a> Pages<'a> {
         Ok(Self { file, log: None, numbers })
     }
 
-    /// Returns the same pages as their log has them, whose writes were not moved into the database yet.
+    /// Returns the same pages as their log has them, whose writes were not moved into the database yet. A page of the log that
+    /// is torn or damaged hides nothing; SQLite reads no further than that, but what lies behind it is vouched for no less.
     pub(super) fn with_log(mut self, log: &'a File) -> Self {
         let mut reader = std::io::BufReader::new(log);
         let mut head = [0; LOG.0];
         let (mut newest, mut written) = (BTreeMap::new(), BTreeMap::new());
         let mut at = LOG.0 as u64;
-        let mut is_there = reader.read_exact(&mut head).is_ok();
-        while is_there {
-            let mut frame = [0; LOG.1 + PAGE];
+        let is_there = reader.read_exact(&mut head).is_ok();
+        let is_big = head[3] & 1 == 1;
+        let mut before = (number(&head, 24), number(&head, 28));
+        let mut frame = [0; LOG.1 + PAGE];
+        while is_there && reader.read_exact(&mut frame).is_ok() {
+            let found = sums(sums(before, &frame[..8], is_big), &frame[LOG.1..], is_big);
+            before = (number(&frame, 16), number(&frame, 20));
             // One that was written before the log began again has other salts.
-            is_there = reader.read_exact(&mut frame).is_ok() && frame[8..16] == head[16..24];
-            if !is_there {
-                break;
-            }
-            let number = |at: usize| frame.get(at..at + 4)?.try_into().ok().map(u32::from_be_bytes);
-            written.insert(number(0).unwrap_or(0), at + LOG.1 as u64);
-            if number(4).is_some_and(|pages| pages > 0) {
-                newest.append(&mut written);
+            if found == before && frame[8..16] == head[16..24] {
+                written.insert(number(&frame, 0), at + LOG.1 as u64);
+                let count = number(&frame, 4);
+                if count > 0 {
+                    newest.append(&mut written);
+                    newest.retain(|page, _| *page <= count);
+                }
             }
             at += (LOG.1 + PAGE) as u64;
         }
@@ -119,17 +125,17 @@ impl<'a> Pages<'a> {
 
     /// Returns a whole record, the part on other pages with it.
     pub(super) fn whole(&self, cell: &Cell<'_>) -> Option<Vec<u8>> {
-        let size = usize::try_from(cell.size).ok().filter(|size| *size <= LONGEST)?;
-        let here = on_page(size, cell.is_by_row);
-        let mut bytes = cell.here.get(..here)?.to_vec();
-        let mut next = cell.here.get(here..here + 4);
-        let mut page;
-        while bytes.len() < size {
-            let number = u32::from_be_bytes(next?.try_into().ok()?);
-            page = self.bytes(number)?;
-            let (link, content) = page.split_at_checked(4)?;
-            bytes.extend(content.iter().take(size - bytes.len()));
-            next = Some(link);
+        // Pages that lead in a circle would be read until a length is reached that is damaged, too.
+        if cell.size as u64 > u64::from(self.numbers.end) * PAGE as u64 {
+            return None;
+        }
+        let mut bytes = cell.here.to_vec();
+        let mut next = cell.next;
+        while bytes.len() < cell.size {
+            let page = self.bytes(next?)?;
+            let content = page.get(4..)?;
+            bytes.extend(content.iter().take(cell.size - bytes.len()));
+            next = Some(number(&page, 0));
         }
         Some(bytes)
     }
@@ -183,9 +189,13 @@ impl Page {
                 Kind::Interior { is_by_row: false } => (false, rest.get(4..)?),
                 Kind::Leaf { is_by_row } => (is_by_row, rest),
             };
-            let (size, here) = varint(rest)?;
-            let (row, here) = if is_by_row { varint(here)? } else { (0, here) };
-            Some(Cell { row: row.cast_signed(), size, here, is_by_row })
+            let (size, rest) = varint(rest)?;
+            let (row, rest) = if is_by_row { varint(rest)? } else { (0, rest) };
+            let size = usize::try_from(size).ok()?;
+            // What follows on the page belongs to others.
+            let here = on_page(size, is_by_row);
+            let next = if here < size { Some(number(rest.get(..here + 4)?, here)) } else { None };
+            Some(Cell { row: row.cast_signed(), size, here: rest.get(..here)?, next })
         })
     }
 
@@ -200,7 +210,7 @@ impl Page {
 
     fn first_child(&self) -> Option<u32> {
         let at = if self.count() > 0 { self.cell(0)? } else { 8 };
-        Some(u32::from_be_bytes(self.bytes.get(at..at + 4)?.try_into().ok()?))
+        Some(number(&self.bytes, at))
     }
 
     fn short(&self, at: usize) -> Option<usize> {
@@ -214,6 +224,22 @@ impl<'a> Cell<'a> {
     pub(super) fn fields(&self) -> Option<Vec<Field<'a>>> {
         fields(self.here)
     }
+}
+
+/// Returns the number that lies somewhere in bytes; 0, which no page has, if they end before.
+fn number(bytes: &[u8], at: usize) -> u32 {
+    let found = bytes.get(at..at + 4).and_then(|found| found.try_into().ok());
+    found.map_or(0, u32::from_be_bytes)
+}
+
+/// Goes on with the sums of a log over more bytes, whose words lie in this order.
+fn sums((mut one, mut two): Sums, bytes: &[u8], is_big: bool) -> Sums {
+    let word = |bytes| if is_big { u32::from_be_bytes(bytes) } else { u32::from_le_bytes(bytes) };
+    for [first, second] in bytes.as_chunks().0.as_chunks().0 {
+        one = one.wrapping_add(word(*first)).wrapping_add(two);
+        two = two.wrapping_add(word(*second)).wrapping_add(one);
+    }
+    (one, two)
 }
 
 /// Returns how much of a record lies on its own page.
@@ -257,7 +283,7 @@ pub(super) fn fields(record: &[u8]) -> Option<Vec<Field<'_>>> {
                     value.iter().skip(1).fold(first, |sum, byte| sum << 8 | i64::from(*byte)),
                 )
             }
-            12.. => Field::Bytes(value),
+            12.. => Field::Bytes(value, size),
             _ => Field::Other,
         });
     }
@@ -281,7 +307,7 @@ fn varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
+    use std::io::{Seek as _, Write as _};
 
     use rusqlite::Connection;
 
@@ -307,9 +333,10 @@ mod tests {
         let pages = Pages::of(&file).unwrap();
         let page = pages.page(2).unwrap();
         let rows: Vec<_> = page.rows().collect();
-        assert_eq!(rows[0], [Field::Number(-2), Field::Bytes(b"two"), Field::Other]);
-        assert_eq!(rows[1], [Field::Number(300), Field::Bytes(b"x"), Field::Bytes(b"\0")]);
-        assert_eq!(rows[2], [Field::Number(1), Field::Bytes(b""), Field::Bytes(b"")]);
+        let bytes = |bytes: &'static [u8]| Field::Bytes(bytes, bytes.len());
+        assert_eq!(rows[0], [Field::Number(-2), bytes(b"two"), Field::Other]);
+        assert_eq!(rows[1], [Field::Number(300), bytes(b"x"), bytes(b"\0")]);
+        assert_eq!(rows[2], [Field::Number(1), bytes(b""), bytes(b"")]);
         let like = |root, by_row, columns| pages.likeness(root, by_row, columns);
         assert_eq!(like(2, true, 3), Some(Likeness::Rows));
         assert_eq!([like(2, true, 2), like(2, false, 3), like(1, true, 5)], [None; 3]);
@@ -349,20 +376,88 @@ mod tests {
         for page in pages.numbers.clone().filter_map(|number| pages.page(number)) {
             for cell in page.cells().flatten() {
                 let Some(record) = pages.whole(&cell) else { continue };
-                let (row, bytes) = match fields(&record).unwrap()[..] {
-                    [Field::Other, Field::Bytes(bytes)] => (cell.row, bytes),
-                    [Field::Number(n), Field::Bytes(bytes)] => (n, bytes),
+                let (row, bytes, is_by_row) = match fields(&record).unwrap()[..] {
+                    [Field::Other, Field::Bytes(bytes, _)] => (cell.row, bytes, true),
+                    [Field::Number(n), Field::Bytes(bytes, _)] => (n, bytes, false),
                     _ => continue,
                 };
                 let size = usize::try_from(row).unwrap();
                 assert_eq!(bytes, vec![u8::try_from(size % 251).unwrap(); size]);
-                found[usize::from(cell.is_by_row)].push(size);
+                // On its page lies nothing but its own.
+                let [.., Field::Bytes(here, all)] = cell.fields().unwrap()[..] else { panic!() };
+                assert_eq!((here, all), (&bytes[..here.len()], size));
+                found[usize::from(is_by_row)].push(size);
             }
         }
         for found in &mut found {
             found.sort_unstable();
         }
         assert_eq!(found, [&sizes[..], &sizes[..]]);
+    }
+
+    #[test]
+    fn a_damaged_page_of_a_log_hides_nothing_and_leads_nowhere() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("some.db");
+        let db = Connection::open(&path).unwrap();
+        db.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(())).unwrap();
+        db.execute_batch("CREATE TABLE a (n INTEGER)").unwrap();
+        db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+        for n in 1..4 {
+            db.execute("INSERT INTO a VALUES (?)", [100 * n]).unwrap();
+        }
+        let open = |path| disk::open(path, Links::Refuse).unwrap();
+        let log = folder.path().join("some.db-wal");
+        let (file, written) = (open(&path), std::fs::read(&log).unwrap());
+        let frames = LOG.0..written.len();
+        let frames: Vec<usize> = frames.step_by(LOG.1 + PAGE).collect();
+        assert_eq!(frames.len(), 3);
+        let rows = |bytes: &[u8]| {
+            let mut log = tempfile::tempfile().unwrap();
+            log.write_all(bytes).unwrap();
+            log.rewind().unwrap();
+            let pages = Pages::of(&file).unwrap().with_log(&log);
+            assert_eq!(pages.numbers, 2..3);
+            pages.page(2).unwrap().rows().count()
+        };
+        assert_eq!(rows(&written), 3);
+        for (frame, left) in frames.iter().zip([3, 3, 2]) {
+            // The number of the page, how long the database is, the salts, the sums, and the page.
+            for at in [0, 3, 5, 9, 17, 22, LOG.1, LOG.1 + 8, LOG.1 + PAGE - 1] {
+                let mut damaged = written.clone();
+                damaged[frame + at] ^= 0xf0;
+                // The sums of the next one go on from those of the one before it.
+                let left = if (16..LOG.1).contains(&at) && *frame == frames[1] { 1 } else { left };
+                assert_eq!(rows(&damaged), left, "{frame} {at}");
+            }
+            assert_eq!(rows(&written[..frame + 100]), (frame - LOG.0) / (LOG.1 + PAGE));
+        }
+    }
+
+    #[test]
+    fn a_record_is_no_longer_than_its_database() {
+        // A row with a length of 2 GiB, whose rest is on a page that leads to itself.
+        let mut page = vec![0; PAGE];
+        let size = 1_usize << 31;
+        let mut cell = vec![0x88, 0x80, 0x80, 0x80, 0x00, 1];
+        cell.resize(cell.len() + on_page(size, true), 1);
+        cell.extend([0, 0, 0, 3]);
+        let at = PAGE - cell.len();
+        page[..10].copy_from_slice(&[13, 0, 0, 0, 1, 0, 0, 0, 0, 0]);
+        page[8..10].copy_from_slice(&u16::try_from(at).unwrap().to_be_bytes());
+        page[at..].copy_from_slice(&cell);
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(&[0; PAGE]).unwrap();
+        file.write_all(&page).unwrap();
+        file.write_all(&[[0, 0, 0, 3], [1; 4]].concat().repeat(PAGE / 8)).unwrap();
+        let pages = Pages::of(&file).unwrap();
+        let page = pages.page(2).unwrap();
+        let cells: Vec<_> = page.cells().flatten().collect();
+        assert_eq!(
+            cells.iter().map(|cell| (cell.size, cell.next)).collect::<Vec<_>>(),
+            [(size, Some(3))]
+        );
+        assert_eq!(pages.whole(&cells[0]), None);
     }
 
     #[test]
