@@ -50,7 +50,10 @@ use super::{
     write::{place, placed},
 };
 use crate::{
-    model::{EntryId, EntryNumber, LineId, Operation, OperationId, SessionName, line},
+    model::{
+        Cutting, EntryId, EntryNumber, LineId, Operation, OperationId, SessionName, Tagged, Text,
+        line,
+    },
     store::{Access, FactStore, NewLine, SessionKey, StoreError},
 };
 pub use entries::{Tried, Unknown};
@@ -505,17 +508,19 @@ fn copy(
     probes: &Probes,
 ) -> Result<(), StoreError> {
     let columns = table.columns.replace("-line", "line");
-    let is_turned: Vec<bool> =
-        table.columns.split(", ").map(|name| name.starts_with('-')).collect();
-    // No number of a fact is negative: a row with one is damaged, and could not be read.
-    let is_wrong = |(value, is_turned): (&Value, &bool)| match value {
-        Value::Integer(number) => *number != 0 && (*number < 0) != *is_turned,
+    let names: Vec<&str> = table.columns.split(", ").collect();
+    // A row with a value that none of its column may have is damaged, and would hinder the reading of its session.
+    let is_wrong = |(value, name): (&Value, &&str)| match value {
+        // No number of a fact is negative.
+        Value::Integer(number) => *number != 0 && (*number < 0) != name.starts_with('-'),
+        Value::Blob(bytes) if *name == "cut" => Cutting::read(bytes, &mut Vec::new()).is_err(),
+        Value::Blob(bytes) if *name == "note" => Text::read(bytes, &mut Vec::new()).is_err(),
         _ => false,
     };
     table.scan(old, probes, &mut |row| {
         let values = (0..count).map(|column| row.get(column));
         let values: Vec<Value> = values.collect::<Result<_, _>>()?;
-        if values.iter().zip(&is_turned).any(is_wrong) {
+        if values.iter().zip(&names).any(is_wrong) {
             return Ok(());
         }
         insert(fresh, table.name, &columns, values)

@@ -950,6 +950,28 @@ fn words_that_are_not_those_of_their_digest_are_left_out_and_named() {
     assert!(home.run(&["doctor"]).success().stdout.ends_with("is in order\n"));
 }
 
+#[test]
+fn a_value_that_cannot_be_read_costs_no_more_than_its_row() {
+    let tables =
+        [("origin", "cut"), ("checkpoint", "note"), ("run", "gaps"), ("operation", "record")];
+    for (table, column) in tables {
+        let home = Home::new();
+        cut_a_result(&home);
+        fixture::settle(&store(&home.env));
+        let sessions = home.said().len();
+        let db = home.settle();
+        db.execute_batch(&format!("DROP TRIGGER {table}_is_not_updated")).unwrap();
+        let damaged = db.execute(&format!("UPDATE {table} SET {column} = x'8000'"), []).unwrap();
+        assert!(damaged > 0, "{table}");
+        drop(db);
+        assert_eq!(home.run(&["verify"]).code(), Some(1), "{table}");
+        let fixed = home.run(&["doctor", "--fix"]);
+        assert!(fixed.stdout.contains("Mended: "), "{table}: {fixed}");
+        // Each of them can be read.
+        assert_eq!(home.said().len(), sessions, "{table}: {fixed}");
+    }
+}
+
 /// Adds notes to the store's own session, and damages a page with words.
 fn damage_words(home: &Home, note: &str, page: impl Fn(&[u8], usize) -> usize) {
     for n in 0..12 {
@@ -1166,6 +1188,19 @@ fn agents_file(home: &Home, session: usize) -> PathBuf {
     home.env.home().join(".claude/projects/-work").join(name)
 }
 
+/// Has a session with a result that is cut.
+fn cut_a_result(home: &Home) {
+    let long = "word ".repeat(2000);
+    let result =
+        format!("{{\"type\":\"tool_result\",\"tool_use_id\":\"t\",\"content\":\"{long}\"}}");
+    let cut = record(2, 80)
+        .replace("\"content\":\"80 ", &format!("\"content\":[{result}],\"was\":\"80 "));
+    let text = fs::read_to_string(agents_file(home, 2)).unwrap();
+    fs::write(agents_file(home, 2), text + &cut).unwrap();
+    home.run(&["import"]).success();
+    home.run(&["truncate", "-s", "5e550002", "--max-chars", "2000"]).success();
+}
+
 #[test]
 fn places_in_files_that_were_written_again_or_set_aside_are_read_from_these() {
     for which in ["TRUE", "generation > 1", "operation > 1"] {
@@ -1177,15 +1212,7 @@ fn places_in_files_that_were_written_again_or_set_aside_are_read_from_these() {
         fs::write(agents_file(&home, 0), shorter).unwrap();
         home.run(&["import"]).success();
         home.run(&["append", "-q", "-s", "5e550001", "What of the other?"]).success();
-        let long = "word ".repeat(2000);
-        let result =
-            format!("{{\"type\":\"tool_result\",\"tool_use_id\":\"t\",\"content\":\"{long}\"}}");
-        let cut = record(2, 80)
-            .replace("\"content\":\"80 ", &format!("\"content\":[{result}],\"was\":\"80 "));
-        let text = fs::read_to_string(agents_file(&home, 2)).unwrap();
-        fs::write(agents_file(&home, 2), text + &cut).unwrap();
-        home.run(&["import"]).success();
-        home.run(&["truncate", "-s", "5e550002", "--max-chars", "2000"]).success();
+        cut_a_result(&home);
         home.run(&["append", "-q", "-s", "5e550002", "And then?"]).success();
         home.run(&["revert", "1", "-s", &home.own]).success();
         home.run(&["append", "-q", "-s", &home.own, "Once more."]).success();

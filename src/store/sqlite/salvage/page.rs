@@ -408,7 +408,8 @@ mod tests {
         }
         let open = |path| disk::open(path, Links::Refuse).unwrap();
         let log = folder.path().join("some.db-wal");
-        let (file, written) = (open(&path), std::fs::read(&log).unwrap());
+        let (file, mut written) = (open(&path), Vec::new());
+        open(&log).read_to_end(&mut written).unwrap();
         let frames = LOG.0..written.len();
         let frames: Vec<usize> = frames.step_by(LOG.1 + PAGE).collect();
         assert_eq!(frames.len(), 3);

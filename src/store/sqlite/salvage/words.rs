@@ -2,7 +2,7 @@
 //!
 //! Invariant: words that may have been taken out do not come back from a page that is no longer in use.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
 use rusqlite::{Connection, Row, types::Value};
 
@@ -41,9 +41,6 @@ impl Salvage {
         rows: impl Iterator<Item = &'r Vec<Value>>,
     ) -> Result<(), StoreError> {
         let mut redacted = BTreeMap::new();
-        for session in self.names.keys() {
-            redacted.insert(session.0, self.redacted(*session)?);
-        }
         for row in rows {
             let [
                 Value::Integer(session),
@@ -55,11 +52,18 @@ impl Salvage {
             else {
                 continue;
             };
-            let redacted = redacted.get(session);
-            let is_older = |redacted: &OperationNumber| operation.cast_unsigned() < redacted.get();
+            let key = SessionKey(*session);
+            if !self.names.contains_key(&key) {
+                continue;
+            }
+            let redacted: Option<OperationNumber> = match redacted.entry(key) {
+                Entry::Occupied(known) => *known.get(),
+                Entry::Vacant(place) => *place.insert(self.redacted(key)?),
+            };
+            let is_older = |redacted: OperationNumber| operation.cast_unsigned() < redacted.get();
             let salt: Option<[u8; 16]> = salt.as_slice().try_into().ok();
             let found = salt.map(|salt| Digest::of_words(&salt, text));
-            if redacted.is_some_and(|redacted| !redacted.as_ref().is_some_and(is_older))
+            if !redacted.is_some_and(is_older)
                 && found.is_some_and(|found| found.as_bytes() == digest.as_slice())
             {
                 insert(self.db(), "words", "session, operation, digest, salt, text", row.clone())?;
@@ -118,7 +122,9 @@ impl Salvage {
         let notes =
             collect(self.db(), sql, [session.0], |row| Ok((row.get(0)?, tagged(row, 1).ok())))?;
         for (n, note) in notes {
-            note.iter().for_each(|note| name(n, note));
+            if let Some(note) = note {
+                name(n, &note);
+            }
         }
         Ok(named)
     }
