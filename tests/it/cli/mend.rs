@@ -1023,6 +1023,9 @@ fn words_on_a_page_that_is_lost_are_named() {
     home.run(&["verify"]).success();
 }
 
+/// A row of words.
+type Words = (i64, i64, Vec<u8>, Vec<u8>, String);
+
 #[test]
 fn words_that_were_taken_out_do_not_come_back_from_a_page_that_is_no_longer_in_use() {
     for whole in [false, true] {
@@ -1035,8 +1038,7 @@ fn words_that_were_taken_out_do_not_come_back_from_a_page_that_is_no_longer_in_u
         let words = query.query_map([], |row| {
             Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, row.get(4)?))
         });
-        let words: Vec<(i64, i64, Vec<u8>, Vec<u8>, String)> =
-            words.unwrap().map(Result::unwrap).collect();
+        let words: Vec<Words> = words.unwrap().map(Result::unwrap).collect();
         assert!(words.iter().any(|(.., text)| text == note), "{words:?}");
         drop(query);
         drop(db);
