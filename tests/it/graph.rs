@@ -166,14 +166,12 @@ impl FileGraph {
         said_of(self.format, &self.send(), |entry| self.lines[index(entry)].clone())
     }
 
-    /// Returns what the agent would send; a line is read only where a record clears what is before it.
+    /// Returns what the agent would send; for what a record cuts or answers, lines may have to be read.
     fn send(&self) -> Sent {
         let path = self.head().map(|head| self.path(head)).unwrap_or_default();
-        let sent = self.format.context(self, &path);
-        if path.iter().any(|entry| self.format.clears(&self.record(*entry).unwrap())) {
-            self.has_read_lines.set(false);
-        }
-        self.without_lines(sent)
+        let sent = self.format.context(self, &path).unwrap();
+        self.has_read_lines.set(false);
+        sent
     }
 
     /// Returns where the conversation was left.

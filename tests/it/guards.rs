@@ -443,13 +443,13 @@ fn texts_that_have_the_same_tag_are_kept_apart() {
 }
 
 #[test]
-fn a_node_names_the_nodes_that_it_follows_from_the_newest_to_the_oldest() {
+fn what_a_compaction_keeps_follows_its_summary_alone() {
     let folder = tempfile::tempdir().unwrap();
     let content: String =
         (1..=4).map(|n| claude(n, (n > 1).then(|| n - 1), &format!("words {n}"))).collect();
     let (mut archive, session, file) = attached(folder.path(), &content);
     ops::branch(&mut archive, &session, "older", None).unwrap();
-    // The agent compacts and keeps the last turn, which then follows the summary, and in the older state what it did.
+    // The agent compacts and keeps the last turn, which then follows the summary, though another branch stands in it.
     let segment = json!({ "headUuid": "u3", "anchorUuid": "u6", "tailUuid": "u4" });
     let boundary = json!({
         "parentUuid": null, "logicalParentUuid": "u4", "isSidechain": false, "type": "system",
@@ -478,7 +478,7 @@ fn a_node_names_the_nodes_that_it_follows_from_the_newest_to_the_oldest() {
         [
             "words 7 follows words 4",
             "words 4 follows words 3",
-            "words 3 follows the summary and words 2",
+            "words 3 follows the summary",
             "the summary follows Conversation compacted",
             "Conversation compacted follows words 2",
             "words 2 follows words 1",

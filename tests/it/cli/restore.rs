@@ -277,7 +277,7 @@ fn what_was_in_an_agents_folder_comes_back_when_all_of_that_is_gone() {
       OpenClaw: ~/.openclaw/agents
       Kimi CLI: ~/.kimi/sessions
       clawdcode: ~/.clawdcode/projects
-    Sessions that lie elsewhere are taken in by their folder
+    To take in sessions from elsewhere, name their folder
     hint: to put files that were deleted back where their agents read them: undertext restore --all
     ");
     let again = env.run(&["import"]).success();
