@@ -12,9 +12,10 @@ use std::{
 use serde_json::{Value, json};
 use undertext::{
     context::Shape,
+    json::Raw,
     model::{Block, FileNumber, Message},
     ops::{self, Archive, Asked, Gap, Machine, OpsError, Session, SyncError, Workspace},
-    wire::{Codex, Draft, Graph as _, Walk as _},
+    wire::{Codex, Draft, Graph as _, Read as _, Walk as _, Write as _},
 };
 
 use crate::{
@@ -573,6 +574,25 @@ fn a_summary_is_no_turn_that_a_rollback_counts() {
         (vec![compacted(), three(), back(2)], "one"),
     ] {
         assert_eq!(sent_behind(&begun, &lines), expected, "{lines:?}");
+    }
+}
+
+#[test]
+fn words_that_only_begin_like_a_summary_are_the_users() {
+    const BEGIN: &str = "Another language model started to solve this problem";
+    for (words, is_summary, n_own) in [
+        (format!("{SUMMARY}sum"), true, SUMMARY.len()),
+        // As undertext wrote it before.
+        (format!("{BEGIN}.\nsum"), true, BEGIN.len() + 2),
+        (format!("{BEGIN}; is its patch right?"), false, 0),
+        (format!("{BEGIN}. Is its patch right?"), false, 0),
+        (SUMMARY.trim_end().to_owned(), false, 0),
+        (format!(" {SUMMARY}sum"), false, 0),
+    ] {
+        let record = framed("response_item", &asked(&words));
+        let said = Codex.messages(Raw::object(record.as_bytes()).unwrap());
+        assert_eq!((said.len(), said[0].is_summary), (1, is_summary), "{words}");
+        assert_eq!(Codex.own_words(&words), [n_own, 0], "{words}");
     }
 }
 

@@ -25,6 +25,7 @@ use undertext::{
 
 use crate::{
     fixture, needs,
+    replay::SUMMARY,
     rollout::{Home, Rollout, THREAD},
 };
 
@@ -667,6 +668,22 @@ fn what_a_summary_no_longer_names_is_kept_with_it() {
     }
 }
 
+#[test]
+fn a_summary_says_it_is_one_as_codex_tells_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut archive, session) = taken_up(folder.path(), "codex", 10);
+    compact(&mut archive, &session, usual()).unwrap();
+    let file = fs::read_to_string(folder.path().join("s/rollout-2026-08-01T10-00-00-s.jsonl"));
+    let file = file.unwrap();
+    let records = file.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let compacted: Vec<Value> = records.filter(|record| record["type"] == "compacted").collect();
+    let [compacted] = &compacted[..] else { panic!("{compacted:?}") };
+    let payload = &compacted["payload"];
+    let summary = &payload["replacement_history"][0]["content"][0]["text"];
+    assert!(summary.as_str().unwrap().starts_with(SUMMARY), "{summary}");
+    assert_eq!(payload["message"], *summary);
+}
+
 /// A thread in which Codex compacted once, and a tool answered at length since.
 fn compacted_thread() -> Rollout {
     let mut rollout = Rollout { bytes: String::new(), next: 0, has_ordinals: false };
@@ -675,8 +692,8 @@ fn compacted_thread() -> Rollout {
         rollout.turn(&format!("question {n}"));
     }
     let said = |words: &str| json!({ "type": "message", "role": "user", "content": [{ "type": "input_text", "text": words }] });
-    let summary = "Another language model started to solve this problem. They asked.";
-    let history = json!([said("question 5"), said(summary)]);
+    let summary = format!("{SUMMARY}They asked.");
+    let history = json!([said("question 5"), said(&summary)]);
     rollout.line("compacted", json!({ "message": summary, "replacement_history": history }));
     for n in 6..12 {
         rollout.turn(&format!("question {n}"));

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::{
     hint::{BASE, OPENS, ROLLBACK, TURN, hint, is_conversation, prepares},
-    read::{Part, SUMMARY_PREFIX, history, item_message, left_of, part},
+    read::{Part, SUMMARY, history, item_message, left_of, part},
     walk,
     write::{self, Lines},
 };
@@ -164,7 +164,7 @@ pub(super) fn compaction(
         Ok(())
     };
     add(&mut items, compaction.system)?;
-    let summary = format!("{SUMMARY_PREFIX}.\n{}", compaction.summary);
+    let summary = format!("{SUMMARY}{}", compaction.summary);
     items.push(asked(&summary));
     add(&mut items, compaction.kept)?;
     Ok(compacted(&summary, &items, setting).into_lines())

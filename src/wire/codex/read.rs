@@ -22,12 +22,12 @@ use crate::{
 };
 
 /// How a summary begins that says it is one.
-pub(super) const SUMMARY_PREFIX: &str = "Another language model started to solve this problem";
-/// How such a summary goes on, behind which a new line begins.
-const SUMMARY_END: &str = " and produced a summary of its thinking process. You also have access to the state of the tools \
-     that were used by that language model. Use this to build on the work that has already been done and avoid duplicating work. \
-     Here is the summary produced by the other language model, use the information in this summary to assist with your own \
-     analysis:";
+pub(super) const SUMMARY: &str = "Another language model started to solve this problem and produced a summary of its thinking \
+     process. You also have access to the state of the tools that were used by that language model. Use this to build on the \
+     work that has already been done and avoid duplicating work. Here is the summary produced by the other language model, use \
+     the information in this summary to assist with your own analysis:\n";
+/// How undertext began one before, which Codex takes for words of the user.
+const OLD_SUMMARY: &str = "Another language model started to solve this problem.\n";
 /// How Codex begins what it tells the model of its surroundings.
 const ENVIRONMENT: &str = "<environment_context>";
 /// How old versions began a project's rules, which Codex takes for words of the user today.
@@ -274,8 +274,7 @@ fn sums_up(content: Option<Raw<'_>>) -> bool {
 
 /// Returns whether a text is a summary that says it is one.
 fn is_summary(text: &str) -> bool {
-    let rest = text.strip_prefix(SUMMARY_PREFIX).and_then(|rest| rest.strip_prefix(SUMMARY_END));
-    rest.is_some_and(|rest| rest.starts_with('\n'))
+    text.starts_with(SUMMARY)
 }
 
 /// Estimates tokens as Codex does, four bytes each.
@@ -419,12 +418,12 @@ pub(super) fn is_of_kind(calls: &BTreeMap<u64, u8>, id: u64, kind: u8) -> bool {
 
 /// Returns how much of a text is of Codex's own, by which it is known.
 pub(super) fn own_words(text: &str) -> [usize; 2] {
-    let begins = RULES.into_iter().chain([SUMMARY_PREFIX]).map(|mark| (mark, ""));
-    let fragments = FRAGMENTS.into_iter().chain(SPELT_FRAGMENTS).chain(NAMED_FRAGMENTS);
-    match fields::marked(text, fragments.chain(begins)) {
-        [begin, _] if is_summary(text) => [begin + SUMMARY_END.len() + 1, 0],
-        own => own,
+    if let Some(begin) = [SUMMARY, OLD_SUMMARY].into_iter().find(|begin| text.starts_with(begin)) {
+        return [begin.len(), 0];
     }
+    let begins = RULES.into_iter().map(|mark| (mark, ""));
+    let fragments = FRAGMENTS.into_iter().chain(SPELT_FRAGMENTS).chain(NAMED_FRAGMENTS);
+    fields::marked(text, fragments.chain(begins))
 }
 
 pub(super) fn said(role: Role, blocks: Vec<Block>, time: Option<Timestamp>) -> Message {
@@ -493,7 +492,9 @@ pub(super) fn item_message(item: Raw<'_>, time: Option<Timestamp>) -> Option<Mes
         _ => return None,
     };
     let is_summary = match blocks.first() {
-        Some(Block::Text(text)) => role == Role::User && text.starts_with(SUMMARY_PREFIX),
+        Some(Block::Text(text)) => {
+            role == Role::User && (is_summary(text) || text.starts_with(OLD_SUMMARY))
+        }
         Some(Block::Other { name, .. }) => {
             matches!(name.as_str(), "compaction" | "compaction_summary" | "context_compaction")
         }
