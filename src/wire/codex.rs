@@ -13,8 +13,9 @@
 //!              `---'  leaf: a2
 //! ```
 //!
-//! A turn begins at a user's message or at one of another agent, and at no summary of a compaction. Records right before it that only prepare it
-//! (fragments, rules that Codex says again, the turn's settings) go with it, unless it is the first turn.
+//! A turn begins at a user's message or at one of another agent, and at no summary of a compaction. Records right before it
+//! that only prepare it (fragments, rules that Codex says again, the turn's settings) go with it, unless it is the first
+//! turn.
 //!
 //! A `compacted` record stands for its whole history: its messages are the items of that history. One without, as old
 //! versions wrote it, keeps the user's messages, the newest 20,000 tokens of them, and is itself the summary.
@@ -28,8 +29,9 @@
 //! started q1 a1 compacted started q2 rolled_back 1     path: q1 a1 compacted
 //! ```
 //!
-//! A history with `resume_metadata` and a `window_number`, as Codex writes it now, is a firm one: Codex reads no record before
-//! it, so no rollback drops it. One that reaches over it drops turns of the history itself, of which only the rest is sent.
+//! A history with `resume_metadata` and a `window_number`, as Codex writes it now, is a firm one: Codex reads no record
+//! before it, so no rollback drops it. One that reaches over it drops turns of the history itself, of which only the rest is
+//! sent.
 //!
 //! A thread may lie in several files, `rollout-<time>-<thread>_<file>.jsonl`: going back begins another one, whose first
 //! record names the file that it goes on from by `history_base`, and how many bytes of that belong to it. The newest time
@@ -40,9 +42,9 @@
 //!          path of a3: meta q1 a1 meta q3 a3
 //! ```
 //!
-//! A hint is a byte of flags and a varint: of a rollback how many turns, of the record that opens a file why
-//! Codex does not resume it, of a history whether it is a firm one, of a call or an answer which call it is and of which kind,
-//! else the estimated tokens of the words. A byte behind it says that the record has no envelope as Codex writes it.
+//! A hint is a byte of flags and a varint: of a rollback how many turns, of the record that opens a file why Codex does not
+//! resume it, of a history whether it is a firm one, of a call or an answer which call it is and of which kind, else the
+//! estimated tokens of the words. A byte behind it says that the record has no envelope as Codex writes it.
 //!
 //! A record in an envelope that Codex's types refuse is none: Codex passes it, and so do paths.
 

@@ -7,9 +7,9 @@
 //! {"role": user|assistant|tool|system, name?, content, tool_calls?, tool_call_id?}
 //! ```
 //!
-//! Records have no ids; the whole file is the path. A line ends with LF, CRLF or CR, as text does for Python. A revert, a D-Mail, a compaction and a clear each rotate the file: an
-//! older state is another file, so nothing branches here and no way leads back by appending. The beginning of
-//! the next file tells which of them it was:
+//! Records have no ids; the whole file is the path. A line ends with LF, CRLF or CR, as text does for Python. A revert, a
+//! D-Mail, a compaction and a clear each rotate the file: an older state is another file, so nothing branches here and no
+//! way leads back by appending. The beginning of the next file tells which of them it was:
 //!
 //! ```text
 //! compaction  prompt, checkpoint 0, the message that previous context has been compacted
