@@ -30,7 +30,7 @@ pub fn counts(
     let mut messages: Vec<(EntryNumber, Message)> = Vec::new();
     whole_lines(archive.store(), session.key, &unknown, &mut |entry, line| {
         let record = Raw::object(&line);
-        let said = record.map(|record| session.format.sent(record, None)).unwrap_or_default();
+        let said = record.map(|record| session.format.sent(record, &[])).unwrap_or_default();
         messages.extend(said.into_iter().map(|message| (entry, message)));
     })?;
     let refs: Vec<&Message> = messages.iter().map(|(_, message)| message).collect();

@@ -209,7 +209,7 @@ pub(super) fn window(
         }
         let mut messages = Vec::new();
         view.damages().lines(view.store(), session.key, &said, &mut |_, line| {
-            let sent = Raw::object(&line).map(|record| session.format.sent(record, None));
+            let sent = Raw::object(&line).map(|record| session.format.sent(record, &[]));
             messages.extend(sent.into_iter().flatten());
         })?;
         answered = newest_by(messages.iter().rev(), &mut left);
@@ -372,7 +372,10 @@ pub(super) fn items(
             replacing.insert(other, view.line(other)?);
         }
     }
-    let edits: BTreeMap<EntryNumber, Edit> = edits.iter().copied().collect();
+    let mut edits_of: BTreeMap<EntryNumber, Vec<Edit>> = BTreeMap::new();
+    for &(entry, edit) in edits {
+        edits_of.entry(entry).or_default().push(edit);
+    }
     let whole = entries.iter().find(|entry| replays.whole.contains(entry));
     let whole = whole.map(|&entry| Ok::<_, OpsError>((entry, kept_in(session, view, entry)?)));
     let whole = whole.transpose()?;
@@ -382,11 +385,12 @@ pub(super) fn items(
     };
     view.damages().lines(view.store(), session.key, entries, &mut |entry, line| {
         let record = Raw::object(&line);
-        let edit = edits.get(&entry).and_then(|edit| match edit {
+        let edits = edits_of.get(&entry).into_iter().flatten().filter_map(|edit| match edit {
             Edit::Content(other) => Raw::object(replacing.get(other)?).map(Edited::Content),
             Edit::Turns(turns) => Some(Edited::Turns(*turns)),
         });
-        let messages = record.map(|record| session.format.sent(record, edit)).unwrap_or_default();
+        let edits: Vec<Edited<'_>> = edits.collect();
+        let messages = record.map(|record| session.format.sent(record, &edits)).unwrap_or_default();
         let is_history = messages.len() > 1;
         items.extend(messages.into_iter().map(|message| {
             let tokens = estimate.map(|estimate| estimate.message(&message));
@@ -394,7 +398,7 @@ pub(super) fn items(
             item.tokens = tokens;
             let is_within = is_history && item.origin == Origin::Said;
             item.begins_turn = is_within && item.role() == Role::User;
-            if edit.is_some() {
+            if !edits.is_empty() {
                 item.origin = Origin::Edited;
             } else if is_within {
                 item.origin = origin_within(entry, &item);

@@ -34,7 +34,7 @@ fn says(view: &View<'_>, sent: &Sent) -> Result<Vec<(Role, Vec<Block>)>, SyncErr
         let Some(record) = Raw::object(&line) else { continue };
         let messages = match cut {
             Some((history, turns)) if history == entry => {
-                format.sent(record, Some(Edited::Turns(turns)))
+                format.sent(record, &[Edited::Turns(turns)])
             }
             _ => format.messages(record),
         };

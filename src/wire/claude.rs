@@ -200,12 +200,8 @@ impl Read for Claude {
         read::message(record).into_iter().collect()
     }
 
-    fn sent(&self, record: Raw<'_>, edit: Option<Edited<'_>>) -> Vec<Message> {
-        let cut = match edit {
-            Some(Edited::Content(cut)) => Some(cut),
-            Some(Edited::Turns(_)) | None => None,
-        };
-        sent::message(record, cut).into_iter().collect()
+    fn sent(&self, record: Raw<'_>, edits: &[Edited<'_>]) -> Vec<Message> {
+        sent::message(record, edits).into_iter().collect()
     }
 
     fn titles(&self, record: &Record) -> Option<Titled> {

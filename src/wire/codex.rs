@@ -309,9 +309,9 @@ impl Read for Codex {
     }
 
     /// Of an answer in several parts the empty ones are left out, and of a history the answers to calls of another kind.
-    fn sent(&self, record: Raw<'_>, edit: Option<Edited<'_>>) -> Vec<Message> {
-        let items = match (edit, part(record)) {
-            (Some(Edited::Turns(turns)), _) => Some(left_of(record, turns)),
+    fn sent(&self, record: Raw<'_>, edits: &[Edited<'_>]) -> Vec<Message> {
+        let items = match (edits, part(record)) {
+            ([Edited::Turns(turns)], _) => Some(left_of(record, *turns)),
             (_, Part::Compacted(payload)) => history(payload).map(|items| items.items().collect()),
             _ => None,
         };

@@ -177,10 +177,10 @@ impl Read for Pi {
         read::message(record).into_iter().collect()
     }
 
-    fn sent(&self, record: Raw<'_>, edit: Option<Edited<'_>>) -> Vec<Message> {
-        let edited = match edit {
-            Some(Edited::Content(edit)) => read::edited(record, edit),
-            Some(Edited::Turns(_)) | None => None,
+    fn sent(&self, record: Raw<'_>, edits: &[Edited<'_>]) -> Vec<Message> {
+        let edited = match edits {
+            [Edited::Content(edit)] => read::edited(record, *edit),
+            _ => None,
         };
         let record = edited.as_deref().map_or(Some(record), Raw::object).unwrap_or(record);
         read::prompt(record).into_iter().chain(self.messages(record)).collect()

@@ -27,8 +27,8 @@ pub trait Read {
     fn messages(&self, record: Raw<'_>) -> Vec<Message>;
 
     /// Returns the messages of a record as the agent sends them: with the words that it puts around them, or adds, and with
-    /// what an edit puts in the place of theirs.
-    fn sent(&self, record: Raw<'_>, _edit: Option<Edited<'_>>) -> Vec<Message> {
+    /// what edits put in the place of theirs.
+    fn sent(&self, record: Raw<'_>, _edits: &[Edited<'_>]) -> Vec<Message> {
         self.messages(record)
     }
 

@@ -2,12 +2,15 @@
 
 use std::{fs, path::Path};
 
-use crate::fixture::{self, number};
+use crate::{
+    compact::asked,
+    fixture::{self, Seeded, number},
+};
 use serde_json::{Value, json};
 use undertext::{
     json::Raw,
-    model::{Block, EntryNumber, Kind, Timestamp},
-    ops,
+    model::{Block, EntryNumber, Kind, Message, Role, Timestamp},
+    ops::{self, Archive},
     wire::{Claude, Draft, Edit, Edited, Read as _, Setting, Walk as _, Write as _},
 };
 
@@ -709,7 +712,7 @@ fn the_words_that_the_program_adds_are_part_of_what_it_sends_only() {
     let words = |record: &Value, sent: bool| {
         let line = record.to_string();
         let raw = Raw::object(line.as_bytes()).unwrap();
-        let messages = if sent { Claude.sent(raw, None) } else { Claude.messages(raw) };
+        let messages = if sent { Claude.sent(raw, &[]) } else { Claude.messages(raw) };
         messages.iter().map(undertext::model::Message::text).collect::<String>()
     };
     let check = |record: &Value, own: &str, begin: &str, end: &str| {
@@ -776,9 +779,46 @@ fn notes_of_what_was_done_to_the_conversation_are_not_sent_and_a_cut_result_is_b
         result["message"]["content"][0]["is_error"] = json!(error);
         let result = result.to_string();
         let edit = Edited::Content(Raw::object(cut.as_bytes()).unwrap());
-        let sent = Claude.sent(Raw::object(result.as_bytes()).unwrap(), Some(edit));
+        let sent = Claude.sent(Raw::object(result.as_bytes()).unwrap(), &[edit]);
         let [Block::Result { blocks, .. }] = &sent[0].blocks[..] else { panic!("{sent:?}") };
         assert_eq!(blocks[..], [Block::Text(shown.to_owned())], "{result}");
+    }
+}
+
+#[test]
+fn each_result_of_a_record_is_cut_by_the_first_record_that_tells_of_it() {
+    let cut = |n: u64, calls: &[&str]| {
+        let stand_in = format!("cut {n}");
+        let attachment =
+            json!({ "type": "tool_results_cut", "callIds": calls, "standIn": stand_in });
+        with(link("attachment", n, n - 1, &json!({})), &[("attachment", attachment)])
+    };
+    let long =
+        |tool: &str| json!({ "type": "tool_result", "tool_use_id": tool, "content": "at length" });
+    let both = json!({ "role": "user", "content": [long("a"), long("b")] });
+    let begun = [user(1, 0, "go"), call(2, 1, "M", "a"), call(3, 2, "M", "b")];
+    for (cuts, shown) in [
+        ([cut(5, &["a"]), cut(6, &["b"])], ["cut 5", "cut 6"]),
+        ([cut(5, &["b"]), cut(6, &["a"])], ["cut 6", "cut 5"]),
+        ([cut(5, &["b"]), cut(6, &["a", "b"])], ["cut 6", "cut 5"]),
+        ([cut(5, &["a", "b"]), cut(6, &["a"])], ["cut 5", "cut 5"]),
+        ([cut(5, &["c"]), cut(6, &["b"])], ["at length", "cut 6"]),
+    ] {
+        let records =
+            [&begun[..], &[link("user", 4, 3, &both)], &cuts, &[user(7, 6, "on")]].concat();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(format!("{SESSION}.jsonl"));
+        fs::write(&path, file(&records)).unwrap();
+        let mut archive = Archive::in_memory(Seeded::boxed(1));
+        let (session, _) = ops::take_up(&mut archive, &path).unwrap();
+        let context = ops::context(&archive, &session, None, &asked(u64::MAX)).unwrap();
+        let results =
+            context.prepared.items.iter().flat_map(|item| item.message().into_owned().blocks);
+        let results = results.filter_map(|block| match block {
+            Block::Result { blocks, .. } => Some(Message::new(Role::Tool, blocks).text()),
+            _ => None,
+        });
+        assert_eq!(results.collect::<Vec<_>>(), shown, "{cuts:?}");
     }
 }
 
@@ -787,7 +827,7 @@ fn what_is_of_no_type_is_no_content() {
     let content =
         json!([{ "type": "text", "text": "ok" }, "bare", { "of": 1 }, { "type": 1 }, null]);
     let record = link("user", 1, 0, &json!({ "role": "user", "content": content })).to_string();
-    let sent = Claude.sent(Raw::object(record.as_bytes()).unwrap(), None);
+    let sent = Claude.sent(Raw::object(record.as_bytes()).unwrap(), &[]);
     assert_eq!(sent[0].blocks, [Block::Text("ok".to_owned())]);
 }
 

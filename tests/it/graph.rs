@@ -39,7 +39,7 @@ pub(crate) fn said_of(
         let line = line(entry);
         let Some(record) = Raw::object(&line) else { continue };
         said.extend(match sent.edits.iter().find(|(edited, _)| *edited == entry) {
-            Some((_, Edit::Turns(turns))) => format.sent(record, Some(Edited::Turns(*turns))),
+            Some((_, Edit::Turns(turns))) => format.sent(record, &[Edited::Turns(*turns)]),
             _ => format.messages(record),
         });
     }

@@ -8,7 +8,12 @@
 //!
 //! Invariant: a walk visits an entry once, so it ends; nothing recurses, and mended parents are found in sorted sets.
 
-use std::{cell::OnceCell, cmp::Reverse, collections::BTreeMap, rc::Rc};
+use std::{
+    cell::OnceCell,
+    cmp::Reverse,
+    collections::{BTreeMap, BTreeSet},
+    rc::Rc,
+};
 
 use super::{
     beside::{Index, is_last, is_of_answer, join, message},
@@ -111,14 +116,14 @@ pub(super) fn context(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, F
             sent.is_whole = true;
             sent.entries.append(&mut queued);
             if let Some(kept) = Kept::find(graph)?.filter(|kept| kept.boundary == entry) {
-                let mut exist = Vec::new();
-                for entry in sent.entries {
+                let mut exist = EntrySet::default();
+                for &entry in &sent.entries {
                     if kept.holds(entry) || graph.place(entry)? > Some(kept.place) {
-                        exist.push(entry);
+                        exist.insert(entry);
                     }
                 }
-                sent.edits.retain(|(entry, _)| exist.contains(entry));
-                sent.entries = exist;
+                sent.edits.retain(|(entry, _)| exist.contains(*entry));
+                sent.entries.retain(|entry| exist.contains(*entry));
             }
             break;
         }
@@ -142,8 +147,9 @@ pub(super) fn context(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, F
             let line = graph.line(entry)?;
             let answers = Raw::object(&line).map(|record| read::answers(record).sent);
             let calls = answers.into_iter().flatten().map(|answer| answer.call);
-            let cut = calls.filter_map(|call| cuts.get(&call)).max();
-            sent.edits.extend(cut.map(|cut| (entry, Edit::Content(*cut))));
+            let cut: BTreeSet<EntryNumber> =
+                calls.filter_map(|call| cuts.get(&call)).copied().collect();
+            sent.edits.extend(cut.into_iter().rev().map(|cut| (entry, Edit::Content(cut))));
         }
     }
     sent.entries.append(&mut queued);

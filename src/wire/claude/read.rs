@@ -486,11 +486,12 @@ pub(super) fn is_message(kind: Kind) -> bool {
 }
 
 /// Returns whether an item of content is of a type.
-fn is(item: Raw<'_>, class: &str) -> bool {
+pub(super) fn is(item: Raw<'_>, class: &str) -> bool {
     text(item, "type").as_deref() == Some(class)
 }
 
-fn is_true(value: Option<Raw<'_>>) -> bool {
+/// Returns whether a field holds `true`.
+pub(super) fn is_true(value: Option<Raw<'_>>) -> bool {
     value.and_then(Raw::bool) == Some(true)
 }
 

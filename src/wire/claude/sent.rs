@@ -1,6 +1,7 @@
 //! Sent: the words that the program puts around a record's own when it sends it, and those it adds.
 //!
-//! They are the program's, of versions 2.1.329 and 2.1.330, and its context is shown with them; everywhere else a record shows its own.
+//! They are the program's, of versions 2.1.329 and 2.1.330, and its context is shown with them; everywhere else a record shows
+//! its own.
 //!
 //! ```text
 //! user       origin {kind: task-notification}                     a reminder that nobody asked this
@@ -12,11 +13,11 @@
 //!
 //! A tool of a server is loaded only where the server is; the program says nothing of one that is not, and so does this.
 
-use super::read;
+use super::read::{self, is, is_true};
 use crate::{
     json::Raw,
     model::{Block, Message},
-    wire::fields::text,
+    wire::{Edited, fields::text},
 };
 
 const BEGIN: &str = "<system-reminder>\n";
@@ -53,10 +54,11 @@ const RENAMED: [(&str, &str); 1] = [("Task", "Agent")];
 /// How the name of a server's tool begins.
 const SERVER: &str = "mcp__";
 
-/// Returns the message of a record as the program sends it, with the results cut that another record tells of.
+/// Returns the message of a record as the program sends it, with the results cut that other records tell of: of
+/// those that tell of one result the first counts.
 ///
 /// What is of no type is no content.
-pub(super) fn message(record: Raw<'_>, cut: Option<Raw<'_>>) -> Option<Message> {
+pub(super) fn message(record: Raw<'_>, edits: &[Edited<'_>]) -> Option<Message> {
     let mut message = read::message(record)?;
     message.blocks.retain(|block| match block {
         Block::Other { json, .. } => {
@@ -64,11 +66,15 @@ pub(super) fn message(record: Raw<'_>, cut: Option<Raw<'_>>) -> Option<Message> 
         }
         _ => true,
     });
-    let (calls, stand_in) = cut.map(self::cut).unwrap_or_default();
+    let cuts = edits.iter().filter_map(|edit| match edit {
+        Edited::Content(other) => Some(cut(*other)),
+        Edited::Turns(_) => None,
+    });
+    let cuts: Vec<(Vec<String>, String)> = cuts.collect();
     for block in &mut message.blocks {
         if let Block::Result { id, blocks, error: false, .. } = block
-            && calls.contains(id)
-            && is_shorter(&stand_in, blocks)
+            && let Some((_, stand_in)) = cuts.iter().find(|(calls, _)| calls.contains(id))
+            && is_shorter(stand_in, blocks)
         {
             *blocks = vec![Block::Text(stand_in.clone())];
         }
@@ -123,7 +129,7 @@ fn around(record: Raw<'_>) -> Option<[&'static str; 2]> {
         return None;
     }
     let is_task = text(attachment, "commandMode").as_deref() == Some(read::TASK_NOTIFICATION);
-    let is_meta = attachment.get("isMeta").and_then(Raw::bool) == Some(true);
+    let is_meta = is_true(attachment.get("isMeta"));
     Some(match origin(attachment).as_deref() {
         Some(read::TASK_NOTIFICATION) => TASK,
         Some("coordinator") => COORDINATOR,
@@ -139,13 +145,12 @@ fn loads(record: Raw<'_>) -> bool {
         return false;
     }
     let content = record.get("message").and_then(|message| message.get("content"));
-    let is = |item: &Raw<'_>, class: &str| text(*item, "type").as_deref() == Some(class);
     content
         .into_iter()
         .flat_map(Raw::items)
-        .filter(|item| is(item, "tool_result"))
+        .filter(|item| is(*item, "tool_result"))
         .flat_map(|result| result.get("content").into_iter().flat_map(Raw::items))
-        .filter(|item| is(item, "tool_reference"))
+        .filter(|item| is(*item, "tool_reference"))
         .filter_map(|reference| text(reference, "tool_name"))
         .any(|name| !name.starts_with(SERVER))
 }
