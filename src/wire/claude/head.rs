@@ -181,7 +181,7 @@ fn gives_way(
         let record = graph.record(entry)?;
         let is_block = block == Some(entry);
         // Several calls of one record have their results next to each other.
-        if entry == leaf || of.is_some() && is_block && (is_near || is_result && leaf != entry) {
+        if entry == leaf || of.is_some() && is_block && (is_near || is_result) {
             return Ok(true);
         }
         let its = of.is_some() && message(&record) == of;
