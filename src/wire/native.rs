@@ -28,6 +28,7 @@ use crate::{
         compaction::{Compaction, Lines},
         fields::{self, moment, shown, string, text},
         walk::settled_up_to,
+        write,
     },
 };
 
@@ -252,7 +253,7 @@ impl Write for Native {
             }
             Draft::Record(line) => return complete(line, setting),
         };
-        let envelope = missing(Raw::object(b"{}"), setting);
+        let envelope = envelope(setting);
         let Value::Object(said) = record.take() else { return Err(Invalid("no record".into())) };
         let fields = envelope.into_iter().map(|(key, value)| (key.to_owned(), value)).chain(said);
         let line = serde_json::to_vec(&fields.collect::<serde_json::Map<_, _>>())
@@ -411,11 +412,7 @@ fn with_input(line: &[u8], id: &str, name: &str, input: &str) -> Result<Vec<u8>,
 /// Checks a record that a caller wrote and adds the fields that it leaves out.
 fn complete(line: &[u8], setting: &Setting) -> Result<Vec<u8>, Invalid> {
     let invalid = |why: &str| Err(Invalid(why.to_owned()));
-    if std::str::from_utf8(line).is_err() {
-        return invalid("it is not UTF-8");
-    }
-    let Some(record) = Raw::object(line) else { return invalid("it is not a JSON object") };
-    let Some(kind) = text(record, "type") else { return invalid("it has no type") };
+    let (record, kind) = write::asked(line)?;
     let Some((_, role)) = TYPES.iter().find(|(name, _)| *name == kind) else {
         let names = TYPES.map(|(name, _)| name).join(", ");
         return Err(Invalid(format!("its type is {kind:?}, and it must be one of {names}")));
@@ -431,27 +428,13 @@ fn complete(line: &[u8], setting: &Setting) -> Result<Vec<u8>, Invalid> {
     if text(record, "timestamp").is_some_and(|time| Timestamp::parse(&time).is_none()) {
         return invalid("its timestamp is not an RFC 3339 time");
     }
-    if text(record, "sessionId").is_some_and(|session| session != setting.session) {
-        return invalid("its sessionId is that of another session");
-    }
-    let mut fields = missing(Some(record), setting);
-    match record.get("message") {
-        Some(message) => {
-            if text(message, "role").as_deref() != Some(role) {
-                return Err(Invalid(format!(
-                    "the role of its message is not {role:?}, as its type asks for"
-                )));
-            }
-            if message.get("content").is_none_or(|content| {
-                !matches!(content.kind(), json::Kind::String | json::Kind::Array)
-            }) {
-                return invalid("the content of its message is neither a string nor a list");
-            }
-        }
-        None if matches!(kind.as_str(), "tool_use" | "tool_result") => {
-            fields.push(("message", json!({ "role": role, "content": "" })));
-        }
-        None => return invalid("it has no message"),
+    write::check_session(record, setting)?;
+    let mut fields = envelope(setting);
+    let message = record.get("message");
+    if message.is_none() && matches!(kind.as_str(), "tool_use" | "tool_result") {
+        fields.push(("message", json!({ "role": role, "content": "" })));
+    } else {
+        write::check_message(message, role)?;
     }
     let required = match kind.as_str() {
         "tool_use" => &["tool", "id", "name"][..],
@@ -466,16 +449,11 @@ fn complete(line: &[u8], setting: &Setting) -> Result<Vec<u8>, Invalid> {
             return Err(Invalid(format!("its {part} has no {key}")));
         }
     }
-    let values: Vec<(&str, Vec<u8>)> =
-        fields.into_iter().map(|(key, value)| (key, value.to_string().into_bytes())).collect();
-    let edits: Vec<(&str, &[u8])> =
-        values.iter().map(|(key, value)| (*key, value.as_slice())).collect();
-    json::with_fields(record.bytes(), &edits)
-        .ok_or_else(|| Invalid("it is not a JSON object".into()))
+    write::filled(record, fields)
 }
 
-/// Returns the fields of the envelope that a record does not have.
-fn missing(record: Option<Raw<'_>>, setting: &Setting) -> Vec<(&'static str, Value)> {
+/// Returns the fields of the envelope.
+fn envelope(setting: &Setting) -> Vec<(&'static str, Value)> {
     let mut fields = vec![
         ("uuid", json!(setting.uuid)),
         ("parentUuid", json!(setting.parent)),
@@ -487,7 +465,6 @@ fn missing(record: Option<Raw<'_>>, setting: &Setting) -> Vec<(&'static str, Val
     if let Some(branch) = &setting.git_branch {
         fields.push(("gitBranch", json!(branch)));
     }
-    fields.retain(|(key, _)| record.is_none_or(|record| record.get(key).is_none()));
     fields
 }
 

@@ -1,10 +1,14 @@
 //! Writing: new records as the agent itself would write them, and the lines that take it elsewhere.
 
+use serde_json::Value;
+
 use crate::{
+    json::{self, Kind, Raw},
     model::{EntryNumber, Message, PlaceNumber, Record, Timestamp},
     wire::{
         Edit, Failure, Graph,
         compaction::{Compaction, Lines},
+        fields::text,
     },
 };
 
@@ -235,7 +239,58 @@ impl Speaker {
     }
 }
 
+/// Reads a record that a caller wrote, and its type.
+pub(super) fn asked(line: &[u8]) -> Result<(Raw<'_>, String), Invalid> {
+    let invalid = |why: &str| Invalid(why.to_owned());
+    if std::str::from_utf8(line).is_err() {
+        return Err(invalid("it is not UTF-8"));
+    }
+    let record = Raw::object(line).ok_or_else(Invalid::no_object)?;
+    let class = text(record, "type").ok_or_else(|| invalid("it has no type"))?;
+    Ok((record, class))
+}
+
+/// Checks that a record that a caller wrote names no other session.
+pub(super) fn check_session(record: Raw<'_>, setting: &Setting) -> Result<(), Invalid> {
+    if text(record, "sessionId").is_some_and(|session| session != setting.session) {
+        return Err(Invalid("its sessionId is that of another session".into()));
+    }
+    Ok(())
+}
+
+/// Checks that the message of a record that a caller wrote is of a role, and says something.
+pub(super) fn check_message(message: Option<Raw<'_>>, role: &str) -> Result<(), Invalid> {
+    let invalid = |why: &str| Err(Invalid(why.to_owned()));
+    let Some(message) = message else { return invalid("it has no message") };
+    if text(message, "role").as_deref() != Some(role) {
+        let why = format!("the role of its message is not {role:?}, as its type asks for");
+        return invalid(&why);
+    }
+    let is_content = |content: Raw<'_>| matches!(content.kind(), Kind::String | Kind::Array);
+    if !message.get("content").is_some_and(is_content) {
+        return invalid("the content of its message is neither a string nor a list");
+    }
+    Ok(())
+}
+
+/// Adds to a record that a caller wrote those of some fields that it does not have.
+pub(super) fn filled(
+    record: Raw<'_>,
+    fields: Vec<(impl AsRef<str>, Value)>,
+) -> Result<Vec<u8>, Invalid> {
+    let missing = fields.iter().filter(|(key, _)| record.get(key.as_ref()).is_none());
+    let values: Vec<(&str, Vec<u8>)> =
+        missing.map(|(key, value)| (key.as_ref(), value.to_string().into_bytes())).collect();
+    let edits: Vec<(&str, &[u8])> =
+        values.iter().map(|(key, value)| (*key, value.as_slice())).collect();
+    json::with_fields(record.bytes(), &edits).ok_or_else(Invalid::no_object)
+}
+
 impl Invalid {
+    fn no_object() -> Self {
+        Self("it is not a JSON object".into())
+    }
+
     /// Says that a format takes no record as a caller wrote it.
     pub(super) fn as_it_is() -> Self {
         Self("records can be written as they are to native sessions only".into())

@@ -6,7 +6,9 @@ use super::read::NO_MODEL;
 use crate::{
     json::{self, Raw},
     model::Message,
-    wire::{Draft, Invalid, Setting, Speaker, anthropic, compaction::Metadata, fields::text},
+    wire::{
+        Draft, Invalid, Setting, Speaker, anthropic, compaction::Metadata, fields::text, write,
+    },
 };
 
 /// Writes a record.
@@ -150,31 +152,13 @@ fn envelope(setting: &Setting) -> Vec<(String, Value)> {
 
 /// Adds to a record of the chain the fields that a caller left out; any other record stays as it is.
 fn complete(line: &[u8], setting: &Setting) -> Result<Vec<u8>, Invalid> {
-    let invalid = |why: &str| Err(Invalid(why.to_owned()));
-    if std::str::from_utf8(line).is_err() {
-        return invalid("it is not UTF-8");
+    let (record, class) = write::asked(line)?;
+    match class.as_str() {
+        "user" | "assistant" => write::check_message(record.get("message"), &class)?,
+        "system" | "attachment" | "progress" => {}
+        _ => return Ok(line.to_vec()),
     }
-    let Some(record) = Raw::object(line) else { return invalid("it is not a JSON object") };
-    let Some(class) = text(record, "type") else { return invalid("it has no type") };
-    if !matches!(class.as_str(), "user" | "assistant" | "system" | "attachment" | "progress") {
-        return Ok(line.to_vec());
-    }
-    if matches!(class.as_str(), "user" | "assistant") {
-        let Some(message) = record.get("message") else { return invalid("it has no message") };
-        if text(message, "role").as_deref() != Some(class.as_str()) {
-            return Err(Invalid(format!(
-                "the role of its message is not {class:?}, as its type asks for"
-            )));
-        }
-        let is_content =
-            |content: Raw<'_>| matches!(content.kind(), json::Kind::String | json::Kind::Array);
-        if !message.get("content").is_some_and(is_content) {
-            return invalid("the content of its message is neither a string nor a list");
-        }
-    }
-    if text(record, "sessionId").is_some_and(|session| session != setting.session) {
-        return invalid("its sessionId is that of another session");
-    }
+    write::check_session(record, setting)?;
     let mut fields = vec![
         ("parentUuid".to_owned(), json!(setting.parent)),
         ("isSidechain".to_owned(), json!(false)),
@@ -182,10 +166,5 @@ fn complete(line: &[u8], setting: &Setting) -> Result<Vec<u8>, Invalid> {
         ("timestamp".to_owned(), json!(setting.time.to_string())),
     ];
     fields.extend(envelope(setting));
-    fields.retain(|(key, _)| record.get(key).is_none());
-    let values: Vec<(String, Vec<u8>)> =
-        fields.into_iter().map(|(key, value)| (key, value.to_string().into_bytes())).collect();
-    let edits: Vec<(&str, &[u8])> =
-        values.iter().map(|(key, value)| (key.as_str(), value.as_slice())).collect();
-    json::with_fields(line, &edits).ok_or_else(|| Invalid("it is not a JSON object".into()))
+    write::filled(record, fields)
 }
