@@ -7,6 +7,9 @@ use crate::model::{Place, Position};
 /// The folder in the names of parts of other sessions' files, which were taken in with a session. No file lies there.
 pub(crate) const BASES: &str = "bases";
 
+/// Over how many files a history is followed.
+pub(crate) const FOLLOWED: usize = 1000;
+
 /// Returns whether a place is the name of such a part.
 pub(crate) fn is_adopted(place: &Place) -> bool {
     matches!(place, Place::Store(path) if Path::new(OsStr::from_bytes(path)).starts_with(BASES))

@@ -20,13 +20,13 @@ use crate::{
         EntryNumber, File, FileNumber, Generation, GenerationNumber, Kind, PlaceNumber, Position,
         State,
     },
-    session::{Elsewhere, Gap, SessionError, View, elsewhere::Begins},
+    session::{
+        Elsewhere, Gap, SessionError, View,
+        elsewhere::{Begins, FOLLOWED},
+    },
     store::StoreError,
     wire::{Base, FileName, Graph},
 };
-
-/// Over how many files a history is followed.
-const FOLLOWED: usize = 1000;
 
 /// How many entries are looked at together to find where a base ends.
 const LOOKED: u64 = 256;

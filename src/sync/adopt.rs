@@ -22,7 +22,10 @@ use std::{
 use crate::{
     json::Raw,
     model::{FileNumber, GenerationNumber, Place, SessionName, State},
-    session::{Session, content, elsewhere::BASES},
+    session::{
+        Session, content,
+        elsewhere::{BASES, FOLLOWED},
+    },
     sync::{
         Archive, SyncError,
         beside::{self, Shelved},
@@ -31,9 +34,6 @@ use crate::{
     },
     wire::{Base, Format, jsonl::Reader},
 };
-
-/// Over how many files a history is followed.
-const FOLLOWED: usize = 1000;
 
 /// The beginning of another session's file.
 struct Part {

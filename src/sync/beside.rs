@@ -11,14 +11,13 @@ use std::{
 use crate::{
     json::Raw,
     model::SessionName,
+    session::elsewhere::FOLLOWED,
     sync::sources,
     wire::{Base, FileName, Format, Shelf, jsonl::Reader},
 };
 
 /// How many names of a shelf are looked at.
 const LOOKED: usize = 100_000;
-/// Over how many files a history is followed.
-const FOLLOWED: usize = 1000;
 
 /// Returns the parts of a file's name, if its agent keeps a session in several files.
 pub(crate) fn name(format: &dyn Format, path: &Path) -> Option<FileName> {
