@@ -449,7 +449,7 @@ fn complete(line: &[u8], setting: &Setting) -> Result<Vec<u8>, Invalid> {
             return Err(Invalid(format!("its {part} has no {key}")));
         }
     }
-    write::filled(record, fields)
+    write::filled(record, &fields)
 }
 
 /// Returns the fields of the envelope.

@@ -276,7 +276,7 @@ pub(super) fn check_message(message: Option<Raw<'_>>, role: &str) -> Result<(), 
 /// Adds to a record that a caller wrote those of some fields that it does not have.
 pub(super) fn filled(
     record: Raw<'_>,
-    fields: Vec<(impl AsRef<str>, Value)>,
+    fields: &[(impl AsRef<str>, Value)],
 ) -> Result<Vec<u8>, Invalid> {
     let missing = fields.iter().filter(|(key, _)| record.get(key.as_ref()).is_none());
     let values: Vec<(&str, Vec<u8>)> =

@@ -166,5 +166,5 @@ fn complete(line: &[u8], setting: &Setting) -> Result<Vec<u8>, Invalid> {
         ("timestamp".to_owned(), json!(setting.time.to_string())),
     ];
     fields.extend(envelope(setting));
-    write::filled(record, fields)
+    write::filled(record, &fields)
 }
