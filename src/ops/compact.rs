@@ -328,6 +328,11 @@ pub fn compact(
             return Err(error.into());
         }
     };
+    // The agent's own words about a summary may be longer than a short conversation.
+    let opening = found.count(session.format.traits().summary_opening);
+    if made.post_tokens.saturating_add(opening) >= made.pre_tokens {
+        return Ok(nothing(Nothing::NoGain));
+    }
     let parts = parts(&pieces, &made.plan);
     let (system, kept) = (found.said(&made.plan.system), found.said(&made.plan.kept));
     let mut compacted = Compacted {

@@ -65,8 +65,8 @@ use std::path::{Path as FilePath, PathBuf};
 
 use hint::{BASE, MODEL, OPENS, UNFRAMED, WINDOW, hint, is_unframed, of_history};
 use read::{
-    Part, answer, headline, history, item_kind, item_message, left_of, meta, of_their_kinds,
-    omitted, own_words, part, reading, said, scene, told,
+    Part, SUMMARY, answer, headline, history, item_kind, item_message, left_of, meta,
+    of_their_kinds, omitted, own_words, part, reading, said, scene, told,
 };
 
 use crate::{
@@ -121,6 +121,7 @@ const TRAITS: Traits = Traits {
     nearby: Nearby::Last,
     interface: Some(Interface::Openai),
     unanswered: Some(Unanswered { words: "aborted", is_error: false, is_by_turn: false }),
+    summary_opening: SUMMARY,
     ..Traits::named("codex")
 };
 

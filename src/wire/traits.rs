@@ -51,6 +51,8 @@ pub struct Traits {
     pub nearby: Nearby,
     /// The words that the agent puts around a summary as it sends it, and does not write.
     pub around_summary: Option<[&'static str; 2]>,
+    /// How a summary begins that a compaction writes, before its own words.
+    pub summary_opening: &'static str,
     /// Whether a compaction holds the whole system prompt as it then is, so that no message of the system before it stays.
     pub retells_system: bool,
     /// How a note begins that is written in the agent's own way, before its words.
@@ -178,6 +180,7 @@ impl Traits {
             unanswered: None,
             nearby: Nearby::Nothing,
             around_summary: None,
+            summary_opening: "",
             retells_system: false,
             note_opening: "",
             interface: None,

@@ -695,11 +695,11 @@ fn compacted_thread() -> Rollout {
     let summary = format!("{SUMMARY}They asked.");
     let history = json!([said("question 5"), said(&summary)]);
     rollout.line("compacted", json!({ "message": summary, "replacement_history": history }));
-    for n in 6..12 {
+    for n in 6..40 {
         rollout.turn(&format!("question {n}"));
     }
     rollout.long_answer();
-    rollout.turn("question 12");
+    rollout.turn("question 40");
     rollout
 }
 
