@@ -282,14 +282,7 @@ pub fn compact(
         Ok(plan) => plan,
         Err(why) => return Ok(nothing(why)),
     };
-    if let Some(before) = wanted.before {
-        let told = json!({
-            "hook": "before_compaction", "session": session.name.id, "trigger": wanted.cause.as_str(),
-            "tokens": tokens, "window": window, "summarised": plan.summarised.len(),
-            "kept": plan.kept.len(),
-        });
-        before(&told).map_err(|why| OpsError::Hook { hook: "before_compaction", why })?;
-    }
+    tell_before(session, wanted, (tokens, window), [plan.summarised.len(), plan.kept.len()])?;
     let folder = archive.store().card(session.key)?.folder;
     let excerpts = match wanted.by {
         Some(_) => excerpts(&pieces, folder.as_deref(), wanted.visible),
@@ -365,6 +358,21 @@ pub fn compact(
     end.iter().for_each(emit);
     compacted.after = told_after(session, wanted, &compacted).err();
     Ok(compacted)
+}
+
+/// Tells the user's command what is about to be compacted, which it may refuse.
+fn tell_before(
+    session: &Session,
+    wanted: &Compacting<'_>,
+    (tokens, window): (u64, u64),
+    [summarised, kept]: [usize; 2],
+) -> Result<(), OpsError> {
+    let Some(before) = wanted.before else { return Ok(()) };
+    let told = json!({
+        "hook": "before_compaction", "session": session.name.id, "trigger": wanted.cause.as_str(),
+        "tokens": tokens, "window": window, "summarised": summarised, "kept": kept,
+    });
+    before(&told).map_err(|why| OpsError::Hook { hook: "before_compaction", why })
 }
 
 /// Tells the caller's hook of a compaction that was made.
