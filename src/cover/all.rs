@@ -71,7 +71,7 @@ mod tests {
         own: &["m", "m.content[]", "schema*", "files{}", "m.uuids[]"],
         outputs: &["m.content[].content[]"],
         parts: &["text"],
-        kinds: &["type"],
+        kinds: &[("type", &["t"])],
         telling: &["uuid", "type", "name", "uuids"],
         saying: &["input"],
     };
@@ -88,6 +88,11 @@ mod tests {
         check(
             r#"{"uuid":"u","type":"user","m":{"content":["hello to all of you",{"x":"no"}],"n":12}}"#,
             r#"{"uuid":"u","type":"user","m":{"content":["[redacted]*********",{"x":"**"}],"n":12}}"#,
+        );
+        // A part is of a kind that is known.
+        check(
+            r#"{"m":{"content":[{"content":[{"type":"t"},{"type":"theft"}]}]}}"#,
+            r#"{"m":{"content":[{"content":[{"type":"t"},{"type":"*****"}]}]}}"#,
         );
         // Only in the frame does a key tell anything, and only of a word.
         check(

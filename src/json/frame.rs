@@ -18,8 +18,8 @@ pub(crate) struct Frame {
     pub(crate) outputs: &'static [&'static str],
     /// Keys there.
     pub(crate) parts: &'static [&'static str],
-    /// Keys there whose values tell what it is.
-    pub(crate) kinds: &'static [&'static str],
+    /// Keys there whose values tell what it is, each with those that do; any word does where there is no list of them.
+    pub(crate) kinds: &'static [(&'static str, &'static [&'static str])],
     /// Keys whose values tell what something is and where it belongs, at the places of `own`.
     pub(crate) telling: &'static [&'static str],
     /// Keys whose values were said, even if they are numbers.
@@ -110,12 +110,17 @@ impl Frame {
             name.filter(|name| !name.contains(['.', '[', '{', '*', '\\'])).unwrap_or(UNKNOWN);
         match tier {
             Tier::Own | Tier::All => (Owner::Format, name),
-            Tier::Output if self.parts.contains(&name) || self.kinds.contains(&name) => {
+            Tier::Output if self.parts.contains(&name) || self.kind(name).is_some() => {
                 (Owner::Format, name)
             }
             Tier::Keyed => (Owner::Said, KEYED),
             Tier::Output | Tier::Said => (Owner::Said, UNKNOWN),
         }
+    }
+
+    /// Returns the values of a key of a part that tell what that is, if any do.
+    fn kind(&self, key: &str) -> Option<&'static [&'static str]> {
+        self.kinds.iter().find(|(kind, _)| *kind == key).map(|(_, words)| *words)
     }
 
     fn tier(&self, place: &str) -> Tier {
@@ -143,7 +148,7 @@ impl Frame {
         let is_part = within.ends_with("[]") || within.ends_with(".source");
         let is_telling = match tier {
             Tier::Own | Tier::All => self.telling.contains(&key),
-            Tier::Output => is_part && self.kinds.contains(&key),
+            Tier::Output => is_part && self.kind(key).is_some_and(|words| is_one_of(words, value)),
             Tier::Keyed | Tier::Said => false,
         };
         match value.kind() {
@@ -155,6 +160,12 @@ impl Frame {
             _ => Owner::Format,
         }
     }
+}
+
+/// Returns whether a value is one of a list, or there is none.
+fn is_one_of(words: &[&str], value: Raw<'_>) -> bool {
+    words.is_empty()
+        || value.inner().is_some_and(|inner| words.iter().any(|word| word.as_bytes() == inner))
 }
 
 /// Returns whether a value may tell what something is: it is one word, unless it is an id or a path, which have any characters.

@@ -488,15 +488,6 @@ mod tests {
     /// Makes records of an agent, with a value wherever one says what a tool was asked for or answered.
     type Records = fn(&Value) -> Vec<Value>;
 
-    /// Returns a value as a part of what a tool answers, which may say of what kind it is.
-    fn part(said: &Value) -> Value {
-        let mut part = said.clone();
-        part.as_object_mut().into_iter().for_each(|fields| {
-            fields.retain(|key, _| key != "type" && key != "detail");
-        });
-        part
-    }
-
     fn claude(said: &Value) -> Vec<Value> {
         let record = |class: &str, more: Value| {
             let mut record = json!({"parentUuid": "p", "isSidechain": false, "cwd": "/w", "sessionId": "s", "version": "2.1.300",
@@ -527,7 +518,7 @@ mod tests {
             record(
                 "user",
                 json!({"message": {"role": "user", "content": result(json!([{"type": "text", "text": said.to_string()},
-                {"type": "resource_link", "uri": said, "_meta": said, "annotations": said}, part(said)]))}}),
+                {"type": "resource_link", "uri": said, "_meta": said, "annotations": said}, said]))}}),
             ),
             record(
                 "system",
@@ -553,7 +544,7 @@ mod tests {
         let record = |class: &str, payload: Value| json!({"timestamp": "2026-01-01T00:00:00Z", "type": class, "payload": payload});
         let item = |payload: Value| record("response_item", payload);
         let event = |payload: Value| record("event_msg", payload);
-        let parts = json!([{"type": "input_text", "text": said.to_string()}, part(said)]);
+        let parts = json!([{"type": "input_text", "text": said.to_string()}, said]);
         vec![
             record(
                 "session_meta",
@@ -652,7 +643,7 @@ mod tests {
             record(
                 "tool_result",
                 "toolResult",
-                json!({"id": "c", "output": [part(said)], "error": said.to_string()}),
+                json!({"id": "c", "output": [said], "error": said.to_string()}),
             ),
             record(
                 "system",

@@ -182,8 +182,52 @@ const PARTS: &[&str] = &[
     "url",
 ];
 
-/// The keys of such parts whose values tell what they are.
-const KINDS: &[&str] = &["detail", "media_type", "mimeType", "tool_name", "type"];
+/// The keys of such parts whose values tell what they are, each with those that do.
+const KINDS: &[(&str, &[&str])] = &[
+    ("detail", &["auto", "high", "low", "original"]),
+    ("media_type", MEDIA),
+    ("mimeType", MEDIA),
+    ("tool_name", &[]),
+    (
+        "type",
+        &[
+            "audio",
+            "base64",
+            "content",
+            "document",
+            "encrypted_content",
+            "file",
+            "image",
+            "image_url",
+            "input_audio",
+            "input_file",
+            "input_image",
+            "input_text",
+            "output_text",
+            "resource",
+            "resource_link",
+            "search_result",
+            "text",
+            "tool_reference",
+            "url",
+            "web_search_result",
+        ],
+    ),
+];
+
+/// The kinds of media that parts are of.
+const MEDIA: &[&str] = &[
+    "application/json",
+    "application/pdf",
+    "audio/mpeg",
+    "audio/wav",
+    "image/gif",
+    "image/jpeg",
+    "image/png",
+    "image/webp",
+    "text/markdown",
+    "text/plain",
+];
 
 /// The keys whose values a tool or a model says, also where they are numbers.
 const SAYING: &[&str] = &[
