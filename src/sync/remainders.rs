@@ -16,9 +16,13 @@ use crate::{
 pub(crate) fn remainders(archive: &Archive) -> Result<Vec<(PathBuf, bool)>, SyncError> {
     let mut found = Vec::new();
     for session in archive.every()? {
-        let state = archive.store().state(session.key)?;
-        let of_session = of_session(archive, &session, &state)?.into_iter();
-        found.extend(of_session.map(|(path, target)| (path, target.is_some())));
+        let state = archive.store().state(session.key);
+        let looked = state.map_err(SyncError::from);
+        match looked.and_then(|state| of_session(archive, &session, &state)) {
+            Ok(here) => found.extend(here.into_iter().map(|(path, to)| (path, to.is_some()))),
+            Err(error) if error.is_damage() => {}
+            Err(error) => return Err(error),
+        }
     }
     Ok(found)
 }
@@ -32,7 +36,8 @@ pub(super) fn of_session(
     let mut found = Vec::new();
     for (n, _) in FileNumber::FIRST.onwards().zip(&state.files) {
         let Some(file) = file_of(archive, state, n) else { continue };
-        let asides = state.rotations.iter().map(|(_, rotation)| OsStr::from_bytes(&rotation.aside));
+        let rotations = state.rotations.iter().filter(|_| !state.sidecars.contains_key(&n));
+        let asides = rotations.map(|(_, rotation)| OsStr::from_bytes(&rotation.aside));
         for name in file.path.file_name().into_iter().chain(asides) {
             let path = fresh_path(&file.path.with_file_name(name));
             if is_gone(&path) || found.iter().any(|(known, _)| *known == path) {

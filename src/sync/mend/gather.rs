@@ -108,6 +108,10 @@ fn in_order(
     for files in numbered.windows(together) {
         let (mut spots, mut ids, mut met) = (Vec::new(), Vec::new(), BTreeSet::new());
         for (number, file) in files {
+            if *left < file.tried.len() {
+                return Ok(Vec::new());
+            }
+            *left -= file.tried.len();
             for (line, linked) in chain(salvage, unknown.session, file)?.into_iter().enumerate() {
                 let is_new = linked.n.is_none_or(|n| by.added().contains(&n));
                 if is_new && met.insert(linked.id) {

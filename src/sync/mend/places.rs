@@ -50,7 +50,7 @@ impl Sequence {
         self.steps.push(Step { n, id, separator, length, running, end });
     }
 
-    /// Reads the entries of a file, up to the first line that is none.
+    /// Reads the entries of a file, up to the first line that is not an entry of the session.
     fn of(salvage: &Salvage, session: SessionKey, lines: &Lines) -> Result<Self, SyncError> {
         let mut sequence = Self::default();
         let mut at = 0;

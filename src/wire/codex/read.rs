@@ -411,7 +411,7 @@ pub(super) fn of_their_kinds(mut items: Vec<Raw<'_>>) -> Vec<Raw<'_>> {
     items
 }
 
-/// Returns whether an answer of a kind is none to a call of another one.
+/// Returns whether an answer of this kind may answer the call of this id: the call is of the same kind, or is not there.
 pub(super) fn is_of_kind(calls: &BTreeMap<u64, u8>, id: u64, kind: u8) -> bool {
     calls.get(&id).is_none_or(|kinds| kinds & kind != 0)
 }

@@ -1127,6 +1127,22 @@ fn marked(env: &TestEnv) -> BTreeMap<String, String> {
     sessions.map(|session| (session.clone(), marks(&session))).collect()
 }
 
+/// Deletes rows of a table, at least so many, and checks that a mending brings back all that sessions say and have.
+fn lose_and_mend(home: &Home, table: &str, which: &str, least: usize) {
+    fixture::settle(&store(&home.env));
+    let before = (home.said(), marked(&home.env));
+    let db = home.settle();
+    db.execute_batch(&format!("DROP TRIGGER {table}_is_not_deleted")).unwrap();
+    let deleted = db.execute(&format!("DELETE FROM {table} WHERE {which}"), []).unwrap();
+    assert!(deleted >= least, "{table}, {which}: {deleted}");
+    drop(db);
+    assert_eq!(home.run(&["verify"]).code(), Some(1), "{table}, {which}");
+    let fixed = home.run(&["doctor", "--fix"]);
+    assert_eq!(fixed.code(), Some(0), "{table}, {which}: {fixed}");
+    home.run(&["verify"]).success();
+    assert_eq!((home.said(), marked(&home.env)), before, "{table}, {which}: {fixed}");
+}
+
 /// Puts an example session of Kimi CLI where that keeps it, with the states that it set aside.
 fn place_kimi(env: &TestEnv) {
     let name = "6f1d2c3b-4a59-4e68-9b7c-8d0e1f2a3b4c";
@@ -1145,21 +1161,11 @@ fn checkpoints_that_are_lost_get_their_numbers_again() {
         home.run(&["append", "-q", "-s", &home.own, "Then this."]).success();
         home.run(&["undo", "-s", &home.own]).success();
         home.run(&["append", "-q", "-s", &home.own, "Or that."]).success();
-        fixture::settle(&store(&home.env));
-        let (said, marks) = (home.said(), marked(&home.env));
+        let marks = marked(&home.env);
         let own = &marks[&home.own];
         assert!(own.contains("Before the tests."), "{own}");
         assert!(marks.values().any(|marks| marks.contains("\"own\"")), "{marks:?}");
-        let db = home.settle();
-        let delete = format!("DELETE FROM checkpoint WHERE {which}");
-        db.execute_batch("DROP TRIGGER checkpoint_is_not_deleted").unwrap();
-        assert!(db.execute(&delete, []).unwrap() > 0, "{which}");
-        drop(db);
-        assert_eq!(home.run(&["verify"]).code(), Some(1), "{which}");
-        let fixed = home.run(&["doctor", "--fix"]);
-        assert_eq!(fixed.code(), Some(0), "{which}: {fixed}");
-        home.run(&["verify"]).success();
-        assert_eq!((home.said(), marked(&home.env)), (said, marks), "{which}: {fixed}");
+        lose_and_mend(&home, "checkpoint", which, 1);
     }
 }
 
@@ -1218,18 +1224,7 @@ fn places_in_files_that_were_written_again_or_set_aside_are_read_from_these() {
         home.run(&["append", "-q", "-s", "5e550002", "And then?"]).success();
         home.run(&["revert", "1", "-s", &home.own]).success();
         home.run(&["append", "-q", "-s", &home.own, "Once more."]).success();
-        fixture::settle(&store(&home.env));
-        let (said, marks) = (home.said(), marked(&home.env));
-        let db = home.settle();
-        let delete = format!("DELETE FROM run WHERE {which}");
-        db.execute_batch("DROP TRIGGER run_is_not_deleted").unwrap();
-        assert!(db.execute(&delete, []).unwrap() > 3, "{which}");
-        drop(db);
-        assert_eq!(home.run(&["verify"]).code(), Some(1), "{which}");
-        let fixed = home.run(&["doctor", "--fix"]);
-        assert_eq!(fixed.code(), Some(0), "{which}: {fixed}");
-        home.run(&["verify"]).success();
-        assert_eq!((home.said(), marked(&home.env)), (said, marks), "{which}: {fixed}");
+        lose_and_mend(&home, "run", which, 4);
     }
 }
 
