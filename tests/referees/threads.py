@@ -20,8 +20,11 @@ import parts
 import play
 from mock_model import Model
 
-ASKED = ["First, look around.", "Second, measure it.", "Third, cut it.", "Fourth, paint it."]
+# The first request is so long that a compaction saves more than its summary takes.
+ASKED = ["First, look around." + " Then look again." * 500, "Second, measure it.", "Third, cut it.", "Fourth, paint it."]
 NOTE = "It was the pump."
+BY_HAND = "By hand."
+MORE = "And one thing more."
 PLAYS = [
     ["revert 2 note"], ["revert 1"], ["revert 0"], ["revert 0 note"], ["clear"], ["clear", "append", "undo", "undo"],
     ["revert 2 note", "undo", "redo"], ["revert 3", "wrote", "undo"], ["revert 2 note", "wrote", "revert 1", "undo"],
@@ -69,14 +72,14 @@ class Thread:
         """Does one thing."""
         verb, *more = step.split()
         if verb == "wrote":
-            self.resume("And one thing more.")
+            self.resume(MORE)
         elif verb == "native":
             self.listed(int(more[0]))
         elif verb == "forget":
             for file in self.codex.glob("*.sqlite*"):
                 file.unlink()
         elif verb == "append":
-            self.undertext("append", "--role", "user", "By hand.")
+            self.undertext("append", "--role", "user", BY_HAND)
         elif verb == "compact":
             self.undertext("compact", "--window", "200000", "--keep", "2")
         elif more[1:] == ["note"]:
@@ -130,8 +133,10 @@ class Thread:
         theirs = [part for given in self.resume(parts.PROMPT) for part in codex.item(given, known)]
         shutil.rmtree(self.home)
         kept.rename(self.home)
-        is_compacted = any(text not in ASKED and NOTE not in text and "hand" not in text and "more" not in text for text in said)
+        # What Codex lists goes on to name what a compaction has summarised.
+        is_compacted = any(text not in (*ASKED, BY_HAND, MORE) and NOTE not in text for text in said)
         if listed != said and not is_compacted:
+            listed, said = ([text[:60] for text in of] for of in (listed, said))
             return f"listed {listed}, shown {said}"
         # Codex describes where it runs again at each start.
         ours, theirs = ([part for part in of if "<environment_context>" not in part] for of in (ours, theirs))
