@@ -232,12 +232,12 @@ fn after_store(error: &StoreError) -> Vec<Hint> {
         E::ReadOnly { .. } => vec!["name another folder with --store".into()],
         E::Full => vec![full()],
         E::Corrupt { .. } => damage(),
+        E::Refused(_) => vec![Line::new("verify").to("see whether anything is damaged")],
         E::Busy | E::Conflict | E::Replaced { .. } | E::Unsure { .. } => vec!["try again".into()],
         E::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => vec![full()],
         E::Io { .. } | E::Database(_) => {
             vec![Line::new("doctor").to("look at the folder of the store")]
         }
-        _ => Vec::new(),
     }
 }
 

@@ -88,7 +88,9 @@ pub fn mend(
 /// How damaged a store is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Damage {
-    /// How much of it cannot be read at all, so that nothing says what else is damaged.
+    /// Whether it cannot be read at all, so that nothing says what else is damaged.
+    is_unread: bool,
+    /// How many of its sessions cannot be.
     unread: u64,
     /// How many other things are damaged.
     found: u64,
@@ -100,12 +102,12 @@ struct Damage {
 fn damage(root: &Path, told: &mut dyn FnMut(&Finding)) -> Result<Damage, OpsError> {
     let mut damage = Damage::default();
     let mut tell = |finding: &Finding| {
-        let is_unread = [DATABASE, SESSIONS, SESSION].contains(&finding.item.as_str());
-        match finding.severity {
-            Severity::Damage if is_unread => damage.unread += 1,
-            Severity::Damage if finding.problem == LOST_LINE => damage.lost += 1,
-            Severity::Damage => damage.found += 1,
-            Severity::Note => {}
+        match (finding.severity, finding.item.as_str()) {
+            (Severity::Damage, DATABASE | SESSIONS) => damage.is_unread = true,
+            (Severity::Damage, SESSION) => damage.unread += 1,
+            (Severity::Damage, _) if finding.problem == LOST_LINE => damage.lost += 1,
+            (Severity::Damage, _) => damage.found += 1,
+            (Severity::Note, _) => {}
         }
         told(finding);
     };

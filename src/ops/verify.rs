@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::{
     disk,
     model::{
-        Bulk, CheckpointNumber, Command, DATABASE, EntryNumber, OperationId, OperationNumber,
-        Origin, Running, State,
+        Bulk, Checkpoint, CheckpointNumber, Command, DATABASE, EntryNumber, OperationId,
+        OperationNumber, Origin, Running, State,
     },
     ops::{
         OpsError,
@@ -23,7 +23,7 @@ use crate::{
     },
     report::{Finding, Severity, Verified},
     session::{Session, oddities, rows},
-    store::{Fault, Store, StoreError, UNKNOWN_ENTRY, whole_lines},
+    store::{Fault, Store, StoreError, UNCHECKED_ENTRY, UNKNOWN_ENTRY, whole_lines},
     sync::{self, Archive, Places, SyncError},
 };
 
@@ -216,7 +216,7 @@ fn look(
                 let name = names.iter().find(|(known, _)| Some(*known) == session);
                 let session = name.map(|(_, name)| name.id.clone());
                 // What is given up stands in no way.
-                let is_given_up = problem == UNKNOWN_ENTRY;
+                let is_given_up = [UNKNOWN_ENTRY, UNCHECKED_ENTRY].contains(&problem.as_str());
                 let severity = if is_given_up { Severity::Note } else { Severity::Damage };
                 let finding = Finding { severity, session, item, problem };
                 tell(&finding, &mut verified, each);
@@ -478,7 +478,15 @@ impl<'a> Check<'a> {
                     origins: origins.remove(&n).unwrap_or_default(),
                 };
                 if !operation.names(&bulk) {
-                    self.damage(&item, "its facts are not those that its record names");
+                    let problem = "its facts are not those that its record names";
+                    let is_given_up = bulk.checkpoints.iter().any(Checkpoint::is_lost)
+                        || bulk.entries.iter().any(|entry| key.has_lost(entry));
+                    if is_given_up {
+                        let what = format!("{problem}: the store has lost a part of them");
+                        self.find(Severity::Note, &item, &what);
+                    } else {
+                        self.damage(&item, problem);
+                    }
                 }
                 (before, next, first) = (Some(operation.hash), n.next(), operation.added().end);
                 self.seen.verified.operations += 1;

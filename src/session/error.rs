@@ -1,6 +1,6 @@
 //! What can go wrong while a session is read.
 
-use std::path::PathBuf;
+use std::{error::Error, path::PathBuf};
 
 use crate::{
     model::CheckpointNumber,
@@ -69,9 +69,10 @@ impl From<StoreError> for SessionError {
 impl From<Failure> for SessionError {
     /// Takes a failure beneath a graph apart again.
     fn from(failure: Failure) -> Self {
-        match failure.downcast::<StoreError>() {
-            Ok(error) => Self::Store(*error),
-            Err(failure) => Self::Store(StoreError::Database(failure)),
+        match failure.downcast().map_err(<dyn Error + Send + Sync>::downcast) {
+            Ok(error) => *error,
+            Err(Ok(error)) => Self::Store(*error),
+            Err(Err(failure)) => Self::Store(StoreError::Database(failure)),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::{
     json::Raw,
     model::{EntryNumber, Kind, NameTag, PlaceNumber, Position, Run},
-    session::{Session, SessionError, View},
+    session::{Damages, Session, SessionError, View},
     store::Store,
     wire::Graph,
 };
@@ -35,7 +35,10 @@ pub(crate) fn oddities(
 ) -> Result<BTreeMap<&'static str, Vec<EntryNumber>>, SessionError> {
     let mut found: BTreeMap<&'static str, BTreeSet<EntryNumber>> = BTreeMap::new();
     let state = store.state(session.key)?;
-    let mut view = View::new(store, session, Position::default(), Some(&state.spans));
+    let view = View::new(store, session, Position::default(), Some(&state.spans));
+    // A line that cannot be read is told as damage, and is not odd.
+    let damages = Damages::gathered();
+    let mut view = view.gathering(&damages);
     let (mut newest, mut walked) = (BTreeMap::new(), Vec::new());
     for (_, held) in &state.generations {
         newest.insert(held.file, held.n);
@@ -45,12 +48,11 @@ pub(crate) fn oddities(
         view = view.moved(Position { generation, head: None, horizon });
         for (place, entry) in PlaceNumber::FIRST.onwards().zip(view.sequence()?) {
             if view.as_derived(entry)?.kind == Kind::Opaque {
-                // A line that cannot be read is told as damage.
-                let is_record = view.line(entry).is_ok_and(|line| Raw::object(&line).is_some());
-                let what = if is_record {
-                    "a record that its agent passes over"
-                } else {
-                    "not a JSON object"
+                let line = view.line(entry)?;
+                let what = match Raw::object(&line) {
+                    _ if damages.of(entry).is_some() => continue,
+                    Some(_) => "a record that its agent passes over",
+                    None => "not a JSON object",
                 };
                 found.entry(what).or_default().insert(entry);
             } else if view.is_glued(place)? {

@@ -115,6 +115,9 @@ pub(crate) const LOST_LINE: &str = "its line is lost";
 /// The problem of one of which not even the id is known: that it is lost is all that there is to say.
 pub(crate) const UNKNOWN_ENTRY: &str =
     "the store has lost it; nothing is known but that it was there";
+/// The problem of one whose id was made with that of such an entry.
+pub(crate) const UNCHECKED_ENTRY: &str =
+    "it is linked to one that the store has lost: its id cannot be checked";
 
 /// Returns a version as people read it: while it is developed, it has a number behind its own.
 fn spelt(version: i64) -> String {

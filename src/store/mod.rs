@@ -30,7 +30,7 @@ pub use commit::{
     Chain, Commit, Covering, Coverings, FileCovering, Known, NewLine, TakenOut, Whole,
 };
 pub use error::StoreError;
-pub(crate) use error::{LOST_LINE, UNKNOWN_ENTRY};
+pub(crate) use error::{LOST_LINE, UNCHECKED_ENTRY, UNKNOWN_ENTRY};
 pub use memory::MemoryStore;
 pub use sieve::Sieve;
 pub use sqlite::{

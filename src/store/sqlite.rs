@@ -171,7 +171,7 @@ impl SqliteStore {
     /// Returns whether lines or files are lost for which a mending kept the place, and which a file may give back.
     pub fn has_lost_lines(&self) -> Result<bool, StoreError> {
         let kept = "SELECT EXISTS (SELECT 1 FROM kept WHERE line = ?)";
-        let has_files: bool = self.db().query_row(kept, [bytes::LOST], |row| row.get(0))?;
+        let has_files: bool = self.db().query_row(kept, [lost::LOST], |row| row.get(0))?;
         Ok(has_files || lost::has_lines(self.db())?)
     }
 
@@ -490,6 +490,8 @@ impl From<rusqlite::Error> for StoreError {
                 Self::corrupt(DATABASE, error.to_string())
             }
             Some(ErrorCode::SystemIoFailure) => Self::unread(error.to_string()),
+            // A trigger says what a change contradicts.
+            Some(ErrorCode::ConstraintViolation) => Self::Refused(error.to_string()),
             _ => match error {
                 rusqlite::Error::FromSqlConversionFailure(..)
                 | rusqlite::Error::InvalidColumnType(..)

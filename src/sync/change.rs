@@ -369,8 +369,9 @@ impl<'a> Change<'a> {
         let id = covered.unwrap_or_else(|| new.line.entry_id(link_id));
         let (length, name, kind) =
             (new.line.bytes().len() as u64, new.envelope.tag(), new.envelope.kind);
-        // No entry is linked to the newest one yet.
-        let is_new = link.is_some_and(|(last, _)| last.next() == self.next_entry());
+        // No entry is linked to the newest one yet, but in a session of which the store has lost some.
+        let is_new = self.before.session.is_none()
+            && link.is_some_and(|(last, _)| last.next() == self.next_entry());
         let spelt = name.filter(|_| new.is_spelt);
         let known = match self.fresh_ids.get(&id).copied().filter(|_| !is_new) {
             None if covered.is_none() && (is_new || self.is_new_name(spelt)?) => None,

@@ -172,9 +172,10 @@ fn words(holder: Option<&Holder>) -> String {
 }
 
 impl SyncError {
-    /// Returns whether something that the store holds of a session is damaged, which does not concern others.
+    /// Returns whether something that the store holds of a session is damaged, or contradicts what would come to it: others are
+    /// not concerned.
     pub(crate) fn is_damage(&self) -> bool {
-        matches!(self, Self::Store(StoreError::Corrupt { .. }))
+        matches!(self, Self::Store(StoreError::Corrupt { .. } | StoreError::Refused(_)))
     }
 
     /// Says why a file may not be written.

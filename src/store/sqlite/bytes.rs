@@ -27,16 +27,15 @@ use super::{
     held::{Held, held},
     known::Known,
     lengths::Lengths,
+    lost::{self, LOST},
     opened::Opened,
     pack::{LONG, Packing, REST, SEGMENT, Segment, last_line},
 };
 use crate::{
     model::{EntryId, EntryNumber, LineId, line::LINE_MAX},
-    store::{LOST_LINE, NewLine, SessionKey, StoreError, commit::Whole, error::sound},
+    store::{NewLine, SessionKey, StoreError, commit::Whole, error::sound},
 };
 
-/// The number of a line that was damaged and found nowhere.
-pub(super) const LOST: i64 = 0;
 /// How often, in lines, an appending program looks whether there is a segment's worth to pack.
 const PACK_EVERY: i64 = 64;
 /// How many entries are looked up together.
@@ -420,22 +419,23 @@ impl Bytes {
         let torn = |problem: &str| StoreError::corrupt(format!("entry {n}"), problem);
         let (id, link, key) = row.ok_or_else(|| torn("it has no line"))?;
         if key == LOST {
-            return Err(torn(LOST_LINE));
+            return Err(torn(lost::problem(session, n, id)));
         }
         let line = self.line(db, key)?;
         if self.is_left_to_check {
             return Ok(line);
         }
         let found = LineId::of(&line);
-        if EntryId::of(link, found) == id || self.is_covered(db, session, (n, id), link, found)? {
+        let is_right = EntryId::of(link, found) == id;
+        if is_right || self.stands(db, session, (n, id), link, found)? {
             Ok(line)
         } else {
             Err(torn("its line is not the one that its id was made of"))
         }
     }
 
-    /// Returns whether a line stands in the place of the one that an entry had.
-    fn is_covered(
+    /// Returns whether a line stands in the place of the one that an entry had, or nothing can tell.
+    fn stands(
         &self,
         db: &Connection,
         session: SessionKey,
@@ -459,7 +459,7 @@ impl Bytes {
                 Err(error) => return Err(error),
             }
         }
-        Ok(false)
+        lost::is_behind(db, session, entry.0)
     }
 
     /// Returns a line, which is checked against nothing but its length.

@@ -23,7 +23,7 @@ use rusqlite::{Connection, OptionalExtension, ffi, params};
 use super::{
     add::OWN,
     body::{Parts, Place},
-    bytes::{Bytes, LOST},
+    bytes::Bytes,
     covered::{self, Covered},
     long, lost, open,
     query::hash,
@@ -333,7 +333,7 @@ impl Window {
             return problem.clone();
         }
         match self.get(line) {
-            None if line == LOST => LOST_LINE.to_owned(),
+            None if line == lost::LOST => LOST_LINE.to_owned(),
             None => format!("its line, {line}, is not there"),
             Some(_) => wrong.to_owned(),
         }
@@ -519,7 +519,7 @@ impl Part<'_> {
         let mut linked = self.db.prepare("SELECT id FROM entry WHERE session = ? AND n = ?")?;
         let mut rows = query.query(params![held.start, held.end, session])?;
         let mut before: Option<(i64, i64, EntryId)> = None;
-        let mut covered: Option<(i64, Covered)> = None;
+        let mut covered: Option<(SessionKey, Covered)> = None;
         while let Some(row) = rows.next()? {
             let (session, n, id): (i64, i64, _) =
                 (row.get(0)?, row.get(1)?, EntryId::new(hash(row, 2)?));
@@ -540,9 +540,10 @@ impl Part<'_> {
             if found.is_some_and(is_right) {
                 continue;
             }
-            let of_session = match covered.take().filter(|(of, _)| *of == session) {
+            let of = SessionKey(session);
+            let of_session = match covered.take().filter(|(known, _)| *known == of) {
                 Some(known) => known,
-                None => (session, covered::by_operations(self.db, SessionKey(session))?),
+                None => (of, covered::by_operations(self.db, of)?),
             };
             let (_, known) = covered.insert(of_session);
             let entry = (EntryNumber::new(n.unsigned_abs()), id);
@@ -550,12 +551,11 @@ impl Part<'_> {
             if found.zip(link).is_some_and(stands) {
                 continue;
             }
-            let problem = match line {
-                LOST => lost::problem(SessionKey(session), entry.0, id).to_owned(),
-                line => window.problem(line, "its id is not that of its link and line"),
+            let problem = match lost::reason(self.db, of, entry, (line, found.is_some()))? {
+                Some(problem) => problem.to_owned(),
+                None => window.problem(line, "its id is not that of its link and line"),
             };
-            let (session, item) = (Some(SessionKey(session)), format!("entry {n}"));
-            self.faults.push(Fault { session, item, problem });
+            self.faults.push(Fault { session: Some(of), item: format!("entry {n}"), problem });
         }
         Ok(())
     }

@@ -1,23 +1,49 @@
 //! Lost entries: those of which nothing is known but that they were there, by an id that says so. No file gives them back:
 //! what held their ids is lost with them.
 
-use rusqlite::Connection;
+use rusqlite::{Connection, params};
 
-use super::{bytes::LOST, query::hash};
+use super::query::{bounds, first, hash};
 use crate::{
     model::{EntryId, EntryNumber},
-    store::{LOST_LINE, SessionKey, StoreError, UNKNOWN_ENTRY},
+    store::{LOST_LINE, SessionKey, StoreError, UNCHECKED_ENTRY, UNKNOWN_ENTRY},
 };
 
-/// Returns the id of an entry of which nothing is known.
-pub(super) fn id_of(session: SessionKey, n: EntryNumber) -> EntryId {
-    let name = format!("lost entry {n} of session {}", session.0);
-    EntryId::new(*blake3::hash(name.as_bytes()).as_bytes())
-}
+/// The number of a line that was damaged and found nowhere.
+pub(super) const LOST: i64 = 0;
 
 /// Returns the problem of an entry without a line.
 pub(super) fn problem(session: SessionKey, n: EntryNumber, id: EntryId) -> &'static str {
-    if id == id_of(session, n) { UNKNOWN_ENTRY } else { LOST_LINE }
+    if id == session.unknown(n) { UNKNOWN_ENTRY } else { LOST_LINE }
+}
+
+/// Returns whether an entry is linked to one of which nothing is known: its id was made with one that is lost.
+pub(super) fn is_behind(
+    db: &Connection,
+    session: SessionKey,
+    n: EntryNumber,
+) -> Result<bool, StoreError> {
+    let sql =
+        "SELECT k.n, k.id FROM entry e JOIN entry k ON k.session = e.session AND k.n = e.n - e.link
+               WHERE e.session = ? AND e.n = ?";
+    let link = first(db, sql, params![session.0, bounds(&n.alone()).0], |row| {
+        Ok((row.get(0)?, EntryId::new(hash(row, 1)?)))
+    })?;
+    Ok(link.is_some_and(|(link, id)| id == session.unknown(link)))
+}
+
+/// Returns why the id of an entry is not that of its link and line, if something that is lost explains it; given is whether the
+/// line is there.
+pub(super) fn reason(
+    db: &Connection,
+    session: SessionKey,
+    (n, id): (EntryNumber, EntryId),
+    (line, is_there): (i64, bool),
+) -> Result<Option<&'static str>, StoreError> {
+    if line == LOST {
+        return Ok(Some(problem(session, n, id)));
+    }
+    Ok((is_there && is_behind(db, session, n)?).then_some(UNCHECKED_ENTRY))
 }
 
 /// Returns whether a line is lost that a file may give back.

@@ -41,9 +41,11 @@ use rusqlite::{Connection, params, types::Value};
 
 use super::{
     add::OWN,
-    bytes::{Bytes, LOST},
+    bytes::Bytes,
     covered::{self, Covered},
-    journal, open,
+    journal,
+    lost::LOST,
+    open,
     query::{collect, hash},
     rows::Tables,
     witness,
@@ -393,7 +395,7 @@ impl Salvage {
     fn lines(&mut self) -> Result<BTreeSet<i64>, StoreError> {
         let all = collect(
             self.db(),
-            "SELECT e.session, e.n, e.id, k.id, -e.line FROM entry e
+            "SELECT e.session, e.n, e.id, k.id, -e.line, k.n FROM entry e
              LEFT JOIN entry k ON k.session = e.session AND k.n = e.n - e.link
              WHERE e.line <= 0 ORDER BY -e.line",
             [],
@@ -406,7 +408,10 @@ impl Salvage {
                     link: link.map(EntryId::new),
                     covered: None,
                 };
-                Ok((wanted, row.get::<_, i64>(4)?))
+                let linked: Option<EntryNumber> = row.get(5)?;
+                let unknown = linked.map(|link| wanted.session.unknown(link));
+                let is_behind = unknown.is_some() && wanted.link == unknown;
+                Ok((wanted, row.get::<_, i64>(4)?, is_behind))
             },
         )?;
         let mut held = BTreeSet::new();
@@ -414,7 +419,7 @@ impl Salvage {
         let mut last: Option<(i64, LineId, i64)> = None;
         let mut session = None;
         let mut covered: BTreeMap<SessionKey, Covered> = BTreeMap::new();
-        for (wanted, old) in all {
+        for (wanted, old, is_behind) in all {
             if session.replace(wanted.session) != Some(wanted.session) {
                 self.fresh.bytes.borrow_mut().begin_operation(self.db(), None)?;
             }
@@ -429,7 +434,8 @@ impl Salvage {
             let covered = covered::in_place_of(known, entry, wanted.link);
             let is_of = |line: LineId| match covered {
                 Some(covered) => line == covered,
-                None => EntryId::of(wanted.link, line) == wanted.id,
+                // The id of one that is linked to an unknown entry cannot be checked.
+                None => is_behind || EntryId::of(wanted.link, line) == wanted.id,
             };
             let number = match last.filter(|(at, id, _)| *at == old && is_of(*id)) {
                 Some((_, _, number)) => number,

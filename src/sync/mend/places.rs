@@ -56,7 +56,10 @@ impl Sequence {
         let mut at = 0;
         let chain = gather::chain(salvage, session, lines)?;
         for ((linked, (separator, _)), end) in chain.iter().zip(&lines.tried).zip(&lines.ends) {
-            let Some(n) = linked.n else { return Ok(sequence) };
+            let Some(n) = linked.n else {
+                sequence.tail = Some(separator.clone());
+                return Ok(sequence);
+            };
             let length = (end - at).saturating_sub(separator.len() as u64);
             sequence.push(n, linked.id, separator.clone(), length);
             at = *end;

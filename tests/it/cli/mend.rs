@@ -656,6 +656,85 @@ fn a_store_cut_short_anywhere_is_mended_and_what_is_lost_is_said() {
     }
 }
 
+/// Returns the lines of a rollout of Codex, whose records have no names.
+fn rollout(session: usize, turns: usize) -> Vec<String> {
+    let line = |n: usize, kind: &str, payload: Value| {
+        let time = format!("2026-01-01T00:{:02}:{:02}.000Z", n / 60, n % 60);
+        serde_json::json!({ "timestamp": time, "type": kind, "payload": payload }).to_string()
+    };
+    let id = format!("5e55{session:04}-0d1e-4f6a-9f57-3c1a1b2c3d4e");
+    let mut lines = vec![line(0, "session_meta", serde_json::json!({ "id": id, "cwd": "/work" }))];
+    for n in 1..=turns {
+        for (role, kind) in [("user", "input_text"), ("assistant", "output_text")] {
+            let words: Vec<String> = (0..60)
+                .map(|word| format!("word{}", (word * 41 + n * 13 + session) % 997))
+                .collect();
+            let text = format!("{role} {n} {}", words.join(" "));
+            let content = serde_json::json!([{ "type": kind, "text": text }]);
+            let message =
+                serde_json::json!({ "type": "message", "role": role, "content": content });
+            lines.push(line(n, "response_item", message));
+        }
+    }
+    lines
+}
+
+#[test]
+fn what_grew_again_and_again_is_taken_in_after_its_store_was_cut_short() {
+    let home = Home { env: TestEnv::new(), own: String::new() };
+    let folder = home.env.home().join(".codex/sessions/2026/01/01");
+    fs::create_dir_all(&folder).unwrap();
+    let file = |session: usize| {
+        let id = format!("5e55{session:04}-0d1e-4f6a-9f57-3c1a1b2c3d4e");
+        folder.join(format!("rollout-2026-01-01T00-00-00-{id}.jsonl"))
+    };
+    for part in 0..3 {
+        for session in 0..4 {
+            // One is of a program that ends its lines with CR LF.
+            let end = if session == 3 { "\r\n" } else { "\n" };
+            let new =
+                rollout(session, (part + 1) * 12).split_off(usize::from(part > 0) + part * 24);
+            // What was written into the file since stays before it.
+            let before = fs::read_to_string(file(session)).unwrap_or_default();
+            fs::write(file(session), before + &new.join(end) + end).unwrap();
+        }
+        home.run(&["import"]).success();
+        home.run(&["revert", "1", "-s", "5e550001"]).success();
+        home.run(&["revert", "2", "-s", "5e550002"]).success();
+        home.run(&["undo", "-s", "5e550002"]).success();
+    }
+    home.settle();
+    let said = home.said();
+    let whole = fs::read(home.database()).unwrap();
+    let witness = fs::read(store(&home.env).join("store.witness")).unwrap();
+    let files: Vec<Vec<u8>> = (0..4).map(|session| fs::read(file(session)).unwrap()).collect();
+    let pages = whole.len() / 4096;
+    for length in (1..12).map(|part| pages * part / 12 * 4096) {
+        fs::write(home.database(), &whole[..length]).unwrap();
+        for left in ["store.db-wal", "store.db-shm"] {
+            let _ = fs::remove_file(store(&home.env).join(left));
+        }
+        let _ = fs::remove_dir_all(store(&home.env).join("damaged-1"));
+        fs::write(store(&home.env).join("store.witness"), &witness).unwrap();
+        for (session, bytes) in files.iter().enumerate() {
+            fs::write(file(session), bytes).unwrap();
+        }
+        let fixed = home.run(&["doctor", "--fix"]);
+        assert!(fixed.stdout.contains("Mended: "), "{length}: {fixed}");
+        home.run(&["import"]).success();
+        let now = home.said();
+        assert_eq!(now.keys().collect::<Vec<_>>(), said.keys().collect::<Vec<_>>(), "{length}");
+        home.run(&["verify"]).success();
+        for session in said.keys() {
+            home.run(&["verify", "-s", session]).success();
+            let lines = rollout(session[4..8].parse().unwrap(), 36);
+            let shown = home.run(&["search", "word", "-s", session, "-n", "0", "--json"]).success();
+            assert!(shown.stdout.lines().count() >= lines.len() - 1, "{length}: {session}");
+        }
+        assert!(home.run(&["doctor", "--fix"]).success().stdout.ends_with("is in order\n"));
+    }
+}
+
 /// Returns a home in which a file lies next to a session, and that file.
 fn home_with_a_kept_file() -> (Home, PathBuf) {
     let home = Home::new();

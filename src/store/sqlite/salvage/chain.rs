@@ -26,7 +26,7 @@ use crate::{
     },
     store::{
         FactStore, SessionKey, StoreError,
-        sqlite::{add::OWN, bytes::LOST, covered, lost, query::collect},
+        sqlite::{add::OWN, covered, lost::LOST, query::collect},
     },
 };
 
@@ -297,7 +297,7 @@ impl Salvage {
                 .prepare_cached(
                     "INSERT INTO entry (session, n, id, link, line) VALUES (?, ?, ?, NULL, ?)",
                 )?
-                .execute(params![session.0, n, lost::id_of(session, *n).as_bytes(), LOST])?;
+                .execute(params![session.0, n, session.unknown(*n).as_bytes(), LOST])?;
         }
         Ok(missing)
     }

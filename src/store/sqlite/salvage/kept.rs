@@ -10,8 +10,9 @@ use crate::{
     store::{
         NewLine, SessionKey, StoreError,
         sqlite::{
-            bytes::{Bytes, LOST},
+            bytes::Bytes,
             covered::{self, kept_digest},
+            lost::LOST,
         },
     },
 };

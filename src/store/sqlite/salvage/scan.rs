@@ -141,7 +141,7 @@ impl Table<'_> {
             while let Some(row) = rows.next()? {
                 match each(row) {
                     // A value that is not of its column's kind costs its row alone.
-                    Ok(()) | Err(StoreError::Corrupt { .. }) => {}
+                    Ok(()) | Err(StoreError::Corrupt { .. } | StoreError::Refused(_)) => {}
                     Err(error) => return Err(error),
                 }
                 last = row.get(row.as_ref().column_count() - 1).ok().or(last);
