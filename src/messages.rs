@@ -128,6 +128,7 @@ fn session(text: &mut String) {
             none("boat"), none("7"), none("main..try"), none("HEAD^^"), none("head"), none("~1"),
             none("HEAD~99"), none("HEAD~x"),
         ],
+        E::Start => [E::Start],
         E::AmbiguousEntry { .. } => [
             E::AmbiguousEntry { wanted: told("7"), matches: vec![told("7c2a51de"), told("70b1e2f3")] },
         ],

@@ -303,7 +303,6 @@ fn list(context: &mut Context, archive: &Archive, session: &Session) -> Result<(
     let mut table =
         Table::new([Align::Right, Align::Right, Align::Right, Align::Left, Align::Left]);
     for held in &held {
-        let plural = if held.entries == 1 { "entry" } else { "entries" };
         let file = held.file.as_deref().map(|file| context.env.homely(file)).unwrap_or_default();
         let container = held
             .container
@@ -311,7 +310,7 @@ fn list(context: &mut Context, archive: &Archive, session: &Session) -> Result<(
             .unwrap_or_default();
         table.row([
             Cell::new(Label::Id, &held.generation.to_string()),
-            Cell::new(Label::Plain, &format!("{} {plural}", held.entries)),
+            Cell::new(Label::Plain, &counted(held.entries, "entry", "entries")),
             Cell::new(Label::Plain, &units::size(held.bytes)),
             Cell::new(Label::Head, if held.is_current { "current" } else { "" }),
             Cell::new(Label::Dim, &format!("by operation {}  {file}{container}", held.operation)),

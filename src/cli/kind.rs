@@ -63,6 +63,7 @@ fn kind_of(error: &OpsError) -> Kind {
             | SessionError::AmbiguousSession { .. }
             | SessionError::AmbiguousEntry { .. }
             | SessionError::NoEntry(_)
+            | SessionError::Start
             | SessionError::NoCheckpoint { .. },
         )
         | E::Sync(

@@ -144,7 +144,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         target = ops::original(&archive, &session, &target)?;
     }
     let shown = ops::show(&archive, &session, &target)?;
-    let (line, bytes) = shown.ok_or_else(|| SessionError::NoEntry(wanted.to_owned()))?;
+    let (line, bytes) = shown.ok_or(SessionError::Start)?;
     if let Some(damaged) = line.damaged() {
         if !context.json && !args.raw {
             head(context, &line, target.branch.as_deref())?;

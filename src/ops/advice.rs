@@ -101,6 +101,7 @@ fn after_session(error: &SessionError) -> Vec<Hint> {
             let log = Line::about("log").to("list the entries with their ids");
             misspelling(wanted).map(Into::into).into_iter().chain([log]).collect()
         }
+        E::Start => vec![Line::about("log").to("list the entries with their ids")],
         E::NoCheckpoint { nearest, .. } if nearest.is_empty() => {
             vec![Line::about("checkpoint").to("there is no checkpoint yet; set one")]
         }

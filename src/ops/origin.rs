@@ -43,8 +43,7 @@ fn successor(
 /// that its successor does not.
 pub fn hidden(archive: &Archive, session: &Session, target: &Target) -> Result<Hidden, OpsError> {
     let store = archive.store();
-    let missing = || SessionError::NoEntry(String::new());
-    let entry = lines::entry_of(archive.store(), session, target)?.ok_or_else(missing)?;
+    let entry = lines::entry_of(archive.store(), session, target)?.ok_or(SessionError::Start)?;
     let origin = origins::first(store, session, entry)?;
     let shown =
         if origin == entry { successor(archive, session, entry)?.unwrap_or(entry) } else { entry };

@@ -229,8 +229,8 @@ impl Search {
             }
             Wanted::Entry(session, target) => {
                 let entry = lines::entry_of(store, session, target)?;
-                let none = || SessionError::NoEntry("before the first".to_owned());
-                for entry in versions(store, session, entry.ok_or_else(none)?)? {
+                let entry = entry.ok_or(SessionError::Start)?;
+                for entry in versions(store, session, entry)? {
                     whole_lines(store, session.key, &[entry], &mut |_, line| {
                         whole_of.insert(LineId::of(&line));
                         secrets.extend(long_texts(&line));

@@ -36,15 +36,22 @@ pub fn operations(
 
 /// Returns the newest operations of all sessions, the newest first.
 pub fn operations_of_all(archive: &Archive, limit: usize) -> Result<Vec<OperationView>, OpsError> {
-    let mut found = Vec::new();
+    let mut found: Vec<OperationView> = Vec::new();
+    let keep = |found: &mut Vec<OperationView>| {
+        found.sort_by(|one, other| {
+            let of = |view: &OperationView| (view.operation.at, view.operation.n);
+            of(other).cmp(&of(one)).then_with(|| one.session.cmp(&other.session))
+        });
+        found.truncate(limit);
+    };
     for session in archive.every()? {
         found.extend(operations(archive, &session, limit)?);
+        // Of many sessions few operations are listed.
+        if found.len() / 8 > limit {
+            keep(&mut found);
+        }
     }
-    found.sort_by(|one, other| {
-        let of = |view: &OperationView| (view.operation.at, view.operation.n);
-        of(other).cmp(&of(one)).then_with(|| one.session.cmp(&other.session))
-    });
-    found.truncate(limit);
+    keep(&mut found);
     Ok(found)
 }
 

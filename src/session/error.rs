@@ -32,6 +32,9 @@ pub enum SessionError {
     /// There is no such entry.
     #[error("no entry matches {0:?}")]
     NoEntry(String),
+    /// The start is no entry.
+    #[error("no entry stands at the start")]
+    Start,
     /// Several entries match.
     #[error("{wanted:?} matches {} entries", .matches.len())]
     AmbiguousEntry {

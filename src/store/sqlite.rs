@@ -493,10 +493,14 @@ impl From<rusqlite::Error> for StoreError {
             // A trigger says what a change contradicts.
             Some(ErrorCode::ConstraintViolation) => Self::Refused(error.to_string()),
             _ => match error {
-                rusqlite::Error::FromSqlConversionFailure(..)
-                | rusqlite::Error::InvalidColumnType(..)
+                rusqlite::Error::FromSqlConversionFailure(_, _, why) => {
+                    Self::corrupt(DATABASE, why.to_string())
+                }
+                rusqlite::Error::InvalidColumnType(..)
                 | rusqlite::Error::IntegralValueOutOfRange(..)
-                | rusqlite::Error::Utf8Error(..) => Self::corrupt(DATABASE, error.to_string()),
+                | rusqlite::Error::Utf8Error(..) => {
+                    Self::corrupt(DATABASE, "a value in it is of another kind than its column's")
+                }
                 _ => Self::Database(Box::new(error)),
             },
         }

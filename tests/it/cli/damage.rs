@@ -250,7 +250,7 @@ fn a_damaged_session_keeps_an_import_from_no_other() {
     1 session's file was deleted since the last import; the store holds all of it
     ------- stderr -------
     Claude Code: ~/.claude/projects
-    warning: skipped $HOME/.claude/projects/-work/boat.jsonl: its session cannot be changed: store.db is damaged: Conversion error from type Blob at index: 0, a number is cut short
+    warning: skipped $HOME/.claude/projects/-work/boat.jsonl: its session cannot be changed: store.db is damaged: a number is cut short
     hint: to put files that were deleted back where their agents read them: undertext restore --all
     hint: mend what files still hold: undertext doctor --fix
     ");

@@ -93,10 +93,15 @@ fn an_entry_that_is_not_there_is_an_error() {
     hint: list the entries with their ids: undertext log -s native-tools.jsonl
     [exit status: 2]
     "#);
-    assert_snapshot!(Stored::new().run(&["show", "HEAD"]), @r#"
+    let stored = Stored::new();
+    let said = stored.run(&["show", "HEAD"]);
+    assert_snapshot!(said, @"
     ------- stderr -------
-    error: no entry matches "HEAD"
+    error: no entry stands at the start
     hint: list the entries with their ids: undertext log
     [exit status: 2]
-    "#);
+    ");
+    for other in [&["show", "HEAD", "--hidden"][..], &["redact", "HEAD"]] {
+        assert_eq!(stored.run(other).to_string(), said.to_string());
+    }
 }
