@@ -363,7 +363,7 @@ struct Check<'a> {
     store: &'a dyn Store,
     session: &'a Session,
     seen: Seen,
-    /// Whether one of its operations is lost.
+    /// Whether an operation is lost, or a part of one.
     has_lost: bool,
 }
 
@@ -479,8 +479,12 @@ impl<'a> Check<'a> {
                 };
                 if !operation.names(&bulk) {
                     let problem = "its facts are not those that its record names";
-                    let is_given_up = bulk.checkpoints.iter().any(Checkpoint::is_lost)
-                        || bulk.entries.iter().any(|entry| key.has_lost(entry));
+                    let is_unknown = bulk.entries.iter().any(|entry| key.has_lost(entry));
+                    self.has_lost |= is_unknown;
+                    // Behind lost entries nothing tells where others were put.
+                    let is_given_up = is_unknown
+                        || bulk.checkpoints.iter().any(Checkpoint::is_lost)
+                        || self.has_lost && bulk.runs.is_empty();
                     if is_given_up {
                         let what = format!("{problem}: the store has lost a part of them");
                         self.find(Severity::Note, &item, &what);
@@ -498,7 +502,7 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    /// Tells of a generation that does not come out. Where an operation is lost, and with it what it added, none can.
+    /// Tells of a generation that does not come out. Where an operation is lost, or a part of one, none can.
     fn generation(&mut self, item: &str, problem: &str) {
         if self.has_lost {
             let what = format!("{problem}: a part of it is lost with an operation");

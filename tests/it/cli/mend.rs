@@ -709,7 +709,8 @@ fn what_grew_again_and_again_is_taken_in_after_its_store_was_cut_short() {
     let witness = fs::read(store(&home.env).join("store.witness")).unwrap();
     let files: Vec<Vec<u8>> = (0..4).map(|session| fs::read(file(session)).unwrap()).collect();
     let pages = whole.len() / 4096;
-    for length in (1..12).map(|part| pages * part / 12 * 4096) {
+    for part in 1..12 {
+        let length = pages * part / 12 * 4096;
         fs::write(home.database(), &whole[..length]).unwrap();
         for left in ["store.db-wal", "store.db-shm"] {
             let _ = fs::remove_file(store(&home.env).join(left));
@@ -719,19 +720,29 @@ fn what_grew_again_and_again_is_taken_in_after_its_store_was_cut_short() {
         for (session, bytes) in files.iter().enumerate() {
             fs::write(file(session), bytes).unwrap();
         }
+        // Of a session whose file is gone, only lines count as damage whose ids are known: a file may bring these.
+        let is_gone = part % 2 == 0;
+        if is_gone {
+            fs::remove_file(file(0)).unwrap();
+        }
         let fixed = home.run(&["doctor", "--fix"]);
         assert!(fixed.stdout.contains("Mended: "), "{length}: {fixed}");
         home.run(&["import"]).success();
         let now = home.said();
-        assert_eq!(now.keys().collect::<Vec<_>>(), said.keys().collect::<Vec<_>>(), "{length}");
-        home.run(&["verify"]).success();
-        for session in said.keys() {
+        let verified = home.run(&["verify"]);
+        let mut damage = verified.stdout.lines().filter(|line| line.starts_with("damage: "));
+        let is_sought = |line: &str| is_gone && line.ends_with(": its line is lost");
+        assert!(damage.all(is_sought), "{length}: {verified}");
+        for session in said.keys().skip(usize::from(is_gone)) {
+            assert!(now.contains_key(session), "{length}: {session}");
             home.run(&["verify", "-s", session]).success();
             let lines = rollout(session[4..8].parse().unwrap(), 36);
             let shown = home.run(&["search", "word", "-s", session, "-n", "0", "--json"]).success();
             assert!(shown.stdout.lines().count() >= lines.len() - 1, "{length}: {session}");
         }
-        assert!(home.run(&["doctor", "--fix"]).success().stdout.ends_with("is in order\n"));
+        if verified.code() == Some(0) {
+            assert!(home.run(&["doctor", "--fix"]).success().stdout.ends_with("is in order\n"));
+        }
     }
 }
 
