@@ -162,7 +162,7 @@ impl Frame {
     }
 }
 
-/// Returns whether a value is one of a list, or there is none.
+/// Returns whether a value is one of these words; where no words are given, any value is right.
 fn is_one_of(words: &[&str], value: Raw<'_>) -> bool {
     words.is_empty()
         || value.inner().is_some_and(|inner| words.iter().any(|word| word.as_bytes() == inner))

@@ -482,9 +482,10 @@ impl<'a> Check<'a> {
                     let is_unknown = bulk.entries.iter().any(|entry| key.has_lost(entry));
                     self.has_lost |= is_unknown;
                     // Behind lost entries nothing tells where others were put.
+                    let is_unplaced = operation.runs.is_some() && bulk.runs.is_empty();
                     let is_given_up = is_unknown
                         || bulk.checkpoints.iter().any(Checkpoint::is_lost)
-                        || self.has_lost && bulk.runs.is_empty();
+                        || self.has_lost && is_unplaced;
                     if is_given_up {
                         let what = format!("{problem}: the store has lost a part of them");
                         self.find(Severity::Note, &item, &what);

@@ -23,8 +23,8 @@ pub(super) fn is_behind(
     session: SessionKey,
     n: EntryNumber,
 ) -> Result<bool, StoreError> {
-    let sql =
-        "SELECT k.n, k.id FROM entry e JOIN entry k ON k.session = e.session AND k.n = e.n - e.link
+    let sql = "SELECT k.n, k.id FROM entry e
+               JOIN entry k ON k.session = e.session AND k.n = e.n - e.link
                WHERE e.session = ? AND e.n = ?";
     let link = first(db, sql, params![session.0, bounds(&n.alone()).0], |row| {
         Ok((row.get(0)?, EntryId::new(hash(row, 1)?)))

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
-use std::fs;
+use std::fs::{self, File};
+use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -694,9 +695,9 @@ fn what_grew_again_and_again_is_taken_in_after_its_store_was_cut_short() {
             let end = if session == 3 { "\r\n" } else { "\n" };
             let new =
                 rollout(session, (part + 1) * 12).split_off(usize::from(part > 0) + part * 24);
-            // What was written into the file since stays before it.
-            let before = fs::read_to_string(file(session)).unwrap_or_default();
-            fs::write(file(session), before + &new.join(end) + end).unwrap();
+            // It goes behind what was written into the file since.
+            let mut grown = File::options().append(true).create(true).open(file(session)).unwrap();
+            grown.write_all((new.join(end) + end).as_bytes()).unwrap();
         }
         home.run(&["import"]).success();
         home.run(&["revert", "1", "-s", "5e550001"]).success();
@@ -863,7 +864,7 @@ fn copy_folder(from: &Path, to: &Path) {
         } else {
             fs::copy(&path, &to).unwrap();
             let modified = fs::metadata(&path).unwrap().modified().unwrap();
-            fs::File::options().write(true).open(&to).unwrap().set_modified(modified).unwrap();
+            File::options().write(true).open(&to).unwrap().set_modified(modified).unwrap();
         }
     }
 }
@@ -1217,7 +1218,7 @@ fn marked(env: &TestEnv) -> BTreeMap<String, String> {
     sessions.map(|session| (session.clone(), marks(&session))).collect()
 }
 
-/// Deletes rows of a table, at least so many, and checks that a mending brings back all that sessions say and have.
+/// Deletes the rows of a table that meet a condition, and checks that a mending brings back all that sessions say and have.
 fn lose_and_mend(home: &Home, table: &str, which: &str, least: usize) {
     fixture::settle(&store(&home.env));
     let before = (home.said(), marked(&home.env));
