@@ -73,6 +73,7 @@ mod tests {
         parts: &["text"],
         kinds: &[("type", &["t"])],
         telling: &["uuid", "type", "name", "uuids"],
+        endings: &["_state"],
         saying: &["input"],
     };
 
@@ -111,6 +112,11 @@ mod tests {
         check(
             r#"{"schema":{"a":[{"type":"b","n":7,"c":"Bob"}]},"files":{"/bob":{"name":"x","n":7}}}"#,
             r#"{"schema":{"a":[{"type":"b","n":7,"c":"***"}]},"files":{"****":{"name":"x","n":7}}}"#,
+        );
+        // So does the end of a key, of one word of small letters.
+        check(
+            r#"{"a_state":"not_used","b_state":"Bob","c_state":"was used","state":"used","x":{"d_state":"x"}}"#,
+            r#"{"a_state":"not_used","b_state":"***","c_state":"********","state":"****","x":{"*******":"*"}}"#,
         );
         // No key is two.
         check(r#"{"m.content":{"name":"Bob"}}"#, r#"{"m.content":{"****":"***"}}"#);

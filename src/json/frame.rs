@@ -22,6 +22,8 @@ pub(crate) struct Frame {
     pub(crate) kinds: &'static [(&'static str, &'static [&'static str])],
     /// Keys whose values tell what something is and where it belongs, at the places of `own`.
     pub(crate) telling: &'static [&'static str],
+    /// Ends of keys whose values do so too, where they are one word of small letters.
+    pub(crate) endings: &'static [&'static str],
     /// Keys whose values were said, even if they are numbers.
     pub(crate) saying: &'static [&'static str],
 }
@@ -100,8 +102,15 @@ const UNKNOWN: &str = "*";
 
 impl Frame {
     /// That of records of which nothing is known.
-    pub(crate) const NONE: Self =
-        Self { own: &[], outputs: &[], parts: &[], kinds: &[], telling: &[], saying: &[] };
+    pub(crate) const NONE: Self = Self {
+        own: &[],
+        outputs: &[],
+        parts: &[],
+        kinds: &[],
+        telling: &[],
+        endings: &[],
+        saying: &[],
+    };
 
     /// Returns what a key in an object is, and the step to its value's place.
     fn step<'a>(&self, tier: Tier, key: Raw<'a>) -> (Owner, &'a str) {
@@ -147,7 +156,10 @@ impl Frame {
         // What tells what a part is stands in one of a list, or in what its bytes come from.
         let is_part = within.ends_with("[]") || within.ends_with(".source");
         let is_telling = match tier {
-            Tier::Own | Tier::All => self.telling.contains(&key),
+            Tier::Own | Tier::All => {
+                self.telling.contains(&key)
+                    || self.endings.iter().any(|end| key.ends_with(end)) && is_small_word(value)
+            }
             Tier::Output => is_part && self.kind(key).is_some_and(|words| is_one_of(words, value)),
             Tier::Keyed | Tier::Said => false,
         };
@@ -166,6 +178,12 @@ impl Frame {
 fn is_one_of(words: &[&str], value: Raw<'_>) -> bool {
     words.is_empty()
         || value.inner().is_some_and(|inner| words.iter().any(|word| word.as_bytes() == inner))
+}
+
+/// Returns whether a value is one word of small letters, as formats give names to what may be.
+fn is_small_word(value: Raw<'_>) -> bool {
+    let is_of_it = |byte: &u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' | b'.');
+    value.inner().is_some_and(|word| word.iter().all(is_of_it))
 }
 
 /// Returns whether a value may tell what something is: it is one word, unless it is an id or a path, which have any characters.

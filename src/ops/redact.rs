@@ -593,8 +593,16 @@ mod tests {
             record(
                 "compacted",
                 json!({"message": "m", "replacement_history": [{"type": "message", "role": "user",
-                "content": [{"type": "input_text", "text": "words"}]}, {"type": "function_call_output", "call_id": "c", "output": parts}]}),
+                "content": [{"type": "input_text", "text": "words"}]}, {"type": "function_call_output", "call_id": "c", "output": parts}],
+                "replacement_history_metadata": [{"history_sequence": 3, "retained_source": {"id": {"message_id": "m", "role": "user"},
+                "revision": "r"}, "mcp_attribution": {"status": "none"}, "model_search_state": "unused"}],
+                "retained_context": {"user_messages": [{"message_id": "m", "revision": "r", "text": said.to_string()}],
+                "verified_answers": [said], "next_order": 5},
+                "resume_metadata": {"multi_agent_version": "v1", "previous_turn_settings": {"model": "m"}}}),
             ),
+            json!({"timestamp": "2026-01-01T00:00:00Z", "type": "response_item", "metadata": {"model_search_state": "unused", "new_state": "on"},
+                "payload": {"type": "message", "role": "user", "content": [{"type": "input_text", "text": said.to_string()}],
+                "internal_chat_message_metadata_passthrough": {"content_item_kinds": ["user.text"]}}}),
         ]
     }
 
@@ -613,6 +621,8 @@ mod tests {
 
     fn pi(said: &Value) -> Vec<Value> {
         let message = |message: Value| json!({"type": "message", "id": "i", "parentId": "p", "timestamp": "2026-01-01T00:00:00Z", "message": message});
+        let tool =
+            json!({"name": "bash", "description": "words", "parameters": {"type": "object"}});
         vec![
             json!({"type": "session", "version": 3, "id": "s", "timestamp": "2026-01-01T00:00:00Z", "cwd": "/w"}),
             message(
@@ -628,7 +638,14 @@ mod tests {
             ),
             json!({"type": "custom", "customType": "c", "data": said, "id": "i", "parentId": "p"}),
             json!({"type": "custom_message", "customType": "c", "content": "words", "details": said, "id": "i", "parentId": "p"}),
-            json!({"type": "compaction", "id": "i", "parentId": "p", "summary": "words", "firstKeptEntryId": "k", "tokensBefore": 5, "details": said}),
+            json!({"type": "compaction", "id": "i", "parentId": "p", "summary": "words", "firstKeptEntryId": "k", "tokensBefore": 5, "details": said,
+                "systemMessage": {"role": "system", "content": "words", "sections": {"s": said.to_string()}, "toolsAdded": [tool], "timestamp": 5}}),
+            message(
+                json!({"role": "system", "content": "words", "sections": {"s": said.to_string()}, "toolsAdded": [tool],
+                "toolsRemoved": [{"name": "read"}], "timestamp": 5}),
+            ),
+            json!({"type": "context_edit", "id": "i", "parentId": "p", "targetId": "t",
+                "replacement": {"content": [{"type": "text", "text": said.to_string()}]}}),
         ]
     }
 

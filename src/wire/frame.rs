@@ -18,6 +18,7 @@ pub(crate) const FRAME: Frame = Frame {
     parts: PARTS,
     kinds: KINDS,
     telling: TELLING,
+    endings: ENDINGS,
     saying: SAYING,
 };
 
@@ -63,6 +64,8 @@ const OWN: &[&str] = &[
     "message.context_management*",
     "message.diagnostics*",
     "message.stop_details*",
+    "message.toolsAdded[]*",
+    "message.toolsRemoved[]*",
     "message.usage*",
     "metadata*",
     "microcompactMetadata*",
@@ -100,6 +103,7 @@ const OWN: &[&str] = &[
     "payload.item.parsed_cmd[]",
     "payload.item.results[]",
     "payload.item.summary[]",
+    "payload.latest_token_usage_record*",
     "payload.memory_citation*",
     "payload.metadata*",
     "payload.multi_agent_mode*",
@@ -115,7 +119,12 @@ const OWN: &[&str] = &[
     "payload.replacement_history[].metadata*",
     "payload.replacement_history[].summary[]",
     "payload.replacement_history[].tools[]*",
+    "payload.replacement_history_metadata[]*",
     "payload.results[]",
+    "payload.resume_metadata*",
+    "payload.retained_context",
+    "payload.retained_context.assistant_messages[]",
+    "payload.retained_context.user_messages[]",
     "payload.review_output*",
     "payload.sandbox_policy*",
     "payload.source*",
@@ -133,10 +142,16 @@ const OWN: &[&str] = &[
     "payload.turn_attribution*",
     "payload.turn_token_usage*",
     "payload.usage*",
+    "replacement",
+    "replacement.content[]",
     "replacements[]",
     "snapshot",
     "snapshot.trackedFileBackups{}",
     "summary[]",
+    "systemMessage",
+    "systemMessage.content[]",
+    "systemMessage.toolsAdded[]*",
+    "systemMessage.toolsRemoved[]*",
     "thinkingMetadata*",
     "todos[]",
     "tool",
@@ -243,6 +258,10 @@ const SAYING: &[&str] = &[
     "toolUseResult",
 ];
 
+/// The ends of other keys whose values do, where they are one word of small letters: an agent does not read a record in which it
+/// does not know one of these, and a newer version may have more of them.
+const ENDINGS: &[&str] = &["_id", "_ids", "_kind", "_kinds", "_mode", "_state", "_status"];
+
 /// The keys whose values say what a record is and where it belongs, where they are the format's own.
 const TELLING: &[&str] = &[
     "access",
@@ -332,6 +351,7 @@ const TELLING: &[&str] = &[
     "requested_approvals_reviewer",
     "requestId",
     "response_id",
+    "revision",
     "role",
     "root_turn_id",
     "sandbox_mode",

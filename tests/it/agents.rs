@@ -212,6 +212,11 @@ mod pi {
             entry("context_edit", "e", Some("k"), json!({ "targetId": "k", "replacement": null })),
         ]);
         assert_eq!(file.sent(), "c d");
+        // Of sections of one name, which a mask may have made, the last one is said.
+        let line = r#"{"type":"message","id":"e","parentId":"d","message":{"role":"system","content":"You are pi.",
+            "sections":{"***":"a","rules":"b","***":"c"}}}"#;
+        let said = Pi.messages(Raw::object(line.as_bytes()).unwrap()).remove(0);
+        assert_eq!(said.text(), "You are pi.\n\nc\n\nb");
     }
 
     #[test]

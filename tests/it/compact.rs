@@ -345,6 +345,19 @@ fn what_an_agent_put_in_the_place_of_a_message_is_what_is_sent() {
 }
 
 #[test]
+fn what_was_replaced_by_nothing_that_can_be_read_is_not_sent() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut lines = records("pi", 1);
+    let edit =
+        json!({ "type": "context_edit", "targetId": format!("{:08x}", 5), "replacement": {} });
+    lines.push(behind(&format!("{:08x}", 5), "p", &edit));
+    let (archive, session) = in_store(folder.path(), &folder.path().join("s.jsonl"), &lines);
+    let told = sent(&archive, &session);
+    assert_eq!(told.len(), 4, "{told:#?}");
+    assert!(told.iter().all(|(.., words)| words != "answer 0"), "{told:#?}");
+}
+
+#[test]
 fn the_second_time_too_the_newest_messages_are_kept() {
     for agent in AGENTS {
         let folder = tempfile::tempdir().unwrap();

@@ -8,7 +8,7 @@
 //!
 //! Invariant: nothing here looks at another entry.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use serde_json::Value;
 
@@ -326,12 +326,21 @@ pub(super) fn prompt(record: Raw<'_>) -> Option<Message> {
 fn system(message: Raw<'_>) -> String {
     let mut parts = vec![words(message)];
     let sections = message.get("sections").filter(|sections| sections.kind() == JsonKind::Object);
+    // The last one of a name counts, where the first one stands: names that were written over may be equal.
+    let mut places = BTreeMap::new();
     for (name, section) in sections.into_iter().flat_map(Raw::fields) {
-        let name = String::from_utf8_lossy(name);
-        parts.push(match section.text() {
+        let said = match section.text() {
             Some(section) => section.into_owned(),
-            None => format!("Removed system prompt section \"{name}\"."),
-        });
+            None => {
+                let name = String::from_utf8_lossy(name);
+                format!("Removed system prompt section \"{name}\".")
+            }
+        };
+        let at = *places.entry(name).or_insert(parts.len());
+        match parts.get_mut(at) {
+            Some(part) => *part = said,
+            None => parts.push(said),
+        }
     }
     parts.retain(|part| !part.is_empty());
     parts.join("\n\n")
@@ -343,9 +352,9 @@ pub(super) fn words(message: Raw<'_>) -> String {
     Message::new(Role::System, said.map(content).unwrap_or_default()).text()
 }
 
-/// Returns an entry whose content an edit replaces.
+/// Returns an entry whose content an edit replaces; one that names none leaves nothing.
 pub(super) fn edited(record: Raw<'_>, edit: Raw<'_>) -> Option<Vec<u8>> {
-    let content = edit.get("replacement")?.get("content")?.bytes();
+    let content = edit.get("replacement")?.get("content").map_or(&b"[]"[..], Raw::bytes);
     if text(record, "type").as_deref() == Some("custom_message") {
         return with_field(record.bytes(), "content", content);
     }
