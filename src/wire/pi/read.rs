@@ -329,13 +329,13 @@ fn system(message: Raw<'_>) -> String {
     // The last one of a name counts, where the first one stands: names that were written over may be equal.
     let mut places = BTreeMap::new();
     for (name, section) in sections.into_iter().flat_map(Raw::fields) {
-        let said = match section.text() {
-            Some(section) => section.into_owned(),
-            None => {
+        let said = section.text().map_or_else(
+            || {
                 let name = String::from_utf8_lossy(name);
                 format!("Removed system prompt section \"{name}\".")
-            }
-        };
+            },
+            Cow::into_owned,
+        );
         let at = *places.entry(name).or_insert(parts.len());
         match parts.get_mut(at) {
             Some(part) => *part = said,
