@@ -18,7 +18,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use crate::{
     context::{
         Act, Change, Item, Shape, Step,
-        pairing::{Plan, Slot},
+        pairing::{Slot, each_slot},
         tokens,
         turns::{Side, side},
     },
@@ -118,12 +118,10 @@ pub struct Limited {
     pub exceeds: bool,
 }
 
-/// A stretch of the history that stays or goes whole, as it will be sent.
+/// A stretch of the history that stays or goes whole, as it will be sent: a turn, the messages before the first one, or
+/// all turns that go whatever their size.
 #[derive(Clone, Debug, Default)]
-struct Turn {
-    /// Whether the user began it; the messages before the first turn are a stretch too.
-    is_asked: bool,
-    time: Option<Timestamp>,
+struct Stretch {
     /// Who speaks first and last, but for messages that stay though the rest goes.
     ends: Option<(Side, Side)>,
     /// Whether the staying messages stand before all of that, and whether it is the user's.
@@ -132,6 +130,13 @@ struct Turn {
     size: Size,
     /// The size of the messages that stay though the rest goes.
     fixed: Size,
+}
+
+/// The stretches that go whatever their size.
+struct Old {
+    /// How many there are.
+    count: usize,
+    why: String,
 }
 
 /// The size of a part of a request.
@@ -184,28 +189,60 @@ pub fn limit(
     missing: u64,
     changes: &mut Vec<Change>,
 ) -> (Vec<Item>, Limited) {
-    if *limits == Limits::default() {
-        let turns = items.iter().filter(|item| item.begins_turn).count();
-        return (items, Limited { turns, kept: turns, exceeds: false });
+    let asked = items.iter().filter(|item| item.begins_turn).count();
+    if items.is_empty() || *limits == Limits::default() {
+        return (items, Limited { turns: asked, kept: asked, exceeds: false });
     }
+    let all = stretches(&items).count();
+    let Old { count: mut gone, mut why } = old(&items, limits, asked);
     let stays = stays(&items);
-    let (turns, places) = measure(&items, &stays, shape, missing);
-    let asked = turns.iter().filter(|turn| turn.is_asked).count();
-    let (first, why, exceeds) = first_kept(&turns, asked, limits, shape);
-    let why: Arc<str> = why.into();
-    let kept = turns.iter().skip(first).filter(|turn| turn.is_asked).count();
-    // There may be as many of them as of the changes that follow.
-    drop(turns);
-    let mut turns_of = stays.into_iter().zip(places);
-    items.retain(|item| {
-        let is_kept = turns_of.next().is_some_and(|(stays, turn)| turn >= first || stays);
-        if !is_kept {
-            let (entries, why) = (item.entries.clone(), Arc::clone(&why));
+    let (sized, places) = measure(&items, &stays, gone, shape, missing);
+    let newest = sized.len() - 1;
+    let fits = fitting(&sized, limits, shape);
+    let exceeds = fits > newest;
+    let first = fits.min(newest).max(1);
+    if first > 1 {
+        gone += first - 1;
+        why = format!("with its turn there would be more than {}", limits.shown());
+    }
+    let stays: Vec<bool> =
+        stays.into_iter().zip(places).map(|(stays, place)| stays || place >= first).collect();
+    let kept = leave_out(&mut items, &stays, &why.into(), changes);
+    (kept, Limited { turns: asked, kept: asked.min(all - gone), exceeds })
+}
+
+/// Takes the items out that do not stay, and returns the others. Either may be a million: the memory of what is taken is
+/// given back on the way.
+fn leave_out(
+    items: &mut Vec<Item>,
+    stays: &[bool],
+    why: &Arc<str>,
+    changes: &mut Vec<Change>,
+) -> Vec<Item> {
+    const GIVEN_BACK: usize = 1 << 16;
+    let told = changes.len();
+    let mut kept = Vec::new();
+    while let Some(item) = items.pop() {
+        if items.len().is_multiple_of(GIVEN_BACK) {
+            items.shrink_to_fit();
+        }
+        if stays.get(items.len()) == Some(&true) {
+            kept.push(item);
+        } else {
+            let (entries, why) = (item.entries.clone(), Arc::clone(why));
             changes.push(Change { step: Step::Limit, act: Act::Dropped, entries, why });
         }
-        is_kept
-    });
-    (items, Limited { turns: asked, kept, exceeds })
+    }
+    kept.reverse();
+    if let Some(told) = changes.get_mut(told..) {
+        told.reverse();
+    }
+    kept
+}
+
+/// Returns the turns, behind what stands before the first one.
+fn stretches(items: &[Item]) -> impl Iterator<Item = &[Item]> {
+    items.chunk_by(|_, next| !next.begins_turn)
 }
 
 /// Returns for each item whether it stays whatever the limit: summaries, and instructions before the first turn.
@@ -218,22 +255,27 @@ fn stays(items: &[Item]) -> Vec<bool> {
     stays.collect()
 }
 
-/// Parts messages into turns and sizes them as they will be sent; returns also in which turn each item is.
-fn measure(items: &[Item], stays: &[bool], shape: Shape, missing: u64) -> (Vec<Turn>, Vec<usize>) {
-    let mut turns: Vec<Turn> = Vec::new();
+/// Sizes the stretches behind those that are old as they will be sent, and before them the old ones as if they were one;
+/// returns also in which of these each item is.
+fn measure(
+    items: &[Item],
+    stays: &[bool],
+    old: usize,
+    shape: Shape,
+    missing: u64,
+) -> (Vec<Stretch>, Vec<usize>) {
     let mut places = Vec::with_capacity(items.len());
-    for item in items {
-        let is_asked = item.begins_turn;
-        if is_asked || turns.is_empty() {
-            turns.push(Turn { is_asked, ..Turn::default() });
-        }
-        places.push(turns.len() - 1);
+    let mut count = 1;
+    for (at, stretch) in stretches(items).enumerate() {
+        count += usize::from(at >= old);
+        places.extend(stretch.iter().map(|_| count - 1));
     }
+    let mut sized = vec![Stretch::default(); count];
     let mut current = 0;
-    for slot in Plan::of(items).slots {
+    each_slot(items, |slot| {
         let (at, tokens, by) = match slot {
             Slot::Item(at) => {
-                let Some(item) = items.get(at) else { continue };
+                let Some(item) = items.get(at) else { return };
                 (at, item.tokens.unwrap_or(0), side(item.role(), shape))
             }
             Slot::Missing(at, _) => (at, missing, side(Role::Tool, shape)),
@@ -246,22 +288,25 @@ fn measure(items: &[Item], stays: &[bool], shape: Shape, missing: u64) -> (Vec<T
                 current = *place;
             }
         }
-        let Some(turn) = turns.get_mut(current) else { continue };
-        turn.time = turn.time.or_else(|| items.get(at).and_then(Item::time));
+        let Some(stretch) = sized.get_mut(current) else { return };
         let one = Size { messages: 1, tokens };
-        if stays.get(at) == Some(&true) && !matches!(slot, Slot::Missing(..)) {
-            turn.is_parted |= turn.ends.is_none();
-            turn.opens |= turn.ends.is_none() && by == Side::User;
-            turn.ends = turn.ends.map(|(first, _)| (first, Side::System));
-            turn.fixed = turn.fixed + one;
-            continue;
+        let is_fixed = stays.get(at) == Some(&true) && !matches!(slot, Slot::Missing(..));
+        if !is_fixed && current == 0 {
+            return;
         }
-        let merges = turn.ends.is_some_and(|(_, last)| last == by) && merges(by, shape);
-        turn.size = turn.size + one;
-        turn.size.less(merges);
-        turn.ends = Some((turn.ends.map_or(by, |(first, _)| first), by));
-    }
-    (turns, places)
+        if is_fixed {
+            stretch.is_parted |= stretch.ends.is_none();
+            stretch.opens |= stretch.ends.is_none() && by == Side::User;
+            stretch.ends = stretch.ends.map(|(first, _)| (first, Side::System));
+            stretch.fixed = stretch.fixed + one;
+            return;
+        }
+        let merges = stretch.ends.is_some_and(|(_, last)| last == by) && merges(by, shape);
+        stretch.size = stretch.size + one;
+        stretch.size.less(merges);
+        stretch.ends = Some((stretch.ends.map_or(by, |(first, _)| first), by));
+    });
+    (sized, places)
 }
 
 /// Returns whether two messages of this side that meet become one, for certain.
@@ -269,51 +314,47 @@ fn merges(by: Side, shape: Shape) -> bool {
     shape != Shape::Messages && matches!(by, Side::Model | Side::User)
 }
 
-/// Returns the first turn that stays, why those before it do not, and whether it is too large by itself.
-fn first_kept(
-    turns: &[Turn],
-    asked: usize,
-    limits: &Limits,
-    shape: Shape,
-) -> (usize, String, bool) {
-    let newest = turns.len().saturating_sub(1);
-    let mut first = 0;
-    let mut why = String::new();
+/// Returns the stretches that go whatever their size: turns that began too early, and those before the newest so many.
+fn old(items: &[Item], limits: &Limits, asked: usize) -> Old {
+    let newest = stretches(items).count().saturating_sub(1);
+    let mut old = Old { count: 0, why: String::new() };
     if let Some(since) = limits.since {
         // A turn without a time is as old as the one before it.
-        let old = turns.iter().rposition(|turn| turn.time.is_some_and(|time| time < since));
-        if let Some(old) = old {
-            let behind = turns.iter().skip(old + 1);
-            first = old + 1 + behind.take_while(|turn| turn.time.is_none()).count();
+        let mut is_old = false;
+        for (at, stretch) in stretches(items).enumerate() {
+            is_old = stretch.iter().find_map(Item::time).map_or(is_old, |time| time < since);
+            old.count = if is_old { at + 1 } else { old.count };
         }
-        why = format!("its turn began before {since}");
+        old.why = format!("its turn began before {since}");
     }
     if let Some(most) = limits.turns.filter(|&most| most < asked) {
         // The messages before the first turn are not a turn.
-        let old = turns.len() - most.max(1);
-        if old > first {
+        let count = newest + 1 - most.max(1);
+        if count > old.count {
             let newest = if most <= 1 { "turn".to_owned() } else { format!("{most} turns") };
-            (first, why) = (old, format!("it is older than the newest {newest}"));
+            old = Old { count, why: format!("it is older than the newest {newest}") };
         }
     }
-    first = first.min(newest);
-    // From the newest turn backwards, as long as all of it is within the limits; the staying messages are always in it.
-    let fixed =
-        |to: usize| turns.iter().take(to).fold(Size::default(), |all, turn| all + turn.fixed);
-    let mut before = fixed(turns.len());
+    Old { count: old.count.min(newest), ..old }
+}
+
+/// Returns from which stretch on all are within the limits: as many as there are, if even the newest is not.
+fn fitting(sized: &[Stretch], limits: &Limits, shape: Shape) -> usize {
+    // From the newest one backwards, as long as all of it is within the limits; the staying messages are always in it.
+    let mut before = sized.iter().fold(Size::default(), |all, stretch| all + stretch.fixed);
     let mut after = Size { messages: 0, tokens: tokens::END };
-    let opened = turns.iter().position(|turn| turn.opens);
-    // Who speaks first behind the turn, and whether a neighbour of the same side becomes one with it.
+    let opened = sized.iter().position(|stretch| stretch.opens);
+    // Who speaks first behind the stretch, and whether a neighbour of the same side becomes one with it.
     let (mut behind, mut next) = (None, None);
-    let mut fits = turns.len();
-    for (at, turn) in turns.iter().enumerate().skip(first).rev() {
-        before.messages -= turn.fixed.messages;
-        before.tokens -= turn.fixed.tokens;
-        after = after + turn.size + turn.fixed;
-        let meets = turn.ends.zip(next).is_some_and(|((_, last), next)| last == next);
-        after.less(meets && turn.ends.is_some_and(|(_, last)| merges(last, shape)));
-        behind = turn.ends.map(|(first, _)| first).or(behind);
-        next = if turn.is_parted { None } else { turn.ends.map(|(first, _)| first).or(next) };
+    let mut fits = sized.len();
+    for (at, stretch) in sized.iter().enumerate().skip(1).rev() {
+        before.messages -= stretch.fixed.messages;
+        before.tokens -= stretch.fixed.tokens;
+        after = after + stretch.size + stretch.fixed;
+        let meets = stretch.ends.zip(next).is_some_and(|((_, last), next)| last == next);
+        after.less(meets && stretch.ends.is_some_and(|(_, last)| merges(last, shape)));
+        behind = stretch.ends.map(|(first, _)| first).or(behind);
+        next = if stretch.is_parted { None } else { stretch.ends.map(|(first, _)| first).or(next) };
         // Where the model would speak first, a message is put before it.
         let has_opened = opened.is_some_and(|opened| opened <= at);
         let bootstrap = usize::from(behind == Some(Side::Model) && !has_opened);
@@ -324,12 +365,7 @@ fn first_kept(
         }
         fits = at;
     }
-    let exceeds = if turns.is_empty() { !limits.allow(after) } else { fits > newest };
-    let fits = fits.min(newest);
-    if fits > first {
-        (first, why) = (fits, format!("with its turn there would be more than {}", limits.shown()));
-    }
-    (first, why, exceeds)
+    fits
 }
 
 /// More than the size of the message before the first words of the model.
@@ -415,6 +451,21 @@ mod tests {
         check(turns(3), since(0), &[1, 2, 3, 4, 5, 6, 7], false);
         check(turns(3), since(2), &[1, 6, 7], false);
         check(turns(3), since(99), &[1, 6, 7], false);
+    }
+
+    #[test]
+    fn a_turn_without_a_time_is_as_old_as_the_one_before_it() {
+        let since = |at| Limits { since: Some(Timestamp(at)), ..Limits::default() };
+        let mut items = turns(4);
+        for item in &mut items[3..5] {
+            item.change(|said| said.time = None);
+        }
+        check(items.clone(), since(1), &[1, 6, 7, 8, 9], false);
+        check(items.clone(), since(0), &[1, 2, 3, 4, 5, 6, 7, 8, 9], false);
+        let limits = Limits { messages: Some(3), ..since(1) };
+        let changes = check(items, limits, &[1, 8, 9], false);
+        let why: Vec<&str> = changes.iter().map(|change| &*change.why).collect();
+        assert_eq!(why, ["with its turn there would be more than 3 messages"; 6]);
     }
 
     #[test]

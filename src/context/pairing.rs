@@ -60,9 +60,7 @@ struct Call<'a> {
 }
 
 /// The fate of each message: found without touching any, so that it also tells the form of a part of the history.
-pub(super) struct Plan {
-    /// The messages to send, in order.
-    pub(super) slots: Vec<Slot>,
+struct Plan {
     /// For each item, why it is not sent, if it is a result that is not.
     dropped: BTreeMap<usize, &'static str>,
     /// The results that stand elsewhere now.
@@ -73,7 +71,7 @@ pub(super) struct Plan {
     renamed: BTreeMap<(usize, usize), String>,
 }
 
-/// A message in a plan.
+/// A message to send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Slot {
     /// The item of this number.
@@ -107,9 +105,14 @@ fn is_synthetic(block: &Block) -> bool {
     text == MISSING || THEIRS.iter().any(|theirs| text.contains(theirs))
 }
 
+/// Hands over the messages that a repair would send, in order; each result is a message of its own.
+pub(super) fn each_slot(items: &[Item], each: impl FnMut(Slot)) {
+    Plan::of(items, each);
+}
+
 impl Plan {
-    /// Plans the repair of messages, each of whose results is a message of its own.
-    pub(super) fn of(items: &[Item]) -> Self {
+    /// Plans the repair of messages, each of whose results is a message of its own, and hands over those to send, in order.
+    fn of(items: &[Item], each: impl FnMut(Slot)) -> Self {
         let halves = halves(items);
         let mut calls: Vec<Call<'_>> = Vec::new();
         // The calls with an id, in order.
@@ -156,66 +159,69 @@ impl Plan {
             })
             .collect();
         let mut plan = Self {
-            slots: Vec::with_capacity(items.len()),
             dropped,
             moved: BTreeSet::new(),
             gone: BTreeSet::new(),
             renamed: BTreeMap::new(),
         };
-        plan.lay(items, &calls, &owned);
+        plan.lay(items, &calls, &owned, each);
         plan.rename(&calls, &owners);
         plan
     }
 
     /// Puts messages in order, each result behind its call's message.
-    fn lay(&mut self, items: &[Item], calls: &[Call<'_>], owned: &[bool]) {
-        let mut calls = calls.iter().peekable();
+    fn lay(
+        &mut self,
+        items: &[Item],
+        calls: &[Call<'_>],
+        owned: &[bool],
+        mut each: impl FnMut(Slot),
+    ) {
+        let mut calls = calls;
         // Of each result that is sent, its call's message, and the number of the call in it.
         let mut order: BTreeMap<usize, (usize, usize)> = BTreeMap::new();
         for (at, item) in items.iter().enumerate() {
             if owned[at] || self.dropped.contains_key(&at) {
                 continue;
             }
-            self.slots.push(Slot::Item(at));
-            let (mut sent, mut is_shorter) = (0, false);
-            while let Some(call) = calls.next_if(|call| call.item == at) {
-                sent += 1;
-                match call.result {
-                    Some(result) => {
-                        order.insert(result, (at, sent));
-                        self.slots.push(Slot::Item(result));
-                    }
-                    None if item.is_broken() => {
-                        self.gone.insert((at, call.block));
-                        is_shorter = true;
-                    }
-                    None => self.slots.push(Slot::Missing(at, call.block)),
-                }
-            }
+            let own = calls.iter().take_while(|call| call.item == at).count();
+            let own = calls.split_off(..own).unwrap_or_default();
+            let goes = |call: &&Call<'_>| call.result.is_none() && item.is_broken();
+            let gone = own.iter().filter(goes).map(|call| (at, call.block));
+            self.gone.extend(gone);
             // Thinking alone is not an answer.
             let is_left = |(block, found): (usize, &Block)| {
                 !matches!(found, Block::Thinking(_)) && !self.gone.contains(&(at, block))
             };
+            let is_shorter = own.iter().any(|call| goes(&call));
             if is_shorter && !item.message().blocks.iter().enumerate().any(is_left) {
-                self.slots.pop();
+                continue;
+            }
+            each(Slot::Item(at));
+            for (nth, call) in own.iter().enumerate() {
+                if let Some(result) = call.result {
+                    order.insert(result, (at, nth));
+                    each(Slot::Item(result));
+                } else if !item.is_broken() {
+                    each(Slot::Missing(at, call.block));
+                }
             }
         }
         // A result stands in its place if between it and its message are only results: of other calls, which go to
         // theirs, or of earlier calls of the same message.
-        let mut last = None;
-        let mut latest = 0;
+        let (mut last, mut next) = (None, 0);
         for at in 0..items.len() {
             match order.get(&at) {
                 Some(&(owner, nth)) => {
-                    let in_place = last == Some(owner) && nth > latest;
+                    let in_place = last == Some(owner) && nth >= next;
                     if in_place {
-                        latest = nth;
+                        next = nth + 1;
                     } else {
                         self.moved.insert(at);
                     }
                 }
                 None if self.dropped.contains_key(&at) => {}
-                None => (last, latest) = (Some(at), 0),
+                None => (last, next) = (Some(at), 0),
             }
         }
     }
@@ -250,10 +256,10 @@ impl Plan {
 
 impl Plan {
     /// Returns the synthetic results of calls, by item and block.
-    fn missing(&self, items: &[Item]) -> BTreeMap<(usize, usize), Item> {
+    fn missing(&self, items: &[Item], slots: &[Slot]) -> BTreeMap<(usize, usize), Item> {
         let mut missing = BTreeMap::new();
         let mut caller: Option<(usize, Cow<'_, Message>)> = None;
-        for slot in &self.slots {
+        for slot in slots {
             let Slot::Missing(at, block) = *slot else { continue };
             let (_, message) = match caller.take().filter(|(of, _)| *of == at) {
                 Some(same) => caller.insert(same),
@@ -298,20 +304,24 @@ impl Plan {
             items[at].tokens = None;
         }
     }
+}
 
-    /// Returns the messages to send, in order.
-    fn order(self, items: Vec<Item>, mut missing: BTreeMap<(usize, usize), Item>) -> Vec<Item> {
-        let stays = |(at, slot): (usize, &Slot)| *slot == Slot::Item(at);
-        if self.slots.len() == items.len() && self.slots.iter().enumerate().all(stays) {
-            return items;
-        }
-        let mut items: Vec<Option<Item>> = items.into_iter().map(Some).collect();
-        let sent = self.slots.into_iter().filter_map(|slot| match slot {
-            Slot::Item(at) => items.get_mut(at)?.take(),
-            Slot::Missing(at, block) => missing.remove(&(at, block)),
-        });
-        sent.collect()
+/// Returns the messages to send, in order.
+fn order(
+    items: Vec<Item>,
+    slots: Vec<Slot>,
+    mut missing: BTreeMap<(usize, usize), Item>,
+) -> Vec<Item> {
+    let stays = |(at, slot): (usize, &Slot)| *slot == Slot::Item(at);
+    if slots.len() == items.len() && slots.iter().enumerate().all(stays) {
+        return items;
     }
+    let mut items: Vec<Option<Item>> = items.into_iter().map(Some).collect();
+    let sent = slots.into_iter().filter_map(|slot| match slot {
+        Slot::Item(at) => items.get_mut(at)?.take(),
+        Slot::Missing(at, block) => missing.remove(&(at, block)),
+    });
+    sent.collect()
 }
 
 /// Returns the n-th form of an id, which is no longer than providers allow if the id is not.
@@ -368,7 +378,8 @@ pub fn repair(mut items: Vec<Item>, changes: &mut Vec<Change>) -> (Vec<Item>, Re
     if !items.iter().any(|item| item.has_calls() || item.has_results()) {
         return (items, Repaired::default());
     }
-    let plan = Plan::of(&items);
+    let mut slots = Vec::with_capacity(items.len());
+    let plan = Plan::of(&items, |slot| slots.push(slot));
     let mut repaired = Repaired { moved: plan.moved.len() as u64, ..Repaired::default() };
     let mut note = |act, item: &Item, why: &str| {
         let (step, entries) = (Step::Pairs, item.entries.clone());
@@ -392,13 +403,13 @@ pub fn repair(mut items: Vec<Item>, changes: &mut Vec<Change>) -> (Vec<Item>, Re
     for &(at, _) in plan.renamed.keys() {
         note(Act::Changed, &items[at], "another call has the same id");
     }
-    let missing = plan.missing(&items);
+    let missing = plan.missing(&items, &slots);
     for &(at, _) in missing.keys() {
         repaired.added += 1;
         note(Act::Added, &items[at], "the call has no result");
     }
     plan.mend(&mut items);
-    (plan.order(items, missing), repaired)
+    (order(items, slots, missing), repaired)
 }
 
 /// Returns the synthetic result of a call.
