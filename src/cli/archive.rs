@@ -23,8 +23,14 @@ impl Context {
     /// Opens the archive to read; nothing is written or made, and what is changed in it nobody else sees.
     pub(crate) fn open_reader(&mut self) -> Result<Archive, CommandError> {
         let root = self.root()?;
-        let mut archive = Archive::open(&root, Access::Read, self.env.ambient())?.preview()?;
+        let archive = self.reader(&root)?;
         self.warn_of_place(&root);
+        Ok(archive)
+    }
+
+    /// Does the same for the archive in a folder, and says nothing.
+    pub(crate) fn reader(&mut self, root: &Path) -> Result<Archive, CommandError> {
+        let mut archive = Archive::open(root, Access::Read, self.env.ambient())?.preview()?;
         archive.set_here(self.env.here());
         archive.set_writable(self.writable());
         Ok(archive)

@@ -2,9 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use undertext::ops::{self, Archive};
+use undertext::ops;
 use undertext::report::Indexed;
-use undertext::store::Access;
 
 use super::Context;
 use super::common::counted;
@@ -51,7 +50,7 @@ impl Context {
     pub(crate) fn index_for(&mut self, time: Duration) {
         let until = Instant::now() + time;
         let (Ok(root), Ok(exclude)) = (self.root(), self.exclude()) else { return };
-        if let Ok(archive) = Archive::open(&root, Access::Read, self.env.ambient()) {
+        if let Ok(archive) = self.reader(&root) {
             let goes_on = || Instant::now() < until;
             let _ = ops::index(&archive, &exclude, &goes_on, &mut |_, _| ());
         }

@@ -1,10 +1,14 @@
-//! Indexing: the words of what came since, the newest sessions first, are added to the index next to a store.
+//! Indexing: the words of what came since are added to the index next to a store.
+//!
+//! Sessions are added in the order of the store: lines that lie together are read together, and words come behind those that
+//! are there. A few hundred of them are looked at together, and how far that has come is kept: to look at very many takes
+//! longer than a search goes on, and it is the next search that goes on from there.
 
 use std::{collections::BTreeMap, path::Path};
 
 use crate::{
     model::{EntryNumber, State},
-    ops::{OpsError, several::in_order},
+    ops::{OpsError, several::Readers},
     report::Indexed,
     search::{fits, words},
     session::{
@@ -12,10 +16,12 @@ use crate::{
         listing::{self, Found},
     },
     settings::Exclude,
-    store::{Cursor, Listed, Reach, SessionFilter, SessionKey, Store, StoreError, WordIndex},
+    store::{Listed, Reach, SessionFilter, SessionKey, Settled, Store, StoreError, WordIndex},
     sync::{Archive, mark},
 };
 
+/// How many sessions are looked at together.
+const TOGETHER: usize = 256;
 /// How many entries are read together.
 const PIECE: usize = 256;
 /// After how many entries what was added is kept.
@@ -29,7 +35,7 @@ struct Missing<'m> {
 }
 
 /// Adds what is missing in the index of a store, but for the sessions that the user's settings leave out, as long as it may
-/// go on; tells how many entries of how many are done.
+/// go on; tells how many sessions of how many are done.
 ///
 /// One that is of another version, of another store or damaged is made again. While another program adds, nothing is done.
 pub fn index(
@@ -38,129 +44,153 @@ pub fn index(
     goes_on: &(dyn Fn() -> bool + Sync),
     told: &mut dyn FnMut(u64, u64),
 ) -> Result<Indexed, OpsError> {
-    let mut done = Indexed::default();
-    let Some(root) = archive.root() else { return Ok(done) };
-    let store = archive.store();
-    let found = WordIndex::open(root, store.id()?);
+    let Some(root) = archive.root() else { return Ok(Indexed::default()) };
+    let id = archive.store().id()?;
+    if let Some(index) = if_usable(WordIndex::open(root, id))?.flatten()
+        && let Some(done) = add(archive, exclude, index, goes_on, told)?
+    {
+        return Ok(done);
+    }
+    // None is made while another program makes it.
+    let made = WordIndex::make(root, id)?;
+    let done = made.map(|index| add(archive, exclude, index, goes_on, told)).transpose()?;
+    Ok(done.flatten().unwrap_or_default())
+}
+
+/// Returns what an index answered, if it is not damaged.
+fn if_usable<T>(answer: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
+    match answer {
+        Err(StoreError::Corrupt { .. } | StoreError::Database(_)) => Ok(None),
+        answer => answer.map(Some),
+    }
+}
+
+/// Adds to an index; nothing is done if it is damaged, or of another history than the store has.
+fn add(
+    archive: &Archive,
+    exclude: &Exclude,
+    mut index: WordIndex,
+    goes_on: &(dyn Fn() -> bool + Sync),
+    told: &mut dyn FnMut(u64, u64),
+) -> Result<Option<Indexed>, OpsError> {
+    let (store, mut done) = (archive.store(), Indexed::default());
+    let Some(mut known) = if_usable(index.settled())? else { return Ok(None) };
     // What these settings leave out is not missing.
-    let left_out = exclude.digest();
-    let known = match &found {
-        Ok(Some(index)) => index.settled().ok().flatten(),
-        _ => None,
+    let kept_out = exclude.digest();
+    let before = known.clone().filter(|known| known.kept_out == kept_out);
+    let (missing, cursor) = if let Some(before) = &before {
+        before.missing(store)?
+    } else {
+        let (all, cursor) = store.since(None)?;
+        (all.into_iter().collect(), cursor)
     };
-    let settled = known.as_ref().filter(|(_, known)| known.as_slice() == left_out);
-    let (changed, cursor) = store.since(settled.map(|(cursor, _)| cursor))?;
-    if settled.is_some() && changed.is_empty() {
+    if missing.is_empty() && before.as_ref().is_some_and(|before| before.part.is_none()) {
         done.is_whole = true;
-        return Ok(done);
+        return Ok(Some(done));
     }
-    let (sessions, are_all_read) = sessions(store, changed, exclude)?;
-    let mut index = match usable(store, root, found, &sessions)? {
-        Usable::Found(index) => index,
-        Usable::Made(index) if known.is_none() => index,
-        // What changed was told as of the one that was there.
-        Usable::Made(_) => return self::index(archive, exclude, goes_on, told),
-        Usable::Nothing => return Ok(done),
-    };
-    let reaches = index.reaches()?;
-    let mut missing = missing(archive, &sessions, &reaches);
-    let all: u64 = missing.iter().map(|missing| missing.range.end.since(missing.range.start)).sum();
     if !begin(&mut index, known.as_ref())? {
-        return Ok(done);
+        return Ok(Some(done));
     }
-    // What another program added meanwhile is known now.
-    let reaches = index.reaches()?;
-    let next = |session: SessionKey| reaches.get(&session).map(|reach| reach.next);
-    missing
-        .retain(|missing| next(missing.session.key).is_none_or(|next| next <= missing.range.start));
+    let (part, earlier) = match before {
+        Some(Settled { part: Some((last, earlier)), .. }) => (Some(last), earlier),
+        before => (None, before.map(|before| before.cursor)),
+    };
+    let settled = |part| Settled { cursor: cursor.clone(), kept_out: kept_out.to_vec(), part };
+    let missing: Vec<SessionKey> = missing.into_iter().collect();
+    let (mut looked, mut fresh, mut are_all_read) = (0, 0, true);
+    let (mut settles, mut is_stopped) = (None, false);
+    let mut readers = Readers::of(store);
+    for together in missing.chunks(TOGETHER) {
+        let (sessions, are_read) = sessions(store, together, exclude)?;
+        let reaches = index.reaches_of(&together.iter().copied().collect());
+        let Some(reaches) = if_usable(reaches)? else { return Ok(None) };
+        for (session, state) in &sessions {
+            if let Some(reach) = reaches.get(&session.key)
+                && !fits(store, session.key, state, reach)?
+            {
+                return Ok(None);
+            }
+        }
+        let pieces = self::missing(archive, &sessions, &reaches);
+        let added = add_pieces(&mut index, &mut readers, &pieces, goes_on, &mut |entries| {
+            done.entries += entries;
+            fresh += entries;
+            told(looked, missing.len() as u64);
+        })?;
+        if !added {
+            is_stopped = true;
+            break;
+        }
+        looked += together.len() as u64;
+        // A session that is damaged is looked at again, so that it is named.
+        are_all_read &= are_read;
+        let last =
+            together.last().filter(|last| are_all_read && part.is_none_or(|part| part <= **last));
+        settles = last.map(|last| settled(Some((*last, earlier.clone())))).or(settles);
+        if fresh >= KEPT {
+            known = keep(&mut index, settles.take())?.or(known);
+            fresh = 0;
+            if !begin(&mut index, known.as_ref())? {
+                return Ok(Some(done));
+            }
+        }
+    }
+    if !is_stopped && are_all_read {
+        settles = Some(settled(None));
+    }
+    if fresh > 0 || settles.is_some() {
+        keep(&mut index, settles)?;
+    }
+    done.is_whole = !is_stopped;
+    Ok(Some(done))
+}
+
+/// Adds the words of these pieces to an index, and tells how many entries each has; returns whether all are in it.
+fn add_pieces(
+    index: &mut WordIndex,
+    readers: &mut Readers<'_>,
+    pieces: &[Missing<'_>],
+    goes_on: &(dyn Fn() -> bool + Sync),
+    told: &mut dyn FnMut(u64),
+) -> Result<bool, StoreError> {
     let work = |store: &dyn Store, n: usize| {
-        let Some(missing) = missing.get(n).filter(|_| goes_on()) else { return Ok(None) };
-        if missing.range.is_empty() {
+        let Some(piece) = pieces.get(n).filter(|_| goes_on()) else { return Ok(None) };
+        if piece.range.is_empty() {
             return Ok(Some(Vec::new()));
         }
-        words(store, missing.session, missing.range.clone()).map(Some)
+        words(store, piece.session, piece.range.clone()).map(Some)
     };
-    let (mut n, mut fresh) = (0, 0);
-    let mut failed: Option<StoreError> = None;
-    let mut is_stopped = false;
-    in_order(store, missing.len(), &work, &mut |found: Result<Option<Vec<_>>, StoreError>| {
-        let piece = missing.get(n);
-        n += 1;
-        let (Some(piece), false, None) = (piece, is_stopped, &failed) else { return };
-        let added = found.and_then(|found| {
-            let Some(found) = found else {
-                is_stopped = true;
-                return Ok(());
-            };
+    let (mut ahead, mut is_stopped, mut failed) = (pieces.iter(), false, None);
+    readers.in_order(pieces.len(), &work, &mut |found: Result<Option<Vec<_>>, StoreError>| {
+        let (Some(piece), false, None) = (ahead.next(), is_stopped, &failed) else { return };
+        let add = || {
+            let Some(found) = found? else { return Ok(true) };
             for (entry, words) in &found {
                 index.add(piece.session.key, *entry, words)?;
             }
             index.reach(piece.session.key, &piece.reach)?;
-            let count = piece.range.end.since(piece.range.start);
-            (done.entries, fresh) = (done.entries + count, fresh + count);
-            if fresh >= KEPT {
-                index.commit()?;
-                fresh = 0;
-                is_stopped = !begin(&mut index, known.as_ref())?;
-            }
-            told(done.entries, all);
-            Ok(())
-        });
-        failed = added.err();
+            told(piece.range.end.since(piece.range.start));
+            Ok(false)
+        };
+        match add() {
+            Ok(stops) => is_stopped = stops,
+            Err(error) => failed = Some(error),
+        }
     });
-    if let Some(error) = failed {
-        return Err(error.into());
-    }
-    // A session that is damaged is looked at again, so that it is named.
-    if !is_stopped && are_all_read {
-        index.settle(&cursor, &left_out)?;
-    }
-    if !is_stopped || fresh > 0 {
-        index.commit()?;
-    }
-    done.is_whole = !is_stopped;
-    Ok(done)
+    failed.map_or(Ok(!is_stopped), Err)
 }
 
-/// An index to which may be added.
-enum Usable {
-    Found(WordIndex),
-    /// It was made, because there was none that can be used.
-    Made(WordIndex),
-    /// Another program makes it.
-    Nothing,
-}
-
-/// Returns the index that was found, if it is of the history that the store has of these sessions, and else a new one.
-fn usable(
-    store: &dyn Store,
-    root: &Path,
-    found: Result<Option<WordIndex>, StoreError>,
-    sessions: &[(Session, State)],
-) -> Result<Usable, OpsError> {
-    let with_reaches = |index: WordIndex| index.reaches().map(|reaches| (index, reaches));
-    match found.and_then(|index| index.map(with_reaches).transpose()) {
-        Ok(Some((index, reaches))) => {
-            let mut is_of_it = true;
-            for (session, state) in sessions {
-                if let Some(reach) = reaches.get(&session.key) {
-                    is_of_it &= fits(store, session.key, state, reach)?;
-                }
-            }
-            if is_of_it {
-                return Ok(Usable::Found(index));
-            }
-        }
-        Err(error) if !matches!(error, StoreError::Corrupt { .. } | StoreError::Database(_)) => {
-            return Err(error.into());
-        }
-        Ok(None) | Err(_) => {}
+/// Keeps what was added, and how far that is; returns the latter.
+fn keep(index: &mut WordIndex, settled: Option<Settled>) -> Result<Option<Settled>, StoreError> {
+    if let Some(settled) = &settled {
+        index.settle(settled)?;
     }
-    Ok(WordIndex::make(root, store.id()?)?.map_or(Usable::Nothing, Usable::Made))
+    index.commit()?;
+    Ok(settled)
 }
 
 /// Begins to add, unless another program adds, or has brought the index along since it was known to be so.
-fn begin(index: &mut WordIndex, known: Option<&(Cursor, Vec<u8>)>) -> Result<bool, StoreError> {
+fn begin(index: &mut WordIndex, known: Option<&Settled>) -> Result<bool, StoreError> {
     if !index.begin()? {
         return Ok(false);
     }
@@ -174,10 +204,10 @@ fn begin(index: &mut WordIndex, known: Option<&(Cursor, Vec<u8>)>) -> Result<boo
 /// Returns those of these sessions that the user's settings let in, each with its state, and whether all could be read.
 fn sessions(
     store: &dyn Store,
-    only: Vec<SessionKey>,
+    only: &[SessionKey],
     exclude: &Exclude,
 ) -> Result<(Vec<(Session, State)>, bool), OpsError> {
-    let only = Some(only.into_iter().collect());
+    let only = Some(only.iter().copied().collect());
     let filter = SessionFilter { only, hidden: true, sub_agents: true, ..Default::default() };
     let Found { listed, damaged } = listing::listed(store, &filter)?;
     let mut sessions = Vec::new();
@@ -191,7 +221,6 @@ fn sessions(
             state => sessions.push((session, state?)),
         }
     }
-    // In the order of the store: lines that lie together are read together, and words are added behind those that are there.
     sessions.sort_unstable_by_key(|(session, _)| session.key);
     Ok((sessions, are_all_read))
 }

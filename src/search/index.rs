@@ -51,9 +51,9 @@ impl Index {
         // All that it is asked has to be answered from one state: what came between would count as known and not be found.
         words.hold().ok()?;
         let settled = words.settled().ok()?;
-        let is_partial = settled.as_ref().is_none_or(|(_, left_out)| left_out != nothing);
-        let changed = settled.and_then(|(cursor, _)| store.since(Some(&cursor)).ok());
-        let changed = changed.map(|(changed, _)| changed.into_iter().collect());
+        let is_partial = settled.as_ref().is_none_or(|settled| settled.kept_out != nothing);
+        let changed = settled.and_then(|settled| settled.missing(store).ok());
+        let changed = changed.map(|(changed, _)| changed);
         Some(Self { words, reaches: BTreeMap::new(), changed, is_partial })
     }
 

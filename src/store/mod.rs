@@ -34,8 +34,8 @@ pub(crate) use error::{LOST_LINE, UNCHECKED_ENTRY, UNKNOWN_ENTRY};
 pub use memory::MemoryStore;
 pub use sieve::Sieve;
 pub use sqlite::{
-    Access, FORMAT_VERSION, Loss, Mark, RULES_VERSION, Reach, Salvage, SqliteStore, Tried, Unknown,
-    Unplaced, Wanted, WantedFile, Witness, WordIndex, is_witnessed,
+    Access, FORMAT_VERSION, Loss, Mark, RULES_VERSION, Reach, Salvage, Settled, SqliteStore, Tried,
+    Unknown, Unplaced, Wanted, WantedFile, Witness, WordIndex, is_witnessed,
 };
 pub use traits::{
     ByteStore, CacheStore, DoorStore, FactStore, Reading, Store, Transaction, whole_lines,

@@ -61,10 +61,12 @@ pub(crate) fn is_behind(archive: &Archive, tip: &State) -> Result<bool, SyncErro
 
 /// Returns whether an agent's own file is there and not as long as the store left it.
 fn is_longer_or_shorter(path: PathBuf, expected: u64) -> Result<bool, SyncError> {
-    let is_link = path.is_symlink();
-    let seen = live::look(&path).map_err(|source| SyncError::Io { path, source })?;
-    // A link that leads nowhere is there, and no file.
-    Ok(seen.map_or_else(|| is_link, |seen| seen.length != expected))
+    match live::look(&path) {
+        Ok(Some(seen)) => Ok(seen.length != expected),
+        // A link that leads nowhere is there, and no file.
+        Ok(None) => Ok(path.is_symlink()),
+        Err(source) => Err(SyncError::Io { path, source }),
+    }
 }
 
 /// Returns what tells, as long as the session takes in no operation, whether its live file goes beyond it.

@@ -1,7 +1,9 @@
 //! Finding against all that was said: each line that a pattern is in, and no other, whichever way leads there.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::{fs, slice};
 
 use regex::Regex;
 use undertext::model::{Block, EntryNumber, Message};
@@ -111,7 +113,7 @@ fn counted(hits: &[Hit]) -> BTreeMap<Said, usize> {
 }
 
 /// Takes files into a store.
-fn imported(root: &Path, files: &[std::path::PathBuf]) -> Archive {
+fn imported(root: &Path, files: &[PathBuf]) -> Archive {
     let mut archive = Archive::open(root, Access::Write, Box::new(Machine)).unwrap();
     ops::import(&mut archive, files, &[], &mut |_| ()).unwrap();
     archive
@@ -184,4 +186,57 @@ fn every_line_that_has_a_pattern_is_found_and_no_other() {
         found += expected.values().sum::<usize>();
     }
     assert!(found > count);
+}
+
+/// Writes a session of some messages to a folder.
+fn write_session(folder: &Path, n: usize, said: &[&str]) -> PathBuf {
+    let id = format!("{n:08x}-0000-4000-8000-000000000000");
+    let record = |(at, words): (usize, &&str)| {
+        format!(
+            r#"{{"type":"user","uuid":"{id}-{at}","parentUuid":null,"sessionId":"{id}","timestamp":"2026-08-01T10:00:00.000Z","message":{{"role":"user","content":"{words}"}}}}"#
+        ) + "\n"
+    };
+    let path = folder.join(format!("{id}.jsonl"));
+    fs::write(&path, said.iter().enumerate().map(record).collect::<String>()).unwrap();
+    path
+}
+
+#[test]
+fn an_index_of_many_sessions_comes_to_its_end_by_and_by() {
+    const SESSIONS: usize = 1_000;
+    let folder = tempfile::tempdir().unwrap();
+    let files = folder.path().join("files");
+    fs::create_dir(&files).unwrap();
+    for n in 0..SESSIONS {
+        write_session(&files, n, &["a plum"]);
+    }
+    let root = folder.path().join("store");
+    let mut archive = imported(&root, slice::from_ref(&files));
+    let found = |archive: &Archive, words: &str| {
+        let pattern = Pattern::new(words, Words::Word, Case::Smart).unwrap();
+        hits(archive, pattern).iter().map(|hit| hit.places.len()).sum::<usize>()
+    };
+    let (mut left, mut added, mut rounds) = (SESSIONS as u64, 0, 0);
+    let mut pears = 0;
+    loop {
+        let most = AtomicUsize::new(400);
+        let one_less = |most: usize| most.checked_sub(1);
+        let goes_on = || most.fetch_update(Relaxed, Relaxed, one_less).is_ok();
+        let mut all = 0;
+        let done = ops::index(&archive, &Exclude::default(), &goes_on, &mut |_, n| all = n);
+        let done = done.unwrap();
+        assert_eq!((found(&archive, "plum"), found(&archive, "pear")), (SESSIONS, pears));
+        assert!(all <= left, "{all} of {left} are looked at in round {rounds}");
+        assert_ne!(done.entries, 0);
+        (added, rounds) = (added + done.entries, rounds + 1);
+        if done.is_whole {
+            break;
+        }
+        // One that was in it already goes on, and is looked at once more.
+        left = all - 256 + 1;
+        let grown = write_session(&files, rounds, &["a plum", "a pear"]);
+        ops::import(&mut archive, &[grown], &[], &mut |_| ()).unwrap();
+        pears += 1;
+    }
+    assert_eq!((added, rounds), ((SESSIONS + pears) as u64, 4));
 }

@@ -2,7 +2,8 @@
 //! deletes it, or damages it, makes searches slower and nothing else.
 //!
 //! ```text
-//! store     of which store it is, and up to which of its operations all is in it but for what the settings keep out
+//! store     of which store it is, and up to which of its operations all is in it but for what the settings keep out: of the
+//!           sessions up to one, while the others are taken in, which are as an earlier operation left them
 //! reach     up to which entry of a session the index is, after which operation that was so, and how long its live file was then
 //! words     an FTS5 table without content: a row for each entry that has words, numbered by session and entry
 //! lexicon   all words, as a few sorted lists, among which parts of words are looked for
@@ -31,11 +32,11 @@ use super::{open::beside, query::hash, seal};
 use crate::{
     disk,
     model::{EntryNumber, OperationId, OperationNumber, StoreId},
-    store::{Cursor, SessionKey, StoreError},
+    store::{Cursor, SessionKey, Store, StoreError},
 };
 
 /// The version of the index, kept as `user_version`; one of another version is made again.
-const VERSION: i64 = 4;
+const VERSION: i64 = 5;
 /// Marks a file as an index of words: "uTXW".
 const APPLICATION_ID: i64 = 0x7554_5857;
 /// How many bits of a row's number tell the entry.
@@ -48,7 +49,7 @@ const PIECE: usize = 128 << 10;
 const PATIENCE: Duration = Duration::from_millis(100);
 
 const SCHEMA: &str = "
-  CREATE TABLE store (id BLOB NOT NULL, cursor BLOB, kept_out BLOB) STRICT;
+  CREATE TABLE store (id BLOB NOT NULL, cursor BLOB, kept_out BLOB, upto INTEGER, earlier BLOB) STRICT;
   CREATE TABLE reach (
     session   INTEGER PRIMARY KEY,
     next      INTEGER NOT NULL,
@@ -63,6 +64,30 @@ const SCHEMA: &str = "
     body TEXT NOT NULL
   ) STRICT;
   CREATE VIRTUAL TABLE words USING fts5 (w, content='', detail='none', columnsize=0, tokenize='ascii');";
+
+/// How far an index has come in a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settled {
+    /// Up to which of its operations.
+    pub cursor: Cursor,
+    /// What the settings kept out.
+    pub kept_out: Vec<u8>,
+    /// If only of some sessions: the last of them, and up to which operation all is there of those behind it, if that is known.
+    pub part: Option<(SessionKey, Option<Cursor>)>,
+}
+
+impl Settled {
+    /// Returns the sessions of which something may be missing, and up to which operation that is known.
+    pub fn missing(&self, store: &dyn Store) -> Result<(BTreeSet<SessionKey>, Cursor), StoreError> {
+        let (changed, cursor) = store.since(Some(&self.cursor))?;
+        let mut missing: BTreeSet<SessionKey> = changed.into_iter().collect();
+        if let Some((last, earlier)) = &self.part {
+            let (behind, _) = store.since(earlier.as_ref())?;
+            missing.extend(behind.into_iter().filter(|session| session > last));
+        }
+        Ok((missing, cursor))
+    }
+}
 
 /// How far an index has come in a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -280,18 +305,28 @@ impl WordIndex {
         Ok(())
     }
 
-    /// Returns up to which of the store's operations all is in it, but for what these settings keep out.
-    pub fn settled(&self) -> Result<Option<(Cursor, Vec<u8>)>, StoreError> {
-        let sql = "SELECT cursor, kept_out FROM store";
-        let found: (Option<Vec<u8>>, Option<Vec<u8>>) =
-            self.db.query_row(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        Ok(found.0.zip(found.1).map(|(cursor, kept_out)| (Cursor::new(cursor), kept_out)))
+    /// Returns how far it has come in the store, if that is known.
+    pub fn settled(&self) -> Result<Option<Settled>, StoreError> {
+        let sql = "SELECT cursor, kept_out, upto, earlier FROM store";
+        let settled = self.db.query_row(sql, [], |row| {
+            let found: (Option<Vec<u8>>, Option<Vec<u8>>) = (row.get(0)?, row.get(1)?);
+            let (last, earlier): (Option<i64>, Option<Vec<u8>>) = (row.get(2)?, row.get(3)?);
+            let part = last.map(|last| (SessionKey(last), earlier.map(Cursor::new)));
+            let settled =
+                |(cursor, kept_out)| Settled { cursor: Cursor::new(cursor), kept_out, part };
+            Ok(found.0.zip(found.1).map(settled))
+        })?;
+        Ok(settled)
     }
 
     /// Says so.
-    pub fn settle(&self, cursor: &Cursor, kept_out: &[u8]) -> Result<(), StoreError> {
-        let sql = "UPDATE store SET cursor = ?, kept_out = ?";
-        self.db.prepare_cached(sql)?.execute(params![cursor.as_bytes(), kept_out])?;
+    pub fn settle(&self, settled: &Settled) -> Result<(), StoreError> {
+        let Settled { cursor, kept_out, part } = settled;
+        let last = part.as_ref().map(|(last, _)| last.0);
+        let earlier = part.as_ref().and_then(|(_, earlier)| earlier.as_ref().map(Cursor::as_bytes));
+        let sql = "UPDATE store SET cursor = ?, kept_out = ?, upto = ?, earlier = ?";
+        let mut settle = self.db.prepare_cached(sql)?;
+        settle.execute(params![cursor.as_bytes(), kept_out, last, earlier])?;
         Ok(())
     }
 

@@ -76,6 +76,24 @@ fn what_comes_after_the_index_was_whole_is_found() {
 }
 
 #[test]
+fn a_search_leaves_the_same_index_as_the_command_for_it() {
+    let env = TestEnv::new();
+    attached(&env);
+    conversation(&env);
+    let reaches = |env: &TestEnv| {
+        let root = super::store(env);
+        let store = SqliteStore::open(&root.join("store.db"), Access::Read).unwrap();
+        let index = WordIndex::open(&root, store.id().unwrap()).unwrap().unwrap();
+        (index.settled().unwrap(), index.reaches().unwrap())
+    };
+    index(&env);
+    let by_command = reaches(&env);
+    fs::remove_file(super::store(&env).join("search.db")).unwrap();
+    assert_eq!(found(&env, "Which beds"), 1);
+    assert_eq!(reaches(&env), by_command);
+}
+
+#[test]
 fn what_settings_kept_out_is_added_when_they_let_it_in() {
     let env = TestEnv::new();
     conversation(&env);
