@@ -26,7 +26,8 @@ const TAKING: [char; 3] = ['C', 'n', 's'];
 
 /// Search what was said in all sessions: messages, calls of tools and their answers
 ///
-/// Lines of texts are searched as they were said. Small letters match capital ones too, unless the pattern has a capital
+/// Lines of texts are searched as they were said, in a session that is named and in its sub-agents, or in all sessions but
+/// hidden ones and their sub-agents. Small letters match capital ones too, unless the pattern has a capital
 /// letter. A text that several sessions share, or that stands in one of them more than once, is found once. Each hit tells where
 /// it stands: on the current path, above a compaction, beneath a truncation, on another branch, undone, or left behind by the
 /// agent. A line that does not fit the terminal is cut around its first match; so is one of more than 500 columns that goes to
@@ -129,7 +130,7 @@ pub(crate) struct Args {
     #[arg(short = 'C', long = "context", value_name = "N", default_value_t = 0, value_parser = common::number::<usize>, allow_negative_numbers = true)]
     around: usize,
 
-    /// Show at most N texts, or sessions with -l or --count; 0 shows all [default: 20, and all in JSON]
+    /// Show at most N texts, or sessions with -l or --count; 0 shows all [default: 20 texts, and all in JSON; all sessions]
     #[arg(short, long = "number", value_name = "N", value_parser = common::number::<usize>, allow_negative_numbers = true)]
     number: Option<usize>,
 
@@ -176,6 +177,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         }
         None => match context.open_reader() {
             Err(error) if error.is_absence() => {
+                context.answer(&Searched::default())?;
                 context.output.note("There is no store yet");
                 context.output.hints(error.into_hints());
                 return Ok(Exit::No);

@@ -42,7 +42,7 @@ JSON: one object a session
 and one of each session that cannot be read
   {\"type\":\"damaged\", \"session\":ID, \"agent\":NAME, \"problem\":TEXT}
 and with --hide or --show
-  {\"type\":\"hide\", \"session\":ID, \"title\":TEXT or null, \"format\":NAME, \"hidden\":BOOL, \"operation\":N}")]
+  {\"type\":\"hide\", \"session\":ID, \"title\":TEXT or null, \"format\":NAME, \"hidden\":BOOL, \"operation\":N or null if it was so already}")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that a person types")]
 pub(crate) struct Args {
     /// List only the sessions of this agent, by the name of its format
@@ -105,7 +105,10 @@ fn hide(context: &mut Context, wanted: &OsStr, hidden: bool) -> Result<Exit, Com
     if context.answer_change((&archive, &session), &concealed)? {
         return Ok(Exit::Yes);
     }
-    if hidden {
+    if concealed.operation.is_none() {
+        let so = if hidden { "Lists leave it out already" } else { "Lists show it already" };
+        context.say(so)?;
+    } else if hidden {
         context.say("Lists leave it out from now on")?;
         let name = context.short_name(&archive, &session)?;
         context.output.hint(Line::new("sessions").option("show", name).to("to show it again"));
@@ -138,14 +141,21 @@ fn list(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     };
     let order = if args.tree { Order::Tree } else { Order::Newest };
     let Listing { sessions, damaged, more } = ops::list(&archive, &filter, order)?;
+    let everything = SessionFilter { limit, ..SessionFilter::default() };
+    let hidden = SessionFilter { hidden: true, limit: Some(1), ..SessionFilter::default() };
+    let are_hidden = sessions.is_empty()
+        && filter == everything
+        && !ops::list(&archive, &hidden, order)?.sessions.is_empty();
     Context::leave(archive);
     if context.answer_all(&sessions)? {
         return context.tell_damaged_sessions(&damaged);
     }
     context.output.page()?;
     if sessions.is_empty() && damaged.is_empty() {
-        let everything = SessionFilter { limit, ..SessionFilter::default() };
-        if filter == everything {
+        if are_hidden {
+            context.output.note("All sessions of the store are hidden");
+            context.output.hint(Line::new("sessions").flag("hidden").to("list them"));
+        } else if filter == everything {
             context.output.note("The store has no sessions yet");
             context.output.hint(Line::new("import").to("take in the sessions of your agents"));
         } else {

@@ -2,6 +2,8 @@
 //!
 //! Between two compactions a context only grows, so that the last answer of each stretch tells its size.
 
+use std::collections::BTreeSet;
+
 use crate::{
     context::window::is_believable,
     json::Raw,
@@ -26,8 +28,13 @@ pub(super) fn largest(
     model: Option<&str>,
 ) -> Result<Option<u64>, OpsError> {
     let tip = archive.store().state(session.key)?;
-    let heads = tip.branches.values().rev().filter_map(|position| position.head).take(ENDS);
-    let mut ends: Vec<EntryNumber> = heads.map(EntryNumber::next).collect();
+    let head = tip.position().and_then(|position| position.head);
+    let heads: BTreeSet<EntryNumber> =
+        tip.branches.values().filter_map(|position| position.head).collect();
+    // However many branches there are, the current one is among them.
+    let heads =
+        head.into_iter().chain(heads.into_iter().rev().filter(|other| Some(*other) != head));
+    let mut ends: Vec<EntryNumber> = heads.take(ENDS).map(EntryNumber::next).collect();
     let mut end = EntryNumber::ALL.end;
     for _ in 0..ENDS {
         let Some(boundary) =

@@ -124,6 +124,8 @@ struct Batch {
     near: Near,
     /// Where each call that was drafted stands among the new records, by its id.
     calls: BTreeMap<String, usize>,
+    /// The tool that each call is of to which a result was drafted, by the call's id.
+    tools: BTreeMap<String, String>,
     /// The lines of the new records.
     lines: Vec<Vec<u8>>,
     /// Which of them are cut.
@@ -159,6 +161,7 @@ impl Batch {
                 let Some(called) = self.called(before, id)? else {
                     return Err(invalid(format!("no call on the current path has the id {id:?}")));
                 };
+                self.tools.insert(id.clone(), called.tool.clone());
                 (setting.tool, setting.call) = (Some(called.tool), Some(called.line));
             }
             _ => {}
@@ -228,12 +231,9 @@ impl Batch {
             return Ok(tools::called(before.format, line, call));
         }
         // A call stands shortly before its result; a refusal may well take longer.
-        if let Some(view) = before.position().and_then(|position| before.view(position)) {
-            for within in [tools::CALL_WITHIN, usize::MAX] {
-                let path = view.path(within)?.entries;
-                if let Some(called) = tools::call(&view, before.format, &path, call)? {
-                    return Ok(Some(called));
-                }
+        for within in [tools::CALL_WITHIN, usize::MAX] {
+            if let Some(called) = near(before, call, within)? {
+                return Ok(Some(called));
             }
         }
         Ok(called(before.format, &self.lines, call))
@@ -255,8 +255,7 @@ impl Batch {
                 .and_then(|id| shorten::shorten(&before.name.id, before.format, line, id, limit));
             let record = match shortened {
                 Some((shortened, sizes)) => {
-                    let above = self.lines.get(..at).unwrap_or_default();
-                    let tool = tool(before, above, &shortened.cuts)?;
+                    let tool = self.tool(before, at, &shortened.cuts)?;
                     let cutting = shorten::cutting(tool, &shortened.cuts, sizes.tokens);
                     NewRecord { line: shortened.line, whole: Some((line.clone(), cutting)) }
                 }
@@ -267,28 +266,39 @@ impl Batch {
         }
         Ok(records)
     }
+
+    /// Returns the tool whose answer, the new record of this number, was cut. The call of a record as a caller wrote it stands
+    /// among those before it, or near the end of the branch.
+    fn tool(
+        &self,
+        before: &Standing<'_>,
+        at: usize,
+        cuts: &[CutText],
+    ) -> Result<Option<String>, OpsError> {
+        let Some(call) = cuts.first().map(|cut| cut.call.as_str()) else { return Ok(None) };
+        if let Some(tool) = self.tools.get(call) {
+            return Ok(Some(tool.clone()));
+        }
+        let above = self.lines.get(..at).unwrap_or_default();
+        let called = match called(before.format, above, call) {
+            None => near(before, call, tools::CALL_WITHIN)?,
+            fresh => fresh,
+        };
+        Ok(called.map(|called| called.tool))
+    }
+}
+
+/// Returns the call of this id among the last entries of the current path.
+fn near(before: &Standing<'_>, call: &str, within: usize) -> Result<Option<Called>, OpsError> {
+    let view = before.position().and_then(|position| before.view(position));
+    let Some(view) = view else { return Ok(None) };
+    let path = view.path(within)?.entries;
+    Ok(tools::call(&view, before.format, &path, call)?)
 }
 
 /// Returns the call of this id that the newest of these lines makes.
 fn called(format: &dyn Format, lines: &[Vec<u8>], call: &str) -> Option<Called> {
     lines.iter().rev().find_map(|line| tools::called(format, line, call))
-}
-
-/// Returns the tool whose answer was cut: its call stands among the records before it, or near the end of the branch.
-fn tool(
-    before: &Standing<'_>,
-    above: &[Vec<u8>],
-    cuts: &[CutText],
-) -> Result<Option<String>, OpsError> {
-    let Some(call) = cuts.first().map(|cut| cut.call.as_str()) else { return Ok(None) };
-    let fresh = called(before.format, above, call);
-    match (fresh, before.position().and_then(|position| before.view(position))) {
-        (None, Some(view)) => {
-            let path = view.path(tools::CALL_WITHIN)?.entries;
-            Ok(tools::call(&view, before.format, &path, call)?.map(|called| called.tool))
-        }
-        (fresh, _) => Ok(fresh.map(|called| called.tool)),
-    }
 }
 
 /// Returns the newest entry whose record has this name.

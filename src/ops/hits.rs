@@ -15,7 +15,7 @@ use std::{
 };
 
 use crate::{
-    model::{EntryNumber, EntrySet, Position, Timestamp},
+    model::{EntryId, EntryNumber, EntrySet, Position, Timestamp},
     ops::{
         OpsError,
         members::{Member, or_named, places_of},
@@ -24,7 +24,7 @@ use crate::{
     report::{DamagedSession, FoundPlace, Hit, HitLine},
     search::{Found, FoundLine},
     session::{
-        Damages, Session, Stand, View,
+        Damages, Session, Stand, View, entry_ids,
         tools::{self, CALL_WITHIN},
     },
     store::Store,
@@ -39,7 +39,10 @@ pub(super) struct Text {
 }
 
 /// The same text of the same time, or of the same entry if that says no time.
-type Same = ([u8; 32], Option<Timestamp>, Option<(usize, EntryNumber, usize)>);
+type Same = ([u8; 32], Option<Timestamp>, Option<(Alone, usize)>);
+
+/// An entry, by its id where sessions may share it, else by its session.
+type Alone = Result<EntryId, (usize, EntryNumber)>;
 
 /// Returns the texts that were found in a group, as many as are wanted, the newest first.
 pub(super) fn texts(
@@ -62,8 +65,11 @@ pub(super) fn texts(
             .and_then(|found| on_branch(store, session, search.branch.as_deref(), found));
         let Some(mut found) = or_named(asked, session, damaged)? else { continue };
         found.sort_by_key(|found| (Reverse(found.entry), found.text));
+        let undated = found.iter().filter(|found| members.len() > 1 && found.time.is_none());
+        let ids = entry_ids(store, session, &undated.map(|found| found.entry).collect())?;
         for found in found {
-            let alone = found.time.is_none().then_some((n, found.entry, found.text));
+            let alone = ids.get(&found.entry).copied().ok_or((n, found.entry));
+            let alone = found.time.is_none().then_some((alone, found.text));
             let same = (found.sum, found.time, alone);
             if texts.len() >= wanted && members.len() == 1 && is_behind(&texts, found.entry) {
                 break;
@@ -150,23 +156,42 @@ fn name_tools(
     }
     for (n, found) in by_member {
         let Some(Member { session, .. }) = members.get(n) else { continue };
-        let view = View::new(store, session, Position::default(), None);
-        let view = view.gathering(&Damages::gathered());
-        let named = found.into_iter().try_for_each(|found| name_tool(&view, session, found));
+        let mut tools = Tools::of(store, session);
+        let named = found.into_iter().try_for_each(|found| tools.name(found));
         or_named(named, session, damaged)?;
     }
     Ok(())
 }
 
-/// Names the tool of a text whose record does not: an answer may name only the call, which was made shortly before.
-fn name_tool(view: &View<'_>, session: &Session, found: &mut Found) -> Result<(), OpsError> {
-    if let (None, Some(call)) = (&found.tool, &found.call) {
-        let first = found.entry.earlier().nth(CALL_WITHIN - 1).unwrap_or(EntryNumber::FIRST);
-        let near: Vec<EntryNumber> = EntryNumber::each(first..found.entry).collect();
-        let called = tools::call(view, session.format, &near, call)?;
-        found.tool = called.map(|called| called.tool);
+/// The tools of a session's calls.
+struct Tools<'s> {
+    store: &'s dyn Store,
+    session: &'s Session,
+    view: View<'s>,
+    /// All of them, once they were asked for.
+    all: Option<BTreeMap<String, String>>,
+}
+
+impl<'s> Tools<'s> {
+    fn of(store: &'s dyn Store, session: &'s Session) -> Self {
+        let view = View::new(store, session, Position::default(), None);
+        Self { store, session, view: view.gathering(&Damages::gathered()), all: None }
     }
-    Ok(())
+
+    /// Names the tool of a text whose record does not: an answer may name only the call, which mostly was made shortly before.
+    fn name(&mut self, found: &mut Found) -> Result<(), OpsError> {
+        let (None, Some(call)) = (&found.tool, &found.call) else { return Ok(()) };
+        let near = found.entry.minus(CALL_WITHIN as u64)..found.entry;
+        let near: Vec<EntryNumber> = EntryNumber::each(near).collect();
+        found.tool =
+            tools::call(&self.view, self.session.format, &near, call)?.map(|found| found.tool);
+        if found.tool.is_none() {
+            let all = self.all.take();
+            let all = all.map_or_else(|| tools::of_all(self.store, self.session), Ok)?;
+            found.tool = self.all.insert(all).get(call).cloned();
+        }
+        Ok(())
+    }
 }
 
 /// Leaves those texts with which a tool was called, or that it answered.
@@ -177,11 +202,10 @@ fn of_tool(
     found: Vec<Found>,
 ) -> Result<Vec<Found>, OpsError> {
     let Some(tool) = tool else { return Ok(found) };
-    let view = View::new(store, session, Position::default(), None);
-    let view = view.gathering(&Damages::gathered());
+    let mut tools = Tools::of(store, session);
     let mut left = Vec::with_capacity(found.len());
     for mut found in found {
-        name_tool(&view, session, &mut found)?;
+        tools.name(&mut found)?;
         if found.tool.as_deref() == Some(tool) {
             left.push(found);
         }

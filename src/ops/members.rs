@@ -2,10 +2,10 @@
 //!
 //! Invariant: a session that is damaged hides nothing of the others, and is named.
 
-use std::cmp::Reverse;
+use std::{cmp::Reverse, collections::BTreeMap};
 
 use crate::{
-    model::{Card, EntryId, EntryNumber, TieKind},
+    model::{Card, EntryId, EntryNumber, SessionName, Tie, TieKind},
     ops::OpsError,
     report::{DamagedSession, FoundPlace},
     search::Index,
@@ -27,12 +27,32 @@ pub(crate) struct Member {
     pub(crate) indexed: EntryNumber,
     /// Whether its live file holds more.
     pub(crate) is_grown: bool,
+    /// What ties it to other sessions.
+    pub(crate) ties: Vec<Tie>,
 }
 
-/// Returns the sessions that are searched, the newest first; what their live files hold beyond the store is laid over it.
+/// Returns a session and its sub-agents, and theirs.
+pub(crate) fn family(store: &dyn Store, session: &Session) -> Result<Vec<Session>, OpsError> {
+    let mut family = vec![session.clone()];
+    let mut n = 0;
+    while let Some(parent) = family.get(n) {
+        let tie = Tie { kind: TieKind::SubAgent, other: parent.name.id.clone() };
+        for (key, name) in store.tied(&parent.name.format, &tie, Some(parent.key))? {
+            // Whatever files say of each other, each session is met once.
+            if family.iter().all(|known| known.key != key) {
+                family.push(Session::from_store(key, name)?);
+            }
+        }
+        n += 1;
+    }
+    Ok(family)
+}
+
+/// Returns the sessions that are searched, the newest first, of `some` if they are given; what their live files hold beyond
+/// the store is laid over it.
 pub(crate) fn members(
     archive: &Archive,
-    (filter, one): (&SessionFilter, Option<&Session>),
+    (filter, some): (&SessionFilter, Option<&[Session]>),
     index: Option<&Index>,
     damaged: &mut Vec<DamagedSession>,
 ) -> Result<Vec<Member>, OpsError> {
@@ -40,11 +60,15 @@ pub(crate) fn members(
     let since = filter.since;
     // When a session was last active its live file may tell better than the store.
     let filter = SessionFilter { sub_agents: true, since: None, limit: None, ..filter.clone() };
-    let found = if let Some(Session { key, name, .. }) = one {
-        let listed = Listed { key: *key, name: name.clone(), card: store.card(*key)? };
-        // One that was named is looked through though it is hidden.
+    let found = if let Some(some) = some {
+        // What was named is looked through though it is hidden.
         let filter = SessionFilter { hidden: true, ..filter };
-        if filter.matches(&listed) { vec![listed] } else { Vec::new() }
+        let mut found = Vec::new();
+        for Session { key, name, .. } in some {
+            found.push(Listed { key: *key, name: name.clone(), card: store.card(*key)? });
+        }
+        found.retain(|listed| filter.matches(listed));
+        found
     } else {
         let found = listing::listed(store, &filter)?;
         let named = found.damaged.into_iter();
@@ -58,8 +82,8 @@ pub(crate) fn members(
         // Of one that took in nothing since it was wholly in the index, that tells all.
         let whole = index.and_then(|index| index.whole(session.key));
         if let Some(Reach { next, .. }) = whole.filter(|it| !may_be_behind(archive, &it.mark)) {
-            let (held, indexed) = (*next, *next);
-            members.push(Member { session, listed, held, indexed, is_grown: false });
+            let (held, indexed, ties) = (*next, *next, ties_of(store, &session)?);
+            members.push(Member { session, listed, held, indexed, is_grown: false, ties });
             continue;
         }
         let state = match store.state(session.key) {
@@ -77,13 +101,66 @@ pub(crate) fn members(
         if is_grown {
             listed.card = store.card(session.key)?;
         }
-        members.push(Member { session, listed, held, indexed, is_grown });
+        let ties = ties_of(store, &session)?;
+        members.push(Member { session, listed, held, indexed, is_grown, ties });
     }
-    if one.is_none() {
-        members.retain(|member| since.is_none_or(|since| Some(since) <= member.listed.card.active));
+    if some.is_none() && !filter.hidden {
+        let mut hidden = Hidden { store, known: BTreeMap::new() };
+        let mut shown = Vec::with_capacity(members.len());
+        for member in members {
+            if !hidden.hides(&member)? {
+                shown.push(member);
+            }
+        }
+        members = shown;
+    }
+    if let (None, Some(since)) = (some, since) {
+        // One of which no time is known may be as new as any.
+        members.retain(|Member { listed, .. }| listed.card.active.is_none_or(|at| since <= at));
     }
     members.sort_by_key(|member| Reverse(member.listed.card.active));
     Ok(members)
+}
+
+fn ties_of(store: &dyn Store, session: &Session) -> Result<Vec<Tie>, StoreError> {
+    Ok(store.ties(session.key)?.into_iter().flat_map(|(_, ties)| ties).collect())
+}
+
+/// Which sessions are hidden, and with them their sub-agents.
+struct Hidden<'s> {
+    store: &'s dyn Store,
+    known: BTreeMap<SessionName, bool>,
+}
+
+impl Hidden<'_> {
+    /// Returns whether a session works for one that is hidden, however far above it.
+    fn hides(&mut self, Member { session, ties, .. }: &Member) -> Result<bool, OpsError> {
+        let parents = |ties: &[Tie]| {
+            let above = ties.iter().filter(|tie| tie.kind == TieKind::SubAgent);
+            let name = |tie: &Tie| SessionName { id: tie.other.clone(), ..session.name.clone() };
+            above.map(name).collect::<Vec<SessionName>>()
+        };
+        let (mut ahead, mut met) = (parents(ties), Vec::new());
+        let mut is_hidden = false;
+        while let Some(name) = ahead.pop().filter(|_| !is_hidden) {
+            if let Some(known) = self.known.get(&name) {
+                is_hidden = *known;
+            } else if !met.contains(&name) {
+                if let Some(key) = self.store.session(&name)? {
+                    let parent = Session::from_store(key, name.clone())?;
+                    // One that is damaged is named, and hides nothing.
+                    is_hidden = self.store.card(key).is_ok_and(|card| card.hidden);
+                    ahead.extend(parents(&ties_of(self.store, &parent)?));
+                }
+                met.push(name);
+            }
+        }
+        // Where several are above, it may be any of them.
+        if !is_hidden || met.len() == 1 {
+            self.known.extend(met.into_iter().map(|name| (name, is_hidden)));
+        }
+        Ok(is_hidden)
+    }
 }
 
 /// Returns an answer about a session, or names the session if it is damaged.
@@ -131,7 +208,6 @@ pub(crate) fn places_of(
 
 /// Returns the session for which a session works, if it is a sub-agent.
 fn parent(store: &dyn Store, session: &Session) -> Result<Option<String>, OpsError> {
-    let ties = store.ties(session.key)?;
-    let mut ties = ties.into_iter().flat_map(|(_, ties)| ties);
+    let mut ties = ties_of(store, session)?.into_iter();
     Ok(ties.find(|tie| tie.kind == TieKind::SubAgent).map(|tie| tie.other))
 }

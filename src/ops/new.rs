@@ -66,11 +66,13 @@ pub fn new(
 
 /// Hides a session from lists, or shows it again.
 pub fn hide(archive: &mut Archive, session: &Session, hidden: bool) -> Result<Concealed, OpsError> {
-    let ((), done) = sync::execute(archive, session, |_| {
+    let ((), done) = sync::execute(archive, session, |before| {
+        if before.state.hidden == hidden {
+            return Ok::<_, OpsError>(((), None));
+        }
         let steps = Steps { hidden: Some(hidden), ..Steps::default() };
         let command = Command::Hide { hidden, branch: None };
-        Ok::<_, OpsError>(((), Some(Plan { command, steps, goal: Stay })))
+        Ok(((), Some(Plan { command, steps, goal: Stay })))
     })?;
-    let operation = done.operation.unwrap_or_default();
-    Ok(Concealed { hidden, operation, notices: done.notices })
+    Ok(Concealed { hidden, operation: done.operation, notices: done.notices })
 }

@@ -1,8 +1,7 @@
 //! Restoring: the files of a session that somebody deleted come back, and the agent's is its live file again.
 
 use crate::{
-    model::{Tie, TieKind},
-    ops::{OpsError, attach},
+    ops::{OpsError, attach, members::family},
     report::{LostFile, Restored, Sidecars},
     session::Session,
     sync::{self, Archive, SyncError, gone},
@@ -57,20 +56,8 @@ pub fn lost_with_sub_agents(
     archive: &Archive,
     session: &Session,
 ) -> Result<Vec<LostFile>, OpsError> {
-    let mut family = vec![session.clone()];
-    let mut n = 0;
-    while let Some(parent) = family.get(n) {
-        let tie = Tie { kind: TieKind::SubAgent, other: parent.name.id.clone() };
-        for (key, name) in archive.store().tied(&parent.name.format, &tie, Some(parent.key))? {
-            // Whatever files say of each other, each session is met once.
-            if family.iter().all(|known| known.key != key) {
-                family.push(Session::from_store(key, name)?);
-            }
-        }
-        n += 1;
-    }
     let mut all = Vec::new();
-    for session in &family {
+    for session in &family(archive.store(), session)? {
         all.extend(lost_files(archive, session)?);
     }
     Ok(all)

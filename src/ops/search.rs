@@ -23,7 +23,7 @@ use crate::{
         OpsError,
         best::{InGroup, best},
         hits::{Text, hits, texts},
-        members::{Member, members, or_named},
+        members::{Member, family, members, or_named},
         pieces::{Asked, Part, Piece, asked, likely_of, pieces},
         several::Readers,
         sought::{Search, groups, with_kin},
@@ -266,9 +266,15 @@ impl<'a> Work<'a> {
                 return Err(OpsError::no_branch(&state, branch));
             }
         }
-        let about = (sessions, search.session.as_ref());
+        let named = search.session.as_ref().map(|session| match search.branch {
+            // A sub-agent has no branch of its session.
+            Some(_) => Ok(vec![session.clone()]),
+            None => family(archive.store(), session),
+        });
+        let about = (sessions, named.transpose()?);
+        let about = (about.0, about.1.as_deref());
         let members = members(archive, about, index, &mut searched.sessions)?;
-        let mut groups = groups(archive.store(), members)?;
+        let mut groups = groups(members);
         groups.retain(|members| {
             let newest = members.iter().filter_map(|member| member.listed.card.active).max();
             behind.is_none() || newest > behind

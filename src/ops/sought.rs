@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     model::{Role, SessionName, Tie, TieKind, Timestamp},
-    ops::{OpsError, members::Member},
+    ops::members::Member,
     search::{Pattern, Sort},
     session::Session,
     store::{Listed, SessionFilter, SessionKey, Store, StoreError},
@@ -43,20 +43,14 @@ pub struct Search {
 }
 
 /// Puts sessions together that share a history, in the order of the newest of each.
-pub(super) fn groups(
-    store: &dyn Store,
-    members: Vec<Member>,
-) -> Result<Vec<Vec<Member>>, OpsError> {
+pub(super) fn groups(members: Vec<Member>) -> Vec<Vec<Member>> {
     let mut of: BTreeMap<(String, String), usize> = BTreeMap::new();
     let mut into: Vec<usize> = Vec::with_capacity(members.len());
-    for (n, Member { session, .. }) in members.iter().enumerate() {
+    for (n, Member { session, ties, .. }) in members.iter().enumerate() {
         let format = || session.name.format.clone();
         let mut keys = vec![(format(), session.name.id.clone())];
-        for tie in store.ties(session.key)?.into_iter().flat_map(|(_, ties)| ties) {
-            if tie.kind != TieKind::SubAgent {
-                keys.push((format(), tie.other));
-            }
-        }
+        let others = ties.iter().filter(|tie| tie.kind != TieKind::SubAgent);
+        keys.extend(others.map(|tie| (format(), tie.other.clone())));
         into.push(n);
         for key in keys {
             let met = *of.entry(key).or_insert(n);
@@ -70,7 +64,7 @@ pub(super) fn groups(
     for (n, member) in members.into_iter().enumerate() {
         groups.entry(root(&into, n)).or_default().push(member);
     }
-    Ok(groups.into_values().collect())
+    groups.into_values().collect()
 }
 
 /// Returns these sessions and all that [`groups`] puts together with them.

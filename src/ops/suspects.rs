@@ -117,7 +117,7 @@ fn find(
     // Threads read what the store holds, and what live files hold beyond it is laid over it and looked through here.
     let mut held = Readers::of(archive.store());
     let all = SessionFilter { hidden: true, ..SessionFilter::default() };
-    let sessions = (&all, suspects.session.as_ref());
+    let sessions = (&all, suspects.session.as_ref().map(std::slice::from_ref));
     let damaged = &mut findings.told.damaged_sessions;
     findings.members = members(archive, sessions, None, damaged)?;
     let members = std::mem::take(&mut findings.members);

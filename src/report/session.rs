@@ -116,8 +116,8 @@ fn paths(paths: &[PathBuf]) -> Vec<Cow<'_, str>> {
 pub struct Concealed {
     /// Whether they leave it out.
     pub hidden: bool,
-    /// The operation.
-    pub operation: OperationNumber,
+    /// The operation; none if it was so already.
+    pub operation: Option<OperationNumber>,
     /// The notices of the change.
     #[serde(skip)]
     pub notices: Vec<Notice>,

@@ -192,14 +192,13 @@ pub fn find_place(
     session: &Session,
     wanted: &str,
 ) -> Result<Target, SessionError> {
-    let is_number = !wanted.is_empty() && wanted.bytes().all(|byte| byte.is_ascii_digit());
-    let is_checkpoint = is_number || wanted.parse::<i128>().is_ok();
-    if !is_checkpoint {
+    let digits = wanted.strip_prefix('-').unwrap_or(wanted);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return find_entry(store, session, wanted);
     }
     match find_base(store, session, &format!("@{wanted}")) {
         // The beginning of an id may have no other digits.
-        Err(SessionError::NoCheckpoint { .. }) if is_number && wanted.len() >= DIGITS => {
+        Err(SessionError::NoCheckpoint { .. }) if digits == wanted && digits.len() >= DIGITS => {
             find_entry(store, session, wanted)
         }
         found => found,

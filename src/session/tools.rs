@@ -1,9 +1,12 @@
 //! Tools: the one that a call on a path uses, and what it reads or runs.
 
+use std::collections::BTreeMap;
+
 use crate::{
     json::{Kind as JsonKind, Raw},
     model::{Block, EntryNumber, Kind, first_line, shell_line},
-    session::SessionError,
+    session::{Session, SessionError},
+    store::Store,
     wire::{Format, Graph},
 };
 
@@ -57,6 +60,32 @@ pub(crate) fn call(
         }
     }
     Ok(None)
+}
+
+/// Returns the tools of all calls of a session, by the ids of the calls; of those of one id the first one.
+pub(crate) fn of_all(
+    store: &dyn Store,
+    session: &Session,
+) -> Result<BTreeMap<String, String>, SessionError> {
+    const PIECE: usize = 4096;
+    let mut tools = BTreeMap::new();
+    let held = EntryNumber::FIRST..store.state(session.key)?.next_entry();
+    for range in EntryNumber::batches(held, PIECE) {
+        let records = store.records(session.key, range)?;
+        let said = records.iter().filter(|record| record.kind == Kind::Assistant);
+        let said: Vec<EntryNumber> = said.map(|record| record.n).collect();
+        store.lines(session.key, &said, &mut |_, line| {
+            // What is damaged names no tool.
+            let Ok(line) = line else { return };
+            let messages = Raw::object(&line).map(|record| session.format.messages(record));
+            for block in messages.into_iter().flatten().flat_map(|message| message.blocks) {
+                if let Block::Call { id, name, .. } = block {
+                    tools.entry(id).or_insert(name);
+                }
+            }
+        })?;
+    }
+    Ok(tools)
 }
 
 /// Returns the call of this id that a record makes.

@@ -329,9 +329,8 @@ fn message(record: Raw<'_>) -> Option<Message> {
             let error = text(result, "error");
             let output = result.get("output").map(shown).unwrap_or_default();
             let id = text(result, "id").unwrap_or_default();
-            let is_error = error.is_some();
-            let said = error.filter(|_| output.is_empty()).unwrap_or(output);
-            blocks.push(Block::answer(id, said, is_error));
+            let said = write::with_error(&output, error.as_deref());
+            blocks.push(Block::answer(id, said, error.is_some()));
             Role::Tool
         }
         _ => return None,

@@ -239,6 +239,13 @@ impl Speaker {
     }
 }
 
+/// Returns what a tool answered, with what went wrong behind its output.
+pub(super) fn with_error(output: &str, error: Option<&str>) -> String {
+    let error = error.unwrap_or_default();
+    let is_apart = output.is_empty() || error.is_empty() || output.ends_with('\n');
+    format!("{output}{}{error}", if is_apart { "" } else { "\n" })
+}
+
 /// Reads a record that a caller wrote, and its type.
 pub(super) fn asked(line: &[u8]) -> Result<(Raw<'_>, String), Invalid> {
     let invalid = |why: &str| Invalid(why.to_owned());

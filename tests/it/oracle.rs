@@ -450,10 +450,14 @@ impl Rig {
                 model = undoes.map(|_| ());
                 made.map(|_| ())
             }
-            Step::Hide(hidden) => ops::hide(&mut self.archive, &self.session, *hidden).map(|_| {
-                self.follow(next);
-                next.hide(*hidden);
-            }),
+            Step::Hide(hidden) => {
+                ops::hide(&mut self.archive, &self.session, *hidden).map(|done| {
+                    self.follow(next);
+                    if done.operation.is_some() {
+                        next.hide(*hidden);
+                    }
+                })
+            }
             // Open: which of the results are in the context behind a compaction.
             Step::Truncate if next.talk().contains(&Item::Summary) => Ok(()),
             Step::Truncate => {

@@ -1,6 +1,6 @@
 //! Windows: what a file says of its model counts, unless something else was said.
 
-use std::path::Path;
+use std::{fmt::Write as _, path::Path};
 
 use serde_json::{Value, json};
 use undertext::ops::{self, Machine};
@@ -94,4 +94,45 @@ fn a_segment_has_the_window_and_the_model_of_its_base_until_it_names_its_own() {
     second.event(json!({ "type": "task_started", "turn_id": "c", "model_context_window": 90_000 }));
     home.write(11, &later(SECOND), &second);
     assert_eq!(told(&file), (90_000, "gpt-new".to_owned()));
+}
+
+#[test]
+fn the_current_branch_tells_the_window_however_many_others_there_are() {
+    let env = TestEnv::new();
+    let said = |role: &str, n: usize, content: Value, used: u64| {
+        json!({
+            "type": role, "uuid": format!("u{n}"), "parentUuid": n.checked_sub(1).map(|n| format!("u{n}")),
+            "sessionId": "s", "timestamp": "2026-08-01T10:00:00.000Z",
+            "message": {
+                "role": role, "model": "claude-sonnet-4-5", "id": format!("m{n}"), "content": content,
+                "usage": { "input_tokens": used, "output_tokens": 5 },
+            },
+        })
+    };
+    let mut lines = String::new();
+    for n in (0..200).step_by(2) {
+        let used = if n == 198 { 450_000 } else { 1_000 };
+        let answer = json!([{ "type": "text", "text": "so" }]);
+        writeln!(
+            lines,
+            "{}\n{}",
+            said("user", n, json!("and?"), 0),
+            said("assistant", n + 1, answer, used)
+        )
+        .unwrap();
+    }
+    let path = env.home().join("s.jsonl");
+    write(&path, lines.as_bytes());
+    env.run(&["import", path.to_str().unwrap()]).success();
+    let window = || {
+        let status = env.run(&["context", "--json", "-s", "s"]).success().stdout;
+        let status: Value = serde_json::from_str(status.lines().next().unwrap()).unwrap();
+        status["window"].clone()
+    };
+    let alone = window();
+    assert_eq!(alone, 1_000_000);
+    for n in 0..12 {
+        env.run(&["branch", "-s", "s", &format!("z{n}"), &format!("@{n}")]).success();
+        assert_eq!(window(), alone, "with {n} others");
+    }
 }

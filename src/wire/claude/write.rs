@@ -40,7 +40,7 @@ pub(super) fn record(draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invali
             Ok(link("assistant", &answer(&block, None, setting), setting))
         }
         Draft::Result { id, output, error } => {
-            let words = error.as_ref().filter(|_| output.is_empty()).unwrap_or(output);
+            let words = write::with_error(output, error.as_deref());
             let block = json!({
                 "tool_use_id": id, "type": "tool_result", "content": words, "is_error": error.is_some(),
             });

@@ -18,6 +18,7 @@ use crate::{
     wire::{
         Draft, Framed, Invalid, Setting, Speaker,
         fields::{line, text},
+        write::with_error,
     },
 };
 
@@ -47,8 +48,7 @@ pub(super) fn record(draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invali
             json!({ "type": "function_call", "name": name, "arguments": input, "call_id": id })
         }
         Draft::Result { id, output, error } => {
-            let output = error.as_ref().filter(|_| output.is_empty()).unwrap_or(output);
-            answer(id, output, setting)?
+            answer(id, &with_error(output, error.as_deref()), setting)?
         }
         Draft::Record(_) => return Err(Invalid::as_it_is()),
     };

@@ -9,6 +9,7 @@ use crate::{
     wire::{
         Draft, Invalid, Setting, Speaker,
         fields::{self, line, text},
+        write::with_error,
     },
 };
 
@@ -39,7 +40,7 @@ pub(super) fn record(draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invali
             "role": "toolResult",
             "toolCallId": id,
             "toolName": setting.tool.as_deref().unwrap_or("unknown"),
-            "content": words(error.as_ref().filter(|_| output.is_empty()).unwrap_or(output)),
+            "content": words(&with_error(output, error.as_deref())),
             "isError": error.is_some(),
             "timestamp": millis,
         }),

@@ -168,3 +168,39 @@ fn nobody_says_nothing() {
         assert!(said.stderr.starts_with(told), "{said}");
     }
 }
+
+#[test]
+fn what_went_wrong_is_said_behind_what_a_tool_put_out() {
+    let env = TestEnv::new();
+    for name in ["claude-garden", "codex-weather", "pi-boat", "native-tools"] {
+        let file = format!("{}/examples/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
+        let told = env.run(&["import", "--json", &file]).success().stdout;
+        let session = json(told.lines().next().unwrap())["session"].as_str().unwrap().to_owned();
+        let call = ["append", "-s", &session, "--call", "Bash", "--input", "{}", "--id", "c9"];
+        env.run(&call).success();
+        let result =
+            ["append", "-s", &session, "-", "--result", "c9", "--error", "linker failed", "--json"];
+        let told = env.run_with_stdin(&result, b"building...").success().stdout;
+        let entry = json(&told)["entry"].as_str().unwrap().to_owned();
+        let shown = env.run(&["show", &entry, "--json", "-s", &session]).success().stdout;
+        let shown = json(shown.lines().next().unwrap());
+        assert_eq!(shown["blocks"][0]["text"], "building...\nlinker failed", "{name}: {shown:#}");
+    }
+}
+
+#[test]
+fn a_result_that_is_cut_names_its_tool_however_far_above_its_call_stands() {
+    let env = TestEnv::new();
+    env.run(&["new"]).success();
+    env.run(&["append", "Build it"]).success();
+    env.run(&["append", "--call", "Bash", "--input", "{}", "--id", "c9"]).success();
+    let between = r#"{"type":"system","message":{"role":"system","content":"still at it"}}"#
+        .to_owned()
+        + "\n";
+    env.run_with_stdin(&["append", "--jsonl"], between.repeat(70).as_bytes()).success();
+    let long = "a line of what it put out\n".repeat(400);
+    let result = ["append", "-", "--result", "c9", "--max-chars", "2000"];
+    env.run_with_stdin(&result, long.as_bytes()).success();
+    let told = env.run(&["audit", "--json"]).success().stdout;
+    assert_eq!(json(told.lines().next().unwrap())["tool"], "Bash", "{told}");
+}

@@ -177,3 +177,12 @@ fn a_branch_gets_another_name_and_its_old_one_back() {
     }
     assert_eq!(env.run(&["branch", "--rename", "main"]).code(), Some(2));
 }
+
+#[test]
+fn a_branch_with_a_name_like_a_number_is_found_by_it() {
+    let env = TestEnv::new();
+    conversation(&env);
+    env.run(&["branch", "+1", "@0"]).success();
+    let told = env.run(&["revert", "+1", "--dry-run", "--json"]).success().stdout;
+    assert!(json(&told)["checkpoint"].is_null(), "{told}");
+}

@@ -1,11 +1,13 @@
 //! `search`: what was said is found wherever it stands, once, and each hit says how to see it.
 
 use std::ffi::OsStr;
+use std::fmt::Write as _;
 use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
 use insta::assert_snapshot;
+use serde_json::{Value, json};
 use undertext::wire::Speaker;
 
 use super::{Stored, conversation, json, with_examples};
@@ -328,6 +330,38 @@ fn a_hit_names_the_tool_that_answered_whether_one_was_asked_for_or_not() {
 }
 
 #[test]
+fn a_hit_names_its_tool_wherever_in_the_session_it_stands() {
+    let env = TestEnv::new();
+    let record = |n: usize, role: &str, content: Value| {
+        json!({
+            "type": role, "uuid": format!("u{n}"), "parentUuid": n.checked_sub(1).map(|n| format!("u{n}")), "sessionId": "s",
+            "isSidechain": false, "timestamp": "2026-08-01T10:00:00.000Z", "message": { "role": role, "content": content },
+        })
+    };
+    let mut lines = String::new();
+    for n in (0..200).step_by(4) {
+        let call = |call: usize| json!([{ "type": "tool_use", "id": format!("c{call}"), "name": "Bash", "input": {} }]);
+        let result = |call: usize| json!([{ "type": "tool_result", "tool_use_id": format!("c{call}"), "content": format!("quince {call}") }]);
+        for (n, role, content) in [
+            (n, "assistant", call(n)),
+            (n + 1, "assistant", call(n + 1)),
+            (n + 2, "user", result(n)),
+            (n + 3, "user", result(n + 1)),
+        ] {
+            writeln!(lines, "{}", record(n, role, content)).unwrap();
+        }
+    }
+    // The first call of all is answered last.
+    let late = json!([{ "type": "tool_result", "tool_use_id": "c0", "content": "quince at last" }]);
+    writeln!(lines, "{}", record(200, "user", late)).unwrap();
+    let path = env.home().join("s.jsonl");
+    fs::write(&path, lines).unwrap();
+    env.run(&["import", "-q", path.to_str().unwrap()]).success();
+    let told = env.run(&["search", "--json", "--tool", "Bash", "quince"]).success().stdout;
+    assert_eq!(told.matches(r#""type":"hit""#).count(), 101);
+}
+
+#[test]
 fn the_head_of_a_hit_names_its_session_alone() {
     let env = TestEnv::new();
     let (one, other) =
@@ -357,6 +391,14 @@ fn the_head_of_a_hit_names_its_session_alone() {
         let told = json(&env.run(&["status", head, "--json"]).success().stdout);
         assert_eq!(told["session"], id.as_str(), "{head}");
     }
+    // A session that is named is searched with its sub-agents, and hidden with them.
+    let found = |args: &[&str]| env.run(&[&["search", "ash"], args].concat()).code();
+    assert_eq!(
+        (found(&[one]), found(&[other]), found(&[one, "--branch", "main"])),
+        (Some(0), Some(1), Some(1))
+    );
+    env.run(&["sessions", "--hide", one]).success();
+    assert_eq!((found(&[]), found(&["--hidden"]), found(&[one])), (Some(1), Some(0), Some(0)));
 }
 
 #[test]

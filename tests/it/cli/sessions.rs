@@ -141,3 +141,26 @@ fn the_rest_of_a_list_is_asked_for_as_the_list_was() {
     let hint = "undertext sessions --agent native --hidden --number 0\n";
     assert!(listed.stderr.ends_with(hint), "{listed}");
 }
+
+#[test]
+fn a_session_that_is_hidden_or_shown_already_stays_so_and_nothing_is_to_be_undone() {
+    let env = TestEnv::new();
+    let session = conversation(&env);
+    env.run(&["sessions", "--hide", &session]).success();
+    assert_snapshot!(env.run(&["sessions", "--hide", &session]).masked(), @"
+    Session entry-id  Why does the build fail?  (native)
+    Lists leave it out already
+    ");
+    assert_snapshot!(env.run(&["sessions"]).masked(), @"
+    ------- stderr -------
+    All sessions of the store are hidden
+    hint: list them: undertext sessions --hidden
+    ");
+    env.run(&["undo", "-s", &session]).success();
+    assert_snapshot!(env.run(&["sessions", "--show", &session]).masked(), @"
+    Session entry-id  Why does the build fail?  (native)
+    Lists show it already
+    ");
+    let shown = env.run(&["sessions", "--json"]).success().stdout;
+    assert_eq!(shown.lines().count(), 1);
+}
