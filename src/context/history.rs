@@ -255,6 +255,37 @@ fn stays(items: &[Item]) -> Vec<bool> {
     stays.collect()
 }
 
+/// Returns in which stretch each item is, those that are old counted as one, and how many there are.
+fn places(items: &[Item], old: usize) -> (Vec<usize>, usize) {
+    let mut places = Vec::with_capacity(items.len());
+    let mut count = 1;
+    for (at, stretch) in stretches(items).enumerate() {
+        count += usize::from(at >= old);
+        places.extend(stretch.iter().map(|_| count - 1));
+    }
+    (places, count)
+}
+
+/// Hands over the messages that are sent, each with its item and the stretch in which it then stands: a result goes where
+/// its call is, wherever it stood.
+fn each_sent(
+    items: &[Item],
+    places: &mut [usize],
+    mut each: impl FnMut(Slot, (usize, &Item), usize),
+) {
+    let mut current = 0;
+    each_slot(items, |slot| {
+        let (Slot::Item(at) | Slot::Missing(at, _)) = slot;
+        let (Some(item), Some(place)) = (items.get(at), places.get_mut(at)) else { return };
+        if item.role() == Role::Tool {
+            *place = current;
+        } else {
+            current = *place;
+        }
+        each(slot, (at, item), current);
+    });
+}
+
 /// Sizes the stretches behind those that are old as they will be sent, and before them the old ones as if they were one;
 /// returns also in which of these each item is.
 fn measure(
@@ -264,34 +295,17 @@ fn measure(
     shape: Shape,
     missing: u64,
 ) -> (Vec<Stretch>, Vec<usize>) {
-    let mut places = Vec::with_capacity(items.len());
-    let mut count = 1;
-    for (at, stretch) in stretches(items).enumerate() {
-        count += usize::from(at >= old);
-        places.extend(stretch.iter().map(|_| count - 1));
-    }
+    let (mut places, count) = places(items, old);
     let mut sized = vec![Stretch::default(); count];
-    let mut current = 0;
-    each_slot(items, |slot| {
-        let (at, tokens, by) = match slot {
-            Slot::Item(at) => {
-                let Some(item) = items.get(at) else { return };
-                (at, item.tokens.unwrap_or(0), side(item.role(), shape))
-            }
-            Slot::Missing(at, _) => (at, missing, side(Role::Tool, shape)),
+    each_sent(items, &mut places, |slot, (at, item), place| {
+        let (tokens, by) = match slot {
+            Slot::Item(_) => (item.tokens.unwrap_or(0), side(item.role(), shape)),
+            Slot::Missing(..) => (missing, side(Role::Tool, shape)),
         };
-        // A result goes where its call is, wherever it stood.
-        if let Some(place) = places.get_mut(at) {
-            if items.get(at).is_some_and(|item| item.role() == Role::Tool) {
-                *place = current;
-            } else {
-                current = *place;
-            }
-        }
-        let Some(stretch) = sized.get_mut(current) else { return };
+        let Some(stretch) = sized.get_mut(place) else { return };
         let one = Size { messages: 1, tokens };
         let is_fixed = stays.get(at) == Some(&true) && !matches!(slot, Slot::Missing(..));
-        if !is_fixed && current == 0 {
+        if !is_fixed && place == 0 {
             return;
         }
         if is_fixed {
@@ -319,11 +333,18 @@ fn old(items: &[Item], limits: &Limits, asked: usize) -> Old {
     let newest = stretches(items).count().saturating_sub(1);
     let mut old = Old { count: 0, why: String::new() };
     if let Some(since) = limits.since {
+        let (mut places, count) = places(items, 0);
+        let mut times: Vec<Option<Timestamp>> = vec![None; count];
+        each_sent(items, &mut places, |_, (_, item), place| {
+            if let Some(time) = times.get_mut(place) {
+                *time = time.or_else(|| item.time());
+            }
+        });
         // A turn without a time is as old as the one before it.
         let mut is_old = false;
-        for (at, stretch) in stretches(items).enumerate() {
-            is_old = stretch.iter().find_map(Item::time).map_or(is_old, |time| time < since);
-            old.count = if is_old { at + 1 } else { old.count };
+        for (at, time) in times.into_iter().enumerate().skip(1) {
+            is_old = time.map_or(is_old, |time| time < since);
+            old.count = if is_old { at } else { old.count };
         }
         old.why = format!("its turn began before {since}");
     }
