@@ -4,6 +4,7 @@
 //! said                    call a   call b   result b   "wait"   result a   result x
 //! sent, by turn           call a   call b   result b   words for a   "wait"   result a   result x
 //! sent, if found anywhere call a   call b   result b   "wait"   result a
+//! sent, as it stands      call a   call b   result b   "wait"   result a   result x
 //! ```
 //!
 //! Nothing is mended: a provider may well refuse what an agent sends.
@@ -34,10 +35,11 @@ pub struct Missing {
     pub is_by_turn: bool,
 }
 
-/// Makes the request that an agent sends of messages.
+/// Makes the request that an agent sends of messages; it puts nothing in the place of a missing result if there is no
+/// `missing`.
 pub fn as_sent(
     items: Vec<Item>,
-    missing: Missing,
+    missing: Option<Missing>,
     limits: &Limits,
     counting: Counting,
     cutting: Option<&Cutting<'_>>,
@@ -52,10 +54,10 @@ pub fn as_sent(
     let each = counting.message(&pairing::missing());
     let (items, limited) = history::limit(items, limits, Shape::Messages, each, &mut changes);
     let mut repaired = Repaired::default();
-    let mut items = if missing.is_by_turn {
-        by_turn(items, missing, &mut repaired)
-    } else {
-        anywhere(items, missing, &mut repaired, &mut changes)
+    let mut items = match missing {
+        None => items,
+        Some(missing) if missing.is_by_turn => by_turn(items, missing, &mut repaired),
+        Some(missing) => anywhere(items, missing, &mut repaired, &mut changes),
     };
     if let Some(cutting) = cutting {
         results::fit(&mut items, cutting, &mut changes);
@@ -125,7 +127,7 @@ mod tests {
     use crate::model::EntryNumber;
 
     /// Makes messages of words: `+a` is a call, `=a` a result, anything else the user's.
-    fn sent(said: &str, is_by_turn: bool) -> String {
+    fn sent(said: &str, is_by_turn: impl Into<Option<bool>>) -> String {
         let item = |(n, word): (EntryNumber, &str)| {
             let (role, block) = match word.split_at(1) {
                 ("+", id) => {
@@ -139,7 +141,8 @@ mod tests {
             Item::said(Message::new(role, vec![block]), n)
         };
         let items = EntryNumber::FIRST.onwards().zip(said.split(' ')).map(item).collect();
-        let missing = Missing { words: "none", is_error: true, is_by_turn };
+        let missing = |is_by_turn| Missing { words: "none", is_error: true, is_by_turn };
+        let missing = is_by_turn.into().map(missing);
         let made = as_sent(items, missing, &Limits::default(), Counting::Estimate, None);
         let shown = |item: &Item| match item.message().blocks.as_slice() {
             [Block::Call { id, .. }] => format!("+{id}"),
@@ -157,5 +160,6 @@ mod tests {
         assert_eq!(sent("+a q +b", true), "+a -a q +b");
         assert_eq!(sent("+a q +b", false), "+a -a q +b -b");
         assert_eq!(sent("q +a =a r", true), "q +a =a r");
+        assert_eq!(sent("+a +b =b q =a =x", None), "+a +b =b q =a =x");
     }
 }

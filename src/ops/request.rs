@@ -89,8 +89,13 @@ pub(super) fn request(
         name: &name,
     });
     match unanswered.filter(|_| is_agents) {
-        Some(Unanswered { words, is_error, is_by_turn }) => {
-            let missing = Missing { words, is_error, is_by_turn };
+        Some(unanswered) => {
+            let missing = match unanswered {
+                Unanswered::Nothing => None,
+                Unanswered::Answer { words, is_error, is_by_turn } => {
+                    Some(Missing { words, is_error, is_by_turn })
+                }
+            };
             context::as_sent(items, missing, &asked.limits, found.counting, cutting.as_ref())
         }
         None => context::prepare(items, &plan, cutting.as_ref()),

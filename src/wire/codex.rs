@@ -120,7 +120,7 @@ const TRAITS: Traits = Traits {
     omissions: &[Kind::Result, Kind::Boundary, Kind::System, Kind::Note],
     nearby: Nearby::Last,
     interface: Some(Interface::Openai),
-    unanswered: Some(Unanswered { words: "aborted", is_error: false, is_by_turn: false }),
+    unanswered: Some(Unanswered::Answer { words: "aborted", is_error: false, is_by_turn: false }),
     summary_opening: SUMMARY,
     ..Traits::named("codex")
 };

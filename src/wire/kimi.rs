@@ -40,7 +40,7 @@ use crate::{
     wire::{
         Annex, Answer, Answers, Departure, Draft, Envelope, Failure, Files, Folder, Graph, Hooks,
         Identify, Invalid, Layout, Link, Named, Path, PhysicalLine, Piece, Read, Sent, Setting,
-        Telling, Told, Traits, Walk, Write,
+        Telling, Told, Traits, Unanswered, Walk, Write,
         answers::parts,
         compaction::{Compaction, Lines, Said},
         fields::{self, line, other, shown, string, text},
@@ -96,6 +96,7 @@ const TRAITS: Traits = Traits {
     line: PhysicalLine::OneRecordOfAnyEnd,
     has_checkpoints: true,
     joins_calls: true,
+    unanswered: Some(Unanswered::Nothing),
     note_opening: NOTE_START,
     ..Traits::named("kimi")
 };

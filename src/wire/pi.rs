@@ -76,7 +76,11 @@ const TRAITS: Traits = Traits {
     joins_calls: true,
     around_summary: Some(read::COMPACTED),
     retells_system: true,
-    unanswered: Some(Unanswered { words: "No result provided", is_error: true, is_by_turn: true }),
+    unanswered: Some(Unanswered::Answer {
+        words: "No result provided",
+        is_error: true,
+        is_by_turn: true,
+    }),
     nearby: Nearby::Model,
     ..Traits::named("pi")
 };

@@ -84,16 +84,21 @@ impl PhysicalLine {
     }
 }
 
-/// The answer that an agent puts in for a call that nothing answered.
+/// What an agent puts in for a call that nothing answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Unanswered {
-    /// Its words.
-    pub words: &'static str,
-    /// Whether it says that the tool failed.
-    pub is_error: bool,
-    /// Whether only results before the next message of the user or the model count, so that the answer stands behind
-    /// these; else a result anywhere counts, the answer stands behind its call, and results without a call are left out.
-    pub is_by_turn: bool,
+pub enum Unanswered {
+    /// Nothing: all messages are sent as they stand.
+    Nothing,
+    /// An answer of its own.
+    Answer {
+        /// Its words.
+        words: &'static str,
+        /// Whether it says that the tool failed.
+        is_error: bool,
+        /// Whether only results before the next message of the user or the model count, so that the answer stands behind
+        /// these; else a result anywhere counts, the answer stands behind its call, and results without a call are left out.
+        is_by_turn: bool,
+    },
 }
 
 /// How long an agent keeps a session that nobody goes on with.
