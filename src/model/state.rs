@@ -444,6 +444,91 @@ impl Tagged for State {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::{Command, Digest};
+
+    /// Returns a state that holds something of every kind; values that are zero or empty are among it.
+    fn everything() -> State {
+        let [n, other] = [1, 300].map(OperationNumber::new);
+        let file = FileNumber::new(2);
+        let generation = GenerationNumber::new(2);
+        let position = Position { generation, head: Some(EntryNumber::new(5)), horizon: 6 };
+        let digest = Digest::new([4; 32]);
+        let run =
+            Run { generation, start: 1, first: EntryNumber::new(5), count: 2, ..Run::default() };
+        let command = Command::Branch { branch: Text::Own("b".into()), from: None };
+        let sidecar = |n| Sidecar { file: FileNumber::new(n), digest, size: 4 };
+        State {
+            newest: Some(Newest {
+                n: other,
+                hash: OperationId::new([9; 32]),
+                at: Timestamp(-3),
+                entries: 6,
+            }),
+            files: vec![Place::Store(b"a".to_vec()), Place::default()],
+            generations: vec![
+                (n, Generation { n: generation, file: Some(file) }),
+                (OperationNumber::default(), Generation::default()),
+            ],
+            ends: [
+                (generation, run.clone()),
+                (generation.next(), Run { generation: generation.next(), ..run }),
+            ]
+            .into(),
+            spans: vec![Span { generation, count: 2, ..Span::default() }, Span::default()].into(),
+            checkpoints: 3,
+            checkpoint: Some((other, Position::default())),
+            branches: [("".into(), position), ("main".into(), Position::default())].into(),
+            current: Some("main".into()),
+            live: Some(file),
+            salts: [("".into(), [0; 16]), ("main".into(), [7; 16])].into(),
+            hidden: true,
+            undos: vec![(other, n), (n, OperationNumber::default())],
+            rotations: vec![(n, Rotation { file, aside: b"x".to_vec(), ..Rotation::default() })],
+            containers: vec![
+                (n, 0, Container { generation, digest, size: 4 }),
+                (other, 1, Container::default()),
+            ],
+            gone: [file, FileNumber::new(200)].into(),
+            bases: vec![Base { generation, format: "codex".into(), ..Base::default() }],
+            pending: vec![(n, Pending { command, to: Some(Position::default()) })],
+            tombstones: vec![
+                Tombstone { entry: EntryNumber::new(5), size: 12, ..Tombstone::default() },
+                Tombstone::default(),
+            ]
+            .into(),
+            kept_out: vec![b"secret".to_vec(), Vec::new()],
+            covered_files: vec![CoveredFile { operation: n, at: 1, digest, size: 4, rule: None }],
+            unknown: Some(other),
+            sidecars: [2, 3].map(|n| (FileNumber::new(n), (other, n - 2, sidecar(n)))).into(),
+        }
+    }
+
+    #[test]
+    fn the_encoding_of_a_state_stays_as_it_is() {
+        let state = everything();
+        let bytes = state.to_bytes();
+        let row = |row: &[u8]| row.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let rows: Vec<_> = bytes.chunks(40).map(row).collect();
+        insta::assert_snapshot!(rows.join("\n"), @r"
+        012c0102ac0202200909090909090909090909090909090909090909090909090909090909090909
+        03010504010602030301610200030b010101030601010202010203020300040c0101020201010301
+        05040102040c01010302010103010504010205010306060102ac020300070d010002090101020201
+        05030106070601046d61696e08046d61696e0901020a01010b070102ac020301010b060101010301
+        000c0b01010103060101020201780d2d010101032801010202200404040404040404040404040404
+        0404040404040404040404040404040404040301040d090102ac0202010103000e01020e02c8010f
+        0a0101020205636f6465781010010101030b0107030501030101620200110601010502010c110012
+        02ac02132e0102ac0203280101020220040404040404040404040404040404040404040404040404
+        040404040404040403010413310102ac020201010328010103022004040404040404040404040404
+        0404040404040404040404040404040404040403010414067365637265741400152b010101020101
+        03200404040404040404040404040404040404040404040404040404040404040404040104160601
+        0102040102160017140100021000000000000000000000000000000000171801046d61696e021007
+        070707070707070707070707070707
+        ");
+        let mut unknown = Vec::new();
+        assert_eq!(State::read(&bytes, &mut unknown), Ok(state));
+        assert_eq!(unknown, [0; 0]);
+        assert_eq!(State::default().to_bytes(), b"");
+    }
 
     #[test]
     fn an_undo_that_is_undone_undoes_nothing() {
