@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::{
     CheckpointNumber, Digest, EntryId, FileNumber, OperationNumber, Text,
-    tagged::{Field, Malformed, Tagged, put_field, take_field},
+    tagged::{Field, Malformed, Tagged, each_field, put_field, take_field},
 };
 
 macro_rules! commands {
@@ -69,25 +69,22 @@ macro_rules! commands {
             }
 
             fn read(mut bytes: &[u8], unknown: &mut Vec<u64>) -> Result<Self, Malformed> {
-                let (code, mut fields) = take_field(&mut bytes)?;
+                let (code, fields) = take_field(&mut bytes)?;
                 if !bytes.is_empty() {
                     return Err(Malformed("a command stands twice"));
                 }
                 match code {
                     $($code => {
                         $(let mut $field = <$type>::default();)*
-                        let mut last = 0;
-                        while !fields.is_empty() {
-                            #[allow(unused_variables, clippy::allow_attributes, reason = "some have no field")]
-                            let (tag, payload) = take_field(&mut fields)?;
-                            if tag < std::mem::replace(&mut last, tag) {
-                                return Err(Malformed("a field stands behind its place"));
-                            }
+                        each_field(fields, &mut |tag, payload| {
+                            // Some have no field.
+                            let _ = payload;
                             match tag {
                                 $($tag => Field::take(&mut $field, payload, unknown)?,)*
                                 other => unknown.push(other),
                             }
-                        }
+                            Ok(())
+                        })?;
                         Ok(Self::$name { $($field,)* })
                     })+
                     code => {

@@ -90,6 +90,23 @@ pub(crate) fn take_field<'a>(bytes: &mut &'a [u8]) -> Result<(u64, &'a [u8]), Ma
     Ok((tag, payload))
 }
 
+/// Hands over each field, its tag and its payload, and refuses one whose tag is less than that of the one before.
+pub(crate) fn each_field(
+    mut bytes: &[u8],
+    each: &mut dyn FnMut(u64, &[u8]) -> Result<(), Malformed>,
+) -> Result<(), Malformed> {
+    let mut last = 0;
+    while !bytes.is_empty() {
+        let (tag, payload) = take_field(&mut bytes)?;
+        if tag < last {
+            return Err(Malformed("a field stands behind its place"));
+        }
+        last = tag;
+        each(tag, payload)?;
+    }
+    Ok(())
+}
+
 /// Takes a varint that is written in as few bytes as it needs.
 fn take_number(bytes: &mut &[u8]) -> Result<u64, Malformed> {
     let before = *bytes;
@@ -166,22 +183,6 @@ impl<T: Tagged> Payload for T {
 
     fn texts(&mut self, each: &mut dyn FnMut(&mut Text)) {
         Tagged::texts(self, each);
-    }
-}
-
-impl Field for u64 {
-    fn put(&self, tag: u64, out: &mut Vec<u8>) {
-        if *self != 0 {
-            put_field(tag, self, out);
-        }
-    }
-
-    fn take(&mut self, payload: &[u8], unknown: &mut Vec<u64>) -> Result<(), Malformed> {
-        if *self != 0 {
-            return Err(Malformed("a field stands twice"));
-        }
-        *self = Payload::unpack(payload, unknown)?;
-        if *self == 0 { Err(Malformed("a field holds nothing")) } else { Ok(()) }
     }
 }
 
@@ -292,21 +293,17 @@ macro_rules! tagged {
             }
 
             fn read(
-                mut bytes: &[u8],
+                bytes: &[u8],
                 unknown: &mut Vec<u64>,
             ) -> Result<Self, $crate::model::tagged::Malformed> {
                 let mut value = Self::default();
-                let mut last = 0;
-                while !bytes.is_empty() {
-                    let (tag, payload) = $crate::model::tagged::take_field(&mut bytes)?;
-                    if tag < std::mem::replace(&mut last, tag) {
-                        return Err($crate::model::tagged::Malformed("a field stands behind its place"));
-                    }
+                $crate::model::tagged::each_field(bytes, &mut |tag, payload| {
                     match tag {
                         $($tag => $crate::model::tagged::Field::take(&mut value.$field, payload, unknown)?,)+
                         other => unknown.push(other),
                     }
-                }
+                    Ok(())
+                })?;
                 Ok(value)
             }
 
@@ -356,6 +353,7 @@ macro_rules! zero_is_nothing {
 }
 
 zero_is_nothing!(
+    u64: 0,
     Digest: Digest::NONE,
     Running: Running::EMPTY,
     OperationId: OperationId::default(),

@@ -8,7 +8,7 @@ use super::{
 };
 use crate::model::{
     Command, MachineId, Text,
-    tagged::{Field, Malformed, Payload, Tagged, put_field, tagged, take_field},
+    tagged::{Field, Malformed, Payload, Tagged, each_field, put_field, tagged},
 };
 
 tagged!(File { 1: n, 2: place });
@@ -139,20 +139,16 @@ impl<T: Payload> Tagged for Step<T> {
         Field::put(&self.to, 2, out);
     }
 
-    fn read(mut bytes: &[u8], unknown: &mut Vec<u64>) -> Result<Self, Malformed> {
+    fn read(bytes: &[u8], unknown: &mut Vec<u64>) -> Result<Self, Malformed> {
         let mut step = Self { from: None, to: None };
-        let mut last = 0;
-        while !bytes.is_empty() {
-            let (tag, payload) = take_field(&mut bytes)?;
-            if tag < std::mem::replace(&mut last, tag) {
-                return Err(Malformed("a field stands behind its place"));
-            }
+        each_field(bytes, &mut |tag, payload| {
             match tag {
                 1 => Field::take(&mut step.from, payload, unknown)?,
                 2 => Field::take(&mut step.to, payload, unknown)?,
                 other => unknown.push(other),
             }
-        }
+            Ok(())
+        })?;
         Ok(step)
     }
 
