@@ -76,7 +76,7 @@ macro_rules! commands {
                 match code {
                     $($code => {
                         $(let mut $field = <$type>::default();)*
-                        each_field(fields, &mut |tag, payload| {
+                        each_field(fields, |tag, payload| {
                             // Some have no field.
                             let _ = payload;
                             match tag {

@@ -4,7 +4,10 @@
 
 use std::{collections::BTreeMap, ops::Range, sync::Arc};
 
-use super::{EntryNumber, Gaps, GenerationNumber, Run, tagged::tagged};
+use super::{
+    EntryNumber, Gaps, GenerationNumber, Malformed, Run,
+    tagged::{Field, tagged},
+};
 
 /// How much of a session is kept: a span counts as one, and so does each stretch of its separators.
 const KEPT: usize = 256;
@@ -88,16 +91,15 @@ impl Spans {
     pub fn of(&self, generation: GenerationNumber) -> Vec<Span> {
         self.0.iter().filter(|span| span.generation == generation).cloned().collect()
     }
-
-    /// Returns all that are kept.
-    pub(super) fn all(&self) -> &[Span] {
-        &self.0
-    }
 }
 
-impl From<Vec<Span>> for Spans {
-    fn from(spans: Vec<Span>) -> Self {
-        Self(Arc::new(spans))
+impl Field for Spans {
+    fn put(&self, tag: u64, out: &mut Vec<u8>) {
+        self.0.put(tag, out);
+    }
+
+    fn take(&mut self, payload: &[u8], unknown: &mut Vec<u64>) -> Result<(), Malformed> {
+        Arc::make_mut(&mut self.0).take(payload, unknown)
     }
 }
 

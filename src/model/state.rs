@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{
     Base, Bulk, CheckpointNumber, Container, CoveredFile, EntryNumber, FileNumber, Generation,
     GenerationNumber, LineId, Malformed, Operation, OperationId, OperationNumber, Pending, Place,
-    Position, Rotation, Run, Sidecar, Span, Spans, Tagged, Text, Timestamp, Tombstone, Tombstones,
-    tagged::tagged,
+    Position, Rotation, Run, Sidecar, Spans, Tagged, Text, Timestamp, Tombstones,
+    tagged::{Field, Payload, each_field, put_field, tagged},
 };
 
 /// The branch with which a session begins.
@@ -266,66 +266,7 @@ impl State {
 
 tagged!(Newest { 1: n, 2: hash, 3: at, 4: entries });
 
-/// A fact behind the operation that it belongs to, and behind its place there if it has one.
-#[derive(Default)]
-struct Of<T> {
-    operation: OperationNumber,
-    at: u64,
-    fact: Option<T>,
-}
-
-/// A branch and where it stands.
-#[derive(Default)]
-struct Branch {
-    name: Option<String>,
-    position: Position,
-}
-
-/// The salt of a branch's name.
-#[derive(Default)]
-struct Salt {
-    name: Option<String>,
-    salt: Option<[u8; 16]>,
-}
-
-/// The state as fields.
-#[derive(Default)]
-struct Fields {
-    newest: Option<Newest>,
-    files: Vec<Place>,
-    generations: Vec<Of<Generation>>,
-    ends: Vec<Run>,
-    checkpoints: u64,
-    checkpoint: Option<Of<Position>>,
-    branches: Vec<Branch>,
-    current: Option<String>,
-    live: Option<FileNumber>,
-    hidden: bool,
-    undos: Vec<Of<OperationNumber>>,
-    rotations: Vec<Of<Rotation>>,
-    containers: Vec<Of<Container>>,
-    gone: Vec<FileNumber>,
-    bases: Vec<Base>,
-    pending: Vec<Of<Pending>>,
-    tombstones: Vec<Tombstone>,
-    unknown: Option<OperationNumber>,
-    sidecars: Vec<Of<Sidecar>>,
-    kept_out: Vec<Vec<u8>>,
-    covered_files: Vec<CoveredFile>,
-    spans: Vec<Span>,
-    salts: Vec<Salt>,
-}
-
-tagged!(Of<Generation> { 1: operation, 2: at, 3: fact });
-tagged!(Of<Position> { 1: operation, 2: at, 3: fact });
-tagged!(Of<Rotation> { 1: operation, 2: at, 3: fact });
-tagged!(Of<Container> { 1: operation, 2: at, 3: fact });
-tagged!(Of<Sidecar> { 1: operation, 2: at, 3: fact });
-tagged!(Of<Pending> { 1: operation, 2: at, 3: fact });
-tagged!(Of<OperationNumber> { 1: operation, 2: at, 3: fact });
-tagged!(Branch { 1: name, 2: position });
-tagged!(Salt { 1: name, 2: salt });
-tagged!(Fields {
+tagged!(State {
     1: newest,
     2: files,
     3: generations,
@@ -351,100 +292,79 @@ tagged!(Fields {
     23: salts,
 });
 
-fn of<T: Clone>((operation, fact): &(OperationNumber, T)) -> Of<T> {
-    Of { operation: *operation, at: 0, fact: Some(fact.clone()) }
-}
-
-fn placed<T: Clone>((operation, at, fact): &(OperationNumber, u64, T)) -> Of<T> {
-    Of { operation: *operation, at: *at, fact: Some(fact.clone()) }
-}
-
-fn back<T>(of: Vec<Of<T>>) -> Vec<(OperationNumber, T)> {
-    of.into_iter().filter_map(|of| Some((of.operation, of.fact?))).collect()
-}
-
-impl Tagged for State {
+/// A fact behind the operation that it belongs to.
+impl<T: Payload> Tagged for (OperationNumber, T) {
     fn write(&self, out: &mut Vec<u8>) {
-        let containers = self.containers.iter().map(placed);
-        let branches = self
-            .branches
-            .iter()
-            .map(|(name, position)| Branch { name: Some(name.clone()), position: *position });
-        let salts = self
-            .salts
-            .iter()
-            .map(|(name, salt)| Salt { name: Some(name.clone()), salt: Some(*salt) });
-        let fields = Fields {
-            newest: self.newest,
-            files: self.files.clone(),
-            generations: self.generations.iter().map(of).collect(),
-            ends: self.ends.values().cloned().collect(),
-            checkpoints: self.checkpoints,
-            checkpoint: self.checkpoint.as_ref().map(of),
-            branches: branches.collect(),
-            current: self.current.clone(),
-            live: self.live,
-            hidden: self.hidden,
-            undos: self.undos.iter().map(of).collect(),
-            rotations: self.rotations.iter().map(of).collect(),
-            containers: containers.collect(),
-            gone: self.gone.iter().copied().collect(),
-            bases: self.bases.clone(),
-            pending: self.pending.iter().map(of).collect(),
-            tombstones: self.tombstones.to_vec(),
-            unknown: self.unknown,
-            sidecars: self.sidecars.values().map(placed).collect(),
-            kept_out: self.kept_out.clone(),
-            covered_files: self.covered_files.clone(),
-            spans: self.spans.all().to_vec(),
-            salts: salts.collect(),
-        };
-        fields.write(out);
+        Field::put(&self.0, 1, out);
+        put_field(3, &self.1, out);
     }
 
     fn read(bytes: &[u8], unknown: &mut Vec<u64>) -> Result<Self, Malformed> {
-        let fields: Fields = Tagged::read(bytes, unknown)?;
-        let containers = fields.containers.into_iter();
-        let branches = fields.branches.into_iter();
-        let salts = fields.salts.into_iter();
-        let sidecars = fields.sidecars.into_iter().filter_map(|of| {
-            let kept = of.fact?;
-            Some((kept.file, (of.operation, of.at, kept)))
-        });
-        Ok(Self {
-            newest: fields.newest,
-            files: fields.files,
-            generations: back(fields.generations),
-            ends: fields.ends.into_iter().map(|run| (run.generation, run)).collect(),
-            checkpoints: fields.checkpoints,
-            checkpoint: fields.checkpoint.and_then(|of| Some((of.operation, of.fact?))),
-            branches: branches.filter_map(|b| Some((b.name?, b.position))).collect(),
-            current: fields.current,
-            live: fields.live,
-            hidden: fields.hidden,
-            undos: back(fields.undos),
-            rotations: back(fields.rotations),
-            containers: containers.filter_map(|of| Some((of.operation, of.at, of.fact?))).collect(),
-            gone: fields.gone.into_iter().collect(),
-            bases: fields.bases,
-            pending: back(fields.pending),
-            tombstones: fields.tombstones.into(),
-            unknown: fields.unknown,
-            sidecars: sidecars.collect(),
-            kept_out: fields.kept_out,
-            covered_files: fields.covered_files,
-            spans: fields.spans.into(),
-            salts: salts.filter_map(|of| Some((of.name?, of.salt?))).collect(),
-        })
+        let (operation, at, fact) = Tagged::read(bytes, unknown)?;
+        if at == 0 { Ok((operation, fact)) } else { Err(Malformed("a fact has a place")) }
     }
 
-    fn texts(&mut self, _: &mut dyn FnMut(&mut Text)) {}
+    fn texts(&mut self, each: &mut dyn FnMut(&mut Text)) {
+        self.1.texts(each);
+    }
+}
+
+/// A fact behind the operation that it belongs to and its place there.
+impl<T: Payload> Tagged for (OperationNumber, u64, T) {
+    fn write(&self, out: &mut Vec<u8>) {
+        Field::put(&self.0, 1, out);
+        Field::put(&self.1, 2, out);
+        put_field(3, &self.2, out);
+    }
+
+    fn read(bytes: &[u8], unknown: &mut Vec<u64>) -> Result<Self, Malformed> {
+        let (mut operation, mut at, mut fact) = (OperationNumber::default(), 0, None);
+        each_field(bytes, |tag, payload| {
+            match tag {
+                1 => Field::take(&mut operation, payload, unknown)?,
+                2 => Field::take(&mut at, payload, unknown)?,
+                3 => Field::take(&mut fact, payload, unknown)?,
+                other => unknown.push(other),
+            }
+            Ok(())
+        })?;
+        Ok((operation, at, fact.ok_or(Malformed("an operation has no fact"))?))
+    }
+
+    fn texts(&mut self, each: &mut dyn FnMut(&mut Text)) {
+        self.2.texts(each);
+    }
+}
+
+/// Maps whose values have their key.
+macro_rules! keyed {
+    ($($key:ty, $value:ty: $parts:pat => $own:expr;)+) => {$(
+        impl Field for BTreeMap<$key, $value> {
+            fn put(&self, tag: u64, out: &mut Vec<u8>) {
+                for value in self.values() {
+                    put_field(tag, value, out);
+                }
+            }
+
+            fn take(&mut self, payload: &[u8], unknown: &mut Vec<u64>) -> Result<(), Malformed> {
+                let value = Payload::unpack(payload, unknown)?;
+                let $parts = &value;
+                self.insert(*$own, value);
+                Ok(())
+            }
+        }
+    )+};
+}
+
+keyed! {
+    GenerationNumber, Run: Run { generation, .. } => generation;
+    FileNumber, (OperationNumber, u64, Sidecar): (_, _, Sidecar { file, .. }) => file;
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Command, Digest};
+    use crate::model::{Command, Digest, Span, Tombstone};
 
     /// Returns a state that holds something of every kind; values that are zero or empty are among it.
     fn everything() -> State {
@@ -457,6 +377,15 @@ mod tests {
             Run { generation, start: 1, first: EntryNumber::new(5), count: 2, ..Run::default() };
         let command = Command::Branch { branch: Text::Own("b".into()), from: None };
         let sidecar = |n| Sidecar { file: FileNumber::new(n), digest, size: 4 };
+        let mut spans = Spans::default();
+        for span in [Span { generation, count: 2, ..Span::default() }, Span::default()] {
+            Field::take(&mut spans, &span.to_bytes(), &mut Vec::new()).unwrap();
+        }
+        let mut tombstones = Tombstones::default();
+        tombstones.extend(&[
+            Tombstone { entry: EntryNumber::new(5), size: 12, ..Tombstone::default() },
+            Tombstone::default(),
+        ]);
         State {
             newest: Some(Newest {
                 n: other,
@@ -474,13 +403,13 @@ mod tests {
                 (generation.next(), Run { generation: generation.next(), ..run }),
             ]
             .into(),
-            spans: vec![Span { generation, count: 2, ..Span::default() }, Span::default()].into(),
+            spans,
             checkpoints: 3,
             checkpoint: Some((other, Position::default())),
-            branches: [("".into(), position), ("main".into(), Position::default())].into(),
+            branches: [(String::new(), position), ("main".into(), Position::default())].into(),
             current: Some("main".into()),
             live: Some(file),
-            salts: [("".into(), [0; 16]), ("main".into(), [7; 16])].into(),
+            salts: [(String::new(), [0; 16]), ("main".into(), [7; 16])].into(),
             hidden: true,
             undos: vec![(other, n), (n, OperationNumber::default())],
             rotations: vec![(n, Rotation { file, aside: b"x".to_vec(), ..Rotation::default() })],
@@ -491,11 +420,7 @@ mod tests {
             gone: [file, FileNumber::new(200)].into(),
             bases: vec![Base { generation, format: "codex".into(), ..Base::default() }],
             pending: vec![(n, Pending { command, to: Some(Position::default()) })],
-            tombstones: vec![
-                Tombstone { entry: EntryNumber::new(5), size: 12, ..Tombstone::default() },
-                Tombstone::default(),
-            ]
-            .into(),
+            tombstones,
             kept_out: vec![b"secret".to_vec(), Vec::new()],
             covered_files: vec![CoveredFile { operation: n, at: 1, digest, size: 4, rule: None }],
             unknown: Some(other),
@@ -507,22 +432,30 @@ mod tests {
     fn the_encoding_of_a_state_stays_as_it_is() {
         let state = everything();
         let bytes = state.to_bytes();
-        let row = |row: &[u8]| row.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-        let rows: Vec<_> = bytes.chunks(40).map(row).collect();
+        let rows: Vec<String> =
+            bytes.chunks(24).map(|row| row.escape_ascii().to_string()).collect();
         insta::assert_snapshot!(rows.join("\n"), @r"
-        012c0102ac0202200909090909090909090909090909090909090909090909090909090909090909
-        03010504010602030301610200030b010101030601010202010203020300040c0101020201010301
-        05040102040c01010302010103010504010205010306060102ac020300070d010002090101020201
-        05030106070601046d61696e08046d61696e0901020a01010b070102ac020301010b060101010301
-        000c0b01010103060101020201780d2d010101032801010202200404040404040404040404040404
-        0404040404040404040404040404040404040301040d090102ac0202010103000e01020e02c8010f
-        0a0101020205636f6465781010010101030b0107030501030101620200110601010502010c110012
-        02ac02132e0102ac0203280101020220040404040404040404040404040404040404040404040404
-        040404040404040403010413310102ac020201010328010103022004040404040404040404040404
-        0404040404040404040404040404040404040403010414067365637265741400152b010101020101
-        03200404040404040404040404040404040404040404040404040404040404040404040104160601
-        0102040102160017140100021000000000000000000000000000000000171801046d61696e021007
-        070707070707070707070707070707
+        \x01,\x01\x02\xac\x02\x02 \t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t
+        \t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\t\x03\x01\x05\x04\x01\x06\x02\x03
+        \x03\x01a\x02\x00\x03\x0b\x01\x01\x01\x03\x06\x01\x01\x02\x02\x01\x02\x03\x02\x03\x00\x04\x0c
+        \x01\x01\x02\x02\x01\x01\x03\x01\x05\x04\x01\x02\x04\x0c\x01\x01\x03\x02\x01\x01\x03\x01\x05\x04
+        \x01\x02\x05\x01\x03\x06\x06\x01\x02\xac\x02\x03\x00\x07\r\x01\x00\x02\t\x01\x01\x02\x02\x01
+        \x05\x03\x01\x06\x07\x06\x01\x04main\x08\x04main\t\x01\x02\n\x01\x01
+        \x0b\x07\x01\x02\xac\x02\x03\x01\x01\x0b\x06\x01\x01\x01\x03\x01\x00\x0c\x0b\x01\x01\x01\x03\x06
+        \x01\x01\x02\x02\x01x\r-\x01\x01\x01\x03(\x01\x01\x02\x02 \x04\x04\x04\x04\x04\x04
+        \x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04
+        \x04\x04\x03\x01\x04\r\t\x01\x02\xac\x02\x02\x01\x01\x03\x00\x0e\x01\x02\x0e\x02\xc8\x01\x0f
+        \n\x01\x01\x02\x02\x05codex\x10\x10\x01\x01\x01\x03\x0b\x01\x07\x03\x05\x01\x03
+        \x01\x01b\x02\x00\x11\x06\x01\x01\x05\x02\x01\x0c\x11\x00\x12\x02\xac\x02\x13.\x01\x02\xac
+        \x02\x03(\x01\x01\x02\x02 \x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04
+        \x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x03\x01\x04\x131\x01\x02\xac
+        \x02\x02\x01\x01\x03(\x01\x01\x03\x02 \x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04
+        \x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x03\x01\x04\x14\x06
+        secret\x14\x00\x15+\x01\x01\x01\x02\x01\x01\x03 \x04\x04\x04\x04\x04\x04
+        \x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04
+        \x04\x04\x04\x01\x04\x16\x06\x01\x01\x02\x04\x01\x02\x16\x00\x17\x14\x01\x00\x02\x10\x00\x00\x00
+        \x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x17\x18\x01\x04main\x02\x10\x07
+        \x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07
         ");
         let mut unknown = Vec::new();
         assert_eq!(State::read(&bytes, &mut unknown), Ok(state));

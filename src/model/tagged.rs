@@ -11,6 +11,8 @@
 //!
 //! Invariant: equal values have equal encodings, and [`Tagged::read`] accepts only what [`Tagged::write`] wrote.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::{
     CheckpointNumber, Digest, EntryId, EntryNumber, FileNumber, GenerationNumber, LineId,
     MachineId, OperationId, OperationNumber, Running, Text, Timestamp,
@@ -93,7 +95,7 @@ pub(crate) fn take_field<'a>(bytes: &mut &'a [u8]) -> Result<(u64, &'a [u8]), Ma
 /// Hands over each field, its tag and its payload, and refuses one whose tag is less than that of the one before.
 pub(crate) fn each_field(
     mut bytes: &[u8],
-    each: &mut dyn FnMut(u64, &[u8]) -> Result<(), Malformed>,
+    mut each: impl FnMut(u64, &[u8]) -> Result<(), Malformed>,
 ) -> Result<(), Malformed> {
     let mut last = 0;
     while !bytes.is_empty() {
@@ -119,6 +121,38 @@ fn take_number(bytes: &mut &[u8]) -> Result<u64, Malformed> {
         _ => Ok(value),
     }
 }
+
+/// Makes a struct a tagged value: its fields, each behind its tag, in the order of the tags.
+macro_rules! tagged {
+    ($type:ty { $($tag:literal: $field:ident),+ $(,)? }) => {
+        impl $crate::model::tagged::Tagged for $type {
+            fn write(&self, out: &mut Vec<u8>) {
+                $($crate::model::tagged::Field::put(&self.$field, $tag, out);)+
+            }
+
+            fn read(
+                bytes: &[u8],
+                unknown: &mut Vec<u64>,
+            ) -> Result<Self, $crate::model::tagged::Malformed> {
+                let mut value = Self::default();
+                $crate::model::tagged::each_field(bytes, |tag, payload| {
+                    match tag {
+                        $($tag => $crate::model::tagged::Field::take(&mut value.$field, payload, unknown)?,)+
+                        other => unknown.push(other),
+                    }
+                    Ok(())
+                })?;
+                Ok(value)
+            }
+
+            fn texts(&mut self, each: &mut dyn FnMut(&mut $crate::model::Text)) {
+                $($crate::model::tagged::Field::texts(&mut self.$field, each);)+
+            }
+        }
+    };
+}
+
+pub(crate) use tagged;
 
 impl Payload for u64 {
     fn pack(&self, out: &mut Vec<u8>) {
@@ -255,6 +289,45 @@ impl Field for Vec<u8> {
     }
 }
 
+impl<T: Payload + Ord> Field for BTreeSet<T> {
+    fn put(&self, tag: u64, out: &mut Vec<u8>) {
+        for item in self {
+            put_field(tag, item, out);
+        }
+    }
+
+    fn take(&mut self, payload: &[u8], unknown: &mut Vec<u64>) -> Result<(), Malformed> {
+        self.insert(T::unpack(payload, unknown)?);
+        Ok(())
+    }
+}
+
+/// What a map has under a name.
+#[derive(Default)]
+struct Named {
+    name: Option<String>,
+    payload: Vec<u8>,
+}
+
+tagged!(Named { 1: name, 2: payload });
+
+impl<T: Payload> Field for BTreeMap<String, T> {
+    fn put(&self, tag: u64, out: &mut Vec<u8>) {
+        for (name, value) in self {
+            let mut payload = Vec::new();
+            value.pack(&mut payload);
+            put_field(tag, &Named { name: Some(name.clone()), payload }, out);
+        }
+    }
+
+    fn take(&mut self, payload: &[u8], unknown: &mut Vec<u64>) -> Result<(), Malformed> {
+        let Named { name, payload } = Payload::unpack(payload, unknown)?;
+        let name = name.ok_or(Malformed("a value has no name"))?;
+        self.insert(name, T::unpack(&payload, unknown)?);
+        Ok(())
+    }
+}
+
 impl Tagged for Text {
     fn write(&self, out: &mut Vec<u8>) {
         match self {
@@ -283,38 +356,6 @@ impl Tagged for Text {
         each(self);
     }
 }
-
-/// Makes a struct a tagged value: its fields, each behind its tag, in the order of the tags.
-macro_rules! tagged {
-    ($type:ty { $($tag:literal: $field:ident),+ $(,)? }) => {
-        impl $crate::model::tagged::Tagged for $type {
-            fn write(&self, out: &mut Vec<u8>) {
-                $($crate::model::tagged::Field::put(&self.$field, $tag, out);)+
-            }
-
-            fn read(
-                bytes: &[u8],
-                unknown: &mut Vec<u64>,
-            ) -> Result<Self, $crate::model::tagged::Malformed> {
-                let mut value = Self::default();
-                $crate::model::tagged::each_field(bytes, &mut |tag, payload| {
-                    match tag {
-                        $($tag => $crate::model::tagged::Field::take(&mut value.$field, payload, unknown)?,)+
-                        other => unknown.push(other),
-                    }
-                    Ok(())
-                })?;
-                Ok(value)
-            }
-
-            fn texts(&mut self, each: &mut dyn FnMut(&mut $crate::model::Text)) {
-                $($crate::model::tagged::Field::texts(&mut self.$field, each);)+
-            }
-        }
-    };
-}
-
-pub(crate) use tagged;
 
 macro_rules! hash_field {
     ($($type:ident),+) => {$(

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fmt, ops::Deref, sync::OnceLock, vec};
 
-use super::{EntryNumber, LineId, Tombstone};
+use super::{EntryNumber, LineId, Malformed, Tombstone, tagged::Field};
 
 /// The lines of a session that were taken out, in the order in which they were.
 #[derive(Clone, Default)]
@@ -63,9 +63,14 @@ impl Deref for Tombstones {
     }
 }
 
-impl From<Vec<Tombstone>> for Tombstones {
-    fn from(all: Vec<Tombstone>) -> Self {
-        Self { all, index: OnceLock::new() }
+impl Field for Tombstones {
+    fn put(&self, tag: u64, out: &mut Vec<u8>) {
+        self.all.put(tag, out);
+    }
+
+    fn take(&mut self, payload: &[u8], unknown: &mut Vec<u64>) -> Result<(), Malformed> {
+        self.index.take();
+        self.all.take(payload, unknown)
     }
 }
 
@@ -100,7 +105,8 @@ mod tests {
             ..Tombstone::default()
         };
         let all = [one(2, 7, None), one(2, 7, Some(9)), one(1, 7, Some(8)), one(1, 7, Some(6))];
-        let mut tombstones = Tombstones::from(all[..3].to_vec());
+        let mut tombstones = Tombstones::default();
+        tombstones.extend(&all[..3]);
         assert_eq!(tombstones.newest(EntryNumber::new(1)), Some(&all[2]));
         tombstones.extend(&all[3..]);
         assert_eq!(tombstones.newest(EntryNumber::new(1)), Some(&all[3]));

@@ -141,7 +141,7 @@ impl<T: Payload> Tagged for Step<T> {
 
     fn read(bytes: &[u8], unknown: &mut Vec<u64>) -> Result<Self, Malformed> {
         let mut step = Self { from: None, to: None };
-        each_field(bytes, &mut |tag, payload| {
+        each_field(bytes, |tag, payload| {
             match tag {
                 1 => Field::take(&mut step.from, payload, unknown)?,
                 2 => Field::take(&mut step.to, payload, unknown)?,
