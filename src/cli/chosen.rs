@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
 use undertext::disk;
-use undertext::model::StoreId;
+use undertext::model::{DATABASE, StoreId};
 use undertext::report::Line;
 use undertext::store::{Access, FactStore as _, SqliteStore, StoreError};
 use undertext::trust::{self, Stores, Strange, Trusted};
@@ -122,7 +122,7 @@ impl Context {
             _ => refused(why),
         })?;
         let store = id_of(folder)?.ok_or(StoreError::Corrupt {
-            item: "store.db".to_owned(),
+            item: DATABASE.to_owned(),
             problem: "it holds another store's changes".to_owned(),
         })?;
         let trusted = Trusted { path: folder.to_owned(), place, store };
@@ -182,7 +182,7 @@ impl Context {
 
 /// Returns the id of the store in a folder, if the changes in it were made under that id.
 fn id_of(folder: &Path) -> Result<Option<StoreId>, StoreError> {
-    let store = SqliteStore::open(&folder.join("store.db"), Access::Read)?;
+    let store = SqliteStore::open(&folder.join(DATABASE), Access::Read)?;
     Ok(if store.has_its_id()? { Some(store.id()?) } else { None })
 }
 

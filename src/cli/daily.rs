@@ -8,7 +8,7 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::Path;
 
 use undertext::disk;
-use undertext::model::DATABASE;
+use undertext::model::{DATABASE, LOG};
 use undertext::ops::{self, Place};
 use undertext::report::Line;
 
@@ -38,7 +38,7 @@ impl Context {
 /// Returns the first thing that the place of a store lacks.
 fn problem(root: &Path) -> Option<String> {
     let own = rustix::process::geteuid().as_raw();
-    for name in ["", DATABASE, "store.db-wal"] {
+    for name in ["", DATABASE, LOG] {
         let Ok(meta) = fs::metadata(root.join(name)) else { continue };
         let what = if name.is_empty() { "the folder" } else { name };
         if meta.uid() != own {

@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use undertext::model::DATABASE;
 use undertext::ops::{self, Ailment, Archive, Cure, Finding, MendOutcome, Severity};
 use undertext::report::{Examined, Forgetful, Mended, Refilled, Report as _, TakenBack};
 use undertext::store::{Access, StoreError};
@@ -146,7 +147,7 @@ fn mend(
     ailments.extend(damage.map(|Finding { session, item, problem, .. }| {
         let of = session.map(|session| format!("session {session}, ")).unwrap_or_default();
         Ailment {
-            path: root.join("store.db"),
+            path: root.join(DATABASE),
             problem: format!("{of}{item}: {problem}; {why}"),
             cure: Cure::Person,
             cured: false,

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write as _};
 
+use undertext::model::DATABASE;
 use undertext::ops::{self, Finding, Severity, Verified, Verifying};
 use undertext::report::Report as _;
 
@@ -59,7 +60,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         }
         // A store that is too damaged to be opened is verified all the same.
         Err(error) if error.is_damage() => {
-            let item = "store.db".to_owned();
+            let item = DATABASE.to_owned();
             let finding =
                 Finding { severity: Severity::Damage, session: None, item, problem: error.cause() };
             written = tell(&mut context.output, json, &finding);

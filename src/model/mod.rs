@@ -38,7 +38,7 @@ pub use fact::{
 pub use id::{
     Digest, EntryId, IdPrefix, LineId, MachineId, NameTag, OperationId, Running, StoreId,
 };
-pub use layout::{DATABASE, TRANSCRIPTS};
+pub use layout::{DATABASE, LOG, SHARED, TRANSCRIPTS, WITNESS};
 pub use message::{
     Block, Image, Message, Role, Source, Stop, Thinking, Usage, first_line, shell_line,
 };

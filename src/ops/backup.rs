@@ -12,7 +12,7 @@ use std::{
 
 use crate::{
     disk::{self, Links},
-    model::DATABASE,
+    model::{DATABASE, LOG, SHARED, TRANSCRIPTS},
     ops::{
         OpsError,
         verify::{Verifying, verify},
@@ -120,17 +120,17 @@ fn fill(
     drop(copy);
     let database = fresh.join(DATABASE);
     // Reading has left an empty log, and an index of it.
-    for end in ["store.db-wal", "store.db-shm"] {
-        match fs::remove_file(fresh.join(end)) {
+    for name in [LOG, SHARED] {
+        match fs::remove_file(fresh.join(name)) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
-                return Err(io(&fresh.join(end))(error).into());
+                return Err(io(&fresh.join(name))(error).into());
             }
             _ => {}
         }
     }
     let synced = disk::open(&database, Links::Refuse).and_then(|file| disk::sync_data(&file));
     synced.map_err(io(&database))?;
-    for folder in [&fresh.join("transcripts"), fresh] {
+    for folder in [&fresh.join(TRANSCRIPTS), fresh] {
         disk::sync_folder(folder).map_err(io(folder))?;
     }
     Ok(BackedUp {

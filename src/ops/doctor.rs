@@ -13,7 +13,7 @@ use rustix::fs::{Access as Reach, AtFlags, CWD};
 use crate::{
     disk,
     json::Raw,
-    model::{DATABASE, TRANSCRIPTS},
+    model::{DATABASE, TRANSCRIPTS, WITNESS},
     ops::OpsError,
     report::{Ailment, Cure, Forgetful},
     store::{Access, SqliteStore, StoreError},
@@ -166,7 +166,7 @@ fn refuse_other(root: &Path) -> Result<(), StoreError> {
         let meta = fs::symlink_metadata(root.join(name));
         meta.is_err_and(|error| error.kind() == ErrorKind::NotFound)
     };
-    if [DATABASE, "store.witness"].iter().all(is_absent) {
+    if [DATABASE, WITNESS].iter().all(is_absent) {
         return Err(StoreError::Absent { path: root.to_owned() });
     }
     Ok(())

@@ -13,7 +13,7 @@ use crate::{
     disk,
     model::{
         Bulk, Checkpoint, CheckpointNumber, Command, DATABASE, EntryNumber, OperationId,
-        OperationNumber, Origin, Running, State,
+        OperationNumber, Origin, Running, State, WITNESS,
     },
     ops::{
         OpsError,
@@ -27,8 +27,6 @@ use crate::{
     sync::{self, Archive, Places, SyncError},
 };
 
-/// What a finding is about that shows that the store has lost operations.
-const WITNESS: &str = "store.witness";
 /// What a finding is about that keeps all sessions from being read.
 pub(crate) const SESSIONS: &str = "the list of sessions";
 /// What a finding is about that keeps a session from being read.

@@ -76,7 +76,7 @@ use crate::{
     model::{
         Card, Checkpoint, CheckpointNumber, DATABASE, Entry, EntryNumber, FileNumber,
         GenerationNumber, IdPrefix, Landmark, LineId, NameTag, Operation, OperationId,
-        OperationNumber, Origin, Place, Record, Run, SessionName, State, StoreId, Tie,
+        OperationNumber, Origin, Place, Record, Run, SessionName, State, StoreId, Tie, WITNESS,
     },
     store::{
         CacheStore, Came, Cursor, FactStore, Fault, KeptOut, Listed, SessionFilter, SessionKey,
@@ -302,7 +302,7 @@ impl SqliteStore {
                 }
             }
         };
-        report(Fault { session: None, item: "store.witness".to_owned(), problem });
+        report(Fault { session: None, item: WITNESS.to_owned(), problem });
         Ok(())
     }
 

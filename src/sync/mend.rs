@@ -31,7 +31,7 @@ use std::{
 use crate::{
     disk::{self, Disk, Kernel},
     live,
-    model::{EntryId, LineId, SessionName, TRANSCRIPTS},
+    model::{DATABASE, EntryId, LOG, LineId, SHARED, SessionName, TRANSCRIPTS, WITNESS},
     report::Refilled,
     store::{self, Access, Salvage, SessionKey, SqliteStore, StoreError, WordIndex},
     sync::{
@@ -47,7 +47,7 @@ use gather::Lines;
 /// The folder in which the fresh store is made.
 const MENDING: &str = "mending";
 /// The files of a store's database; the first one is the database itself.
-const FILES: [&str; 3] = ["store.db", "store.db-wal", "store.witness"];
+const FILES: [&str; 3] = [DATABASE, LOG, WITNESS];
 /// The longest file that may have been kept whole.
 const KEPT: u64 = 1 << 30;
 /// How many of the links of lost lines are tried with each line of a file.
@@ -59,7 +59,7 @@ pub(crate) fn is_broken(root: &Path, error: &StoreError) -> bool {
         StoreError::Corrupt { .. } | StoreError::Forgotten { .. } => true,
         // A file that is no store, or none at all, next to the witness of one.
         StoreError::Foreign { .. } | StoreError::Absent { .. } => {
-            store::is_witnessed(&root.join("store.db"))
+            store::is_witnessed(&root.join(DATABASE))
         }
         _ => false,
     }
@@ -106,7 +106,7 @@ impl Mending {
         let lock = take_lock(root)?;
         let folder = root.join(MENDING);
         DirBuilder::new().mode(0o700).create(&folder).map_err(io(&folder))?;
-        let fresh = folder.join("store.db");
+        let fresh = folder.join(DATABASE);
         // Dropped where a step fails, it leaves nothing behind.
         let mut mending = Self {
             root: root.to_owned(),
@@ -117,7 +117,7 @@ impl Mending {
             is_empty: false,
             _lock: lock,
         };
-        let mut salvage = Salvage::begin(&root.join("store.db"), &fresh, each)?;
+        let mut salvage = Salvage::begin(&root.join(DATABASE), &fresh, each)?;
         let whereabouts = Whereabouts::of(root, here, folders, &salvage);
         mending.refilled = fill(&whereabouts, &mut salvage)?;
         mending.forgotten = salvage.forgotten()?;
@@ -402,14 +402,14 @@ fn change_places(root: &Path, mending: &Path) -> io::Result<PathBuf> {
     disk::sync_folder(&kept)?;
     disk::sync_folder(root)?;
     // A log that stays would be taken for that of the fresh store.
-    for name in ["store.db-wal", "store.db-shm"] {
+    for name in [LOG, SHARED] {
         remove_file(&root.join(name))?;
     }
     disk::sync_folder(root)?;
-    fs::rename(mending.join("store.db"), root.join("store.db"))?;
-    match fs::rename(mending.join("store.witness"), root.join("store.witness")) {
+    fs::rename(mending.join(DATABASE), root.join(DATABASE))?;
+    match fs::rename(mending.join(WITNESS), root.join(WITNESS)) {
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            remove_file(&root.join("store.witness"))?;
+            remove_file(&root.join(WITNESS))?;
         }
         renamed => renamed?,
     }
@@ -420,26 +420,26 @@ fn change_places(root: &Path, mending: &Path) -> io::Result<PathBuf> {
 /// Gives the damaged store its log back, if the change of places was cut short behind the log. Whoever read the store since then
 /// may have made an empty log; what was written into another one since then is newer than the kept one, which stays where it is.
 fn put_back(root: &Path) -> io::Result<()> {
-    let Some(store) = identity(&root.join("store.db"))? else { return Ok(()) };
+    let Some(store) = identity(&root.join(DATABASE))? else { return Ok(()) };
     for kept in set_aside(root) {
-        if identity(&kept.join("store.db"))? != Some(store) {
+        if identity(&kept.join(DATABASE))? != Some(store) {
             // One that holds nothing yet, or nothing any more.
             let _ = fs::remove_dir(&kept);
             continue;
         }
-        let (log, kept_log) = (root.join("store.db-wal"), kept.join("store.db-wal"));
+        let (log, kept_log) = (root.join(LOG), kept.join(LOG));
         let known = identity(&kept_log)?;
         if known.is_some() && known != identity(&log)? {
             if fs::symlink_metadata(&log).is_ok_and(|meta| meta.len() > 0) {
                 continue;
             }
             // An index of the empty log would hide what is in the other one.
-            remove_file(&root.join("store.db-shm"))?;
+            remove_file(&root.join(SHARED))?;
             fs::rename(&kept_log, &log)?;
             disk::sync_folder(root)?;
         }
         // The store's second name goes last: by it the folder is known.
-        for name in ["store.db-wal", "store.witness", "store.db"] {
+        for name in [LOG, WITNESS, DATABASE] {
             remove_file(&kept.join(name))?;
         }
         remove(&kept)?;
@@ -459,10 +459,10 @@ fn identity(path: &Path) -> io::Result<Option<(u64, u64)>> {
 /// would tell that it has forgotten.
 fn finish(root: &Path) -> io::Result<()> {
     let mending = root.join(MENDING);
-    if fs::symlink_metadata(mending.join("store.db")).is_ok() {
+    if fs::symlink_metadata(mending.join(DATABASE)).is_ok() {
         return Ok(());
     }
-    match fs::rename(mending.join("store.witness"), root.join("store.witness")) {
+    match fs::rename(mending.join(WITNESS), root.join(WITNESS)) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         renamed => renamed.and_then(|()| disk::sync_folder(root)),
     }
@@ -470,7 +470,7 @@ fn finish(root: &Path) -> io::Result<()> {
 
 /// Removes a fresh store that did not take its place: its witness first, for one that is left alone is that of a store that did.
 fn clear(mending: &Path) -> io::Result<()> {
-    remove_file(&mending.join("store.witness"))?;
+    remove_file(&mending.join(WITNESS))?;
     remove(mending)
 }
 
