@@ -16,7 +16,7 @@
 
 mod encoding;
 
-use std::ops::Range;
+use std::{ffi::OsStr, ops::Range, os::unix::ffi::OsStrExt as _, path::Path};
 
 use super::{
     CheckpointNumber, Command, Digest, EntryId, EntryNumber, FileNumber, GenerationNumber, LineId,
@@ -351,6 +351,11 @@ impl Place {
         match self {
             Self::Store(path) | Self::Home(_, path) | Self::Path(_, path) => path,
         }
+    }
+
+    /// Returns the file's own name, if it has one that is a text.
+    pub fn name(&self) -> Option<&str> {
+        Path::new(OsStr::from_bytes(self.path())).file_name()?.to_str()
     }
 }
 

@@ -5,10 +5,10 @@
 //! context      a boundary e     the first entry that both do not share is the boundary
 //! ```
 
-use std::{collections::BTreeMap, ffi::OsStr, os::unix::ffi::OsStrExt as _, path::Path};
+use std::collections::BTreeMap;
 
 use crate::{
-    model::{EntryNumber, Place, PlaceNumber, Position, Run, State},
+    model::{EntryNumber, PlaceNumber, Position, Run, State},
     session::{Damages, Session, SessionError, View},
     store::Store,
     wire::{Departure, Format, Graph as _},
@@ -61,12 +61,13 @@ pub(crate) fn set_aside(state: &State, format: &dyn Format) -> Vec<Position> {
     let mut live = None;
     for (_, generation) in &state.generations {
         let Some(place) = generation.file.and_then(|file| state.file(file)) else { continue };
-        let (Place::Store(path) | Place::Home(_, path) | Place::Path(_, path)) = place;
         let aside = state.rotations.iter().find(|(_, rotation)| rotation.old == generation.n);
-        let path = aside.map_or(path, |(_, rotation)| &rotation.aside);
         let horizon = state.ends.get(&generation.n).map_or(0, Run::end);
         let end = Position { generation: generation.n, head: None, horizon };
-        let name = Path::new(OsStr::from_bytes(path)).file_name().and_then(OsStr::to_str);
+        let name = match aside {
+            Some((_, rotation)) => str::from_utf8(&rotation.aside).ok(),
+            None => place.name(),
+        };
         match name.and_then(|name| format.rotation(name)) {
             Some(n) => {
                 rotated.insert(n, end);

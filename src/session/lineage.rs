@@ -12,20 +12,17 @@
 //! Invariant: entries stay with the session they are in. A history that begins in another session is read from the part of
 //! that session's file that was taken in with it, and is not read where none was.
 
-use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
-
 use crate::{
     json::Raw,
     model::{
-        EntryNumber, File, FileNumber, Generation, GenerationNumber, Kind, PlaceNumber, Position,
-        State,
+        EntryNumber, File, FileNumber, Generation, GenerationNumber, PlaceNumber, Position, State,
     },
     session::{
         Elsewhere, Gap, SessionError, View,
         elsewhere::{Begins, FOLLOWED},
     },
     store::StoreError,
-    wire::{Base, FileName, Graph},
+    wire::{Base, FileName, Graph, first_record},
 };
 
 /// How many entries are looked at together to find where a base ends.
@@ -127,14 +124,7 @@ impl View<'_> {
 
     /// Returns why the agent does not resume the generation's file, if it does not. Agents pass what is no record.
     pub(crate) fn unresumed(&self) -> Result<Option<&'static str>, SessionError> {
-        for place in self.end().earlier() {
-            let Some(entry) = self.at(place)? else { continue };
-            let record = self.record(entry)?;
-            if record.kind != Kind::Opaque {
-                return Ok(self.format.unresumed(Some(&record)));
-            }
-        }
-        Ok(self.format.unresumed(None))
+        Ok(self.format.unresumed(first_record(self)?.as_ref()))
     }
 
     /// Looks at a generation from which this one goes on.
@@ -210,10 +200,9 @@ impl View<'_> {
             generations.extend(pending.facts.generations.iter().copied());
         }
         let named = files.into_iter().filter_map(|file| {
-            let name = Path::new(OsStr::from_bytes(file.place.path())).file_name()?.to_str()?;
             let of_file = generations.iter().filter(|generation| generation.file == Some(file.n));
             let newest = of_file.map(|generation| generation.n).max()?;
-            Some((self.format.file_name(name)?, newest))
+            Some((self.format.file_name(file.place.name()?)?, newest))
         });
         Ok(named.collect())
     }

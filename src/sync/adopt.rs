@@ -155,9 +155,7 @@ fn held(
         let Some(session) = Session::find(store, &name)? else { continue };
         let state = store.state(session.key)?;
         for (n, place) in FileNumber::FIRST.onwards().zip(&state.files) {
-            let file =
-                Path::new(OsStr::from_bytes(place.path())).file_name().and_then(OsStr::to_str);
-            let Some(file) = file else { continue };
+            let Some(file) = place.name() else { continue };
             let Some(named) = format.file_name(file).filter(|name| name.id == wanted.file) else {
                 continue;
             };

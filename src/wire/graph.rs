@@ -2,7 +2,7 @@
 //!
 //! Invariant: a graph ends at its horizon; nothing behind it can be asked for.
 
-use crate::model::{EntryNumber, Landmark, NameTag, PlaceNumber, Record};
+use crate::model::{EntryNumber, Kind, Landmark, NameTag, PlaceNumber, Record};
 
 /// Any failure beneath a [`Graph`].
 pub type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -53,6 +53,18 @@ pub trait Graph {
     fn before(&self) -> Result<Before<'_>, Failure> {
         Ok(Before::Nothing)
     }
+}
+
+/// Returns the first record of a file as its agent reads it, which passes what is no record.
+pub(crate) fn first_record(graph: &dyn Graph) -> Result<Option<Record>, Failure> {
+    for place in graph.end().earlier() {
+        let Some(entry) = graph.at(place)? else { continue };
+        let record = graph.record(entry)?;
+        if record.kind != Kind::Opaque {
+            return Ok(Some(record));
+        }
+    }
+    Ok(None)
 }
 
 /// The history before the first entry of a file.

@@ -324,7 +324,7 @@ impl Walk for Kimi {
             let record = graph.record(entry)?;
             if record.hint.first() == Some(&PROMPT) {
                 prompt = Some(entry);
-            } else if !matches!(record.kind, Kind::Meta | Kind::Opaque) {
+            } else if record.kind.is_conversation() {
                 context.push(entry);
             }
         }
@@ -452,7 +452,7 @@ fn answer(said: &Message) -> Result<Vec<u8>, Invalid> {
 
 fn call(id: &str, name: &str, input: &str) -> Result<Value, Invalid> {
     if let Err(error) = serde_json::from_str::<Value>(input) {
-        return Err(Invalid(format!("the tool's input is not JSON: {error}")));
+        return Err(Invalid::input(&error));
     }
     let function = json!({ "name": name, "arguments": input });
     Ok(json!({ "type": "function", "id": id, "function": function }))
@@ -468,7 +468,7 @@ fn first_talk(graph: &dyn Graph) -> Result<Option<(PlaceNumber, Kind)>, Failure>
     for place in graph.end().earlier() {
         let Some(entry) = graph.at(place)? else { continue };
         let kind = graph.record(entry)?.kind;
-        if !matches!(kind, Kind::System | Kind::Meta | Kind::Opaque) {
+        if kind.is_talk() {
             return Ok(Some((place, kind)));
         }
     }

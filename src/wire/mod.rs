@@ -46,6 +46,7 @@ pub use codex::Codex;
 pub use format::Format;
 pub use formats::{FORMATS, by_name, detect, is_secret};
 pub(crate) use frame::FRAME;
+pub(crate) use graph::first_record;
 pub use graph::{Before, Failure, Graph};
 pub use hooks::{Call, Hooks, Named};
 pub use identify::{Identify, TIED};

@@ -147,7 +147,7 @@ impl Walk for Native {
     fn head(&self, graph: &dyn Graph) -> Result<Option<EntryNumber>, Failure> {
         for place in graph.end().earlier().rev() {
             if let Some(entry) = graph.at(place)?
-                && !matches!(graph.record(entry)?.kind, Kind::Meta | Kind::Opaque)
+                && graph.record(entry)?.kind.is_conversation()
             {
                 return Ok(Some(entry));
             }
@@ -212,7 +212,7 @@ impl Walk for Native {
         let mut parents = BTreeSet::new();
         for place in graph.end().earlier() {
             let Some(entry) = graph.at(place)? else { continue };
-            if !matches!(graph.record(entry)?.kind, Kind::Meta | Kind::Opaque) {
+            if graph.record(entry)?.kind.is_conversation() {
                 leaves.insert(entry);
                 parents.extend(graph.parent(entry)?);
             }
@@ -237,7 +237,7 @@ impl Write for Native {
             }
             Draft::Call { id, name, input } => {
                 serde_json::from_str::<serde::de::IgnoredAny>(input)
-                    .map_err(|error| Invalid(format!("the tool's input is not JSON: {error}")))?;
+                    .map_err(|error| Invalid::input(&error))?;
                 json!({
                     "type": "tool_use",
                     "message": message("assistant", ""),

@@ -298,6 +298,11 @@ impl Invalid {
         Self("it is not a JSON object".into())
     }
 
+    /// Says that the input of a call is not JSON.
+    pub(super) fn input(error: &serde_json::Error) -> Self {
+        Self(format!("the tool's input is not JSON: {error}"))
+    }
+
     /// Says that a format takes no record as a caller wrote it.
     pub(super) fn as_it_is() -> Self {
         Self("records can be written as they are to native sessions only".into())

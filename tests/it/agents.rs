@@ -9,8 +9,8 @@ use undertext::{
     json::Raw,
     model::{Block, EntryNumber, Kind, Message, Record, Role, Thinking, Timestamp, Usage},
     wire::{
-        Codex, Draft, Format, Identify as _, Kimi, Link, Pi, Read as _, Setting, Speaker,
-        Walk as _, Write as _, detect, jsonl::Reader,
+        Codex, Draft, FORMATS, Format, Identify as _, Invalid, Kimi, Link, Pi, Read as _, Setting,
+        Speaker, Walk as _, Write as _, detect, jsonl::Reader,
     },
 };
 
@@ -34,6 +34,16 @@ fn setting(parent: Option<&str>) -> Setting {
         since: None,
         tool: None,
         call: None,
+    }
+}
+
+#[test]
+fn every_format_says_alike_why_it_takes_no_input_of_a_call() {
+    let draft = Draft::Call { id: "c".into(), name: "read".into(), input: "{".into() };
+    let why = "the tool's input is not JSON: EOF while parsing an object at line 1 column 1";
+    for format in FORMATS {
+        let written = format.write(&draft, &setting(Some("b")));
+        assert_eq!(written, Err(Invalid(why.into())), "{}", format.name());
     }
 }
 

@@ -33,9 +33,8 @@ pub(super) fn record(draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invali
             Err(Invalid("Claude Code has no message of this role".into()))
         }
         Draft::Call { id, name, input } => {
-            let Ok(input) = serde_json::from_str::<Value>(input) else {
-                return Err(Invalid("the input of the call is not JSON".into()));
-            };
+            let input: Value =
+                serde_json::from_str(input).map_err(|error| Invalid::input(&error))?;
             let block = json!({ "type": "tool_use", "id": id, "name": name, "input": input });
             Ok(link("assistant", &answer(&block, None, setting), setting))
         }

@@ -12,7 +12,7 @@
 use serde_json::json;
 
 use super::{
-    hint::{BASE, OPENS, ROLLBACK, TURN, hint, is_conversation, prepares},
+    hint::{BASE, OPENS, ROLLBACK, TURN, hint, prepares},
     read::{Part, SUMMARY, history, item_message, left_of, part},
     walk,
     write::{self, Lines},
@@ -61,7 +61,7 @@ struct Said {
 
 impl Said {
     fn is_conversation(&self) -> bool {
-        is_conversation(self.kind)
+        self.kind.is_conversation()
     }
 
     fn is_turn(&self) -> bool {

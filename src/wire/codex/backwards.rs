@@ -5,7 +5,7 @@ use std::{collections::VecDeque, sync::Arc};
 use super::hint::{OPENS, ROLLBACK, hint, is_unframed, starts};
 use crate::{
     model::{Kind, PlaceNumber, Record},
-    wire::{Before, Failure, Graph},
+    wire::{Before, Failure, Graph, first_record},
 };
 
 /// The records before a place, the last one first, on through all files that lead there.
@@ -66,15 +66,8 @@ impl<'g> Backwards<'g> {
         if let Some(passes) = self.passes {
             return Ok(passes);
         }
-        let mut passes = false;
-        for place in self.graph.end().earlier() {
-            let Some(entry) = self.graph.at(place)? else { continue };
-            let record = self.graph.record(entry)?;
-            if record.kind != Kind::Opaque {
-                passes = hint(&record).0 & OPENS != 0 && !is_unframed(&record);
-                break;
-            }
-        }
+        let passes = first_record(self.graph)?
+            .is_some_and(|first| hint(&first).0 & OPENS != 0 && !is_unframed(&first));
         self.passes = Some(passes);
         Ok(passes)
     }

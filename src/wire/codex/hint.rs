@@ -34,11 +34,6 @@ pub(super) fn hint(record: &Record) -> (u8, u64) {
     (flags, take_varint(&mut rest).unwrap_or(0))
 }
 
-/// Returns whether a record of this kind is part of the conversation.
-pub(super) fn is_conversation(kind: Kind) -> bool {
-    !matches!(kind, Kind::Meta | Kind::Opaque)
-}
-
 /// Returns whether a record only prepares the turn that follows.
 pub(super) fn prepares(kind: Kind, flags: u8) -> bool {
     flags & PREPARES != 0 || kind == Kind::Note && flags & TURN == 0
@@ -46,7 +41,7 @@ pub(super) fn prepares(kind: Kind, flags: u8) -> bool {
 
 /// Returns whether a turn of the conversation begins with a record.
 pub(super) fn is_turn(record: &Record) -> bool {
-    is_conversation(record.kind) && hint(record).0 & TURN != 0
+    record.kind.is_conversation() && hint(record).0 & TURN != 0
 }
 
 /// Returns whether a task starts with a record.

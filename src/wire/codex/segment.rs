@@ -19,7 +19,7 @@ use std::collections::BTreeSet;
 use serde_json::json;
 
 use super::{
-    hint::{OPENS, ROLLBACK, hint, is_conversation, is_turn, starts},
+    hint::{OPENS, ROLLBACK, hint, is_turn, starts},
     read::meta,
     walk,
     write::{self, Lines},
@@ -107,7 +107,7 @@ impl Link {
     }
 
     fn is_conversation(&self) -> bool {
-        is_conversation(self.record.kind)
+        self.record.kind.is_conversation()
     }
 }
 

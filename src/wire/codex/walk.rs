@@ -10,8 +10,7 @@ use std::{
 use super::{
     backwards::Backwards,
     hint::{
-        BASE, ROLLBACK, TURN, call, has_turn, hint, is_conversation, is_firm, is_turn, prepares,
-        starts, turns_in,
+        BASE, ROLLBACK, TURN, call, has_turn, hint, is_firm, is_turn, prepares, starts, turns_in,
     },
     read::{calls_of, is_of_kind},
 };
@@ -26,9 +25,9 @@ const KEPT_TOKENS: u64 = 20_000;
 
 /// Returns the entry at which Codex would resume: the last of the conversation that no rollback dropped.
 pub(super) fn head(graph: &dyn Graph) -> Result<Option<EntryNumber>, Failure> {
-    let seen = replay(graph, graph.end(), |seen| !seen.dropped && is_conversation(seen.kind))?;
+    let seen = replay(graph, graph.end(), |seen| !seen.dropped && seen.kind.is_conversation())?;
     let last =
-        seen.iter().find(|seen| !seen.dropped && is_conversation(seen.kind)).or(seen.first());
+        seen.iter().find(|seen| !seen.dropped && seen.kind.is_conversation()).or(seen.first());
     Ok(last.map(|seen| seen.entry))
 }
 
@@ -94,7 +93,7 @@ pub(super) fn start(
         if is_turn(&record) {
             break;
         }
-        last = if is_conversation(record.kind) { Some(entry) } else { last };
+        last = if record.kind.is_conversation() { Some(entry) } else { last };
     }
     Ok(last)
 }
@@ -107,7 +106,7 @@ pub(super) fn context(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, F
         let record = graph.record(entry)?;
         let flags = hint(&record).0;
         is_rolled_back |= flags & ROLLBACK != 0;
-        if is_conversation(record.kind) {
+        if record.kind.is_conversation() {
             context.push(entry);
             is_whole = flags & BASE != 0;
             if is_whole {
@@ -268,7 +267,7 @@ struct Open {
 
 impl Open {
     fn is_turn(&self) -> bool {
-        is_conversation(self.kind) && self.flags & TURN != 0
+        self.kind.is_conversation() && self.flags & TURN != 0
     }
 
     fn prepares(&self) -> bool {
@@ -277,7 +276,7 @@ impl Open {
 
     /// Returns whether a compaction without a history leaves it out.
     fn is_left_out(&self) -> bool {
-        is_conversation(self.kind) && !is_kept(self.kind, self.flags, self.number)
+        self.kind.is_conversation() && !is_kept(self.kind, self.flags, self.number)
     }
 }
 
@@ -351,7 +350,7 @@ impl Replay {
         let is_base = flags & BASE != 0;
         let is_gone = self.is_left_out && this.is_left_out() && !is_base;
         let is_turn = this.is_turn() && (!is_gone || self.earlier > 0);
-        let is_said = is_conversation(this.kind);
+        let is_said = this.kind.is_conversation();
         let leaves_out = this.kind == Kind::Boundary;
         self.counts |= has_turn(this.kind, flags);
         let mut dropped = self.pending > 0 || is_gone;
@@ -474,7 +473,7 @@ impl<'o> Stays<'o> {
     fn push(&mut self, one: &'o Open) {
         let at = self.records.len();
         self.turns.extend(one.is_turn().then_some(at));
-        self.said.extend((is_conversation(one.kind) || one.prepares()).then_some(at));
+        self.said.extend((one.kind.is_conversation() || one.prepares()).then_some(at));
         self.records.push(one);
     }
 

@@ -9,7 +9,7 @@
 use serde_json::{Value, json};
 
 use super::{
-    hint::{TURN, is_conversation},
+    hint::TURN,
     read::{Part, item_message, part, reading},
 };
 use crate::{
@@ -43,7 +43,7 @@ pub(super) fn record(draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invali
         }
         Draft::Call { id, name, input } => {
             if let Err(error) = serde_json::from_str::<Value>(input) {
-                return Err(Invalid(format!("the tool's input is not JSON: {error}")));
+                return Err(Invalid::input(&error));
             }
             json!({ "type": "function_call", "name": name, "arguments": input, "call_id": id })
         }
@@ -204,7 +204,7 @@ pub(super) fn turns(records: Vec<Vec<u8>>, setting: &Setting) -> Vec<Framed> {
             let (kind, flags, _) = reading(part(record));
             (kind, flags)
         });
-        let is_turn = is_conversation(kind) && flags & TURN != 0;
+        let is_turn = kind.is_conversation() && flags & TURN != 0;
         if is_turn && is_begun {
             lines.complete();
         }

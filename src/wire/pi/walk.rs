@@ -8,7 +8,7 @@ use super::read::{CHAINED, EDIT, HEADER, INDEX, REMOVES, SENT, V1, hint};
 use crate::{
     dag,
     model::{EntryNumber, EntrySet, Kind, NameTag, Parent, PlaceNumber, Record},
-    wire::{Edit, Failure, Graph, Path, Repair, Sent},
+    wire::{Edit, Failure, Graph, Path, Repair, Sent, first_record},
 };
 
 /// Returns the entry at which pi would go on: the last one that is no header.
@@ -142,7 +142,7 @@ pub(super) fn leaves(graph: &dyn Graph) -> Result<Vec<EntryNumber>, Failure> {
     let mut passed: BTreeMap<EntryNumber, Option<EntryNumber>> = BTreeMap::new();
     for place in graph.end().earlier() {
         let Some(entry) = graph.at(place)? else { continue };
-        if !is_conversation(&graph.record(entry)?) {
+        if !graph.record(entry)?.kind.is_conversation() {
             continue;
         }
         leaves.insert(entry);
@@ -150,7 +150,7 @@ pub(super) fn leaves(graph: &dyn Graph) -> Result<Vec<EntryNumber>, Failure> {
         let mut between = Vec::new();
         let mut next = parent(graph, entry, chaining)?;
         while let Some(above) = next {
-            if is_conversation(&graph.record(above)?) {
+            if graph.record(above)?.kind.is_conversation() {
                 break;
             }
             if let Some(&known) = passed.get(&above) {
@@ -212,14 +212,7 @@ fn first_kept(graph: &dyn Graph, boundary: &Record) -> Result<FirstKept, Failure
 
 /// Returns the first record of a file, as pi parses it, if that is a header; without one pi does not resume the file.
 pub(super) fn header(graph: &dyn Graph) -> Result<Option<Record>, Failure> {
-    for place in graph.end().earlier() {
-        let Some(entry) = graph.at(place)? else { continue };
-        let record = graph.record(entry)?;
-        if record.kind != Kind::Opaque {
-            return Ok(Some(record).filter(|record| hint(record).0 & HEADER != 0));
-        }
-    }
-    Ok(None)
+    Ok(first_record(graph)?.filter(|record| hint(record).0 & HEADER != 0))
 }
 
 /// Returns whether a file is of v1, so that every entry follows the one before it.
@@ -272,8 +265,4 @@ fn before(graph: &dyn Graph, place: PlaceNumber) -> Result<Option<EntryNumber>, 
         }
     }
     Ok(None)
-}
-
-fn is_conversation(record: &Record) -> bool {
-    !matches!(record.kind, Kind::Meta | Kind::Opaque)
 }

@@ -147,8 +147,7 @@ fn answered(said: &Message) -> Result<Value, Invalid> {
 }
 
 fn call(id: &str, name: &str, input: &str) -> Result<Value, Invalid> {
-    let arguments: Value = serde_json::from_str(input)
-        .map_err(|error| Invalid(format!("the tool's input is not JSON: {error}")))?;
+    let arguments: Value = serde_json::from_str(input).map_err(|error| Invalid::input(&error))?;
     Ok(json!({ "type": "toolCall", "id": id, "name": name, "arguments": arguments }))
 }
 
