@@ -16,10 +16,10 @@ use crate::{
     ops::{
         OpsError,
         compactions::{is_agents, own},
-        seen::{Replays, items},
+        seen::{StandIns, items},
     },
     report::Boundary,
-    session::{Damages, Session, View, departures::set_aside, entry_ids, lines, replay},
+    session::{Damages, Session, View, departures::set_aside, entry_ids, lines, replay::Replays},
     sync::Archive,
     wire::{Departure, Graph},
 };
@@ -32,7 +32,7 @@ const SUMMARY_WITHIN: usize = 8;
 pub fn audit_boundaries(archive: &Archive, session: &Session) -> Result<Vec<Boundary>, OpsError> {
     let undone = archive.store().state(session.key)?.undone();
     let operations = own(archive, session)?;
-    let replays = replay::Replays::of(archive.store(), session)?;
+    let replays = Replays::of(archive.store(), session)?;
     let is_theirs =
         |entry: EntryNumber| is_agents(archive, session, &operations, replays.first(entry));
     let mut boundaries = by_agent(archive, session, &is_theirs)?;
@@ -126,7 +126,7 @@ fn context(
     path: &[EntryNumber],
 ) -> Result<Vec<Item>, OpsError> {
     let sent = session.format.context(view, path)?;
-    items(session, view, (&sent.entries, &sent.edits), &Replays::default(), None)
+    items(session, view, (&sent.entries, &sent.edits), &StandIns::default(), None)
 }
 
 /// Checks the summary behind the boundary at a place of a path against the context in front of it; where the agent only
@@ -142,7 +142,7 @@ fn checked(
     let near = path.get(at..path.len().min(at + SUMMARY_WITHIN)).unwrap_or_default();
     let mut said = Vec::new();
     for &entry in near {
-        said.extend(items(session, view, (&[entry], &[]), &Replays::default(), None)?);
+        said.extend(items(session, view, (&[entry], &[]), &StandIns::default(), None)?);
         if said.iter().any(Item::is_summary) {
             break;
         }
@@ -155,7 +155,7 @@ fn checked(
     let place = view.place(entry)?;
     let words: BTreeSet<String> = before.iter().map(|item| item.message().text()).collect();
     while let Some(&next) = path.get(end + 1) {
-        let again = items(session, view, (&[next], &[]), &Replays::default(), None)?;
+        let again = items(session, view, (&[next], &[]), &StandIns::default(), None)?;
         let is_again = again.iter().all(|item| words.contains(&item.message().text()));
         if !is_again && view.place(next)? >= place {
             break;

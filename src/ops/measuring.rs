@@ -14,7 +14,7 @@ use crate::{
     ops::{
         OpsError,
         counted::count,
-        seen::{Answer, Material, Replays, items},
+        seen::{Answer, Material, StandIns, items},
     },
     session::{Session, View, ids::NEAR},
     sync::Archive,
@@ -81,7 +81,7 @@ pub(super) fn newest(
         Edit::Turns(_) => *entry < answer.entry,
     };
     answer.is_standing = found.edits.iter().all(is_before)
-        && !is_changed_since(archive, session, view, answer.entry, &found.replays)?;
+        && !is_changed_since(archive, session, view, answer.entry, &found.stand_ins)?;
     Ok(Some(answer))
 }
 
@@ -98,7 +98,7 @@ fn last_on_path(view: &View<'_>, found: &Material) -> Result<Option<Answer>, Ops
     for &entry in found.path.iter().take(end).rev() {
         let record = view.record(entry)?;
         let is_answer = record.kind == Kind::Assistant && !view.format().is_of_sub_agent(&record);
-        if !is_answer || found.replays.origin(entry) == Some(Origin::Kept) {
+        if !is_answer || found.stand_ins.origin(entry) == Some(Origin::Kept) {
             continue;
         }
         let line = view.line(entry)?;
@@ -123,9 +123,9 @@ fn is_changed_since(
     session: &Session,
     view: &View<'_>,
     answer: EntryNumber,
-    replays: &Replays,
+    stand_ins: &StandIns,
 ) -> Result<bool, OpsError> {
-    if replays.holds(answer) {
+    if stand_ins.holds(answer) {
         return Ok(true);
     }
     let stands = view.place(answer)?;
@@ -138,7 +138,7 @@ fn is_changed_since(
         }
         end = boundary;
     }
-    for entry in replays.behind(answer) {
+    for entry in stand_ins.behind(answer) {
         if view.place(entry)?.is_some_and(|place| Some(place) < stands) {
             return Ok(true);
         }
@@ -174,23 +174,23 @@ pub(super) fn measure(
         return Ok(measure);
     }
     let figures = if answer.is_standing {
-        figures(before, &answer, beside, &found.replays)
+        figures(before, &answer, beside, &found.stand_ins)
     } else {
         let at = found.path.iter().rposition(|entry| *entry == answer.entry);
         let path = found.path.get(..at.map_or(found.path.len(), |at| at + 1)).unwrap_or_default();
         let then = session.format.context(view, path)?;
-        let replays = Replays::since(
+        let stand_ins = StandIns::since(
             archive,
             session,
             then.entries.iter().copied().min().unwrap_or_default(),
         )?;
         let then = (then.entries.as_slice(), then.edits.as_slice());
-        let mut then = items(session, view, then, &replays, Some(found.counting))?;
+        let mut then = items(session, view, then, &stand_ins, Some(found.counting))?;
         found.fresh.extend(count(archive, session, &mut then, found.counting)?);
         if found.used.is_some_and(|(entry, _)| entry == answer.entry) {
             then.truncate(without_results(&then));
         }
-        figures(&then, &answer, beside, &replays)
+        figures(&then, &answer, beside, &stand_ins)
     };
     let [first, newest] = figures;
     measure.scale = Some(Scale::of(first, newest)).filter(|_| newest.is_believable());
@@ -198,11 +198,11 @@ pub(super) fn measure(
 }
 
 /// Returns the first and the newest figure that answers reported of their contexts, given the items up to the newest one.
-fn figures(items: &[Item], answer: &Answer, beside: u64, replays: &Replays) -> [Figure; 2] {
+fn figures(items: &[Item], answer: &Answer, beside: u64, stand_ins: &StandIns) -> [Figure; 2] {
     let mut estimated = beside;
     let mut first = None;
     for item in items {
-        let more = item.entry().map_or(0, |entry| replays.more(entry, answer.entry));
+        let more = item.entry().map_or(0, |entry| stand_ins.more(entry, answer.entry));
         estimated = estimated.saturating_add(item.tokens.unwrap_or(0)).saturating_add(more);
         if first.is_none()
             && let Some((_, reported)) = report(item)

@@ -1,8 +1,4 @@
-//! Origins: the entry that another one replaces, and the hidden part of it.
-//!
-//! ```text
-//! entry 9 -> entry 7 -> entry 3      a replay of a replay: 3 is the first origin, and holds all that 9 does not show
-//! ```
+//! The origin of an entry (`session::origins`) as it is shown, and the part of it that the entry hides.
 //!
 //! Invariant: the shown part of a text and the hidden part, put together, are the text.
 

@@ -70,7 +70,7 @@ pub(super) struct Material {
     /// Whether it would send nothing else.
     pub(super) is_whole: bool,
     /// The entries that stand for others.
-    pub(super) replays: Replays,
+    pub(super) stand_ins: StandIns,
     /// The usage of the newest answer where a record of its own tells it, that record, and when it was written.
     pub(super) used: Option<(EntryNumber, Usage)>,
     pub(super) used_at: Option<Timestamp>,
@@ -84,22 +84,22 @@ pub(super) struct Material {
 
 /// The entries that stand for others.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Replays {
-    by_entry: BTreeMap<EntryNumber, Replayed>,
+pub(super) struct StandIns {
+    by_entry: BTreeMap<EntryNumber, StandIn>,
     /// Those that each stand for a whole context.
     whole: BTreeSet<EntryNumber>,
 }
 
 /// How an entry came to stand for another one.
 #[derive(Clone, Copy, Debug)]
-struct Replayed {
+struct StandIn {
     by: OperationNumber,
     origin: Origin,
     /// About how many tokens the other one has more.
     more: u64,
 }
 
-impl Replays {
+impl StandIns {
     /// Returns those from an entry on.
     pub(super) fn since(
         archive: &Archive,
@@ -120,7 +120,7 @@ impl Replays {
             commands.insert(by, origin);
             let cut = of.cut.as_ref();
             let more = cut.map_or(0, |cut| cut.tokens_before.saturating_sub(cut.tokens_after));
-            by_entry.insert(of.entry, Replayed { by, origin, more });
+            by_entry.insert(of.entry, StandIn { by, origin, more });
         }
         let whole = said_again(archive.store(), session, first)?;
         Ok(Self { by_entry, whole })
@@ -128,7 +128,7 @@ impl Replays {
 
     /// Returns how an item of an entry came to stand there, if it stands for another one.
     pub(super) fn origin(&self, entry: EntryNumber) -> Option<Origin> {
-        self.by_entry.get(&entry).map(|replayed| replayed.origin)
+        self.by_entry.get(&entry).map(|stand_in| stand_in.origin)
     }
 
     /// Returns whether an entry stands for another one.
@@ -143,10 +143,10 @@ impl Replays {
 
     /// Returns about how many tokens an entry had more when an answer was given.
     pub(super) fn more(&self, entry: EntryNumber, answer: EntryNumber) -> u64 {
-        let Some(replayed) = self.by_entry.get(&entry) else { return 0 };
+        let Some(stand_in) = self.by_entry.get(&entry) else { return 0 };
         let is_later =
-            entry > answer || self.by_entry.get(&answer).is_some_and(|a| a.by == replayed.by);
-        if is_later { replayed.more } else { 0 }
+            entry > answer || self.by_entry.get(&answer).is_some_and(|a| a.by == stand_in.by);
+        if is_later { stand_in.more } else { 0 }
     }
 }
 
@@ -176,9 +176,9 @@ pub(super) fn seen(
     let mut found = led(view, asked, limit)?;
     if let Some(view) = view {
         let first = found.sent.iter().chain(&found.path).min();
-        found.replays = Replays::since(archive, session, first.copied().unwrap_or_default())?;
+        found.stand_ins = StandIns::since(archive, session, first.copied().unwrap_or_default())?;
         let sent = (found.sent.as_slice(), found.edits.as_slice());
-        found.items = items(session, view, sent, &found.replays, asked.counting)?;
+        found.items = items(session, view, sent, &found.stand_ins, asked.counting)?;
     }
     let mut left = SILENT;
     let newest_first = found.items.iter().rev().filter(|item| item.role() == Role::Assistant);
@@ -250,7 +250,7 @@ fn led(view: Option<&View<'_>>, asked: &Asked, limit: usize) -> Result<Material,
         sent: Vec::new(),
         edits: Vec::new(),
         is_whole: true,
-        replays: Replays::default(),
+        stand_ins: StandIns::default(),
         used: None,
         used_at: None,
         answer: None,
@@ -360,7 +360,7 @@ pub(super) fn items(
     session: &Session,
     view: &View<'_>,
     (entries, edits): (&[EntryNumber], &[(EntryNumber, Edit)]),
-    replays: &Replays,
+    stand_ins: &StandIns,
     counting: Option<Counting>,
 ) -> Result<Vec<Item>, OpsError> {
     let estimate = counting.filter(|counting| *counting == Counting::Estimate);
@@ -376,7 +376,7 @@ pub(super) fn items(
     for &(entry, edit) in edits {
         edits_of.entry(entry).or_default().push(edit);
     }
-    let whole = entries.iter().find(|entry| replays.whole.contains(entry));
+    let whole = entries.iter().find(|entry| stand_ins.whole.contains(entry));
     let whole = whole.map(|&entry| Ok::<_, OpsError>((entry, kept_in(session, view, entry)?)));
     let whole = whole.transpose()?;
     let origin_within = |entry: EntryNumber, item: &Item| match &whole {
@@ -403,7 +403,7 @@ pub(super) fn items(
             } else if is_within {
                 item.origin = origin_within(entry, &item);
             } else if item.origin == Origin::Said {
-                item.origin = replays.origin(entry).unwrap_or(Origin::Said);
+                item.origin = stand_ins.origin(entry).unwrap_or(Origin::Said);
             }
             item
         }));
