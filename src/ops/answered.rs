@@ -11,7 +11,7 @@ use crate::{
     ops::OpsError,
     session::{Session, View},
     sync::Archive,
-    wire::{Graph, Telling, Told},
+    wire::{Graph, Telling, Told, Traits},
 };
 
 /// How many ends of stretches are looked at, the newest first.
@@ -72,7 +72,8 @@ pub(super) fn newest(
         let line = view.line(entry)?;
         let Some(record) = Raw::object(&line) else { continue };
         let told = view.format().told(record);
-        let by = || view.format().messages(record).iter().find_map(answerer);
+        let traits = view.format().traits();
+        let by = || view.format().messages(record).iter().find_map(|said| answerer(said, traits));
         newest.model = newest.model.or(told.model).or_else(by);
         newest.window = newest.window.or(told.window);
         if newest.model.is_some() && newest.window.is_some() {
@@ -82,9 +83,9 @@ pub(super) fn newest(
     Ok(newest)
 }
 
-/// Returns the model that an answer says it is from.
-pub(super) fn answerer(answer: &Message) -> Option<String> {
-    answer.model.clone().filter(|name| !name.starts_with('<'))
+/// Returns the model that an answer says it is from, unless that is the format's name for none.
+pub(super) fn answerer(answer: &Message, format: &Traits) -> Option<String> {
+    answer.model.clone().filter(|name| format.is_model(name))
 }
 
 /// Returns the size of the request of the last answer before an entry.

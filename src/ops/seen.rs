@@ -24,7 +24,7 @@ use crate::{
     },
     session::{Session, View},
     sync::Archive,
-    wire::{Edit, Edited, Graph, Telling, Told},
+    wire::{Edit, Edited, Graph, Telling, Told, Traits},
 };
 
 /// How a context is asked for.
@@ -182,7 +182,7 @@ pub(super) fn seen(
     }
     let mut left = SILENT;
     let newest_first = found.items.iter().rev().filter(|item| item.role() == Role::Assistant);
-    let answered = newest_by(newest_first.map(Item::message), &mut left);
+    let answered = newest_by(newest_first.map(Item::message), session.format.traits(), &mut left);
     resolve(archive, session, view, asked, (answered, left), &mut found)?;
     Ok(found)
 }
@@ -212,7 +212,7 @@ pub(super) fn window(
             let sent = Raw::object(&line).map(|record| session.format.sent(record, &[]));
             messages.extend(sent.into_iter().flatten());
         })?;
-        answered = newest_by(messages.iter().rev(), &mut left);
+        answered = newest_by(messages.iter().rev(), session.format.traits(), &mut left);
     }
     resolve(archive, session, view, asked, (answered, left), &mut found)?;
     Ok(found.window)
@@ -222,11 +222,12 @@ pub(super) fn window(
 /// those before them tells with which model the session goes on.
 fn newest_by<M: Borrow<Message>>(
     newest_first: impl Iterator<Item = M>,
+    format: &Traits,
     left: &mut usize,
 ) -> Option<String> {
     for answer in newest_first.filter(|message| message.borrow().role == Role::Assistant) {
         *left = left.checked_sub(1)?;
-        if let Some(model) = answered::answerer(answer.borrow()) {
+        if let Some(model) = answered::answerer(answer.borrow(), format) {
             return Some(model);
         }
     }
@@ -461,6 +462,7 @@ fn holds(messages: &[Message], other: &Message) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::wire::FORMATS;
 
     #[test]
     fn the_newest_answer_that_names_a_model_is_sought_among_as_many_as_may_be_silent() {
@@ -468,10 +470,13 @@ mod tests {
             model: model.map(str::to_owned),
             ..Message::new(role, Vec::new())
         };
+        let mut formats = FORMATS.into_iter();
+        let has_name = |format: &Traits| format.no_model.is_some();
+        let format = formats.find(|format| has_name(format.traits())).unwrap().traits();
         let check = |silent: usize, read: usize, found: Option<&str>| {
             let mut newest_first = Vec::new();
             for n in 0..silent {
-                newest_first.push(said(Role::Assistant, (n % 2 == 0).then_some("<synthetic>")));
+                newest_first.push(said(Role::Assistant, format.no_model.filter(|_| n % 2 == 0)));
                 newest_first.push(said(Role::User, Some("no-answer")));
             }
             newest_first.push(said(Role::Assistant, Some("newest")));
@@ -479,7 +484,7 @@ mod tests {
             // However many of them are read at a time.
             let (mut left, mut answered) = (SILENT, None);
             for part in newest_first.chunks(read) {
-                answered = answered.or_else(|| newest_by(part.iter(), &mut left));
+                answered = answered.or_else(|| newest_by(part.iter(), format, &mut left));
             }
             assert_eq!(answered.as_deref(), found, "{silent} silent, {read} at a time");
         };
@@ -488,5 +493,8 @@ mod tests {
             check(SILENT - 1, read, Some("newest"));
             check(SILENT, read, None);
         }
+        // Any other name is that of a model, however it is spelt.
+        let named = [said(Role::Assistant, Some("<local>"))];
+        assert_eq!(newest_by(named.iter(), format, &mut 1).as_deref(), Some("<local>"));
     }
 }

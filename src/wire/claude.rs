@@ -50,6 +50,8 @@ mod side;
 mod ties;
 mod write;
 
+pub(crate) use read::CAVEAT;
+
 use crate::{
     json::Raw,
     model::{EntryNumber, Kind, Message, Record, Tie},
@@ -221,7 +223,7 @@ impl Read for Claude {
     }
 
     fn told(&self, record: Raw<'_>) -> Told {
-        Told { scene: fields::scene(record), ..read::told(record) }
+        Told { scene: fields::scene(record, self.traits()), ..read::told(record) }
     }
 
     fn earlier(&self, record: Raw<'_>) -> Vec<Earlier> {

@@ -3,7 +3,7 @@
 use crate::{
     json::Raw,
     model::{Block, Timestamp, Usage},
-    wire::Scene,
+    wire::{Scene, Traits},
 };
 
 /// Returns how many bytes of a text are a mark, of those that each begin and end one, and the white space around it: at the
@@ -51,8 +51,8 @@ pub(super) fn shown(value: Raw<'_>) -> String {
     )
 }
 
-/// Returns what a record of Claude Code's shape tells of where its agent works; a name in angle brackets is no model's.
-pub(super) fn scene(record: Raw<'_>) -> Scene {
+/// Returns what a record of Claude Code's shape tells of where its agent works.
+pub(super) fn scene(record: Raw<'_>, format: &Traits) -> Scene {
     let [folder, branch, version, message] =
         record.pick(["cwd", "gitBranch", "version", "message"]);
     let set = |value| string(value).filter(|text| !text.is_empty());
@@ -60,7 +60,7 @@ pub(super) fn scene(record: Raw<'_>) -> Scene {
         version: set(version),
         folder: set(folder),
         git_branch: set(branch),
-        model: message.and_then(|said| text(said, "model")).filter(|name| !name.starts_with('<')),
+        model: message.and_then(|said| text(said, "model")).filter(|name| format.is_model(name)),
         ..Scene::default()
     }
 }

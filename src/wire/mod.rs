@@ -41,6 +41,7 @@ mod walk;
 mod write;
 
 pub use answers::{Answer, Answers, Earlier, How, Piece};
+pub(crate) use claude::CAVEAT;
 pub use claude::Claude;
 pub use codex::Codex;
 pub use format::Format;

@@ -128,7 +128,7 @@ impl Read for Native {
     }
 
     fn told(&self, record: Raw<'_>) -> Told {
-        Told { scene: fields::scene(record), ..Told::default() }
+        Told { scene: fields::scene(record, self.traits()), ..Told::default() }
     }
 
     fn earlier(&self, record: Raw<'_>) -> Vec<Earlier> {

@@ -161,6 +161,11 @@ pub enum Nearby {
 }
 
 impl Traits {
+    /// Returns whether a name in the place of a model's is one.
+    pub fn is_model(&self, name: &str) -> bool {
+        Some(name) != self.no_model
+    }
+
     /// Returns the traits of most formats, under a name.
     pub(super) const fn named(name: &'static str) -> Self {
         Self {
