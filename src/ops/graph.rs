@@ -129,7 +129,7 @@ pub fn drawing<'a>(
     let is_known = |entry: EntryNumber| web.nodes.binary_search(&entry).is_ok();
     let mut heads_now: BTreeMap<EntryNumber, Vec<String>> = BTreeMap::new();
     for (head, names) in heads {
-        heads_now.entry(replays.last(head, is_known)).or_default().extend(names);
+        heads_now.entry(replays.same(head, is_known)).or_default().extend(names);
     }
     let mut heads = heads_now;
     for names in heads.values_mut() {
@@ -368,7 +368,7 @@ fn gather<'a>(
     if !replays.is_empty() {
         let among: EntrySet = paths.iter().flatten().copied().collect();
         for entry in paths.iter_mut().flatten().chain(&mut trunk) {
-            *entry = replays.last(*entry, |entry| among.contains(entry));
+            *entry = replays.same(*entry, |entry| among.contains(entry));
         }
     }
     let mut edges = edges(&trunk, &paths);

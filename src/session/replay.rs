@@ -21,8 +21,8 @@ use crate::{
 pub(crate) struct Replays {
     /// The entry that each entry stands in the place of.
     origins: BTreeMap<EntryNumber, EntryNumber>,
-    /// The entry that stands in the place of each entry.
-    successors: BTreeMap<EntryNumber, EntryNumber>,
+    /// The entries that stand in the place of each entry: of one that was written again on two branches, one on each.
+    successors: BTreeMap<EntryNumber, Vec<EntryNumber>>,
     /// The entries that were cut.
     pub(crate) cut: BTreeSet<EntryNumber>,
     /// Each position that was written again and its new place, after the operation that did so.
@@ -43,7 +43,7 @@ impl Replays {
         for (n, origin) in found {
             replays.origins.insert(origin.entry, origin.origin);
             if standing.contains(&n) {
-                replays.successors.insert(origin.origin, origin.entry);
+                replays.successors.entry(origin.origin).or_default().push(origin.entry);
                 replays.cut.extend(origin.cut.is_some().then_some(origin.entry));
             }
         }
@@ -66,7 +66,13 @@ impl Replays {
 
     /// Returns the first entry that this one stands in the place of, or itself.
     pub(crate) fn first(&self, entry: EntryNumber) -> EntryNumber {
-        end(&self.origins, entry, |_| true)
+        let mut at = entry;
+        // A store whose origins form a circle is damaged, and no reason to walk for ever.
+        for _ in 0..=self.origins.len() {
+            let Some(&origin) = self.origins.get(&at) else { break };
+            at = origin;
+        }
+        at
     }
 
     /// Returns the first of the entries from this one on and of those in whose place they stand: an entry that was written
@@ -82,7 +88,24 @@ impl Replays {
         entry: EntryNumber,
         among: impl Fn(EntryNumber) -> bool,
     ) -> EntryNumber {
-        end(&self.successors, entry, among)
+        let over = |entry: EntryNumber| self.successors.get(&entry).into_iter().flatten().copied();
+        let (mut waiting, mut met) = (over(entry).collect::<Vec<_>>(), BTreeSet::new());
+        while let Some(at) = waiting.pop() {
+            if met.insert(at) {
+                waiting.extend(over(at));
+            }
+        }
+        met.into_iter().rev().find(|at| among(*at)).unwrap_or(entry)
+    }
+
+    /// Returns the last of some entries that are the same record as this one, whichever of them this is, or itself.
+    pub(crate) fn same(
+        &self,
+        entry: EntryNumber,
+        among: impl Fn(EntryNumber) -> bool,
+    ) -> EntryNumber {
+        let last = self.last(self.first(entry), &among);
+        if among(last) { last } else { entry }
     }
 
     /// Returns the operation that wrote a position again elsewhere.
@@ -118,21 +141,4 @@ impl Replays {
         }
         Ok(place)
     }
-}
-
-/// Follows steps from a number as long as they lead to wanted ones; no number is passed twice.
-fn end(
-    steps: &BTreeMap<EntryNumber, EntryNumber>,
-    from: EntryNumber,
-    wanted: impl Fn(EntryNumber) -> bool,
-) -> EntryNumber {
-    let (mut at, mut best) = (from, from);
-    for _ in 0..=steps.len() {
-        let Some(&next) = steps.get(&at) else { break };
-        at = next;
-        if wanted(at) {
-            best = at;
-        }
-    }
-    best
 }

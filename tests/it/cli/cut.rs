@@ -5,7 +5,7 @@ use std::fs;
 use insta::assert_snapshot;
 use serde_json::Value;
 
-use super::{json, live};
+use super::{json, live, search::stands};
 use crate::env::TestEnv;
 
 /// Returns an answer of many lines.
@@ -394,6 +394,25 @@ fn checkpoints_and_the_graph_follow_a_replay() {
     env.run(&["revert", "1", "-q"]).success();
     assert!(live(&env, &id).len() > 50_000, "undone, it is not followed");
     env.run(&["verify"]).success();
+}
+
+#[test]
+fn a_result_that_was_cut_on_two_branches_is_beneath_both_and_one_node() {
+    let env = TestEnv::new();
+    session(&env, [&long(2_000), "short"]);
+    env.run(&["truncate", "-q", "--max-chars", "9000"]).success();
+    env.run(&["switch", "main.1", "-q"]).success();
+    env.run(&["truncate", "-q", "--max-chars", "12000"]).success();
+    for branch in ["main", "main.1.1", "main.1"] {
+        env.run(&["switch", branch, "-q"]).success();
+        let found = stands(&env, &["1999: some"]);
+        let expected = if branch == "main.1.1" { "current" } else { "truncated" };
+        let [(_, stand)] = found.as_slice() else { unreachable!("{branch}: {found:?}") };
+        assert_eq!(stand, expected, "{branch}");
+        let graph = env.run(&["graph", "--all"]).success().stdout;
+        assert_eq!(graph.matches("result:").count(), 2, "{branch}\n{graph}");
+        assert_eq!(graph.matches("1 cut").count(), 1, "{branch}\n{graph}");
+    }
 }
 
 #[test]
