@@ -14,11 +14,13 @@ mod all;
 mod kept_out;
 mod place;
 mod secret;
+mod secrets;
 mod text;
 
 pub(crate) use all::{cover_all, said};
 pub(crate) use kept_out::Guard;
 pub(crate) use secret::{SHORTEST, Secret};
+pub(crate) use secrets::Secrets;
 pub(crate) use text::unescaped;
 
 /// A frame of records that have a name.

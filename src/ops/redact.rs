@@ -8,10 +8,8 @@ use std::{
     path::PathBuf,
 };
 
-use aho_corasick::AhoCorasick;
-
 use crate::{
-    cover::{Secret, cover_all, said},
+    cover::{Secret, Secrets, cover_all, said},
     json::Raw,
     model::{Command, EntryNumber, LineId, OperationNumber, Run, State, line},
     ops::{
@@ -199,7 +197,7 @@ fn report(archive: &Archive, found: &[Redaction], planned: bool) -> Result<Redac
 
 /// What is looked for in lines.
 struct Search {
-    secrets: Vec<Secret>,
+    secrets: Secrets,
     /// The rules that found them, in the same order; none if no rule did.
     rules: Vec<&'static str>,
     /// The lines that are covered whole.
@@ -248,11 +246,9 @@ impl Search {
                 whole = Some((*session).clone());
             }
         }
+        let secrets = Secrets::new(secrets);
         // Of a line that goes as a whole nothing is known by which it is found.
-        let needles: Option<Vec<_>> = secrets.iter().map(Secret::needles).collect();
-        let needles = needles.filter(|_| whole_of.is_empty()).map(|needles| needles.concat());
-        let needles = needles.and_then(|needles| AhoCorasick::new(needles).ok());
-        let sieve = match needles {
+        let sieve = match secrets.needles().filter(|_| whole_of.is_empty()).cloned() {
             Some(needles) => {
                 Sieve::new([move |bytes: &[u8]| needles.find(bytes).map(|found| found.range())])
             }
@@ -370,10 +366,9 @@ impl Search {
         session: &Session,
         state: &State,
     ) -> Result<Option<String>, StoreError> {
-        let has = |tail: &[u8]| self.secrets.iter().any(|secret| secret.is_in(tail));
         let is_last = |run: &Run| state.ends.get(&run.generation) == Some(run);
         let runs = store.growths(session.key, OperationNumber::ALL)?;
-        let mut runs = runs.iter().filter(|(_, run)| has(&run.tail));
+        let mut runs = runs.iter().filter(|(_, run)| self.secrets.is_in(&run.tail));
         let found = runs.find(|(_, run)| !self.rekey || is_last(run));
         Ok(found.map(|(by, run)| {
             let unless = if is_last(run) { "" } else { " (without --rekey)" };
@@ -387,11 +382,11 @@ impl Search {
         if !self.lines.is_empty() {
             return None;
         }
-        let has = |bytes: &[u8]| self.secrets.iter().any(|secret| secret.is_in(bytes));
-        if has(session.name.id.as_bytes()) {
+        if self.secrets.is_in(session.name.id.as_bytes()) {
             return Some("the id".to_owned());
         }
-        state.files.iter().any(|place| has(place.path())).then(|| "the path of a file".to_owned())
+        let is_in_path = state.files.iter().any(|place| self.secrets.is_in(place.path()));
+        is_in_path.then(|| "the path of a file".to_owned())
     }
 
     /// Returns what is to stand in the place of a line of a session, if it has anything of what is looked for, and the rules that found it.
@@ -405,14 +400,9 @@ impl Search {
 
     /// Returns bytes with all secrets covered that are looked for, if they have any, and the rules that found these.
     fn cover_secrets(&self, line: &[u8]) -> (Option<Vec<u8>>, Option<String>) {
-        let mut covered: Option<Vec<u8>> = None;
-        let mut rules = BTreeSet::new();
-        for (n, secret) in self.secrets.iter().enumerate() {
-            if let Some(next) = secret.cover(covered.as_deref().unwrap_or(line)) {
-                rules.extend(self.rules.get(n).copied());
-                covered = Some(next);
-            }
-        }
+        let (covered, found) = self.secrets.cover(line);
+        let rules: BTreeSet<&str> =
+            found.into_iter().filter_map(|n| self.rules.get(n).copied()).collect();
         let rules = rules.into_iter().collect::<Vec<_>>().join(", ");
         (covered, Some(rules).filter(|rules| !rules.is_empty()))
     }
@@ -425,10 +415,9 @@ impl Search {
         state: &State,
     ) -> Result<Vec<TakenOut>, StoreError> {
         let is_whole = self.whole.as_ref().is_some_and(|whole| whole.key == session.key);
-        let has = |text: &str| self.secrets.iter().any(|secret| secret.is_in(text.as_bytes()));
         let mut found = Vec::new();
         each_given(store, session, state, &mut |operation, words| {
-            if is_whole || has(&words.text) {
+            if is_whole || self.secrets.is_in(words.text.as_bytes()) {
                 found.push(TakenOut { session: session.key, operation, digest: words.digest() });
             }
         })?;

@@ -14,7 +14,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    cover::Secret,
+    cover::Secrets,
     model::{
         Command, CoveredFile, Digest, EntryNumber, FileNumber, LineId, OperationNumber,
         SessionName, Text, Tombstone,
@@ -76,7 +76,7 @@ pub(crate) struct Found {
     /// Whether the sessions get other ids, which are not made of it, and who asks for it.
     pub(crate) rekey: (bool, Option<Text>),
     /// What it is, as far as it is known by its characters, and whether lines go as a whole as well.
-    pub(crate) secrets: (Vec<Secret>, bool),
+    pub(crate) secrets: (Secrets, bool),
 }
 
 /// Covers lines wherever a verb finds them once every session has caught up, under the rule by which they were found.
@@ -142,7 +142,7 @@ fn commit(
     archive: &Archive,
     (command, rule): (&dyn Fn(u64) -> Command, Option<&str>),
     redactions: &[Redaction],
-    (mut kept_out, secrets): (Vec<Vec<u8>>, &[Secret]),
+    (mut kept_out, secrets): (Vec<Vec<u8>>, &Secrets),
 ) -> Result<(), SyncError> {
     let store = archive.store();
     let mut together = Together::new(archive);
@@ -181,7 +181,7 @@ fn commit(
     }
     together.cover(coverings)?;
     // A file that was left out is no session's, and its name is kept nowhere else.
-    together.unsight(&|path| secrets.iter().any(|secret| secret.is_in(path)))?;
+    together.unsight(&|path| secrets.is_in(path))?;
     for Redaction { session, .. } in redactions {
         let derived = rows::derived(store, session)?;
         together.derive(session.key, &derived)?;

@@ -10,7 +10,7 @@ use std::{
 };
 
 use crate::{
-    cover::Secret,
+    cover::Secrets,
     disk::{self, Links},
     live,
     model::{FileNumber, State},
@@ -28,13 +28,11 @@ const OVERLAP: usize = 64 << 10;
 pub(super) fn with_any(
     archive: &Archive,
     session: &Session,
-    (secrets, all): (&[Secret], bool),
+    (secrets, all): (&Secrets, bool),
 ) -> Result<Vec<PathBuf>, SyncError> {
     let state = archive.store().state(session.key)?;
     let mut found = unkept(archive, session, &state);
-    let is_named = |path: &Path| {
-        secrets.iter().any(|secret| secret.is_in(path.as_os_str().as_encoded_bytes()))
-    };
+    let is_named = |path: &Path| secrets.is_in(path.as_os_str().as_encoded_bytes());
     found.retain(|path| all || is_named(path) || has_any(path, secrets).unwrap_or(true));
     Ok(found)
 }
@@ -87,12 +85,12 @@ fn unkept(archive: &Archive, session: &Session, state: &State) -> Vec<PathBuf> {
 }
 
 /// Returns whether a file has any of these secrets.
-fn has_any(path: &Path, secrets: &[Secret]) -> io::Result<bool> {
+fn has_any(path: &Path, secrets: &Secrets) -> io::Result<bool> {
     let mut file = disk::open(path, Links::Refuse)?;
     let mut part = Vec::new();
     loop {
         let read = file.by_ref().take(PART).read_to_end(&mut part)?;
-        if secrets.iter().any(|secret| secret.is_in(&part)) {
+        if secrets.is_in(&part) {
             return Ok(true);
         }
         if read == 0 {

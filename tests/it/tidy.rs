@@ -44,7 +44,7 @@ const LAYERS: [(&str, &[&str]); 20] = [
 
 /// Crate, then the paths under `src` that may import it.
 const CRATES: [(&str, &[&str]); 14] = [
-    ("aho_corasick", &["ops/redact", "secrets"]),
+    ("aho_corasick", &["cover/secrets", "secrets"]),
     ("anyhow", &["cli"]),
     ("clap", &["cli"]),
     ("clap_complete", &["cli"]),
