@@ -12,19 +12,20 @@
 //!
 //! Invariant: the answer depends on the content of the sessions, and not on the order in which they came.
 
-use std::{cmp::Reverse, ops::Range};
+use std::{cmp::Reverse, collections::BTreeSet, ops::Range};
 
 use crate::{
     json::Raw,
     model::{
-        EntryId, EntryNumber, IdPrefix, Kind, PlaceNumber, SessionName, Tie, TieKind, Timestamp,
+        EntryId, EntryNumber, GenerationNumber, IdPrefix, Kind, PlaceNumber, SessionName, Tie,
+        TieKind, Timestamp,
     },
     session::{Damages, Elsewhere, Gap, Session, SessionError, View, ids::entry_id},
     store::Store,
     wire::Graph,
 };
 
-/// How many sessions that begin alike are compared.
+/// How many sessions that begin alike are compared, the first by their names.
 const ALIKE: usize = 64;
 
 /// Among how many first records the part begins that a copy keeps.
@@ -125,7 +126,7 @@ pub fn kin(store: &dyn Store, session: &Session) -> Result<Option<Kin>, SessionE
             there: held.map(|held| entry_id(store, &held, there)).transpose()?.flatten(),
         }));
     }
-    alike(store, session, ties.into_iter().flat_map(|(_, ties)| ties))
+    alike(store, session, &beginnings(&ties))
 }
 
 /// Returns whether the named original of a session is a file of its own, from which its newest file goes on.
@@ -138,16 +139,22 @@ fn is_own(store: &dyn Store, session: &Session, other: &str) -> Result<bool, Ses
     Ok(view.has_file(&session.name.id, other)? || view.elsewhere()?.is_some_and(is_missing))
 }
 
+/// Returns the beginnings of a session, of which most of its generations have the same.
+fn beginnings(ties: &[(GenerationNumber, Vec<Tie>)]) -> BTreeSet<&Tie> {
+    let all = ties.iter().flat_map(|(_, ties)| ties);
+    all.filter(|tie| tie.kind == TieKind::Beginning).collect()
+}
+
 /// Finds the original among the sessions that begin as one does.
 fn alike(
     store: &dyn Store,
     session: &Session,
-    ties: impl Iterator<Item = Tie>,
+    beginnings: &BTreeSet<&Tie>,
 ) -> Result<Option<Kin>, SessionError> {
     let mut best: Option<(Merit, Kin)> = None;
     let mut here = None;
-    for tie in ties.filter(|tie| tie.kind == TieKind::Beginning) {
-        let alike = store.tied(&session.name.format, &tie, Some(session.key))?;
+    for tie in beginnings {
+        let alike = store.tied(&session.name.format, tie, Some(session.key))?;
         for (key, name) in alike.into_iter().take(ALIKE) {
             let other = Session::from_store(key, name)?;
             if here.is_none() {
@@ -381,4 +388,21 @@ fn first_without(
         }
     }
     Ok(low)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_beginning_of_many_generations_is_looked_for_once() {
+        let tie = |kind, other: &str| Tie { kind, other: other.to_owned() };
+        let ties = GenerationNumber::FIRST.onwards().take(40).map(|n| {
+            let beginning = tie(TieKind::Beginning, if n.get() % 20 == 0 { "b" } else { "a" });
+            (n, vec![tie(TieKind::Fork, "a"), beginning])
+        });
+        let found: Vec<String> =
+            beginnings(&ties.collect::<Vec<_>>()).iter().map(|tie| tie.other.clone()).collect();
+        assert_eq!(found, ["a", "b"]);
+    }
 }
