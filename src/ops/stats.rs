@@ -36,7 +36,7 @@ pub fn stats_of(archive: &Archive, session: &Session) -> Result<SessionStats, Op
         bytes,
         turns: store.card(session.key)?.turns,
         branches: store.state(session.key)?.branches.len() as u64,
-        checkpoints: checkpoints(store, session)?.len() as u64,
+        checkpoints: checkpoints::count(store, session)?,
         states: generations(archive, session)?.len() as u64,
     })
 }

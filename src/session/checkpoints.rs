@@ -123,6 +123,11 @@ pub fn checkpoints(store: &dyn Store, session: &Session) -> Result<Vec<Shown>, S
     newest_checkpoints(store, session, usize::MAX)
 }
 
+/// Returns how many checkpoints are not undone.
+pub(crate) fn count(store: &dyn Store, session: &Session) -> Result<u64, SessionError> {
+    Ok(standing(store, session, CheckpointNumber::ALL)?.len() as u64)
+}
+
 /// Returns the newest checkpoints that are not undone, as many as are wanted, in order.
 pub fn newest_checkpoints(
     store: &dyn Store,

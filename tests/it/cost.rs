@@ -175,6 +175,25 @@ fn the_end_of_a_long_session_is_read_as_that_of_a_short_one() {
 }
 
 #[test]
+fn to_count_checkpoints_no_turn_is_read() {
+    for format in AGENTS {
+        let store = stored(format, 1, 1_500);
+        let asked = |ask: &dyn Fn(&Archive, &Session) -> usize| {
+            let mut given = 0;
+            let pages = reads(&store, |archive| given = ask(archive, &named(archive, 1)));
+            (given, pages)
+        };
+        let (counted, few) = asked(&|archive, session| {
+            usize::try_from(ops::stats_of(archive, session).unwrap().checkpoints).unwrap()
+        });
+        let (listed, many) =
+            asked(&|archive, session| ops::checkpoints(archive.store(), session).unwrap().len());
+        assert_eq!(counted, listed);
+        assert!(few < many, "{}: {few} pages to count, {many} to list", format.name());
+    }
+}
+
+#[test]
 fn a_change_of_a_long_session_reads_as_little_as_of_a_short_one() {
     for format in AGENTS {
         let kept = [1_500, 9_000].map(|count| {
