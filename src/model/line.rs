@@ -108,7 +108,7 @@ impl<'a> Iterator for Split<'a> {
             Seen { object: rest, uuid: None, id: None, has_parent: false, texts: vec![] };
         let (len, shape) = match json::scan(rest, &mut seen) {
             Ok(len) => (len, Some(seen.into_shape())),
-            Err(_) if self.ended => (stub(rest).unwrap_or(rest.len()), None),
+            Err(_) if self.ended => (stub(rest).0.unwrap_or(rest.len()), None),
             Err(_) => return None,
         };
         let (bytes, rest) = rest.split_at(len);
@@ -118,25 +118,27 @@ impl<'a> Iterator for Split<'a> {
     }
 }
 
-/// Finds where an opaque line is split: the length of its stub.
-fn stub(opaque: &[u8]) -> Option<usize> {
-    let end = opaque.iter().rposition(|&byte| !json::is_blank(byte))?;
-    let trimmed = opaque.get(..=end)?;
+/// Finds where an opaque line is split: the length of its stub, and how many bytes were looked at for that.
+fn stub(opaque: &[u8]) -> (Option<usize>, usize) {
+    let end = opaque.iter().rposition(|&byte| !json::is_blank(byte)).map_or(0, |last| last + 1);
+    let (trimmed, mut cost) = (opaque.get(..end).unwrap_or_default(), 0);
     if trimmed.last() != Some(&b'}') {
-        return None;
+        return (None, cost);
     }
-    let mut budget = opaque.len().saturating_mul(16).saturating_add(1 << 20);
-    for before in memmem::find_iter(trimmed.get(1..)?, b"{\"") {
-        let candidate = trimmed.get(before + 1..)?;
-        let cost = match json::scan(candidate, &mut ()) {
-            Ok(len) if len == candidate.len() => return Some(before + 1),
+    let budget = opaque.len().saturating_mul(16).saturating_add(1 << 20);
+    for before in memmem::find_iter(trimmed.get(1..).unwrap_or_default(), b"{\"") {
+        let candidate = trimmed.get(before + 1..).unwrap_or_default();
+        cost += match json::scan(candidate, &mut ()) {
+            Ok(len) if len == candidate.len() => return (Some(before + 1), cost + len),
             // The byte behind the brace is the one at which it is no longer exactly one object.
             Ok(len) => len + 1,
             Err(Looked(len)) => len,
         };
-        budget = budget.checked_sub(cost)?;
+        if cost > budget {
+            break;
+        }
     }
-    None
+    (None, cost)
 }
 
 /// The part of an object's shape that a scan has seen.
@@ -272,9 +274,16 @@ mod tests {
     #[test]
     fn hostile_lines_cost_little() {
         for piece in [&br#"{"a":"#[..], br#"{""#, br#"{"a":""#, b"[", b"{", b"{}{", br#"{"a":1}"#] {
-            let mut line = piece.repeat((4 << 20) / piece.len());
+            let mut line = piece.repeat((1 << 20) / piece.len());
             line.extend_from_slice(b"x{\"a\":[}");
-            assert!(split(&line, true, false).count() > 0);
+            let (found, cost) = stub(&line);
+            // The last candidate may cost all of the line once more.
+            assert!(cost <= 17 * line.len() + (1 << 20), "{}: {cost}", piece.escape_ascii());
+            assert_eq!(found, None);
+            assert_eq!(
+                split(&line, true, false).map(|line| line.bytes.len()).sum::<usize>(),
+                line.len()
+            );
         }
     }
 
