@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::{
     disk,
     model::{
-        Bulk, Checkpoint, CheckpointNumber, Command, DATABASE, EntryNumber, OperationId,
-        OperationNumber, Origin, Running, State, WITNESS,
+        Checkpoint, Command, DATABASE, EntryNumber, OperationNumber, Origin, Running, State,
+        WITNESS,
     },
     ops::{
         OpsError,
@@ -38,8 +38,6 @@ const NAMED: usize = 8;
 const BATCH: usize = 1 << 12;
 /// How many lines are.
 const LINES: usize = 1024;
-/// How many operations are.
-const OPERATIONS: u64 = 256;
 
 /// What a verification tells as it goes on.
 #[derive(Clone, Copy, Debug)]
@@ -381,9 +379,8 @@ impl<'a> Check<'a> {
     /// Checks the facts of the session, and returns its state by them.
     fn facts(&mut self) -> Result<State, OpsError> {
         // The state by the derived rows is to be verified too.
-        let state = rows::fold(self.store, self.session, &mut |_| {})?;
+        let state = self.operations()?;
         self.entries(&state)?;
-        self.operations()?;
         self.generations(&state)?;
         Ok(state)
     }
@@ -426,79 +423,62 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    /// Recomputes the chain of operations, and what their records name.
-    fn operations(&mut self) -> Result<(), OpsError> {
-        let (store, key) = (self.store, self.session.key);
+    /// Recomputes the chain of operations, and what their records name, and returns the state to which they lead.
+    fn operations(&mut self) -> Result<State, OpsError> {
+        let (store, session, key) = (self.store, self.session, self.session.key);
         let own = store.id()?;
-        let (mut before, mut is_lost): (Option<OperationId>, bool) = (None, false);
-        let (mut next, mut first) = (OperationNumber::FIRST, EntryNumber::FIRST);
-        let mut checkpoint = CheckpointNumber::FIRST;
+        let (mut is_lost, mut first) = (false, EntryNumber::FIRST);
         let mut origins: BTreeMap<OperationNumber, Vec<Origin>> = BTreeMap::new();
         for (n, origin) in store.origins(key, EntryNumber::ALL)? {
             origins.entry(n).or_default().push(origin);
         }
-        loop {
-            let range = next..next.plus(OPERATIONS);
-            let operations = store.operations(key, range.clone())?;
-            if operations.is_empty() {
-                break;
+        let state = rows::fold_with(store, session, &mut |before, operation, bulk| {
+            let n = operation.n;
+            let item = format!("operation {n}");
+            if n != before.next_operation() || operation.first != first {
+                self.damage(&item, "it does not follow the one before it");
             }
-            let mut growths = store.growths(key, range)?.into_iter().peekable();
-            for operation in operations {
-                let n = operation.n;
-                let item = format!("operation {n}");
-                if n != next || operation.first != first {
-                    self.damage(&item, "it does not follow the one before it");
-                }
-                let is_right =
-                    operation.hash_after(before, own, &self.session.name) == operation.hash;
-                if !is_right && is_lost {
-                    let what =
-                        "it stands behind one that the store has lost: its hash cannot be checked";
-                    self.find(Severity::Note, &item, what);
-                } else if !is_right {
-                    self.damage(&item, "its record is not the one that its hash covers");
-                }
-                is_lost = matches!(operation.command, Command::Lost {});
-                if is_lost {
-                    self.has_lost = true;
-                    let what = "the store has lost it; what is known of it stands in its place";
-                    self.find(Severity::Note, &item, what);
-                }
-                let runs = std::iter::from_fn(|| growths.next_if(|(by, _)| *by <= n));
-                let given = operation.checkpoints.map_or(0, |named| named.count);
-                let places = store.checkpoints(key, checkpoint..checkpoint.plus(given))?;
-                checkpoint = checkpoint.plus(given);
-                let bulk = Bulk {
-                    entries: store.entries(key, operation.added())?,
-                    runs: runs.filter(|(by, _)| *by == n).map(|(_, run)| run).collect(),
-                    checkpoints: places.into_iter().map(|(_, given)| given).collect(),
-                    origins: origins.remove(&n).unwrap_or_default(),
-                };
-                if !operation.names(&bulk) {
-                    let problem = "its facts are not those that its record names";
-                    let is_unknown = bulk.entries.iter().any(|entry| key.has_lost(entry));
-                    self.has_lost |= is_unknown;
-                    // Behind lost entries nothing tells where others were put.
-                    let is_unplaced = operation.runs.is_some() && bulk.runs.is_empty();
-                    let is_given_up = is_unknown
-                        || bulk.checkpoints.iter().any(Checkpoint::is_lost)
-                        || self.has_lost && is_unplaced;
-                    if is_given_up {
-                        let what = format!("{problem}: the store has lost a part of them");
-                        self.find(Severity::Note, &item, &what);
-                    } else {
-                        self.damage(&item, problem);
-                    }
-                }
-                (before, next, first) = (Some(operation.hash), n.next(), operation.added().end);
-                self.seen.verified.operations += 1;
+            let last = before.newest.map(|newest| newest.hash);
+            let is_right = operation.hash_after(last, own, &session.name) == operation.hash;
+            if !is_right && is_lost {
+                let what =
+                    "it stands behind one that the store has lost: its hash cannot be checked";
+                self.find(Severity::Note, &item, what);
+            } else if !is_right {
+                self.damage(&item, "its record is not the one that its hash covers");
             }
-        }
+            is_lost = matches!(operation.command, Command::Lost {});
+            if is_lost {
+                self.has_lost = true;
+                let what = "the store has lost it; what is known of it stands in its place";
+                self.find(Severity::Note, &item, what);
+            }
+            bulk.entries = store.entries(key, operation.added())?;
+            bulk.origins = origins.remove(&n).unwrap_or_default();
+            if !operation.names(bulk) {
+                let problem = "its facts are not those that its record names";
+                let is_unknown = bulk.entries.iter().any(|entry| key.has_lost(entry));
+                self.has_lost |= is_unknown;
+                // Behind lost entries nothing tells where others were put.
+                let is_unplaced = operation.runs.is_some() && bulk.runs.is_empty();
+                let is_given_up = is_unknown
+                    || bulk.checkpoints.iter().any(Checkpoint::is_lost)
+                    || self.has_lost && is_unplaced;
+                if is_given_up {
+                    let what = format!("{problem}: the store has lost a part of them");
+                    self.find(Severity::Note, &item, &what);
+                } else {
+                    self.damage(&item, problem);
+                }
+            }
+            first = operation.added().end;
+            self.seen.verified.operations += 1;
+            Ok(())
+        })?;
         for n in origins.into_keys() {
             self.damage(&format!("operation {n}"), "there are facts of it, but it is not there");
         }
-        Ok(())
+        Ok(state)
     }
 
     /// Tells of a generation that does not come out. Where an operation is lost, or a part of one, none can.

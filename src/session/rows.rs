@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, ops::Range, sync::Arc};
 use crate::{
     json::Raw,
     model::{
-        Bulk, Card, EntryNumber, EntrySet, GenerationNumber, Kind, NameTag, Operation,
-        OperationNumber, Parent, Position, Record, Run, State, Tagged, Tie,
+        Bulk, Card, CheckpointNumber, EntryNumber, EntrySet, GenerationNumber, Kind, NameTag,
+        Operation, OperationNumber, Parent, Position, Record, Run, State, Tagged, Tie,
     },
     session::{
         Deriver, Session, SessionError, View,
@@ -129,7 +129,7 @@ fn lost(store: &dyn Store, session: &Session, n: EntryNumber) -> Record {
 }
 
 /// Folds a session's operations into its state, and shows each.
-pub(crate) fn fold(
+fn fold(
     store: &dyn Store,
     session: &Session,
     each: &mut dyn FnMut(&Operation),
@@ -146,7 +146,7 @@ pub(crate) fn fold_with(
     session: &Session,
     each: &mut dyn FnMut(&State, &Operation, &mut Bulk) -> Result<(), SessionError>,
 ) -> Result<State, SessionError> {
-    let mut state = State::default();
+    let (mut state, mut checkpoint) = (State::default(), CheckpointNumber::FIRST);
     loop {
         let next = state.next_operation();
         let range = next..next.plus(OPERATIONS);
@@ -158,11 +158,15 @@ pub(crate) fn fold_with(
         for operation in operations {
             let n = operation.n;
             let runs = std::iter::from_fn(|| growths.next_if(|(by, _)| *by <= n));
-            let runs = runs.map(|(_, run)| run).collect();
+            let runs = runs.filter(|(by, _)| *by == n).map(|(_, run)| run).collect();
+            // Those behind lost ones stand where the operations say, and not where those that are there end.
             let given = operation.checkpoints.map_or(0, |given| given.count);
-            // Only the last of the checkpoints is needed.
-            let next = state.next_checkpoint();
-            let checkpoints = store.checkpoints(session.key, next..next.plus(given))?;
+            let places = checkpoint..checkpoint.plus(given);
+            checkpoint = places.end;
+            let checkpoints = match given {
+                0 => Vec::new(),
+                _ => store.checkpoints(session.key, places)?,
+            };
             let checkpoints = checkpoints.into_iter().map(|(_, given)| given).collect();
             let mut bulk = Bulk { runs, checkpoints, ..Bulk::default() };
             each(&state, &operation, &mut bulk)?;

@@ -107,3 +107,24 @@ fn a_line_that_was_changed_is_all_the_damage_though_its_record_would_be_another(
     let archive = fixture::open(folder.path(), 2);
     assert_eq!(damage(&archive), ["entry 4: its id is not that of its link and line"]);
 }
+
+#[test]
+fn checkpoints_behind_one_that_is_lost_are_read() {
+    let folder = TempDir::new().unwrap();
+    let (archive, session) = begun(folder.path(), false);
+    let last = archive.store().state(session.key).unwrap().checkpoint;
+    drop(archive);
+    fixture::settle(folder.path());
+    let db = Connection::open(folder.path().join("store.db")).unwrap();
+    let lose = "DROP TRIGGER checkpoint_is_not_deleted; DELETE FROM checkpoint WHERE n = 0";
+    db.execute_batch(lose).unwrap();
+    drop(db);
+    let mut archive = fixture::open(folder.path(), 2);
+    let trigger = "trigger checkpoint_is_not_deleted: it is not there";
+    let lost = "operation 2: its facts are not those that its record names";
+    let derived = "derived rows: they are not those of the facts";
+    assert_eq!(damage(&archive), [trigger, lost, derived]);
+    ops::rebuild(&mut archive, &session).unwrap();
+    assert_eq!(archive.store().state(session.key).unwrap().checkpoint, last);
+    assert_eq!(damage(&archive), [trigger, lost]);
+}
