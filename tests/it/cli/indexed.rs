@@ -89,8 +89,12 @@ fn a_search_leaves_the_same_index_as_the_command_for_it() {
     index(&env);
     let by_command = reaches(&env);
     fs::remove_file(super::store(&env).join("search.db")).unwrap();
-    assert_eq!(found(&env, "Which beds"), 1);
-    assert_eq!(reaches(&env), by_command);
+    // Each search adds for a while only, in which a busy machine may not come to the end.
+    let comes_to_it = || {
+        assert_eq!(found(&env, "Which beds"), 1);
+        reaches(&env) == by_command
+    };
+    assert!((0..100).any(|_| comes_to_it()), "{:?} is not {by_command:?}", reaches(&env));
 }
 
 #[test]
