@@ -43,6 +43,7 @@ mod chain;
 mod head;
 mod hooks;
 mod leaves;
+mod marks;
 mod read;
 mod sent;
 mod settled;
@@ -50,7 +51,7 @@ mod side;
 mod ties;
 mod write;
 
-pub(crate) use read::CAVEAT;
+pub(crate) use marks::CAVEAT;
 
 use crate::{
     json::Raw,
@@ -281,7 +282,7 @@ impl Walk for Claude {
 
 impl Write for Claude {
     fn own_words(&self, text: &str) -> [usize; 2] {
-        read::own_words(text)
+        marks::own_words(text)
     }
 
     fn write(&self, draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invalid> {
