@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
-use undertext::ops::{self, Queue, Step, Work};
+use undertext::ops::{self, Queue, Step, Why, Work};
 
 use super::Context;
 use super::common::counted;
@@ -27,8 +27,8 @@ const INDEXING: Duration = Duration::from_secs(2);
 /// Take in the session that an agent's event names
 ///
 /// Agents call this at the events that undertext setup chose. It answers at once, prints nothing and exits with 0 whatever
-/// happens; the session goes into your own store a moment later, in a process of its own, once the agent has written it. A
-/// file outside of the agent's own folders is not read. What came of it is told in ~/.local/state/undertext/hooks/log.
+/// happens; the session goes into your own store a moment later, with its sub-agents, in a process of its own, once the agent
+/// has written it. A file outside of the agent's own folders is not read. What came of it is told in ~/.local/state/undertext/hooks/log.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -142,12 +142,17 @@ fn import(
             let name = &imported.session.name;
             told.push(format!("{} session {}: {entries}", name.format, name.id));
         }
-        Step::Skipped(skipped) => {
+        Step::Skipped(skipped) if skipped.asked || !is_passed(&skipped.why) => {
             told.push(format!("{}: {}", skipped.path.display(), skipped.why));
         }
-        Step::Reading { .. } | Step::Gone { .. } => {}
+        Step::Skipped(_) | Step::Reading { .. } | Step::Gone { .. } => {}
     })?;
     Ok(())
+}
+
+/// Returns whether nothing is told of what lies among sub-agents: it is no session, or is left out with the session itself.
+fn is_passed(why: &Why) -> bool {
+    matches!(why, Why::NoFormat | Why::Beside(_) | Why::Excluded { .. })
 }
 
 /// Tells in the log; where that cannot be written nobody is told.

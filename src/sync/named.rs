@@ -192,8 +192,8 @@ impl Queue {
 }
 
 impl Work {
-    /// Waits until files that were named are whole and returns them; none if nothing is named. Their names are kept until
-    /// [`Work::done`] is told that they were taken in. `folders` tells those of agents,
+    /// Waits until files that were named are whole and returns them, each with the folder of its session's sub-agents; none if
+    /// nothing is named. Their names are kept until [`Work::done`] is told that they were taken in. `folders` tells those of agents,
     /// which may come meanwhile; `left` is told of each name that leads to no file.
     pub fn next(
         &mut self,
@@ -219,6 +219,7 @@ impl Work {
                 let taken = name.with_extension(TAKEN);
                 match waiting.turn(&folders) {
                     Turn::Take(file) if waiting.release(&name)? => {
+                        whole.extend(waiting.sub_agents(&file));
                         whole.push(file);
                         self.taken.push(taken);
                     }
@@ -347,6 +348,13 @@ impl Waiting {
                 Ok(found.into_iter().max_by(|one, other| one.file_name().cmp(&other.file_name())))
             }
         }
+    }
+
+    /// Returns the folder of the sub-agents of a file's session, if it is there and no link leads elsewhere.
+    fn sub_agents(&self, file: &Path) -> Option<PathBuf> {
+        let folder = wire::by_name(&self.format)?.sub_agents(file)?;
+        let is_there = folder.is_dir() && folder.canonicalize().is_ok_and(|real| real == folder);
+        is_there.then_some(folder)
     }
 
     /// Returns what was named, as it is told.

@@ -172,6 +172,10 @@ impl Hooks for Claude {
         text(event, "transcript_path").map(|file| Named::File(file.into()))
     }
 
+    fn sub_agents(&self, file: &std::path::Path) -> Option<std::path::PathBuf> {
+        Some(file.with_extension("").join(annex::SUB_AGENTS))
+    }
+
     fn hook_file(&self) -> Option<&'static str> {
         Some("settings.json")
     }

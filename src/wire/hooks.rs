@@ -30,6 +30,12 @@ pub trait Hooks {
         false
     }
 
+    /// Returns the folder in which the files of a session's sub-agents lie, if the place of its own file tells: an agent
+    /// that calls for each of them on its own needs none.
+    fn sub_agents(&self, _file: &Path) -> Option<PathBuf> {
+        None
+    }
+
     /// Returns the file of the user's settings that holds the call, below the agent's own folder, if the agent has one.
     fn hook_file(&self) -> Option<&'static str> {
         None

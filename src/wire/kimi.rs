@@ -28,7 +28,7 @@ mod files;
 
 use std::path::{Path as FilePath, PathBuf};
 
-use files::{LIVE, STATE};
+use files::{LIVE, STATE, SUB_AGENTS};
 use serde_json::{Value, json};
 
 use crate::{
@@ -218,6 +218,10 @@ impl Hooks for Kimi {
     fn is_file_of(&self, file: &FilePath, session: &str) -> bool {
         let folder = file.parent().and_then(FilePath::file_name);
         file.ends_with(LIVE) && folder.is_some_and(|folder| folder == session)
+    }
+
+    fn sub_agents(&self, file: &FilePath) -> Option<PathBuf> {
+        Some(file.with_file_name(SUB_AGENTS))
     }
 }
 

@@ -17,6 +17,8 @@ use crate::wire::Annex;
 pub(super) const SESSIONS: &str = "projects";
 /// The folders next to that one.
 pub(super) const APART: [&str; 2] = ["file-history", "image-cache"];
+/// The folder of a session's sub-agents.
+pub(super) const SUB_AGENTS: &str = "subagents";
 /// The folder of long answers.
 const RESULTS: &str = "tool-results";
 /// How the file ends that describes a sub-agent.

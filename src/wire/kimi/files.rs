@@ -18,6 +18,8 @@ use crate::{
 
 /// The file that the agent reads; those that it rotated have a number.
 pub(super) const LIVE: &str = "context.jsonl";
+/// The folder of a session's sub-agents, each with a folder of its own.
+pub(super) const SUB_AGENTS: &str = "subagents";
 /// The file of a session's own settings.
 pub(super) const STATE: &str = "state.json";
 
@@ -31,7 +33,7 @@ pub(super) fn session_of(file: &Path) -> Option<String> {
     let folder = file.parent()?;
     let id = word(Some(folder))?;
     match folder.parent() {
-        Some(above) if above.ends_with("subagents") => {
+        Some(above) if above.ends_with(SUB_AGENTS) => {
             Some(format!("{}/{id}", word(above.parent())?))
         }
         _ => Some(id),

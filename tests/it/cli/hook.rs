@@ -200,6 +200,70 @@ fn codex_and_kimi_name_a_session_and_pi_its_file() {
     assert_eq!(sessions(&env).len(), 3);
 }
 
+/// They were left out at each event, and gone once Claude Code had cleaned up.
+#[test]
+fn the_sub_agents_of_a_session_come_in_with_it() {
+    let env = TestEnv::new();
+    let put = |path: &Path, bytes: &[u8]| {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    };
+    let listed = || {
+        let listed = env.run(&["sessions", "--all", "--json"]).success().stdout;
+        let ids = listed.lines().map(|line| json(line)["session"].as_str().unwrap().to_owned());
+        let mut ids: Vec<_> = ids.collect();
+        ids.sort();
+        ids
+    };
+    let of_agent = |id: &str| {
+        let text = String::from_utf8(example("claude-garden.jsonl")).unwrap();
+        let aside = format!("\"isSidechain\":true,\"agentId\":\"{id}\"");
+        assert!(text.contains("\"isSidechain\":false"), "{text}");
+        text.replace("\"isSidechain\":false", &aside).into_bytes()
+    };
+    let path = transcript(&env);
+    fs::write(&path, example("claude-garden.jsonl")).unwrap();
+    let agents = path.with_extension("").join("subagents");
+    put(&agents.join("agent-a1.jsonl"), &of_agent("a1"));
+    put(&agents.join("agent-a1.meta.json"), b"{\"agentType\":\"x\"}");
+    put(&agents.join("workflows/w1/agent-b2.jsonl"), &of_agent("b2"));
+    put(&agents.join("workflows/w1/journal.txt"), b"no session");
+    // Another session's are another event's.
+    let other = path.with_file_name("another/subagents/agent-c3.jsonl");
+    put(&other, &of_agent("c3"));
+    let (a1, b2) = (format!("{SESSION}/a1"), format!("{SESSION}/b2"));
+    hook(&env, &["hook", "claude"], event(&path).as_bytes());
+    wait(&env, &b2);
+    wait(&env, &a1);
+    wait(&env, "28 new entries");
+    assert_eq!(listed(), [SESSION, &a1, &b2]);
+    assert!(!log(&env).contains("journal"), "{}", log(&env));
+    let status = env.run(&["status", "-s", &a1]).success();
+    assert!(status.stdout.contains("1 file next to its own"), "{status}");
+    // One that came while the session's own file stayed as it was.
+    put(&agents.join("agent-d4.jsonl"), &of_agent("d4"));
+    hook(&env, &["hook", "claude"], event(&path).as_bytes());
+    wait(&env, &format!("{SESSION}/d4"));
+    // What a link leads to is none of them.
+    let elsewhere = env.home().join("elsewhere");
+    fs::rename(&agents, &elsewhere).unwrap();
+    put(&elsewhere.join("agent-e5.jsonl"), &of_agent("e5"));
+    symlink(&elsewhere, &agents).unwrap();
+    fs::OpenOptions::new().append(true).open(&path).unwrap().write_all(MORE.as_bytes()).unwrap();
+    hook(&env, &["hook", "claude"], event(&path).as_bytes());
+    wait(&env, "1 new entry");
+    assert_eq!(listed().len(), 4);
+
+    let kimi = env.home().join(".kimi/sessions/0123456789abcdef0123456789abcdef/a-session");
+    let context = example("kimi-lighthouse/6f1d2c3b-4a59-4e68-9b7c-8d0e1f2a3b4c/context.jsonl");
+    put(&kimi.join("context.jsonl"), &context);
+    put(&kimi.join("subagents/s1/context.jsonl"), &context);
+    hook(&env, &["hook", "kimi"], br#"{"session_id":"a-session"}"#);
+    wait(&env, "kimi session a-session:");
+    wait(&env, "kimi session a-session/s1:");
+    env.run(&["verify"]).success();
+}
+
 #[test]
 fn nothing_that_comes_in_is_an_error() {
     let env = TestEnv::new();
