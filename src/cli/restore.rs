@@ -159,7 +159,7 @@ fn tell(
     restored: &Restored,
 ) -> Result<(), CommandError> {
     let attached = restored.attached.as_ref();
-    context.tell(attached.map_or(&[], |attached| &attached.notices));
+    context.tell(attached.map_or(&restored.notices, |attached| &attached.notices));
     if context.answer_change((archive, session), restored)? {
         return Ok(());
     }

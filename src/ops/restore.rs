@@ -4,7 +4,7 @@ use crate::{
     ops::{OpsError, attach, members::family},
     report::{LostFile, Restored, Sidecars},
     session::Session,
-    sync::{self, Archive, SyncError, gone},
+    sync::{self, Archive, Notice, SyncError, gone},
 };
 
 /// Puts the files of a session that are gone back where its agent reads them, with those that it kept next to them, and
@@ -18,11 +18,18 @@ pub fn restore(archive: &mut Archive, session: &Session) -> Result<Restored, Ops
         if sidecars == Sidecars::default() {
             return Err(nothing(archive, session)?.into());
         }
-        return Ok(Restored { files, attached: None, sidecars });
+        return Ok(Restored { files, attached: None, notices: Vec::new(), sidecars });
     };
-    // A file that its agent does not resume is there, and that is all.
-    let attached = Some(attach(archive, session, Some(last))?).filter(|attached| attached.attached);
-    Ok(Restored { files, attached, sidecars })
+    let (attached, notices) = match attach(archive, session, Some(last)) {
+        // A file that its agent does not resume is there, and that is all.
+        Ok(attached) => (Some(attached).filter(|attached| attached.attached), Vec::new()),
+        // Nor is one that cannot be written to, or from which its agent went on, any less there.
+        Err(OpsError::Sync(why @ (SyncError::Unsupported(_) | SyncError::Left { .. }))) => {
+            (None, vec![Notice::Unattached { why: why.to_string() }])
+        }
+        Err(error) => return Err(error),
+    };
+    Ok(Restored { files, attached, notices, sidecars })
 }
 
 /// Returns why there is nothing to restore.

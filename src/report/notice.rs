@@ -77,6 +77,11 @@ pub enum Notice {
         /// Why.
         why: &'static str,
     },
+    /// A file is there that cannot become the live file: changes of the session are not written to it.
+    Unattached {
+        /// Why.
+        why: String,
+    },
     /// The agent's file is gone, and the session goes on without it.
     Gone {
         /// Where it was.
@@ -195,6 +200,9 @@ impl fmt::Display for Notice {
                 "the session's file lies on another computer or in another account; only the store is changed",
             ),
             Self::Unresumed { why } => write!(f, "{why}; only the store is changed"),
+            Self::Unattached { why } => {
+                write!(f, "changes of the session are not written to its file: {why}")
+            }
             Self::Gone { path, to: None } => {
                 write!(f, "{} is gone; the session goes on without it", path.display())
             }

@@ -83,8 +83,10 @@ report!(LostFile, "lost", |it| {
 pub struct Restored {
     /// The files that were written, the one that the agent reads last.
     pub files: Vec<PathBuf>,
-    /// How that one became the live file; none if it was there, or if its agent does not resume it.
+    /// How that one became the live file; none if it was there, if its agent does not resume it, or if it cannot be.
     pub attached: Option<Attached>,
+    /// The notices of a file that cannot be.
+    pub notices: Vec<Notice>,
     /// What became of the files that the agent kept next to it.
     pub sidecars: Sidecars,
 }
@@ -99,7 +101,7 @@ pub struct Sidecars {
 }
 
 report!(Restored, "restore", |it| {
-    path: it.attached.as_ref().map(|attached| attached.path.to_string_lossy()),
+    path: it.files.last().map(|file| file.to_string_lossy()),
     files: paths(&it.files),
     sidecars: paths(&it.sidecars.written),
     others: paths(&it.sidecars.others),

@@ -324,6 +324,39 @@ fn the_files_of_sub_agents_come_back_with_their_session() {
     assert!(restored.stderr.contains("it could not be put back"), "{restored}");
 }
 
+/// It was told as one that could not be put back, though it was there again.
+#[test]
+fn a_compressed_file_comes_back_and_is_no_live_file() {
+    let env = TestEnv::new();
+    let example = std::path::Path::new(env!("CARGO_MANIFEST_DIR"));
+    let plain = fs::read(example.join("examples/codex-weather.jsonl")).unwrap();
+    let whole = zstd::encode_all(&plain[..], 3).unwrap();
+    let name = "rollout-2026-08-20T09-00-00-019f3c52-77aa-7a10-9c3e-2d4b8e6f1a05.jsonl.zst";
+    let path = env.home().join(".codex/sessions/2026/08/20").join(name);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(&path, &whole).unwrap();
+    env.run(&["import"]).success();
+    let again = |args: &[&str]| {
+        fs::remove_file(&path).unwrap();
+        env.run(&["import"]).success();
+        let restored = env.run(args).success();
+        assert_eq!(fs::read(&path).unwrap(), whole);
+        env.run(&["verify"]).success();
+        restored
+    };
+    let told = json(&again(&["restore", "--all", "--json"]).stdout);
+    let of = |path: &serde_json::Value| path.as_str().unwrap().ends_with(".jsonl.zst");
+    assert!(told["type"] == "restore" && of(&told["path"]) && of(&told["files"][0]), "{told}");
+    let id = told["session"].as_str().unwrap();
+    assert_snapshot!(again(&["restore", id]), @r"
+    Session 019fc000  When was the wind strongest?  (codex)
+    ~/.codex/sessions/2026/08/20/rollout-2026-08-20T09-00-00-019f3c52-77aa-7a10-9c3e-2d4b8e6f1a05.jsonl.zst is there again, as its agent left it
+    ------- stderr -------
+    warning: changes of the session are not written to its file: $HOME/.codex/sessions/2026/08/20/rollout-2026-08-20T09-00-00-019f3c52-77aa-7a10-9c3e-2d4b8e6f1a05.jsonl.zst is compressed
+    ");
+    assert_eq!(env.run(&["restore", id]).code(), Some(2), "it is there");
+}
+
 #[test]
 fn a_folder_that_only_a_variable_names_is_not_made() {
     let env = TestEnv::new();
