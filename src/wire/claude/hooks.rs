@@ -30,8 +30,9 @@ const SECONDS: u64 = 10;
 pub(super) const END: &str = ":";
 /// How a line goes on that names the containers which were there before.
 const KEPT: &str = " # keeps";
-/// The name of the whole file among them.
+/// The name of the whole file among them, of one that held an object and of one that held nothing.
 const FILE: &str = "file";
+const BLANK: &str = "blank";
 /// The field that holds the events.
 const FIELD: &str = "hooks";
 
@@ -41,11 +42,18 @@ pub(super) fn put(settings: Option<&[u8]>, agent: &str, line: &str) -> Result<Ve
     if let Some(settings) = settings.filter(|settings| holds(settings, agent, line)) {
         return Ok(settings.to_vec());
     }
-    let mut text = rest.clone().unwrap_or_else(|| b"{}\n".to_vec());
     let mut kept = Vec::new();
-    if rest.is_some() && object(&text)?.fields().next().is_none() {
-        kept.push(FILE);
-    }
+    let mut text = match rest {
+        None => b"{}\n".to_vec(),
+        Some(blank) if is_blank(&blank) => {
+            kept.push(BLANK);
+            [blank.as_slice(), b"{}"].concat()
+        }
+        Some(rest) => {
+            kept.extend(object(&rest)?.fields().next().is_none().then_some(FILE));
+            rest
+        }
+    };
     if let Some(hooks) = object(&text)?.get(FIELD) {
         let is_empty =
             |value: Raw<'_>| value.fields().next().is_none() && value.items().next().is_none();
@@ -71,6 +79,9 @@ pub(super) fn put(settings: Option<&[u8]>, agent: &str, line: &str) -> Result<Ve
 
 /// Takes every line that was put in out of the settings; None if nothing is left of settings that were made for it.
 pub(super) fn take(settings: &[u8], agent: &str) -> Result<Option<Vec<u8>>, Invalid> {
+    if is_blank(settings) {
+        return Ok(Some(settings.to_vec()));
+    }
     let mut text = settings.to_vec();
     let mut kept: Vec<String> = Vec::new();
     while let Some(found) = find(object(&text)?, agent) {
@@ -90,9 +101,14 @@ pub(super) fn take(settings: &[u8], agent: &str) -> Result<Option<Vec<u8>>, Inva
         };
         text = json::without_item(&text, within, n).ok_or_else(strange)?;
     }
-    let is_made = text != settings && !kept.iter().any(|kept| kept == FILE);
-    let is_empty = object(&text)?.fields().next().is_none();
-    Ok((!is_made || !is_empty).then_some(text))
+    let is_kept = |name: &str| kept.iter().any(|kept| kept == name);
+    let is_empty = text != settings && object(&text)?.fields().next().is_none();
+    if is_empty && is_kept(BLANK) {
+        let (lead, rest) = text.split_at(text.len() - text.trim_ascii_start().len());
+        let tail = rest.get(rest.trim_ascii_end().len()..).unwrap_or_default();
+        return Ok(Some([lead, tail].concat()));
+    }
+    Ok((!is_empty || is_kept(FILE)).then_some(text))
 }
 
 /// Returns what in the settings switches all hooks off.
@@ -141,7 +157,7 @@ fn find<'a>(settings: Raw<'a>, agent: &str) -> Option<Found<'a>> {
 fn kept(line: &str, agent: &str) -> Option<Vec<String>> {
     let end = behind_call(line, agent, "")?.strip_prefix(END)?;
     let words = if end.is_empty() { end } else { end.strip_prefix(KEPT)? };
-    let is_name = |word: &str| [FILE, FIELD].contains(&word) || EVENTS.contains(&word);
+    let is_name = |word: &str| [FILE, BLANK, FIELD].contains(&word) || EVENTS.contains(&word);
     let words = words.split_whitespace();
     words.map(|word| is_name(word).then(|| word.to_owned())).collect()
 }
@@ -200,13 +216,16 @@ fn with_field(text: &[u8], within: Raw<'_>, name: &str, kind: Kind) -> Result<Ve
 /// Returns the settings as an object.
 fn object(text: &[u8]) -> Result<Raw<'_>, Invalid> {
     Raw::object(text.trim_ascii()).ok_or_else(|| {
-        let is_there = !text.trim_ascii().is_empty();
-        let why = if is_there { "it is no JSON object" } else { "it is empty, and no JSON object" };
-        let fails = serde_json::from_slice::<IgnoredAny>(text).err().filter(|_| is_there);
+        let fails = serde_json::from_slice::<IgnoredAny>(text).err();
         let place =
             fails.map(|at| format!(": it fails at line {}, column {}", at.line(), at.column()));
-        Invalid(format!("{why}{}", place.unwrap_or_default()))
+        Invalid(format!("it is no JSON object{}", place.unwrap_or_default()))
     })
+}
+
+/// Returns whether settings hold nothing, which stands for an object without fields.
+fn is_blank(settings: &[u8]) -> bool {
+    settings.iter().all(|byte| b" \t\r\n".contains(byte))
 }
 
 fn hooks(text: &[u8]) -> Result<Raw<'_>, Invalid> {

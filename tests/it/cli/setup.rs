@@ -186,7 +186,13 @@ fn settings_are_as_before_without_the_call() {
         assert!(!settings.exists(), "{agent}");
         env.run(&["setup", agent, "--off", "-y"]).success();
     }
-    for (agent, text) in [("claude", "{\"hooks\":{\"Stop\":[]}}"), ("codex", "notify=['a']")] {
+    for (agent, text) in [
+        ("claude", "{\"hooks\":{\"Stop\":[]}}"),
+        ("claude", ""),
+        ("claude", " \n"),
+        ("codex", "notify=['a']"),
+        ("codex", ""),
+    ] {
         let settings = path(&env, agent);
         fs::write(&settings, text).unwrap();
         fs::set_permissions(&settings, fs::Permissions::from_mode(0o640)).unwrap();
@@ -238,7 +244,7 @@ fn settings_that_cannot_be_changed_are_left_alone() {
         assert!(listed.stdout.contains(why), "{why}: {listed}");
         assert_eq!(fs::read_dir(settings.parent().unwrap()).unwrap().count(), 1, "{why}");
     };
-    for text in ["{\n  // a comment\n}", "", "[1]", "{\"a\":"] {
+    for text in ["{\n  // a comment\n}", "\u{c}", "[1]", "{\"a\":"] {
         fs::write(&settings, text).unwrap();
         refused("no JSON object");
         assert_eq!(fs::read_to_string(&settings).unwrap(), text);
