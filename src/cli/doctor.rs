@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use undertext::model::DATABASE;
 use undertext::ops::{self, Ailment, Archive, Cure, Finding, MendOutcome, Severity};
-use undertext::report::{Examined, Forgetful, Mended, Refilled, Report as _, TakenBack};
+use undertext::report::{Calling, Examined, Forgetful, Mended, Refilled, Report, TakenBack};
 use undertext::store::{Access, StoreError};
 
 use super::Context;
@@ -12,12 +12,13 @@ use super::archive::is_there;
 use super::common::{counted, short_ids, shown};
 use super::error::{CommandError, Exit};
 use super::output::Progress;
+use super::setup;
 use crate::render::safe;
 
 /// Look at the folder of the store: its place, its modes, its owner, and what crashes left behind
 ///
-/// The store need not be healthy for that; what it holds is checked by verify, and by --fix. If something is left that
-/// needs care, the answer is no, which is exit code 1.
+/// The store need not be healthy for that; what it holds is checked by verify, and by --fix. Agents that call an
+/// undertext which is not there are named too. If something is left that needs care, the answer is no, which is exit code 1.
 ///
 /// With --fix, a damaged store is mended: what can still be read goes into a fresh one, lines that are lost are looked for in
 /// every file in which their session was ever met or is met now (live, set aside, the agent's), and each is known by its hash. What a
@@ -36,6 +37,8 @@ for a store that was mended
    \"forgotten\":N,
    \"taken_back\":[{\"session\":ID, \"path\":PATH, \"entries\":N, \"operation\":N, \"left\":BRANCH or null}],
    \"lost\":[{\"session\":ID or null, \"item\":TEXT}]}
+for an agent that calls a program which is not there
+  {\"type\":\"calling\", \"agent\":NAME, \"path\":PATH, \"installed\":true, \"current\":false, \"problem\":TEXT}
 for an agent that deletes sessions by itself
   {\"type\":\"forgetful\", \"agent\":NAME, \"settings\":PATH, \"field\":NAME in that file, \"days\":N}
 and finally
@@ -82,6 +85,10 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     for agent in context.forgetful_agents() {
         tell_forgetful(context, &agent)?;
     }
+    let lost_calls = setup::lost_calls(context);
+    for calling in &lost_calls {
+        tell_lost_call(context, calling)?;
+    }
     // Settings that cannot be read keep other commands from their work.
     let settings = context.settings();
     if let Err(error) = &settings {
@@ -93,7 +100,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         mended: mended.as_ref(),
         is_checked: args.fix,
     };
-    let is_ok = examined.is_ok() && settings.is_ok();
+    let is_ok = examined.is_ok() && settings.is_ok() && lost_calls.is_empty();
     let exit = if is_ok { Exit::Yes } else { Exit::No };
     if context.answer(&examined)? {
         return Ok(exit);
@@ -103,6 +110,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         context.say(&format!("{what}{} is in order", shown(&root)))?;
     }
     context.output.hints(examined.hints());
+    context.output.hints(lost_calls.iter().flat_map(Report::hints).collect());
     Ok(exit)
 }
 
@@ -207,6 +215,15 @@ fn tell_forgetful(context: &mut Context, agent: &Forgetful) -> Result<(), Comman
     context.say(&format!(
         "{agent} deletes sessions that nobody went on with for {days} days; to keep them, put \"{field}\": 36500 into {settings}"
     ))
+}
+
+fn tell_lost_call(context: &mut Context, calling: &Calling) -> Result<(), CommandError> {
+    if context.answer(calling)? {
+        return Ok(());
+    }
+    let path = context.env.homely(&calling.path);
+    let problem = calling.problem.as_deref().unwrap_or_default();
+    context.say(&format!("{path}: {} {problem}", calling.agent))
 }
 
 fn tell(context: &mut Context, ailment: &Ailment) -> Result<(), CommandError> {

@@ -20,7 +20,7 @@ use crate::render::table::{Align, Cell, Table};
 ///
 /// The change of the agent's own settings, those of this user, is shown before it is made, and nothing else in them is
 /// touched. --off takes out exactly what was put in, whatever you changed meanwhile; a call to which you added something
-/// stays, and is told of. Without an agent, those of this machine are listed.
+/// stays, and is told of. An extension of pi that was changed is kept as a copy, which pi does not load. Without an agent, those of this machine are listed.
 ///
 /// Claude Code calls when a session begins or ends, after each answer and before it compacts; Codex at the end of each turn, and
 /// a program that it called before is called too; pi by an extension. Agents heed it from their next start
@@ -41,7 +41,7 @@ JSON: one object, of the agent
    \"changed\":BOOL, \"change\":\"made\", \"planned\", \"declined\" if nobody agreed, or \"needless\"}
 and without an agent one for each
   {\"type\":\"calling\", \"agent\":NAME, \"path\":PATH, \"installed\":BOOL,
-   \"current\":whether it calls this program BOOL, \"problem\":why no call can be put in or null}")]
+   \"current\":whether it calls this program BOOL, \"problem\":why it calls nothing or none can be put in, or null}")]
 pub(crate) struct Args {
     /// The agent: claude, codex or pi
     #[arg(value_parser = agent, add = super::complete::callers())]
@@ -109,6 +109,12 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return conclude(context, &place, args, (installed, SettingUp::Needless), &words);
     }
     show(context, &path, &change)?;
+    if let Some(copy) = &change.copy {
+        let copy = context.env.homely(copy);
+        context
+            .output
+            .note(&format!("{path} is not as it was made: a copy of it is kept as {copy}"));
+    }
     if args.dry_run {
         context.output.note("Nothing is changed");
         return conclude(context, &place, args, (installed, SettingUp::Planned), "");
@@ -190,6 +196,15 @@ fn conclude(
         context.output.hints(report.hints());
     }
     Ok(exit)
+}
+
+/// Returns the agents that call a program which is not there.
+pub(crate) fn lost_calls(context: &Context) -> Vec<Calling> {
+    let places = places(context).into_iter().filter(|place| place.home.is_dir());
+    // Without a path of this program nothing is known of others.
+    let callings =
+        places.filter_map(|place| Some(ops::calling(&place, &call(context, &place).ok()?)));
+    callings.filter(|calling| calling.is_lost).collect()
 }
 
 fn list(context: &mut Context) -> Result<Exit, CommandError> {

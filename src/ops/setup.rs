@@ -1,6 +1,6 @@
 //! Setting up: an agent's settings have it call undertext when a session goes on, or no longer.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::{
     disk, live,
@@ -24,6 +24,8 @@ pub struct Setup {
     pub hindrance: Option<&'static str>,
     /// Whether a call is left in it to which somebody added something.
     pub is_altered: bool,
+    /// Where a copy is kept of what it holds, if a person may have written some of what goes.
+    pub copy: Option<PathBuf>,
 }
 
 /// Reads the settings of an agent, and says how they become such that it makes a call, or none.
@@ -52,7 +54,9 @@ pub fn setup(place: &HookFile, call: Option<&Call>) -> Result<Setup, OpsError> {
     }
     let hindrance = after.as_deref().and_then(|after| format.hindrance(after));
     let is_altered = after.as_deref().is_some_and(|after| format.is_altered(after));
-    Ok(Setup { path: path.clone(), before, after, hindrance, is_altered })
+    let goes = before.as_deref().filter(|_| before != after);
+    let copy = goes.filter(|before| format.may_hold_more(before)).and_then(|_| free_name(path));
+    Ok(Setup { path: path.clone(), before, after, hindrance, is_altered, copy })
 }
 
 impl Setup {
@@ -63,29 +67,52 @@ impl Setup {
 
     /// Makes the change.
     pub fn carry_out(&self, at: Timestamp) -> Result<(), OpsError> {
-        let done =
-            live::exchange_settings(&self.path, self.before.as_deref(), self.after.as_deref(), at);
-        done.map_err(|source| match source.raw_os_error() {
-            Some(_) => SyncError::Io { path: self.path.clone(), source }.into(),
-            None => OpsError::Unset { path: self.path.clone(), why: source.to_string() },
-        })
+        let [before, after] = [&self.before, &self.after].map(Option::as_deref);
+        if let Some(copy) = &self.copy {
+            exchange(copy, (None, before), at)?;
+        }
+        exchange(&self.path, (before, after), at)
     }
+}
+
+fn exchange(
+    path: &Path,
+    (before, after): (Option<&[u8]>, Option<&[u8]>),
+    at: Timestamp,
+) -> Result<(), OpsError> {
+    let done = live::exchange_settings(path, before, after, at);
+    done.map_err(|source| match source.raw_os_error() {
+        Some(_) => SyncError::Io { path: path.to_owned(), source }.into(),
+        None => OpsError::Unset { path: path.to_owned(), why: source.to_string() },
+    })
+}
+
+/// Returns the name of a file that is not there yet, next to another one; no agent takes its ending for one of its own files.
+fn free_name(path: &Path) -> Option<PathBuf> {
+    let name = path.file_name()?.to_str()?;
+    let mut names = (1..).map(|n| path.with_file_name(format!("{name}.kept-{n}")));
+    names.find(|path| path.symlink_metadata().is_err())
 }
 
 /// Returns whether an agent's settings make a call, and whether it is this one.
 pub fn calling(place: &HookFile, call: &Call) -> Calling {
     let [on, off] = [Some(call), None].map(|call| setup(place, call));
-    let (installed, current, problem) = match (on, off) {
-        (Ok(on), Ok(off)) => {
-            let hindrance =
-                on.hindrance.map(|field| format!("calls nothing as long as {field} is set"));
-            (off.is_change() || off.is_altered, !on.is_change(), hindrance)
+    let installed = off.as_ref().is_ok_and(|off| off.is_change() || off.is_altered);
+    let current = installed && on.as_ref().is_ok_and(|on| !on.is_change());
+    let lost = on.as_ref().ok().filter(|_| installed && !current).and_then(|on| {
+        let programs = place.format.programs(on.before.as_deref()?);
+        programs.into_iter().find(|program| !Path::new(program).is_file())
+    });
+    let problem = match (&on, &off) {
+        (Err(error), _) | (_, Err(error)) => Some(wrong(error)),
+        (Ok(on), _) => {
+            let hindrance = || Some(format!("calls nothing as long as {} is set", on.hindrance?));
+            let lost = lost.as_ref().map(|program| format!("calls {program}, which is not there"));
+            lost.or_else(hindrance)
         }
-        (_, Ok(off)) if off.is_change() || off.is_altered => (true, false, None),
-        (Err(error), _) | (_, Err(error)) => (false, false, Some(wrong(&error))),
     };
     let (agent, path) = (place.format.name(), place.path.clone());
-    Calling { agent, path, installed, current, problem }
+    Calling { agent, path, installed, current, problem, is_lost: lost.is_some() }
 }
 
 /// Returns what is wrong with settings, without their path.

@@ -21,13 +21,16 @@ pub struct Calling {
     pub installed: bool,
     /// Whether that calls this program, in this way.
     pub current: bool,
-    /// Why they cannot be changed.
+    /// Why they call nothing, or cannot be changed.
     pub problem: Option<String>,
+    /// Whether that is because the program that they call is not there: another setup names this one.
+    #[serde(skip)]
+    pub is_lost: bool,
 }
 
 report!(Calling, "calling", hints: |it| {
     let set_up = || Line::new("setup").with(it.agent).to("to have its sessions taken in as they go on");
-    (!it.current && it.problem.is_none()).then(set_up)
+    (!it.current && (it.is_lost || it.problem.is_none())).then(set_up)
 });
 
 /// Settings of an agent that were changed, or would be.

@@ -264,6 +264,10 @@ impl Hooks for Codex {
         hooks::is_altered(settings, TRAITS.name)
     }
 
+    fn programs(&self, settings: &[u8]) -> Vec<String> {
+        hooks::programs(settings, TRAITS.name)
+    }
+
     fn unhooked(&self, settings: &[u8]) -> Result<Option<Vec<u8>>, Invalid> {
         hooks::take(settings, TRAITS.name)
     }

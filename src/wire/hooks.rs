@@ -57,6 +57,17 @@ pub trait Hooks {
         false
     }
 
+    /// Returns the programs that the calls in the settings name, wherever these lie.
+    fn programs(&self, _settings: &[u8]) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Returns whether the settings are a file of the call's own that may hold what somebody wrote: whoever replaces it or
+    /// takes it away keeps a copy.
+    fn may_hold_more(&self, _settings: &[u8]) -> bool {
+        false
+    }
+
     /// Returns the settings without the call, whichever program it names, or None if they hold nothing else.
     fn unhooked(&self, settings: &[u8]) -> Result<Option<Vec<u8>>, Invalid> {
         Ok(Some(settings.to_vec()))
@@ -124,6 +135,16 @@ pub(super) fn behind_call<'a>(script: &'a str, agent: &str, told: &str) -> Optio
     }
 }
 
+/// Returns the program that a script calls.
+pub(super) fn program(script: &str) -> Option<String> {
+    script.match_indices(BEGIN).find_map(|(at, begin)| {
+        let called = script.get(at + begin.len()..)?;
+        let behind = behind_quote(called)?;
+        let word = called.strip_suffix(behind).filter(|_| behind.starts_with(CLEAN))?;
+        Some(word.strip_prefix('\'')?.strip_suffix('\'')?.replace(ESCAPED, "'"))
+    })
+}
+
 /// How a quote has a quote in it.
 const ESCAPED: &str = r"'\''";
 
@@ -162,6 +183,9 @@ mod tests {
         let script = call.script("pi", " \"$e\"");
         assert!(calls(&script, "pi"));
         assert!(!calls(&script, "p"));
+        for around in [script.clone(), format!("cp='1'; {script}")] {
+            assert_eq!(program(&around).as_deref(), Some("/bin/it's here"), "{around}");
+        }
         for other in ["", "p=1", "echo", "p='/x'; \"$p\" hook", "make hook pi; "] {
             assert!(!calls(other, "pi"), "{other}");
         }

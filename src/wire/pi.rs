@@ -163,12 +163,16 @@ impl Hooks for Pi {
         hooks::put(extension, TRAITS.name, call)
     }
 
-    fn is_altered(&self, extension: &[u8]) -> bool {
-        hooks::is_altered(extension, TRAITS.name)
+    fn programs(&self, extension: &[u8]) -> Vec<String> {
+        hooks::program(extension).into_iter().collect()
+    }
+
+    fn may_hold_more(&self, extension: &[u8]) -> bool {
+        hooks::is_own(extension) && !hooks::is_made(extension, TRAITS.name)
     }
 
     fn unhooked(&self, extension: &[u8]) -> Result<Option<Vec<u8>>, Invalid> {
-        Ok((!hooks::is_made(extension, TRAITS.name)).then(|| extension.to_vec()))
+        Ok((!hooks::is_own(extension)).then(|| extension.to_vec()))
     }
 }
 

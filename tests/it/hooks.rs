@@ -300,24 +300,66 @@ fn what_a_person_added_to_a_call_of_codex_stays() {
     }
 }
 
+/// One that another version made, or with a comment, was somebody else's; without the call it was said to be none.
 #[test]
-fn what_a_person_added_to_pis_extension_stays() {
-    let call_of = call;
-    let call = call_of("/bin/undertext");
-    let made = String::from_utf8(agent("pi").hooked(None, &call).unwrap()).unwrap();
-    assert!(!agent("pi").is_altered(made.as_bytes()));
-    for theirs in [
+fn pis_extension_is_known_whoever_changed_it() {
+    let pi = agent("pi");
+    let made = String::from_utf8(pi.hooked(None, &call("/bin/undertext")).unwrap()).unwrap();
+    let (first, body) = made.split_once('\n').unwrap();
+    let older = |first: &str| format!("{first}\n{body}");
+    let added = [
         format!("{made}// Mine.\n"),
+        format!("// Mine.\n{made}"),
+        made.replacen("  try {", "  console.log(event);\n  try {", 1),
+    ];
+    let known = [
+        "// Made by undertext, which deletes this file again unless it was changed.",
+        "// Made by undertext, which deletes this file again and looks after nothing that is added to it.",
+        "// Made by undertext 9.9",
+        first,
+    ];
+    let changed = [
         made.replacen("tell(event, context)", "{ console.log(event); tell(event, context) }", 1),
         made.replace("\"turn_end\", ", ""),
+        format!("{first}\n// Of another version.\n"),
+        made.replace('\n', "\r\n"),
+    ];
+    // The extension, whether it makes the call, and whether it is as it was made.
+    let all = (added.iter().map(|it| (it.clone(), true, false)))
+        .chain(known.map(|first| (older(first), true, true)))
+        .chain(changed.map(|it| (it, false, false)));
+    for (there, is_current, is_made) in all {
+        let there = there.as_bytes();
+        let shown = String::from_utf8_lossy(there);
+        assert_eq!(pi.unhooked(there).unwrap(), None, "{shown}");
+        assert_eq!(pi.may_hold_more(there), !is_made, "{shown}");
+        let on = pi.hooked(Some(there), &call("/bin/undertext")).unwrap();
+        assert_eq!(on, if is_current { there } else { made.as_bytes() }, "{shown}");
+        let moved = pi.hooked(Some(there), &call("/opt/undertext")).unwrap();
+        assert_eq!(moved, pi.hooked(None, &call("/opt/undertext")).unwrap());
+    }
+    let theirs = b"export default () => {}";
+    assert_eq!(pi.unhooked(theirs).unwrap().unwrap(), theirs);
+    assert!(!pi.may_hold_more(theirs));
+}
+
+#[test]
+fn the_program_that_is_called_is_read_out_of_settings() {
+    for (name, settings) in [
+        ("claude", None),
+        ("claude", Some(&br#"{"hooks":{"Stop":[{"hooks":[{"command":"p='x'; make"}]}]}}"#[..])),
+        ("codex", None),
+        ("codex", Some(b"notify = [\"say\", \" hook codex\"]")),
+        ("pi", None),
     ] {
-        assert_ne!(theirs, made);
-        let theirs = theirs.as_bytes();
-        assert!(agent("pi").is_altered(theirs));
-        assert_eq!(agent("pi").unhooked(theirs).unwrap().unwrap(), theirs);
-        assert_eq!(agent("pi").hooked(Some(theirs), &call).unwrap(), theirs);
-        let refused = agent("pi").hooked(Some(theirs), &call_of("/opt/undertext")).unwrap_err();
-        assert!(refused.to_string().contains("changed by somebody"), "{refused}");
+        let agent = agent(name);
+        let none = settings.map(|settings| agent.programs(settings)).unwrap_or_default();
+        assert!(none.is_empty(), "{none:?}");
+        let program = "/opt/it's \"here\"/undertext";
+        let on = agent.hooked(settings, &call(program)).unwrap();
+        let mut programs = agent.programs(&on);
+        programs.dedup();
+        assert_eq!(programs, [program], "{name}");
     }
 }
 
@@ -325,7 +367,7 @@ fn what_a_person_added_to_pis_extension_stays() {
 fn pi_loses_its_extension() {
     let made = String::from_utf8(round("pi", None)).unwrap();
     insta::assert_snapshot!(made, @r#"
-    // Made by undertext, which deletes this file again unless it was changed.
+    // Made by undertext, which takes this file away again, and keeps a copy if it was changed.
     import { spawn } from "node:child_process";
 
     const program = "/bin/undertext";
@@ -350,8 +392,6 @@ fn pi_loses_its_extension() {
       }
     }
     "#);
-    let theirs = b"export default () => {}";
-    assert_eq!(agent("pi").unhooked(theirs).unwrap().unwrap(), theirs);
 }
 
 /// Returns JSON values as a person may lay them out.

@@ -17,7 +17,7 @@ use crate::{
     json::{self, Kind, Raw},
     wire::{
         Invalid,
-        hooks::{behind_call, calls},
+        hooks::{behind_call, calls, program},
     },
 };
 
@@ -123,6 +123,14 @@ pub(super) fn is_altered(settings: &[u8], agent: &str) -> bool {
     let hooks = object(settings).ok().and_then(|all| all.get(FIELD));
     let mut events = hooks.into_iter().flat_map(Raw::fields);
     events.any(|(_, groups)| alters(groups, agent, ""))
+}
+
+/// Returns the programs that the lines call.
+pub(super) fn programs(settings: &[u8], agent: &str) -> Vec<String> {
+    let hooks = object(settings).ok().and_then(|all| all.get(FIELD));
+    let lines =
+        hooks.into_iter().flat_map(Raw::fields).flat_map(|(_, groups)| lines(groups, agent));
+    lines.filter_map(|(line, _)| program(&line)).collect()
 }
 
 /// A line that was put in, and each container around it with its number in the next one.

@@ -21,7 +21,10 @@ use toml::{
 
 use crate::{
     json,
-    wire::{Call, Invalid, hooks::behind_call},
+    wire::{
+        Call, Invalid,
+        hooks::{behind_call, program},
+    },
 };
 
 /// The key.
@@ -106,14 +109,26 @@ pub(super) fn is_altered(settings: &[u8], agent: &str) -> bool {
     altered.is_ok_and(|altered| !altered.is_empty())
 }
 
-/// Returns the words that call the program and are not as they were put in.
-fn altered(settings: &str, agent: &str) -> Result<Vec<String>, Invalid> {
+/// Returns the programs that the words call.
+pub(super) fn programs(settings: &[u8], agent: &str) -> Vec<String> {
+    let words = text(settings).and_then(|settings| calling(settings, agent));
+    words.unwrap_or_default().iter().filter_map(|word| program(word)).collect()
+}
+
+/// Returns the words that call the program.
+fn calling(settings: &str, agent: &str) -> Result<Vec<String>, Invalid> {
     let Some(Words { items, .. }) = words_of(settings)? else { return Ok(Vec::new()) };
-    let made = find(settings, agent)?.map(|found| found.script);
     let called = format!(" hook {agent}");
     let words = items.iter().filter_map(|item| item.get_ref().as_str());
-    let words = words.filter(|word| word.contains(&called) && made.as_deref() != Some(word));
-    Ok(words.map(str::to_owned).collect())
+    Ok(words.filter(|word| word.contains(&called)).map(str::to_owned).collect())
+}
+
+/// Returns the words that call the program and are not as they were put in.
+fn altered(settings: &str, agent: &str) -> Result<Vec<String>, Invalid> {
+    let made = find(settings, agent)?.map(|found| found.script);
+    let mut words = calling(settings, agent)?;
+    words.retain(|word| made.as_deref() != Some(word));
+    Ok(words)
 }
 
 /// The call in the settings.

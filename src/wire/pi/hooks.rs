@@ -1,6 +1,8 @@
 //! The hooks of pi: an extension, a file of its own in the user's folder of extensions, which pi loads as it starts.
 //!
-//! An extension to which somebody added something is theirs: it is left as it is, and counts as a call if it makes this one.
+//! Its first line tells whose it is, whichever version made it. One to which somebody added lines counts as a call if it makes
+//! this one. One that is otherwise not as it was made may hold what a person wrote: it is brought up to date, or taken away, and
+//! a copy of it is kept.
 //!
 //! pi has no file before the first answer; at the end of a turn the answer is in it. Older versions do not tell of a session's
 //! end.
@@ -12,8 +14,10 @@ use crate::{
     wire::{Call, Invalid},
 };
 
-/// The first line, by which the file is known.
-const MARK: &str = "// Made by undertext, which deletes this file again unless it was changed.\n";
+/// How the first line begins, by which the file is known.
+const MARK: &str = "// Made by undertext";
+/// How that line goes on; older versions said it otherwise.
+const PROMISE: &str = ", which takes this file away again, and keeps a copy if it was changed.";
 
 /// Returns the extension that makes a call.
 pub(super) fn extension(agent: &str, call: &Call) -> String {
@@ -23,7 +27,8 @@ pub(super) fn extension(agent: &str, call: &Call) -> String {
     let variables = Value::Object(variables.collect::<Map<_, _>>());
     let (program, agent) = (json::quote(program), json::quote(agent));
     format!(
-        r#"{MARK}import {{ spawn }} from "node:child_process";
+        r#"{MARK}{PROMISE}
+import {{ spawn }} from "node:child_process";
 
 const program = {program};
 const variables = {variables};
@@ -58,38 +63,46 @@ const VARIABLES: &str = "const variables = ";
 pub(super) fn put(there: Option<&[u8]>, agent: &str, call: &Call) -> Result<Vec<u8>, Invalid> {
     let made = extension(agent, call).into_bytes();
     match there {
-        Some(there) if is_altered(there, agent) => {
-            // It makes this call if both lines that say so are as they were.
-            let there_too =
-                |line| said(there, line).is_some_and(|it| Some(it) == said(&made, line));
-            if there_too(PROGRAM) && there_too(VARIABLES) {
-                return Ok(there.to_vec());
-            }
-            let words = "it was changed by somebody since undertext made it: delete it first";
-            Err(Invalid(words.to_owned()))
-        }
-        Some(there) if !is_made(there, agent) => Err(Invalid("somebody else made it".to_owned())),
+        Some(there) if !is_own(there) => Err(Invalid("somebody else made it".to_owned())),
+        // Lines of somebody's own between those of the call change nothing of it.
+        Some(there) if is_within(&made, there) => Ok(there.to_vec()),
         _ => Ok(made),
     }
 }
 
-/// Returns whether the file is such an extension to which somebody added something.
-pub(super) fn is_altered(extension: &[u8], agent: &str) -> bool {
-    extension.starts_with(MARK.as_bytes()) && !is_made(extension, agent)
+/// Returns whether the file is such an extension, whichever version made it and whatever became of it.
+pub(super) fn is_own(extension: &[u8]) -> bool {
+    extension.split(|byte| *byte == b'\n').any(|line| line.starts_with(MARK.as_bytes()))
 }
 
 /// Returns whether the file is such an extension as it was made, whichever program it names.
 pub(super) fn is_made(there: &[u8], agent: &str) -> bool {
     let call = || {
-        let program = serde_json::from_str(said(there, PROGRAM)?).ok()?;
         let variables: Map<String, Value> = serde_json::from_str(said(there, VARIABLES)?).ok()?;
         let variables = variables.into_iter().map(|(name, value)| match value {
             Value::String(value) => Some((name, value)),
             _ => None,
         });
-        Some(Call { program, variables: variables.collect::<Option<_>>()? })
+        Some(Call { program: program(there)?, variables: variables.collect::<Option<_>>()? })
     };
-    call().is_some_and(|call| extension(agent, &call).as_bytes() == there)
+    there.starts_with(MARK.as_bytes())
+        && call().is_some_and(|call| body(extension(agent, &call).as_bytes()).eq(body(there)))
+}
+
+/// Returns the program that an extension calls.
+pub(super) fn program(extension: &[u8]) -> Option<String> {
+    serde_json::from_str(said(extension, PROGRAM).filter(|_| is_own(extension))?).ok()
+}
+
+/// Returns whether all lines of an extension but the first stand in another one, in their order.
+fn is_within(made: &[u8], there: &[u8]) -> bool {
+    let mut there = there.split(|byte| *byte == b'\n');
+    body(made).all(|line| there.any(|found| found == line))
+}
+
+/// Returns the lines of an extension behind the first.
+fn body(extension: &[u8]) -> impl Iterator<Item = &[u8]> {
+    extension.split(|byte| *byte == b'\n').skip(1)
 }
 
 /// Returns what an extension says behind the beginning of a line.

@@ -357,6 +357,105 @@ fn a_call_to_which_a_person_added_something_is_left_and_told_of() {
     assert!(listed.starts_with("claude  calls undertext in another way"), "{listed}");
 }
 
+/// It was somebody else's for the setup, and no call where it was to be taken out.
+#[test]
+fn an_extension_that_is_not_as_it_was_made_is_replaced_and_a_copy_kept() {
+    let env = machine();
+    let extension = path(&env, "pi");
+    env.run(&["setup", "pi", "-y"]).success();
+    let made = fs::read_to_string(&extension).unwrap();
+    let older = made.replace("\"turn_end\", ", "");
+    fs::write(&extension, &older).unwrap();
+    assert!(
+        env.run(&["setup"]).success().stdout.contains("pi      calls undertext in another way")
+    );
+    assert_snapshot!(env.run(&["setup", "pi", "-y"]).success(), @r#"
+    ~/.pi/agent/extensions/undertext.ts
+    @@ -18,7 +18,7 @@
+     }
+     
+     export default function (pi: any) {
+    -  for (const event of ["session_start", "session_compact", "agent_end", "session_shutdown"]) {
+    +  for (const event of ["session_start", "session_compact", "turn_end", "agent_end", "session_shutdown"]) {
+         pi.on(event, (_: unknown, context: any) => tell(event, context));
+       }
+     }
+    pi calls undertext, from its next start on
+    ------- stderr -------
+    ~/.pi/agent/extensions/undertext.ts is not as it was made: a copy of it is kept as ~/.pi/agent/extensions/undertext.ts.kept-1
+    What is taken in, and what is not, is told in ~/.local/state/undertext/hooks/log
+    hint: to take in what is there already: undertext import
+    hint: to have it call no more: undertext setup pi --off
+    "#);
+    let kept = |n: u8| extension.with_file_name(format!("undertext.ts.kept-{n}"));
+    let read = |path: &PathBuf| fs::read_to_string(path).unwrap();
+    assert_eq!((read(&extension), read(&kept(1))), (made.clone(), older));
+    // A comment of somebody's own hinders no call, and stays.
+    let theirs = format!("// Mine.\n{made}");
+    fs::write(&extension, &theirs).unwrap();
+    let needless = env.run(&["setup", "pi", "-y"]).success();
+    assert!(needless.stdout.starts_with("pi calls undertext already"), "{needless}");
+    assert_eq!(read(&extension), theirs);
+    let planned = env.run(&["setup", "pi", "--off", "-n"]).success();
+    assert!(planned.stderr.contains("undertext.ts.kept-2"), "{planned}");
+    assert!(extension.exists() && !kept(2).exists());
+    let off = env.run(&["setup", "pi", "--off", "-y"]).success();
+    assert!(
+        off.stdout.ends_with("pi no longer calls undertext, from its next start on\n"),
+        "{off}"
+    );
+    assert!(!extension.exists() && read(&kept(2)) == theirs);
+    let needless = env.run(&["setup", "pi", "--off"]).success();
+    assert!(needless.stdout.starts_with("pi does not call undertext"), "{needless}");
+}
+
+/// The agents called nothing any more, and all was said to be in order.
+#[test]
+fn a_program_that_was_moved_away_is_told() {
+    let env = machine();
+    let own = env.home().join("bin/undertext");
+    fs::create_dir(own.parent().unwrap()).unwrap();
+    fs::copy(env!("CARGO_BIN_EXE_undertext"), &own).unwrap();
+    for (agent, _) in AGENTS {
+        let mut command = Command::new(&own);
+        command.env_clear().env("HOME", env.home()).args(["setup", agent, "-y"]);
+        assert!(command.output().unwrap().status.success());
+    }
+    env.run(&["new", "-q"]).success();
+    let in_order = env.run(&["doctor"]).success();
+    assert!(in_order.stdout.contains("is in order"), "{in_order}");
+    fs::rename(&own, own.with_file_name("moved")).unwrap();
+    assert_snapshot!(env.run(&["setup"]).success(), @r"
+    claude  calls $HOME/bin/undertext, which is not there  ~/.claude/settings.json
+    codex   calls $HOME/bin/undertext, which is not there  ~/.codex/config.toml
+    pi      calls $HOME/bin/undertext, which is not there  ~/.pi/agent/extensions/undertext.ts
+    ------- stderr -------
+    hint: to have its sessions taken in as they go on: undertext setup claude
+    hint: to have its sessions taken in as they go on: undertext setup codex
+    hint: to have its sessions taken in as they go on: undertext setup pi
+    ");
+    let listed = env.run(&["setup", "--json"]).success().stdout;
+    let first: Value = json(listed.lines().next().unwrap());
+    assert_eq!((&first["installed"], &first["current"]), (&true.into(), &false.into()));
+    assert!(first["problem"].as_str().unwrap().ends_with("bin/undertext, which is not there"));
+    let told = env.run(&["doctor"]);
+    let named =
+        "~/.pi/agent/extensions/undertext.ts: pi calls $HOME/bin/undertext, which is not there\n";
+    assert!(told.code() == Some(1) && told.stdout.contains(named), "{told}");
+    assert!(
+        !told.stdout.contains("in order") && told.stderr.contains("undertext setup pi"),
+        "{told}"
+    );
+    let told = env.run(&["doctor", "--json"]);
+    assert_eq!((told.code(), told.stdout.matches("\"calling\"").count()), (Some(1), 3), "{told}");
+    for (agent, _) in AGENTS {
+        env.run(&["setup", agent, "-y"]).success();
+    }
+    env.run(&["doctor"]).success();
+    let listed = env.run(&["setup"]).success().stdout;
+    assert_eq!(listed.matches("  calls undertext  ").count(), 3, "{listed}");
+}
+
 /// Runs a command as an agent's settings have it, with more variables than it passes on.
 #[track_caller]
 fn called(env: &TestEnv, words: &[&str], stdin: &str) -> (Option<i32>, String) {
