@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::path::Path;
+use std::path::{Component, Path, PathBuf};
 use std::str::FromStr;
 
 use anyhow::anyhow;
@@ -185,12 +185,17 @@ pub(crate) fn first_line(text: &str) -> &str {
 }
 
 impl Context {
-    /// Returns in which folders sessions are to work: those below the current one, or below the one that was typed.
+    /// Returns in which folders sessions are to work: those below the current one, or below the one that was typed. An agent may
+    /// have written it down as it is typed, or as it lies behind links; it need not be there any more.
     pub(crate) fn within(&self, here: bool, folder: Option<&Path>) -> Option<Within> {
         let folder = here.then_some(Path::new(".")).or(folder)?;
-        let folder = self.env.current_dir.join(folder);
-        let folder = fs::canonicalize(&folder).unwrap_or(folder);
-        Some(Within::Below(folder.to_string_lossy().into_owned()))
+        let typed = plain(&self.env.shells_dir().join(folder));
+        let lies = self.env.current_dir.join(folder);
+        let real = fs::canonicalize(&lies).ok().or_else(|| resolve(&plain(&lies)));
+        let mut names: Vec<PathBuf> = [typed].into_iter().chain(real).collect();
+        names.dedup();
+        let names = names.into_iter().map(|name| name.to_string_lossy().into_owned());
+        Some(Within::Below(names.collect()))
     }
 
     /// Returns how files are written, from the folder of this command.
@@ -308,6 +313,28 @@ pub(crate) fn end_of(path: &str, width: usize) -> String {
     let mut ends = ends.filter(|end| safe::width(end) <= width && end.chars().count() > 2);
     let last = || path.trim_end_matches(['/', '\\']).rsplit(['/', '\\']).next().unwrap_or(path);
     ends.next().unwrap_or_else(|| safe::clip(last(), width).into_owned())
+}
+
+/// Returns where a folder lies, as far as it is there.
+pub(crate) fn resolve(folder: &Path) -> Option<PathBuf> {
+    folder.ancestors().find_map(|above| {
+        let real = fs::canonicalize(above).ok()?;
+        let below = folder.strip_prefix(above).ok()?;
+        Some(real.components().chain(below.components()).collect())
+    })
+}
+
+/// Returns a path without `.` and `..`, told by its words alone.
+fn plain(path: &Path) -> PathBuf {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => drop(plain.pop()),
+            part => plain.push(part),
+        }
+    }
+    plain
 }
 
 /// Returns a path as it is shown.

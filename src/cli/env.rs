@@ -219,6 +219,14 @@ impl Env {
         folders.chain(allowed).collect()
     }
 
+    /// Returns the current folder by the name under which the shell went there, which may lead through links.
+    pub(crate) fn shells_dir(&self) -> PathBuf {
+        let named = self.variable("PWD").map(PathBuf::from).filter(|path| path.is_absolute());
+        let here = self.current_dir.canonicalize().ok();
+        let is_here = |path: &PathBuf| here.is_some() && path.canonicalize().ok() == here;
+        named.filter(is_here).unwrap_or_else(|| self.current_dir.clone())
+    }
+
     /// Returns the folder that the user works in: the repository of this user's that the current folder lies in, or that
     /// folder. None if the home folder lies below, because then it is no project.
     pub(crate) fn project(&self) -> Option<PathBuf> {

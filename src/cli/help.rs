@@ -153,10 +153,10 @@ pub(crate) fn nearest(
 ) -> Result<(SessionFilter, Option<PathBuf>), CommandError> {
     for (n, folder) in context.env.current_dir.ancestors().enumerate() {
         let name = folder.to_string_lossy().into_owned();
-        let at = if n == 0 { Within::Below(name.clone()) } else { Within::At(name.clone()) };
+        let at = if n == 0 { Within::Below(vec![name.clone()]) } else { Within::At(name.clone()) };
         let any = SessionFilter { folder: Some(at), limit: Some(1), ..SessionFilter::default() };
         if !archive.sessions(&any)?.is_empty() {
-            let below = Some(Within::Below(name));
+            let below = Some(Within::Below(vec![name]));
             let filter = SessionFilter { folder: below, ..SessionFilter::default() };
             return Ok((filter, Some(folder.to_owned())));
         }

@@ -1,8 +1,6 @@
 //! Settings files: their places, the warnings about them, and their values together.
 
-use std::fs;
 use std::io::{ErrorKind, Write as _};
-use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use undertext::disk;
@@ -12,7 +10,7 @@ use undertext::settings::{Author, Exclude, File, Mask, Read, Secrets, Setting, S
 use undertext::wire;
 
 use super::Context;
-use super::common::shown;
+use super::common::{resolve, shown};
 use super::error::{CommandError, Exit};
 use crate::render::safe;
 
@@ -121,13 +119,4 @@ impl Context {
         }
         Ok(Exit::Yes)
     }
-}
-
-/// Returns where a folder lies, as far as it is there.
-fn resolve(folder: &Path) -> Option<PathBuf> {
-    folder.ancestors().find_map(|above| {
-        let real = fs::canonicalize(above).ok()?;
-        let below = folder.strip_prefix(above).ok()?;
-        Some(real.components().chain(below.components()).collect())
-    })
 }

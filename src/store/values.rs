@@ -76,17 +76,18 @@ pub struct Derived {
 pub enum Within {
     /// This one.
     At(String),
-    /// This one, and those below it.
-    Below(String),
+    /// One of these, which may be names of the same one, and those below it.
+    Below(Vec<String>),
 }
 
 impl Within {
     fn admits(&self, folder: &str) -> bool {
         match self {
             Self::At(at) => folder == at,
-            Self::Below(at) => folder
-                .strip_prefix(at.as_str())
-                .is_some_and(|rest| rest.is_empty() || at.ends_with('/') || rest.starts_with('/')),
+            Self::Below(all) => all.iter().any(|at| {
+                let rest = folder.strip_prefix(at.as_str());
+                rest.is_some_and(|it| it.is_empty() || at.ends_with('/') || it.starts_with('/'))
+            }),
         }
     }
 }

@@ -46,10 +46,10 @@ pub(super) fn sessions(db: &Connection, filter: &SessionFilter) -> Result<Vec<Li
 /// Returns the conditions under which a filter lets a card through, and what is bound to them. What a filter does not ask
 /// for is no condition, so that an index can serve what it does.
 fn conditions(filter: &SessionFilter) -> (String, Vec<Value>) {
-    let mut all = vec!["hidden <= ?"];
+    let mut all = vec!["hidden <= ?".to_owned()];
     let mut bound = vec![Value::from(filter.hidden)];
-    let mut add = |condition, values: &[&str]| {
-        all.push(condition);
+    let mut add = |condition: &str, values: &[&str]| {
+        all.push(condition.to_owned());
         bound.extend(values.iter().map(|value| Value::from((*value).to_owned())));
     };
     if let Some(format) = &filter.format {
@@ -58,11 +58,16 @@ fn conditions(filter: &SessionFilter) -> (String, Vec<Value>) {
     match &filter.folder {
         None => {}
         Some(Within::At(folder)) => add("folder = ?", &[folder]),
-        Some(Within::Below(folder)) => {
-            // All that begins with a folder's name and a slash stands before its name with the sign behind the slash.
-            let trimmed = folder.trim_end_matches('/');
-            let (from, to) = (format!("{trimmed}/"), format!("{trimmed}0"));
-            add("(folder = ? OR folder >= ? AND folder < ?)", &[folder, &from, &to]);
+        Some(Within::Below(folders)) => {
+            let mut any = Vec::new();
+            for folder in folders {
+                // All that begins with a folder's name and a slash stands before its name with the sign behind the slash.
+                let trimmed = folder.trim_end_matches('/');
+                any.extend([folder.clone(), format!("{trimmed}/"), format!("{trimmed}0")]);
+            }
+            let each = vec!["folder = ? OR folder >= ? AND folder < ?"; folders.len()];
+            let each = if each.is_empty() { "0".to_owned() } else { each.join(" OR ") };
+            add(&format!("({each})"), &any.iter().map(String::as_str).collect::<Vec<_>>());
         }
     }
     if let Some(title) = &filter.title {
@@ -72,11 +77,11 @@ fn conditions(filter: &SessionFilter) -> (String, Vec<Value>) {
         }
     }
     if let Some(since) = filter.since {
-        all.push("active >= ? AND active <> 0");
+        all.push("active >= ? AND active <> 0".to_owned());
         bound.push(since.0.into());
     }
     if !filter.sub_agents {
-        all.push(ALONE);
+        all.push(ALONE.to_owned());
         bound.push(TieKind::SubAgent.code().into());
     }
     (all.join(" AND "), bound)

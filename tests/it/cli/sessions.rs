@@ -1,8 +1,11 @@
 //! `new` and `sessions`: sessions begin, are listed, and can be left out of lists.
 
 use std::fs;
+use std::os::unix::fs::symlink;
+use std::process::Command;
 
 use insta::assert_snapshot;
+use serde_json::json;
 
 use super::{conversation, store};
 use crate::env::TestEnv;
@@ -104,6 +107,68 @@ fn sessions_are_narrowed_and_hidden() {
     hint: take in the sessions of your agents: undertext import
     [exit status: 2]
     "#);
+}
+
+/// An agent writes its folder down as it was started there: under a link, or where that leads. The folder need not be there still.
+#[test]
+fn a_folder_has_every_name_that_leads_to_it() {
+    let env = TestEnv::new();
+    let home = env.home().canonicalize().unwrap();
+    fs::create_dir_all(home.join("real/proj")).unwrap();
+    symlink(home.join("real"), home.join("link")).unwrap();
+    let folders = [
+        home.join("link/proj"),
+        home.join("real/proj/deep"),
+        home.join("gone/que-fer"),
+        home.join("link/gone"),
+        home.join("real/lost"),
+    ];
+    for (n, folder) in folders.iter().enumerate() {
+        let said = json!({
+            "type": "user", "uuid": "1", "parentUuid": null, "sessionId": n.to_string(), "cwd": folder,
+            "version": "2.1.0", "message": { "role": "user", "content": "When?" },
+        });
+        fs::write(home.join(format!("{n}.jsonl")), format!("{said}\n")).unwrap();
+    }
+    env.run(&["import", home.to_str().unwrap()]).success();
+    let listed = |command: &mut Command| {
+        let output = command.output().unwrap();
+        assert!(output.status.success());
+        let listed = String::from_utf8(output.stdout).unwrap();
+        let ids =
+            listed.lines().map(|line| super::json(line)["session"].as_str().unwrap().to_owned());
+        let mut ids: Vec<String> = ids.collect();
+        ids.sort();
+        ids.concat()
+    };
+    for (folder, ids) in [
+        ("link", "0134"),
+        ("link/.", "0134"),
+        ("link/proj", "01"),
+        ("link/proj/", "01"),
+        ("link/proj/..", "0134"),
+        ("real", "14"),
+        ("link/lost", "4"),
+        ("gone/que-fer", "2"),
+        ("gone/que-fer/", "2"),
+        ("gone/./que-fer", "2"),
+        ("gone/x/../que-fer", "2"),
+        ("gone", "2"),
+        ("gone/que", ""),
+    ] {
+        let whole = format!("{}/{folder}", home.display());
+        for folder in [format!("../{folder}"), whole] {
+            let listed =
+                listed(env.command().args(["sessions", "--folder"]).arg(&folder).arg("--json"));
+            assert_eq!(listed, ids, "{folder}");
+        }
+    }
+    // What the shell says of where it stands counts as far as it is so.
+    for (said, ids) in [(home.join("link/proj"), "01"), (home.join("gone"), "1")] {
+        let mut command = env.command();
+        command.current_dir(home.join("link/proj")).env("PWD", said);
+        assert_eq!(listed(command.args(["sessions", "--here", "--json"])), ids);
+    }
 }
 
 #[test]

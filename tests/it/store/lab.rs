@@ -431,13 +431,16 @@ fn filters() -> Vec<SessionFilter> {
         SessionFilter { prefix: text("t"), ..SessionFilter::default() },
         SessionFilter { prefix: text("%"), ..SessionFilter::default() },
         SessionFilter { title: text("one"), ..SessionFilter::default() },
-        SessionFilter { folder: Some(Within::Below("/".into())), ..SessionFilter::default() },
+        SessionFilter { folder: Some(Within::Below(vec!["/".into()])), ..SessionFilter::default() },
         SessionFilter { folder: Some(Within::At("/project".into())), ..SessionFilter::default() },
         SessionFilter {
-            folder: Some(Within::Below("/project".into())),
+            folder: Some(Within::Below(vec!["/project".into()])),
             ..SessionFilter::default()
         },
-        SessionFilter { folder: Some(Within::Below("/proj".into())), ..SessionFilter::default() },
+        SessionFilter {
+            folder: Some(Within::Below(vec!["/proj".into(), "/project".into()])),
+            ..SessionFilter::default()
+        },
         SessionFilter { title: text("on"), ..SessionFilter::default() },
         SessionFilter {
             since: Some(undertext::model::Timestamp(3000)),

@@ -389,8 +389,8 @@ impl CacheStore for Ledger {
             let is_there = match &filter.folder {
                 None => true,
                 Some(Within::At(at)) => folder == Some(at),
-                Some(Within::Below(at)) => folder.is_some_and(|folder| {
-                    std::path::Path::new(folder).starts_with(std::path::Path::new(at))
+                Some(Within::Below(all)) => folder.is_some_and(|folder| {
+                    all.iter().any(|at| std::path::Path::new(folder).starts_with(at))
                 }),
             };
             let begins = |title: &String| card.title.as_ref().is_some_and(|t| t.starts_with(title));
