@@ -177,6 +177,9 @@ fn sync(text: &mut String) {
         E::NoFormat(_) => [E::NoFormat(path())],
         E::UnreadAgent { .. } => [E::UnreadAgent { path: path(), agent: "Copilot" }],
         E::Excluded { .. } => [E::Excluded { path: path(), by: Exclusion::Session(told("8f14")) }],
+        E::LeftOut { .. } => [E::LeftOut {
+            session: told("70d782f7"), path: path(), by: Exclusion::Folder(PathBuf::from("/home/ann/secret")),
+        }],
         E::KeptOut => [E::KeptOut],
         E::Unredacted(_) => [E::Unredacted(Box::new(E::Store(StoreError::Full)))],
         E::Read(_) => [
@@ -305,6 +308,7 @@ fn reasons(text: &mut String) {
         Why::Excluded { .. } => [
             excluded(Exclusion::Folder(PathBuf::from("/home/ann/secret"))),
             excluded(Exclusion::Agent(told("a-format"))),
+            excluded(Exclusion::Unplaced),
         ],
         Why::Denied(_) => [denied()],
         Why::Lines(_) => [Why::Lines(ReadError::TooLong { offset: 7, number: 3, max: 100 })],

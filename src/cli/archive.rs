@@ -31,13 +31,15 @@ impl Context {
     /// Does the same for the archive in a folder, and says nothing.
     pub(crate) fn reader(&mut self, root: &Path) -> Result<Archive, CommandError> {
         let mut archive = Archive::open(root, Access::Read, self.env.ambient())?.preview()?;
+        archive.set_exclude(self.exclude_or_all());
         archive.set_here(self.env.here());
         archive.set_writable(self.writable());
         Ok(archive)
     }
 
-    /// Opens the archive to change it; it is made if it is not there.
+    /// Opens the archive to change it, but for what the user's settings leave out; it is made if it is not there.
     pub(crate) fn open_writer(&mut self) -> Result<Archive, CommandError> {
+        let exclude = self.exclude()?;
         let root = self.root()?;
         let existing = root.ancestors().find(|folder| folder.exists()).unwrap_or(&root);
         let allowed = self.env.variable(ALLOW_NETWORK).is_some();
@@ -57,6 +59,7 @@ impl Context {
         };
         let ambient = self.env.ambient();
         let mut archive = Archive::open_telling(&root, Access::Brief, ambient, &mut told)?;
+        archive.set_exclude(exclude);
         archive.set_writable(self.writable());
         archive.set_waiting(Waiting { limit: self.wait, told: Output::waits() });
         self.warn_of_place(&root);
@@ -79,11 +82,10 @@ impl Context {
         std::mem::forget(archive);
     }
 
-    /// Opens the archive to take in files, but for those that the user's settings leave out.
+    /// Does the same to take in files; warns of what the settings say in vain.
     pub(crate) fn open_intake(&mut self) -> Result<Archive, CommandError> {
-        let exclude = self.exclude()?;
-        let mut archive = self.open_writer()?;
-        archive.set_exclude(exclude);
+        let archive = self.open_writer()?;
+        self.settings()?;
         Ok(archive)
     }
 
@@ -96,7 +98,12 @@ impl Context {
         if archive.root().is_none() {
             self.point_to_store(wanted);
         }
-        self.follow(&archive, &session);
+        if self.follow(&archive, &session) == LiveState::LeftOut {
+            self.output.warn(
+                "your settings leave the session out: what its file holds beyond the store is not shown",
+            );
+            self.output.hint(Hint::settings(""));
+        }
         if archive.store().is_stale()? {
             self.output.warn(
                 "an older version has left the store's derived rows; the next change rebuilds them",
@@ -236,10 +243,12 @@ impl Context {
             return self.change(wanted);
         }
         let Some(file) = self.file(wanted) else { return self.find(wanted) };
+        let exclude = self.exclude()?;
         let mut archive = match self.open_reader() {
             Err(error) if error.is_absence() => Archive::in_memory(self.env.ambient()).preview()?,
             opened => opened?,
         };
+        archive.set_exclude(exclude);
         archive.set_here(self.env.here());
         let (session, _) = ops::take_up(&mut archive, &file)?;
         let found = (archive, session);

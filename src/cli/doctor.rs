@@ -124,11 +124,12 @@ fn mend(
     let here = context.env.drawn_here()?;
     let folders = context.agent_folders().into_iter().map(|folder| folder.path);
     let folders: Vec<PathBuf> = folders.collect();
+    let exclude = context.exclude_or_all();
     let ambient = context.env.ambient();
     let output = &mut context.output;
     let outcome = ops::mend(
         root,
-        (&here, &folders),
+        (&here, &folders, exclude),
         ambient,
         &mut |finding| findings.push(finding.clone()),
         &mut |done, all| {

@@ -25,7 +25,7 @@ use crate::render::units;
 /// What was taken in before is not read again; a file that grew is read on from its old end. No file is written by this. A
 /// file that lies where its agent keeps it is attached: a later revert, switch or undo writes there what the agent is to
 /// resume. A file elsewhere is only read, until you attach it: undertext attach FILE. What `exclude` in your settings names is
-/// left out.
+/// left out; if it names folders, so is a session as long as nothing tells in which folder it works.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -183,6 +183,7 @@ fn list(
     mut left_out: LeftOut,
 ) -> Result<Exit, CommandError> {
     let exclude = context.exclude()?;
+    context.settings()?;
     let output = &mut context.output;
     let sources = ops::sources(paths, &exclude, &mut |skipped| left_out.tell(output, &skipped));
     let sides = [Align::Left, Align::Left, Align::Right, Align::Left];

@@ -70,6 +70,7 @@ fn kind_of(error: &OpsError) -> Kind {
             SyncError::NoFormat(_)
             | SyncError::UnreadAgent { .. }
             | SyncError::Excluded { .. }
+            | SyncError::LeftOut { .. }
             | SyncError::KeptOut
             | SyncError::Invalid { .. }
             | SyncError::Nothing(_)

@@ -61,12 +61,12 @@ impl Context {
     /// Returns which sessions the user leaves out of the store; a mistake there is no reason to take them in.
     pub(crate) fn exclude(&mut self) -> Result<Exclude, CommandError> {
         let is_unknown = |agent: &&String| wire::by_name(agent).is_none();
-        let mut unknown = self.read_settings()?.unknown.into_iter();
+        let Read { settings: Settings { exclude, .. }, unknown, .. } = self.read_settings()?;
+        let mut unknown = unknown.into_iter();
         if let Some(key) = unknown.find(|key| key.author == Author::User && key.may_exclude()) {
             let error = anyhow!("{key}, and what is to be left out of the store must be clear");
             return Err(CommandError::user(error).hinted(Hint::settings("")));
         }
-        let exclude = self.settings()?.exclude;
         let exclude = match exclude.agents.iter().find(is_unknown) {
             Some(agent) => Err(format!("exclude.agents has {agent}, and there is no such agent")),
             None => exclude.at_home(self.env.home.as_deref(), &resolve),
@@ -74,6 +74,14 @@ impl Context {
         exclude.map_err(|why| {
             let (error, hint) = (anyhow!("your settings: {why}"), Hint::settings(""));
             CommandError::user(error).hinted(hint)
+        })
+    }
+
+    /// Does the same for a command that takes nothing in by itself: a mistake there hinders it in nothing else, and leaves all out.
+    pub(crate) fn exclude_or_all(&mut self) -> Exclude {
+        self.exclude().unwrap_or_else(|_| {
+            let agents = wire::FORMATS.iter().map(|format| format.name().to_owned()).collect();
+            Exclude { agents, ..Exclude::default() }
         })
     }
 

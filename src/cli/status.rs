@@ -34,8 +34,8 @@ JSON: one object
    \"elsewhere\":null or where the history begins that is not shown {\"session\":ID of the parent or null, \"file\":ID of the file,
    \"why\":\"parent\", \"missing\", \"short\" or \"endless\", \"words\":TEXT}, \"live\":PATH or null, \"gone\":PATH of the agent's file if it was deleted or null,
    \"behind\":whether the live file is not as the store left it BOOL, \"live_state\":\"same\", \"grown\" and shown,
-   \"rewritten\" and shown, \"replaced\" by another program, \"pending\" what the next change writes, \"missing\", \"unread\"
-   or null without a live file,
+   \"rewritten\" and shown, \"replaced\" by another program, \"pending\" what the next change writes, \"missing\",
+   \"left-out\" by your settings, \"unread\" or null without a live file,
    \"context\":{\"tokens\":N, \"counted\":by whose word they are as context has it, \"window\":N, \"compact_at\":N tokens it is compacted, \"due\":BOOL,
     \"at_least\":whether it may have more tokens, not counted because the window is full BOOL,
     \"source\":by whose word the window is as context has it, \"model\":NAME or null} or null if the window is too small}

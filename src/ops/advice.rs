@@ -160,6 +160,13 @@ fn after_sync(error: &SyncError) -> Vec<Hint> {
             vec![Line::new("import").flag("dry-run").to("list the session files of your agents")]
         }
         E::Excluded { .. } => vec![Hint::settings("")],
+        E::LeftOut { session, .. } => vec![
+            Line::new("attach")
+                .option("session", session)
+                .flag("off")
+                .to("change it in the store alone, and leave the file alone from now on"),
+            Hint::settings(""),
+        ],
         E::KeptOut => vec!["say it without that: redact and forget keep it out for ever".into()],
         E::Unredacted(error) => match error.as_ref() {
             E::Store(error) => after_store(error),

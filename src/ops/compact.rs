@@ -220,10 +220,11 @@ pub fn plan_compaction(
     Ok(Planned { near: wanted.rule.near(task.window, task.tokens), parts, losses })
 }
 
-/// Catches up, and refuses a session whose conversation a summary cannot replace.
+/// Catches up, and refuses a session whose conversation a summary cannot replace, before a model is asked.
 fn prepare(archive: &Archive, session: &Session) -> Result<Vec<Notice>, OpsError> {
     let ((), done) = sync::execute(archive, session, |before| {
         before.refuse_without_past()?;
+        before.attached().map_or(Ok(()), |live| before.refuse_if_left_out(&live.path))?;
         Ok::<_, OpsError>(((), None::<Plan<Stay>>))
     })?;
     Ok(done.notices)

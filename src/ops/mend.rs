@@ -9,6 +9,7 @@ use crate::{
         verify::{SESSION, SESSIONS, verify_store},
     },
     report::{Finding, Mended, Severity},
+    settings::Exclude,
     store::{Access, LOST_LINE},
     sync::{Ambient, Archive, Here, Machine, Mending, SyncError, is_broken, sweep, take_back},
 };
@@ -33,11 +34,11 @@ const NOWHERE: &str = "no file holds it";
 const UNREADABLE: &str = "none of its operations can be read, so it stays where it is. Put a backup in its place, or move it \
     elsewhere, with its -wal file, and do this again: then what live files hold comes back";
 
-/// Mends the store in a folder if it is damaged or has forgotten something; agents keep their sessions in other folders. `told` hears what is wrong with it, `each` how much
-/// of it was read, and of how much.
+/// Mends the store in a folder if it is damaged or has forgotten something; agents keep their sessions in other folders, of which
+/// some may be left out. `told` hears what is wrong with it, `each` how much of it was read, and of how much.
 pub fn mend(
     root: &Path,
-    (here, folders): (&Here, &[PathBuf]),
+    (here, folders, exclude): (&Here, &[PathBuf], Exclude),
     ambient: Box<dyn Ambient>,
     told: &mut dyn FnMut(&Finding),
     each: &mut dyn FnMut(u64, u64),
@@ -60,6 +61,7 @@ pub fn mend(
     }
     let mut archive = Archive::open(root, Access::Write, ambient)?;
     archive.set_here(here.clone());
+    archive.set_exclude(exclude);
     let (taken_back, left) = take_back(&archive, forgotten)?;
     if mended.is_none() && taken_back.is_empty() && left.is_empty() {
         return Ok(Outcome::Left(NOWHERE));

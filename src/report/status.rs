@@ -64,6 +64,8 @@ pub enum LiveState {
     Rewritten,
     /// Another program wrote something else over the store's own file.
     Replaced,
+    /// The user's settings leave out what it holds beyond the store.
+    LeftOut,
     /// It cannot be read.
     Unread,
 }
@@ -78,6 +80,7 @@ impl LiveState {
             Self::Missing => "missing",
             Self::Rewritten => "rewritten",
             Self::Replaced => "replaced",
+            Self::LeftOut => "left-out",
             Self::Unread => "unread",
         }
     }
@@ -94,6 +97,9 @@ impl LiveState {
             Self::Rewritten => "was rewritten since the last import; what it holds now is shown",
             Self::Replaced => {
                 "was rewritten by another program; the next change keeps that as a branch"
+            }
+            Self::LeftOut => {
+                "is not as the store left it; your settings leave it out, and the store is shown"
             }
             Self::Unread => "cannot be read, so that what the store holds is shown",
         }

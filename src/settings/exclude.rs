@@ -31,6 +31,8 @@ pub enum Exclusion {
     Session(String),
     /// It is of this agent.
     Agent(String),
+    /// It may work in one of the folders: nothing tells in which one it does.
+    Unplaced,
 }
 
 impl fmt::Display for Exclusion {
@@ -39,6 +41,9 @@ impl fmt::Display for Exclusion {
             Self::Folder(folder) => write!(f, "exclude.folders has {}", folder.display()),
             Self::Session(id) => write!(f, "exclude.sessions has {id}"),
             Self::Agent(agent) => write!(f, "exclude.agents has {agent}"),
+            Self::Unplaced => f.write_str(
+                "exclude.folders leaves out for now a session whose folder is not known",
+            ),
         }
     }
 }

@@ -117,8 +117,7 @@ fn parts(
         let found = shelved.find(format, file, &wanted.file);
         let found = found.filter(|(name, path)| {
             let owner = SessionName { format: format.name().to_owned(), id: name.session.clone() };
-            let exclude = &archive.exclude;
-            owner == *session || sources::exclusion(exclude, &owner, format, path).is_none()
+            owner == *session || archive.exclusion(&owner, format, Some(path)).is_none()
         });
         let (owner, part, next) = if let Some((name, path)) = found {
             let file = path.file_name().and_then(OsStr::to_str).unwrap_or_default().to_owned();

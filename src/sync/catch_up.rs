@@ -11,6 +11,8 @@
 //! | other, with all known entries and more between them | taken in as a new generation |
 //! | other | set aside, taken in as a branch of its own, and written again |
 //!
+//! An agent's file of a session that the user's settings leave out is passed over, whatever it holds beyond the store.
+//!
 //! A file that was set aside and goes on growing, because a program still holds it open, is taken in where it belongs.
 //!
 //! Invariant: no byte that another program wrote is overwritten or left out of the store.
@@ -51,6 +53,9 @@ pub(crate) fn catch_up(archive: &Archive, session: &Session) -> Result<Vec<Notic
         }
         return Ok(notices);
     };
+    if is_left_out(archive, session, &live) {
+        return Ok(notices);
+    }
     // What is only looked at is finished by the next change.
     if archive.is_preview && segment::unfinished(archive, session, &live, &tip)?.is_some() {
         return Ok(notices);
@@ -77,6 +82,12 @@ pub(crate) fn catch_up(archive: &Archive, session: &Session) -> Result<Vec<Notic
     Ok(notices)
 }
 
+/// Returns whether the user's settings leave out what an agent's file holds beyond the store; of one that is gone there is nothing.
+pub(crate) fn is_left_out(archive: &Archive, session: &Session, live: &LiveFile) -> bool {
+    let left_out = || archive.exclusion(&session.name, session.format, Some(&live.path));
+    live.attached && !is_gone(&live.path) && left_out().is_some()
+}
+
 /// Brings the store and the live files of all sessions to agree, and returns the notices, each with its session. Of one that is
 /// damaged nobody knows what of its file is new.
 pub(crate) fn catch_up_all(archive: &Archive) -> Result<Vec<(SessionName, Notice)>, SyncError> {
@@ -100,7 +111,7 @@ pub(crate) fn catch_up_all(archive: &Archive) -> Result<Vec<(SessionName, Notice
 
 /// Lays over the store what a session's live file holds beyond its newest state, in a preview; returns whether it holds more.
 pub fn follow(archive: &Archive, session: &Session, tip: &State) -> Result<bool, SyncError> {
-    Ok(live_state(archive, session, tip)? != LiveState::Same)
+    Ok(!matches!(live_state(archive, session, tip)?, LiveState::Same | LiveState::LeftOut))
 }
 
 /// Lays over the store what a session's live file holds beyond its newest state, in a preview; returns how the file
@@ -112,6 +123,9 @@ pub fn live_state(
 ) -> Result<LiveState, SyncError> {
     if !archive.is_preview || !live_file::is_behind(archive, tip)? {
         return Ok(LiveState::Same);
+    }
+    if live_file(archive, tip).is_some_and(|live| is_left_out(archive, session, &live)) {
+        return Ok(LiveState::LeftOut);
     }
     let notices = catch_up(archive, session)?;
     let state = |notice: &Notice| match notice {

@@ -152,6 +152,18 @@ pub enum SyncError {
         /// The setting.
         by: Exclusion,
     },
+    /// The user's settings leave the session out whose file would be written.
+    #[error(
+        "session {session} is not changed: your settings leave it out ({by}), so that {path} is neither read nor written"
+    )]
+    LeftOut {
+        /// The session's id.
+        session: String,
+        /// The agent's file.
+        path: PathBuf,
+        /// The setting.
+        by: Exclusion,
+    },
     /// Words that undertext would write have something that was taken out of the store.
     #[error("the words have something that was taken out of the store, and nothing is written")]
     KeptOut,

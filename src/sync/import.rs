@@ -352,7 +352,7 @@ impl Taking<'_> {
                 };
                 let files = files.into_iter().filter_map(source).filter(|source| {
                     let Source { session, format, path, .. } = source;
-                    sources::exclusion(&self.archive.exclude, session, *format, path).is_none()
+                    self.archive.exclusion(session, *format, Some(path)).is_none()
                 });
                 // They were not named, and are not counted.
                 let Summary { files: counted, unchanged, .. } = self.summary;
@@ -510,7 +510,7 @@ fn gather(
             Held::No { new } => (identities.next().unwrap_or(Err(Why::NoFormat)), new),
         };
         let named = named.and_then(|(format, session)| {
-            match sources::exclusion(&archive.exclude, &session, format, &path) {
+            match archive.exclusion(&session, format, Some(&path)) {
                 Some(by) => Err(Why::Excluded { session, by }),
                 None => Ok((format, session)),
             }

@@ -17,7 +17,9 @@ use crate::{
         gone::{is_gone, lost, newest},
         live_file::LiveFile,
         sidecars::{self, Kept, is_same},
-        sources, states,
+        sources,
+        standing::Standing,
+        states,
     },
 };
 
@@ -27,6 +29,7 @@ pub(crate) fn put_back(archive: &Archive, session: &Session) -> Result<Vec<PathB
     catch_up::catch_up(archive, session)?;
     let state = archive.store.state(session.key)?;
     let Some(wanted) = lost(archive, session, &state) else { return Ok(Vec::new()) };
+    Standing::of(archive, session)?.refuse_if_left_out(&wanted.path)?;
     let mut files = Vec::new();
     let mut names = BTreeSet::new();
     for (n, generation) in newest(&state).rev() {

@@ -111,12 +111,14 @@ pub fn sources(
         match met {
             Met::Skipped(skipped) => report(skipped),
             Met::File { path, meta, asked } => match identities.next() {
-                Some(Ok((format, session))) => match exclusion(exclude, &session, format, &path) {
-                    None => found.push(Source::of(path, &meta, format, session)),
-                    Some(by) => {
-                        report(Skipped { path, why: Why::Excluded { session, by }, asked });
+                Some(Ok((format, session))) => {
+                    match exclusion(exclude, &session, || working_folder(format, &path)) {
+                        None => found.push(Source::of(path, &meta, format, session)),
+                        Some(by) => {
+                            report(Skipped { path, why: Why::Excluded { session, by }, asked });
+                        }
                     }
-                },
+                }
                 Some(Err(why)) => report(Skipped { path, why, asked }),
                 None => {}
             },
@@ -344,13 +346,12 @@ pub(crate) fn identify(path: &Path) -> Identity {
 /// The format of a file and the name of its session, or why the file has none.
 pub(crate) type Identity = Result<(&'static dyn Format, SessionName), Why>;
 
-/// Returns the setting that leaves out the session of a file, which is read only as far as it says in which folder the
-/// session works.
-pub(crate) fn exclusion(
+/// Returns the setting that leaves out a session, which is asked for its folder only where folders are left out. One whose folder
+/// is not known is left out then, because it may work in one of them: an agent may write what the user said before it writes where.
+fn exclusion(
     exclude: &Exclude,
     session: &SessionName,
-    format: &dyn Format,
-    file: &Path,
+    folder: impl FnOnce() -> Option<PathBuf>,
 ) -> Option<Exclusion> {
     if exclude.is_empty() {
         return None;
@@ -360,25 +361,43 @@ pub(crate) fn exclusion(
         if exclude.folders.is_empty() {
             return None;
         }
-        let folder = working_folder(format, file)?;
+        let Some(folder) = folder() else { return Some(Exclusion::Unplaced) };
         // A link may lead into a folder that is meant, or be the name under which it is meant.
-        find(Some(&folder)).or_else(|| find(Some(&folder.canonicalize().ok()?)))
+        find(Some(&folder)).or_else(|| find(Some(&live::real(&folder).ok()?)))
     })
 }
 
-/// Returns the folder in which the session of a file works.
+/// Returns the folder in which the session of a file works, which is read only as far as it says so.
 fn working_folder(format: &dyn Format, file: &Path) -> Option<PathBuf> {
     if format.index(file).is_some() {
         return listed_folder(format, file).map(PathBuf::from);
     }
-    let mut reader = Reader::new(open(file, 0).ok()?.take(LOOKED));
-    for _ in 0..ASKED {
-        let line = reader.next_line().ok()??.line;
-        if let Some(folder) = Raw::object(line.bytes).and_then(|record| format.folder(record)) {
+    let mut reader = Reader::new(open(file, 0).ok()?);
+    while let Some(located) = reader.next_line().ok()? {
+        let record = Raw::object(located.line.bytes);
+        if let Some(folder) = record.and_then(|record| format.folder(record)) {
             return Some(folder.into());
         }
     }
     None
+}
+
+impl Archive {
+    /// Returns the setting that leaves out the session of a file; in which folder it works the store may tell, too, where the file
+    /// does not, or where there is none.
+    pub(crate) fn exclusion(
+        &self,
+        session: &SessionName,
+        format: &dyn Format,
+        file: Option<&Path>,
+    ) -> Option<Exclusion> {
+        let held = || {
+            let session = self.session(session).ok()??;
+            self.store().card(session.key).ok()?.folder.map(PathBuf::from)
+        };
+        let told = || file.and_then(|file| working_folder(format, file));
+        exclusion(&self.exclude, session, || told().or_else(held))
+    }
 }
 
 /// Identifies files, several at a time, in their order.

@@ -2,6 +2,8 @@
 //!
 //! Invariant: it reads committed rows only and changes nothing.
 
+use std::path::Path;
+
 use crate::{
     json::Raw,
     live::WritableFile,
@@ -139,6 +141,16 @@ impl<'a> Standing<'a> {
     /// Returns the live file as one that may be written.
     pub(crate) fn writable_file(&self, live: &LiveFile) -> Result<WritableFile, SyncError> {
         self.archive.writable_file(&self.name, live)
+    }
+
+    /// Refuses to write an agent's file of a session that the user's settings leave out: what the agent wrote there since is not
+    /// taken in, and may be what the change is about.
+    pub(crate) fn refuse_if_left_out(&self, path: &Path) -> Result<(), SyncError> {
+        let by = self.archive.exclusion(&self.name, self.format, Some(path));
+        by.map_or(Ok(()), |by| {
+            let session = self.name.id.clone();
+            Err(SyncError::LeftOut { session, path: path.to_owned(), by })
+        })
     }
 
     /// Refuses to go on if the history of the current branch begins where it cannot be read.

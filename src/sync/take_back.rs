@@ -36,6 +36,7 @@ use crate::{
     store::StoreError,
     sync::{
         Archive, SyncError,
+        catch_up::is_left_out,
         change::Change,
         file::is_subsequence,
         held::judged,
@@ -107,7 +108,9 @@ fn take_back_one(
         }
         _ => false,
     });
-    let Some(live) = live else { return Ok(None) };
+    let Some(live) = live.filter(|live| !is_left_out(archive, session, live)) else {
+        return Ok(None);
+    };
     let held = Held::of(&live.path, session.format)?;
     let lost = match tip.position().filter(|_| live.attached) {
         Some(at) => {

@@ -35,7 +35,8 @@ impl Lists {
                 let Some(session) = archive.session(&name)? else { continue };
                 let is_known =
                     || Ok::<_, SyncError>(archive.store.card(session.key)?.title == title);
-                if title.is_none() || is_known()? {
+                let is_left_out = || archive.exclusion(&session.name, format, None).is_some();
+                if title.is_none() || is_known()? || is_left_out() {
                     continue;
                 }
                 let _lock = archive.lock()?;

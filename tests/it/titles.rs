@@ -6,6 +6,7 @@ use std::fs;
 use serde_json::json;
 use undertext::{
     ops::{self, Archive},
+    settings::Exclude,
     store::SessionFilter,
 };
 
@@ -115,6 +116,14 @@ fn a_thread_has_the_title_that_codex_gave_it_last() {
         assert_eq!(import(&mut archive).unchanged, 2);
         assert_eq!(titles(&archive), ["The garden", "one"]);
     }
+    // One that is left out keeps the title that it has.
+    told += &(named(THREAD, "A secret") + "\n");
+    fs::write(&index, &told).unwrap();
+    let sessions = vec![THREAD.to_owned()];
+    archive.set_exclude(Exclude { sessions, ..Exclude::default() });
+    import(&mut archive);
+    assert_eq!(titles(&archive), ["The garden", "one"]);
+    archive.set_exclude(Exclude::default());
     fs::remove_file(&index).unwrap();
     import(&mut archive);
     assert_eq!(titles(&archive), ["The garden", "one"]);

@@ -186,6 +186,7 @@ impl Change<'_> {
         let before = &self.before;
         // Where another file begins, the agent has the old one.
         let read = before.attached().map_or_else(|| target.path().to_owned(), |live| live.path);
+        before.refuse_if_left_out(&read)?;
         if let Some(by) = segment::successor(before.format, &before.name.id, &read) {
             return Err(SyncError::Left { path: read, by });
         }

@@ -14,6 +14,7 @@ mod context;
 mod cut;
 mod damage;
 mod diff;
+mod excluded;
 mod export;
 mod faults;
 mod follow;

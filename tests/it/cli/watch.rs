@@ -380,6 +380,31 @@ fn settings_hold_from_the_moment_they_are_written() {
     assert_eq!(env.run(&["sessions", "--json"]).success().stdout.lines().count(), 2);
 }
 
+/// The title and the prompt of a session are there a moment before its folder is.
+#[test]
+fn what_is_said_before_its_folder_is_known_waits() {
+    let env = TestEnv::new();
+    write(&env.home().join(".config/undertext/config.toml"), "[exclude]\nfolders = [\"/work\"]\n");
+    let watch = Watching::begin(&env, &[]);
+    let prompt = |session: &str| {
+        format!(
+            "{{\"type\":\"queue-operation\",\"operation\":\"enqueue\",\"sessionId\":\"{session}\",\
+             \"timestamp\":\"2026-01-01T00:00:00.000Z\",\"content\":\"Part 0\"}}\n"
+        )
+    };
+    write(&file(&env, "boat"), &prompt("boat"));
+    write(&file(&env, "boat2"), &prompt("boat2"));
+    // One that is taken in tells that the others were seen.
+    let elsewhere = |name: &str| records(name, 0..2).replace("\"/work\"", "\"/elsewhere\"");
+    write(&file(&env, "boat3"), &elsewhere("boat3"));
+    watch.until("boat3", "new", 2);
+    assert_eq!(env.run(&["sessions", "--json"]).success().stdout.lines().count(), 1);
+    append(&file(&env, "boat"), &records("boat", 0..2));
+    append(&file(&env, "boat2"), &elsewhere("boat2"));
+    watch.until("boat2", "new", 3);
+    assert_eq!(env.run(&["sessions", "--json"]).success().stdout.lines().count(), 2);
+}
+
 /// nohup has a program ignore the end of its terminal; a watch listened to it nevertheless, and ended.
 #[test]
 fn a_signal_that_is_ignored_from_the_start_ends_nothing() {
