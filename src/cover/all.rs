@@ -1,5 +1,7 @@
 //! Covering all that a line says.
 
+use std::ops::Range;
+
 use super::{
     place::{Filling, fill},
     text::Text,
@@ -7,22 +9,23 @@ use super::{
 use crate::json::{Frame, Kind, Owner, Raw, owners};
 
 /// Returns a line with all that it says covered: whatever its frame does not name, keys and numbers too, and without a frame all of
-/// it, but for as many bytes at the beginning and the end of a text as `own` returns, which tell what it is. A line that is no object
-/// is covered whole.
+/// it, but for as many bytes at the beginning and the end of a text as `own` returns, which tell what it is. What is no object, but
+/// for white space around it, is covered whole.
 pub(crate) fn cover_all(
     line: &[u8],
     frame: Option<&Frame>,
     own: &dyn Fn(&str) -> [usize; 2],
 ) -> Vec<u8> {
     let mut covered = line.to_vec();
-    let Some(record) = Raw::object(line) else {
+    let Some(record) = Raw::file(line) else {
         fill(&mut covered, Filling::Mark);
         return covered;
     };
+    let whole = Text { bytes: line.to_vec(), from: None };
     for value in said(record, frame) {
         let Some(range) = value.span_in(line) else { continue };
         if value.kind() == Kind::Number {
-            fill_number(covered.get_mut(range).unwrap_or_default());
+            fill_number(&mut covered, &whole, range);
             continue;
         }
         // Between the quotation marks.
@@ -30,8 +33,10 @@ pub(crate) fn cover_all(
         let from = (inner.start..=inner.end).collect();
         let bytes = line.get(inner.clone()).unwrap_or_default().to_vec();
         let text = Text { bytes, from: Some(from) }.unescaped();
-        // What is an object stays one, such as the arguments of a call.
-        let Some(within) = Raw::object(&text.bytes) else {
+        // What is an object or a list stays one, such as the arguments of a call.
+        let within = Raw::value(text.bytes.trim_ascii());
+        let within = within.filter(|within| matches!(within.kind(), Kind::Object | Kind::Array));
+        let Some(within) = within else {
             let [begin, end] = std::str::from_utf8(&text.bytes).map(own).unwrap_or_default();
             let said = text.raw(begin..text.bytes.len().saturating_sub(end).max(begin));
             fill(covered.get_mut(said).unwrap_or_default(), Filling::Mark);
@@ -40,7 +45,7 @@ pub(crate) fn cover_all(
         for value in said(within, None) {
             let Some(span) = value.span_in(&text.bytes) else { continue };
             if value.kind() == Kind::Number {
-                fill_number(covered.get_mut(text.raw(span)).unwrap_or_default());
+                fill_number(&mut covered, &text, span);
             } else {
                 let inner = text.raw(span.start + 1..span.end.saturating_sub(1));
                 fill(covered.get_mut(inner).unwrap_or_default(), Filling::Mark);
@@ -56,16 +61,22 @@ pub(crate) fn said<'a>(record: Raw<'a>, frame: Option<&Frame>) -> impl Iterator<
     owners.filter_map(|(owner, value)| (owner == Owner::Said).then_some(value))
 }
 
-/// Writes over the digits of a number, which stays one.
-fn fill_number(bytes: &mut [u8]) {
-    for byte in bytes.iter_mut().filter(|byte| byte.is_ascii_digit()) {
-        fill(std::slice::from_mut(byte), Filling::Number);
+/// Writes over the digits of a number of a text, which stays one; of a digit that is escaped by its number, over the last one of that.
+fn fill_number(covered: &mut [u8], text: &Text, number: Range<usize>) {
+    for at in number.filter(|at| text.bytes.get(*at).is_some_and(u8::is_ascii_digit)) {
+        let digit = text.raw(at..at + 1);
+        let last = covered.get_mut(digit).and_then(<[u8]>::last_mut);
+        fill(last.map(std::slice::from_mut).unwrap_or_default(), Filling::Number);
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Map, Value, json};
+
     use super::*;
+    use crate::json::quote;
 
     const FRAME: Frame = Frame {
         own: &["m", "m.content[]", "schema*", "files{}", "m.uuids[]"],
@@ -132,6 +143,76 @@ mod tests {
         assert_eq!(cover_all(b"torn {\"aa\"", Some(&FRAME), &|_| [0, 0]), b"[redacted]");
         let whole = br#"{"uuid":"u","type":{"n":7}}"#;
         assert_eq!(cover_all(whole, None, &|_| [0, 0]), br#"{"****":"*","****":{"*":1}}"#);
+    }
+
+    #[test]
+    fn what_says_nothing_of_itself_stays() {
+        check(
+            r#"{"a":"{\"all\": true, \"n\": [null, false, -1]}"}"#,
+            r#"{"a":"{\"***\": true, \"*\": [null, false, -1]}"}"#,
+        );
+        check(r#"{"a":"[{\"a\":null}]\n","b":"true"}"#, r#"{"a":"[{\"*\":null}]\n","b":"****"}"#);
+        check(r#"{"a":"{\"n\":\u0034\u00302}"}"#, r#"{"a":"{\"*\":\u0031\u00311}"}"#);
+        let file = b"\xef\xbb\xbf{\n  \"a\": null\n}\n";
+        assert_eq!(cover_all(file, None, &|_| [0, 0]), b"\xef\xbb\xbf{\n  \"*\": null\n}\n");
+    }
+
+    /// Makes any value.
+    fn anything() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<f64>().prop_map(Value::from),
+            r#"[a-z"\\é\n{}:\[\],0-9 ]{0,14}"#.prop_map(Value::from),
+        ];
+        leaf.prop_recursive(3, 16, 4, |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::btree_map("[a-z\"é]{0,12}", inner.clone(), 0..4)
+                    .prop_map(|fields| Value::from(fields.into_iter().collect::<Map<_, _>>())),
+                // JSON in a text.
+                inner.prop_map(|value| Value::from(value.to_string())),
+            ]
+        })
+    }
+
+    /// Returns what a value is made of, and the objects and lists in its texts, without what it says.
+    fn shape(value: Raw<'_>, is_within: bool) -> String {
+        let all = |all: &mut dyn Iterator<Item = Raw<'_>>| -> String {
+            all.map(|of| shape(of, is_within)).collect()
+        };
+        match value.kind() {
+            Kind::Object => format!("{{{}}}", all(&mut value.fields().map(|(_, of)| of))),
+            Kind::Array => format!("[{}]", all(&mut value.items())),
+            Kind::String if !is_within => {
+                let text = value.text().unwrap_or_default();
+                let within = Raw::value(text.trim_ascii().as_bytes());
+                let is_made = |of: &Raw<'_>| matches!(of.kind(), Kind::Object | Kind::Array);
+                within.filter(is_made).map(|of| shape(of, true)).unwrap_or_default()
+            }
+            kind => format!("{kind:?} "),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_json_stays_json_of_the_same_shape(said in anything(), is_escaped in any::<bool>()) {
+            let mut text = quote(&json!({ "said": said }).to_string());
+            if is_escaped {
+                let inner = text.trim_matches('"').replace('1', r"\u0031").replace(r#"\""#, r"\u0022");
+                text = format!("\"{inner}\"");
+            }
+            let line = format!(r#"{{"uuid":"u","input":{text},"a":{}}}"#, json!(said));
+            for frame in [Some(&FRAME), None] {
+                let covered = cover_all(line.as_bytes(), frame, &|_| [0, 0]);
+                let shown = String::from_utf8_lossy(&covered);
+                let shape = |line| Raw::object(line).map(|record| shape(record, false));
+                let [was, is] = [line.as_bytes(), &covered].map(shape);
+                prop_assert_eq!(was, is, "{} {}", line, shown);
+                prop_assert_eq!(cover_all(&covered, frame, &|_| [0, 0]), covered.clone(), "{}", shown);
+            }
+        }
     }
 
     #[test]

@@ -54,7 +54,7 @@ enum Tier {
 }
 
 /// Returns the keys and all values but for objects and lists of a record, each with what it is, in the order in which they stand.
-/// Without a frame all of it was said.
+/// Without a frame all of it was said, but for `true`, `false` and `null`, which say nothing of themselves.
 pub(crate) fn owners<'a>(record: Raw<'a>, frame: Option<&Frame>) -> Vec<(Owner, Raw<'a>)> {
     let (mut owners, mut place, mut levels) = (Vec::new(), String::new(), Vec::new());
     for part in record.parts() {
@@ -87,7 +87,11 @@ pub(crate) fn owners<'a>(record: Raw<'a>, frame: Option<&Frame>) -> Vec<(Owner, 
                 owners.push((owner, key));
             }
             Part::Leaf(value) => {
-                let owner = frame.map_or(Owner::Said, |frame| frame.owner(tier, &place, value));
+                let owner = match (frame, value.kind()) {
+                    (Some(frame), _) => frame.owner(tier, &place, value),
+                    (None, Kind::String | Kind::Number) => Owner::Said,
+                    (None, _) => Owner::Format,
+                };
                 owners.push((owner, value));
             }
         }

@@ -5,7 +5,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     ffi::OsStr,
     os::unix::ffi::OsStrExt,
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use crate::{
@@ -347,7 +347,10 @@ impl Search {
                         |error| StoreError::corrupt(session.name.id.clone(), error.to_string()),
                     )?
                 } else if is_whole {
-                    Some(cover_all(&bytes, None, &|_| [0, 0]))
+                    let place = file.and_then(|n| state.file(n));
+                    let path = place.map(|place| Path::new(OsStr::from_bytes(place.path())));
+                    let is_state = path.is_some_and(|path| session.format.is_state(path));
+                    Some(cover_all(&bytes, is_state.then_some(&wire::FRAME), &|_| [0, 0]))
                 } else {
                     self.cover_secrets(&bytes).0
                 };

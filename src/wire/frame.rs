@@ -24,6 +24,7 @@ pub(crate) const FRAME: Frame = Frame {
 
 /// The places of what is a format's own.
 const OWN: &[&str] = &[
+    "approval",
     "attachment",
     "attachment.blockingError",
     "attachment.callIds[]",
@@ -339,6 +340,7 @@ const TELLING: &[&str] = &[
     "permissionMode",
     "personality",
     "phase",
+    "plan_slug",
     "plan_type",
     "previous_window_id",
     "process_id",

@@ -181,7 +181,11 @@ impl Layout for Kimi {
     }
 
     fn keeper(&self, file: &FilePath) -> Option<PathBuf> {
-        file.ends_with(STATE).then(|| file.with_file_name(LIVE))
+        self.is_state(file).then(|| file.with_file_name(LIVE))
+    }
+
+    fn is_state(&self, file: &FilePath) -> bool {
+        file.ends_with(STATE)
     }
 
     fn rotation(&self, name: &str) -> Option<u64> {

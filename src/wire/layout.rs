@@ -109,6 +109,11 @@ pub trait Layout {
         None
     }
 
+    /// Returns whether a file kept next to a session holds how the agent goes on in it, in a shape of the agent's own.
+    fn is_state(&self, _file: &Path) -> bool {
+        false
+    }
+
     /// Returns whether a record is one with which each file of the agent must begin.
     fn opens_file(&self, _record: &Record) -> bool {
         false

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use insta::assert_snapshot;
-use serde_json::Value;
+use serde_json::{Value, json};
 use undertext::model::{EntryNumber, Record};
 use undertext::ops::{self, Archive, Cause, Machine, Wanted};
 
@@ -737,6 +737,53 @@ fn what_is_forgotten_of_real_sessions_stays_the_kind_that_it_was() {
         };
         assert_eq!(kinds(after), kinds(before), "{path:?}");
     }
+}
+
+#[test]
+fn the_state_that_kimi_keeps_of_a_session_goes_on_without_its_words() {
+    let env = TestEnv::new();
+    let folder = env.home().join(".kimi/sessions/w/k");
+    fs::create_dir_all(&folder).unwrap();
+    let call = |arguments: &str| {
+        let function = json!({ "name": "Shell", "arguments": arguments });
+        let call = json!({ "type": "function", "id": "t", "function": function });
+        json!({ "role": "assistant", "content": [], "tool_calls": [call] }).to_string()
+    };
+    let said = [call(r#"{"wait": null, "all": true}"#), call("{\"n\": [false, 12]}\n")];
+    fs::write(folder.join("context.jsonl"), said.join("\n") + "\n").unwrap();
+    let state = r#"{
+  "version": 1,
+  "approval": {"yolo": true, "afk": false, "auto_approve_actions": ["run command"]},
+  "additional_dirs": ["/garden"],
+  "custom_title": "My beans",
+  "title_generated": true,
+  "plan_session_id": "6f1d2c3b-4a59",
+  "plan_slug": "black-widow",
+  "archived_at": 5.25,
+  "wire_mtime": null,
+  "todos": [{"title": "buy milk", "status": "in_progress"}]
+}
+"#;
+    fs::write(folder.join("state.json"), state).unwrap();
+    env.run(&["import"]).success();
+    env.run(&["forget", "k", "--yes"]).success();
+    let covered = fs::read_to_string(folder.join("state.json")).unwrap();
+    let expected = state
+        .replace("run command", "[redacted]*")
+        .replace("/garden", "*******")
+        .replace("My beans", "********")
+        .replace("buy milk", "********");
+    assert_eq!(covered, expected);
+    let lines = fs::read_to_string(folder.join("context.jsonl")).unwrap();
+    let calls = [r#"{\"****\": null, \"***\": true}"#, r#"{\"*\": [false, 11]}\n"#];
+    for (line, arguments) in lines.lines().zip(calls) {
+        assert!(line.contains(&format!(r#""arguments":"{arguments}""#)), "{line}");
+    }
+    // Another time there is nothing to take out.
+    assert_eq!(env.run(&["forget", "k", "--yes"]).code(), Some(1));
+    assert_eq!(fs::read_to_string(folder.join("state.json")).unwrap(), covered);
+    assert_eq!(fs::read_to_string(folder.join("context.jsonl")).unwrap(), lines);
+    env.run(&["verify"]).success();
 }
 
 #[test]
