@@ -111,9 +111,10 @@ pub fn take_up(archive: &mut Archive, path: &Path) -> Result<(Session, Attached)
     let mut notices = Vec::new();
     let paths = [path.clone()];
     sync::import(archive, &paths, &paths, &mut |step| match step {
-        sync::Step::Skipped(found) => skipped = Some(found.why),
+        sync::Step::Skipped(found) if found.path == path => skipped = Some(found.why),
         sync::Step::Imported(imported) => notices.extend(imported.notices),
-        sync::Step::Reading { .. } | sync::Step::Gone { .. } => {}
+        // Another file of the session that cannot be read is no reason against this one.
+        sync::Step::Skipped(_) | sync::Step::Reading { .. } | sync::Step::Gone { .. } => {}
     })?;
     if let Some(why) = skipped {
         return Err(why.of(&path).into());

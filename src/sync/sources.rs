@@ -147,8 +147,12 @@ pub(crate) fn rotations_of(path: &Path, format: &dyn Format) -> Vec<PathBuf> {
     };
     let folder = path.parent().filter(|_| of(path).is_some()).map(here);
     let mut all = folder.and_then(|folder| children(&folder).ok()).unwrap_or_default();
-    // A link among them is not a state of this session.
-    all.retain(|one| of(one).is_some() && one.is_file() && (one == path || !one.is_symlink()));
+    // A link among them is not a state of this session, and an empty file only keeps the name of one that is to be set aside.
+    let is_state = |one: &Path| {
+        let is_live = of(one).is_some_and(|(is_live, _)| is_live);
+        one.symlink_metadata().is_ok_and(|meta| meta.is_file() && (is_live || meta.len() > 0))
+    };
+    all.retain(|one| of(one).is_some() && one.is_file() && (one == path || is_state(one)));
     all.sort_by_key(|path| of(path));
     if all.is_empty() { vec![path.to_owned()] } else { all }
 }

@@ -325,3 +325,24 @@ fn a_line_ends_as_text_does() {
     assert!(all.starts_with("You keep a lighthouse. | ") && all.ends_with(" | It burns."), "{all}");
     assert_eq!([paired, alone, none], [all.clone(), all, String::new()]);
 }
+
+/// The agent makes an empty file before it sets its own aside under that name.
+#[test]
+fn an_empty_rotation_is_passed_over() {
+    let env = TestEnv::new();
+    let lines = [vec![PROMPT.to_owned()], turn(0, "Light the lamp.", "It burns.")].concat();
+    write(&env.project().join("k"), &[lines]);
+    for n in [1, 2] {
+        fs::write(env.project().join(format!("k/context_{n}.jsonl")), "").unwrap();
+        let imported = env.run(&["import", "k/context.jsonl"]).success();
+        assert!(imported.stderr.is_empty(), "{imported}");
+        env.run(&["context", "k/context.jsonl"]).success();
+        env.run(&["attach", "k/context.jsonl"]).success();
+        env.run(&["append", "-s", "k", "Polish the lens."]).success();
+    }
+    let empty = env.run(&["attach", "k/context_1.jsonl"]);
+    assert!(empty.stderr.contains("holds no session"), "{empty}");
+    // What is asked for by its name is told of.
+    let empty = env.run(&["import", "k/context_1.jsonl"]);
+    assert!(empty.stderr.contains("skipped"), "{empty}");
+}
