@@ -25,6 +25,7 @@
 #![deny(clippy::indexing_slicing)]
 
 mod files;
+mod schema;
 
 use std::path::{Path as FilePath, PathBuf};
 
@@ -237,6 +238,9 @@ impl Read for Kimi {
         let is_prompt = role.as_deref() == Some("_system_prompt")
             && content.is_some_and(|content| content.text().is_some());
         let kind = match role.as_deref() {
+            Some("user" | "assistant" | "tool" | "system") if !schema::accepts(record) => {
+                Kind::Meta
+            }
             Some("user") => {
                 let words = content.and_then(first_words).unwrap_or_default();
                 let words = words.trim_start();

@@ -346,3 +346,23 @@ fn an_empty_rotation_is_passed_over() {
     let empty = env.run(&["import", "k/context_1.jsonl"]);
     assert!(empty.stderr.contains("skipped"), "{empty}");
 }
+
+#[test]
+fn what_the_agent_does_not_read_is_not_sent() {
+    let env = TestEnv::new();
+    let lines = [
+        PROMPT,
+        r#"{"role":"user","content":"Light the lamp."}"#,
+        r#"{"role":"assistant","content":[],"tool_calls":[{"type":"function","id":"t","function":{"name":"Shell"}}]}"#,
+        r#"{"role":"user","content":[{"type":"text"},{"type":"text","text":"Unread."}]}"#,
+        r#"{"role":"user","name":5,"content":"Unread."}"#,
+        r#"{"role":"assistant","content":"It burns."}"#,
+    ];
+    fs::write(env.project().join("context.jsonl"), lines.join("\n") + "\n").unwrap();
+    let told = env.run(&["context", "--json", "context.jsonl"]).success().stdout;
+    let request: Value = serde_json::from_str(told.lines().next().unwrap()).unwrap();
+    let messages = request["request"]["messages"].as_array().unwrap().iter();
+    let said: Vec<_> =
+        messages.map(|message| message["content"][0]["text"].as_str().unwrap()).collect();
+    assert_eq!(said, ["You keep a lighthouse.", "Light the lamp.", "It burns."]);
+}
