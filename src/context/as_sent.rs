@@ -71,23 +71,28 @@ fn answer(id: String, missing: Missing) -> Item {
     Item::synthetic(Message::new(Role::Tool, vec![block]))
 }
 
-/// Puts the agent's answers before the message of the user or the model that ends a turn of the tools.
+/// Puts the agent's answers behind the results of a turn of the tools, which the next message of the user or the model ends, or the
+/// end of all.
 fn by_turn(items: Vec<Item>, missing: Missing, repaired: &mut Repaired) -> Vec<Item> {
     let mut added = Vec::new();
     let mut pending: Vec<String> = Vec::new();
+    let mut behind = 0;
     for (at, item) in items.iter().enumerate() {
         match item.role() {
             Role::Assistant | Role::User => {
-                added.extend(pending.drain(..).map(|id| (at, answer(id, missing))));
+                added.extend(pending.drain(..).map(|id| (behind, answer(id, missing))));
                 pending = item.calls().collect();
             }
             Role::Tool => {
                 let answered = item.results().next();
                 pending.retain(|id| Some(id) != answered.as_ref());
             }
-            Role::System => {}
+            // It may stand among the results.
+            Role::System => continue,
         }
+        behind = at + 1;
     }
+    added.extend(pending.into_iter().map(|id| (behind, answer(id, missing))));
     repaired.added = added.len() as u64;
     put_in(items, added)
 }
@@ -126,7 +131,7 @@ mod tests {
     use super::*;
     use crate::model::EntryNumber;
 
-    /// Makes messages of words: `+a` is a call, `=a` a result, anything else the user's.
+    /// Makes messages of words: `+a` is a call, `=a` a result, `s` the system's, anything else the user's.
     fn sent(said: &str, is_by_turn: impl Into<Option<bool>>) -> String {
         let item = |(n, word): (EntryNumber, &str)| {
             let (role, block) = match word.split_at(1) {
@@ -136,6 +141,7 @@ mod tests {
                     (Role::Assistant, Block::Call { id, name, input, signature: None })
                 }
                 ("=", id) => (Role::Tool, Block::answer(id.to_owned(), "out".to_owned(), false)),
+                ("s", _) => (Role::System, Block::Text(word.to_owned())),
                 _ => (Role::User, Block::Text(word.to_owned())),
             };
             Item::said(Message::new(role, vec![block]), n)
@@ -157,7 +163,9 @@ mod tests {
     fn an_agent_answers_for_the_tools_where_it_finds_nothing() {
         assert_eq!(sent("+a +b =b q =a =x", true), "+a -a +b =b q =a =x");
         assert_eq!(sent("+a +b =b q =a =x", false), "+a +b =b q =a");
-        assert_eq!(sent("+a q +b", true), "+a -a q +b");
+        assert_eq!(sent("+a q +b", true), "+a -a q +b -b");
+        assert_eq!(sent("+a +b =b s s q s +c s =c", true), "+a -a +b =b s s q s +c s =c");
+        assert_eq!(sent("+a s q +b s", true), "+a -a s q +b -b s");
         assert_eq!(sent("+a q +b", false), "+a -a q +b -b");
         assert_eq!(sent("q +a =a r", true), "q +a =a r");
         assert_eq!(sent("+a +b =b q =a =x", None), "+a +b =b q =a =x");

@@ -79,6 +79,7 @@ pub(super) fn newest(
         Edit::Content(edit) => *edit < answer.entry,
         // What was said between the history and the rollback is gone.
         Edit::Turns(_) => *entry < answer.entry,
+        Edit::Later => true,
     };
     answer.is_standing = found.edits.iter().all(is_before)
         && !is_changed_since(archive, session, view, answer.entry, &found.stand_ins)?;

@@ -289,8 +289,10 @@ fn resolve(
         found.told.window = found.told.window.or(newest.window);
     }
     let told = &found.told;
-    found.window = asked.resolve(told, answered.as_deref(), None);
-    found.model = asked.model.clone().or(answered).or_else(|| told.model.clone());
+    // What a record of its own says of the model was said of the answers behind it, or with the newest of them.
+    let by = told.model.clone().or(answered);
+    found.window = asked.resolve(told, by.as_deref(), None);
+    found.model = asked.model.clone().or(by);
     if let Some(view) = view.filter(|_| found.window.source.yields()) {
         let largest = answered::largest(archive, session, view, found.model.as_deref())?;
         found.window = asked.resolve(told, found.model.as_deref(), largest);
@@ -317,10 +319,12 @@ fn told(view: &View<'_>, found: &mut Material) -> Result<(), OpsError> {
     let mut behind = Vec::new();
     let mut place = found.path.last().map_or(Ok(None), |head| view.place(*head))?;
     while let Some(entry) = place.map_or(Ok(None), |place| view.at(place.next()))? {
-        if view.record(entry)?.kind.is_conversation() {
+        let record = view.record(entry)?;
+        if record.kind.is_conversation() {
             break;
         }
-        behind.push(entry);
+        // What has a name stands on the path itself, or on another one.
+        behind.extend(record.name.is_none().then_some(entry));
         place = place.map(PlaceNumber::next);
     }
     let told = &mut found.told;
@@ -389,8 +393,10 @@ pub(super) fn items(
         let edits = edits_of.get(&entry).into_iter().flatten().filter_map(|edit| match edit {
             Edit::Content(other) => Raw::object(replacing.get(other)?).map(Edited::Content),
             Edit::Turns(turns) => Some(Edited::Turns(*turns)),
+            Edit::Later => Some(Edited::Later),
         });
         let edits: Vec<Edited<'_>> = edits.collect();
+        let is_edited = edits.iter().any(|edit| !matches!(edit, Edited::Later));
         let messages = record.map(|record| session.format.sent(record, &edits)).unwrap_or_default();
         let is_history = messages.len() > 1;
         items.extend(messages.into_iter().map(|message| {
@@ -399,7 +405,7 @@ pub(super) fn items(
             item.tokens = tokens;
             let is_within = is_history && item.origin == Origin::Said;
             item.begins_turn = is_within && item.role() == Role::User;
-            if !edits.is_empty() {
+            if is_edited {
                 item.origin = Origin::Edited;
             } else if is_within {
                 item.origin = origin_within(entry, &item);

@@ -26,7 +26,7 @@ fn says(view: &View<'_>, sent: &Sent) -> Result<Vec<(Role, Vec<Block>)>, SyncErr
     let format = view.format();
     let cut = sent.edits.iter().find_map(|(entry, edit)| match edit {
         Edit::Turns(turns) => Some((*entry, *turns)),
-        Edit::Content(_) => None,
+        Edit::Content(_) | Edit::Later => None,
     });
     let mut said = Vec::new();
     for &entry in &sent.entries {

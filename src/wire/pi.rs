@@ -29,7 +29,7 @@ use crate::{
     wire::{
         Answers, Back, Call, Draft, Earlier, Edited, Envelope, Failure, Files, Folder, Graph,
         Hooks, Identify, Invalid, Layout, Lock, Named, Nearby, Path, PhysicalLine, Read, Scene,
-        Sent, Setting, Titled, Told, Traits, Unanswered, Walk, Write,
+        Sent, Setting, Telling, Titled, Told, Traits, Unanswered, Walk, Write,
         compaction::{Compaction, Lines},
         fields::{line, text},
     },
@@ -182,7 +182,9 @@ impl Read for Pi {
     }
 
     fn messages(&self, record: Raw<'_>) -> Vec<Message> {
-        read::message(record).into_iter().collect()
+        // By itself, a message without words of its own is known to change what another one said.
+        let is_later = record.get("message").is_some_and(|said| read::words(said).is_empty());
+        read::message(record, is_later).into_iter().collect()
     }
 
     fn sent(&self, record: Raw<'_>, edits: &[Edited<'_>]) -> Vec<Message> {
@@ -191,7 +193,8 @@ impl Read for Pi {
             _ => None,
         };
         let record = edited.as_deref().map_or(Some(record), Raw::object).unwrap_or(record);
-        read::prompt(record).into_iter().chain(self.messages(record)).collect()
+        let is_later = matches!(edits, [Edited::Later]);
+        read::prompt(record).into_iter().chain(read::message(record, is_later)).collect()
     }
 
     /// The name that the user gave last.
@@ -212,16 +215,21 @@ impl Read for Pi {
         read::earlier(record)
     }
 
+    fn tells(&self, record: &Record) -> Option<Telling> {
+        self.names_model(record).then_some(Telling::Model)
+    }
+
     /// The head of the file, a change of the model, and an answer tell it.
     fn told(&self, record: Raw<'_>) -> Told {
         let said = record.get("message").unwrap_or(record);
+        let model = text(said, "model").or_else(|| text(said, "modelId"));
         let scene = Scene {
             folder: text(record, "cwd"),
-            model: text(said, "model").or_else(|| text(said, "modelId")),
+            model: model.clone(),
             provider: text(said, "provider"),
             ..Scene::default()
         };
-        Told { scene, ..Told::default() }
+        Told { model, scene, ..Told::default() }
     }
 }
 

@@ -15,6 +15,8 @@ pub enum Edited<'a> {
     Content(Raw<'a>),
     /// What a rollback leaves of its history that leaves this many turns.
     Turns(u64),
+    /// What it changes of the system prompt that was said before it.
+    Later,
 }
 
 /// Reads records of one format, each by itself.

@@ -102,6 +102,8 @@ pub enum Edit {
     Content(EntryNumber),
     /// What a rollback leaves of its history that leaves this many turns.
     Turns(u64),
+    /// What it changes of the system prompt that was said before it.
+    Later,
 }
 
 /// Finds the paths of one graph: to a head, and of many entries the last ones.

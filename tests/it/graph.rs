@@ -40,6 +40,7 @@ pub(crate) fn said_of(
         let Some(record) = Raw::object(&line) else { continue };
         said.extend(match sent.edits.iter().find(|(edited, _)| *edited == entry) {
             Some((_, Edit::Turns(turns))) => format.sent(record, &[Edited::Turns(*turns)]),
+            Some((_, Edit::Later)) => format.sent(record, &[Edited::Later]),
             _ => format.messages(record),
         });
     }

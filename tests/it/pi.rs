@@ -208,3 +208,150 @@ fn summaries_and_flags_count_as_they_do_in_javascript() {
         assert_eq!(ran(&excluded), is_sent, "{excluded}");
     }
 }
+
+/// Returns the request that pi would send of entries behind a header of a version, with what undertext tells of it.
+fn request_of(version: &Value, entries: &[Value]) -> Value {
+    let mut header = json!({ "type": "session", "id": "s", "timestamp": "2026-01-05T08:00:00.000Z", "cwd": "/harbour" });
+    header["version"] = version.clone();
+    let lines: Vec<String> =
+        std::iter::once(&header).chain(entries).map(Value::to_string).collect();
+    let env = TestEnv::new();
+    fs::write(env.project().join("boat.jsonl"), lines.join("\n") + "\n").unwrap();
+    let told = env.run(&["context", "--json", "boat.jsonl"]).success().stdout;
+    serde_json::from_str(told.lines().next().unwrap()).unwrap()
+}
+
+/// Returns the words of each message of a request.
+fn words(request: &Value) -> Vec<String> {
+    let said = |block: &Value| match block["type"].as_str() {
+        Some("tool_result") => block["content"][0]["text"].as_str().unwrap().to_owned(),
+        Some("tool_use") => format!("call {}", block["id"].as_str().unwrap()),
+        _ => block["text"].as_str().unwrap().to_owned(),
+    };
+    let messages = request["request"]["messages"].as_array().unwrap().iter();
+    messages
+        .map(|message| message["content"].as_array().unwrap().iter().map(said).collect())
+        .collect()
+}
+
+/// Makes an entry that follows another one.
+fn behind(id: &str, parent: &str, fields: Value) -> Value {
+    let mut entry =
+        json!({ "id": id, "parentId": parent, "timestamp": "2026-01-05T08:00:01.000Z" });
+    let Value::Object(fields) = fields else { unreachable!() };
+    entry.as_object_mut().unwrap().extend(fields);
+    entry
+}
+
+fn system(content: &str, sections: &Value) -> Value {
+    json!({ "role": "system", "content": content, "sections": sections })
+}
+
+#[test]
+fn what_becomes_of_a_section_of_the_system_prompt_is_told_by_its_name() {
+    let said = |id: &str, parent: &str, message: Value| {
+        behind(id, parent, json!({ "type": "message", "message": message }))
+    };
+    let first = system("You sail.", &json!({ "rules": "Be brief.", "old": null }));
+    let then = json!({ "rules": "Be long.", "sk\"ills": null, "n": 5 });
+    let updated = "Updated system prompt section \"rules\":\n\nBe long.\n\n\
+        Removed system prompt section \"sk\"ills\".\n\nUpdated system prompt section \"n\":\n\n5";
+    let mut entries = vec![
+        said("a", "", first.clone()),
+        entry(&json!("b"), &json!("a"), "hi"),
+        said("c", "b", system("", &then)),
+        entry(&json!("d"), &json!("c"), "go"),
+    ];
+    let sent = words(&request_of(&json!(3), &entries));
+    assert_eq!(sent, ["You sail.\n\nBe brief.", "hi", updated, "go"]);
+    // One that has words of its own may come later, too, and one that has none may lead.
+    let all = [said("a", "", system("", &then)), said("b", "a", first.clone())];
+    let told = "You sail.\n\nUpdated system prompt section \"rules\":\n\nBe brief.\n\nRemoved system prompt section \"old\".";
+    assert_eq!(words(&request_of(&json!(3), &all)), ["Be long.", told]);
+    // What a compaction holds of it leads.
+    let summed = json!({ "type": "compaction", "summary": "S", "firstKeptEntryId": "d", "tokensBefore": 1, "systemMessage": first });
+    entries.extend([behind("e", "d", summed), said("f", "e", system("", &then))]);
+    let sent = words(&request_of(&json!(3), &entries));
+    assert_eq!([&sent[0], &sent[2], &sent[3]], ["You sail.\n\nBe brief.", "go", updated]);
+}
+
+#[test]
+fn a_session_goes_on_with_the_model_that_was_named_last() {
+    let answer = |id: &str, parent: &str, model: &str, stop: &str| {
+        let message = json!({ "role": "assistant", "content": [{ "type": "text", "text": "aye" }], "model": model, "stopReason": stop });
+        behind(id, parent, json!({ "type": "message", "message": message }))
+    };
+    let change = |id: &str, parent: &str, model: &str| {
+        behind(id, parent, json!({ "type": "model_change", "provider": "p", "modelId": model }))
+    };
+    let mut entries = vec![
+        entry(&json!("a"), &Value::Null, "one"),
+        answer("b", "a", "claude-sonnet-4-5", "stop"),
+    ];
+    let mut check = |more: Vec<Value>, model: &str, window: u64| {
+        entries.extend(more);
+        let request = request_of(&json!(3), &entries);
+        assert_eq!((&request["model"], &request["window"]), (&json!(model), &json!(window)));
+    };
+    check(vec![], "claude-sonnet-4-5", 200_000);
+    check(vec![change("c", "b", "gpt-4o")], "gpt-4o", 128_000);
+    check(vec![entry(&json!("d"), &json!("c"), "two")], "gpt-4o", 128_000);
+    check(vec![answer("e", "d", "gpt-4o-mini", "error")], "gpt-4o-mini", 128_000);
+    // One that is named on another branch is not meant.
+    check(
+        vec![change("f", "b", "gpt-4o"), entry(&json!("g"), &json!("b"), "three")],
+        "claude-sonnet-4-5",
+        200_000,
+    );
+}
+
+#[test]
+fn the_version_of_a_file_is_compared_as_in_javascript() {
+    let entries = [("a", ""), ("b", "a"), ("c", "a")]
+        .map(|(id, parent)| entry(&json!(id), &json!(parent), id));
+    let versions = [
+        (json!(1), true),
+        (json!(0), true),
+        (json!(-1), true),
+        (json!(1.5), true),
+        (json!(null), true),
+        (json!("1"), true),
+        (json!(""), true),
+        (json!(true), true),
+        (json!(2), false),
+        (json!(2.5), false),
+        (json!(3), false),
+        (json!("3"), false),
+        (json!(" 3.0 "), false),
+        (json!("new"), false),
+        (json!({}), false),
+    ];
+    for (version, is_chained) in versions {
+        let sent = words(&request_of(&version, &entries));
+        let expected = if is_chained { vec!["a", "b", "c"] } else { vec!["a", "c"] };
+        assert_eq!(sent, expected, "{version}");
+    }
+}
+
+#[test]
+fn what_a_hook_said_is_edited_as_other_words_are() {
+    let said =
+        json!({ "type": "message", "message": { "role": "hookMessage", "content": "long" } });
+    let edit =
+        json!({ "type": "context_edit", "targetId": "a", "replacement": { "content": "short" } });
+    let entries = [behind("a", "", said), behind("b", "a", edit)];
+    assert_eq!(words(&request_of(&json!(2), &entries)), ["short"]);
+}
+
+#[test]
+fn a_call_that_nothing_answered_is_answered_at_the_end_as_well() {
+    let call = |id: &str| json!({ "type": "toolCall", "id": id, "name": "look", "arguments": {} });
+    let calls = json!({ "role": "assistant", "content": [call("one"), call("two")] });
+    let result = json!({ "role": "toolResult", "toolCallId": "two", "content": [{ "type": "text", "text": "a rock" }] });
+    let entries = [
+        behind("a", "", json!({ "type": "message", "message": calls })),
+        behind("b", "a", json!({ "type": "message", "message": result })),
+    ];
+    let sent = words(&request_of(&json!(3), &entries));
+    assert_eq!(sent, ["call onecall two", "a rock", "No result provided"]);
+}

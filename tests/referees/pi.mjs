@@ -42,12 +42,15 @@ function converted(message) {
   );
 }
 
-function parts(sent) {
+function parts(sent, at) {
   if (sent.role === "toolResult") {
     const words = sent.content.map((given) => given.text ?? "").join("");
     return [`tool result ${digest(words.trim())} ${sent.toolCallId}`];
   }
-  if (sent.role === "system" && prompts.getSystemMessageText) return text("system", prompts.getSystemMessageText(sent));
+  if (sent.role === "system" && prompts.getSystemMessageText) {
+    const render = (at > 0 && prompts.renderSystemMessageUpdate) || prompts.getSystemMessageText;
+    return text("system", render(sent));
+  }
   if (typeof sent.content === "string") return text(sent.role, sent.content);
   return sent.content.flatMap((given) => block(sent.role, given));
 }
@@ -86,7 +89,7 @@ function make(folder) {
   };
   if (session.appendContextEdit) {
     const tool = { name: "bash", description: "Runs a command", parameters: { type: "object" } };
-    const prompt = { content: "You are a gardener.", sections: { rules: "Be brief.", place: "A shed." }, toolsAdded: [tool] };
+    const prompt = { content: "You are a gardener.", sections: { rules: "Be brief.", place: "A shed.", tools: "A rake." }, toolsAdded: [tool] };
     session.appendMessage({ role: "system", ...prompt, timestamp: Date.now() });
   }
   const look = (id) => {
@@ -103,7 +106,7 @@ function make(folder) {
   const asked = ask(session, "Look again.");
   const found = look("call_1");
   if (session.appendContextEdit) {
-    session.appendMessage({ role: "system", content: "", sections: { rules: "Be long." }, timestamp: Date.now() });
+    session.appendMessage({ role: "system", content: "", sections: { rules: "Be long.", tools: null }, timestamp: Date.now() });
     session.appendContextEdit(found, { content: "a rake" });
     session.appendContextEdit(asked, { content: words("Look once more.") });
     lay("replaced");

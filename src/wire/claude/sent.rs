@@ -68,7 +68,7 @@ pub(super) fn message(record: Raw<'_>, edits: &[Edited<'_>]) -> Option<Message> 
     });
     let cuts = edits.iter().filter_map(|edit| match edit {
         Edited::Content(other) => Some(cut(*other)),
-        Edited::Turns(_) => None,
+        Edited::Turns(_) | Edited::Later => None,
     });
     let cuts: Vec<(Vec<String>, String)> = cuts.collect();
     for block in &mut message.blocks {

@@ -135,7 +135,7 @@ pub(super) fn whole(
             let items = Raw::object(line).map(|record| left_of(record, *turns));
             items.into_iter().flatten().map(|item| item.bytes().to_vec()).collect()
         }
-        Some(Edit::Content(_)) | None => items_of(line),
+        Some(Edit::Content(_) | Edit::Later) | None => items_of(line),
     });
     let items: Vec<Vec<u8>> = items.collect();
     let mut lines = compacted("", &items, setting);

@@ -215,9 +215,20 @@ pub(super) fn hint(record: &Record) -> (u8, Option<u64>) {
     (flags, take_varint(&mut rest))
 }
 
-/// Returns whether a header is one of v1.
+/// Returns whether a header is one of v1, by a comparison as it is made in JavaScript: with what is no number as the number that
+/// it is taken for there.
 pub(super) fn is_of_v1(header: Raw<'_>) -> bool {
-    header.get("version").and_then(Raw::u64).is_none_or(|version| version < 2)
+    let number = |version: Raw<'_>| match version.kind() {
+        JsonKind::Null | JsonKind::True => Some(1.0),
+        JsonKind::False => Some(0.0),
+        JsonKind::String => match version.text()?.trim() {
+            "" => Some(0.0),
+            text => text.parse().ok(),
+        },
+        JsonKind::Number => version.f64(),
+        JsonKind::Array | JsonKind::Object => None,
+    };
+    header.get("version").is_none_or(|version| number(version).is_some_and(|number| number < 2.0))
 }
 
 /// Returns whether pi leaves out an answer that ended for this reason.
@@ -247,8 +258,8 @@ fn kind(class: &str, role: Option<Raw<'_>>, summary: Option<Raw<'_>>) -> Kind {
     }
 }
 
-/// Returns the message of an entry, if it is part of the conversation.
-pub(super) fn message(record: Raw<'_>) -> Option<Message> {
+/// Returns the message of an entry, if it is part of the conversation; one of the system as it is said behind others if it is later.
+pub(super) fn message(record: Raw<'_>, is_later: bool) -> Option<Message> {
     let said = |role, blocks| {
         Some(Message { time: time(record.get("timestamp")), ..Message::new(role, blocks) })
     };
@@ -275,7 +286,7 @@ pub(super) fn message(record: Raw<'_>) -> Option<Message> {
     let role = match text(message, "role").as_deref() {
         Some("assistant") => Role::Assistant,
         Some("system") => {
-            blocks = vec![Block::Text(system(message))];
+            blocks = vec![Block::Text(system(message, is_later))];
             Role::System
         }
         Some("toolResult") => {
@@ -318,24 +329,23 @@ pub(super) fn prompt(record: Raw<'_>) -> Option<Message> {
     let is_boundary = text(record, "type").as_deref() == Some("compaction");
     is_boundary.then(|| Message {
         time: time(record.get("timestamp")),
-        ..Message::new(Role::System, vec![Block::Text(system(message))])
+        ..Message::new(Role::System, vec![Block::Text(system(message, false))])
     })
 }
 
-/// Returns the text of a message of the system: its content, and its sections by their names.
-fn system(message: Raw<'_>) -> String {
+/// Returns the text of a message of the system: its content, and its sections by their names. A later one tells of each
+/// section what becomes of it.
+fn system(message: Raw<'_>, is_later: bool) -> String {
     let mut parts = vec![words(message)];
     let sections = message.get("sections").filter(|sections| sections.kind() == JsonKind::Object);
     // The last one of a name counts, where the first one stands: names that were written over may be equal.
     let mut places = BTreeMap::new();
     for (name, section) in sections.into_iter().flat_map(Raw::fields) {
-        let said = section.text().map_or_else(
-            || {
-                let name = String::from_utf8_lossy(name);
-                format!("Removed system prompt section \"{name}\".")
-            },
-            Cow::into_owned,
-        );
+        let said = if is_later {
+            update(name, section)
+        } else {
+            section.text().map(Cow::into_owned).unwrap_or_default()
+        };
         let at = *places.entry(name).or_insert(parts.len());
         match parts.get_mut(at) {
             Some(part) => *part = said,
@@ -344,6 +354,17 @@ fn system(message: Raw<'_>) -> String {
     }
     parts.retain(|part| !part.is_empty());
     parts.join("\n\n")
+}
+
+/// Returns what a later message of the system says of a section, given the bytes between the quotes of its name.
+fn update(name: &[u8], section: Raw<'_>) -> String {
+    let quoted = [b"\"", name, b"\""].concat();
+    let name = Raw::scanned(&quoted).text().unwrap_or_default();
+    if section.is_null() {
+        format!("Removed system prompt section \"{name}\".")
+    } else {
+        format!("Updated system prompt section \"{name}\":\n\n{}", shown(section))
+    }
 }
 
 /// Returns the words of a message of the system, without its sections.
@@ -359,7 +380,7 @@ pub(super) fn edited(record: Raw<'_>, edit: Raw<'_>) -> Option<Vec<u8>> {
         return with_field(record.bytes(), "content", content);
     }
     let message = record.get("message")?;
-    let is_editable = ["user", "assistant", "toolResult", "custom"]
+    let is_editable = ["user", "assistant", "toolResult", "custom", "hookMessage"]
         .contains(&text(message, "role").unwrap_or_default().as_str());
     let message = is_editable.then(|| with_field(message.bytes(), "content", content))??;
     with_field(record.bytes(), "message", &message)

@@ -86,7 +86,11 @@ pub(super) fn context(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, F
         let record = graph.record(entry)?;
         // What stands behind a compaction is not kept by it.
         sent.is_whole |= first.as_ref().is_some_and(|first| first.is(&record));
-        sent.entries.extend(is_sent(&record).then_some(entry));
+        if is_sent(&record) {
+            let is_later = record.kind == Kind::System && !sent.entries.is_empty();
+            sent.edits.extend(is_later.then_some((entry, Edit::Later)));
+            sent.entries.push(entry);
+        }
     }
     if !edits.is_empty() {
         for &entry in &sent.entries {
