@@ -41,6 +41,7 @@ JSON: one object a result, in order
    \"subject\":what the tool read or ran TEXT or null, \"characters\":N, \"left\":CHARACTERS that it has then, \"tokens\":about N, \"tokens_left\":N}
 and then
   {\"type\":\"truncate\", \"session\":ID, \"title\":TEXT or null, \"format\":NAME, \"operation\":N or null, \"limit\":CHARACTERS, \"window\":TOKENS or null, \"results\":N,
+   \"edited\":N that are too long only with what an edit put in the place of theirs, and are left alone,
    \"branch\":NAME or null if nothing is changed, \"left\":NAME of the branch with the state before or null, \"saved\":BYTES,
    \"cached\":{\"tokens\":about N that the provider has cached and reads again, \"until\":TIME} or null,
    \"rotated\":PATH of the old file or null, \"written\":PATH of the agent's own file or null}")]
@@ -74,6 +75,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if args.dry_run {
         let (archive, session) = context.look(args.about.wanted()?)?;
         let bound = bound(args, &settings, &archive, &session)?;
+        let edited = ops::edited_oversized(&archive, &session, bound)?;
         let results = ops::oversized(&archive, &session, bound)?;
         let cached = ops::cached(&archive, &session, &asked(args, &settings), || {
             Ok(results.first().map(|result| result.entry))
@@ -84,12 +86,14 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         }
         if context.json {
             let done = Truncated { results, ..Truncated::default() };
-            context.answer_change((&archive, &session), &bounded(&done, bound, cached))?;
+            context
+                .answer_change((&archive, &session), &bounded(&done, (bound, edited), cached))?;
             return Ok(Exit::Yes);
         }
+        leave(context, bound.limit, edited)?;
         let count = counted(results.len() as u64, "result", "results");
         match results.as_slice() {
-            [] => nothing(context, bound.limit)?,
+            [] => nothing(context, bound.limit, edited)?,
             _ => context.output.note(&format!("{count} would be cut; nothing is changed")),
         }
         return Ok(Exit::Yes);
@@ -97,6 +101,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let (mut archive, session) = context.change(args.about.wanted()?)?;
     archive.set_manner(context.manner(args.force, false));
     let bound = bound(args, &settings, &archive, &session)?;
+    let edited = ops::edited_oversized(&archive, &session, bound)?;
     let cached = ops::cached(&archive, &session, &asked(args, &settings), || {
         Ok(ops::oversized(&archive, &session, bound)?.first().map(|result| result.entry))
     })?;
@@ -105,7 +110,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         if args.when_cold {
             context.answer_change(
                 (&archive, &session),
-                &bounded(&Truncated::default(), bound, Some(cached)),
+                &bounded(&Truncated::default(), (bound, edited), Some(cached)),
             )?;
             context.output.note("Nothing is changed, because the cache is warm");
             return Ok(Exit::No);
@@ -117,13 +122,14 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         context.say_session((&archive, &session))?;
     }
     show(context, &done.results)?;
-    let report = bounded(&done, bound, cached);
+    let report = bounded(&done, (bound, edited), cached);
     if context.json {
         context.answer_change((&archive, &session), &report)?;
         return Ok(Exit::Yes);
     }
+    leave(context, bound.limit, edited)?;
     let Some(left) = &done.left else {
-        nothing(context, bound.limit)?;
+        nothing(context, bound.limit, edited)?;
         return Ok(Exit::Yes);
     };
     let count = counted(done.results.len() as u64, "result is", "results are");
@@ -183,13 +189,30 @@ fn warn(context: &mut Context, cached: Cached) {
         .hint(Line::about("truncate").flag("when-cold").to("to cut only once that is over"));
 }
 
-fn bounded(truncated: &Truncated, bound: Bound, cached: Option<Cached>) -> Bounded<'_> {
-    Bounded { truncated, limit: bound.limit.chars(), window: bound.window, cached }
+fn bounded(
+    truncated: &Truncated,
+    (bound, edited): (Bound, u64),
+    cached: Option<Cached>,
+) -> Bounded<'_> {
+    let (limit, window) = (bound.limit.chars(), bound.window);
+    Bounded { truncated, limit, edited, window, cached }
 }
 
-fn nothing(context: &mut Context, limit: Limit) -> Result<(), CommandError> {
+/// Says how many results are left alone because an edit put something else in their place.
+fn leave(context: &mut Context, limit: Limit, edited: u64) -> Result<(), CommandError> {
+    if edited == 0 {
+        return Ok(());
+    }
+    let count = counted(edited, "result is left alone: its", "results are left alone: their");
     let chars = counted(limit.chars() as u64, "character", "characters");
-    context.say(&format!("Nothing is oversized: no result on the context has more than {chars}"))
+    context.say(&format!("{count} content was edited by the agent, and has more than {chars}"))
+}
+
+fn nothing(context: &mut Context, limit: Limit, edited: u64) -> Result<(), CommandError> {
+    let chars = counted(limit.chars() as u64, "character", "characters");
+    let (more, other) = if edited > 0 { (" else", "other ") } else { ("", "") };
+    let no = format!("no {other}result on the context has more than {chars}");
+    context.say(&format!("Nothing{more} is oversized: {no}"))
 }
 
 fn show(context: &mut Context, results: &[Oversized]) -> Result<(), CommandError> {

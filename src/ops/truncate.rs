@@ -5,9 +5,13 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    context::cut::Limit,
-    model::{Command, EntryNumber, EntrySet, Kind, Position},
-    ops::{OpsError, shorten},
+    context::cut::{self, Limit, Rest},
+    model::{Block, Command, EntryNumber, EntrySet, Kind, Message, Position},
+    ops::{
+        OpsError,
+        seen::{Replays, items},
+        shorten,
+    },
     report::{Oversized, Truncated},
     session::{
         Session, View,
@@ -55,6 +59,48 @@ pub fn oversized(
     let mut all = Vec::new();
     find(archive.store(), session, &view, bound.limit, &mut |found, _| all.push(found.oversized))?;
     Ok(all)
+}
+
+/// Returns how many results on the current context are over a limit only with what edits put in the place of theirs, which no
+/// truncation cuts.
+pub fn edited_oversized(
+    archive: &Archive,
+    session: &Session,
+    bound: Bound,
+) -> Result<u64, OpsError> {
+    let tip = archive.store().state(session.key)?;
+    let Some(position) = tip.position() else { return Ok(0) };
+    let view = View::new(archive.store(), session, position, Some(&tip.spans));
+    let edits = view.sending()?.edits;
+    let mut count = 0;
+    for alike in edits.chunk_by(|(one, _), (other, _)| one == other) {
+        let Some(&(n, _)) = alike.first() else { continue };
+        if !may_answer(view.record(n)?.kind) {
+            continue;
+        }
+        let said = items(session, &view, (&[n], alike), &Replays::default(), None)?;
+        let entry = id_of(archive.store(), session, n)?.to_string();
+        let rest = Rest { session: &session.name.id, entry: &entry };
+        let is_over = said.iter().any(|item| is_over(&item.message(), bound.limit, rest));
+        count += u64::from(is_over);
+    }
+    Ok(count)
+}
+
+/// Returns whether a message has a result that is over a limit.
+fn is_over(message: &Message, limit: Limit, rest: Rest<'_>) -> bool {
+    let results = message.blocks.iter().filter_map(|block| match block {
+        Block::Result { blocks, .. } => Some(blocks),
+        _ => None,
+    });
+    results.into_iter().any(|blocks| {
+        let texts = blocks.iter().filter_map(|block| match block {
+            Block::Text(text) => Some(text.as_str()),
+            _ => None,
+        });
+        let texts: Vec<&str> = texts.collect();
+        cut::texts(&texts, limit, rest).iter().any(Option::is_some)
+    })
 }
 
 /// Cuts the results on the current context that are over a limit; their old records stay under them.

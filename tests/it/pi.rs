@@ -355,3 +355,34 @@ fn a_call_that_nothing_answered_is_answered_at_the_end_as_well() {
     let sent = words(&request_of(&json!(3), &entries));
     assert_eq!(sent, ["call onecall two", "a rock", "No result provided"]);
 }
+
+#[test]
+fn a_result_that_an_edit_made_long_is_told_of_where_no_truncation_cuts_it() {
+    let call = json!({ "type": "toolCall", "id": "one", "name": "look", "arguments": {} });
+    let calls = json!({ "role": "assistant", "content": [call] });
+    let result = json!({ "role": "toolResult", "toolCallId": "one", "content": [{ "type": "text", "text": "a rock" }] });
+    let edit = json!({ "type": "context_edit", "targetId": "b", "replacement": { "content": "a rock\n".repeat(900) } });
+    let header = json!({ "type": "session", "version": 3, "id": "s", "timestamp": "2026-01-05T08:00:00.000Z", "cwd": "/harbour" });
+    let lines = [
+        header,
+        behind("a", "", json!({ "type": "message", "message": calls })),
+        behind("b", "a", json!({ "type": "message", "message": result })),
+        behind("c", "b", edit),
+    ];
+    let env = TestEnv::new();
+    let file = env.project().join("boat.jsonl");
+    let lines: Vec<String> = lines.iter().map(Value::to_string).collect();
+    fs::write(&file, lines.join("\n") + "\n").unwrap();
+    env.run(&["attach", "boat.jsonl"]).success();
+    for more in [&["--dry-run"][..], &[]] {
+        let command = [&["truncate", "--max-chars", "2000", "-s", "s"], more].concat();
+        let told = env.run(&command).success().stdout;
+        assert!(told.contains("1 result is left alone: its content was edited"), "{told}");
+        assert!(told.contains("Nothing else is oversized: no other result"), "{told}");
+        let told = env.run(&[&command[..], &["--json"]].concat()).success().stdout;
+        let told: Value = serde_json::from_str(told.lines().last().unwrap()).unwrap();
+        assert_eq!((&told["results"], &told["edited"]), (&json!(0), &json!(1)));
+        let command = [&["truncate", "--max-chars", "9000", "-s", "s"], more].concat();
+        assert!(!env.run(&command).success().stdout.contains("left alone"));
+    }
+}
