@@ -75,25 +75,22 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if args.dry_run {
         let (archive, session) = context.look(args.about.wanted()?)?;
         let bound = bound(args, &settings, &archive, &session)?;
-        let edited = ops::edited_oversized(&archive, &session, bound)?;
-        let results = ops::oversized(&archive, &session, bound)?;
+        let found = ops::oversized(&archive, &session, bound)?;
         let cached = ops::cached(&archive, &session, &asked(args, &settings), || {
-            Ok(results.first().map(|result| result.entry))
+            Ok(found.results.first().map(|result| result.entry))
         })?;
-        show(context, &results)?;
+        show(context, &found.results)?;
         if let Some(cached) = cached {
             warn(context, cached);
         }
         if context.json {
-            let done = Truncated { results, ..Truncated::default() };
-            context
-                .answer_change((&archive, &session), &bounded(&done, (bound, edited), cached))?;
+            context.answer_change((&archive, &session), &bounded(&found, bound, cached))?;
             return Ok(Exit::Yes);
         }
-        leave(context, bound.limit, edited)?;
-        let count = counted(results.len() as u64, "result", "results");
-        match results.as_slice() {
-            [] => nothing(context, bound.limit, edited)?,
+        leave(context, bound.limit, found.edited)?;
+        let count = counted(found.results.len() as u64, "result", "results");
+        match found.results.as_slice() {
+            [] => nothing(context, bound.limit, found.edited)?,
             _ => context.output.note(&format!("{count} would be cut; nothing is changed")),
         }
         return Ok(Exit::Yes);
@@ -101,16 +98,15 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let (mut archive, session) = context.change(args.about.wanted()?)?;
     archive.set_manner(context.manner(args.force, false));
     let bound = bound(args, &settings, &archive, &session)?;
-    let edited = ops::edited_oversized(&archive, &session, bound)?;
     let cached = ops::cached(&archive, &session, &asked(args, &settings), || {
-        Ok(ops::oversized(&archive, &session, bound)?.first().map(|result| result.entry))
+        Ok(ops::oversized(&archive, &session, bound)?.results.first().map(|result| result.entry))
     })?;
     if let Some(cached) = cached {
         warn(context, cached);
         if args.when_cold {
             context.answer_change(
                 (&archive, &session),
-                &bounded(&Truncated::default(), (bound, edited), Some(cached)),
+                &bounded(&Truncated::default(), bound, Some(cached)),
             )?;
             context.output.note("Nothing is changed, because the cache is warm");
             return Ok(Exit::No);
@@ -122,14 +118,14 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         context.say_session((&archive, &session))?;
     }
     show(context, &done.results)?;
-    let report = bounded(&done, (bound, edited), cached);
+    let report = bounded(&done, bound, cached);
     if context.json {
         context.answer_change((&archive, &session), &report)?;
         return Ok(Exit::Yes);
     }
-    leave(context, bound.limit, edited)?;
+    leave(context, bound.limit, done.edited)?;
     let Some(left) = &done.left else {
-        nothing(context, bound.limit, edited)?;
+        nothing(context, bound.limit, done.edited)?;
         return Ok(Exit::Yes);
     };
     let count = counted(done.results.len() as u64, "result is", "results are");
@@ -189,13 +185,8 @@ fn warn(context: &mut Context, cached: Cached) {
         .hint(Line::about("truncate").flag("when-cold").to("to cut only once that is over"));
 }
 
-fn bounded(
-    truncated: &Truncated,
-    (bound, edited): (Bound, u64),
-    cached: Option<Cached>,
-) -> Bounded<'_> {
-    let (limit, window) = (bound.limit.chars(), bound.window);
-    Bounded { truncated, limit, edited, window, cached }
+fn bounded(truncated: &Truncated, bound: Bound, cached: Option<Cached>) -> Bounded<'_> {
+    Bounded { truncated, limit: bound.limit.chars(), window: bound.window, cached }
 }
 
 /// Says how many results are left alone because an edit put something else in their place.

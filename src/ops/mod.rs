@@ -112,7 +112,7 @@ pub use setup::{Setup, calling, setup};
 pub use sought::Search;
 pub use stats::{stats, stats_of};
 pub use suspects::Suspects;
-pub use truncate::{Bound, edited_oversized, oversized, truncate};
+pub use truncate::{Bound, oversized, truncate};
 pub use turn::{Answer, STEPS, Turning, turn};
 pub use undo::{operations, operations_of_all, redo, undo};
 pub use verify::{Verifying, verify, verify_ids};

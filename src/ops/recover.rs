@@ -251,7 +251,8 @@ impl<T> Patient for Surgery<'_, '_, T> {
     }
 
     fn can_truncate(&self) -> bool {
-        oversized(self.archive, self.session, self.bound()).is_ok_and(|found| !found.is_empty())
+        oversized(self.archive, self.session, self.bound())
+            .is_ok_and(|found| !found.results.is_empty())
     }
 
     fn truncate(&mut self) -> Result<bool, OpsError> {

@@ -9,7 +9,7 @@ use crate::{
     model::{Block, Command, EntryNumber, EntrySet, Kind, Message, Position},
     ops::{
         OpsError,
-        seen::{Replays, items},
+        seen::{StandIns, items},
         shorten,
     },
     report::{Oversized, Truncated},
@@ -47,44 +47,19 @@ struct Found {
     shortened: Shortened,
 }
 
-/// Returns the results on the current context that are over a limit, in order.
+/// Returns what a truncation would find on the current context: the results that are over a limit, in order.
 pub fn oversized(
     archive: &Archive,
     session: &Session,
     bound: Bound,
-) -> Result<Vec<Oversized>, OpsError> {
+) -> Result<Truncated, OpsError> {
     let tip = archive.store().state(session.key)?;
-    let Some(position) = tip.position() else { return Ok(Vec::new()) };
+    let mut truncated = Truncated::default();
+    let Some(position) = tip.position() else { return Ok(truncated) };
     let view = View::new(archive.store(), session, position, Some(&tip.spans));
-    let mut all = Vec::new();
-    find(archive.store(), session, &view, bound.limit, &mut |found, _| all.push(found.oversized))?;
-    Ok(all)
-}
-
-/// Returns how many results on the current context are over a limit only with what edits put in the place of theirs, which no
-/// truncation cuts.
-pub fn edited_oversized(
-    archive: &Archive,
-    session: &Session,
-    bound: Bound,
-) -> Result<u64, OpsError> {
-    let tip = archive.store().state(session.key)?;
-    let Some(position) = tip.position() else { return Ok(0) };
-    let view = View::new(archive.store(), session, position, Some(&tip.spans));
-    let edits = view.sending()?.edits;
-    let mut count = 0;
-    for alike in edits.chunk_by(|(one, _), (other, _)| one == other) {
-        let Some(&(n, _)) = alike.first() else { continue };
-        if !may_answer(view.record(n)?.kind) {
-            continue;
-        }
-        let said = items(session, &view, (&[n], alike), &Replays::default(), None)?;
-        let entry = id_of(archive.store(), session, n)?.to_string();
-        let rest = Rest { session: &session.name.id, entry: &entry };
-        let is_over = said.iter().any(|item| is_over(&item.message(), bound.limit, rest));
-        count += u64::from(is_over);
-    }
-    Ok(count)
+    let mut each = |found: Found, _: &[u8]| truncated.results.push(found.oversized);
+    truncated.edited = find(archive.store(), session, &view, bound.limit, &mut each)?;
+    Ok(truncated)
 }
 
 /// Returns whether a message has a result that is over a limit.
@@ -136,7 +111,7 @@ fn plan(
             cuts.insert(n, Cut::new(shortened.line, whole, cutting));
             truncated.results.push(oversized);
         };
-        find(before.store(), session, &view, bound.limit, &mut cut)?;
+        truncated.edited = find(before.store(), session, &view, bound.limit, &mut cut)?;
     }
     if cuts.is_empty() {
         return Ok((truncated, None));
@@ -188,16 +163,17 @@ fn restate(
     Ok(lines.ok_or_else(|| SyncError::OutOfReach { path: live.path.clone(), why })?)
 }
 
-/// Finds the results over a limit in the context of a view's head, and hands over each with the whole line.
+/// Finds the results over a limit in the context of a view's head, and hands over each with the whole line; returns how many
+/// are over it only with what edits put in the place of theirs, which no truncation cuts.
 fn find(
     store: &dyn Store,
     session: &Session,
     view: &View<'_>,
     limit: Limit,
     each: &mut dyn FnMut(Found, &[u8]),
-) -> Result<(), OpsError> {
+) -> Result<u64, OpsError> {
     let Sending { path, sent, edits, .. } = view.sending()?;
-    let edited: EntrySet = edits.into_iter().map(|(entry, _)| entry).collect();
+    let edited: EntrySet = edits.iter().map(|(entry, _)| *entry).collect();
     for range in EntryNumber::ranges(sent, 1) {
         let lengths = store.lengths(session.key, range.clone())?;
         for (n, length) in EntryNumber::each(range).zip(lengths) {
@@ -211,7 +187,17 @@ fn find(
             }
         }
     }
-    Ok(())
+    let mut count = 0;
+    for alike in edits.chunk_by(|(one, _), (other, _)| one == other) {
+        let Some(&(n, _)) = alike.first() else { continue };
+        if may_answer(view.record(n)?.kind) {
+            let said = items(session, view, (&[n], alike), &StandIns::default(), None)?;
+            let entry = id_of(store, session, n)?.to_string();
+            let rest = Rest { session: &session.name.id, entry: &entry };
+            count += u64::from(said.iter().any(|item| is_over(&item.message(), limit, rest)));
+        }
+    }
+    Ok(count)
 }
 
 /// Returns whether a record of a kind can hold a tool's answer.

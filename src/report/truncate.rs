@@ -37,6 +37,8 @@ pub struct Truncated {
     pub left: Option<String>,
     /// The results.
     pub results: Vec<Oversized>,
+    /// How many others are oversized only with what edits put in the place of theirs, and are left alone.
+    pub edited: u64,
     /// By how many bytes the session's file is shorter, or would be if there were one.
     pub saved: u64,
     /// The old live file, if it was exchanged.
@@ -74,8 +76,6 @@ pub struct Bounded<'a> {
     pub truncated: &'a Truncated,
     /// How many characters a result may have.
     pub limit: usize,
-    /// How many results have more only with what edits put in the place of theirs, and are left alone.
-    pub edited: u64,
     /// The window that the limit was computed from, in tokens.
     pub window: Option<u64>,
     /// The cached part that it costs.
@@ -87,7 +87,7 @@ report!(Bounded<'_>, "truncate", |it| {
     limit: it.limit,
     window: it.window,
     results: it.truncated.results.len(),
-    edited: it.edited,
+    edited: it.truncated.edited,
     branch: it.truncated.left.is_some().then_some(&it.truncated.branch),
     left: it.truncated.left,
     saved: it.truncated.saved,

@@ -612,7 +612,7 @@ fn a_line_that_nests_a_million_deep_is_cut() {
             write(folder.path(), 1, &[record(&Claude, 1, 1, None).to_string(), line.clone()]);
         let (mut archive, session) = ops::peek(&path, Box::new(Machine)).unwrap();
         let bound = Bound { limit: Limit::of_chars(2_000), window: None };
-        let found = ops::oversized(&archive, &session, bound).unwrap();
+        let found = ops::oversized(&archive, &session, bound).unwrap().results;
         assert_eq!(found.len(), 1);
         let cut = ops::truncate(&mut archive, &session, bound).unwrap();
         assert!(cut.saved > 8_000, "{}", cut.saved);
