@@ -21,7 +21,7 @@ use crate::report::{Notice, Quirk};
 use crate::session::{Elsewhere, Gap, SessionError};
 use crate::settings::{Exclusion, SettingsError};
 use crate::store::StoreError;
-use crate::sync::{SyncError, Why};
+use crate::sync::{SyncError, Vain, Why};
 use crate::trust::Strange;
 use crate::wire::jsonl::ReadError;
 
@@ -173,7 +173,17 @@ fn sync(text: &mut String) {
             E::Invalid { line: Some(3), why: told("it has no type") },
             E::Invalid { line: None, why: told("the note is empty") },
         ],
-        E::Nothing(_) => [E::Nothing("undo"), E::Nothing("redo")],
+        E::Nothing(Vain::Undo) => [E::Nothing(Vain::Undo)],
+        E::Nothing(Vain::Redo) => [E::Nothing(Vain::Redo)],
+        E::Nothing(Vain::Append) => [E::Nothing(Vain::Append)],
+        E::Nothing(Vain::Branch) => [E::Nothing(Vain::Branch)],
+        E::Nothing(Vain::Checkpoint) => [E::Nothing(Vain::Checkpoint)],
+        E::Nothing(Vain::Compact) => [E::Nothing(Vain::Compact)],
+        E::Nothing(Vain::Truncate) => [E::Nothing(Vain::Truncate)],
+        E::Nothing(Vain::Reach) => [E::Nothing(Vain::Reach)],
+        E::Nothing(Vain::CatchUp) => [E::Nothing(Vain::CatchUp)],
+        E::Nothing(Vain::Attach) => [E::Nothing(Vain::Attach)],
+        E::Nothing(Vain::Detach) => [E::Nothing(Vain::Detach)],
         E::NoFormat(_) => [E::NoFormat(path())],
         E::UnreadAgent { .. } => [E::UnreadAgent { path: path(), agent: "Copilot" }],
         E::Excluded { .. } => [E::Excluded { path: path(), by: Exclusion::Session(told("8f14")) }],
@@ -205,7 +215,7 @@ fn ops(text: &mut String) {
     list!(text, OpsError, hinted, {
         E::Store(_) => [E::Store(StoreError::Busy)],
         E::Session(_) => [E::Session(SessionError::NoEntry(told("7")))],
-        E::Sync(_) => [E::Sync(SyncError::Nothing("undo"))],
+        E::Sync(_) => [E::Sync(SyncError::Nothing(Vain::Undo))],
         E::Window { .. } => [
             E::Window { tokens: 5, by: Source::Asked, least: 16_000 },
             E::Window { tokens: 5, by: Source::File, least: 16_000 },

@@ -11,7 +11,7 @@ use crate::{
     report::{Hint, Line},
     session::{Elsewhere, Gap, SessionError},
     store::StoreError,
-    sync::SyncError,
+    sync::{SyncError, Vain},
 };
 
 /// How many names a hint lists.
@@ -172,7 +172,12 @@ fn after_sync(error: &SyncError) -> Vec<Hint> {
             E::Store(error) => after_store(error),
             error => after_sync(error),
         },
-        E::Nothing("undo" | "redo") => vec![Line::about("operations").to("list the operations")],
+        E::Nothing(Vain::Undo | Vain::Redo) => {
+            vec![Line::about("operations").to("list the operations")]
+        }
+        E::Nothing(Vain::Attach) => {
+            vec![Line::about("restore").to("put back the files of it that are gone")]
+        }
         E::Ahead { .. } => {
             vec![Line::new("doctor").flag("fix").to("take in what the live file still holds")]
         }

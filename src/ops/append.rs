@@ -16,7 +16,7 @@ use crate::{
         tools::{self, Called},
     },
     sync::{
-        self, Archive, SyncError, Workspace,
+        self, Archive, SyncError, Vain, Workspace,
         add::{Add, NewRecord},
         setting::Near,
         standing::Standing,
@@ -83,7 +83,7 @@ fn plan(
     limit: Option<Limit>,
     events: &[Event],
 ) -> Result<(Batch, Option<Plan<Add>>), OpsError> {
-    let position = before.position().ok_or(SyncError::Nothing("append to"))?;
+    let position = before.position().ok_or(SyncError::Nothing(Vain::Append))?;
     let parent = position.head.map(|head| before.record_name(head)).transpose()?.flatten();
     let mut batch = Batch { parent, near: before.near(Some(position))?, ..Batch::default() };
     for (line, draft) in (1..).zip(drafts) {

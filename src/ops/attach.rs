@@ -13,7 +13,7 @@ use crate::{
         plan::{Plan, Steps, branch_text},
     },
     sync::{
-        self, Archive, Notice, SyncError, beside, goal::Stay, live_file::LiveFile,
+        self, Archive, Notice, SyncError, Vain, beside, goal::Stay, live_file::LiveFile,
         moved::was_moved, sources, standing::Standing,
     },
 };
@@ -87,7 +87,7 @@ fn wanted_file(
     });
     let found = found.max_by_key(|(_, path, generation)| (beside::name(format, path), *generation));
     let Some((n, path, generation)) = found else {
-        return Err(SyncError::Nothing("attach: no file of the session is there"));
+        return Err(SyncError::Nothing(Vain::Attach));
     };
     let live = LiveFile { n, path, attached: true };
     before.writable_file(&live)?;
@@ -132,7 +132,7 @@ pub fn take_up(archive: &mut Archive, path: &Path) -> Result<(Session, Attached)
 /// Lets a session go on without the agent's file, which stays as it is.
 pub fn detach(archive: &mut Archive, session: &Session) -> Result<Attached, OpsError> {
     let (path, done) = sync::execute_uncaught(archive, session, |before| {
-        let live = before.attached().ok_or(SyncError::Nothing("detach"))?;
+        let live = before.attached().ok_or(SyncError::Nothing(Vain::Detach))?;
         let steps =
             Steps { live: Some(Step { from: before.state.live, to: None }), ..Steps::default() };
         let command = Command::Attach { file: None, left: None };

@@ -12,7 +12,7 @@ use crate::{
         plan::{Plan, Steps, branch_text},
         words,
     },
-    sync::{self, Archive, SyncError, goal::Stay, reach::Reach},
+    sync::{self, Archive, SyncError, Vain, goal::Stay, reach::Reach},
     wire::Graph as _,
 };
 
@@ -77,7 +77,7 @@ pub fn branch(
             return Err(OpsError::BranchExists(name.to_owned()));
         }
         let here = target.map(|target| target.position).or(before.position());
-        let Some(position) = here else { return Err(SyncError::Nothing("branch from").into()) };
+        let Some(position) = here else { return Err(SyncError::Nothing(Vain::Branch).into()) };
         let entry = position.head.map(|head| before.id_of(head)).transpose()?;
         let mut steps = Steps::default();
         steps.set(name, Some(position));

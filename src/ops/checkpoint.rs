@@ -8,7 +8,7 @@ use crate::{
         Session,
         plan::{Plan, Steps, given},
     },
-    sync::{self, Archive, SyncError, goal::Stay, standing::Standing},
+    sync::{self, Archive, SyncError, Vain, goal::Stay, standing::Standing},
 };
 
 /// The number of checkpoints looked at together, from the newest on.
@@ -29,7 +29,7 @@ pub fn checkpoint(
     }
     let (n, done) = sync::execute(archive, session, |before| {
         let Some(place) = before.position() else {
-            return Err(SyncError::Nothing("put a checkpoint on"));
+            return Err(SyncError::Nothing(Vain::Checkpoint));
         };
         match (number_at(before, place)?, note) {
             (Some(n), None) => Ok((n, None)),

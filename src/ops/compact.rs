@@ -39,7 +39,7 @@ use crate::{
         plan::{Plan, Steps, branch_text, given},
     },
     sync::{
-        self, Archive, Notice, SyncError, Workspace,
+        self, Archive, Notice, SyncError, Vain, Workspace,
         compaction::{Compaction, Place},
         goal::Stay,
         standing::Standing,
@@ -448,7 +448,7 @@ impl Writing<'_> {
         events: &[Event],
         compacted: &Compacted,
     ) -> Result<(Option<String>, Option<Plan<Compaction>>), OpsError> {
-        let nowhere = || SyncError::Nothing("compact");
+        let nowhere = || SyncError::Nothing(Vain::Compact);
         let from = before.position().ok_or_else(nowhere)?;
         let (head, view) = from.head.zip(before.view(from)).ok_or_else(nowhere)?;
         let path = before.path(from)?;

@@ -136,8 +136,8 @@ pub use crate::{
     sync::{
         AgentFolder, Ambient, Archive, Held, Here, Holder, Imported, Machine, Manner, Notice,
         Oddity, Outcome, Queue, Quirk, Rebuilt, Rotated, RotatedState, Skipped, Source, Step,
-        SyncError, Told, Waiting, Why, Work, Workspace, agent_folders, file_of_session, follow,
-        generations, import, import_changed, live_state, peek, resume, rotations, sources,
+        SyncError, Told, Vain, Waiting, Why, Work, Workspace, agent_folders, file_of_session,
+        follow, generations, import, import_changed, live_state, peek, resume, rotations, sources,
         workspace,
     },
 };

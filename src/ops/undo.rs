@@ -8,7 +8,7 @@ use crate::{
         Session,
         plan::{Plan, branch_text, obstacle, take_back},
     },
-    sync::{self, Archive, SyncError, reach::Reach, standing::Standing},
+    sync::{self, Archive, SyncError, Vain, reach::Reach, standing::Standing},
 };
 
 /// Returns the newest operations, the newest first.
@@ -71,7 +71,7 @@ pub fn undo(
                 let found = before.store().operations(session.key, n.alone())?.pop();
                 found.ok_or(OpsError::NoOperation(n))?
             }
-            None => newest(before, session, is_meant)?.ok_or(SyncError::Nothing("undo"))?,
+            None => newest(before, session, is_meant)?.ok_or(SyncError::Nothing(Vain::Undo))?,
         };
         if let Some(why) = obstacle(&operation, &undone) {
             return Err(OpsError::NotUndoable { n: operation.n, why });
@@ -91,7 +91,7 @@ pub fn redo(archive: &mut Archive, session: &Session) -> Result<Undone, OpsError
             _ => !operation.command.takes_in(),
         })?;
         let found = found.filter(|operation| matches!(operation.command, Command::Undo { .. }));
-        let operation = found.ok_or(SyncError::Nothing("redo"))?;
+        let operation = found.ok_or(SyncError::Nothing(Vain::Redo))?;
         plan(before, &operation, |undoes, command, left| Command::Redo { undoes, command, left })
     })
 }

@@ -9,7 +9,7 @@ use crate::{
     session::{Growth, ends::ends},
     store::Whole,
     sync::{
-        SyncError, Workspace, change::Change, file::is_subsequence, goal::Goal,
+        SyncError, Vain, Workspace, change::Change, file::is_subsequence, goal::Goal,
         live_file::LiveFile, setting::line_start,
     },
     wire::{Back, Graph},
@@ -50,7 +50,9 @@ impl Goal for Add {
     type Reached = Added;
 
     fn prepare(self, change: &mut Change<'_>) -> Result<(Added, Option<Position>), SyncError> {
-        let Some(position) = change.position() else { return Err(SyncError::Nothing("append to")) };
+        let Some(position) = change.position() else {
+            return Err(SyncError::Nothing(Vain::Append));
+        };
         let mut growth = change.growth(position.generation)?;
         let mut part = line_start(&growth);
         let mut bytes = Vec::new();

@@ -28,7 +28,7 @@ use crate::{
         plan::{OUTSIDE, branch_text},
     },
     sync::{
-        Archive, Notice, SyncError, attached,
+        Archive, Notice, SyncError, Vain, attached,
         change::Change,
         file::{self, aside_of, failed, finish_rotation, from, is_subsequence, write_fresh},
         gone::is_gone,
@@ -199,7 +199,7 @@ fn agree(
 fn take_in(archive: &Archive, session: &Session, live: &WritableFile) -> Result<Notice, SyncError> {
     let mut change = Change::bare(archive, session)?;
     let Some(position) = change.before.state.position() else {
-        return Err(SyncError::Nothing("catch up with"));
+        return Err(SyncError::Nothing(Vain::CatchUp));
     };
     let mut growth = change.growth(position.generation)?;
     let (file, begin) = (from(live, growth.length())?, growth.bytes);
@@ -224,7 +224,7 @@ fn take_in_whole(
     tip: &State,
 ) -> Result<Notice, SyncError> {
     let io = failed(target);
-    let Some(position) = tip.position() else { return Err(SyncError::Nothing("catch up with")) };
+    let Some(position) = tip.position() else { return Err(SyncError::Nothing(Vain::CatchUp)) };
     let runs = archive.store.runs(session.key, position.generation, 0)?;
     let held = View::new(archive.store.as_ref(), session, position, Some(&tip.spans)).sequence()?;
     let mut change = Change::bare(archive, session)?;

@@ -1,6 +1,7 @@
 //! What can go wrong between the files and the store.
 
 use std::{
+    fmt,
     path::{Path, PathBuf},
     time::Duration,
 };
@@ -14,6 +15,51 @@ use crate::{
     sync::holder::Holder,
     wire::{Failure, jsonl::ReadError},
 };
+
+/// What is wanted in vain, because there is nothing for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Vain {
+    /// No operation is left that can be undone.
+    Undo,
+    /// No undo is left that can be taken back.
+    Redo,
+    /// The session has no state to append to.
+    Append,
+    /// It has none to branch from.
+    Branch,
+    /// It has none to put a checkpoint on.
+    Checkpoint,
+    /// It has none to compact.
+    Compact,
+    /// It has none to truncate.
+    Truncate,
+    /// It has none to go back to.
+    Reach,
+    /// It has no file, or no state of one, to catch up with.
+    CatchUp,
+    /// No file of the session is there to be attached.
+    Attach,
+    /// The session follows no file of its agent's.
+    Detach,
+}
+
+impl fmt::Display for Vain {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Undo => "undo",
+            Self::Redo => "redo",
+            Self::Append => "append to",
+            Self::Branch => "branch from",
+            Self::Checkpoint => "put a checkpoint on",
+            Self::Compact => "compact",
+            Self::Truncate => "truncate",
+            Self::Reach => "go back to",
+            Self::CatchUp => "catch up with",
+            Self::Attach => "attach: no file of the session is there",
+            Self::Detach => "detach: the session follows no file of its agent's",
+        })
+    }
+}
 
 /// A change that was not made, or a file that could not follow it.
 #[derive(Debug, thiserror::Error)]
@@ -130,9 +176,9 @@ pub enum SyncError {
         /// Why.
         why: String,
     },
-    /// Nothing is left to undo or redo.
+    /// There is nothing for what is wanted.
     #[error("there is nothing to {0}")]
-    Nothing(&'static str),
+    Nothing(Vain),
     /// A file holds no session that is known.
     #[error("{0} holds no session of a known format")]
     NoFormat(PathBuf),

@@ -70,7 +70,7 @@ pub(crate) use archive::Places;
 pub use archive::{Ambient, Archive, Here, Machine, Manner};
 pub use catch_up::{follow, live_state};
 pub(crate) use copy::copy;
-pub use error::SyncError;
+pub use error::{SyncError, Vain};
 pub(crate) use execute::{cache, exclusively, execute, execute_first, execute_uncaught};
 pub(crate) use gone::has_lost;
 pub use holder::Holder;

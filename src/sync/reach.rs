@@ -23,7 +23,7 @@ use crate::{
         ends::{Sending, ends},
     },
     sync::{
-        SyncError, Workspace,
+        SyncError, Vain, Workspace,
         change::Change,
         goal::Goal,
         live_file::LiveFile,
@@ -121,7 +121,7 @@ fn succeed(
             reached
         })
     };
-    reached.ok_or(SyncError::Nothing("go back to"))
+    reached.ok_or(SyncError::Nothing(Vain::Reach))
 }
 
 /// Goes on in another file of the session, if the agent does so.

@@ -16,7 +16,7 @@ use crate::{
     live::{Fresh, WritableFile},
     model::{Cutting, EntryNumber, Position, line},
     store::Whole,
-    sync::{SyncError, change::Change, goal::Goal, live_file::LiveFile, setting},
+    sync::{SyncError, Vain, change::Change, goal::Goal, live_file::LiveFile, setting},
     wire::Graph,
 };
 
@@ -67,7 +67,7 @@ impl Replay {
     /// Writes the generation of the current branch again.
     fn replay(&self, change: &mut Change<'_>) -> Result<(Replayed, Position), SyncError> {
         let Some(session) = change.before.session.clone() else {
-            return Err(SyncError::Nothing("truncate"));
+            return Err(SyncError::Nothing(Vain::Truncate));
         };
         let (store, live) = (change.before.store(), change.before.live_file());
         change.is_replay = true;
