@@ -271,8 +271,8 @@ impl<'a> Work<'a> {
             Some(_) => Ok(vec![session.clone()]),
             None => family(archive.store(), session),
         });
-        let about = (sessions, named.transpose()?);
-        let about = (about.0, about.1.as_deref());
+        let named = named.transpose()?;
+        let about = (sessions, named.as_deref());
         let members = members(archive, about, index, &mut searched.sessions)?;
         let mut groups = groups(members);
         groups.retain(|members| {
