@@ -328,7 +328,7 @@ fn merges(by: Side, shape: Shape) -> bool {
     shape != Shape::Messages && matches!(by, Side::Model | Side::User)
 }
 
-/// Returns the stretches that go whatever their size: turns that began too early, and those before the newest so many.
+/// Returns how many stretches go whatever their size, and why: turns that began too early, or that are more than are wanted.
 fn old(items: &[Item], limits: &Limits, asked: usize) -> Old {
     let newest = stretches(items).count().saturating_sub(1);
     let mut old = Old { count: 0, why: String::new() };

@@ -84,8 +84,9 @@ pub(crate) fn catch_up(archive: &Archive, session: &Session) -> Result<Vec<Notic
 
 /// Returns whether the user's settings leave out what an agent's file holds beyond the store; of one that is gone there is nothing.
 pub(crate) fn is_left_out(archive: &Archive, session: &Session, live: &LiveFile) -> bool {
-    let left_out = || archive.exclusion(&session.name, session.format, Some(&live.path));
-    live.attached && !is_gone(&live.path) && left_out().is_some()
+    live.attached
+        && archive.exclusion(&session.name, session.format, Some(&live.path)).is_some()
+        && !is_gone(&live.path)
 }
 
 /// Brings the store and the live files of all sessions to agree, and returns the notices, each with its session. Of one that is

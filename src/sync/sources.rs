@@ -387,8 +387,8 @@ fn working_folder(format: &dyn Format, file: &Path) -> Option<PathBuf> {
 }
 
 impl Archive {
-    /// Returns the setting that leaves out the session of a file; in which folder it works the store may tell, too, where the file
-    /// does not, or where there is none.
+    /// Returns the setting that leaves out the session of a file. Where no file tells in which folder the session works, the store
+    /// may know it.
     pub(crate) fn exclusion(
         &self,
         session: &SessionName,

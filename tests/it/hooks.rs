@@ -353,8 +353,7 @@ fn the_program_that_is_called_is_read_out_of_settings() {
         ("pi", None),
     ] {
         let agent = agent(name);
-        let none = settings.map(|settings| agent.programs(settings)).unwrap_or_default();
-        assert!(none.is_empty(), "{none:?}");
+        assert_eq!(agent.programs(settings.unwrap_or_default()), [""; 0], "{name}");
         let program = "/opt/it's \"here\"/undertext";
         let on = agent.hooked(settings, &call(program)).unwrap();
         let mut programs = agent.programs(&on);

@@ -244,7 +244,7 @@ fn the_sub_agents_of_a_session_come_in_with_it() {
     put(&agents.join("agent-d4.jsonl"), &of_agent("d4"));
     hook(&env, &["hook", "claude"], event(&path).as_bytes());
     wait(&env, &format!("{SESSION}/d4"));
-    // What a link leads to is none of them.
+    // A folder behind a link is not read.
     let elsewhere = env.home().join("elsewhere");
     fs::rename(&agents, &elsewhere).unwrap();
     put(&elsewhere.join("agent-e5.jsonl"), &of_agent("e5"));
