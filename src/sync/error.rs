@@ -39,7 +39,7 @@ pub enum Vain {
     CatchUp,
     /// No file of the session is there to be attached.
     Attach,
-    /// The session follows no file of its agent's.
+    /// The session follows no file of an agent.
     Detach,
 }
 
@@ -56,7 +56,7 @@ impl fmt::Display for Vain {
             Self::Reach => "go back to",
             Self::CatchUp => "catch up with",
             Self::Attach => "attach: no file of the session is there",
-            Self::Detach => "detach: the session follows no file of its agent's",
+            Self::Detach => "detach: the session follows no file of an agent",
         })
     }
 }
