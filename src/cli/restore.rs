@@ -12,9 +12,10 @@ use super::words::About;
 /// Put a session's file back where its agent reads it, after the agent or somebody else deleted it
 ///
 /// The file comes back as the agent left it last, byte for byte, and the session follows it again, so that the agent can
-/// resume it. What the agent kept next to it, such as long answers of tools, comes back too, also if only that is gone, and so do
-/// the files of the sub-agents that worked for it. Where the session had been changed in the store meanwhile, that is kept as a branch. Nothing that lies at the
-/// file's place is ever written over.
+/// resume it. What was said in the store meanwhile stands behind that, and the agent goes on from where the session stands; if its
+/// format cannot say that, a branch keeps it. What the agent kept next to the file, such as long answers of tools, comes back too,
+/// also if only that is gone, and so do the files of the sub-agents that worked for it. Nothing that lies at the file's place is
+/// ever written over.
 ///
 /// Agents delete old transcripts by themselves: Claude Code after 30 days, unless cleanupPeriodDays in
 /// ~/.claude/settings.json says otherwise. undertext import notices what is gone.
@@ -30,6 +31,7 @@ Exit codes: 1 with --all, or of a sub-agent, if a file could not be put back
 JSON: one object a session
   {\"type\":\"restore\", \"session\":ID, \"title\":TEXT or null, \"format\":NAME, \"path\":PATH or null if that is there,
    \"files\":[PATH] that were written, \"sidecars\":[PATH] that were too, \"others\":[PATH] left alone for their other bytes,
+   \"rotated\":PATH of the file that was put back, if another that goes on from where the session stands took its place, or null,
    \"left\":the branch that keeps where main stood or null, \"operation\":N or null}
 and with --dry-run, or where that ends with 1
   {\"type\":\"lost\", \"session\":ID, \"agent\":NAME, \"path\":PATH or null if that is there, \"sidecars\":[PATH]}")]
@@ -165,7 +167,7 @@ fn tell(
     }
     for file in &restored.files {
         let path = context.env.homely(file);
-        context.say(&format!("{path} is there again, as its agent left it"))?;
+        context.say(&format!("{path} is there again"))?;
     }
     let sidecars = &restored.sidecars;
     if !sidecars.written.is_empty() {
@@ -177,6 +179,7 @@ fn tell(
         let path = context.env.homely(path);
         context.output.warn(&format!("{path} is not as the agent left it; it is left alone"));
     }
+    context.say_written(None, restored.rotated.as_deref())?;
     if let Some(left) = attached.and_then(|attached| attached.left.as_ref()) {
         context.say(&format!("main follows the file; where it stood is kept as branch {left}"))?;
     }

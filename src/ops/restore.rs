@@ -1,10 +1,16 @@
 //! Restoring: the files of a session that somebody deleted come back, and the agent's is its live file again.
 
+use std::path::PathBuf;
+
 use crate::{
+    model::{Command, MAIN, State},
     ops::{OpsError, attach, members::family},
-    report::{LostFile, Restored, Sidecars},
-    session::Session,
-    sync::{self, Archive, Notice, SyncError, gone},
+    report::{Attached, LostFile, Restored, Sidecars},
+    session::{
+        Session,
+        plan::{Plan, Steps, branch_text},
+    },
+    sync::{self, Archive, Notice, SyncError, gone, reach::Reach},
 };
 
 /// Puts the files of a session that are gone back where its agent reads them, with those that it kept next to them, and
@@ -18,18 +24,63 @@ pub fn restore(archive: &mut Archive, session: &Session) -> Result<Restored, Ops
         if sidecars == Sidecars::default() {
             return Err(nothing(archive, session)?.into());
         }
-        return Ok(Restored { files, attached: None, notices: Vec::new(), sidecars });
+        let notices = Vec::new();
+        return Ok(Restored { files, attached: None, rotated: None, notices, sidecars });
     };
+    let stood = archive.store().state(session.key)?;
+    let mut rotated = None;
     let (attached, notices) = match attach(archive, session, Some(last)) {
+        Ok(mut attached) if attached.attached => {
+            rotated = go_on(archive, session, &stood, &mut attached)?;
+            (Some(attached), Vec::new())
+        }
         // A file that its agent does not resume is there, and that is all.
-        Ok(attached) => (Some(attached).filter(|attached| attached.attached), Vec::new()),
+        Ok(_) => (None, Vec::new()),
         // Nor is one that cannot be written to, or from which its agent went on, any less there.
         Err(OpsError::Sync(why @ (SyncError::Unsupported(_) | SyncError::Left { .. }))) => {
             (None, vec![Notice::Unattached { why: why.to_string() }])
         }
         Err(error) => return Err(error),
     };
-    Ok(Restored { files, attached, notices, sidecars })
+    Ok(Restored { files, attached, rotated, notices, sidecars })
+}
+
+/// Takes the agent to where the session stood while its file was gone, if its format can say the way: what was said since
+/// may be in the file, and undone again. Returns where the file is that was put back, if another one took its place.
+fn go_on(
+    archive: &Archive,
+    session: &Session,
+    stood: &State,
+    attached: &mut Attached,
+) -> Result<Option<PathBuf>, OpsError> {
+    let (Some(target), current) = (stood.position(), stood.current()) else { return Ok(None) };
+    if attached.left.is_none() && current == MAIN {
+        return Ok(None);
+    }
+    let done = sync::execute(archive, session, |before| {
+        let mut steps = Steps::default();
+        if let Some(left) = &attached.left {
+            steps.set(left, None);
+        }
+        if current != MAIN {
+            steps.set(MAIN, stood.branches.get(MAIN).copied());
+            steps.current = Some(current.to_owned());
+        }
+        let goal = (before.position() != Some(target)).then_some(Reach { target, note: None });
+        let branch = Some(branch_text(attached.left.as_deref().unwrap_or(current)));
+        let (checkpoint, entry, message, left) = (None, None, None, None);
+        let command = Command::Revert { checkpoint, entry, branch, message, left };
+        Ok::<_, SyncError>(((), Some(Plan { command, steps, goal })))
+    });
+    match done {
+        Ok(((), done)) => {
+            attached.left = None;
+            attached.notices.extend(done.notices);
+            Ok(done.reached.flatten().and_then(|reached| reached.aside))
+        }
+        Err(SyncError::OutOfReach { .. } | SyncError::Nothing(_)) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Returns why there is nothing to restore.
@@ -71,10 +122,7 @@ pub fn lost_with_sub_agents(
 }
 
 /// Returns the agent's file of a session, if it is gone.
-pub fn lost_file(
-    archive: &Archive,
-    session: &Session,
-) -> Result<Option<std::path::PathBuf>, OpsError> {
+pub fn lost_file(archive: &Archive, session: &Session) -> Result<Option<PathBuf>, OpsError> {
     let state = archive.store().state(session.key)?;
     Ok(gone::lost(archive, session, &state).map(|lost| lost.path))
 }

@@ -136,7 +136,7 @@ impl Quirk {
             Self::Opaque => "not a JSON object",
             Self::Glued => "a record behind another on one line",
             Self::Torn => "the file ends within a record",
-            Self::Rewritten => "rewritten: it does not begin with what was read before",
+            Self::Rewritten => "rewritten: it does not go on from what the store has of it",
             Self::Repeated => REPEATED,
             Self::Unkept => "only its content is kept, not its compressed form",
             Self::TooLong => {

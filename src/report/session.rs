@@ -85,6 +85,8 @@ pub struct Restored {
     pub files: Vec<PathBuf>,
     /// How that one became the live file; none if it was there, if its agent does not resume it, or if it cannot be.
     pub attached: Option<Attached>,
+    /// The agent's file as it was put back, if another one that goes on from where the session stands took its place.
+    pub rotated: Option<PathBuf>,
     /// The notices of a file that cannot be.
     pub notices: Vec<Notice>,
     /// What became of the files that the agent kept next to it.
@@ -105,6 +107,7 @@ report!(Restored, "restore", |it| {
     files: paths(&it.files),
     sidecars: paths(&it.sidecars.written),
     others: paths(&it.sidecars.others),
+    rotated: it.rotated.as_ref().map(|path| path.to_string_lossy()),
     left: it.attached.as_ref().and_then(|attached| attached.left.as_ref()),
     operation: it.attached.as_ref().and_then(|attached| attached.operation),
 });

@@ -214,6 +214,14 @@ impl<'a> View<'a> {
         (fresh == Some(end) || fresh.is_none() && self.position.horizon <= end).then_some(spans)
     }
 
+    /// Returns whether the generation is the first one, and no entry of another came in between.
+    fn holds_all(&self) -> Result<bool, StoreError> {
+        let goes_on =
+            |pair: &[Span]| matches!(pair, [one, next] if one.entries().end == next.first);
+        Ok(self.position.generation == GenerationNumber::FIRST
+            && self.spans()?.windows(2).all(goes_on))
+    }
+
     /// Returns the entries of the generation within the horizon, in order.
     pub fn sequence(&self) -> Result<Vec<EntryNumber>, StoreError> {
         Ok(self.spans()?.iter().flat_map(|span| EntryNumber::each(span.entries())).collect())
@@ -497,9 +505,7 @@ impl Graph for View<'_> {
             Parent::Entry(parent) => match self.record(parent)?.name {
                 Some(name) if twins.contains(&name) => name,
                 // Only an entry that an agent wrote into another state of its file can follow one that is not there.
-                _ if self.position.generation > GenerationNumber::FIRST
-                    && !self.format.traits().has_parents_in_file =>
-                {
+                _ if !self.format.traits().has_parents_in_file && !self.holds_all()? => {
                     let is_apart = self.place(parent)?.is_none() && self.place(entry)?.is_some();
                     return Ok((!is_apart).then_some(parent));
                 }

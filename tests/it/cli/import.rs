@@ -54,13 +54,13 @@ fn a_folder_is_taken_in_once_and_read_on_when_it_grows() {
     ");
     fs::write(&path, &whole[1..]).unwrap();
     assert_snapshot!(env.run(&["import", path.to_str().unwrap()]), @"
-    $HOME/project/native-rewind.jsonl: rewritten: it does not begin with what was read before
+    $HOME/project/native-rewind.jsonl: rewritten: it does not go on from what the store has of it
     1 file read, 0 unchanged: 1 session (0 new), 1 new entry, 5.0 kB
     Noted: 1 line that is not a JSON object, 1 file that was rewritten
     ");
     fs::write(&path, &whole).unwrap();
     assert_snapshot!(env.run(&["import", path.to_str().unwrap()]), @"
-    $HOME/project/native-rewind.jsonl: rewritten: it does not begin with what was read before
+    $HOME/project/native-rewind.jsonl: rewritten: it does not go on from what the store has of it
     1 file read, 0 unchanged: 1 session (0 new), 0 new entries, 5.0 kB
     Noted: 1 file that was rewritten
     ");

@@ -71,7 +71,7 @@ fn a_deleted_file_is_noticed_and_comes_back_as_it_was() {
 
     assert_snapshot!(env.run(&["restore", "8f14"]), @"
     Session 8f14e45f  Part 1  (claude)
-    ~/.claude/projects/-work/8f14e45f-ceea-467f-a26a-5dba2f5b6d35.jsonl is there again, as its agent left it
+    ~/.claude/projects/-work/8f14e45f-ceea-467f-a26a-5dba2f5b6d35.jsonl is there again
     ");
     assert_eq!(fs::read(&path).unwrap(), whole);
     assert!(!listed());
@@ -86,6 +86,80 @@ fn a_deleted_file_is_noticed_and_comes_back_as_it_was() {
     env.run(&["append", "-s", "8f14", "And now?"]).success();
     assert!(fs::read_to_string(&path).unwrap().contains("And now?"));
     assert_eq!(env.run(&["restore", "8f14"]).code(), Some(2));
+}
+
+/// An example of each agent, where that keeps it.
+const KEPT: [(&str, &str); 4] = [
+    (
+        "claude-garden.jsonl",
+        ".claude/projects/-home-ann-garden/7c2a51de-90b4-4e6f-8a53-0d1f6b7e2c40.jsonl",
+    ),
+    (
+        "codex-weather.jsonl",
+        ".codex/sessions/2026/08/02/rollout-2026-08-02T14-00-00-019fc000-4d1e-7a30-8b52-6f0e9d8c7b6a.jsonl",
+    ),
+    (
+        "pi-boat.jsonl",
+        ".pi/agent/sessions/--boat--/2026-07-04T18-00-00-000Z_5d9e0c1a-7b42-4f38-9c60-1a2b3c4d5e6f.jsonl",
+    ),
+    (
+        "kimi-lighthouse/6f1d2c3b-4a59-4e68-9b7c-8d0e1f2a3b4c/context.jsonl",
+        ".kimi/sessions/f00d/6f1d2c3b-4a59-4e68-9b7c-8d0e1f2a3b4c/context.jsonl",
+    ),
+];
+
+#[test]
+fn an_agent_goes_on_from_where_its_session_stood_while_its_file_was_gone() {
+    let examples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    for (example, kept) in KEPT {
+        for said in [&["said"][..], &["said", "undone"], &["undone", "said"], &["branch", "said"]] {
+            let env = TestEnv::new();
+            let path = env.home().join(kept);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::copy(examples.join(example), &path).unwrap();
+            env.run(&["import"]).success();
+            let session = json(&env.run(&["sessions", "--json"]).stdout)["session"].clone();
+            let session = session.as_str().unwrap();
+            fs::remove_file(&path).unwrap();
+            for step in said {
+                match *step {
+                    "said" => env.run(&["append", "-s", session, "Said meanwhile"]).success(),
+                    "branch" => {
+                        env.run(&["branch", "left", "-s", session]).success();
+                        env.run(&["switch", "left", "-s", session]).success()
+                    }
+                    _ => {
+                        if said[0] == "undone" {
+                            env.run(&["append", "-s", session, "Not meant"]).success();
+                        }
+                        env.run(&["undo", "-s", session]).success()
+                    }
+                };
+            }
+            let sent = |of: &str| {
+                let context = env.run(&["context", of, "--json"]).success().stdout;
+                let lines = context.lines().map(json).filter(|line| line["type"] == "message");
+                let counted = lines.map(|line| (line["role"].to_string(), line["tokens"].as_u64()));
+                counted.collect::<Vec<_>>()
+            };
+            let branches = || env.run(&["branch", "-s", session]).success().stdout;
+            let (before, stood) = (sent(session), branches());
+            env.run(&["restore", session]).success();
+            assert_eq!(sent(session), before, "{example} {said:?}");
+            assert_eq!(sent(path.to_str().unwrap()), before, "{example} {said:?}: its file");
+            let names = |listed: &str| {
+                let named = |line: &str| line[3..].split(' ').next().map(str::to_owned);
+                listed.lines().map(|line| (line.starts_with('*'), named(line))).collect::<Vec<_>>()
+            };
+            assert_eq!(names(&branches()), names(&stood), "{example} {said:?}");
+            env.run(&["append", "-s", session, "Goes on"]).success();
+            let file = sent(path.to_str().unwrap());
+            assert_eq!(file, sent(session), "{example} {said:?}");
+            let last = env.run(&["log", "-n", "1", path.to_str().unwrap()]).success();
+            assert!(last.stdout.contains("Goes on"), "{example} {said:?}: {last}");
+            env.run(&["verify"]).success();
+        }
+    }
 }
 
 #[test]
@@ -128,8 +202,13 @@ fn all_files_come_back_with_their_folders_and_changes_made_meanwhile_stay() {
     let none = env.run(&["restore", "--all", "--agent", "codex"]).success();
     assert!(none.stderr.contains("No agent's file is gone"), "{none}");
     let restored = env.run(&["restore", "--all", "--agent", "claude"]).success();
-    assert!(restored.stdout.contains("where it stood is kept as branch"), "{restored}");
-    assert_eq!(paths.each_ref().map(|path| fs::read(path).unwrap()), whole);
+    assert!(!restored.stdout.contains("kept as branch"), "{restored}");
+    let there = paths.each_ref().map(|path| fs::read(path).unwrap());
+    assert_eq!(there[1], whole[1]);
+    // Behind what its agent left, it says that the session went back.
+    assert!(there[0].starts_with(&whole[0]) && there[0].len() > whole[0].len());
+    let log = env.run(&["log", "-n", "1", paths[0].to_str().unwrap()]).success();
+    assert!(log.stdout.contains("Part 2"), "{log}");
     let none = env.run(&["restore", "--all"]).success();
     assert!(none.stderr.contains("No agent's file is gone"), "{none}");
     env.run(&["verify"]).success();
@@ -169,7 +248,7 @@ fn a_deleted_file_of_a_session_that_no_agent_resumes_comes_back_too() {
         assert!(listed.stdout.contains("(file gone) Light the lamp."), "{listed}");
     }
     let restored = env.run(&["restore", "8f14"]).success();
-    assert!(restored.stdout.contains("is there again, as its agent left it"), "{restored}");
+    assert!(restored.stdout.contains("is there again"), "{restored}");
     assert!(!restored.stderr.contains("warning"), "{restored}");
     let attached = env.run(&["attach", "8f14"]).success();
     assert_eq!(
@@ -350,7 +429,7 @@ fn a_compressed_file_comes_back_and_is_no_live_file() {
     let id = told["session"].as_str().unwrap();
     assert_snapshot!(again(&["restore", id]), @r"
     Session 019fc000  When was the wind strongest?  (codex)
-    ~/.codex/sessions/2026/08/20/rollout-2026-08-20T09-00-00-019f3c52-77aa-7a10-9c3e-2d4b8e6f1a05.jsonl.zst is there again, as its agent left it
+    ~/.codex/sessions/2026/08/20/rollout-2026-08-20T09-00-00-019f3c52-77aa-7a10-9c3e-2d4b8e6f1a05.jsonl.zst is there again
     ------- stderr -------
     warning: changes of the session are not written to its file: $HOME/.codex/sessions/2026/08/20/rollout-2026-08-20T09-00-00-019f3c52-77aa-7a10-9c3e-2d4b8e6f1a05.jsonl.zst is compressed
     ");
