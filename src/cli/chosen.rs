@@ -15,7 +15,7 @@ use anyhow::{Context as _, anyhow};
 use undertext::disk;
 use undertext::model::{DATABASE, StoreId};
 use undertext::report::Line;
-use undertext::store::{Access, FactStore as _, SqliteStore, StoreError};
+use undertext::store::{Access, FactStore as _, FaultKind, SqliteStore, StoreError};
 use undertext::trust::{self, Stores, Strange, Trusted};
 
 use super::Context;
@@ -121,9 +121,11 @@ impl Context {
             }
             _ => refused(why),
         })?;
+        let problem = "it holds another store's changes".to_owned();
         let store = id_of(folder)?.ok_or(StoreError::Corrupt {
+            kind: FaultKind::Store,
             item: DATABASE.to_owned(),
-            problem: "it holds another store's changes".to_owned(),
+            problem,
         })?;
         let trusted = Trusted { path: folder.to_owned(), place, store };
         let stores = self.stores()?;

@@ -60,9 +60,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         }
         // A store that is too damaged to be opened is verified all the same.
         Err(error) if error.is_damage() => {
-            let item = DATABASE.to_owned();
-            let finding =
-                Finding { severity: Severity::Damage, session: None, item, problem: error.cause() };
+            let finding = Finding::of_whole_store(DATABASE, error.cause());
             written = tell(&mut context.output, json, &finding);
             Verified { damaged: 1, ..Verified::default() }
         }
@@ -76,7 +74,7 @@ fn tell(output: &mut Output, json: bool, finding: &Finding) -> io::Result<()> {
     if json {
         return json::line(output, finding);
     }
-    let Finding { severity, session, item, problem } = finding;
+    let Finding { severity, session, item, problem, .. } = finding;
     let (label, severity) = match severity {
         Severity::Damage => (Label::Error, "damage"),
         Severity::Note => (Label::Note, "note"),

@@ -4,13 +4,10 @@ use std::path::{Path, PathBuf};
 
 use crate::{
     model::DATABASE,
-    ops::{
-        OpsError,
-        verify::{SESSION, SESSIONS, verify_store},
-    },
+    ops::{OpsError, verify::verify_store},
     report::{Finding, Mended, Severity},
     settings::Exclude,
-    store::{Access, LOST_LINE},
+    store::{Access, FaultKind},
     sync::{Ambient, Archive, Here, Machine, Mending, SyncError, is_broken, sweep, take_back},
 };
 
@@ -104,10 +101,10 @@ struct Damage {
 fn damage(root: &Path, told: &mut dyn FnMut(&Finding)) -> Result<Damage, OpsError> {
     let mut damage = Damage::default();
     let mut tell = |finding: &Finding| {
-        match (finding.severity, finding.item.as_str()) {
-            (Severity::Damage, DATABASE | SESSIONS) => damage.is_unread = true,
-            (Severity::Damage, SESSION) => damage.unread += 1,
-            (Severity::Damage, _) if finding.problem == LOST_LINE => damage.lost += 1,
+        match (finding.severity, finding.kind) {
+            (Severity::Damage, FaultKind::Store) => damage.is_unread = true,
+            (Severity::Damage, FaultKind::Session) => damage.unread += 1,
+            (Severity::Damage, FaultKind::Lost) => damage.lost += 1,
             (Severity::Damage, _) => damage.found += 1,
             (Severity::Note, _) => {}
         }
@@ -118,8 +115,7 @@ fn damage(root: &Path, told: &mut dyn FnMut(&Finding)) -> Result<Damage, OpsErro
             verify_store(&archive, &mut tell);
         }
         Err(SyncError::Store(error)) if is_broken(root, &error) => {
-            let (item, problem) = (DATABASE.to_owned(), error.to_string());
-            tell(&Finding { severity: Severity::Damage, session: None, item, problem });
+            tell(&Finding::of_whole_store(DATABASE, error.to_string()));
         }
         Err(error) => return Err(error.into()),
     }

@@ -11,10 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     disk,
-    model::{
-        Checkpoint, Command, DATABASE, EntryNumber, OperationNumber, Origin, Running, State,
-        WITNESS,
-    },
+    model::{Checkpoint, Command, DATABASE, EntryNumber, OperationNumber, Origin, Running, State},
     ops::{
         OpsError,
         compared::{self, Files, Found},
@@ -23,14 +20,10 @@ use crate::{
     },
     report::{Finding, Severity, Verified},
     session::{Session, oddities, rows},
-    store::{Fault, Store, StoreError, UNCHECKED_ENTRY, UNKNOWN_ENTRY, whole_lines},
+    store::{Fault, FaultKind, Store, StoreError, whole_lines},
     sync::{self, Archive, Places, SyncError},
 };
 
-/// What a finding is about that keeps all sessions from being read.
-pub(crate) const SESSIONS: &str = "the list of sessions";
-/// What a finding is about that keeps a session from being read.
-pub(crate) const SESSION: &str = "session";
 /// How many entries a note names.
 const NAMED: usize = 8;
 
@@ -207,21 +200,22 @@ fn look(
     let mut take_in = |piece| match again(piece, numbers.next().unwrap_or(0), is_sound) {
         Piece::Bytes(faults, checked) => {
             is_sound = faults.is_empty() && checked.is_ok();
-            has_forgotten = faults.iter().any(|fault| fault.item == WITNESS);
-            for Fault { session, item, problem } in faults {
+            has_forgotten = faults.iter().any(|fault| fault.kind == FaultKind::Forgotten);
+            for Fault { kind, session, item, problem } in faults {
                 let name = names.iter().find(|(known, _)| Some(*known) == session);
                 let session = name.map(|(_, name)| name.id.clone());
-                // What is given up stands in no way.
-                let is_given_up = [UNKNOWN_ENTRY, UNCHECKED_ENTRY].contains(&problem.as_str());
-                let severity = if is_given_up { Severity::Note } else { Severity::Damage };
-                let finding = Finding { severity, session, item, problem };
+                let severity = match kind {
+                    FaultKind::GivenUp => Severity::Note,
+                    _ => Severity::Damage,
+                };
+                let finding = Finding { severity, kind, session, item, problem };
                 tell(&finding, &mut verified, each);
             }
             let checked = checked.map_err(OpsError::from).err();
-            for (item, error) in [(DATABASE, checked), (SESSIONS, unread.take())] {
+            for (item, error) in [(DATABASE, checked), ("the list of sessions", unread.take())] {
                 match error {
                     Some(error) if is_damage(&error) => {
-                        let finding = of_store(Severity::Damage, item, &chain(&error));
+                        let finding = Finding::of_whole_store(item, chain(&error));
                         tell(&finding, &mut verified, each);
                     }
                     error => failed = failed.take().or(error),
@@ -255,7 +249,7 @@ fn look(
             });
             match checked {
                 Err(error) if is_damage(&error) => {
-                    whole.damage(session, SESSION, &chain(&error));
+                    whole.unreadable(session, &chain(&error));
                 }
                 checked => failed = failed.take().or(checked.err()),
             }
@@ -308,7 +302,8 @@ pub fn verify_ids(archive: &Archive, session: &Session) -> Result<bool, OpsError
 
 /// Returns what was found of a store as a whole.
 fn of_store(severity: Severity, item: &str, problem: &str) -> Finding {
-    Finding { severity, session: None, item: item.to_owned(), problem: problem.to_owned() }
+    let (item, problem) = (item.to_owned(), problem.to_owned());
+    Finding { severity, kind: FaultKind::Thing, session: None, item, problem }
 }
 
 /// Returns an error with its causes in one line.
@@ -332,6 +327,12 @@ impl Seen {
 
     fn damage(&mut self, session: &Session, item: &str, problem: &str) {
         self.find(session, Severity::Damage, item, problem);
+    }
+
+    /// Finds that the session cannot be read.
+    fn unreadable(&mut self, session: &Session, why: &str) {
+        self.damage(session, "session", why);
+        self.findings.last_mut().into_iter().for_each(|found| found.kind = FaultKind::Session);
     }
 
     /// Adds what was found of the session's files behind this.

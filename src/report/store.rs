@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     model::{OperationNumber, SessionName},
-    store::Sizes,
+    store::{FaultKind, Sizes},
 };
 
 /// How much the sessions of one format hold.
@@ -128,12 +128,23 @@ pub enum Severity {
 pub struct Finding {
     /// How much it matters.
     pub severity: Severity,
+    /// What it comes to.
+    #[serde(skip)]
+    pub kind: FaultKind,
     /// The session, if one is concerned.
     pub session: Option<String>,
     /// The thing concerned.
     pub item: String,
     /// The problem.
     pub problem: String,
+}
+
+impl Finding {
+    /// Returns that a store cannot be read, or all of it that this item is.
+    pub fn of_whole_store(item: &str, problem: String) -> Self {
+        let (severity, kind) = (Severity::Damage, FaultKind::Store);
+        Self { severity, kind, session: None, item: item.to_owned(), problem }
+    }
 }
 
 /// The figures of a verification.

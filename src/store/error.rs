@@ -2,7 +2,24 @@
 
 use std::path::PathBuf;
 
-use crate::model::OperationNumber;
+use crate::model::{DATABASE, OperationNumber};
+
+/// What damage comes to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultKind {
+    /// All of the store is damaged: nothing says what else is.
+    Store,
+    /// A session cannot be read.
+    Session,
+    /// One thing is not what was written.
+    Thing,
+    /// The store does not hold changes that it held.
+    Forgotten,
+    /// A line was given up when the store was mended: that it is lost is known, and a file may give it back.
+    Lost,
+    /// What was given up for good stands in no way.
+    GivenUp,
+}
 
 /// A store's failure.
 #[derive(Debug, thiserror::Error)]
@@ -17,6 +34,8 @@ pub enum StoreError {
     /// The data read is not the data written.
     #[error("{item} is damaged: {problem}")]
     Corrupt {
+        /// What that comes to.
+        kind: FaultKind,
         /// The damaged item.
         item: String,
         /// How that shows.
@@ -110,15 +129,6 @@ pub enum StoreError {
     Database(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// The problem of an entry whose line was given up when the store was mended.
-pub(crate) const LOST_LINE: &str = "its line is lost";
-/// The problem of one of which not even the id is known: that it is lost is all that there is to say.
-pub(crate) const UNKNOWN_ENTRY: &str =
-    "the store has lost it; nothing is known but that it was there";
-/// The problem of one whose id was made with that of such an entry.
-pub(crate) const UNCHECKED_ENTRY: &str =
-    "it is linked to one that the store has lost: its id cannot be checked";
-
 /// Returns a version as people read it: while it is developed, it has a number behind its own.
 fn spelt(version: i64) -> String {
     match (version / 1000, version % 1000) {
@@ -128,9 +138,15 @@ fn spelt(version: i64) -> String {
 }
 
 impl StoreError {
-    /// Makes a [`StoreError::Corrupt`].
+    /// Makes a [`StoreError::Corrupt`] of one thing.
     pub(crate) fn corrupt(item: impl Into<String>, problem: impl Into<String>) -> Self {
-        Self::Corrupt { item: item.into(), problem: problem.into() }
+        Self::Corrupt { kind: FaultKind::Thing, item: item.into(), problem: problem.into() }
+    }
+
+    /// Makes one of all of the store.
+    pub(crate) fn database(problem: impl Into<String>) -> Self {
+        let (kind, item) = (FaultKind::Store, DATABASE.to_owned());
+        Self::Corrupt { kind, item, problem: problem.into() }
     }
 }
 

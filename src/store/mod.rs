@@ -19,6 +19,7 @@
 mod answer;
 mod commit;
 mod error;
+mod fault;
 mod memory;
 mod overlay;
 mod sieve;
@@ -29,8 +30,8 @@ mod values;
 pub use commit::{
     Chain, Commit, Covering, Coverings, FileCovering, Known, NewLine, TakenOut, Whole,
 };
-pub use error::StoreError;
-pub(crate) use error::{LOST_LINE, UNCHECKED_ENTRY, UNKNOWN_ENTRY};
+pub use error::{FaultKind, StoreError};
+pub use fault::Fault;
 pub use memory::MemoryStore;
 pub use sieve::Sieve;
 pub use sqlite::{
@@ -41,6 +42,6 @@ pub use traits::{
     ByteStore, CacheStore, DoorStore, FactStore, Reading, Store, Transaction, whole_lines,
 };
 pub use values::{
-    Came, Committed, Cursor, Derived, Fault, KeptOut, Listed, SessionFilter, SessionKey, Sighting,
-    Sizes, Total, Within,
+    Came, Committed, Cursor, Derived, KeptOut, Listed, SessionFilter, SessionKey, Sighting, Sizes,
+    Total, Within,
 };

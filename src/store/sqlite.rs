@@ -79,8 +79,8 @@ use crate::{
         OperationNumber, Origin, Place, Record, Run, SessionName, State, StoreId, Tie, WITNESS,
     },
     store::{
-        CacheStore, Came, Cursor, FactStore, Fault, KeptOut, Listed, SessionFilter, SessionKey,
-        Sieve, Sighting, Sizes, Store, StoreError, Total, Transaction,
+        CacheStore, Came, Cursor, FactStore, Fault, FaultKind, KeptOut, Listed, SessionFilter,
+        SessionKey, Sieve, Sighting, Sizes, Store, StoreError, Total, Transaction,
         answer::{answer_by_look, check},
         overlay::{Overlay, laid::Laid},
     },
@@ -278,11 +278,10 @@ impl SqliteStore {
                 let over = &self.journal.borrow().overlay;
                 check(&Laid { beneath: Some(&self.tables), over }, only, report)
             }
-            Err(StoreError::Corrupt { item, problem }) => {
-                report(Fault { session: None, item, problem });
+            Err(error) => {
+                report(Fault::of_error(error, None)?);
                 check(&self.tables, only, report)
             }
-            Err(error) => Err(error),
         }
     }
 
@@ -302,7 +301,7 @@ impl SqliteStore {
                 }
             }
         };
-        report(Fault { session: None, item: WITNESS.to_owned(), problem });
+        report(Fault { kind: FaultKind::Forgotten, ..Fault::of(None, WITNESS, problem) });
         Ok(())
     }
 
@@ -472,7 +471,7 @@ impl From<rusqlite::Error> for StoreError {
             Some(ErrorCode::DiskFull) => Self::Full,
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Self::Busy,
             Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-                Self::corrupt(DATABASE, error.to_string())
+                Self::database(error.to_string())
             }
             // A full disk also shows when the companion of the WAL cannot be made or grow.
             Some(ErrorCode::SystemIoFailure)
@@ -487,19 +486,19 @@ impl From<rusqlite::Error> for StoreError {
             Some(ErrorCode::SystemIoFailure)
                 if extended(&error) == Some(ffi::SQLITE_IOERR_SHORT_READ) =>
             {
-                Self::corrupt(DATABASE, error.to_string())
+                Self::database(error.to_string())
             }
             Some(ErrorCode::SystemIoFailure) => Self::unread(error.to_string()),
             // A trigger says what a change contradicts.
             Some(ErrorCode::ConstraintViolation) => Self::Refused(error.to_string()),
             _ => match error {
                 rusqlite::Error::FromSqlConversionFailure(_, _, why) => {
-                    Self::corrupt(DATABASE, why.to_string())
+                    Self::database(why.to_string())
                 }
                 rusqlite::Error::InvalidColumnType(..)
                 | rusqlite::Error::IntegralValueOutOfRange(..)
                 | rusqlite::Error::Utf8Error(..) => {
-                    Self::corrupt(DATABASE, "a value in it is of another kind than its column's")
+                    Self::database("a value in it is of another kind than its column's")
                 }
                 _ => Self::Database(Box::new(error)),
             },

@@ -158,17 +158,6 @@ pub struct Listed {
     pub card: Card,
 }
 
-/// Something wrong that a check found.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// The session, if one is concerned.
-    pub session: Option<SessionKey>,
-    /// The damaged item, such as `entry 12` or `segment 3`.
-    pub item: String,
-    /// The problem with it.
-    pub problem: String,
-}
-
 /// How much a store takes up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Sizes {

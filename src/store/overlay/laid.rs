@@ -62,9 +62,8 @@ impl Laid<'_> {
             let line = LineId::of(line);
             let covered = sheet.state.covered(entry.n).filter(|(_, now)| *now == line);
             if EntryId::of(link, covered.map_or(line, |(came, _)| came)) != entry.id {
-                let problem = "its line is not the one that its id was made of".into();
-                let item = format!("entry {}", entry.n);
-                report(Fault { session: Some(session), item, problem });
+                let problem = "its line is not the one that its id was made of";
+                report(Fault::of(Some(session), format!("entry {}", entry.n), problem));
             }
         }
         Ok(())

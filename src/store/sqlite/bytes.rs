@@ -27,7 +27,7 @@ use super::{
     held::{Held, held},
     known::Known,
     lengths::Lengths,
-    lost::{self, LOST},
+    lost::{self, GivenUp, LOST},
     opened::Opened,
     pack::{LONG, Packing, REST, SEGMENT, Segment, last_line},
 };
@@ -419,7 +419,8 @@ impl Bytes {
         let torn = |problem: &str| StoreError::corrupt(format!("entry {n}"), problem);
         let (id, link, key) = row.ok_or_else(|| torn("it has no line"))?;
         if key == LOST {
-            return Err(torn(lost::problem(session, n, id)));
+            let given_up = GivenUp::of(session, n, id);
+            return Err(given_up.fault(session, format!("entry {n}")).into());
         }
         let line = self.line(db, key)?;
         if self.is_left_to_check {

@@ -25,16 +25,17 @@ use super::{
     body::{Parts, Place},
     bytes::Bytes,
     covered::{self, Covered},
-    long, lost, open,
+    long,
+    lost::{self, GivenUp},
+    open,
     query::hash,
     totals,
 };
 use crate::{
     model::{
-        DATABASE, Digest, EntryId, EntryNumber, LineId, Operation, OperationId, OperationNumber,
-        Tagged,
+        Digest, EntryId, EntryNumber, LineId, Operation, OperationId, OperationNumber, Tagged,
     },
-    store::{Fault, LOST_LINE, SessionKey, StoreError},
+    store::{Fault, SessionKey, StoreError},
 };
 
 /// How many lines' hashes are at hand, of all threads together, and some more.
@@ -104,12 +105,12 @@ pub(super) fn check(
         integrity(db, report)?;
         structure(db, None, report)?;
         if totals::are_kept(db)? && totals::kept(db)? != totals::count(db, bytes)? {
-            let problem = "they are not what counting the sessions gives".to_owned();
-            report(Fault { session: None, item: "the totals".to_owned(), problem });
+            let problem = "they are not what counting the sessions gives";
+            report(Fault::of(None, "the totals", problem));
         }
         gaps.into_iter().for_each(&mut *report);
         let spans = spans?;
-        let failed = |_| (Vec::new(), Err(StoreError::corrupt(DATABASE, "its check failed")));
+        let failed = |_| (Vec::new(), Err(StoreError::database("its check failed")));
         let checked = match threads {
             None => vec![Part::check(db, bytes, &spans, window, i64::MIN..i64::MAX)],
             Some(threads) => {
@@ -143,7 +144,7 @@ fn integrity_of(db: &Connection, report: &mut dyn FnMut(Fault)) -> Result<(), St
             return Err(StoreError::unread(problem));
         }
         if problem != "ok" {
-            report(Fault { session: None, item: DATABASE.to_owned(), problem });
+            report(Fault::of_store(problem));
         }
     }
     Ok(())
@@ -156,7 +157,7 @@ pub(super) fn structure(
     report: &mut dyn FnMut(Fault),
 ) -> Result<(), StoreError> {
     for (item, problem) in open::altered(db)? {
-        report(Fault { session: None, item, problem: problem.to_owned() });
+        report(Fault::of(None, item, problem));
     }
     let only = only.map(|session| session.0);
     cards(db, only, report)?;
@@ -187,8 +188,7 @@ fn cards(
     while let Some(row) = rows.next()? {
         let key = row.get(0)?;
         let mut fault = |item: String, problem: &str| {
-            let session = Some(SessionKey(key));
-            report(Fault { session, item, problem: problem.to_owned() });
+            report(Fault::of(Some(SessionKey(key)), item, problem));
         };
         if row.get::<_, Option<bool>>(1)? == Some(false) {
             fault("card".to_owned(), "its name is not that of the session");
@@ -215,10 +215,10 @@ fn cards(
     let count: i64 = db.query_row("SELECT count(*) FROM place", [], |row| row.get(0))?;
     if is_known && count > places {
         let problem = format!("there are {count}, and the sessions have {places}");
-        report(Fault { session: None, item: "the places of files".to_owned(), problem });
+        report(Fault::of(None, "the places of files", problem));
     }
     if let Some(problem) = kept_out.too_many().filter(|_| is_known) {
-        report(Fault { session: None, item: TAKEN_OUT.to_owned(), problem });
+        report(Fault::of(None, TAKEN_OUT, problem));
     }
     Ok(())
 }
@@ -241,11 +241,9 @@ fn words(
         let found = text.map(|text| Digest::of_words(&salt, text));
         let wanted = Digest::new(hash(row, 2)?);
         if found != Some(wanted) {
-            report(Fault {
-                session: Some(SessionKey(row.get(0)?)),
-                item: format!("words of operation {}", row.get::<_, i64>(1)?),
-                problem: "they are not those of their digest".to_owned(),
-            });
+            let item = format!("words of operation {}", row.get::<_, i64>(1)?);
+            let session = Some(SessionKey(row.get(0)?));
+            report(Fault::of(session, item, "they are not those of their digest"));
         }
     }
     Ok(())
@@ -266,7 +264,7 @@ fn spans(
             _ => Some((format!("line {first}"), "it is there twice")),
         };
         if let Some((item, problem)) = item {
-            report(Fault { session: None, item, problem: problem.to_owned() });
+            report(Fault::of(None, item, problem));
         }
         next = first.saturating_add(count);
     };
@@ -326,17 +324,19 @@ impl Window {
         ids.get(usize::try_from(line.checked_sub(*first)?).ok()?).copied()
     }
 
-    /// Returns the problem of a line whose hash is not right for its holder.
-    fn problem(&mut self, line: i64, wrong: &str) -> String {
-        if let Some(problem) = self.damaged.get(&line) {
+    /// Returns the fault of a holder for which the hash of its line is not right.
+    fn fault(&mut self, session: SessionKey, item: String, (line, wrong): (i64, &str)) -> Fault {
+        let problem = if let Some(problem) = self.damaged.get(&line) {
             self.named.insert(line);
-            return problem.clone();
-        }
-        match self.get(line) {
-            None if line == lost::LOST => LOST_LINE.to_owned(),
-            None => format!("its line, {line}, is not there"),
-            Some(_) => wrong.to_owned(),
-        }
+            problem.clone()
+        } else if self.get(line).is_some() {
+            wrong.to_owned()
+        } else if line == lost::LOST {
+            return GivenUp::Line.fault(session, item);
+        } else {
+            format!("its line, {line}, is not there")
+        };
+        Fault::of(Some(session), item, problem)
     }
 }
 
@@ -405,7 +405,7 @@ impl Part<'_> {
     }
 
     fn fault(&mut self, session: Option<SessionKey>, item: String, problem: impl Into<String>) {
-        self.faults.push(Fault { session, item, problem: problem.into() });
+        self.faults.push(Fault::of(session, item, problem));
     }
 
     /// Reads lines, and checks the strings in them.
@@ -429,8 +429,7 @@ impl Part<'_> {
                     }
                 }
                 Ok(_) => {}
-                Err(StoreError::Corrupt { item, problem }) => self.fault(None, item, problem),
-                Err(error) => return Err(error),
+                Err(error) => self.faults.push(Fault::of_error(error, None)?),
             }
         }
         if fresh {
@@ -551,11 +550,11 @@ impl Part<'_> {
             if found.zip(link).is_some_and(stands) {
                 continue;
             }
-            let problem = match lost::reason(self.db, of, entry, (line, found.is_some()))? {
-                Some(problem) => problem.to_owned(),
-                None => window.problem(line, "its id is not that of its link and line"),
-            };
-            self.faults.push(Fault { session: Some(of), item: format!("entry {n}"), problem });
+            let item = format!("entry {n}");
+            self.faults.push(match lost::reason(self.db, of, entry, (line, found.is_some()))? {
+                Some(given_up) => given_up.fault(of, item),
+                None => window.fault(of, item, (line, "its id is not that of its link and line")),
+            });
         }
         Ok(())
     }
@@ -588,12 +587,9 @@ impl Part<'_> {
             if is_found(wanted) || is_found(covered().transpose()?.flatten()) {
                 continue;
             }
-            let problem = window.problem(line, "it is not what its operation says");
-            self.faults.push(Fault {
-                session: Some(session),
-                item: format!("kept file {at} of operation {}", n.unwrap_or_default()),
-                problem,
-            });
+            let item = format!("kept file {at} of operation {}", n.unwrap_or_default());
+            let wrong = "it is not what its operation says";
+            self.faults.push(window.fault(session, item, (line, wrong)));
         }
         Ok(())
     }

@@ -14,9 +14,9 @@ use super::{
 };
 use crate::{
     model::{
-        Bulk, Card, CheckpointNumber, DATABASE, EntryNumber, FileNumber, GenerationNumber, Kind,
-        Landmark, LineId, NameTag, OperationNumber, Parent, Place, Record, SessionName, State,
-        Tagged, Tie, TieKind, Timestamp, put_varint, take_varint,
+        Bulk, Card, CheckpointNumber, EntryNumber, FileNumber, GenerationNumber, Kind, Landmark,
+        LineId, NameTag, OperationNumber, Parent, Place, Record, SessionName, State, Tagged, Tie,
+        TieKind, Timestamp, put_varint, take_varint,
     },
     store::{
         CacheStore, Came, DoorStore, FactStore, KeptOut, Listed, SessionFilter, SessionKey,
@@ -149,7 +149,7 @@ impl Tables {
     /// Returns the version of the rules under which derived rows were made.
     pub(super) fn rules(&self) -> Result<i64, StoreError> {
         let found = first(&self.db, "SELECT version FROM rules", [], |row| row.get(0))?;
-        found.ok_or_else(|| StoreError::corrupt(DATABASE, "it has no rules"))
+        found.ok_or_else(|| StoreError::database("it has no rules"))
     }
 
     pub(super) fn set_rules(&self, version: i64) -> Result<(), StoreError> {

@@ -6,15 +6,45 @@ use rusqlite::{Connection, params};
 use super::query::{bounds, first, hash};
 use crate::{
     model::{EntryId, EntryNumber},
-    store::{LOST_LINE, SessionKey, StoreError, UNCHECKED_ENTRY, UNKNOWN_ENTRY},
+    store::{Fault, FaultKind, SessionKey, StoreError},
 };
 
 /// The number of a line that was damaged and found nowhere.
 pub(super) const LOST: i64 = 0;
 
-/// Returns the problem of an entry without a line.
-pub(super) fn problem(session: SessionKey, n: EntryNumber, id: EntryId) -> &'static str {
-    if id == session.unknown(n) { UNKNOWN_ENTRY } else { LOST_LINE }
+/// What a mending gave up of an entry.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum GivenUp {
+    /// Its line.
+    Line,
+    /// All of it but that it was there, by an id that says so.
+    Entry,
+    /// The one with which its id was made.
+    Link,
+}
+
+impl GivenUp {
+    /// Returns what is given up of an entry without a line.
+    pub(super) fn of(session: SessionKey, n: EntryNumber, id: EntryId) -> Self {
+        if id == session.unknown(n) { Self::Entry } else { Self::Line }
+    }
+
+    /// Returns the fault of who holds it.
+    pub(super) fn fault(self, session: SessionKey, item: String) -> Fault {
+        let kind = match self {
+            Self::Line => FaultKind::Lost,
+            Self::Entry | Self::Link => FaultKind::GivenUp,
+        };
+        Fault { kind, ..Fault::of(Some(session), item, self.as_str()) }
+    }
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Line => "its line is lost",
+            Self::Entry => "the store has lost it; nothing is known but that it was there",
+            Self::Link => "it is linked to one that the store has lost: its id cannot be checked",
+        }
+    }
 }
 
 /// Returns whether an entry is linked to one of which nothing is known: its id was made with one that is lost.
@@ -39,11 +69,11 @@ pub(super) fn reason(
     session: SessionKey,
     (n, id): (EntryNumber, EntryId),
     (line, is_there): (i64, bool),
-) -> Result<Option<&'static str>, StoreError> {
+) -> Result<Option<GivenUp>, StoreError> {
     if line == LOST {
-        return Ok(Some(problem(session, n, id)));
+        return Ok(Some(GivenUp::of(session, n, id)));
     }
-    Ok((is_there && is_behind(db, session, n)?).then_some(UNCHECKED_ENTRY))
+    Ok((is_there && is_behind(db, session, n)?).then_some(GivenUp::Link))
 }
 
 /// Returns whether a line is lost that a file may give back.
@@ -52,7 +82,7 @@ pub(super) fn has_lines(db: &Connection) -> Result<bool, StoreError> {
     let mut rows = query.query([LOST])?;
     while let Some(row) = rows.next()? {
         let id = EntryId::new(hash(row, 2)?);
-        if problem(SessionKey(row.get(0)?), row.get(1)?, id) == LOST_LINE {
+        if GivenUp::of(SessionKey(row.get(0)?), row.get(1)?, id) == GivenUp::Line {
             return Ok(true);
         }
     }

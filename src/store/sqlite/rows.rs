@@ -429,13 +429,7 @@ impl ByteStore for Tables {
         report: &mut dyn FnMut(Fault),
     ) -> Result<(), StoreError> {
         check::structure(&self.db, Some(session), report)?;
-        let mut tell = |error: StoreError| match error {
-            StoreError::Corrupt { item, problem } => {
-                report(Fault { session: Some(session), item, problem });
-                Ok(())
-            }
-            error => Err(error),
-        };
+        let mut tell = |error: StoreError| Fault::of_error(error, Some(session)).map(&mut *report);
         // No data at hand is taken for data on the disk, but for rows that are not committed.
         let fresh = RefCell::default();
         let bytes = if self.is_writing.get() { &self.bytes } else { &fresh }.borrow();

@@ -19,8 +19,8 @@ use undertext::{
     },
     store::{
         ByteStore, CacheStore, Came, Chain, Commit, Committed, Coverings, Cursor, Derived,
-        DoorStore, FactStore, Fault, KeptOut, Known, Listed, SessionFilter, SessionKey, Sieve,
-        Sighting, Sizes, Store, StoreError, TakenOut, Total, Transaction, Within,
+        DoorStore, FactStore, Fault, FaultKind, KeptOut, Known, Listed, SessionFilter, SessionKey,
+        Sieve, Sighting, Sizes, Store, StoreError, TakenOut, Total, Transaction, Within,
     },
 };
 
@@ -47,7 +47,8 @@ struct Held {
 }
 
 fn damaged(item: &str) -> StoreError {
-    StoreError::Corrupt { item: item.to_owned(), problem: "it is not there".to_owned() }
+    let (item, problem) = (item.to_owned(), "it is not there".to_owned());
+    StoreError::Corrupt { kind: FaultKind::Thing, item, problem }
 }
 
 impl Held {
