@@ -91,7 +91,10 @@ impl Rules {
     ) -> ControlFlow<()> {
         let Some(compiled) = rule.compiled() else { return ControlFlow::Continue(()) };
         let (before, mut behind) = match compiled.reach {
-            Reach::From(longest) => (BEFORE, longest.saturating_add(BEFORE).min(BEHIND)),
+            Reach::From(longest) => {
+                let most = if rule.long { MOST } else { BEHIND };
+                (BEFORE, longest.saturating_add(BEFORE).min(most))
+            }
             Reach::Around(far) => (far + BEFORE, far.max(BEHIND)),
         };
         loop {
@@ -301,8 +304,134 @@ mod tests {
     }
 
     #[test]
+    fn a_private_key_is_found_however_its_lines_are_shown() {
+        let chars = b"MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7+/x9Kz";
+        let line = |n: usize| -> String {
+            (0..64).map(|at| char::from(chars[(n * 13 + at * at * 7 + at) % chars.len()])).collect()
+        };
+        let lines: Vec<String> = (0..24).map(line).collect();
+        let body = lines.join("\n");
+        let pem = |kind: &str, head: &str| {
+            format!("-----BEGIN {kind}-----\n{head}{body}\n-----END {kind}-----")
+        };
+        let plain = pem("PRIVATE KEY", "");
+        let shown = |mark: &dyn Fn(usize) -> String| {
+            let marked = plain.lines().enumerate().map(|(n, line)| mark(n + 1) + line);
+            marked.collect::<Vec<String>>().join("\n")
+        };
+        let locked = "Proc-Type: 4,ENCRYPTED\nDEK-Info: AES-256-CBC,0F0F\n\n";
+        let texts = [
+            plain.clone(),
+            pem("RSA PRIVATE KEY", locked),
+            pem("PGP PRIVATE KEY BLOCK", "Version: GnuPG v2\n\n"),
+            shown(&|n| format!("{n:6}\u{2192}")),
+            shown(&|n| format!("{n:6}\t")),
+            shown(&|_| "-".to_owned()),
+            shown(&|_| "> ".to_owned()),
+            shown(&|n| format!("id_rsa:{n}:")),
+        ];
+        for text in texts {
+            let record =
+                format!(r#"{{"output":{}}}"#, crate::json::quote(&format!("a\n{text}\nb")));
+            for text in [text.clone(), record] {
+                let found = find(&text);
+                assert!(found.iter().any(|(_, secret)| secret.contains(&lines[20])), "{text}");
+            }
+        }
+        // In a file of settings it may be encoded once more.
+        for kind in ["RSA ", "EC ", "", "OPENSSH ", "ENCRYPTED ", "DSA ", "PGP "] {
+            let coded = base64(pem(&format!("{kind}PRIVATE KEY"), "").as_bytes());
+            check(&format!("    client-key-data: {coded}\n"), &[("encoded-private-key", &coded)]);
+        }
+        let public = base64(pem("CERTIFICATE", "").as_bytes());
+        check(&format!("    certificate-authority-data: {public}\n"), &[]);
+        let putty = format!(
+            "PuTTY-User-Key-File-3: ssh-ed25519\nEncryption: none\nComment: x\nPublic-Lines: 1\n\
+             AAAA\nPrivate-Lines: 1\n{}\nPrivate-MAC: 00",
+            lines[3]
+        );
+        check(&putty, &[("putty-private-key", &lines[3])]);
+    }
+
+    /// Returns bytes in base64.
+    fn base64(bytes: &[u8]) -> String {
+        const CODE: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+        let group = |three: &[u8]| {
+            let byte = |n: usize| usize::from(three.get(n).copied().unwrap_or(0));
+            let all = byte(0) << 16 | byte(1) << 8 | byte(2);
+            let code = |n: usize| char::from(CODE[all >> (18 - 6 * n) & 63]);
+            (0..4).map(|n| if n <= three.len() { code(n) } else { '=' }).collect::<String>()
+        };
+        bytes.chunks(3).map(group).collect()
+    }
+
+    #[test]
+    fn passwords_are_found_in_files_of_settings_and_statements() {
+        let password = "Yv3crw8DaiI9";
+        for (text, rule) in [
+            ("host=db\ndb_password=@", "password-in-configuration"),
+            ("db:\n  password: @", "password-in-configuration"),
+            ("spring.datasource.password=@", "password-in-configuration"),
+            ("db_pass=@\nX=1\n", "password-in-setting"),
+            ("ansible_become_pass: @\nx: 1", "password-in-setting"),
+            ("define( 'DB_PASSWORD', '@' );", "password-in-define"),
+            ("<add><db-password>@</db-password></add>", "password-in-element"),
+            ("CREATE USER x IDENTIFIED BY \"@\";", "password-in-statement"),
+            ("ALTER USER x WITH PASSWORD '@';", "password-in-statement"),
+            ("machine api.example.net\n  login me\n  password @\n", "netrc-password"),
+        ] {
+            let text = text.replace('@', password);
+            check(&text, &[(rule, password)]);
+            let record = format!(r#"{{"content":{}}}"#, crate::json::quote(&text));
+            check(&record, &[(rule, password)]);
+        }
+        for password in ["Yv3cr$8DaiI", "Zv3c(r)8Dai", "Qv3c&r8DaiI", "Rv3c,r8DaiI", "Sv3c[r8DaiI"]
+        {
+            let text = format!("A=1\nexport DB_PASSWORD={password}\nB=2\n");
+            check(&text, &[("password-in-env-file", password)]);
+        }
+    }
+
+    #[test]
+    fn tokens_of_services_are_found() {
+        let chars =
+            "aK3mZq8RtYw2LpVx9NbHd5GsQ1eW4rTyUc7Jf6XoBi0MvEaK3mZq8RtYw2LpVx9NbHd5GsQ1eW4rTy";
+        let hex = "3f786850e387550fdab836ed7e6dc881de23001b3f786850e387550fdab836ed";
+        let (of, hex) = (|n: usize| &chars[..n], |n: usize| &hex[..n]);
+        for (rule, token) in [
+            (
+                "slack-browser-token",
+                format!("xoxc-123456789012-123456789012-1234567890123-{}", hex(64)),
+            ),
+            ("slack-browser-token", format!("xoxd-{}%2B{}", of(40), of(20))),
+            ("google-refresh-token", format!("1//0{}", of(70))),
+            ("figma-token", format!("figd_{}", of(40))),
+            ("tavily-key", format!("tvly-{}", of(32))),
+            ("pinecone-key", format!("pcsk_{}_{}", of(6), of(63))),
+            ("langsmith-key", format!("lsv2_pt_{}_{}", hex(32), hex(10))),
+            ("plain-sk-key", format!("sk-{}", of(48))),
+            ("plain-sk-key", format!("sk-{}", hex(32))),
+        ] {
+            check(&format!("here: {token}\nend"), &[(rule, &token)]);
+        }
+        let hook = format!("1234567890123456789/{}", of(68));
+        check(&format!("https://discord.com/api/webhooks/{hook}"), &[("discord-webhook", &hook)]);
+    }
+
+    #[test]
     fn what_stands_for_a_secret_is_none() {
         for text in [
+            "cache_key = \"3f786850e387550fdab836ed7e6dc881de23001b\"",
+            "key: \"a94a8fe5ccb19ba61c4c0873d391e987982fbbd3\"",
+            r#"{"key":"a94a8fe5ccb19ba61c4c0873d391e987982fbbd3"}"#,
+            "page_token=CAUQAA1b2c3d4e5f6a7b8c9d0",
+            r#"nextToken: "eyJsYXN0S2V5IjoiMTIzNDU2Nzg5MCJ9""#,
+            r#""clientSecret": "REPLACE_ME_WITH_SECRET_1""#,
+            "curl -u admin:admin http://localhost:8080",
+            "the login form password validation2 fails\n",
+            "num_pass: 128of130\n",
+            "<password>changeme</password>",
+            "the token task-abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz",
             "PASSWORD=$DB_PASSWORD",
             "PASSWORD=${DB_PASSWORD}",
             "PASSWORD=<your password>",

@@ -37,6 +37,9 @@ pub(super) struct Rule {
     /// Whether it tells by the words around a secret: other rules count more, and what stands for any secret is none.
     #[serde(default)]
     pub(super) weak: bool,
+    /// Whether its matches are long, and end with what tells them: as much as one may have is looked at at once.
+    #[serde(default)]
+    pub(super) long: bool,
     #[serde(default)]
     allowlists: Vec<Allow>,
     #[serde(skip)]
