@@ -234,7 +234,10 @@ fn ops(text: &mut String) {
         E::TooShort { .. } => [E::TooShort { least: 4 }],
         E::NotUndoable { .. } => [E::NotUndoable { n: SEVEN, why: "it began the session" }],
         E::NoOperation(_) => [E::NoOperation(SEVEN)],
-        E::Summary(_) => [E::Summary(SummaryError::TimedOut { model: told("large") })],
+        E::Summary { .. } => [
+            E::Summary { error: SummaryError::TimedOut { model: told("large") }, strict: true },
+            E::Summary { error: SummaryError::TimedOut { model: told("large") }, strict: false },
+        ],
         E::Model(_) => [E::Model(model(Fault::Silent { was_cut: false }))],
         E::Unrecovered(_) => [
             Unrecovered::Blocked { session: told("70d782f7"), window: 8_000, by: Source::Asked, least: 16_000 }.into(),
@@ -319,6 +322,7 @@ fn reasons(text: &mut String) {
             excluded(Exclusion::Folder(PathBuf::from("/home/ann/secret"))),
             excluded(Exclusion::Agent(told("a-format"))),
             excluded(Exclusion::Unplaced),
+            excluded(Exclusion::Unread(told("config.toml, line 3: window.block cannot be -1"))),
         ],
         Why::Denied(_) => [denied()],
         Why::Lines(_) => [Why::Lines(ReadError::TooLong { offset: 7, number: 3, max: 100 })],

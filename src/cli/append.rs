@@ -46,7 +46,7 @@ JSON: one object an entry, in order
   {\"type\":\"entry\", \"session\":ID, \"title\":TEXT or null, \"format\":NAME, \"entry\":ID, \"uuid\":UUID, \"operation\":N or null if it was there already, \"call\":ID with --call}
 and with --compact, if it was due, what compact prints")]
 pub(crate) struct Args {
-    /// The text, or - to read it from stdin; left out, it is read unless stdin is a terminal
+    /// The text, or - to read it from stdin; left out, records are read from there, as with --jsonl
     #[arg(value_name = "TEXT")]
     text: Option<String>,
 
@@ -136,7 +136,7 @@ fn append(
     }
     let workspace = context.workspace();
     let appended = ops::append_cut(archive, session, &workspace, &batch.drafts, limit);
-    let appended = appended.map_err(|error| batch.locate(error))?;
+    let appended = appended.map_err(|error| batch.locate(error, args.jsonl.is_none()))?;
     context.tell(&appended.notices);
     let compacted = compact_if_due(context, args, archive, session)?;
     if context.json {
@@ -290,15 +290,21 @@ fn split_records(bytes: &[u8]) -> Batch {
 }
 
 impl Batch {
-    /// Says on which line of the input an invalid record stands.
-    fn locate(&self, error: OpsError) -> CommandError {
+    /// Says on which line of the input an invalid record stands, and how a text is read, if that was perhaps meant.
+    fn locate(&self, error: OpsError, may_be_text: bool) -> CommandError {
         let OpsError::Sync(SyncError::Invalid { line: nth, why }) = error else {
             return error.into();
         };
         let line = self.lines.get(nth.unwrap_or(1).saturating_sub(1)).copied();
         let error = CommandError::from(SyncError::Invalid { line, why });
         if line.is_some() {
-            error.hinted("nothing is written; mend the line and try again")
+            let error = error.hinted("nothing is written; mend the line and try again");
+            // Whoever writes records does not begin with words.
+            let begins = |draft: &Draft| matches!(draft, Draft::Record(it) if it.starts_with(b"{"));
+            if may_be_text && !self.drafts.first().is_some_and(begins) {
+                return error.hinted(Line::about("append").with("-").to("if it is a text"));
+            }
+            error
         } else {
             error.hinted(usage())
         }

@@ -25,6 +25,10 @@ impl Context {
         let root = self.root()?;
         let archive = self.reader(&root)?;
         self.warn_of_place(&root);
+        if let Err(error) = self.exclude() {
+            let what = "what agents' files hold beyond the store is not shown until that is mended";
+            self.output.warn(&format!("{}; {what}", error.in_one_line()));
+        }
         Ok(archive)
     }
 
@@ -98,7 +102,8 @@ impl Context {
         if archive.root().is_none() {
             self.point_to_store(wanted);
         }
-        if self.follow(&archive, &session) == LiveState::LeftOut {
+        let is_left_out = self.follow(&archive, &session) == LiveState::LeftOut;
+        if is_left_out && self.exclude().is_ok() {
             self.output.warn(
                 "your settings leave the session out: what its file holds beyond the store is not shown",
             );

@@ -57,7 +57,7 @@ pub(crate) struct Env {
     pub(crate) user: Option<String>,
     /// The path of the user's shell.
     pub(crate) shell: Option<PathBuf>,
-    /// The pager and its arguments, split at spaces; empty for none.
+    /// The pager and its arguments; empty for none.
     pub(crate) pager: Vec<String>,
     pub(crate) terminal: Terminal,
     /// The terminal's width, if it is known.
@@ -180,7 +180,7 @@ impl Env {
             home,
             user: ["USER", "LOGNAME", "USERNAME"].into_iter().find_map(text).map(str::to_owned),
             shell: set("SHELL").map(PathBuf::from),
-            pager: pager.split_whitespace().map(str::to_owned).collect(),
+            pager: command(&pager),
             columns: text("COLUMNS").and_then(|columns| columns.parse().ok()).filter(|&n| n > 0),
             welcomes_colour: set("NO_COLOR").is_none() && text("TERM") != Some("dumb"),
             zone: if set("UNDERTEXT_TEST_CLOCK").is_some() { Zone::Utc } else { Zone::Local },
@@ -335,6 +335,18 @@ pub(crate) fn read_event() -> io::Result<Vec<u8>> {
     receive.recv_timeout(PATIENCE).unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
 }
 
+/// Returns a command line as a program and its arguments; one that needs a shell is given to one.
+fn command(line: &str) -> Vec<String> {
+    const MEANINGFUL: &[char] = &[
+        '|', '&', ';', '<', '>', '(', ')', '$', '`', '\\', '"', '\'', '*', '?', '[', '#', '~', '=',
+        '%',
+    ];
+    if line.contains(MEANINGFUL) {
+        return ["sh", "-c", line].map(str::to_owned).to_vec();
+    }
+    line.split_whitespace().map(str::to_owned).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -362,6 +374,9 @@ mod tests {
     fn the_own_pager_wins_and_an_empty_one_means_none() {
         assert_eq!(env("/", &[]).pager, ["less", "-FRX"]);
         assert_eq!(env("/", &[("PAGER", "more")]).pager, ["more"]);
+        assert_eq!(env("/", &[("PAGER", "less -R")]).pager, ["less", "-R"]);
+        let shell = env("/", &[("PAGER", "LESS=R less | cat")]).pager;
+        assert_eq!(shell, ["sh", "-c", "LESS=R less | cat"]);
         let none: [&str; 0] = [];
         assert_eq!(env("/", &[("PAGER", "more"), ("UNDERTEXT_PAGER", "")]).pager, none);
     }

@@ -14,12 +14,13 @@ use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
 use undertext::model::{EntryId, SessionName};
-use undertext::ops::{self, Archive, Log, Session};
+use undertext::ops::{self, Archive, Line, Log, Session};
 
 use super::Context;
 use super::error::{CommandError, Exit};
 use super::output::Output;
 use super::shown::Shown;
+use crate::render::answers;
 
 /// How often the file is looked at.
 const TICK: Duration = Duration::from_millis(200);
@@ -46,6 +47,7 @@ pub(super) struct Following {
     due: Instant,
     seen: Option<Seen>,
     known: BTreeSet<EntryId>,
+    /// The last entry that is said.
     last: Option<EntryId>,
 }
 
@@ -186,22 +188,23 @@ impl Following {
             }
             asked = asked.saturating_mul(4);
         };
-        let back = known.and_then(|at| log.lines.get(at)).map(|line| line.id);
+        let back = log.lines.get(..known.map_or(0, |at| at + 1)).and_then(last_said);
         let begin = known.map_or_else(|| log.lines.len().saturating_sub(FRESH), |at| at + 1);
         log.lines.drain(..begin);
-        if log.lines.is_empty() {
-            return Ok(());
-        }
         match back {
             Some(id) if Some(id) != self.last => {
                 context
                     .output
                     .warn(&format!("the conversation went back, and goes on behind {id:.8}"));
+                self.last = Some(id);
             }
-            None if self.last.is_some() => {
+            None if self.last.is_some() && known.is_none() && !log.lines.is_empty() => {
                 context.output.warn("the conversation is another one now; its last entries:");
             }
             _ => {}
+        }
+        if log.lines.is_empty() {
+            return Ok(());
         }
         self.see(&log);
         let entries: BTreeSet<_> = log.lines.iter().map(|line| (line.id, line.n)).collect();
@@ -218,8 +221,13 @@ impl Following {
 
     fn see(&mut self, log: &Log) {
         self.known.extend(log.lines.iter().map(|line| line.id));
-        self.last = log.lines.last().map(|line| line.id).or(self.last);
+        self.last = last_said(&log.lines).or(self.last);
     }
+}
+
+/// Returns the last entry that is said: what is said next does not follow the agent's own records behind it.
+fn last_said(lines: &[Line]) -> Option<EntryId> {
+    lines.iter().rfind(|line| !answers::is_own(line)).map(|line| line.id)
 }
 
 fn look(file: &Path) -> Option<Seen> {

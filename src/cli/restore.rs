@@ -160,6 +160,7 @@ fn tell(
     (archive, session): (&Archive, &Session),
     restored: &Restored,
 ) -> Result<(), CommandError> {
+    context.remember("what was deleted is there again".to_owned());
     let attached = restored.attached.as_ref();
     context.tell(attached.map_or(&restored.notices, |attached| &attached.notices));
     if context.answer_change((archive, session), restored)? {

@@ -291,7 +291,8 @@ fn tell(
         let styles = context.output.styles();
         let (title, id) = (safe::line(&title).into_owned(), safe::line(&id).into_owned());
         let agent = &place.session.format;
-        let room = context.output.columns().saturating_sub(safe::width(&id) + agent.len() + 4);
+        let width = context.output.width().unwrap_or(usize::MAX);
+        let room = width.saturating_sub(safe::width(&id) + agent.len() + 4);
         writeln!(
             context.output,
             "{}  {}  {}",

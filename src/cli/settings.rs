@@ -79,9 +79,9 @@ impl Context {
 
     /// Does the same for a command that takes nothing in by itself: a mistake there hinders it in nothing else, and leaves all out.
     pub(crate) fn exclude_or_all(&mut self) -> Exclude {
-        self.exclude().unwrap_or_else(|_| {
-            let agents = wire::FORMATS.iter().map(|format| format.name().to_owned()).collect();
-            Exclude { agents, ..Exclude::default() }
+        self.exclude().unwrap_or_else(|error| Exclude {
+            unread: Some(error.in_one_line()),
+            ..Exclude::default()
         })
     }
 

@@ -10,6 +10,7 @@ use crate::{
     ops::OpsError,
     report::{Hint, Line},
     session::{Elsewhere, Gap, SessionError},
+    settings::Exclusion,
     store::StoreError,
     sync::{SyncError, Vain},
 };
@@ -57,10 +58,12 @@ impl OpsError {
                 "name another one with --window, or set window.block in config.toml",
             )],
             Self::Unrecovered(error) => after_recovery(error),
-            Self::Summary(_) => vec![
-                Line::about("compact").option("summarizer", "extract").to("without a model"),
-                "or let statistics stand for a summary: leave out --strict".into(),
-            ],
+            Self::Summary { strict, .. } => {
+                let extract =
+                    Line::about("compact").option("summarizer", "extract").to("without a model");
+                let statistics = "or let statistics stand for a summary: leave out --strict";
+                [extract].into_iter().chain(strict.then(|| statistics.into())).collect()
+            }
             Self::Hook { .. } => vec!["the command is compaction.before in config.toml".into()],
             Self::Unset { .. } => {
                 let words =
@@ -159,7 +162,9 @@ fn after_sync(error: &SyncError) -> Vec<Hint> {
         E::NoFormat(_) | E::UnreadAgent { .. } => {
             vec![Line::new("import").flag("dry-run").to("list the session files of your agents")]
         }
-        E::Excluded { .. } => vec![Hint::settings("")],
+        E::Excluded { .. } | E::LeftOut { by: Exclusion::Unread(_), .. } => {
+            vec![Hint::settings("")]
+        }
         E::LeftOut { session, .. } => vec![
             Line::new("attach")
                 .option("session", session)

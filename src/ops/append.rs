@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use crate::{
     context::{cut::Limit, event::Event},
-    json::Raw,
-    model::{Command, EntryId, EntryNumber, NameTag, line},
+    json::{Kind as JsonKind, Raw},
+    model::{Block, Command, EntryId, EntryNumber, NameTag, line},
     ops::{OpsError, shorten},
     report::{Appended, AppendedEntry},
     session::{
@@ -21,7 +21,7 @@ use crate::{
         setting::Near,
         standing::Standing,
     },
-    wire::{Draft, Envelope, Format, Link, Setting, cut::CutText},
+    wire::{Draft, Envelope, Format, Graph as _, Link, Setting, cut::CutText},
 };
 
 /// Appends records; if one is invalid, nothing is written.
@@ -42,20 +42,29 @@ pub fn append_cut(
     drafts: &[Draft],
     limit: Option<Limit>,
 ) -> Result<Appended, OpsError> {
-    append_told(archive, session, workspace, drafts, limit, &[])
+    append_by(archive, session, workspace, drafts, limit, By::Caller)
 }
 
-/// Appends records as [`append_cut`] does, and keeps with the operation the events that led to them.
-pub(super) fn append_told(
+/// Who made the drafts.
+#[derive(Clone, Copy)]
+pub(super) enum By<'e> {
+    /// A caller, who is told what no provider takes.
+    Caller,
+    /// A model: what it answered is kept whatever it is, with the events that led to it.
+    Model(&'e [Event]),
+}
+
+/// Appends records as [`append_cut`] does.
+pub(super) fn append_by(
     archive: &Archive,
     session: &Session,
     workspace: &Workspace,
     drafts: &[Draft],
     limit: Option<Limit>,
-    events: &[Event],
+    by: By<'_>,
 ) -> Result<Appended, OpsError> {
     let (batch, done) =
-        sync::execute(archive, session, |before| plan(before, workspace, drafts, limit, events))?;
+        sync::execute(archive, session, |before| plan(before, workspace, drafts, limit, by))?;
     let added = done.reached.unwrap_or_default();
     let is_cut = added.entries.iter().zip(&batch.cut).filter(|(_, is_cut)| **is_cut);
     let cut = is_cut.map(|((_, id), _)| *id).collect();
@@ -81,13 +90,18 @@ fn plan(
     workspace: &Workspace,
     drafts: &[Draft],
     limit: Option<Limit>,
-    events: &[Event],
+    by: By<'_>,
 ) -> Result<(Batch, Option<Plan<Add>>), OpsError> {
     let position = before.position().ok_or(SyncError::Nothing(Vain::Append))?;
     let parent = position.head.map(|head| before.record_name(head)).transpose()?.flatten();
     let mut batch = Batch { parent, near: before.near(Some(position))?, ..Batch::default() };
     for (line, draft) in (1..).zip(drafts) {
-        batch.add(before, workspace, draft).map_err(|error| match error {
+        let checked = match by {
+            By::Caller => batch.check(before, draft),
+            By::Model(_) => Ok(()),
+        };
+        let added = checked.and_then(|()| batch.add(before, workspace, draft));
+        added.map_err(|error| match error {
             OpsError::Sync(SyncError::Invalid { line: None, why }) if drafts.len() > 1 => {
                 SyncError::Invalid { line: Some(line), why }.into()
             }
@@ -105,7 +119,10 @@ fn plan(
     batch.cut = records.iter().map(|record| record.whole.is_some()).collect();
     let limit = limit.filter(|_| batch.cut.contains(&true)).map(|limit| limit.chars() as u64);
     let branch = branch_text(before.state.current());
-    let events = (!events.is_empty()).then(|| given(&json!(events).to_string()));
+    let events = match by {
+        By::Model(events) if !events.is_empty() => Some(given(&json!(events).to_string())),
+        By::Model(_) | By::Caller => None,
+    };
     let command = Command::Append { branch, limit, events };
     let follows = !drafts.iter().any(|draft| matches!(draft, Draft::Record(_)));
     Ok((batch, Some(Plan { command, steps: Steps::default(), goal: Add { records, follows } })))
@@ -143,6 +160,35 @@ enum Met {
 }
 
 impl Batch {
+    /// Refuses a call, or an answer, that no provider takes: with it in its session, an agent could not go on.
+    fn check(&self, before: &Standing<'_>, draft: &Draft) -> Result<(), OpsError> {
+        let invalid = |why: String| Err(OpsError::Sync(SyncError::Invalid { line: None, why }));
+        match draft {
+            Draft::Call { name, .. } if name.trim().is_empty() => {
+                invalid("the call names no tool".to_owned())
+            }
+            Draft::Call { input, .. } if is_other_value(input) => invalid(
+                "the arguments of a call are a JSON object, such as {\"path\":\"a.rs\"}".to_owned(),
+            ),
+            Draft::Call { id, .. } if id.trim().is_empty() => {
+                invalid("the id of the call is empty".to_owned())
+            }
+            Draft::Call { id, .. } => {
+                let is_drafted = self.calls.contains_key(id);
+                if is_drafted || near(before, id, tools::CALL_WITHIN)?.is_some() {
+                    return invalid(format!(
+                        "a call on the current path has the id {id:?} already"
+                    ));
+                }
+                Ok(())
+            }
+            Draft::Result { id, .. } if self.tools.contains_key(id) || is_answered(before, id)? => {
+                invalid(format!("the call {id:?} is answered already"))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Adds a draft.
     fn add(
         &mut self,
@@ -294,6 +340,30 @@ fn near(before: &Standing<'_>, call: &str, within: usize) -> Result<Option<Calle
     let Some(view) = view else { return Ok(None) };
     let path = view.path(within)?.entries;
     Ok(tools::call(&view, before.format, &path, call)?)
+}
+
+/// Returns whether a text is a value, but no object.
+fn is_other_value(json: &str) -> bool {
+    Raw::value(json.as_bytes()).is_some_and(|value| value.kind() != JsonKind::Object)
+}
+
+/// Returns whether one of the last entries of the current path answers the call of this id.
+fn is_answered(before: &Standing<'_>, call: &str) -> Result<bool, OpsError> {
+    let view = before.position().and_then(|position| before.view(position));
+    let Some(view) = view else { return Ok(false) };
+    for &entry in view.path(tools::CALL_WITHIN)?.entries.iter().rev() {
+        let line = view.line(entry)?;
+        let messages = Raw::object(&line).map(|record| before.format.messages(record));
+        for block in messages.into_iter().flatten().flat_map(|message| message.blocks) {
+            match block {
+                Block::Result { id, .. } if id == call => return Ok(true),
+                // An agent may well have called by this id before.
+                Block::Call { id, .. } if id == call => return Ok(false),
+                _ => {}
+            }
+        }
+    }
+    Ok(false)
 }
 
 /// Returns the call of this id that the newest of these lines makes.

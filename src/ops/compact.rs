@@ -319,7 +319,7 @@ pub fn compact(
                 let limit_ms = u64::try_from(wanted.limit.as_millis()).unwrap_or(u64::MAX);
                 told(&Event::CompactionTimeout { run: task.run, limit_ms, before: true });
             }
-            return Err(error.into());
+            return Err(OpsError::Summary { error, strict: wanted.strict });
         }
     };
     // The agent's own words about a summary may be longer than a short conversation.

@@ -102,7 +102,13 @@ pub enum OpsError {
     NoOperation(OperationNumber),
     /// There is no summary.
     #[error("there is no summary, and nothing is changed")]
-    Summary(#[from] SummaryError),
+    Summary {
+        /// Why there is none.
+        #[source]
+        error: SummaryError,
+        /// Whether statistics may not stand for one.
+        strict: bool,
+    },
     /// A model failed.
     #[error(transparent)]
     Model(#[from] ModelError),

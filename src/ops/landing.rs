@@ -13,6 +13,9 @@ use crate::{
     wire::Graph as _,
 };
 
+/// How many branches are asked for what was left, if none ends with it.
+const ASKED: usize = 16;
+
 /// Returns where a session stands now that stood elsewhere before; `back` is the checkpoint to which it went, if it went to
 /// one. The change is made, so that what cannot be told of it is left out.
 pub(super) fn landing(
@@ -71,9 +74,15 @@ fn look(
                 numbers.remove(&checkpoint.n);
             }
         }
+        let mut others = state.branches.iter().filter(|(name, _)| *name != state.current());
         let stands = |at: &Position| at.head == old.position().head;
-        let branch =
-            state.branches.iter().find(|(name, at)| stands(at) && *name != state.current());
+        let branch = match others.clone().find(|(_, at)| stands(at)) {
+            None => others
+                .by_ref()
+                .take(ASKED)
+                .find(|(_, at)| holds(&view(**at), &old, &left, &replays).is_ok_and(|holds| holds)),
+            found => found,
+        };
         let branch = branch.map(|(name, _)| name.clone());
         if let (Some(&first), Some(&last)) = (numbers.first(), numbers.last()) {
             landing.kept = Some(Kept { branch, first, last, turns });
@@ -81,6 +90,20 @@ fn look(
         landing.files = touched(archive, session, &left)?;
     }
     Ok(landing)
+}
+
+/// Returns whether a branch has entries of another path, or those of which they are said again.
+fn holds(
+    branch: &View<'_>,
+    old: &View<'_>,
+    entries: &[EntryNumber],
+    replays: &Replays,
+) -> Result<bool, OpsError> {
+    let [held, other] = ends(branch, old)?;
+    let held: BTreeSet<EntryNumber> = held.into_iter().map(|entry| replays.first(entry)).collect();
+    let is_held = |entry: &EntryNumber| held.contains(&replays.first(*entry));
+    // What both have before their ends is not among these.
+    Ok(entries.iter().all(|entry| !other.contains(entry) || is_held(entry)))
 }
 
 /// Returns the newest turn on a view's path.

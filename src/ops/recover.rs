@@ -143,7 +143,7 @@ impl<T> Surgery<'_, '_, T> {
         self.step(machine::Event::Start(run), Some(context));
         let made = compact::compact(self.archive, self.session, self.workspace, wanted, emit);
         match made {
-            Err(OpsError::Summary(SummaryError::TimedOut { .. })) => {
+            Err(OpsError::Summary { error: SummaryError::TimedOut { .. }, .. }) => {
                 let before = self.step(machine::Event::Timeout, None);
                 Ok(Tried::TimedOut(Box::new(before.unwrap_or_else(|| context.clone()))))
             }
@@ -158,7 +158,7 @@ impl<T> Surgery<'_, '_, T> {
                         self.operations.extend(made.operation);
                         Ok(if is_made { Tried::Compacted } else { Tried::Nothing })
                     }
-                    Err(OpsError::Summary(_)) if !wanted.strict => Ok(Tried::Nothing),
+                    Err(OpsError::Summary { strict: false, .. }) => Ok(Tried::Nothing),
                     Err(error) => Err(error),
                 }
             }

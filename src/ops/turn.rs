@@ -22,10 +22,11 @@ use crate::{
         model::{ChatModel, ChatRequest, Tool},
         tokens,
     },
+    json::Raw,
     model::{Block, Message, Role, Stop},
     ops::{
         Asked, Compacting, Context, OpsError,
-        append::append_told,
+        append::{By, append_by},
         context::{sendable_context, whole_context},
         material::material,
         recover::recover,
@@ -85,7 +86,7 @@ pub fn turn(
     let mut turned = Turned { window: first.window.tokens, ..Turned::default() };
     let say = |archive: &mut Archive, turned: &mut Turned, drafts: &[Draft]| {
         let events = std::mem::take(&mut *log.borrow_mut());
-        let said = append_told(archive, session, workspace, drafts, None, &events)?;
+        let said = append_by(archive, session, workspace, drafts, None, By::Model(&events))?;
         turned.operations.extend(said.operation);
         Notice::add(said.notices, &mut turned.notices);
         Ok::<_, OpsError>(())
@@ -258,8 +259,11 @@ fn drafts(mut message: Message, calls: &[Call], format: &dyn Format) -> Vec<Draf
     drafts
 }
 
-/// Returns arguments as JSON: a model may write arguments that are not JSON, and they are kept as words.
+/// Returns arguments as a JSON object: a model may write arguments that are none, and they are kept as words.
 fn arguments(input: String) -> String {
-    let is_json = serde_json::from_str::<serde::de::IgnoredAny>(&input).is_ok();
-    if is_json { input } else { json!({ "input": input }).to_string() }
+    if Raw::object(input.as_bytes()).is_some() {
+        input
+    } else {
+        json!({ "input": input }).to_string()
+    }
 }

@@ -24,6 +24,8 @@ const LISTED: usize = 8;
 const SHORT: usize = 8;
 /// From this many digits on, as ids are shown, a number may be the beginning of an entry's id.
 const DIGITS: usize = 8;
+/// How many entries behind the one that is looked for are read with it at first.
+const NEAR: usize = 16;
 /// All digits of an id.
 const LONGEST: usize = 64;
 
@@ -224,11 +226,26 @@ pub fn find_entry(
     if back > 0 {
         let spans = store.state(session.key)?.spans;
         let view = View::new(store, session, target.position, Some(&spans));
-        let path = view.path(back.saturating_add(1))?.entries;
-        let first = path.first().copied().filter(|_| path.len() > back);
-        target.position.head = Some(first.ok_or_else(missing)?);
+        target.position.head = Some(before(&view, back)?.ok_or_else(missing)?);
     }
     Ok(target)
+}
+
+/// Returns the entry that stands this far before the head on its path, on which an agent's own records may follow the head.
+fn before(view: &View<'_>, back: usize) -> Result<Option<EntryNumber>, SessionError> {
+    let Some(head) = view.position().head else { return Ok(None) };
+    let mut limit = back.saturating_add(NEAR);
+    loop {
+        let path = view.path(limit)?.entries;
+        let is_whole = path.len() < limit;
+        let at = path.iter().rposition(|entry| *entry == head);
+        let at = at.or_else(|| path.len().checked_sub(1).filter(|_| is_whole));
+        match at.and_then(|at| at.checked_sub(back)) {
+            Some(before) => return Ok(path.get(before).copied()),
+            None if is_whole => return Ok(None),
+            None => limit = limit.saturating_mul(2),
+        }
+    }
 }
 
 fn find_base(store: &dyn Store, session: &Session, wanted: &str) -> Result<Target, SessionError> {

@@ -20,6 +20,9 @@ pub struct Exclude {
     /// Of the folders, those to which links lead, each with where it lies.
     #[serde(skip)]
     pub links: Vec<(PathBuf, PathBuf)>,
+    /// Why the settings cannot be read, if they cannot: nothing tells then what they leave out, and all is.
+    #[serde(skip)]
+    pub unread: Option<String>,
 }
 
 /// The setting that leaves a session out.
@@ -33,6 +36,8 @@ pub enum Exclusion {
     Agent(String),
     /// It may work in one of the folders: nothing tells in which one it does.
     Unplaced,
+    /// The settings cannot be read, for this reason.
+    Unread(String),
 }
 
 impl fmt::Display for Exclusion {
@@ -44,6 +49,7 @@ impl fmt::Display for Exclusion {
             Self::Unplaced => f.write_str(
                 "exclude.folders leaves out for now a session whose folder is not known",
             ),
+            Self::Unread(why) => write!(f, "they cannot be read: {why}"),
         }
     }
 }
@@ -51,11 +57,12 @@ impl fmt::Display for Exclusion {
 impl Exclude {
     /// Returns a digest by which an index knows which settings left sessions out of it.
     pub(crate) fn digest(&self) -> [u8; 32] {
-        let Self { folders, sessions, agents, links } = self;
+        let Self { folders, sessions, agents, links, unread } = self;
         // Where no link leads anywhere it is what it was before links counted, so that no index is made again for it.
         let links = if links.is_empty() { String::new() } else { format!("{links:?}") };
         let said = format!(
-            "Exclude {{ folders: {folders:?}, sessions: {sessions:?}, agents: {agents:?} }}{links}"
+            "Exclude {{ folders: {folders:?}, sessions: {sessions:?}, agents: {agents:?} }}{links}{}",
+            if unread.is_some() { " unread" } else { "" }
         );
         *blake3::hash(said.as_bytes()).as_bytes()
     }
@@ -106,6 +113,9 @@ impl Exclude {
 
     /// Returns the setting that leaves out a session of an agent, which works in a folder.
     pub fn find(&self, agent: &str, session: &str, folder: Option<&Path>) -> Option<Exclusion> {
+        if let Some(why) = &self.unread {
+            return Some(Exclusion::Unread(why.clone()));
+        }
         if let Some(agent) = self.agents.iter().find(|name| *name == agent) {
             return Some(Exclusion::Agent(agent.clone()));
         }
@@ -140,7 +150,8 @@ mod tests {
     fn exclude(folders: &[&str], sessions: &[&str], agents: &[&str]) -> Exclude {
         let words = |words: &[&str]| words.iter().map(|&word| word.to_owned()).collect();
         let folders = folders.iter().map(PathBuf::from).collect();
-        Exclude { folders, sessions: words(sessions), agents: words(agents), links: Vec::new() }
+        let (sessions, agents) = (words(sessions), words(agents));
+        Exclude { folders, sessions, agents, ..Exclude::default() }
     }
 
     fn unlinked(_: &Path) -> Option<PathBuf> {

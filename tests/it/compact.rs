@@ -589,7 +589,7 @@ fn what_fails_changes_nothing() {
     let model = Says(vec![broken(), broken()].into());
     let failed =
         compact(&mut archive, &session, Compacting { by: Some(&model), strict: true, ..usual() });
-    assert!(matches!(failed, Err(OpsError::Summary(_))), "{failed:?}");
+    assert!(matches!(failed, Err(OpsError::Summary { .. })), "{failed:?}");
     let refuse = |_: &Value| Err("not today".to_owned());
     let failed = compact(&mut archive, &session, Compacting { before: Some(&refuse), ..usual() });
     assert!(matches!(failed, Err(OpsError::Hook { .. })));
@@ -600,7 +600,7 @@ fn what_fails_changes_nothing() {
         &session,
         Compacting { by: Some(&model), limit: std::time::Duration::ZERO, ..usual() },
     );
-    assert!(matches!(late, Err(OpsError::Summary(_))), "{late:?}");
+    assert!(matches!(late, Err(OpsError::Summary { .. })), "{late:?}");
     let after = (sent(&archive, &session), archive.store().state(session.key).unwrap().hash());
     assert_eq!(before, after);
 
@@ -647,7 +647,7 @@ fn a_flawed_summary_is_asked_for_again_once_and_then_replaced() {
         // The second one is as bad.
         server.queue([flaw.clone(), flaw.clone()]);
         let strict = compact(&mut archive, &session, Compacting { strict: true, ..by_server() });
-        assert!(matches!(strict, Err(OpsError::Summary(_))), "{flaw:?}: {strict:?}");
+        assert!(matches!(strict, Err(OpsError::Summary { .. })), "{flaw:?}: {strict:?}");
         server.queue([flaw.clone(), flaw.clone()]);
         let made = compact(&mut archive, &session, by_server()).unwrap();
         assert!(made.fallback.is_some(), "{flaw:?}: {made:?}");

@@ -255,7 +255,7 @@ fn an_append_of_cut_results_that_did_not_reach_the_file_is_finished_by_the_next_
     // What is cut is put aside between the records, so that their numbers are not those that follow each other.
     let drafts: Vec<Draft> = (0..3)
         .flat_map(|n| {
-            let (id, name, output) = (format!("c{n}"), "Read".to_owned(), "word ".repeat(2_000));
+            let (id, name, output) = (format!("cut{n}"), "Read".to_owned(), "word ".repeat(2_000));
             let call = Draft::Call { id: id.clone(), name, input: "{}".to_owned() };
             [call, Draft::Result { id, output, error: None }]
         })

@@ -122,6 +122,35 @@ fn a_record_that_is_there_already_changes_nothing() {
 }
 
 #[test]
+fn a_call_or_an_answer_that_no_provider_takes_is_refused() {
+    let env = TestEnv::new();
+    conversation(&env);
+    let call = |input: &str, id: &str, tool: &str| {
+        env.run(&["append", "--call", tool, "--input", input, "--id", id])
+    };
+    call("{}", "once", "Read").success();
+    env.run(&["append", "--result", "once", "first"]).success();
+    let before = env.run(&["export"]).success().stdout;
+    for (refused, why) in [
+        (call("5", "n", "Read"), "the arguments of a call are a JSON object"),
+        (call("[1]", "n", "Read"), "the arguments of a call are a JSON object"),
+        (call("{}", "n", " "), "the call names no tool"),
+        (call("{}", "", "Read"), "the id of the call is empty"),
+        (call("{}", "once", "Read"), "a call on the current path has the id \"once\" already"),
+        (
+            env.run(&["append", "--result", "once", "second"]),
+            "the call \"once\" is answered already",
+        ),
+    ] {
+        assert_eq!(refused.code(), Some(2), "{why}: {refused}");
+        assert!(refused.stderr.contains(why), "{refused}");
+    }
+    assert_eq!(env.run(&["export"]).success().stdout, before);
+    let words = env.run_with_stdin(&["append"], b"hello\n");
+    assert!(words.stderr.contains("hint: if it is a text: undertext append -"), "{words}");
+}
+
+#[test]
 fn wrong_uses_are_explained() {
     let env = TestEnv::new();
     conversation(&env);

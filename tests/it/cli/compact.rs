@@ -362,7 +362,7 @@ fn answering(env: &TestEnv, message: &str) -> String {
 
 #[test]
 fn a_call_whose_arguments_are_no_value_is_answered_with_an_error() {
-    let deep = "[".repeat(200) + &"]".repeat(200);
+    let deep = format!(r#"{{"a":{}{}}}"#, "[".repeat(200), "]".repeat(200));
     for input in [r#"{"n":1e999}"#, r#"{"a":"\ud83d"}"#, &deep] {
         let env = TestEnv::new();
         env.run(&["new"]).success();

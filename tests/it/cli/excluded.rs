@@ -65,6 +65,31 @@ fn import(env: &TestEnv) -> (usize, String) {
 const UNKNOWN: &str = "exclude.folders leaves out for now a session whose folder is not known";
 
 #[test]
+fn settings_that_cannot_be_read_are_named_and_not_what_they_may_leave_out() {
+    let env = TestEnv::new();
+    write(&env, CLAUDE, &turns("/clients/acme", 0..4));
+    env.run(&["import"]).success();
+    write(&env, CLAUDE, &turns("/clients/acme", 0..6));
+    for mistake in ["garbage [", "[window]\nblock = \"x\"\n", "[exclude]\nagents = [\"nosuch\"]\n"]
+    {
+        write(&env, ".config/undertext/config.toml", mistake);
+        for args in [&["revert", "1", "boat", "--dry-run"][..], &["append", "-s", "boat", "More"]] {
+            let refused = env.run(args);
+            assert_eq!(refused.code(), Some(2), "{refused}");
+            assert!(!refused.stderr.contains("exclude.agents has claude"), "{refused}");
+            assert!(!refused.stderr.contains("--off"), "{refused}");
+        }
+        for args in [&["log", "boat"][..], &["search", "plan"]] {
+            let read = env.run(args).success();
+            assert!(read.stdout.contains("plan") && !read.stdout.contains("Part 5"), "{read}");
+            let what = "what agents' files hold beyond the store is not shown until that is mended";
+            assert_eq!(read.stderr.matches(what).count(), 1, "{read}");
+            assert!(!read.stderr.contains("leave the session out"), "{read}");
+        }
+    }
+}
+
+#[test]
 fn a_session_waits_until_its_folder_is_known() {
     for n in [1, 300] {
         for (folder, then) in [

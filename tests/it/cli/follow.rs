@@ -87,6 +87,25 @@ fn what_is_said_later_is_shown_as_it_is_said() {
 }
 
 #[test]
+fn a_conversation_that_goes_on_behind_its_agents_own_record_did_not_go_back() {
+    let env = TestEnv::new();
+    let place = ".claude/projects/-garden/7c2a51de-90b4-4e6f-8a53-0d1f6b7e2c40.jsonl";
+    let kept = env.home().join(place);
+    fs::create_dir_all(kept.parent().unwrap()).unwrap();
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    fs::copy(examples.join("claude-garden.jsonl"), &kept).unwrap();
+    env.run(&["import"]).success();
+    let running = Running::new(&env, &["log", "-f", "-n", "1", "7c2a"]);
+    until(&running.data, "Only for the beans");
+    env.run(&["append", "-q", "-s", "7c2a", "And the leeks?"]).success();
+    until(&running.data, "And the leeks?");
+    assert!(!running.talk.try_iter().any(|line| line.contains("went back")));
+    // Nothing has to be said behind where one went back to.
+    env.run(&["revert", "-q", "-s", "7c2a", "1"]).success();
+    until(&running.talk, "the conversation went back, and goes on behind");
+}
+
+#[test]
 fn programs_get_an_object_a_line() {
     let env = with_examples();
     let path = env.project().join("native-rewind.jsonl");

@@ -57,6 +57,32 @@ fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
 }
 
 #[test]
+fn an_undo_tells_which_branch_keeps_what_it_left() {
+    // What Codex says again has no checkpoint of its own.
+    for (example, place) in KEPT.into_iter().filter(|(example, _)| !example.starts_with("codex")) {
+        let env = home(example, place);
+        let session = json(&env.run(&["sessions", "--json"]).success().stdout)["session"].clone();
+        let session = session.as_str().unwrap();
+        for args in [&["revert", "1"][..], &["revert", "main.1"]] {
+            env.run(&[args, &["-s", session]].concat()).success();
+        }
+        let undone = env.run(&["undo", "-s", session]).success();
+        assert!(undone.stdout.contains("kept on main.1"), "{example}: {undone}");
+    }
+}
+
+#[test]
+fn an_entry_before_the_head_is_another_one() {
+    let (example, place) = KEPT[0];
+    let env = home(example, place);
+    let shown = |which: &str| env.run(&["show", which, "7c2a"]).success().stdout;
+    assert!(shown("HEAD").contains("Only for the beans"));
+    assert!(shown("HEAD~1").contains("It rained in the night"));
+    assert_eq!(shown("HEAD~"), shown("HEAD~1"));
+    assert_ne!(shown("HEAD~2"), shown("HEAD~1"));
+}
+
+#[test]
 fn a_dry_run_says_what_the_change_then_does_and_leaves_no_trace() {
     for (example, place) in KEPT {
         let env = home(example, place);
