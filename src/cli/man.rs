@@ -1,10 +1,13 @@
 //! `man`: the manual, a page a command.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use clap::builder::Resettable;
 use clap_mangen::Man;
+use clap_mangen::roff::{Roff, roman};
 use undertext::report::Page;
 
 use super::Context;
@@ -25,7 +28,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let Some(dir) = &args.out else {
-        Man::new((context.describe)()).render(&mut context.output)?;
+        MadePage::of((context.describe)()).write(&mut context.output)?;
         return Ok(Exit::Yes);
     };
     let written = write_pages((context.describe)(), dir)?;
@@ -43,11 +46,51 @@ fn write_pages(mut command: clap::Command, dir: &Path) -> anyhow::Result<Vec<Pat
     let mut left = vec![command];
     while let Some(command) = left.pop() {
         left.extend(command.get_subcommands().filter(|command| !command.is_hide_set()).cloned());
-        let page = Man::new(command);
-        let path = dir.join(page.get_filename());
-        page.generate_to(dir).with_context(|| format!("cannot write {}", safe::path(&path)))?;
+        let page = MadePage::of(command);
+        let path = dir.join(page.man.get_filename());
+        File::create(&path)
+            .and_then(|mut file| page.write(&mut file))
+            .with_context(|| format!("cannot write {}", safe::path(&path)))?;
         written.push(path);
     }
     written.sort();
     Ok(written)
+}
+
+/// The page of a command, and what its help says behind the options, whose lines stand as they are.
+struct MadePage {
+    man: Man,
+    rest: String,
+}
+
+impl MadePage {
+    fn of(command: clap::Command) -> Self {
+        let rest = command.get_after_long_help().or_else(|| command.get_after_help());
+        let rest = rest.map(ToString::to_string).unwrap_or_default();
+        let command = command.after_help(Resettable::Reset).after_long_help(Resettable::Reset);
+        let source = concat!("undertext ", env!("CARGO_PKG_VERSION"));
+        Self { man: Man::new(command).source(source), rest }
+    }
+
+    fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        self.man.render(out)?;
+        let mut roff = Roff::new();
+        for line in self.rest.lines() {
+            let heading = line.split_once(':').filter(|(words, _)| {
+                let is_word = |c: char| c.is_ascii_alphabetic() || c == ' ';
+                words.starts_with(|c: char| c.is_ascii_uppercase()) && words.chars().all(is_word)
+            });
+            let Some((words, behind)) = heading else {
+                roff.text([roman(line)]);
+                continue;
+            };
+            roff.control("fi", []).control("SH", [words.to_uppercase().as_str()]);
+            roff.control("nf", []);
+            if !behind.trim().is_empty() {
+                roff.text([roman(behind.trim_start())]);
+            }
+        }
+        roff.control("fi", []);
+        roff.to_writer(out)
+    }
 }

@@ -186,6 +186,14 @@ fn completions_are_for_the_users_shell_unless_named() {
 fn the_manual_has_a_page_for_each_command() {
     let env = TestEnv::new();
     assert!(env.run(&["man"]).success().stdout.contains(".TH undertext 1"));
+    env.run(&["man", "--out", "one-a-command"]).success();
+    let page = env.project().join("one-a-command/undertext-search.1");
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains(concat!("undertext ", env!("CARGO_PKG_VERSION"))), "{page}");
+    // What stands on a line of its own in the help does so there, too.
+    for words in [".SH EXAMPLES", ".SH JSON", "\n  undertext search"] {
+        assert!(page.contains(words), "{words}: {page}");
+    }
     let output = env.run(&["--json", "man", "--out", "pages"]).success();
     let pages: Vec<&str> = output.stdout.lines().collect();
     assert!(pages.contains(&r#"{"type":"page","path":"pages/undertext-man.1"}"#), "{output}");
