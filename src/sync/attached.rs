@@ -35,6 +35,7 @@ use crate::{
         Growth, Session, View, content,
         plan::{LATE, branch_text},
     },
+    store::Sighting,
     sync::{
         Archive, Notice, SyncError,
         change::Change,
@@ -60,8 +61,8 @@ pub(crate) fn agree(
     let meta = target.open().and_then(|file| file.metadata()).map_err(failed(target))?;
     let sighting = sources::sighting(target.path(), &meta);
     let last = archive.store.sighting(&sighting.path)?;
-    let is_replaced = last.as_ref().is_some_and(|last| last.inode != sighting.inode);
-    let is_untouched = last.is_some_and(|last| last == sighting);
+    let is_untouched = last.as_ref() == Some(&sighting);
+    let replaced = last.filter(|last| last.inode != sighting.inode);
     let seen = Seen { inode: meta.ino(), length: Some(meta.len()), is_untouched };
     let verdict = file::verdict(archive, session, target, tip, (Whose::Agent, Some(&seen)))?;
     let (mut notices, is_alone) = match verdict {
@@ -75,7 +76,7 @@ pub(crate) fn agree(
         Verdict::Grown => take_in(archive, session, live, target)?,
         Verdict::Short | Verdict::Other => {
             let there = target.read(0, None).map_err(failed(target))?;
-            if put_right(archive, session, target, tip, (&there, is_replaced))? {
+            if put_right(archive, session, target, tip, (&there, replaced.as_ref()))? {
                 (vec![Notice::Finished { path: live.path.clone() }], true)
             } else {
                 take_in_whole(archive, session, live, target)?
@@ -137,11 +138,12 @@ fn put_right(
     session: &Session,
     target: &WritableFile,
     tip: &State,
-    (there, is_replaced): (&[u8], bool),
+    there: (&[u8], Option<&Sighting>),
 ) -> Result<bool, SyncError> {
-    let Some((known, rest)) = lacking(archive, session, tip, (there, is_replaced))? else {
+    let Some((known, rest)) = lacking(archive, session, tip, there)? else {
         return Ok(false);
     };
+    let (there, _) = there;
     let end = (there.len() + rest.len()) as u64;
     listing::finish(archive, session.format, &session.name, target, tip.at())?;
     target.append_synced(&rest, end).map_err(failed(target))?;
@@ -152,18 +154,23 @@ fn put_right(
 type Lacking = (Vec<u8>, Vec<u8>);
 
 /// Returns the stored state and what the file lacks of it, if the newest operation is a command that is still to write that.
+/// `replaced` is the file as it was seen last, if the one that is there is another one.
 fn lacking(
     archive: &Archive,
     session: &Session,
     tip: &State,
-    (there, is_replaced): (&[u8], bool),
+    (there, replaced): (&[u8], Option<&Sighting>),
 ) -> Result<Option<Lacking>, SyncError> {
-    let newest = tip.newest.map(|newest| newest.n.alone());
-    let newest = archive.store.operations(session.key, newest.unwrap_or_default())?.pop();
-    if !newest.is_some_and(|by| is_of_a_person(&by.command) && by.runs.is_some()) {
+    let Some(newest) = tip.newest.map(|newest| newest.n) else { return Ok(None) };
+    let by = archive.store.operations(session.key, newest.alone())?.pop();
+    if !by.is_some_and(|by| is_of_a_person(&by.command) && by.runs.is_some()) {
         return Ok(None);
     }
     let generation = tip.generation();
+    // A file of which all is new takes its place as a whole: what is missing of that, the agent has cut.
+    if tip.generations.iter().any(|(by, begun)| *by == newest && begun.n == generation) {
+        return Ok(None);
+    }
     let runs = archive.store.runs(session.key, generation, 0)?;
     let known =
         match content::bytes(archive.store.as_ref(), session, &runs).map_err(SyncError::from) {
@@ -172,7 +179,8 @@ fn lacking(
             known => known?,
         };
     // A file that the agent put in the place of the written one never held the command's lines.
-    if is_replaced && !known.starts_with(there) {
+    let is_cut = |was: &Sighting| was.length == known.len() as u64 || !known.starts_with(there);
+    if replaced.is_some_and(is_cut) {
         return Ok(None);
     }
     Ok(unsaid(archive, session, generation, &known, there)?.map(|rest| (known, rest)))
@@ -194,10 +202,10 @@ pub(crate) fn is_pending(
     }
     let sighting = sources::sighting(path, &meta);
     let last = archive.store.sighting(&sighting.path)?;
-    let is_replaced = last.is_some_and(|last| last.inode != sighting.inode);
+    let replaced = last.filter(|last| last.inode != sighting.inode);
     let mut there = Vec::new();
     file.read_to_end(&mut there).map_err(io)?;
-    Ok(lacking(archive, session, tip, (&there, is_replaced))?.is_some())
+    Ok(lacking(archive, session, tip, (&there, replaced.as_ref()))?.is_some())
 }
 
 /// Takes in a file with other content.
@@ -227,6 +235,10 @@ fn unsaid(
     let Some(since) = there.strip_prefix(base) else { return Ok(None) };
     if let Some(rest) = said.strip_prefix(since) {
         return Ok((!rest.is_empty()).then(|| rest.to_vec()));
+    }
+    // A record without a name says what it says of those before it, and others stand there by now.
+    if !session.format.traits().has_names {
+        return Ok(None);
     }
     let line = said.trim_ascii();
     let open: &[u8] = if there.is_empty() || there.ends_with(b"\n") { b"" } else { b"\n" };

@@ -13,14 +13,14 @@ use super::{Stored, json, store};
 use crate::env::TestEnv;
 
 /// A home in which an agent keeps one session, and the file of that.
-struct Kept {
-    env: TestEnv,
-    file: PathBuf,
+pub(super) struct Kept {
+    pub(super) env: TestEnv,
+    pub(super) file: PathBuf,
 }
 
 const BOAT: &str = "6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e";
 
-fn claude_record(n: u8, parent: u8, role: &str, words: &str) -> String {
+pub(super) fn claude_record(n: u8, parent: u8, role: &str, words: &str) -> String {
     let parent = if parent == 0 { "null".to_owned() } else { format!("\"u{parent}\"") };
     format!(
         "{{\"parentUuid\":{parent},\"isSidechain\":false,\"userType\":\"external\",\"cwd\":\"/work\",\"sessionId\":\
@@ -29,7 +29,7 @@ fn claude_record(n: u8, parent: u8, role: &str, words: &str) -> String {
     )
 }
 
-fn pi_entry(id: &str, parent: Option<&str>, role: &str, words: &str) -> String {
+pub(super) fn pi_entry(id: &str, parent: Option<&str>, role: &str, words: &str) -> String {
     let parent = parent.map_or("null".to_owned(), |parent| format!("\"{parent}\""));
     format!(
         "{{\"type\":\"message\",\"id\":\"{id}\",\"parentId\":{parent},\"timestamp\":\"2026-01-01T00:00:01.000Z\",\
@@ -38,7 +38,7 @@ fn pi_entry(id: &str, parent: Option<&str>, role: &str, words: &str) -> String {
 }
 
 impl Kept {
-    fn new(file: &str, content: &str) -> Self {
+    pub(super) fn new(file: &str, content: &str) -> Self {
         let env = TestEnv::new();
         let file = env.home().join(file);
         fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -46,7 +46,7 @@ impl Kept {
         Self { env, file }
     }
 
-    fn claude() -> Self {
+    pub(super) fn claude() -> Self {
         let lines = [
             claude_record(1, 0, "user", "Build a boat."),
             claude_record(2, 1, "assistant", "Of wood?"),
@@ -56,7 +56,7 @@ impl Kept {
         Self::new(&format!(".claude/projects/-work/{BOAT}.jsonl"), &lines.concat())
     }
 
-    fn pi() -> Self {
+    pub(super) fn pi() -> Self {
         let header = "{\"type\":\"session\",\"version\":3,\"id\":\"boat\",\"timestamp\":\"2026-01-01T00:00:00.000Z\",\"cwd\":\"/work\"}\n";
         let lines = [
             header.to_owned(),
@@ -68,7 +68,7 @@ impl Kept {
         Self::new(".pi/agent/sessions/--work--/boat.jsonl", &lines.concat())
     }
 
-    fn said(&self, arguments: &[&str]) -> String {
+    pub(super) fn said(&self, arguments: &[&str]) -> String {
         let log = self.env.run(&[&["log", "--json"], arguments].concat()).success().stdout;
         let words = |line: &str| {
             let entry = json(line);
@@ -80,12 +80,12 @@ impl Kept {
         log.lines().filter_map(words).collect::<Vec<_>>().join(" | ")
     }
 
-    fn append(&self, bytes: &str) {
+    pub(super) fn append(&self, bytes: &str) {
         let mut file = OpenOptions::new().append(true).open(&self.file).unwrap();
         file.write_all(bytes.as_bytes()).unwrap();
     }
 
-    fn read(&self) -> String {
+    pub(super) fn read(&self) -> String {
         fs::read_to_string(&self.file).unwrap()
     }
 }
@@ -322,7 +322,7 @@ fn derived_rows_of_older_rules_are_made_anew() {
 }
 
 /// Returns the folder of a session of Kimi CLI that works in the project.
-fn kimis_folder(env: &TestEnv) -> PathBuf {
+pub(super) fn kimis_folder(env: &TestEnv) -> PathBuf {
     let project = env.project().canonicalize().unwrap();
     let hash = Md5::digest(project.to_str().unwrap().as_bytes());
     let hash: Vec<String> = hash.iter().map(|byte| format!("{byte:02x}")).collect();

@@ -27,6 +27,7 @@ mod indexed;
 mod kept_out;
 mod log;
 mod mend;
+mod pending;
 mod places;
 mod pointed;
 mod preview;
