@@ -144,6 +144,8 @@ fn sync(text: &mut String) {
     let holder = crate::live::Holder { pid: 12, name: told("agent"), how: crate::live::How::Open };
     let held = |holder| E::Held { path: path(), holder, limit: Duration::from_secs(30) };
     let process = |command: &str| Some(crate::sync::Holder { pid: 12, command: told(command) });
+    let uncaught =
+        |why| E::Uncaught { session: told("7c2a51de"), path: path(), why: Box::new(why) };
     let denied = |why| E::Denied { session: told("7c2a51de"), path: path(), why };
     list!(text, SyncError, hinted, {
         E::Store(_) => [E::Store(StoreError::Busy)],
@@ -161,6 +163,10 @@ fn sync(text: &mut String) {
             denied(Denied::Refused(Refusal::Link)), denied(Denied::Io(broken())),
         ],
         E::Foreign { .. } => [E::Foreign { path: path(), owner: told("ann") }],
+        E::Uncaught { .. } => [
+            uncaught(E::Io { path: path(), source: broken() }),
+            uncaught(E::Loaded { path: path(), holders: vec![holder.clone()] }),
+        ],
         E::Loaded { .. } => [E::Loaded { path: path(), holders: vec![holder.clone()] }],
         E::Left { .. } => [E::Left { path: path(), by: PathBuf::from("b.jsonl") }],
         E::Unread(_) => [

@@ -140,6 +140,19 @@ fn after_sync(error: &SyncError) -> Vec<Hint> {
                 .into(),
             "or insist, with --force".into(),
         ],
+        E::Uncaught { session, why, .. } => {
+            let off = Line::new("attach").option("session", session).flag("off");
+            let first = match why.as_ref() {
+                E::Loaded { .. } => vec![
+                    "end the agent: what a command is still to write there is written by the next one".into(),
+                ],
+                E::OutOfReach { .. } | E::Behind { .. } => Vec::new(),
+                why => after_sync(why),
+            };
+            let or = if first.is_empty() { "" } else { "or " };
+            let off = off.to(format!("{or}leave the file alone from now on"));
+            first.into_iter().chain([off]).collect()
+        }
         E::Left { by, .. } => {
             vec![
                 Line::new("import").with(by).to("take that file in, and the session goes on there"),

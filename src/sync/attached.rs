@@ -43,6 +43,7 @@ use crate::{
         judge::{Seen, Verdict, Whose},
         listing,
         live_file::{self, LiveFile},
+        loaded::refuse_if_loaded,
         moved::{is_of_a_person, is_to_be_kept},
         numbers::counted,
         reach, setting, sources,
@@ -69,8 +70,11 @@ pub(crate) fn agree(
         Verdict::Same | Verdict::Gone if is_untouched => return Ok(Vec::new()),
         Verdict::Same | Verdict::Gone => (Vec::new(), true),
         Verdict::Unfinished => {
-            listing::finish(archive, session.format, &session.name, target, tip.at())?;
-            finish_rotation(archive, session, target, tip)?;
+            if !archive.is_preview {
+                refuse_if_loaded(archive, session, target.path())?;
+                listing::finish(archive, session.format, &session.name, target, tip.at())?;
+                finish_rotation(archive, session, target, tip)?;
+            }
             (vec![Notice::Finished { path: live.path.clone() }], true)
         }
         Verdict::Grown => take_in(archive, session, live, target)?,
@@ -144,9 +148,18 @@ fn put_right(
         return Ok(false);
     };
     let (there, _) = there;
-    let end = (there.len() + rest.len()) as u64;
-    listing::finish(archive, session.format, &session.name, target, tip.at())?;
-    target.append_synced(&rest, end).map_err(failed(target))?;
+    if !archive.is_preview {
+        let end = (there.len() + rest.len()) as u64;
+        let may_write = refuse_if_loaded(archive, session, target.path())
+            .and_then(|()| target.may_append().map_err(failed(target)));
+        // What the agent went on to write is taken in all the same, and the command's state stays on a branch.
+        if may_write.is_err() && !known.starts_with(there) {
+            return Ok(false);
+        }
+        may_write?;
+        listing::finish(archive, session.format, &session.name, target, tip.at())?;
+        target.append_synced(&rest, end).map_err(failed(target))?;
+    }
     Ok([there, &rest].concat() == known)
 }
 
@@ -277,19 +290,24 @@ fn follow(
     let operation = change.number();
     let late = late(&change, position, first)?;
     let is_apart = late.iter().any(|late| head.is_some_and(|head| late.entries.contains(&head)));
+    let mut is_held = false;
     for late in &late {
         if let Some(branch) = join(&mut change, late, position, &current)? {
             let entries = late.entries.len() as u64;
+            is_held |= before.head == Some(late.base);
             notices.push(Notice::Joined { entries, branch, operation });
         }
     }
-    // The agent would resume entries that belong elsewhere: it is told again where the branch stands.
-    if is_apart {
-        position.head = before.head;
-        let back = Position { head, ..position };
-        if let Some(lines) = reach::way_to(&mut change, back, before.head)? {
-            position = say(&mut change, position, &lines)?;
-        }
+    change.set_branch(&current, Some(position));
+    // The agent would resume entries that belong elsewhere: it is told again where the branch stands, if its file may be written
+    // and can say that. Else it goes on from there, and the branch with it.
+    let mut is_led = is_apart;
+    if is_apart
+        && let Some(lines) = reach::way_to(&mut change, position, before.head)?
+        && change.may_write(live)
+    {
+        position = say(&mut change, position, &lines)?;
+        is_led = false;
     }
     let goes_on = if is_rewritten {
         let held = change.view(before).map(|view| view.sequence()).transpose()?;
@@ -300,12 +318,19 @@ fn follow(
             .is_none_or(|stood| is_on_path(&change, position, (stood, entries)).unwrap_or(true))
     };
     let mut left = None;
-    if !goes_on && is_to_be_kept(&change.before, &current, position)? {
+    let is_kept = is_led && !is_held || is_to_be_kept(&change.before, &current, position)?;
+    if !goes_on && is_kept {
         let name = change.left_name(&current);
         change.set_branch(&name, Some(before));
         left = Some(name);
     }
     change.set_branch(&current, Some(position));
+    // What the agent does not resume any more is not written either.
+    let unresumed = is_rewritten.then(|| change.look(position).unresumed()).transpose()?.flatten();
+    if let Some(why) = unresumed {
+        change.set_live(None);
+        notices.push(Notice::Unresumed { why });
+    }
     let kept = left.as_ref().map(|left| branch_text(left));
     let (outcome, is_alone) =
         change.commit(Command::CatchUp { entries, branch: None, left: kept })?;

@@ -42,9 +42,25 @@ use crate::{
 
 /// Brings the store and the live file to agree; the caller holds the lock.
 pub(crate) fn catch_up(archive: &Archive, session: &Session) -> Result<Vec<Notice>, SyncError> {
-    let mut notices = Vec::new();
     let tip = archive.store.state(session.key)?;
-    let Some(live) = live_file(archive, &tip) else {
+    catch_up_from(archive, session, &tip).map_err(|error| {
+        match live_file(archive, &tip).filter(|live| live.attached && error.is_of_a_file()) {
+            Some(LiveFile { path, .. }) => {
+                let session = session.name.id.clone();
+                SyncError::Uncaught { session, path, why: Box::new(error) }
+            }
+            None => error,
+        }
+    })
+}
+
+fn catch_up_from(
+    archive: &Archive,
+    session: &Session,
+    tip: &State,
+) -> Result<Vec<Notice>, SyncError> {
+    let mut notices = Vec::new();
+    let Some(live) = live_file(archive, tip) else {
         let is_elsewhere = archive.root.is_some() && tip.live.is_some();
         notices.extend(is_elsewhere.then_some(Notice::Elsewhere));
         if let Some(at) = tip.position() {
@@ -57,27 +73,27 @@ pub(crate) fn catch_up(archive: &Archive, session: &Session) -> Result<Vec<Notic
         return Ok(notices);
     }
     // What is only looked at is finished by the next change.
-    if archive.is_preview && segment::unfinished(archive, session, &live, &tip)?.is_some() {
+    if archive.is_preview && segment::unfinished(archive, session, &live, tip)?.is_some() {
         return Ok(notices);
     }
-    notices.extend(segment::finish(archive, session, &live, &tip)?);
+    notices.extend(segment::finish(archive, session, &live, tip)?);
     if live.attached && is_gone(&live.path) {
-        notices.push(attached::record_loss(archive, session, &live, &tip)?);
+        notices.push(attached::record_loss(archive, session, &live, tip)?);
         return Ok(notices);
     }
     // A file that may not be written is not read either: nothing of it is taken in, and no change is made without it.
     let target = archive.writable_file(&session.name, &live)?;
     let io = failed(&target);
     if live.attached {
-        notices.extend(attached::agree(archive, session, &live, &target, &tip)?);
+        notices.extend(attached::agree(archive, session, &live, &target, tip)?);
         listing::sweep(session.format, &session.name, &target)?;
         segment::sweep(session.format, &session.name.id, &target)?;
     } else {
-        notices.extend(agree(archive, session, &live, &target, &tip)?);
+        notices.extend(agree(archive, session, &live, &target, tip)?);
     }
     target.sweep().map_err(&io)?;
     for rotated in &tip.rotations {
-        notices.extend(late(archive, session, &target, rotated, &tip)?);
+        notices.extend(late(archive, session, &target, rotated, tip)?);
     }
     Ok(notices)
 }

@@ -125,6 +125,17 @@ pub enum SyncError {
         /// Why.
         why: Denied,
     },
+    /// A session and its agent's file could not be brought to agree, so that the session is not changed.
+    #[error("session {session} cannot catch up with its file")]
+    Uncaught {
+        /// The session's id.
+        session: String,
+        /// The agent's file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        why: Box<SyncError>,
+    },
     /// A store belongs to another user than the one who would change it.
     #[error("{path} belongs to {owner}, and only {owner} changes it")]
     Foreign {
@@ -234,6 +245,19 @@ impl SyncError {
     /// not concerned.
     pub(crate) fn is_damage(&self) -> bool {
         matches!(self, Self::Store(StoreError::Corrupt { .. } | StoreError::Refused(_)))
+    }
+
+    /// Returns whether the file of one session cannot be read or written, or not now.
+    pub(crate) fn is_of_a_file(&self) -> bool {
+        matches!(
+            self,
+            Self::Io { .. }
+                | Self::Behind { .. }
+                | Self::Loaded { .. }
+                | Self::Left { .. }
+                | Self::Unlisted { .. }
+                | Self::OutOfReach { .. }
+        )
     }
 
     /// Says why a file may not be written.

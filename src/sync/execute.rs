@@ -39,8 +39,8 @@ pub(crate) fn execute<G: Goal, T, E: From<SyncError>>(
     carry_out(begin(archive, session)?, verb)
 }
 
-/// Executes a verb that attaches another file, or none: the way out where the live file may not be written, so that the
-/// session does not have to have caught up with it.
+/// Executes a verb that attaches another file, or none: the way out where the live file may not be read or written, so
+/// that the session does not have to have caught up with it.
 pub(crate) fn execute_uncaught<G: Goal, T, E: From<SyncError>>(
     archive: &Archive,
     session: &Session,
@@ -48,7 +48,9 @@ pub(crate) fn execute_uncaught<G: Goal, T, E: From<SyncError>>(
 ) -> Result<(T, Done<G::Reached>), E> {
     let lock = archive.lock()?;
     let notices = match catch_up::catch_up(archive, session) {
-        Err(SyncError::Denied { .. }) => Vec::new(),
+        Err(SyncError::Denied { .. } | SyncError::Uncaught { .. } | SyncError::Read(_)) => {
+            Vec::new()
+        }
         caught_up => caught_up?,
     };
     carry_out(Change::locked(archive, session, lock, notices)?, verb)

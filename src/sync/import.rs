@@ -213,7 +213,7 @@ fn note_loss(
         attached::record_loss(archive, &session, &live, &state).map(|notice| vec![notice])
     };
     match noted {
-        Err(error) if error.is_damage() => {
+        Err(error) if error.is_damage() || matches!(error, SyncError::Uncaught { .. }) => {
             let (path, why) = (live.path, Why::Denied(Box::new(error)));
             summary.leave_out(&path, &why)?;
             report(Step::Skipped(Skipped { path, why, asked: true }));
@@ -423,8 +423,7 @@ fn lacking(archive: &Archive, session: &Session) -> Result<Vec<PathBuf>, SyncErr
 impl Summary {
     /// Counts a file that is left out. If no more files can be opened, none is left out: the import fails.
     fn leave_out(&mut self, path: &Path, why: &Why) -> Result<(), SyncError> {
-        if let Why::Unreadable(error) = why
-            && let Some(code) = error.raw_os_error()
+        if let Some(code) = why.os_error()
             && [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error).contains(&code)
         {
             let source = io::Error::from_raw_os_error(code);

@@ -96,7 +96,7 @@ pub(crate) fn take_in<'a>(
     let change = match gathering {
         Some(gathering) => Change::among(archive, name, first.format, gathering),
         None => match begin_or_create(archive, name, first.format) {
-            Err(error @ SyncError::Denied { .. }) => {
+            Err(error @ (SyncError::Denied { .. } | SyncError::Uncaught { .. })) => {
                 return Err(Failed::File(0, Why::Denied(Box::new(error))));
             }
             // The live file cannot be read on.

@@ -33,6 +33,7 @@ pub(crate) mod judge;
 mod listed;
 mod listing;
 pub(crate) mod live_file;
+mod loaded;
 mod lock;
 pub(crate) mod look;
 mod mend;

@@ -24,6 +24,7 @@ use crate::{
     sync::{
         Archive, Notice, SyncError, catch_up,
         change::{Buried, Change},
+        loaded,
         purge::{PATIENCE, Purged, cover_files, finish, mark},
         rekey,
         together::Together,
@@ -130,7 +131,7 @@ fn refuse_if_loaded(archive: &Archive, redactions: &[Redaction]) -> Result<(), S
         if let Some(live) = change.before.live_file() {
             change.before.writable_file(&live)?;
             if live.attached {
-                change.refuse_if_loaded(&live.path)?;
+                loaded::refuse_if_loaded(archive, session, &live.path)?;
             }
         }
     }

@@ -32,6 +32,7 @@ use crate::{
         follow::Step,
         gone::{is_gone, newest},
         live_file::{LiveFile, length_of},
+        loaded::refuse_if_loaded,
         resume::{Note, reads},
         sources,
     },
@@ -219,7 +220,11 @@ pub(crate) fn finish(
     live: &LiveFile,
     state: &State,
 ) -> Result<Option<Notice>, SyncError> {
-    let Some(from) = unfinished(archive, session, live, state)? else { return Ok(None) };
+    let Some((n, path)) = unfinished(archive, session, live, state)? else { return Ok(None) };
+    let named = named(session.format, &session.name.id, &live.path);
+    if is_gone(&live.path) || named.is_some_and(|named| is_same(&named, &path)) {
+        refuse_if_loaded(archive, session, &path)?;
+    }
     let denied = |why| SyncError::denied(&session.name, &live.path, why);
     archive.writable.make_folder(&session.name.format, &live.path).map_err(denied)?;
     let target = archive.writable_file(&session.name, live)?;
@@ -228,7 +233,6 @@ pub(crate) fn finish(
         write_fresh(archive, session, &target, state)?;
         target.install_new().map_err(&io)?;
     }
-    let (n, path) = from;
     let known = newest(state).find(|(file, _)| *file == n).map(|(_, generation)| generation);
     let known = known.map(|generation| length_of(state.ends.get(&generation)));
     let there = sources::length(&path).ok().flatten();

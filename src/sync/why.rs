@@ -1,11 +1,14 @@
 //! Files and folders that an import passes over, each with the reason.
 
 use std::{
+    error::Error,
     io,
     path::{Path, PathBuf},
 };
 
-use crate::{model::SessionName, settings::Exclusion, sync::SyncError, wire::jsonl::ReadError};
+use crate::{
+    disk, model::SessionName, settings::Exclusion, sync::SyncError, wire::jsonl::ReadError,
+};
 
 /// How many files and folders are met at most: a folder is somebody's, and may hold any number.
 pub(crate) const MOST: usize = 1_000_000;
@@ -70,11 +73,28 @@ pub enum Why {
         by: Exclusion,
     },
     /// Its session has a live file that may not be written, or is damaged.
-    #[error("its session cannot be changed: {0}")]
+    #[error("its session cannot be changed: {}", in_full(.0))]
     Denied(Box<SyncError>),
     /// It cannot be read as lines.
     #[error(transparent)]
     Lines(ReadError),
+}
+
+/// Returns an error and its causes in one line.
+fn in_full(error: &SyncError) -> String {
+    let error = match error {
+        SyncError::Uncaught { why, .. } => why,
+        error => error,
+    };
+    let mut told = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let io = error.downcast_ref::<io::Error>();
+        told += ": ";
+        told += &io.map_or_else(|| error.to_string(), disk::words);
+        cause = error.source();
+    }
+    told
 }
 
 impl From<ReadError> for Why {
@@ -90,6 +110,20 @@ impl Why {
     /// Returns whether the store is damaged there.
     pub fn is_damage(&self) -> bool {
         matches!(self, Self::Denied(error) if error.is_damage())
+    }
+
+    /// Returns the number of the system's error, if it is one.
+    pub(crate) fn os_error(&self) -> Option<i32> {
+        let mut cause: &dyn Error = self;
+        if let Self::Denied(error) = self {
+            cause = error;
+        }
+        loop {
+            if let Some(error) = cause.downcast_ref::<io::Error>() {
+                return error.raw_os_error();
+            }
+            cause = cause.source()?;
+        }
     }
 
     /// Returns its name, for programs.

@@ -10,7 +10,7 @@ use std::{
 
 use crate::{
     json::Raw,
-    live::{self, Lock, WritableFile},
+    live::{Lock, WritableFile},
     model::{
         Card, Command, CoveredFile, EntryNumber, GenerationNumber, Move, NameTag, Operation, Place,
         Position, Record, Run, Tagged, Text, Tie, Tombstone,
@@ -27,7 +27,10 @@ use crate::{
         change::{Change, Writing},
         file,
         follow::Step,
-        listing, purge, segment,
+        listing,
+        live_file::LiveFile,
+        loaded::refuse_if_loaded,
+        purge, segment,
     },
     wire::{TIED, Titled},
 };
@@ -179,6 +182,13 @@ impl Change<'_> {
         }
     }
 
+    /// Returns whether an agent's file may be written now.
+    pub(crate) fn may_write(&self, live: &LiveFile) -> bool {
+        self.before.writable_file(live).is_ok_and(|target| {
+            self.refuse_to_write(Some(&target)).is_ok() && target.may_append().is_ok()
+        })
+    }
+
     /// Refuses to write an agent's file where the agent would not see it, and else keeps the session from being loaded while
     /// the answer lives.
     fn refuse_to_write(&self, target: Option<&WritableFile>) -> Result<Option<Lock>, SyncError> {
@@ -191,7 +201,9 @@ impl Change<'_> {
             return Err(SyncError::Left { path: read, by });
         }
         self.refuse_if_not_resumed(&read)?;
-        self.refuse_if_loaded(&read)?;
+        if let Some(session) = &before.session {
+            refuse_if_loaded(before.archive, session, &read)?;
+        }
         segment::agents_lock(before.archive, before.format, &before.name.id, &read)
     }
 
@@ -217,22 +229,6 @@ impl Change<'_> {
         why.map_or(Ok(()), |why| {
             Err(SyncError::OutOfReach { path: path.to_owned(), why: why.to_owned() })
         })
-    }
-
-    /// Refuses to write a file whose session a process has loaded, unless the caller insists.
-    pub(crate) fn refuse_if_loaded(&self, path: &Path) -> Result<(), SyncError> {
-        let Some(session) =
-            self.before.session.as_ref().filter(|_| !self.before.archive.manner.force)
-        else {
-            return Ok(());
-        };
-        let folder = self.before.archive.store.card(session.key)?.folder;
-        let holders =
-            live::holders(path, folder.as_deref().map(Path::new), self.before.format.traits());
-        if holders.is_empty() {
-            return Ok(());
-        }
-        Err(SyncError::Loaded { path: path.to_owned(), holders })
     }
 
     fn seal(&mut self, mut command: Command) -> Result<Operation, SyncError> {

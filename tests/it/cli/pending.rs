@@ -1,12 +1,13 @@
 //! An agent's file that lacks what a command said, or cannot be written: what is carried out, what is left alone, and how the
 //! session goes on.
 
-use std::fs::{self, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 
-use super::attach::{Kept, kimis_folder};
+use super::attach::{Kept, claude_record, kimis_folder, pi_entry};
 use super::json;
 use crate::env::TestEnv;
-use crate::rollout::{Rollout, THREAD};
+use crate::needs;
+use crate::rollout::{self, Rollout, THREAD};
 
 /// A session of Kimi CLI of three turns.
 fn kimi() -> Kept {
@@ -108,4 +109,167 @@ fn a_rollback_that_was_never_written_counts_no_turn_that_came_since() {
     assert_followed(&kept, "019f", all);
     let reverted = "rules | one | to one | Not three.".to_owned();
     assert!(said_on_branches(&kept, "019f").contains(&reverted));
+}
+
+#[test]
+fn what_was_cut_short_waits_while_an_agent_has_the_session_loaded() {
+    let claude = Kept::claude();
+    let before = claude.read();
+    claude.env.run(&["import"]).success();
+    claude.env.run(&["revert", "1", "-m", "Steel is sold out.", "-s", "6b0a"]).success();
+    let whole = claude.read();
+    cut_off(&claude, before.len());
+    let kimi = kimi();
+    let old = kimi.read();
+    kimi.env.run(&["import"]).success();
+    kimi.env.run(&["revert", "2", "-s", "boat"]).success();
+    let rotated = kimi.read();
+    fs::rename(kimi.file.with_file_name("context_1.jsonl"), &kimi.file).unwrap();
+    for (kept, session, before, whole) in
+        [(claude, "6b0a", before, whole), (kimi, "boat", old, rotated)]
+    {
+        let held = File::open(&kept.file).unwrap();
+        for command in [
+            &["append", "-s", session, "--role", "user", "More."][..],
+            &["checkpoint", "-s", session],
+        ] {
+            let refused = kept.env.run(command).to_string();
+            assert!(refused.contains("is in use: "), "{refused}");
+            assert!(refused.contains("hint: end the agent: what a command"), "{refused}");
+            assert_eq!(kept.read(), before);
+        }
+        // Other sessions are taken in all the same.
+        let other = kept.env.home().join(".pi/agent/sessions/--work--/other.jsonl");
+        let header = "{\"type\":\"session\",\"version\":3,\"id\":\"other\",\"timestamp\":\"2026-01-01T00:00:00.000Z\",\"cwd\":\"/work\"}\n";
+        rollout::write(
+            &other,
+            (header.to_owned() + &pi_entry("a", None, "user", "Hm.")).as_bytes(),
+        );
+        // Something is new in the file, so that an import looks at it.
+        File::options()
+            .append(true)
+            .open(&kept.file)
+            .unwrap()
+            .set_modified(std::time::SystemTime::now() + std::time::Duration::from_secs(9))
+            .unwrap();
+        kept.env.run(&["import"]).success();
+        assert_eq!(kept.said(&["other"]), "Hm.");
+        assert_eq!(kept.read(), before);
+        drop(held);
+        kept.env.run(&["checkpoint", "-s", session]).success();
+        assert_eq!(kept.read(), whole);
+        kept.env.run(&["verify"]).success();
+    }
+}
+
+#[test]
+fn what_an_agent_went_on_to_write_is_taken_in_though_the_session_is_loaded() {
+    let kept = Kept::claude();
+    let before = kept.read();
+    kept.env.run(&["import"]).success();
+    kept.env.run(&["revert", "1", "-m", "Steel is sold out.", "-s", "6b0a"]).success();
+    cut_off(&kept, before.len());
+    let more = claude_record(5, 4, "user", "Paint it.");
+    kept.append(&more);
+    let held = File::open(&kept.file).unwrap();
+    kept.env.run(&["import"]).success();
+    drop(held);
+    assert_eq!(kept.read(), before + &more);
+    assert_followed(&kept, "6b0a", "Build a boat. | Of wood? | Of steel. | It floats. | Paint it.");
+    let reverted = "Build a boat. | Of wood? | Steel is sold out.".to_owned();
+    assert!(said_on_branches(&kept, "6b0a").contains(&reverted));
+}
+
+#[test]
+fn what_an_agent_of_the_old_state_wrote_is_taken_in_where_no_way_back_can_be_written() {
+    for kept in [Kept::claude(), Kept::pi()] {
+        let is_pi = kept.read().contains("\"session\"");
+        let (session, late) = if is_pi {
+            ("boat", pi_entry("e", Some("d"), "user", "Paint it."))
+        } else {
+            ("6b0a", claude_record(5, 4, "user", "Paint it."))
+        };
+        kept.env.run(&["import"]).success();
+        kept.env.run(&["revert", "1", "--rotate", "-s", session]).success();
+        kept.append(&late);
+        let before = kept.read();
+        let held = File::open(&kept.file).unwrap();
+        let told = kept.env.run(&["import"]).success().to_string();
+        assert!(told.contains("1 new entr"), "{told}");
+        assert_eq!(kept.read(), before);
+        drop(held);
+        let said = kept.said(&[kept.file.to_str().unwrap()]);
+        assert!(said.ends_with("Paint it."), "{said}");
+        assert_followed(&kept, session, &said);
+        let branches = said_on_branches(&kept, session);
+        for state in [
+            "Build a boat. | Of wood?",
+            "Build a boat. | Of wood? | Of steel. | It floats. | Paint it.",
+        ] {
+            assert!(branches.iter().any(|said| said.starts_with(state)), "{branches:?}");
+        }
+        kept.env.run(&["append", "-s", session, "--role", "user", "Blue."]).success();
+        assert_followed(&kept, session, &format!("{said} | Blue."));
+    }
+}
+
+#[test]
+fn a_file_that_begins_again_behind_what_it_lacks_is_followed() {
+    let kept = Kept::claude();
+    kept.env.run(&["import"]).success();
+    fs::remove_file(&kept.file).unwrap();
+    fs::write(&kept.file, claude_record(5, 4, "user", "Paint it.")).unwrap();
+    kept.env.run(&["import"]).success();
+    assert_followed(&kept, "6b0a", "Paint it.");
+    let whole = "Build a boat. | Of wood? | Of steel. | It floats. | Paint it.".to_owned();
+    assert!(said_on_branches(&kept, "6b0a").contains(&whole));
+}
+
+#[test]
+fn a_file_that_its_agent_does_not_read_any_more_is_let_go() {
+    let kept = Kept::pi();
+    kept.env.run(&["import"]).success();
+    fs::remove_file(&kept.file).unwrap();
+    fs::write(&kept.file, pi_entry("e", Some("d"), "user", "Paint it.")).unwrap();
+    let before = kept.read();
+    let told = kept.env.run(&["append", "-s", "boat", "--role", "user", "Blue."]).success();
+    assert!(told.stderr.contains("only the store is changed"), "{told}");
+    assert_eq!(kept.read(), before);
+    for command in [&["undo", "-s", "boat"][..], &["revert", "0", "-s", "boat"], &["import"]] {
+        kept.env.run(command).success();
+    }
+    assert_eq!(kept.read(), before);
+    kept.env.run(&["verify"]).success();
+}
+
+#[test]
+fn a_session_whose_file_cannot_be_written_is_let_go_and_hinders_no_other() {
+    let Some(namespaces) = needs::namespaces() else { return };
+    let kept = Kept::claude();
+    let before = kept.read();
+    kept.env.run(&["import"]).success();
+    kept.env.run(&["revert", "1", "-m", "Steel is sold out.", "-s", "6b0a"]).success();
+    cut_off(&kept, before.len());
+    let pi = Kept::pi();
+    let other = kept.env.home().join(".pi/agent/sessions/--work--/boat.jsonl");
+    rollout::write(&other, pi.read().as_bytes());
+    let (home, path, program) =
+        (kept.env.home().display(), kept.file.display(), env!("CARGO_BIN_EXE_undertext"));
+    let script = format!(
+        "touch {path}; mount --bind {path} {path}; mount -o remount,ro,bind {path}
+         export HOME={home}; cd {home}
+         {program} checkpoint -s 6b0a 2>&1 || echo exit $?
+         {program} import 2>&1 || echo exit $?
+         {program} log boat 2>&1 || echo exit $?
+         {program} status 6b0a 2>&1 || echo exit $?
+         {program} attach --off -s 6b0a 2>&1 || echo exit $?
+         {program} append --role user Blue. -s 6b0a 2>&1 || echo exit $?"
+    );
+    let told = namespaces.run(&script, kept.env.home());
+    assert_eq!(told.matches("exit ").count(), 1, "{told}");
+    assert!(told.contains("attach --session 6b0a1c52") || told.contains("--off"), "{told}");
+    assert!(told.contains("Of wood?"), "{told}");
+    assert_eq!(kept.read(), before);
+    assert_eq!(kept.said(&["6b0a"]), "Build a boat. | Of wood? | Steel is sold out. | Blue.");
+    kept.env.run(&["verify"]).success();
 }
