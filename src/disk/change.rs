@@ -28,6 +28,9 @@ pub trait Disk: fmt::Debug + Send + Sync {
     /// Writes bytes where the file stands, or behind all others if it was opened to append.
     fn write(&self, file: &File, bytes: &[u8]) -> io::Result<()>;
 
+    /// Cuts a file off after as many bytes.
+    fn cut(&self, file: &File, length: u64) -> io::Result<()>;
+
     /// Writes as many bytes of another file, from where that stands, and returns how many it had.
     fn copy(&self, file: &File, from: &File, length: u64) -> io::Result<u64>;
 
@@ -65,6 +68,10 @@ impl Disk for Kernel {
 
     fn write(&self, mut file: &File, bytes: &[u8]) -> io::Result<()> {
         file.write_all(bytes)
+    }
+
+    fn cut(&self, file: &File, length: u64) -> io::Result<()> {
+        file.set_len(length)
     }
 
     fn copy(&self, mut file: &File, from: &File, length: u64) -> io::Result<u64> {
@@ -129,6 +136,10 @@ impl Disk for Paper {
     }
 
     fn write(&self, _file: &File, _bytes: &[u8]) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn cut(&self, _file: &File, _length: u64) -> io::Result<()> {
         Ok(())
     }
 

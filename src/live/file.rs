@@ -116,8 +116,7 @@ impl WritableFile {
 
     /// Appends to it in one write and returns whether it now ends where it should: if not, another program also wrote.
     pub fn append(&self, bytes: &[u8], end: u64, at: Timestamp) -> io::Result<bool> {
-        let mut file = self.with(OFlags::WRONLY | OFlags::APPEND)?;
-        self.disk.write(&file, bytes)?;
+        let mut file = self.add(bytes)?;
         let alone = file.stream_position()? == end && file.metadata()?.len() == end;
         if alone {
             self.disk.stamp(&file, moment(at))?;
@@ -127,10 +126,35 @@ impl WritableFile {
 
     /// Appends to it in one write, waits until it is on the disk, and returns whether it ends where it should.
     pub fn append_synced(&self, bytes: &[u8], end: u64) -> io::Result<bool> {
-        let mut file = self.with(OFlags::WRONLY | OFlags::APPEND)?;
-        self.disk.write(&file, bytes)?;
+        let mut file = self.add(bytes)?;
         self.disk.sync(&file)?;
         Ok(file.stream_position()? == end && file.metadata()?.len() == end)
+    }
+
+    /// Writes bytes behind all others; of a write that fails nothing stays, for another program may write its next record behind
+    /// half a line.
+    fn add(&self, bytes: &[u8]) -> io::Result<File> {
+        let file = self.with(OFlags::RDWR | OFlags::APPEND)?;
+        let start = file.metadata()?.len();
+        match self.disk.write(&file, bytes) {
+            Ok(()) => Ok(file),
+            Err(error) => {
+                // What stays is completed by the next change.
+                let _stays = self.take_back(&file, start, bytes);
+                Err(error)
+            }
+        }
+    }
+
+    /// Cuts off what was written of bytes, if the file ends with that and nothing else came behind the place where it was.
+    fn take_back(&self, mut file: &File, start: u64, bytes: &[u8]) -> io::Result<()> {
+        let mut written = Vec::new();
+        file.seek(SeekFrom::Start(start))?;
+        file.take(bytes.len() as u64 + 1).read_to_end(&mut written)?;
+        if !written.is_empty() && bytes.starts_with(&written) {
+            self.disk.cut(file, start)?;
+        }
+        Ok(())
     }
 
     /// Sets its modification time.

@@ -16,7 +16,8 @@
 //!
 //! [`Writable`] says which files may be written: it alone makes a [`WritableFile`], and all writing goes through one.
 //!
-//! Invariant: a file of an agent is only ever appended to, linked, or renamed over by a complete one of the same owner.
+//! Invariant: a file of an agent is only ever appended to, linked, or renamed over by a complete one of the same owner; what is
+//! cut off is the half of an own line that could not be written whole.
 
 mod file;
 mod index;

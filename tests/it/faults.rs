@@ -67,6 +67,10 @@ impl Disk for Faulty {
         written
     }
 
+    fn cut(&self, file: &File, length: u64) -> io::Result<()> {
+        self.step(Event::Other, || Kernel.cut(file, length))
+    }
+
     fn copy(&self, file: &File, from: &File, length: u64) -> io::Result<u64> {
         self.step(Event::Write, || Kernel.copy(file, from, length))
     }
@@ -573,6 +577,29 @@ fn a_live_file_that_got_the_number_of_the_one_before_it_is_not_taken_for_that() 
     fixture::say(&mut archive, &session, "four");
     assert_eq!(fixture::said(&archive, &session, None), ["one", "two", "three", "four"]);
     fixture::assert_sound(&mut archive, &session);
+}
+
+#[test]
+fn of_a_line_that_could_not_be_written_nothing_stays_in_an_agents_file() {
+    let folder = TempDir::new().unwrap();
+    let home = folder.path().join("home");
+    fs::create_dir(&home).unwrap();
+    let place = Place::begin("claude", &home);
+    let file = place.file.as_ref().unwrap();
+    let before = fs::read(file).unwrap();
+    let held: Vec<_> =
+        below(&home).into_iter().map(|path| (path.clone(), fs::read(path).unwrap())).collect();
+    let (_, steps, _) = attempt(&place, Verb::Append, i64::MAX, Fault::Once);
+    let mut was_cut_short = false;
+    for n in 1..=steps {
+        put_back(&home, &held);
+        let (done, _, _) = attempt(&place, Verb::Append, n, Fault::Once);
+        let found = fs::read(file).unwrap();
+        let is_behind = matches!(done, Err(OpsError::Sync(SyncError::Behind { .. })));
+        was_cut_short |= is_behind && found == before;
+        assert!(found.ends_with(b"\n"), "step {n} of {steps}, {done:?}");
+    }
+    assert!(was_cut_short);
 }
 
 #[test]

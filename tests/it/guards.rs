@@ -515,6 +515,10 @@ impl Disk for Meanwhile {
         Kernel.write(file, bytes)
     }
 
+    fn cut(&self, file: &File, length: u64) -> io::Result<()> {
+        Kernel.cut(file, length)
+    }
+
     fn copy(&self, file: &File, from: &File, length: u64) -> io::Result<u64> {
         Kernel.copy(file, from, length)
     }
