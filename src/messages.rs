@@ -160,7 +160,7 @@ fn sync(text: &mut String) {
         E::Watched { .. } => [E::Watched { path: path(), holder: process("program --option") }],
         E::Denied { .. } => [
             denied(Denied::Outside), denied(Denied::Gone), denied(Denied::Crooked), denied(Denied::Link),
-            denied(Denied::Refused(Refusal::Link)), denied(Denied::Io(broken())),
+            denied(Denied::Refused(Refusal::Link)), denied(Denied::InPlace(Refusal::Link)), denied(Denied::Io(broken())),
         ],
         E::Foreign { .. } => [E::Foreign { path: path(), owner: told("ann") }],
         E::Uncaught { .. } => [

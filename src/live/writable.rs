@@ -60,6 +60,9 @@ pub enum Denied {
     /// It is not a regular file.
     #[error(transparent)]
     Refused(Refusal),
+    /// It lies where the store has a file of its own, and is not a regular one.
+    #[error("in the place of the store's own file, {0}")]
+    InPlace(Refusal),
     /// The file system failed.
     #[error(transparent)]
     Io(io::Error),
@@ -171,7 +174,11 @@ impl Writable {
                 if folder.is_symlink() {
                     return Err(Denied::Link);
                 }
-                Self::checked(WritableFile::of(disk, &folder, name)?)
+                let file = Self::checked(WritableFile::of(disk, &folder, name)?);
+                file.map_err(|denied| match denied {
+                    Denied::Refused(refusal) => Denied::InPlace(refusal),
+                    denied => denied,
+                })
             }
             _ => Err(Denied::Crooked),
         }

@@ -218,6 +218,9 @@ fn after_sync(error: &SyncError) -> Vec<Hint> {
                 .option("out", path.file_name().unwrap_or_default())
                 .to("or write it to a file in this folder"),
         ],
+        E::Denied { why: Denied::InPlace(_), .. } => vec![
+            "move it away: the next command that changes the session writes the file again".into(),
+        ],
         E::Denied { session, .. } => vec![
             Line::new("attach")
                 .option("session", session)

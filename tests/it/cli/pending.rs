@@ -4,7 +4,7 @@
 use std::fs::{self, File, OpenOptions};
 
 use super::attach::{Kept, claude_record, kimis_folder, pi_entry};
-use super::json;
+use super::{Stored, json};
 use crate::env::TestEnv;
 use crate::needs;
 use crate::rollout::{self, Rollout, THREAD};
@@ -272,4 +272,19 @@ fn a_session_whose_file_cannot_be_written_is_let_go_and_hinders_no_other() {
     assert_eq!(kept.read(), before);
     assert_eq!(kept.said(&["6b0a"]), "Build a boat. | Of wood? | Steel is sold out. | Blue.");
     kept.env.run(&["verify"]).success();
+}
+
+#[test]
+fn what_lies_in_the_place_of_the_stores_own_file_is_to_be_moved_away() {
+    let stored = Stored::new();
+    let file = stored.live.clone();
+    let whole = fs::read(&file).unwrap();
+    fs::remove_file(&file).unwrap();
+    std::os::unix::fs::symlink("/dev/null", &file).unwrap();
+    let refused = stored.run(&["append", "More."]).to_string();
+    assert!(refused.contains("hint: move it away: the next command"), "{refused}");
+    assert!(!refused.contains("--off"), "{refused}");
+    fs::remove_file(&file).unwrap();
+    stored.run(&["append", "More."]).success();
+    assert!(fs::read(&file).unwrap().starts_with(&whole));
 }
