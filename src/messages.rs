@@ -161,6 +161,7 @@ fn sync(text: &mut String) {
         E::Denied { .. } => [
             denied(Denied::Outside), denied(Denied::Gone), denied(Denied::Crooked), denied(Denied::Link),
             denied(Denied::Refused(Refusal::Link)), denied(Denied::InPlace(Refusal::Link)), denied(Denied::Io(broken())),
+            denied(Denied::Io(io::ErrorKind::StorageFull.into())),
         ],
         E::Foreign { .. } => [E::Foreign { path: path(), owner: told("ann") }],
         E::Uncaught { .. } => [

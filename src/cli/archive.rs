@@ -141,6 +141,7 @@ impl Context {
         let followed = tip.map_err(SyncError::from);
         let followed = followed.and_then(|tip| ops::live_state(archive, session, &tip));
         followed.unwrap_or_else(|error| {
+            let error = CommandError::from(error).in_one_line();
             let words = "the live file is not as the store left it, and cannot be followed";
             self.output.warn(&format!("{words}: {error}; the store is shown"));
             LiveState::Unread

@@ -64,7 +64,7 @@ pub enum Denied {
     #[error("in the place of the store's own file, {0}")]
     InPlace(Refusal),
     /// The file system failed.
-    #[error(transparent)]
+    #[error("{}", disk::words(.0))]
     Io(io::Error),
 }
 

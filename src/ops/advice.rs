@@ -141,7 +141,6 @@ fn after_sync(error: &SyncError) -> Vec<Hint> {
             "or insist, with --force".into(),
         ],
         E::Uncaught { session, why, .. } => {
-            let off = Line::new("attach").option("session", session).flag("off");
             let first = match why.as_ref() {
                 E::Loaded { .. } => vec![
                     "end the agent: what a command is still to write there is written by the next one".into(),
@@ -149,9 +148,7 @@ fn after_sync(error: &SyncError) -> Vec<Hint> {
                 E::OutOfReach { .. } | E::Behind { .. } => Vec::new(),
                 why => after_sync(why),
             };
-            let or = if first.is_empty() { "" } else { "or " };
-            let off = off.to(format!("{or}leave the file alone from now on"));
-            first.into_iter().chain([off]).collect()
+            let_go(session, first)
         }
         E::Left { by, .. } => {
             vec![
@@ -221,18 +218,26 @@ fn after_sync(error: &SyncError) -> Vec<Hint> {
         E::Denied { why: Denied::InPlace(_), .. } => vec![
             "move it away: the next command that changes the session writes the file again".into(),
         ],
-        E::Denied { session, .. } => vec![
-            Line::new("attach")
-                .option("session", session)
-                .flag("off")
-                .to("leave the file alone from now on"),
-        ],
+        E::Denied { session, why: Denied::Io(error), .. }
+            if error.kind() == io::ErrorKind::StorageFull =>
+        {
+            let_go(session, vec![full()])
+        }
+        E::Denied { session, .. } => let_go(session, Vec::new()),
         E::Foreign { owner, .. } => vec![
             format!("run this as {owner}, without sudo").into(),
             "reading commands still work".into(),
         ],
         _ => Vec::new(),
     }
+}
+
+/// Returns what can be done about a file that cannot be read or written, and how it is let go.
+fn let_go(session: &str, first: Vec<Hint>) -> Vec<Hint> {
+    let or = if first.is_empty() { "" } else { "or " };
+    let off = Line::new("attach").option("session", session).flag("off");
+    let off = off.to(format!("{or}leave the file alone from now on"));
+    first.into_iter().chain([off]).collect()
 }
 
 /// Returns what can be done about damage.

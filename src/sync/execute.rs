@@ -10,6 +10,7 @@
 //! ```
 
 use crate::{
+    live::Denied,
     model::{Command, OperationNumber, SessionName},
     session::{Session, plan::Plan},
     store::{Store, StoreError, Transaction},
@@ -78,8 +79,15 @@ fn carry_out<G: Goal, T, E: From<SyncError>>(
         let notices = std::mem::take(&mut change.notices);
         return Ok((answer, Done { operation: None, reached: None, notices }));
     };
-    let (command, reached) = prepare(&mut change, plan)?;
-    let Outcome { operation, notices, .. } = commit(change, command)?;
+    let (session, live) = (change.before.name.clone(), change.before.attached());
+    let denied = |error| match error {
+        SyncError::Io { path, source } if live.as_ref().is_some_and(|live| live.path == path) => {
+            SyncError::Denied { session: session.id.clone(), path, why: Denied::Io(source) }
+        }
+        error => error,
+    };
+    let (command, reached) = prepare(&mut change, plan).map_err(denied)?;
+    let Outcome { operation, notices, .. } = commit(change, command).map_err(denied)?;
     Ok((answer, Done { operation: Some(operation), reached: Some(reached), notices }))
 }
 

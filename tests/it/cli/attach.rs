@@ -214,6 +214,7 @@ fn what_a_kill_cut_short_is_appended_by_the_next_change() {
         // As if the process had died before, or while, it wrote; and another one wrote meanwhile.
         let file = OpenOptions::new().write(true).open(&kept.file).unwrap();
         file.set_len((before.len() + left.min(written)) as u64).unwrap();
+        drop(file);
         if came == "came" {
             kept.append(&claude_record(7, 4, "user", "Paint it."));
         }
@@ -527,7 +528,7 @@ fn an_import_tells_of_a_live_file_that_was_rewritten_or_ends_within_a_record() {
     fs::write(&kept.file, whole.replace('\n', "\n\n") + "\n{\"torn\":").unwrap();
     let file = "$HOME/.claude/projects/-work/6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl";
     let said = kept.env.run(&["import", "-v"]).success();
-    assert!(said.stdout.contains(&format!("{file}: rewritten: it does not begin")), "{said}");
+    assert!(said.stdout.contains(&format!("{file}: rewritten: it does not go on")), "{said}");
     assert!(said.stdout.contains(&format!("{file}:10: the file ends within a record")), "{said}");
     assert!(
         said.stdout.contains("1 file read, 0 unchanged: 1 session (0 new), 0 new entries"),

@@ -255,19 +255,22 @@ fn a_session_whose_file_cannot_be_written_is_let_go_and_hinders_no_other() {
     rollout::write(&other, pi.read().as_bytes());
     let (home, path, program) =
         (kept.env.home().display(), kept.file.display(), env!("CARGO_BIN_EXE_undertext"));
+    let other = other.display();
     let script = format!(
         "touch {path}; mount --bind {path} {path}; mount -o remount,ro,bind {path}
+         mount --bind {other} {other}; mount -o remount,ro,bind {other}
          export HOME={home}; cd {home}
          {program} checkpoint -s 6b0a 2>&1 || echo exit $?
          {program} import 2>&1 || echo exit $?
          {program} log boat 2>&1 || echo exit $?
          {program} status 6b0a 2>&1 || echo exit $?
+         {program} append --role user Blue. -s boat 2>&1 || echo exit $?
          {program} attach --off -s 6b0a 2>&1 || echo exit $?
          {program} append --role user Blue. -s 6b0a 2>&1 || echo exit $?"
     );
     let told = namespaces.run(&script, kept.env.home());
-    assert_eq!(told.matches("exit ").count(), 1, "{told}");
-    assert!(told.contains("attach --session 6b0a1c52") || told.contains("--off"), "{told}");
+    assert_eq!(told.matches("exit 3").count(), 2, "{told}");
+    assert_eq!(told.matches(": undertext attach -s ").count(), 2, "{told}");
     assert!(told.contains("Of wood?"), "{told}");
     assert_eq!(kept.read(), before);
     assert_eq!(kept.said(&["6b0a"]), "Build a boat. | Of wood? | Steel is sold out. | Blue.");
