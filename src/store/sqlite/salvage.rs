@@ -378,16 +378,35 @@ impl Salvage {
         Ok(())
     }
 
-    /// Settles an operation of the journal, unless it is there.
+    /// Settles an operation of the journal, unless it is there. Where anything that it brought is there, it was settled, and the
+    /// rest of it is where it belongs: it may have been covered since.
     fn settle(&self, seq: u64, mut row: journal::Row) -> Result<(), StoreError> {
+        let by = &row.commit.operation;
         let there =
             "SELECT 1 FROM operation WHERE seq = ?1 OR (session = ?2 AND store = ?3 AND n = ?4)";
-        let key = params![seq, row.session.0, OWN, row.commit.operation.n];
+        let key = params![seq, row.session.0, OWN, by.n];
         if self.db().prepare_cached(there)?.exists(key)? || !self.names.contains_key(&row.session) {
             return Ok(());
         }
+        if self.has_facts_of(row.session, by)? {
+            self.db().execute(
+                "INSERT INTO operation (seq, session, store, n, hash, record) VALUES (?, ?, ?, ?, ?, ?)",
+                params![seq, row.session.0, OWN, by.n, by.hash.as_bytes(), by.record],
+            )?;
+            return Ok(());
+        }
+        self.db().execute_batch("SAVEPOINT settled")?;
         let lines = place(self.db(), &mut self.fresh.bytes.borrow_mut(), &mut row.commit)?;
-        super::add::add_facts(self.db(), &[placed(row.session, seq, &row.commit, lines)])
+        let placed = placed(row.session, seq, &row.commit, lines);
+        match super::add::add_facts(self.db(), &[placed]) {
+            // A row that says to be of another operation has the place of one of its own.
+            Err(StoreError::Refused(_)) => {
+                self.db().execute_batch("ROLLBACK TO settled")?;
+                self.fresh.forget();
+            }
+            added => added?,
+        }
+        Ok(self.db().execute_batch("RELEASE settled")?)
     }
 
     /// Copies lines in the order in which they lie, each once; those that are not what their entries' ids say are wanted.

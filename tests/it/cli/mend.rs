@@ -508,6 +508,45 @@ fn whatever_is_damaged_every_session_is_there_afterwards() {
 }
 
 #[test]
+fn pages_of_which_some_are_those_of_an_earlier_time_are_mended() {
+    let home = Home::new();
+    home.settle();
+    let older = fs::read(home.database()).unwrap();
+    // The journal is settled meanwhile, so that a page of then holds what now stands in the tables too.
+    for n in 0..24 {
+        home.run(&["append", "-q", "-s", &home.own, &format!("More {n}.")]).success();
+        home.run(&["checkpoint", "-q", "-s", &home.own]).success();
+    }
+    let db = home.settle();
+    let journal = root_of(&db, "journal") / 4096;
+    drop(db);
+    let said = home.said();
+    let newer = fs::read(home.database()).unwrap();
+    let page = |n: usize| n * 4096..(n + 1) * 4096;
+    let differs = |n: &usize| older[page(*n)] != newer[page(*n)];
+    let pages: Vec<usize> = (0..older.len() / 4096).filter(differs).collect();
+    let pairs = pages.iter().filter(|n| **n != journal).map(|n| vec![journal, *n]);
+    let mut dice = Dice(23);
+    let some: Vec<Vec<usize>> =
+        (0..20).map(|_| pages.iter().copied().filter(|_| dice.below(2) == 0).collect()).collect();
+    let copy = home.env.home().join("copy");
+    copy_folder(&store(&home.env), &copy);
+    for stale in pairs.chain(some) {
+        fs::remove_dir_all(store(&home.env)).unwrap();
+        copy_folder(&copy, &store(&home.env));
+        let mut mixed = newer.clone();
+        for n in &stale {
+            mixed[page(*n)].copy_from_slice(&older[page(*n)]);
+        }
+        fs::write(home.database(), mixed).unwrap();
+        let fixed = home.run(&["doctor", "--fix"]);
+        assert!(matches!(fixed.code(), Some(0 | 1)), "pages {stale:?}: {fixed}");
+        home.run(&["verify"]).success();
+        assert_eq!(home.said()[&home.own], said[&home.own], "pages {stale:?}: {fixed}");
+    }
+}
+
+#[test]
 fn a_mending_cut_short_behind_the_log_gives_it_back_whoever_read_meanwhile() {
     // What was done when it was cut short, and what then lies in the log's place.
     for (done, then) in [(0, "nothing"), (1, "nothing"), (2, "nothing"), (2, "empty"), (2, "other")]

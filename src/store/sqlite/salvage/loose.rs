@@ -301,22 +301,18 @@ impl Salvage {
                 if !self.follows(row.session, by)?.unwrap_or(true) {
                     continue;
                 }
-                if self.has_facts_of(row.session, by)? {
-                    // It was settled, and the rest of it is where it belongs.
-                    self.db().execute(
-                        "INSERT OR IGNORE INTO operation (seq, session, store, n, hash, record) VALUES (?, ?, ?, ?, ?, ?)",
-                        params![seq, row.session.0, OWN, by.n, by.hash.as_bytes(), by.record],
-                    )?;
-                } else {
-                    self.settle(seq, row)?;
-                }
+                self.settle(seq, row)?;
             }
         }
         Ok(())
     }
 
     /// Returns whether anything is there that an operation brought.
-    fn has_facts_of(&self, session: SessionKey, by: &Operation) -> Result<bool, StoreError> {
+    pub(super) fn has_facts_of(
+        &self,
+        session: SessionKey,
+        by: &Operation,
+    ) -> Result<bool, StoreError> {
         if !self.fresh.entries(session, by.added())?.is_empty() {
             return Ok(true);
         }
