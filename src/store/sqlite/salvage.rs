@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! rows      every row of a fact that can be read, by `salvage/scan.rs`; the journal's operations are settled
-//! id        the store's own, with which the hashes of its operations come out
+//! names     those of the sessions, and the store's own id, with which the hashes of operations come out
 //! loose     rows on pages to which no other page leads, if something vouches for them; the words that are lost are named
 //! lines     every line whose bytes are still those of its entries' ids; the others are wanted
 //! chains    an operation that is missing, or has become another, gets one in its place that says so: `lost`
@@ -95,6 +95,8 @@ pub struct Salvage {
     bytes: Option<Connection>,
     fresh: Tables,
     triggers: Vec<String>,
+    /// The names that sessions may have, as rows and an index tell them; the row's own first.
+    named: BTreeMap<SessionKey, Vec<SessionName>>,
     names: BTreeMap<SessionKey, SessionName>,
     wanted: BTreeMap<EntryId, Vec<Wanted>>,
     files: Vec<WantedFile>,
@@ -156,6 +158,7 @@ impl Salvage {
             bytes: None,
             fresh: tables,
             triggers,
+            named: BTreeMap::new(),
             names: BTreeMap::new(),
             wanted: BTreeMap::new(),
             files: Vec::new(),
@@ -169,8 +172,9 @@ impl Salvage {
         salvage.sessions()?;
         salvage.facts(each)?;
         let torn = salvage.words()?;
-        salvage.nameless()?;
         salvage.journal()?;
+        salvage.take_names()?;
+        salvage.nameless()?;
         salvage.take_id()?;
         salvage.loose()?;
         salvage.lose_words(&torn)?;
@@ -294,25 +298,26 @@ impl Salvage {
         self.losses.push(Loss { session, item: item.into() });
     }
 
-    /// Copies the names of sessions; their cards have them once more.
+    /// Reads the names of sessions; the index of their rows has them once more, and their cards.
     fn sessions(&mut self) -> Result<(), StoreError> {
-        let mut names = BTreeMap::new();
-        for (name, key) in [("session", "key"), ("card", "session")] {
+        let mut named: BTreeMap<SessionKey, Vec<SessionName>> = BTreeMap::new();
+        let places =
+            [("session", "key"), ("session INDEXED BY session_name", "key"), ("card", "session")];
+        for (name, key) in places {
             let columns = format!("{key}, format, id");
             let table = Table { columns: &columns, name, key, within: None };
             table.scan(&self.old, &self.probes, &mut |row| {
                 let name = SessionName { format: row.get(1)?, id: row.get(2)? };
-                names.entry(SessionKey(row.get(0)?)).or_insert(name);
+                let names = named.entry(SessionKey(row.get(0)?)).or_default();
+                if !names.contains(&name) {
+                    names.push(name);
+                }
                 Ok(())
             })?;
         }
-        for (key, name) in &names {
-            self.db().execute(
-                "INSERT OR IGNORE INTO session (key, format, id) VALUES (?, ?, ?)",
-                params![key.0, name.format, name.id],
-            )?;
-        }
-        self.names = names;
+        let firsts = named.iter().filter_map(|(key, names)| Some((*key, names.first()?.clone())));
+        self.names = firsts.collect();
+        self.named = named;
         Ok(())
     }
 

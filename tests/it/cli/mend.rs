@@ -947,6 +947,42 @@ fn a_store_whose_id_is_damaged_finds_it_by_its_operations() {
 }
 
 #[test]
+fn a_session_whose_name_is_damaged_has_it_again_by_its_operations() {
+    let id = "5e550001-0d1e-4f6a-9f57-3c1a1b2c3d4e";
+    // Where the name is damaged, and what it is then: it may be that of another session.
+    for (wheres, becomes) in [
+        (&["session"][..], "5e551001-0d1e-4f6a-9f57-3c1a1b2c3d4e"),
+        (&["session"], "5e550000-0d1e-4f6a-9f57-3c1a1b2c3d4e"),
+        (&["session"], "5e550002-0d1e-4f6a-9f57-3c1a1b2c3d4e"),
+        (&["session", "session_name"], "5e551001-0d1e-4f6a-9f57-3c1a1b2c3d4e"),
+        (&["session", "card"], "5e550002-0d1e-4f6a-9f57-3c1a1b2c3d4e"),
+        (&["session_name"], "5e551001-0d1e-4f6a-9f57-3c1a1b2c3d4e"),
+        (&["card"], "5e550000-0d1e-4f6a-9f57-3c1a1b2c3d4e"),
+    ] {
+        let home = Home::new();
+        let db = home.settle();
+        let said = home.said();
+        let pages = wheres.iter().map(|table| root_of(&db, table)).collect::<Vec<_>>();
+        drop(db);
+        let mut bytes = fs::read(home.database()).unwrap();
+        for at in pages {
+            let page = &mut bytes[at..at + 4096];
+            let is_it = |part: &[u8]| part == id.as_bytes();
+            let found = page.windows(id.len()).rposition(is_it).unwrap();
+            page[found..found + id.len()].copy_from_slice(becomes.as_bytes());
+        }
+        fs::write(home.database(), bytes).unwrap();
+        assert_eq!(home.run(&["verify"]).code(), Some(1), "{wheres:?} {becomes}");
+        let fixed = home.run(&["doctor", "--fix"]);
+        assert_eq!(fixed.code(), Some(0), "{wheres:?} {becomes}: {fixed}");
+        assert!(!fixed.stdout.contains("lost: "), "{wheres:?} {becomes}: {fixed}");
+        home.run(&["verify"]).success();
+        home.run(&["import"]).success();
+        assert_eq!(home.said(), said, "{wheres:?} {becomes}: {fixed}");
+    }
+}
+
+#[test]
 fn rows_behind_a_page_that_leads_to_them_no_more_are_found() {
     let home = Home::new();
     for n in 0..40 {
