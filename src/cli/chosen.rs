@@ -88,15 +88,28 @@ impl Context {
 
     /// Returns whether a store that lies in a folder is one that this user trusts on this machine.
     pub(crate) fn trusted(&self, folder: &Path) -> Result<(), Strange> {
-        let state = self.env.state_home.as_deref().ok_or(Strange::Unknown)?;
-        let listed = Stores::of(&state.join("undertext")).at(folder)?;
+        let listed = self.trusted_place(folder)?;
         match id_of(folder) {
             Ok(id) if id == Some(listed.store) => Ok(()),
             Ok(_) => Err(Strange::Replaced),
-            // Every command refuses it, and says why.
-            Err(StoreError::Newer { .. }) => Ok(()),
+            // Every command refuses it, and says why. Another store would take in its place what was meant for it.
+            Err(StoreError::Newer { .. } | StoreError::Corrupt { .. }) => Ok(()),
             Err(error) => Err(Strange::Unreadable(error.to_string())),
         }
+    }
+
+    /// Returns what this user trusts at a folder, if the files are still the same, whatever is in them.
+    pub(crate) fn trusted_place(&self, folder: &Path) -> Result<Trusted, Strange> {
+        let state = self.env.state_home.as_deref().ok_or(Strange::Unknown)?;
+        Stores::of(&state.join("undertext")).at(folder)
+    }
+
+    /// Trusts a store again whose database is another file since it was mended, if it has the id that it had.
+    pub(crate) fn trust_mended(&self, before: &Trusted) -> Result<(), CommandError> {
+        if id_of(&before.path)? == Some(before.store) {
+            self.trust(&before.path)?;
+        }
+        Ok(())
     }
 
     /// Trusts a store from now on and returns what is trusted.

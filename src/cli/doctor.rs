@@ -1,5 +1,6 @@
 //! `doctor`: looks at the folder of the store, and mends what it can.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use undertext::model::DATABASE;
@@ -125,6 +126,7 @@ fn mend(
     let folders = context.agent_folders().into_iter().map(|folder| folder.path);
     let folders: Vec<PathBuf> = folders.collect();
     let exclude = context.exclude_or_all();
+    let trusted = fs::canonicalize(root).ok().and_then(|root| context.trusted_place(&root).ok());
     let ambient = context.env.ambient();
     let output = &mut context.output;
     let outcome = ops::mend(
@@ -141,6 +143,9 @@ fn mend(
         MendOutcome::Mended(mended) => {
             for ailment in ailments.iter_mut().filter(|ailment| ailment.cure == Cure::Mend) {
                 ailment.cured = true;
+            }
+            if let Some(trusted) = trusted.filter(|_| mended.kept.is_some()) {
+                context.trust_mended(&trusted)?;
             }
             return Ok(Some(mended));
         }

@@ -38,7 +38,9 @@ pub use fact::{
 pub use id::{
     Digest, EntryId, IdPrefix, LineId, MachineId, NameTag, OperationId, Running, StoreId,
 };
-pub use layout::{DATABASE, LOG, SHARED, TRANSCRIPTS, WITNESS};
+pub use layout::{
+    DATABASE, LOG, MENDING, SHARED, TRANSCRIPTS, WITNESS, damaged_folder, is_damaged_folder,
+};
 pub use message::{
     Block, Image, Message, Role, Source, Stop, Thinking, Usage, first_line, shell_line,
 };

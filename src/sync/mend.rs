@@ -17,7 +17,6 @@ mod places;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    ffi::OsStr,
     fs::{self, DirBuilder, File},
     io::{self, ErrorKind},
     os::unix::{
@@ -31,7 +30,10 @@ use std::{
 use crate::{
     disk::{self, Disk, Kernel},
     live,
-    model::{DATABASE, EntryId, LOG, LineId, SHARED, SessionName, TRANSCRIPTS, WITNESS},
+    model::{
+        DATABASE, EntryId, LOG, LineId, MENDING, SHARED, SessionName, TRANSCRIPTS, WITNESS,
+        damaged_folder, is_damaged_folder,
+    },
     report::Refilled,
     store::{self, Access, Salvage, SessionKey, SqliteStore, StoreError, WordIndex},
     sync::{
@@ -44,8 +46,6 @@ use crate::{
 };
 use gather::Lines;
 
-/// The folder in which the fresh store is made.
-const MENDING: &str = "mending";
 /// The files of a store's database; the first one is the database itself.
 const FILES: [&str; 3] = [DATABASE, LOG, WITNESS];
 /// The longest file that may have been kept whole.
@@ -377,9 +377,8 @@ fn found_in(
 pub(crate) fn set_aside(root: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(root).into_iter().flatten().flatten();
     let is_one = |path: &PathBuf| {
-        let name = path.file_name().and_then(OsStr::to_str);
-        let number = name.and_then(|name| name.strip_prefix("damaged-")?.parse::<u32>().ok());
-        number.is_some() && fs::symlink_metadata(path).is_ok_and(|meta| meta.is_dir())
+        path.file_name().is_some_and(is_damaged_folder)
+            && fs::symlink_metadata(path).is_ok_and(|meta| meta.is_dir())
     };
     let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_one).collect();
     found.sort();
@@ -389,7 +388,7 @@ pub(crate) fn set_aside(root: &Path) -> Vec<PathBuf> {
 /// Keeps the damaged store in a folder of its own, puts the fresh one in its place, and returns that folder.
 fn change_places(root: &Path, mending: &Path) -> io::Result<PathBuf> {
     let kept = (1..u32::MAX)
-        .map(|n| root.join(format!("damaged-{n}")))
+        .map(|n| root.join(damaged_folder(n)))
         .find(|path| fs::symlink_metadata(path).is_err())
         .ok_or(ErrorKind::AlreadyExists)?;
     DirBuilder::new().mode(0o700).create(&kept)?;

@@ -24,7 +24,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::model::{DATABASE, MachineId, StoreId, TRANSCRIPTS};
+use crate::model::{DATABASE, MENDING, MachineId, StoreId, TRANSCRIPTS, is_damaged_folder};
 
 /// The list that holds the number of this computer.
 const MACHINE: &str = "machine";
@@ -211,7 +211,7 @@ pub fn examine(folder: &Path) -> Result<Place, Strange> {
     let mut brought = None;
     for name in names(folder, MOST_PARTS)? {
         let meta = check(folder, &name)?;
-        if meta.is_dir() != (name == Path::new(TRANSCRIPTS)) {
+        if meta.is_dir() != is_folder(&name) {
             return Err(Strange::Odd(name));
         }
         if is_own(&name) && is_open(&meta) {
@@ -245,10 +245,17 @@ pub fn examine(folder: &Path) -> Result<Place, Strange> {
     Ok(Place { device: meta.dev(), inode: meta.ino(), database: database.ino() })
 }
 
+/// Returns whether a part of a store's folder is a folder: what a mending makes, or keeps of a damaged store, is not looked
+/// into, since no command but a mending reads it.
+fn is_folder(name: &Path) -> bool {
+    let names = [TRANSCRIPTS, MENDING];
+    names.iter().any(|one| name == Path::new(one)) || is_damaged_folder(name.as_os_str())
+}
+
 /// Returns whether a part of a store's folder is one that only undertext writes.
 fn is_own(name: &Path) -> bool {
-    let name = name.as_os_str().as_bytes();
-    name == TRANSCRIPTS.as_bytes() || name.starts_with(b"store.") || name.starts_with(b"search.")
+    let bytes = name.as_os_str().as_bytes();
+    is_folder(name) || bytes.starts_with(b"store.") || bytes.starts_with(b"search.")
 }
 
 fn is_open(meta: &Metadata) -> bool {
@@ -434,6 +441,38 @@ mod tests {
         let link = home.path().join("link");
         std::os::unix::fs::symlink(&store, &link).unwrap();
         assert_eq!(examine(&link), Err(Strange::Link(PathBuf::new())));
+    }
+
+    #[test]
+    fn what_a_mending_leaves_belongs_to_a_store_if_nobody_else_can_reach_it() {
+        let home = tempfile::tempdir().unwrap();
+        let store = store_in(home.path());
+        // Each name, and whether a folder of that name belongs in a store.
+        for (part, belongs) in [
+            ("mending", true),
+            ("damaged-1", true),
+            ("damaged-12", true),
+            ("damaged-", false),
+            ("damaged-x", false),
+            ("damaged", false),
+        ] {
+            let (path, name) = (store.join(part), PathBuf::from(part));
+            fs::create_dir(&path).unwrap();
+            fs::write(path.join(DATABASE), b"").unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+            let open =
+                if belongs { Strange::Brought(name.clone()) } else { Strange::Odd(name.clone()) };
+            assert_eq!(examine(&store), Err(open));
+            close(&store).unwrap();
+            assert_eq!(examine(&store).is_ok(), belongs, "{part}");
+            fs::remove_dir_all(&path).unwrap();
+            fs::write(&path, b"").unwrap();
+            assert_eq!(examine(&store).is_ok(), !belongs, "{part}, a file");
+            fs::remove_file(&path).unwrap();
+            std::os::unix::fs::symlink(home.path(), &path).unwrap();
+            assert_eq!(examine(&store), Err(Strange::Link(name)));
+            fs::remove_file(&path).unwrap();
+        }
     }
 
     #[test]

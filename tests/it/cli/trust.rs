@@ -339,3 +339,62 @@ fn what_cannot_be_trusted_is_not_hinted_to_be() {
     symlink("/etc/passwd", found.join("config.toml")).unwrap();
     assert_snapshot!(warned(), @"warning: ~/project/.undertext is not used: config.toml is a link, and no store has one");
 }
+
+/// A store in a folder is mended by what is typed there, and stays the one that is used.
+#[test]
+fn a_store_that_was_mended_is_still_trusted() {
+    let dropped_trigger = |database: &Path| {
+        let db = Connection::open(database).unwrap();
+        db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+        db.execute_batch("DROP TRIGGER entry_is_not_updated").unwrap();
+    };
+    let torn_first_page = |database: &Path| {
+        let db = Connection::open(database).unwrap();
+        db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+        drop(db);
+        let mut bytes = fs::read(database).unwrap();
+        bytes[100..112].fill(0xff);
+        fs::write(database, bytes).unwrap();
+    };
+    let cut_short = |database: &Path| {
+        dropped_trigger(database);
+        let mending = database.with_file_name("mending");
+        fs::create_dir(&mending).unwrap();
+        fs::set_permissions(&mending, Permissions::from_mode(0o700)).unwrap();
+        fs::write(mending.join("store.db"), "not yet one").unwrap();
+    };
+    let damages: [(&str, &dyn Fn(&Path)); 3] = [
+        ("a trigger", &dropped_trigger),
+        ("the first page", &torn_first_page),
+        ("a mending that was cut short", &cut_short),
+    ];
+    for (what, damage) in damages {
+        let env = TestEnv::new();
+        conversation(&env);
+        env.run(&["new", "--here", "-q"]).success();
+        env.run(&["append", "-q", "In the folder"]).success();
+        let found = env.project().join(".undertext");
+        damage(&found.join("store.db"));
+        for _ in 0..2 {
+            let fixed = env.run(&["doctor", "--fix"]);
+            assert_eq!(fixed.code(), Some(0), "{what}: {fixed}");
+            assert!(fixed.stderr.contains("Store: ~/project/.undertext"), "{what}: {fixed}");
+        }
+        assert!(found.join("damaged-1/store.db").exists(), "{what}");
+        assert!(!found.join("mending").exists(), "{what}");
+        let listed = env.run(&["sessions"]).success();
+        assert!(listed.stdout.contains("In the folder"), "{what}: {listed}");
+        assert_eq!(listed.stderr, "Store: ~/project/.undertext\n", "{what}");
+        env.run(&["append", "-q", "Still there"]).success();
+        assert!(env.run(&["log", "-n", "1"]).success().stdout.contains("Still there"), "{what}");
+        env.run(&["verify"]).success();
+        // What was not trusted is not trusted by its mending.
+        env.run(&["trust", "--off"]).success();
+        dropped_trigger(&found.join("store.db"));
+        env.run(&["doctor", "--fix", "--store", found.to_str().unwrap()]).success();
+        let read = env.run(&["sessions"]).success();
+        assert!(read.stderr.contains("you have not trusted it"), "{what}: {read}");
+        env.run(&["trust"]).success();
+        assert!(env.run(&["sessions"]).success().stdout.contains("In the folder"), "{what}");
+    }
+}
