@@ -56,7 +56,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return Err(StoreError::Absent { path: root }.into());
     }
     let mut ailments = Vec::new();
-    if args.fix {
+    // What a person has to move away is named first.
+    let fix = args.fix && !ops::is_obstructed(&root)?;
+    if fix {
         ailments = ops::let_in(&root)?;
         ops::finish_mending(&root)?;
     }
@@ -70,7 +72,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         ailments.extend(found);
     }
     let mut mended = None;
-    if args.fix {
+    if fix {
         ops::treat(&root, &mut ailments)?;
         mended = mend(context, &root, &mut ailments)?;
     }
@@ -95,12 +97,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if let Err(error) = &settings {
         context.output.warn(&error.in_one_line());
     }
-    let examined = Examined {
-        path: &root,
-        ailments: &ailments,
-        mended: mended.as_ref(),
-        is_checked: args.fix,
-    };
+    let examined =
+        Examined { path: &root, ailments: &ailments, mended: mended.as_ref(), is_checked: fix };
     let is_ok = examined.is_ok() && settings.is_ok() && lost_calls.is_empty();
     let exit = if is_ok { Exit::Yes } else { Exit::No };
     if context.answer(&examined)? {

@@ -13,10 +13,10 @@ use rustix::fs::{Access as Reach, AtFlags, CWD};
 use crate::{
     disk,
     json::Raw,
-    model::{DATABASE, TRANSCRIPTS, WITNESS},
+    model::{DATABASE, MENDING, TRANSCRIPTS, WITNESS},
     ops::OpsError,
     report::{Ailment, Cure, Forgetful},
-    store::{Access, SqliteStore, StoreError},
+    store::{Access, OTHER_WITNESS, SqliteStore, StoreError},
     sync::{self, Archive, SyncError, Waiting},
     wire::discover::{self, Keeping},
 };
@@ -65,47 +65,7 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
     let own = rustix::process::geteuid().as_raw();
     let transcripts = root.join(TRANSCRIPTS);
     let paths = paths(&root)?;
-    let database = root.join(DATABASE);
-    let opened = SqliteStore::open(&database, Access::Read)
-        .and_then(|store| Ok((store.forgotten()?, store.has_lost_lines()?, store.has_its_id()?)));
-    let mut unopened = None;
-    match opened {
-        Ok((_, _, false)) => ail(
-            &database,
-            "it is damaged: the hash of its first operation is not the one that is made with its id",
-            Cure::Mend,
-        ),
-        Ok((Some((witnessed, newest)), ..)) => ail(
-            &database,
-            &format!(
-                "it has lost changes: store.witness saw {witnessed}, and it has {newest} now. If there is a newer \
-                 one, put it back, with its -wal file; else its live files may hold what it lost"
-            ),
-            Cure::Mend,
-        ),
-        Ok((None, true, _)) => ail(
-            &database,
-            "it has lost lines, and keeps their places: a file that holds them gives them back",
-            Cure::Mend,
-        ),
-        Err(error) if sync::is_broken(&root, &error) => {
-            // The error names the store itself.
-            let problem = match error {
-                StoreError::Forgotten { .. } => {
-                    "it is not there, or empty, and its witness saw changes in it".to_owned()
-                }
-                StoreError::Corrupt { problem, .. } => format!("it is damaged: {problem}"),
-                error => error.to_string(),
-            };
-            ail(&database, &problem, Cure::Mend);
-        }
-        Err(error @ (StoreError::Newer { .. } | StoreError::Old { .. })) => {
-            return Err(error.into());
-        }
-        // A store that was hardly begun has nothing wrong with it, and who waits finds out what a busy one has.
-        Ok((None, false, _)) | Err(StoreError::Absent { .. } | StoreError::Busy) => {}
-        Err(error) => unopened = Some(error),
-    }
+    let unopened = look_at_database(&root, &mut ail)?;
     if sync::has_uncovered(&root) {
         ail(
             &root,
@@ -117,6 +77,11 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
     let mut is_kept_out = false;
     for path in paths {
         let meta = fs::symlink_metadata(&path).map_err(io(&path))?;
+        if let Some(problem) = is_in_the_way(&root, &path) {
+            ail(&path, &problem, Cure::Person);
+            is_kept_out = true;
+            continue;
+        }
         let wanted = wanted_mode(&meta);
         let mode = meta.mode() & 0o7777;
         if meta.uid() != own {
@@ -145,9 +110,93 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
         }
     }
     if let Some(error) = unopened.filter(|_| !is_kept_out) {
-        ail(&database, &unopened_in_words(&error), Cure::Person);
+        ail(&root.join(DATABASE), &unopened_in_words(&error), Cure::Person);
     }
     Ok(ailments)
+}
+
+/// Looks whether the database of a store is damaged, as far as that shows at once; returns why it cannot be opened, if it cannot for
+/// another reason.
+fn look_at_database(
+    root: &Path,
+    ail: &mut dyn FnMut(&Path, &str, Cure),
+) -> Result<Option<StoreError>, OpsError> {
+    let database = root.join(DATABASE);
+    let opened = SqliteStore::open(&database, Access::Read).and_then(|store| {
+        let (forgotten, has_its_id) = (store.forgotten()?, store.has_its_id()?);
+        Ok((forgotten, store.has_lost_lines()?, has_its_id, store.has_others_witness()?))
+    });
+    if let Ok((.., true)) = opened {
+        ail(
+            &root.join(WITNESS),
+            &format!(
+                "{OTHER_WITNESS}. Put the other one back, with its -wal file, or delete store.witness if this one is to stay"
+            ),
+            Cure::Person,
+        );
+    }
+    match opened {
+        Ok((_, _, false, _)) => ail(
+            &database,
+            "it is damaged: the hash of its first operation is not the one that is made with its id",
+            Cure::Mend,
+        ),
+        Ok((Some((witnessed, newest)), ..)) => ail(
+            &database,
+            &format!(
+                "it has lost changes: store.witness saw {witnessed}, and it has {newest} now. If there is a newer \
+                 one, put it back, with its -wal file; else its live files may hold what it lost"
+            ),
+            Cure::Mend,
+        ),
+        Ok((None, true, ..)) => ail(
+            &database,
+            "it has lost lines, and keeps their places: a file that holds them gives them back",
+            Cure::Mend,
+        ),
+        Err(error) if sync::is_broken(root, &error) => {
+            // The error names the store itself.
+            let problem = match error {
+                StoreError::Corrupt { problem, .. } => format!("it is damaged: {problem}"),
+                _ => "it is not there, or empty, and its witness saw changes in it".to_owned(),
+            };
+            ail(&database, &problem, Cure::Mend);
+        }
+        Err(error @ (StoreError::Newer { .. } | StoreError::Old { .. })) => {
+            return Err(error.into());
+        }
+        // A store that was hardly begun has nothing wrong with it, and who waits finds out what a busy one has.
+        Ok((None, false, ..)) | Err(StoreError::Absent { .. } | StoreError::Busy) => {}
+        Err(error) => return Ok(Some(error)),
+    }
+    Ok(None)
+}
+
+/// Returns whether something else lies in a store's folder where undertext makes a file or a folder of its own, so that it cannot go on
+/// there.
+pub fn is_obstructed(root: &Path) -> Result<bool, OpsError> {
+    refuse_other(root)?;
+    let root = fs::canonicalize(root).map_err(io(root))?;
+    Ok(paths(&root)?.iter().any(|path| is_in_the_way(&root, path).is_some()))
+}
+
+/// Says what is wrong with a part of a store's folder that is a file and not a folder, or the other way round. What may be in the place of
+/// the database is said where it is opened.
+fn is_in_the_way(root: &Path, path: &Path) -> Option<String> {
+    let name = path.file_name().filter(|_| path.parent() == Some(root))?;
+    let bytes = name.as_encoded_bytes();
+    let is_folder = name == TRANSCRIPTS || name == MENDING;
+    let is_file = name == WITNESS
+        || bytes.starts_with(b"search.")
+        || sync::is_mark(name)
+        || sync::is_lock(name);
+    if is_folder && !path.is_dir() {
+        return Some(
+            "it is not a folder: undertext cannot make its own there. Move it away".to_owned(),
+        );
+    }
+    let error = disk::look(path).err().filter(|_| is_file)?;
+    Some(format!("{}: undertext cannot make its own there. Move it away", disk::words(&error)))
 }
 
 /// Looks next to the files of sessions for what changes that were cut short left behind.
@@ -234,7 +283,9 @@ fn paths(root: &Path) -> Result<Vec<PathBuf>, OpsError> {
                     paths.push(entry.map_err(io(&folder))?.path());
                 }
             }
-            Err(error) if error.kind() == ErrorKind::NotFound => {}
+            // A file in its place is told where its name is.
+            Err(error)
+                if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
             // What keeps its owner out is told; of what another user keeps to themselves nothing can be.
             Err(error) if error.kind() == ErrorKind::PermissionDenied && is_own(root) => {}
             Err(error) => return Err(io(&folder)(error).into()),

@@ -7,7 +7,7 @@ use crate::{
     ops::{OpsError, verify::verify_store},
     report::{Finding, Mended, Severity},
     settings::Exclude,
-    store::{Access, FaultKind},
+    store::{Access, FaultKind, SqliteStore},
     sync::{Ambient, Archive, Here, Machine, Mending, SyncError, is_broken, sweep, take_back},
 };
 
@@ -27,6 +27,8 @@ pub enum Outcome {
 
 /// Why a store is left as it is of which nothing more comes back.
 const NOWHERE: &str = "no file holds it";
+/// Why one is that lies in the place of another: what is mended of it would mix with what is left of that one.
+const ELSEWHERE: &str = "it lies in the place of another store";
 /// Why one is of which nothing can be read at all: an empty one would only look whole.
 const UNREADABLE: &str = "none of its operations can be read, so it stays where it is. Put a backup in its place, or move it \
     elsewhere, with its -wal file, and do this again: then what live files hold comes back";
@@ -41,6 +43,10 @@ pub fn mend(
     each: &mut dyn FnMut(u64, u64),
 ) -> Result<Outcome, OpsError> {
     finish_mending(root)?;
+    let store = SqliteStore::open(&root.join(DATABASE), Access::Read);
+    if store.and_then(|store| store.has_others_witness()).unwrap_or(false) {
+        return Ok(Outcome::Left(ELSEWHERE));
+    }
     let (mut mended, mut forgotten) = (None, 0);
     let before = damage(root, told)?;
     if before > Damage::default() {

@@ -83,7 +83,7 @@ pub use compacting::{Compacting, Hook, Rule};
 pub use context::{context, explain, fullness, window};
 pub use counts::{counts, keep_counts};
 pub use diff::diff;
-pub use doctor::{Place, doctor, forgetful, let_in, place_of, remainders, treat};
+pub use doctor::{Place, doctor, forgetful, is_obstructed, let_in, place_of, remainders, treat};
 pub use error::OpsError;
 pub use gate::{Gate, Snapshot, Ticket, Waited};
 pub use graph::{Drawing, Outlined, drawing, graph};

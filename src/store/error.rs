@@ -129,6 +129,9 @@ pub enum StoreError {
     Database(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
+/// The problem of a witness that has seen nothing of the store that lies next to it.
+pub(crate) const OTHER_WITNESS: &str = "it is of another store than the one that lies next to it";
+
 /// Returns a version as people read it: while it is developed, it has a number behind its own.
 fn spelt(version: i64) -> String {
     match (version / 1000, version % 1000) {

@@ -30,6 +30,7 @@ mod values;
 pub use commit::{
     Chain, Commit, Covering, Coverings, FileCovering, Known, NewLine, TakenOut, Whole,
 };
+pub(crate) use error::OTHER_WITNESS;
 pub use error::{FaultKind, StoreError};
 pub use fault::Fault;
 pub use memory::MemoryStore;

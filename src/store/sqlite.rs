@@ -79,8 +79,8 @@ use crate::{
         OperationNumber, Origin, Place, Record, Run, SessionName, State, StoreId, Tie, WITNESS,
     },
     store::{
-        CacheStore, Came, Cursor, FactStore, Fault, FaultKind, KeptOut, Listed, SessionFilter,
-        SessionKey, Sieve, Sighting, Sizes, Store, StoreError, Total, Transaction,
+        CacheStore, Came, Cursor, FactStore, Fault, FaultKind, KeptOut, Listed, OTHER_WITNESS,
+        SessionFilter, SessionKey, Sieve, Sighting, Sizes, Store, StoreError, Total, Transaction,
         answer::{answer_by_look, check},
         overlay::{Overlay, laid::Laid},
     },
@@ -208,6 +208,15 @@ impl SqliteStore {
         Ok((witness.seq > newest || is_other()?).then_some((witness.seq, newest)))
     }
 
+    /// Returns whether the witness has seen another store and nothing of this one, which then lies in the place of that one.
+    pub fn has_others_witness(&self) -> Result<bool, StoreError> {
+        // An unreadable witness says nothing, and a damaged id says nothing of whose it is.
+        let seen = witness::read_all(&witness::path_of(&self.path)).unwrap_or_default();
+        let own = self.own_id()?;
+        let is_others = !seen.is_empty() && seen.iter().all(|witness| witness.store != own);
+        Ok(is_others && self.has_its_id()?)
+    }
+
     /// Moves all that is in the log into the database, and waits until it is on the disk.
     pub(crate) fn close_log(&self) -> Result<(), StoreError> {
         let blocked: bool =
@@ -288,6 +297,7 @@ impl SqliteStore {
     /// Compares the store as it is now, whichever moment is looked at here, with its witness.
     fn check_witness(&self, report: &mut dyn FnMut(Fault)) -> Result<(), StoreError> {
         let problem = match self.witness() {
+            Ok(None) if self.has_others_witness().unwrap_or(false) => OTHER_WITNESS.to_owned(),
             Ok(None) => return Ok(()),
             Err(error) => error.to_string(),
             Ok(Some(witness)) => {

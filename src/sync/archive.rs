@@ -156,7 +156,7 @@ impl Archive {
                 ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied => {
                     StoreError::ReadOnly { path: root.to_owned() }.into()
                 }
-                _ => io(source),
+                _ => SyncError::Io { path: folder.to_owned(), source },
             })
         };
         if access != Access::Read {

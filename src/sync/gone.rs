@@ -13,7 +13,8 @@ use crate::{
 
 /// Returns whether a path holds no file; a path that cannot be looked at may hold one.
 pub(crate) fn is_gone(path: &Path) -> bool {
-    fs::symlink_metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound)
+    let is_nowhere = |kind| matches!(kind, ErrorKind::NotFound | ErrorKind::NotADirectory);
+    fs::symlink_metadata(path).is_err_and(|error| is_nowhere(error.kind()))
 }
 
 /// Returns the file in which the agent had a session, if it is gone: its live file, or the newest of a session that has none,

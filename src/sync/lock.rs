@@ -1,6 +1,7 @@
 //! The lock of an archive: one program at a time changes it. Who waits is told for whom, and waits for a while only.
 
 use std::{
+    ffi::OsStr,
     fs::{self, File, TryLockError},
     io::{self, ErrorKind},
     os::unix::fs::MetadataExt as _,
@@ -81,7 +82,7 @@ fn wait(
     take: impl Fn(bool) -> io::Result<Option<File>> + Send + 'static,
 ) -> Result<File, SyncError> {
     let path = root.join(NAME);
-    let io = |source| SyncError::Io { path: root.to_owned(), source };
+    let io = |source| SyncError::Io { path: path.clone(), source };
     if let Some(file) = take(false).map_err(io)? {
         return Ok(file);
     }
@@ -119,8 +120,13 @@ pub(crate) fn watch_alone(
         return Ok(before);
     }
     let taken = disk.lock(&path, false);
-    let taken = taken.map_err(|source| SyncError::Io { path: root.to_owned(), source })?;
+    let taken = taken.map_err(|source| SyncError::Io { path: path.clone(), source })?;
     taken.ok_or_else(|| SyncError::Watched { path: root.to_owned(), holder: holder(&path) })
+}
+
+/// Returns whether a name in a store's folder is that of a file whose lock programs hold.
+pub(crate) fn is_lock(name: &OsStr) -> bool {
+    name == NAME || name == WATCHED
 }
 
 /// The file whose lock a program holds that changes the archive.

@@ -57,10 +57,8 @@ const LINKS: usize = 64;
 pub(crate) fn is_broken(root: &Path, error: &StoreError) -> bool {
     match error {
         StoreError::Corrupt { .. } | StoreError::Forgotten { .. } => true,
-        // A file that is no store, or none at all, next to the witness of one.
-        StoreError::Foreign { .. } | StoreError::Absent { .. } => {
-            store::is_witnessed(&root.join(DATABASE))
-        }
+        // None at all, next to the witness of one.
+        StoreError::Absent { .. } => store::is_witnessed(&root.join(DATABASE)),
         _ => false,
     }
 }

@@ -92,6 +92,11 @@ impl Archive {
     }
 }
 
+/// Returns whether a name in a store's folder is that of a file that says what is to be done yet.
+pub(crate) fn is_mark(name: &OsStr) -> bool {
+    name == MARK || name == LEFT
+}
+
 /// Returns whether files of sessions in a store's folder are still to be covered.
 pub(crate) fn has_uncovered(root: &Path) -> bool {
     root.join(LEFT).exists()
@@ -141,17 +146,27 @@ pub(super) fn cover_files(archive: &Archive, purged: &mut Purged) -> Result<(), 
 /// Covers the files that could not be covered before, where they can be now.
 fn try_again(archive: &Archive, root: &Path) -> Result<(), SyncError> {
     let path = root.join(LEFT);
-    let text = disk::read_text(&path, disk::TEXT);
+    let text = disk::read(&path, disk::TEXT);
     let text = text.map_err(|source| SyncError::Io { path, source })?;
-    let named: BTreeSet<SessionKey> =
-        text.lines().filter_map(|key| Some(SessionKey(key.parse().ok()?))).collect();
+    let mut sessions = archive.every()?;
+    let named = left_in(&text);
+    // A list that cannot be read may have named any of them.
+    if let Some(named) = &named {
+        sessions.retain(|session| named.contains(&session.key));
+    }
     let mut left = BTreeSet::new();
-    for session in archive.every()?.into_iter().filter(|session| named.contains(&session.key)) {
+    for session in sessions {
         if !cover(archive, &session, &mut Purged::default())? {
             left.insert(session.key);
         }
     }
-    if left == named { Ok(()) } else { keep_left(root, &left) }
+    if Some(&left) == named.as_ref() { Ok(()) } else { keep_left(root, &left) }
+}
+
+/// Returns the sessions that are listed as still to be covered, if the list can be read.
+fn left_in(text: &[u8]) -> Option<BTreeSet<SessionKey>> {
+    let keys = str::from_utf8(text).ok()?.lines().map(|key| key.parse().ok().map(SessionKey));
+    keys.collect()
 }
 
 /// Keeps which sessions have files that are still to be covered.

@@ -69,8 +69,17 @@ pub(super) struct Opened {
     pub(super) held: HeldOpen,
 }
 
-/// Opens a store's file.
+/// Opens a store's file. What lies in the place of one that its witness has seen is that one, damaged.
 pub(super) fn open(path: &Path, access: Access) -> Result<Opened, StoreError> {
+    match open_unless_foreign(path, access) {
+        Err(StoreError::Foreign { .. }) if witness::is_witnessed(path) => {
+            Err(StoreError::database("it does not begin as a store does, and was one"))
+        }
+        opened => opened,
+    }
+}
+
+fn open_unless_foreign(path: &Path, access: Access) -> Result<Opened, StoreError> {
     if rusqlite::version_number() < OLDEST_SQLITE {
         let found = rusqlite::version();
         return Err(StoreError::Database(

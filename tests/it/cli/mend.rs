@@ -983,6 +983,131 @@ fn a_session_whose_name_is_damaged_has_it_again_by_its_operations() {
 }
 
 #[test]
+fn a_database_in_the_place_of_another_stores_is_named_and_left_alone() {
+    let home = Home::new();
+    home.settle();
+    let other = TestEnv::new();
+    conversation(&other);
+    let said = home.said();
+    let own = fs::read(home.database()).unwrap();
+    for name in ["store.db", "store.db-wal", "store.db-shm"] {
+        let there = store(&home.env).join(name);
+        let _ = fs::remove_file(&there);
+        if let Ok(bytes) = fs::read(store(&other).join(name)) {
+            fs::write(there, bytes).unwrap();
+        }
+    }
+    let swapped = fs::read(home.database()).unwrap();
+    for command in [&["verify"][..], &["doctor"], &["doctor", "--fix"], &["doctor", "--fix"]] {
+        let named = home.run(command);
+        assert_eq!(named.code(), Some(1), "{command:?}: {named}");
+        assert!(named.stdout.contains("it is of another store"), "{command:?}: {named}");
+        assert!(!named.stdout.contains("in order"), "{command:?}: {named}");
+    }
+    assert_eq!(fs::read(home.database()).unwrap(), swapped);
+    // The ways that the doctor names lead out: the other one is put back, or the witness goes.
+    let witness = store(&home.env).join("store.witness");
+    let seen = fs::read(&witness).unwrap();
+    fs::remove_file(&witness).unwrap();
+    home.run(&["doctor"]).success();
+    fs::write(&witness, seen).unwrap();
+    for name in ["store.db-wal", "store.db-shm"] {
+        let _ = fs::remove_file(store(&home.env).join(name));
+    }
+    fs::write(home.database(), own).unwrap();
+    home.run(&["verify"]).success();
+    assert_eq!(home.said(), said);
+}
+
+#[test]
+fn what_lies_in_the_way_is_named_with_its_path_and_moved_by_a_person() {
+    let nothing: &dyn Fn(&Path) = &|path| {
+        let _ = fs::remove_dir_all(path);
+        let _ = fs::remove_file(path);
+    };
+    let folder: &dyn Fn(&Path) = &|path| {
+        nothing(path);
+        fs::create_dir(path).unwrap();
+    };
+    let file: &dyn Fn(&Path) = &|path| {
+        nothing(path);
+        fs::write(path, "").unwrap();
+    };
+    let link: &dyn Fn(&Path) = &|path| {
+        nothing(path);
+        std::os::unix::fs::symlink("/nowhere", path).unwrap();
+    };
+    for (name, put) in [
+        ("lock", folder),
+        ("lock", link),
+        ("watched", folder),
+        ("mending", file),
+        ("transcripts", file),
+        ("search.db", folder),
+        ("uncovered", folder),
+        ("store.witness", folder),
+    ] {
+        let home = Home::new();
+        let path = store(&home.env).join(name);
+        let kept = home.env.home().join("kept");
+        let _ = fs::rename(&path, &kept);
+        put(&path);
+        for command in [&["doctor"][..], &["doctor", "--fix"]] {
+            let told = home.run(command);
+            assert_eq!(told.code(), Some(1), "{name}: {told}");
+            let line = format!("/undertext/{name}: it is ");
+            let lines = told.stdout.lines().filter(|told| told.contains(&line));
+            let lines: Vec<&str> = lines.collect();
+            assert!(
+                matches!(lines.as_slice(), [line] if line.ends_with("Move it away")),
+                "{name}: {told}"
+            );
+            assert!(!told.stdout.contains("in order"), "{name}: {told}");
+            assert_eq!(told.stdout.matches("undertext-new").count(), 0, "{name}: {told}");
+        }
+        let more = home.run(&["append", "-q", "-s", &home.own, "More."]);
+        let named = more.stderr.contains(&format!("/undertext/{name}"));
+        assert!(more.code() == Some(0) || named, "{name}: {more}");
+        nothing(&path);
+        let _ = fs::rename(&kept, &path);
+        home.run(&["doctor", "--fix"]).success();
+        home.run(&["append", "-q", "-s", &home.own, "Now."]).success();
+    }
+}
+
+#[test]
+fn a_list_of_what_is_still_to_be_covered_that_cannot_be_read_may_name_any_session() {
+    for list in [&b"\xff\xfe99"[..], b"one\n2", b"-\n"] {
+        let home = Home::new();
+        let path = store(&home.env).join("uncovered");
+        fs::write(&path, list).unwrap();
+        home.run(&["append", "-q", "-s", &home.own, "More."]).success();
+        assert!(!path.exists(), "{list:?}");
+        home.run(&["doctor", "--fix"]).success();
+    }
+}
+
+#[test]
+fn a_header_of_zeros_is_damage_because_the_witness_has_seen_a_store() {
+    let home = Home::new();
+    home.settle();
+    let said = home.said();
+    let mut bytes = fs::read(home.database()).unwrap();
+    bytes[..100].fill(0);
+    fs::write(home.database(), bytes).unwrap();
+    let verified = home.run(&["verify"]);
+    assert_eq!(verified.code(), Some(1), "{verified}");
+    assert!(verified.stderr.contains("undertext doctor --fix"), "{verified}");
+    let refused = home.run(&["append", "-q", "-s", &home.own, "More."]);
+    assert_eq!(refused.code(), Some(3), "{refused}");
+    let named = home.run(&["doctor"]);
+    let line = named.stdout.lines().find(|line| line.contains("store.db")).unwrap();
+    assert_eq!(line.matches("store.db").count(), 1, "{named}");
+    home.run(&["doctor", "--fix"]).success();
+    assert_eq!(home.said(), said);
+}
+
+#[test]
 fn rows_behind_a_page_that_leads_to_them_no_more_are_found() {
     let home = Home::new();
     for n in 0..40 {

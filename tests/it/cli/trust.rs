@@ -356,6 +356,12 @@ fn a_store_that_was_mended_is_still_trusted() {
         bytes[100..112].fill(0xff);
         fs::write(database, bytes).unwrap();
     };
+    let empty_header = |database: &Path| {
+        dropped_trigger(database);
+        let mut bytes = fs::read(database).unwrap();
+        bytes[..100].fill(0);
+        fs::write(database, bytes).unwrap();
+    };
     let cut_short = |database: &Path| {
         dropped_trigger(database);
         let mending = database.with_file_name("mending");
@@ -363,9 +369,10 @@ fn a_store_that_was_mended_is_still_trusted() {
         fs::set_permissions(&mending, Permissions::from_mode(0o700)).unwrap();
         fs::write(mending.join("store.db"), "not yet one").unwrap();
     };
-    let damages: [(&str, &dyn Fn(&Path)); 3] = [
-        ("a trigger", &dropped_trigger),
+    let damages = [
+        ("a trigger", &dropped_trigger as &dyn Fn(&Path)),
         ("the first page", &torn_first_page),
+        ("the header", &empty_header),
         ("a mending that was cut short", &cut_short),
     ];
     for (what, damage) in damages {
