@@ -310,14 +310,15 @@ impl Context {
         Ok(())
     }
 
-    /// Returns a word that names a session of the store and no file of the current folder.
+    /// Returns a word that names a session of the store, and neither a place in one nor a file of the current folder.
     pub(crate) fn short_name(
         &self,
         archive: &Archive,
         session: &Session,
     ) -> Result<String, CommandError> {
         let name = ops::short_name(archive.store(), session)?;
-        let is_free = self.file(Some(OsStr::new(&name))).is_none();
+        let word = OsStr::new(&name);
+        let is_free = !words::is_place_only(word) && self.file(Some(word)).is_none();
         Ok(if is_free { name } else { format!("{}:{}", session.name.format, session.name.id) })
     }
 
@@ -332,10 +333,12 @@ impl Context {
         };
         // A session has no name that is not text.
         let text = word.to_str().unwrap_or_default();
-        if is_small_number(text) {
+        let found = ops::find_session(archive.store(), Some(text), &self.env.current_dir);
+        let is_all_of_it = |found: &Session| found.name.id == text;
+        if is_small_number(text) && !found.as_ref().is_ok_and(is_all_of_it) {
             return Err(self.no_session(archive, text));
         }
-        match ops::find_session(archive.store(), Some(text), &self.env.current_dir) {
+        match found {
             Err(SessionError::NoSession(_)) => {
                 Err(self.no_file(wanted).unwrap_or_else(|| self.no_session(archive, text)))
             }

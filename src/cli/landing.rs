@@ -224,7 +224,12 @@ impl Context {
         let command: Vec<String> = resume.command.iter().map(|word| quote(word.as_ref())).collect();
         let command = command.join(" ");
         match resume.folder.as_deref().filter(|folder| *folder != self.env.current_dir) {
-            Some(folder) => format!("cd {} && {command}", self.homely_word(folder)),
+            Some(folder) => {
+                // A folder that begins with a dash would be an option.
+                let is_like_one = folder.as_os_str().as_encoded_bytes().starts_with(b"-");
+                let to = if is_like_one { "cd --" } else { "cd" };
+                format!("{to} {} && {command}", self.homely_word(folder))
+            }
             None => command,
         }
     }

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Invariant: a number of fewer digits than lists show of an id, `@N` and a place relative to `HEAD` are never taken for a
-//! session; a path never for a place.
+//! session where a place may stand; a path never for a place.
 
 use std::ffi::{OsStr, OsString};
 

@@ -274,6 +274,61 @@ fn an_id_whose_beginning_has_digits_alone_is_no_number() {
 }
 
 #[test]
+fn an_id_that_reads_like_a_place_names_its_session() {
+    let env = TestEnv::new();
+    let folder = env.home().join(".pi/agent/sessions/--w--");
+    fs::create_dir_all(&folder).unwrap();
+    for (n, id) in ["1", "42", "HEAD", "@3", "a~1"].into_iter().enumerate() {
+        let at = format!("2026-01-01T00:00:{n:02}.000Z");
+        let lines = format!(
+            "{{\"type\":\"session\",\"version\":3,\"id\":\"{id}\",\"timestamp\":\"{at}\",\"cwd\":\"/w\"}}\n\
+             {{\"type\":\"message\",\"id\":\"a{n}\",\"parentId\":null,\"timestamp\":\"{at}\",\"message\":{{\"role\":\"user\",\
+             \"content\":[{{\"type\":\"text\",\"text\":\"findme of {id}.\"}}],\"timestamp\":5}}}}\n"
+        );
+        fs::write(folder.join(format!("2026-01-01T00-00-00-000Z_{n}.jsonl")), lines).unwrap();
+    }
+    env.run(&["import"]).success();
+    for id in ["1", "42", "HEAD", "@3", "a~1"] {
+        let words = format!("findme of {id}.");
+        let named = env.run(&["log", "-s", id]).success();
+        assert!(named.stdout.contains(&words), "{id}: {named}");
+        // The command that search prints leads there.
+        let found = env.run(&["search", &words]).success().stdout;
+        let line = found.lines().find(|line| line.contains("undertext show ")).unwrap();
+        let command = line.trim_start().trim_start_matches("> ").to_owned();
+        let command = command.split_at(command.find("undertext ").unwrap()).1;
+        let shown = env.shell("sh", command).output().unwrap();
+        let shown = String::from_utf8(shown.stdout).unwrap();
+        assert!(shown.contains(&words), "{id}: {command}: {shown}");
+    }
+    // A number that is no id is none, and where a place may stand it is one.
+    let none = env.run(&["log", "-s", "4"]);
+    assert!(none.stderr.contains("4 is a number, and not a session"), "{none}");
+    assert!(!env.run(&["show", "1", "-s", "42"]).stdout.contains("of 1."));
+}
+
+#[test]
+fn a_folder_that_begins_with_a_dash_is_no_option_of_cd() {
+    let env = TestEnv::new();
+    let folder = env.home().join(".claude/projects/-w");
+    fs::create_dir_all(&folder).unwrap();
+    for (n, cwd, to) in
+        [(1, "-P", "cd -- -P && "), (2, "/w", "cd /w && "), (3, "- x", "cd -- '- x' && ")]
+    {
+        let id = format!("9c2d7f3{n}-11aa-4f6b-8d2e-6a1b0c3d4e5f");
+        let line = format!(
+            "{{\"parentUuid\":null,\"isSidechain\":false,\"userType\":\"external\",\"cwd\":\"{cwd}\",\"sessionId\":\"{id}\",\
+             \"version\":\"2.1.0\",\"type\":\"user\",\"message\":{{\"role\":\"user\",\"content\":\"hi\"}},\
+             \"uuid\":\"u\",\"timestamp\":\"2026-02-01T10:00:00.000Z\"}}\n"
+        );
+        fs::write(folder.join(format!("{id}.jsonl")), line).unwrap();
+        env.run(&["import"]).success();
+        let printed = env.run(&["resume", "--print", &id]).success().stdout;
+        assert!(printed.starts_with(to), "{cwd}: {printed}");
+    }
+}
+
+#[test]
 fn ids_that_two_formats_share_are_told_apart_by_the_format() {
     let env = TestEnv::new();
     let id = conversation(&env);
