@@ -151,6 +151,18 @@ fn a_pin_holds_unless_what_was_written_last_descends_from_it() {
 }
 
 #[test]
+fn a_record_that_is_no_link_takes_over_the_name_of_none() {
+    for class in ["my-annotation", "queue-operation", "custom-title", "summary", "last-prompt"] {
+        for n in 1..=4 {
+            let aside =
+                json!({ "type": class, "uuid": uuid(n), "customTitle": "T", "summary": "S" });
+            check(base(), std::slice::from_ref(&aside), "one x1 two x2");
+            check(base(), &[aside, user(5, 4, "three")], "one x1 two x2 three");
+        }
+    }
+}
+
+#[test]
 fn a_pin_stays_explicit_while_others_name_its_leaf_and_nothing_is_written() {
     check(base(), &[pin(2, true), pin(2, false)], "one x1");
     check(base(), &[pin(2, true), pin(2, false), told(5, 4)], "one x1 two x2");

@@ -39,7 +39,7 @@ const RELEASED: [(i64, &[&str]); 5] = [
     (FORMAT_VERSION, &["INDEX segment_long"]),
 ];
 /// The version of the rules by which derived rows are made.
-pub const RULES_VERSION: i64 = 14;
+pub const RULES_VERSION: i64 = 15;
 /// Marks a file as a store: "uTXT".
 const APPLICATION_ID: i64 = 0x7554_5854;
 /// SQLite up to 3.51.2 can corrupt a WAL database when two connections write at once.

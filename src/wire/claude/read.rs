@@ -223,7 +223,14 @@ pub(super) fn envelope(record: Raw<'_>) -> Envelope {
             }
             _ => {}
         }
-        return Envelope { kind: Kind::Meta, name, parent: Link::Root, time, hint: hint.bytes() };
+        // The program finds links alone by their names: no other record takes over the name of one.
+        return Envelope {
+            kind: Kind::Meta,
+            name: None,
+            parent: Link::Root,
+            time,
+            hint: hint.bytes(),
+        };
     }
     hint.flags |= Hint::CHAIN;
     if is_true(top.is_sidechain) {
