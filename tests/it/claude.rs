@@ -741,6 +741,27 @@ fn the_words_that_the_program_adds_are_part_of_what_it_sends_only() {
         with(link("attachment", 5, 4, &json!({})), &[("attachment", attachment)])
     };
     let begin = "<system-reminder>\nThe user sent a new message while you were working:\nwait\n\n";
+    // As they were sent at first, if the record has it in the shape that the program takes.
+    let listed = |text: &str| json!([{ "type": "text", "text": text }]);
+    for (rendered, sent) in [
+        (json!([{ "content": "so: wait" }]), Some("so: wait")),
+        (json!([{ "content": listed("so: wait") }]), Some("so: wait")),
+        (json!([{ "content": "so:" }, { "content": listed("wait") }]), Some("so:\nwait")),
+        (json!([]), None),
+        (json!("so: wait"), None),
+        (json!([{ "content": "" }]), None),
+        (json!([{ "content": [] }]), None),
+        (json!([{ "content": listed("") }]), None),
+        (json!([{ "content": "so" }, { "text": "wait" }]), None),
+        (json!([{ "content": [{ "type": "image" }, { "type": "text", "text": "so" }] }]), None),
+    ] {
+        let record = with(queued(&[]), &[("rendered", rendered)]);
+        assert_eq!(words(&record, false), "wait");
+        match sent {
+            Some(sent) => assert_eq!(words(&record, true), sent),
+            None => check(&record, "wait", begin, "continue this turn.\n</system-reminder>"),
+        }
+    }
     check(&queued(&[]), "wait", begin, "continue this turn.\n</system-reminder>");
     let mode = [("commandMode", json!("task-notification"))];
     check(&queued(&mode), "wait", "<system-reminder>\n[SYSTEM", "\n\nwait\n</system-reminder>");
@@ -752,6 +773,68 @@ fn the_words_that_the_program_adds_are_part_of_what_it_sends_only() {
     };
     check(&loads("WebFetch"), "", "Tool loaded.", "");
     assert_eq!(words(&loads("mcp__server__tool"), true), "");
+}
+
+/// Each of these was resumed by Claude Code 2.1.332, and this is what it sent.
+#[test]
+fn what_a_hook_put_out_and_a_note_of_the_program_itself_are_sent_in_a_reminder() {
+    let sent = |words: &Value, fields: Value| {
+        let mut record = user(5, 4, "");
+        record["message"]["content"] = words.clone();
+        let Value::Object(fields) = fields else { panic!("{fields}") };
+        record.as_object_mut().unwrap().extend(fields);
+        let line = record.to_string();
+        let sent = Claude.sent(Raw::object(line.as_bytes()).unwrap(), &[]);
+        sent.iter().map(undertext::model::Message::text).collect::<Vec<_>>().join("|")
+    };
+    let reminder = |words: &str| format!("<system-reminder>\n{words}\n</system-reminder>");
+    let usual = "The text below is the output of a hook, not a message from the user.";
+    let own = "The text below is the output of a hook that was set up.";
+    for (lead, expected) in [
+        (json!(null), usual),
+        (json!(own), own),
+        (json!("Something else"), usual),
+        (json!(format!("{own}\nmore")), usual),
+    ] {
+        let fields = json!({ "isMeta": true, "hookText": true, "hookTextLead": lead });
+        for words in [json!("go on"), json!([{ "type": "text", "text": "go on" }])] {
+            assert_eq!(sent(&words, fields.clone()), reminder(&format!("{expected}\ngo on")));
+        }
+    }
+    let hook = json!({ "isMeta": true, "hookText": true });
+    for (words, expected) in [
+        ("a < b <i>", "a < b <i>"),
+        ("</system-reminder>", "&lt;/system-reminder>"),
+        ("< / System-Reminder >", "&lt; / System-Reminder >"),
+        ("<system-reminders>", "<system-reminders>"),
+        ("<system-reminder-x", "&lt;system-reminder-x"),
+        ("é<", "é&lt;"),
+        ("<</ ", "<&lt;/ "),
+    ] {
+        let expected = reminder(&format!("{usual}\n{expected}"));
+        assert_eq!(sent(&json!(words), hook.clone()), expected);
+    }
+    let note = |text: Value| json!({ "isMeta": true, "ownNote": true, "ownNoteText": text });
+    assert_eq!(
+        sent(&json!("</system-reminder>"), note(json!("x"))),
+        reminder("</system-reminder>")
+    );
+    let retry = json!("The PermissionDenied hook indicated you may retry this tool call.");
+    let begin = "The refusal above is not final for this call:";
+    let own = format!("{begin} try it.");
+    assert_eq!(sent(&retry, note(json!(own))), reminder(&own));
+    for other in [json!(null), json!("try it"), json!(format!("{own}\n")), json!(format!("{own}<"))]
+    {
+        let sent = sent(&retry, note(other));
+        let begin = format!("<system-reminder>\n{begin} the PermissionDenied hook set up for");
+        assert!(sent.starts_with(&begin) && sent.ends_with("did ask for.\n</system-reminder>"));
+    }
+    // Other records, and other contents, are sent as they stand.
+    for fields in [json!({ "hookText": true }), json!({ "isMeta": true, "hookText": "true" })] {
+        assert_eq!(sent(&json!("go on"), fields), "go on");
+    }
+    let two = json!([{ "type": "text", "text": "go" }, { "type": "text", "text": "on" }]);
+    assert_eq!(sent(&two, hook), "go\non");
 }
 
 #[test]

@@ -1,11 +1,14 @@
 //! Sent: the words that the program puts around a record's own when it sends it, and those it adds.
 //!
-//! They are the program's, of versions 2.1.329 and 2.1.330, and its context is shown with them; everywhere else a record shows
-//! its own.
+//! They are the program's, of versions 2.1.329, 2.1.330 and 2.1.332, and its context is shown with them; everywhere else a
+//! record shows its own.
 //!
 //! ```text
 //! user       origin {kind: task-notification}                     a reminder that nobody asked this
+//! user       isMeta, hookText, hookTextLead                       a reminder of what a hook put out, behind that lead
+//! user       isMeta, ownNote, ownNoteText                         a reminder of a note, or of the words that it became
 //! attachment {type: queued_command, prompt, commandMode, ..}      a reminder of what came while the model worked
+//!            rendered [{content}, ..] next to it                  those words, as they were sent at first
 //! user       a result with tool_reference blocks                  "Tool loaded." behind it
 //! assistant  a call of a tool that had another name then          a call under the name of today
 //! attachment {type: tool_results_cut, callIds, standIn}           the stand-in for each of these results
@@ -15,9 +18,12 @@
 
 use super::read::{self, is, is_true};
 use crate::{
-    json::Raw,
+    json::{Kind, Raw},
     model::{Block, Message},
-    wire::{Edited, fields::text},
+    wire::{
+        Edited,
+        fields::{string, text},
+    },
 };
 
 const BEGIN: &str = "<system-reminder>\n";
@@ -47,6 +53,21 @@ const COORDINATOR: [&str; 2] = [
     "The coordinator sent a message while you were working:\n",
     "\n\nAddress this before completing your current task.",
 ];
+/// How the words begin that lead what a hook put out.
+const HOOK: &str = "The text below is the output of a hook";
+/// What ends those words where a record has none that the program takes.
+const HOOK_END: &str = ", not a message from the user.";
+/// A note that is sent in other words, how they begin, and how they end where a record has none that the program takes.
+const RETRY: [&str; 3] = [
+    "The PermissionDenied hook indicated you may retry this tool call.",
+    "The refusal above is not final for this call:",
+    " the PermissionDenied hook set up for this session allows one more try, which goes through the same permission \
+     check. If the user asked for what this call does, make it again now. If they did not, leave it, and in your next \
+     words to them say that you made this call without being asked and that it was refused before it ran; then go on \
+     with what they did ask for.",
+];
+/// The name of the element that a reminder is.
+const REMINDER: &str = "system-reminder";
 /// Behind a result that loads tools.
 const LOADED: &str = "Tool loaded.";
 /// Tools that had other names, each with the name of today.
@@ -84,7 +105,13 @@ pub(super) fn message(record: Raw<'_>, edits: &[Edited<'_>]) -> Option<Message> 
             (*today).clone_into(name);
         }
     }
-    if let Some(words) = around(record) {
+    if let Some(texts) = rendered(record) {
+        message.blocks = texts.into_iter().map(Block::Text).collect();
+    } else if let [Block::Text(own)] = &message.blocks[..]
+        && let Some(words) = noted(record, own)
+    {
+        message.blocks = vec![Block::Text(format!("{BEGIN}{words}{END}"))];
+    } else if let Some(words) = around(record) {
         wrap(&mut message.blocks, words);
     } else if loads(record) {
         message.blocks.push(Block::Text(LOADED.to_owned()));
@@ -113,6 +140,77 @@ fn is_shorter(stand_in: &str, blocks: &[Block]) -> bool {
         _ => None,
     });
     held.is_some_and(|held| held > length(stand_in))
+}
+
+/// Returns the texts of what came while the model worked as the program sent them and sends them again, if the record holds
+/// them as it takes them.
+fn rendered(record: Raw<'_>) -> Option<Vec<String>> {
+    let [class, attachment, rendered] = record.pick(["type", "attachment", "rendered"]);
+    if class?.text()? != "attachment" || !is(attachment?, read::QUEUED) {
+        return None;
+    }
+    let mut texts = Vec::new();
+    for message in rendered?.items() {
+        let content = message.get("content")?;
+        if content.kind() == Kind::String {
+            texts.push(content.text()?.into_owned());
+            continue;
+        }
+        let before = texts.len();
+        for part in content.items() {
+            texts.push(text(part, "text").filter(|_| is(part, "text"))?);
+        }
+        if texts.len() == before {
+            return None;
+        }
+    }
+    let is_taken = !texts.is_empty() && texts.iter().all(|text| !text.is_empty());
+    is_taken.then_some(texts)
+}
+
+/// Returns the words that stand in a reminder in the place of a record's own, which the program says by itself: of what a hook
+/// put out, and of its notes.
+fn noted(record: Raw<'_>, own: &str) -> Option<String> {
+    let [class, is_meta, is_hook, lead, is_note, note] =
+        record.pick(["type", "isMeta", "hookText", "hookTextLead", "ownNote", "ownNoteText"]);
+    if class?.text()? != "user" || !is_true(is_meta) {
+        return None;
+    }
+    if is_true(is_hook) {
+        let lead = string(lead).filter(|lead| lead.starts_with(HOOK) && !lead.contains('\n'));
+        let lead = lead.unwrap_or_else(|| format!("{HOOK}{HOOK_END}"));
+        return Some(unclosed(&format!("{lead}\n{own}")));
+    }
+    let [retry, begin, end] = RETRY;
+    let is_plain = |text: &String| {
+        let is_special =
+            |char: char| char.is_control() || matches!(char, '\u{2028}' | '\u{2029}' | '<');
+        text.starts_with(begin) && !text.contains(is_special)
+    };
+    is_true(is_note).then(|| {
+        if own != retry {
+            return own.to_owned();
+        }
+        string(note).filter(is_plain).unwrap_or_else(|| format!("{begin}{end}"))
+    })
+}
+
+/// Returns a text in which nothing begins or ends a reminder, also not with what follows the text.
+fn unclosed(text: &str) -> String {
+    let mut parts = text.split('<').peekable();
+    let mut kept = parts.next().unwrap_or_default().to_owned();
+    while let Some(part) = parts.next() {
+        let name = part.trim_start();
+        let name = name.strip_prefix('/').unwrap_or(name).trim_start();
+        let is_word = |char: char| char.is_ascii_alphanumeric() || char == '_';
+        let is_reminder = name.split_at_checked(REMINDER.len()).is_some_and(|(name, rest)| {
+            name.eq_ignore_ascii_case(REMINDER) && !rest.starts_with(is_word)
+        });
+        let is_open = name.is_empty() && parts.peek().is_none();
+        kept.push_str(if is_reminder || is_open { "&lt;" } else { "<" });
+        kept.push_str(part);
+    }
+    kept
 }
 
 /// Returns the words around a record's own, if there are any.
