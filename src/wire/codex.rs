@@ -55,6 +55,7 @@ mod backwards;
 mod files;
 mod hint;
 mod hooks;
+mod images;
 mod read;
 mod segment;
 mod types;
@@ -313,7 +314,8 @@ impl Read for Codex {
         }
     }
 
-    /// Of an answer in several parts the empty ones are left out, and of a history the answers to calls of another kind.
+    /// Of an answer in several parts the empty ones are left out, of a history the answers to calls of another kind, and words
+    /// stand in for pictures that are not sent.
     fn sent(&self, record: Raw<'_>, edits: &[Edited<'_>]) -> Vec<Message> {
         let items = match (edits, part(record)) {
             ([Edited::Turns(turns)], _) => Some(left_of(record, *turns)),
@@ -328,6 +330,9 @@ impl Read for Codex {
                 items.filter_map(|item| item_message(item, time)).collect()
             },
         );
+        for message in &mut messages {
+            images::leave_out(&mut message.blocks);
+        }
         let blocks = messages.iter_mut().flat_map(|message| &mut message.blocks);
         for block in blocks {
             if let Block::Result { blocks, .. } = block

@@ -752,3 +752,81 @@ fn a_result_of_another_kind_answers_no_call() {
         }
     }
 }
+
+/// What is expected was seen in the requests of Codex 0.169.0 and 0.171.0.
+#[test]
+fn words_stand_in_for_the_pictures_that_codex_does_not_send() {
+    const REMOTE: &str = "image content omitted because remote image URLs are not supported";
+    const STRANGE: &str = "image content omitted because it could not be processed";
+    const PNG: &str = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAIAAACQd1PeAAAADElEQVR4nGNgZGIGAAAOAAfXb+R4\
+                       AAAAAElFTkSuQmCC";
+    const GIF: &str = "R0lGODlhAQABAIAAAAAAAP///yH5BAEAAAAALAAAAAABAAEAAAIBRAA7";
+    const WEBP: &str = "UklGRiQAAABXRUJQVlA4IBgAAAAwAQCdASoBAAEAAgA0JaQAA3AA/vuUAAA=";
+    // Its frame and one byte of its pixels.
+    const JPEG: &str = "/9j/wAAEAAD/2gACAA==";
+    let data = |media: &str, data: &str| format!("data:{media};base64,{data}");
+    let cut = |text: &str, left: usize| data("image/x", &text[..left]);
+    let shown = [
+        data("image/png", PNG),
+        data("image/gif", GIF),
+        data("image/webp", WEBP),
+        data("image/jpeg", JPEG),
+        data("text/plain", PNG),
+        data("", PNG),
+        data("image/png", PNG).replace("data", "DATA").replace("base64", "BASE64"),
+        data("image/webp", WEBP.trim_end_matches('=')),
+        data("image/png", &PNG.replace("CYII=", "CYIIeHh4")),
+        "file:///x.png".to_owned(),
+        "sediment://file_1".to_owned(),
+        "x.png".to_owned(),
+        String::new(),
+    ];
+    let strange = [
+        data("image/png", "iVBORw0KGgo="),
+        data("image/png", ""),
+        data("image/png", "%%%"),
+        data("image/png", &format!(" {PNG}")),
+        data("image/png", &format!("{PNG}\n")),
+        data("text/plain", "aGVsbG8="),
+        data("image/svg+xml", "PHN2Zy8+"),
+        data("application/pdf", "JVBERi0xLjQ="),
+        format!("data:image/png,{PNG}"),
+        // No more than the pixels, or not all of them.
+        cut(PNG, 76),
+        cut(PNG, 64),
+        cut(PNG, 44),
+        cut(GIF, 28),
+        cut(WEBP, 40),
+        cut(JPEG, 16),
+    ];
+    let remote = ["http://a/b.png", "HTTPS://a/b.png"].map(str::to_owned);
+    let text = |words: &str| Some(Block::Text(words.to_owned()));
+    let all = shown.into_iter().map(|url| (url, None));
+    let all = all.chain(strange.into_iter().map(|url| (url, text(STRANGE))));
+    for (url, words) in all.chain(remote.into_iter().map(|url| (url, text(REMOTE)))) {
+        let parts = json!([{ "type": "input_text", "text": "see" }, { "type": "input_image", "image_url": url }]);
+        let message = json!({ "type": "message", "role": "user", "content": parts });
+        let output = json!({ "type": "function_call_output", "call_id": "c", "output": parts });
+        let history = json!({ "message": "", "replacement_history": [message, output] });
+        for (kind, payload) in
+            [("response_item", message), ("response_item", output), ("compacted", history)]
+        {
+            let time = "2026-08-01T10:00:00.000Z";
+            let line = json!({ "timestamp": time, "type": kind, "payload": payload }).to_string();
+            let record = Raw::object(line.as_bytes()).unwrap();
+            let images = |messages: Vec<Message>| -> Vec<Block> {
+                let parts = messages.into_iter().flat_map(|message| message.blocks);
+                let parts = parts.flat_map(|block| match block {
+                    Block::Result { blocks, .. } => blocks,
+                    other => vec![other],
+                });
+                parts.filter(|block| *block != Block::Text("see".to_owned())).collect()
+            };
+            let said = images(Codex.messages(record));
+            assert!(said.iter().all(|block| matches!(block, Block::Image(_))), "{said:?}");
+            let expected =
+                words.clone().map_or_else(|| said.clone(), |words| vec![words; said.len()]);
+            assert_eq!(images(Codex.sent(record, &[])), expected, "{kind} {url}");
+        }
+    }
+}
