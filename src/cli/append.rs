@@ -29,8 +29,9 @@ const LISTED: usize = 10;
 /// Append to a session: a message, a tool call or its result, a note, or many records at once
 ///
 /// All of it is one operation: if one record is invalid, nothing is written. Text is kept as it is, a final line end
-/// included. Records are native entries, one JSON object a line; what they leave out (uuid, parent, time, folder) is
-/// filled in, and a record that is there already changes nothing.
+/// included. Records are entries as the session's own format has them, one JSON object a line; what they leave out (uuid,
+/// parent, time, folder) is filled in, and a record that is there already changes nothing. Some agents' sessions take no
+/// records, and are appended to by the other options.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -136,7 +137,8 @@ fn append(
     }
     let workspace = context.workspace();
     let appended = ops::append_cut(archive, session, &workspace, &batch.drafts, limit);
-    let appended = appended.map_err(|error| batch.locate(error, args.jsonl.is_none()))?;
+    let is_read = args.jsonl.is_none();
+    let appended = appended.map_err(|error| batch.locate(error, session, is_read))?;
     context.tell(&appended.notices);
     let compacted = compact_if_due(context, args, archive, session)?;
     if context.json {
@@ -290,23 +292,25 @@ fn split_records(bytes: &[u8]) -> Batch {
 }
 
 impl Batch {
-    /// Says on which line of the input an invalid record stands, and how a text is read, if that was perhaps meant.
-    fn locate(&self, error: OpsError, may_be_text: bool) -> CommandError {
+    /// Says on which line of the input an invalid record stands, if the session takes records at all, and how a text is read, if
+    /// that was perhaps meant.
+    fn locate(&self, error: OpsError, session: &Session, is_read: bool) -> CommandError {
         let OpsError::Sync(SyncError::Invalid { line: nth, why }) = error else {
             return error.into();
         };
         let line = self.lines.get(nth.unwrap_or(1).saturating_sub(1)).copied();
+        let line = line.filter(|_| session.format.traits().takes_records);
         let error = CommandError::from(SyncError::Invalid { line, why });
-        if line.is_some() {
-            let error = error.hinted("nothing is written; mend the line and try again");
-            // Whoever writes records does not begin with words.
-            let begins = |draft: &Draft| matches!(draft, Draft::Record(it) if it.starts_with(b"{"));
-            if may_be_text && !self.drafts.first().is_some_and(begins) {
-                return error.hinted(Line::about("append").with("-").to("if it is a text"));
-            }
-            error
+        let error = if line.is_some() {
+            error.hinted("nothing is written; mend the line and try again")
         } else {
             error.hinted(usage())
+        };
+        // Whoever writes records does not begin with words.
+        let is_text = |draft: &Draft| matches!(draft, Draft::Record(it) if !it.starts_with(b"{"));
+        if is_read && self.drafts.first().is_some_and(is_text) {
+            return error.hinted(Line::about("append").with("-").to("if it is a text"));
         }
+        error
     }
 }

@@ -123,6 +123,7 @@ const TRAITS: Traits = Traits {
     interface: Some(Interface::Openai),
     unanswered: Some(Unanswered::Answer { words: "aborted", is_error: false, is_by_turn: false }),
     summary_opening: SUMMARY,
+    takes_records: false,
     ..Traits::named("codex")
 };
 

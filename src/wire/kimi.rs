@@ -99,6 +99,7 @@ const TRAITS: Traits = Traits {
     joins_calls: true,
     unanswered: Some(Unanswered::Nothing),
     note_opening: NOTE_START,
+    takes_records: false,
     ..Traits::named("kimi")
 };
 
@@ -418,7 +419,7 @@ impl Write for Kimi {
                 };
                 json!({ "role": "tool", "content": content, "tool_call_id": id })
             }
-            Draft::Record(_) => return Err(Invalid::as_it_is()),
+            Draft::Record(_) => return Err(Invalid::as_it_is(&TRAITS)),
         }))
     }
 

@@ -82,6 +82,7 @@ const TRAITS: Traits = Traits {
         is_by_turn: true,
     }),
     nearby: Nearby::Model,
+    takes_records: false,
     ..Traits::named("pi")
 };
 

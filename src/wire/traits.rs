@@ -45,6 +45,8 @@ pub struct Traits {
     pub joins_calls: bool,
     /// Whether the agent sends a result only right behind its call, moves none, and leaves out calls that nothing answered.
     pub takes_results_in_place: bool,
+    /// Whether a record can be written as a caller wrote it.
+    pub takes_records: bool,
     /// How the agent sends results as they stand, if it does, and what it puts in the place of one that is missing.
     pub unanswered: Option<Unanswered>,
     /// The nearby record that a new one is written like.
@@ -187,6 +189,7 @@ impl Traits {
             joins_first_call: false,
             joins_calls: false,
             takes_results_in_place: false,
+            takes_records: true,
             unanswered: None,
             nearby: Nearby::Nothing,
             around_summary: None,

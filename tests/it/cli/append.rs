@@ -199,6 +199,32 @@ fn nobody_says_nothing() {
 }
 
 #[test]
+fn a_session_that_takes_no_records_says_how_it_is_appended_to() {
+    let env = TestEnv::new();
+    let record = br#"{"type":"user","message":{"role":"user","content":"J"}}"#;
+    for (name, agent) in
+        [("claude-garden", None), ("codex-weather", Some("Codex")), ("pi-boat", Some("pi"))]
+    {
+        let file = format!("{}/examples/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
+        let told = env.run(&["import", "--json", &file]).success().stdout;
+        let session = json(told.lines().next().unwrap())["session"].as_str().unwrap().to_owned();
+        let told = env.run_with_stdin(&["append", "-s", &session], record);
+        let Some(agent) = agent else {
+            told.success();
+            continue;
+        };
+        assert_eq!(
+            told.stderr,
+            format!(
+                "error: {agent}'s sessions take no records as they are; use --role, --call, --result or --note\n\
+                 hint: how it is used: undertext append --help\n"
+            )
+        );
+        assert_eq!(told.code(), Some(2));
+    }
+}
+
+#[test]
 fn what_went_wrong_is_said_behind_what_a_tool_put_out() {
     let env = TestEnv::new();
     for name in ["claude-garden", "codex-weather", "pi-boat", "native-tools"] {
