@@ -1,5 +1,7 @@
-//! Adding: records are written at the end of the current branch, in the generation that the live file holds.
+//! Adding: records are written at the end of the current branch, in the generation that the live file holds, or in one that is
+//! no file's.
 //!
+//! Invariant: a generation of a file that is not written holds nothing else than the file.
 //! Invariant: a record that was cut stands for the whole one, which lies in no generation.
 //! Invariant: an agent's own file is written only if a resume of its new content reads the records behind all that was said.
 
@@ -10,7 +12,7 @@ use crate::{
     store::Whole,
     sync::{
         SyncError, Vain, Workspace, change::Change, file::is_subsequence, goal::Goal,
-        live_file::LiveFile, setting::line_start,
+        live_file::LiveFile, reach::apart, setting::line_start,
     },
     wire::{Back, Graph},
 };
@@ -53,7 +55,12 @@ impl Goal for Add {
         let Some(position) = change.position() else {
             return Err(SyncError::Nothing(Vain::Append));
         };
-        let mut growth = change.growth(position.generation)?;
+        let state = &change.before.state;
+        let mut growth = if state.live.is_none() && state.file_of(position.generation).is_some() {
+            apart(change, position)?
+        } else {
+            change.growth(position.generation)?
+        };
         let mut part = line_start(&growth);
         let mut bytes = Vec::new();
         let mut entries = Vec::with_capacity(self.records.len());
@@ -93,7 +100,7 @@ impl Goal for Add {
             }
             None => growth.last.map(|(n, _)| n),
         };
-        let position = Position { head, horizon: growth.entries, ..position };
+        let position = Position { generation: growth.generation, head, horizon: growth.entries };
         let end = growth.length();
         change.grown(growth);
         change.append_live(bytes, end)?;

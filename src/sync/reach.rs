@@ -263,6 +263,16 @@ pub(crate) fn place_spans(
     place(change, growth, &spans.unwrap_or_default())
 }
 
+/// Begins a generation that is no file's, with what a position sees.
+pub(crate) fn apart(change: &mut Change<'_>, at: Position) -> Result<Growth, SyncError> {
+    let spans = change.view(at).map(|view| view.spans().map(<[Span]>::to_vec)).transpose()?;
+    let spans = spans.unwrap_or_default();
+    let mut growth = change.generation(None);
+    place(change, &mut growth, &spans)?;
+    growth.end(tail(change, at, &spans, true));
+    Ok(growth)
+}
+
 /// How a successor is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
