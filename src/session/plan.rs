@@ -117,7 +117,7 @@ pub(crate) fn obstacle(
 /// branches get names, which are returned too.
 pub(crate) fn take_back(state: &State, operation: &Operation) -> (Steps, Vec<String>) {
     let facts = &operation.facts;
-    let (mut steps, mut left) = (Steps::default(), Vec::new());
+    let (mut steps, mut later) = (Steps::default(), Vec::new());
     // A switch takes a branch to another place with the same content; the entries that it got there stay its own.
     let is_switch = match &operation.command {
         Command::Switch { .. } => true,
@@ -131,13 +131,17 @@ pub(crate) fn take_back(state: &State, operation: &Operation) -> (Steps, Vec<Str
             _ if is_switch && came_since(state, step.to, now) => {}
             // A branch that the operation made goes, unless it was used since.
             (None, _) if came_since(state, step.to, now) => {}
-            (from, Some(now)) if came_since(state, step.to, Some(now)) => {
-                left.push(steps.leave(state, &branch, now));
+            (from, now) => {
+                later.extend(
+                    now.filter(|now| came_since(state, step.to, Some(*now)))
+                        .map(|now| (branch.clone(), now)),
+                );
                 steps.set(&branch, from);
             }
-            (from, _) => steps.set(&branch, from),
         }
     }
+    // A branch that the operation took away is there again, and keeps its name.
+    let left = later.into_iter().map(|(branch, now)| steps.leave(state, &branch, now)).collect();
     let text = |text: &Option<Text>| text.as_ref().map(Text::to_text);
     let current = facts.current.as_ref().filter(|step| state.current == text(&step.to));
     steps.current = current.and_then(|step| text(&step.from));
@@ -224,6 +228,18 @@ mod tests {
         let (set, left) = taken_back(&state(&[("main", 7)]), &[("main", Some(1), Some(5))]);
         assert_eq!(set, [("main".into(), Some(1)), ("main.1".into(), Some(7))]);
         assert_eq!(left, ["main.1"]);
+    }
+
+    /// It was given the name of a branch that came back, which then stood in its place.
+    #[test]
+    fn what_came_since_takes_no_name_from_a_branch_that_comes_back() {
+        let moves = [("main", Some(1), Some(5)), ("main.1", Some(4), None)];
+        let (set, left) = taken_back(&state(&[("main", 7)]), &moves);
+        let set: BTreeMap<_, _> = set.into_iter().collect();
+        assert_eq!(set["main"], Some(1));
+        assert_eq!(set["main.1"], Some(4));
+        assert_eq!(set["main.2"], Some(7));
+        assert_eq!(left, ["main.2"]);
     }
 
     #[test]
