@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::{
-    model::{Command, FileNumber, GenerationNumber, MAIN, Position, Run, Step},
+    model::{Command, FileNumber, GenerationNumber, MAIN, Step},
     ops::OpsError,
     report::Attached,
     session::{
@@ -13,8 +13,14 @@ use crate::{
         plan::{Plan, Steps, branch_text},
     },
     sync::{
-        self, Archive, Notice, SyncError, Vain, beside, goal::Stay, live_file::LiveFile,
-        moved::was_moved, sources, standing::Standing,
+        self, Archive, Notice, SyncError, Vain, beside,
+        goal::Stay,
+        gone,
+        intake::newest_time,
+        live_file::LiveFile,
+        moved::{last_live, was_moved},
+        sources,
+        standing::Standing,
     },
 };
 
@@ -32,16 +38,13 @@ pub fn attach(
         if before.state.live == Some(n) {
             return Ok((attached, None));
         }
-        let runs = before.store().runs(session.key, generation, 0)?;
-        let horizon = runs.last().map_or(0, Run::end);
-        let mut position = Position { generation, head: None, horizon };
-        if let Some(view) = before.view(position) {
-            if let Some(why) = view.unresumed()? {
-                attached.attached = false;
-                attached.notices.push(Notice::Unresumed { why });
-                return Ok((attached, None));
-            }
-            position.head = session.format.head(&view)?;
+        let position = before.end_of(generation)?;
+        if let Some(view) = before.view(position)
+            && let Some(why) = view.unresumed()?
+        {
+            attached.attached = false;
+            attached.notices.push(Notice::Unresumed { why });
+            return Ok((attached, None));
         }
         let mut steps =
             Steps { live: Some(Step { from: before.state.live, to: Some(n) }), ..Steps::default() };
@@ -80,13 +83,23 @@ fn wanted_file(
         Some(file) => file == path,
         None => sources::rotation(path, format).is_none() && path.is_file(),
     };
-    let found = state.generations.iter().filter_map(|(_, generation)| {
-        let n = generation.file?;
+    let found = gone::newest(state).filter_map(|(n, generation)| {
         let path = before.archive.path_of(state.file(n)?)?;
-        is_wanted(&path).then_some((n, path, generation.n))
+        is_wanted(&path).then_some((n, path, generation))
     });
-    let found = found.max_by_key(|(_, path, generation)| (beside::name(format, path), *generation));
-    let Some((n, path, generation)) = found else {
+    let session = before.session.as_ref();
+    let last = session.map(|session| last_live(before.store(), session.key, state)).transpose()?;
+    let mut best = None;
+    for (n, path, generation) in found {
+        // A copy of an older state may lie anywhere.
+        let time = before.view(before.end_of(generation)?).map(|view| newest_time(&view));
+        let time = time.transpose()?.flatten();
+        let rank = (beside::name(format, &path), last.flatten() == Some(n), time, generation);
+        if best.as_ref().is_none_or(|(best, _)| *best < rank) {
+            best = Some((rank, (n, path, generation)));
+        }
+    }
+    let Some((_, (n, path, generation))) = best else {
         return Err(SyncError::Nothing(Vain::Attach));
     };
     let live = LiveFile { n, path, attached: true };

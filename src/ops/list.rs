@@ -118,7 +118,7 @@ fn known(archive: &Archive, listed: &Listed) -> Result<ListedSession, OpsError> 
         compactions: compactions(store, &session, &state)?,
         sub_agents: store.tied(&session.name.format, &works_for_it, Some(session.key))?.len()
             as u64,
-        gone: gone::lost(archive, &session, &state).is_some(),
+        gone: gone::lost(archive, &session, &state)?.is_some(),
         ..bare
     })
 }

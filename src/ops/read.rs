@@ -144,7 +144,7 @@ pub fn status(archive: &Archive, session: &Session) -> Result<Status, OpsError> 
         kin: kin(archive.store(), session)?,
         elsewhere: elsewhere(archive, session)?,
         live: live_file(archive, &tip).map(|live| live.path),
-        gone: gone::lost(archive, session, &tip).map(|lost| lost.path),
+        gone: gone::lost(archive, session, &tip)?.map(|lost| lost.path),
         live_state,
     })
 }

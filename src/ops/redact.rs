@@ -125,7 +125,7 @@ pub fn follow_moved(
             one.session == session.name.id && one.format == session.name.format
         };
         if plan.sessions.iter().any(is_it)
-            && sync::has_lost(archive, &session, &archive.store().state(session.key)?)
+            && sync::missing(archive, &session, &archive.store().state(session.key)?)?.is_some()
         {
             lost.insert(session.name);
         }

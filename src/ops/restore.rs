@@ -124,13 +124,13 @@ pub fn lost_with_sub_agents(
 /// Returns the agent's file of a session, if it is gone.
 pub fn lost_file(archive: &Archive, session: &Session) -> Result<Option<PathBuf>, OpsError> {
     let state = archive.store().state(session.key)?;
-    Ok(gone::lost(archive, session, &state).map(|lost| lost.path))
+    Ok(gone::lost(archive, session, &state)?.map(|lost| lost.path))
 }
 
 /// Returns which files of a session are gone, if any are.
 fn lost_files(archive: &Archive, session: &Session) -> Result<Option<LostFile>, OpsError> {
     let state = archive.store().state(session.key)?;
-    let path = gone::lost(archive, session, &state).map(|lost| lost.path);
+    let path = gone::lost(archive, session, &state)?.map(|lost| lost.path);
     let sidecars = sync::sidecars::lost(archive, session, &state);
     let is_lost = path.is_some() || !sidecars.is_empty();
     Ok(is_lost.then(|| LostFile { session: session.clone(), path, sidecars }))

@@ -1,14 +1,14 @@
 //! Operations, and taking them back. An undo restores the state before an operation; nothing is erased by it.
 
 use crate::{
-    model::{Command, Operation, OperationNumber, Text},
+    model::{Command, Operation, OperationNumber, Position, Text},
     ops::{OpsError, landing::landing},
     report::{Landing, OperationView, Undone},
     session::{
         Session,
-        plan::{Plan, branch_text, obstacle, take_back},
+        plan::{Plan, Steps, branch_text, obstacle, take_back},
     },
-    sync::{self, Archive, SyncError, Vain, reach::Reach, standing::Standing},
+    sync::{self, Archive, SyncError, Vain, gone, moved::newest, reach::Reach, standing::Standing},
 };
 
 /// Returns the newest operations, the newest first.
@@ -71,7 +71,8 @@ pub fn undo(
                 let found = before.store().operations(session.key, n.alone())?.pop();
                 found.ok_or(OpsError::NoOperation(n))?
             }
-            None => newest(before, session, is_meant)?.ok_or(SyncError::Nothing(Vain::Undo))?,
+            None => newest(before.store(), session.key, &before.state, is_meant)?
+                .ok_or(SyncError::Nothing(Vain::Undo))?,
         };
         if let Some(why) = obstacle(&operation, &undone) {
             return Err(OpsError::NotUndoable { n: operation.n, why });
@@ -85,11 +86,14 @@ pub fn redo(archive: &mut Archive, session: &Session) -> Result<Undone, OpsError
     execute(archive, session, |before| {
         let undone = before.state.undone();
         // Any other operation after an undo ends the line of operations that can be redone.
-        let found = newest(before, session, |operation| match operation.command {
-            Command::Undo { .. } => !undone.contains(&operation.n),
-            Command::Redo { .. } | Command::Hide { .. } => false,
-            _ => !operation.command.takes_in(),
-        })?;
+        let found =
+            newest(before.store(), session.key, &before.state, |operation| {
+                match operation.command {
+                    Command::Undo { .. } => !undone.contains(&operation.n),
+                    Command::Redo { .. } | Command::Hide { .. } => false,
+                    _ => !operation.command.takes_in(),
+                }
+            })?;
         let found = found.filter(|operation| matches!(operation.command, Command::Undo { .. }));
         let operation = found.ok_or(SyncError::Nothing(Vain::Redo))?;
         plan(before, &operation, |undoes, command, left| Command::Redo { undoes, command, left })
@@ -122,12 +126,27 @@ fn plan(
     command: impl FnOnce(OperationNumber, String, Vec<Text>) -> Command,
 ) -> Result<Planned, OpsError> {
     let n = operation.n;
-    let (steps, left) = take_back(&before.state, operation);
+    let (mut steps, mut left) = take_back(&before.state, operation);
+    if let Some(end) = end_of_attached(before, &steps)?
+        && steps.position(&before.state) != Some(end)
+    {
+        let current = steps.current(&before.state).to_owned();
+        // What the file goes on from needs no name.
+        let stood = steps.position(&before.state);
+        let stood = match stood.and_then(|stood| stood.head) {
+            Some(head) if !before.path(end)?.contains(&head) => stood,
+            _ => None,
+        };
+        left.extend(stood.map(|stood| steps.leave(&before.state, &current, stood)));
+        steps.set(&current, Some(end));
+    }
     let Some(target) = steps.position(&before.state) else {
         let why = "without it there is no current branch; switch to another";
         return Err(OpsError::NotUndoable { n, why });
     };
-    let goal = (before.position() != Some(target)).then_some(Reach { target, note: None });
+    // A file that is let go or attached again is not written.
+    let is_elsewhere = before.position() != Some(target) && steps.live.is_none();
+    let goal = is_elsewhere.then_some(Reach { target, note: None });
     let word = operation.command.as_str();
     let names = left.iter().map(|left| branch_text(left)).collect();
     let plan = Plan { command: command(n, word.to_owned(), names), steps, goal };
@@ -144,20 +163,9 @@ fn plan(
     Ok((undone, Some(plan)))
 }
 
-/// Looks for an operation from the newest on.
-fn newest(
-    before: &Standing<'_>,
-    session: &Session,
-    wanted: impl Fn(&Operation) -> bool,
-) -> Result<Option<Operation>, OpsError> {
-    let mut end = before.state.next_operation();
-    while end > OperationNumber::FIRST {
-        let start = end.minus(32);
-        let operations = before.store().operations(session.key, start..end)?;
-        if let Some(found) = operations.into_iter().rev().find(&wanted) {
-            return Ok(Some(found));
-        }
-        end = start;
-    }
-    Ok(None)
+/// Returns where an agent's file ends that steps attach again: the agent may have gone on in it.
+fn end_of_attached(before: &Standing<'_>, steps: &Steps) -> Result<Option<Position>, SyncError> {
+    let Some(n) = steps.live.as_ref().and_then(|live| live.to) else { return Ok(None) };
+    let held = gone::newest(&before.state).find(|(file, _)| *file == n);
+    held.map(|(_, generation)| before.end_of(generation)).transpose()
 }

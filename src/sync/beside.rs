@@ -4,6 +4,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ffi::OsStr,
     fs,
     path::{Path, PathBuf},
 };
@@ -18,6 +19,8 @@ use crate::{
 
 /// How many names of a shelf are looked at.
 const LOOKED: usize = 100_000;
+/// How the name of a file ends that its agent compressed.
+const PACKED: &str = ".zst";
 
 /// Returns the parts of a file's name, if its agent keeps a session in several files.
 pub(crate) fn name(format: &dyn Format, path: &Path) -> Option<FileName> {
@@ -87,6 +90,21 @@ pub(crate) fn successor(format: &dyn Format, path: &Path) -> Option<PathBuf> {
     let is_later = |name: &FileName| name.session == own.session && *name > own;
     let found = since(format, path, &own.begun, &is_later).into_iter();
     found.max_by(|(one, _), (other, _)| one.cmp(other)).map(|(_, path)| path)
+}
+
+/// Returns the other files of a file's name on its shelves, packed or not: where its agent may have put it.
+pub(crate) fn namesakes(format: &dyn Format, path: &Path) -> Vec<PathBuf> {
+    let Some(own) = name(format, path) else { return Vec::new() };
+    let Some(file) = path.file_name().and_then(OsStr::to_str) else { return Vec::new() };
+    let plain = file.strip_suffix(PACKED).unwrap_or(file);
+    let day: PathBuf = own.begun.split('T').take(1).flat_map(|day| day.split('-')).collect();
+    let shelves = format.shelves(&real(path));
+    let folders = shelves.iter().flat_map(|shelf| [shelf.path.clone(), shelf.path.join(&day)]);
+    let names = [plain.to_owned(), format!("{plain}{PACKED}")];
+    let files = folders.flat_map(|folder| names.each_ref().map(|name| folder.join(name)));
+    let is_other =
+        |file: &PathBuf| file != path && file.symlink_metadata().is_ok_and(|meta| meta.is_file());
+    files.filter(is_other).collect()
 }
 
 /// Returns the files that are meant on the shelves of a file, but for those of folders whose names say that all their

@@ -1,14 +1,21 @@
 //! Gone files: what somebody deleted of a session's files, such as an agent its old transcripts.
 
-use std::{fs, io::ErrorKind, path::Path};
+use std::{
+    fs,
+    io::ErrorKind,
+    path::{Path, PathBuf},
+};
 
 use crate::{
     model::{FileNumber, GenerationNumber, Place, State},
     session::Session,
     sync::{
-        Archive,
-        live_file::{LiveFile, live_file},
+        Archive, SyncError, beside,
+        live_file::{LiveFile, length_of, live_file},
+        moved::last_live,
+        sources,
     },
+    wire::Format,
 };
 
 /// Returns whether a path holds no file; a path that cannot be looked at may hold one.
@@ -17,32 +24,78 @@ pub(crate) fn is_gone(path: &Path) -> bool {
     fs::symlink_metadata(path).is_err_and(|error| is_nowhere(error.kind()))
 }
 
-/// Returns the file in which the agent had a session, if it is gone: its live file, or the newest of a session that has none,
-/// because no agent resumes it or because that file is known to be gone.
-pub(crate) fn lost(archive: &Archive, session: &Session, state: &State) -> Option<LiveFile> {
+/// Returns the file in which the agent had a session, if it is gone for good.
+pub(crate) fn lost(
+    archive: &Archive,
+    session: &Session,
+    state: &State,
+) -> Result<Option<LiveFile>, SyncError> {
+    let missing = missing(archive, session, state)?;
+    Ok(missing.filter(|file| elsewhere(archive, session.format, state, file).is_none()))
+}
+
+/// Returns the file in which the agent had a session, if it is not in its place: its live file, or the one that the agent read
+/// last of a session that has none, because no agent resumes it or because that file is known to be gone.
+pub(crate) fn missing(
+    archive: &Archive,
+    session: &Session,
+    state: &State,
+) -> Result<Option<LiveFile>, SyncError> {
     let live = match live_file(archive, state) {
         Some(live) => Some(live).filter(|live| live.attached),
         None if state.live.is_some() => None,
-        None => newest_of_agent(archive, session, state),
+        None => last_of_agent(archive, session, state)?,
     };
-    live.filter(|live| is_gone(&live.path))
+    Ok(live.filter(|live| is_gone(&live.path)))
 }
 
-/// Returns whether the file in which the agent had a session is gone.
-pub(crate) fn has_lost(archive: &Archive, session: &Session, state: &State) -> bool {
-    lost(archive, session, state).is_some()
+/// Returns where a file lies that its agent put away or compressed. What is shorter than the file was is a copy of an older
+/// state.
+pub(crate) fn elsewhere(
+    archive: &Archive,
+    format: &dyn Format,
+    state: &State,
+    file: &LiveFile,
+) -> Option<PathBuf> {
+    let held = |n: FileNumber| {
+        let (_, generation) = newest(state).find(|(file, _)| *file == n)?;
+        Some(length_of(state.ends.get(&generation)))
+    };
+    let length = held(file.n).unwrap_or(0);
+    let is_it = |path: &PathBuf| {
+        let Ok(found) = sources::length(path) else { return false };
+        let known = || {
+            let place = archive.place_of(path);
+            let mut files = FileNumber::FIRST.onwards().zip(&state.files);
+            files.find(|(_, known)| **known == place).and_then(|(n, _)| held(n))
+        };
+        found.or_else(known).is_none_or(|found| found >= length)
+    };
+    beside::namesakes(format, &file.path).into_iter().find(is_it)
 }
 
-/// Returns the newest file of a session that lies where its agent reads it, or did; none if no file of the session is gone.
-fn newest_of_agent(archive: &Archive, session: &Session, state: &State) -> Option<LiveFile> {
+/// Returns the file of a session without a live one that its agent read last; none if no file of the session is gone.
+fn last_of_agent(
+    archive: &Archive,
+    session: &Session,
+    state: &State,
+) -> Result<Option<LiveFile>, SyncError> {
     let located = |(n, _)| {
         let place = state.file(n).filter(|place| !matches!(place, Place::Store(_)))?;
-        Some(LiveFile { n, path: archive.path_of(place)?, attached: true })
+        let path = archive.path_of(place)?;
+        // One that the agent set aside is none that it reads.
+        let is_read = sources::rotation(&path, session.format).is_none();
+        is_read.then_some(LiveFile { n, path, attached: true })
     };
     let mut files: Vec<LiveFile> = newest(state).filter_map(located).collect();
     // Most are there, and then no folder has to be resolved.
     if !files.iter().any(|file| is_gone(&file.path)) {
-        return None;
+        return Ok(None);
+    }
+    // Whatever copies of it were met later, the one that was deleted while it was the live file is the one.
+    let last = last_live(archive.store(), session.key, state)?.filter(|n| state.gone.contains(n));
+    if let Some(last) = last.and_then(|last| files.iter().find(|file| file.n == last)) {
+        return Ok(Some(last.clone()));
     }
     let is_agents = |file: &LiveFile| {
         let folder = file.path.parent();
@@ -50,7 +103,7 @@ fn newest_of_agent(archive: &Archive, session: &Session, state: &State) -> Optio
             || folder.is_some_and(|folder| archive.writable.has(session.format.name(), folder))
     };
     files.retain(is_agents);
-    files.pop()
+    Ok(files.pop())
 }
 
 /// Returns the files of a session, each with its newest generation, in the order of these.

@@ -201,7 +201,7 @@ fn note_loss(
         Err(StoreError::Corrupt { .. }) => return Ok(()),
         state => state?,
     };
-    let lost = gone::lost(archive, &session, &state);
+    let lost = gone::lost(archive, &session, &state)?;
     let is_news = |live: &LiveFile| {
         is_meant(&live.path) && (state.live.is_some() || !state.gone.contains(&live.n))
     };

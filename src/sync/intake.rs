@@ -29,7 +29,7 @@ use crate::{
         judge::Verdict,
         listed::listed_folder,
         live_file::{length_of, live_file},
-        moved::is_to_be_kept,
+        moved::{is_detached, is_to_be_kept},
         numbers::{Numbers, lines_before},
         scan::{Ahead, Lines},
         segment,
@@ -427,7 +427,14 @@ impl Intake<'_> {
         };
         let old = self.change.branch(MAIN);
         let mut left = None;
-        if self.is_attached(file, position)? {
+        let is_moved = old != Some(position);
+        let is_kept = is_moved && is_to_be_kept(&self.change.before, MAIN, position)?;
+        if is_detached(&self.change.before)? {
+            // Who let the file go, and moved `main` since, stays there.
+            if is_kept {
+                return Ok(None);
+            }
+        } else if self.is_attached(file, position)? {
             self.change.set_live(Some(file));
             let path = self.states.files.get(&file).map(PathBuf::as_path);
             self.change.notices.iter_mut().for_each(|notice| notice.go_on(path));
@@ -439,7 +446,7 @@ impl Intake<'_> {
         } else if live.is_some() {
             self.change.set_live(None);
         }
-        if old != Some(position) && is_to_be_kept(&self.change.before, MAIN, position)? {
+        if is_kept {
             let name = self.change.left_name(MAIN);
             self.change.set_branch(&name, old);
             left = Some(name);
@@ -451,7 +458,7 @@ impl Intake<'_> {
     /// Returns whether a file that was gone is there again, and the session goes on in no other one.
     fn is_back(&self, file: FileNumber) -> Result<bool, SyncError> {
         let State { gone, live, .. } = &self.change.before.state;
-        if live.is_some() || !gone.contains(&file) {
+        if live.is_some() || !gone.contains(&file) || is_detached(&self.change.before)? {
             return Ok(false);
         }
         match self.newest()? {
@@ -570,7 +577,7 @@ impl Intake<'_> {
 }
 
 /// Returns when the newest record was written.
-fn newest_time(view: &View<'_>) -> Result<Option<Timestamp>, SyncError> {
+pub(crate) fn newest_time(view: &View<'_>) -> Result<Option<Timestamp>, SyncError> {
     let mut newest = None;
     for place in view.end().earlier() {
         if let Some(entry) = view.at(place)? {

@@ -28,7 +28,7 @@ use crate::{
 pub(crate) fn put_back(archive: &Archive, session: &Session) -> Result<Vec<PathBuf>, SyncError> {
     catch_up::catch_up(archive, session)?;
     let state = archive.store.state(session.key)?;
-    let Some(wanted) = lost(archive, session, &state) else { return Ok(Vec::new()) };
+    let Some(wanted) = lost(archive, session, &state)? else { return Ok(Vec::new()) };
     Standing::of(archive, session)?.refuse_if_left_out(&wanted.path)?;
     let mut files = Vec::new();
     let mut names = BTreeSet::new();

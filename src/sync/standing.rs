@@ -84,6 +84,16 @@ impl<'a> Standing<'a> {
         }
     }
 
+    /// Returns where the agent would resume in a generation as the session holds it.
+    pub(crate) fn end_of(&self, generation: GenerationNumber) -> Result<Position, SyncError> {
+        let horizon = self.state.ends.get(&generation).map_or(0, Run::end);
+        let mut position = Position { generation, head: None, horizon };
+        if let Some(view) = self.view(position) {
+            position.head = self.format.head(&view)?;
+        }
+        Ok(position)
+    }
+
     /// Returns a generation at its end; the current branch's without asking the store for its runs.
     pub(crate) fn growth(&self, generation: GenerationNumber) -> Result<Growth, SyncError> {
         match self.state.ends.get(&generation) {

@@ -170,6 +170,111 @@ fn a_detached_session_leaves_the_file_alone() {
     assert_eq!(kept.said(&["copy.jsonl"]), "Build a boat. | Of wood?");
 }
 
+/// An import attached it again, and took `main` from where it had been moved since.
+#[test]
+fn a_file_that_was_let_go_is_left_alone_by_imports_too() {
+    for is_moved in [false, true] {
+        let kept = Kept::claude();
+        kept.env.run(&["import"]).success();
+        kept.env.run(&["attach", "--off", "-s", "6b0a"]).success();
+        if is_moved {
+            kept.env.run(&["append", "-s", "6b0a", "Of paper."]).success();
+        }
+        for n in [5, 7] {
+            kept.append(&claude_record(n, n - 1, "user", &format!("And then {n}?")));
+            kept.append(&claude_record(n + 1, n, "assistant", &format!("Then {n}.")));
+            let imported = kept.env.run(&["import"]).success();
+            assert!(imported.stdout.contains("2 new entries"), "{imported}");
+            assert!(!imported.stderr.contains("follows its file"), "{imported}");
+        }
+        let status = json(&kept.env.run(&["status", "6b0a", "--json"]).success().stdout);
+        assert_eq!((&status["live"], &status["gone"]), (&json("null"), &json("null")));
+        // Where nobody moved it, the session shows what its agent says.
+        let last = if is_moved { "Of paper." } else { "Then 7." };
+        assert!(kept.said(&["6b0a"]).ends_with(last), "{}", kept.said(&["6b0a"]));
+        let before = kept.read();
+        kept.env.run(&["append", "-s", "6b0a", "Not in the file."]).success();
+        kept.env.run(&["import"]).success();
+        assert_eq!(kept.read(), before);
+        let attached = kept.env.run(&["attach", "6b0a"]).success();
+        assert!(attached.stdout.contains("is kept as branch main.1"), "{attached}");
+        assert!(kept.said(&["6b0a"]).ends_with("Then 7."));
+        kept.append(&claude_record(9, 8, "user", "At last."));
+        assert!(kept.said(&["6b0a"]).ends_with("At last."));
+        kept.env.run(&["verify"]).success();
+    }
+}
+
+/// The older copy was attached, and an undo of that wrote to it.
+#[test]
+fn a_copy_is_not_attached_unasked_and_to_undo_an_attaching_writes_no_file() {
+    for (kept, id) in [(Kept::claude(), "6b0a"), (Kept::pi(), "boat")] {
+        kept.env.run(&["import"]).success();
+        let folder = kept.file.parent().unwrap().with_file_name("zoo");
+        fs::create_dir(&folder).unwrap();
+        let copy = folder.join(kept.file.file_name().unwrap());
+        let whole = kept.read();
+        let end = whole.trim_end().rfind('\n').unwrap();
+        fs::write(&copy, &whole[..=end]).unwrap();
+        kept.env.run(&["import"]).success();
+        let all = kept.said(&[id]);
+        let live =
+            || json(&kept.env.run(&["status", id, "--json"]).success().stdout)["live"].clone();
+        let unchanged = |context: &str| {
+            assert_eq!(kept.read(), whole, "{context}");
+            assert_eq!(fs::read_to_string(&copy).unwrap(), &whole[..=end], "{context}");
+        };
+        let mut told = Vec::new();
+        for step in [
+            &["attach", "--off", id][..],
+            &["attach", id],
+            &["undo", "-s", id],
+            &["undo", "-s", id],
+            &["attach", copy.to_str().unwrap()],
+            &["undo", "-s", id],
+            &["redo", "-s", id],
+            &["undo", "-s", id],
+        ] {
+            kept.env.run(step).success();
+            unchanged(&step.join(" "));
+            told.push(live());
+        }
+        let of = |path: &Path| {
+            let below = path.strip_prefix(kept.env.home()).unwrap();
+            serde_json::Value::from(format!("$HOME/{}", below.display()))
+        };
+        let (ours, theirs, none) = (of(&kept.file), of(&copy), json("null"));
+        let expected =
+            [&none, &ours, &none, &ours, &theirs, &ours, &theirs, &ours].map(Clone::clone);
+        assert_eq!(told, expected);
+        assert_eq!(kept.said(&[id]), all);
+        kept.env.run(&["append", "It sinks.", "-s", id]).success();
+        assert!(kept.read().starts_with(&whole) && kept.read().contains("It sinks."));
+        kept.env.run(&["verify"]).success();
+    }
+}
+
+/// What the agent went on with in a file while that was let go is there when the letting go is undone.
+#[test]
+fn an_undone_letting_go_follows_what_the_file_has_by_now() {
+    let kept = Kept::claude();
+    kept.env.run(&["import"]).success();
+    kept.env.run(&["attach", "--off", "-s", "6b0a"]).success();
+    let listed = kept.env.run(&["operations", "6b0a", "-n", "1", "--json"]).success();
+    let letting_go = json(&listed.stdout)["operation"].clone();
+    kept.env.run(&["append", "-s", "6b0a", "Of paper."]).success();
+    kept.append(&claude_record(5, 4, "user", "And then?"));
+    kept.env.run(&["import"]).success();
+    let before = kept.read();
+    kept.env.run(&["undo", &letting_go.to_string(), "-s", "6b0a"]).success();
+    assert_eq!(kept.read(), before);
+    assert!(kept.said(&["6b0a"]).ends_with("And then?"));
+    assert!(kept.said(&["6b0a", "--at", "main.1"]).ends_with("Of paper."));
+    kept.env.run(&["append", "-s", "6b0a", "It sails."]).success();
+    assert!(kept.said(&[kept.file.to_str().unwrap()]).ends_with("And then? | It sails."));
+    kept.env.run(&["verify"]).success();
+}
+
 #[test]
 fn a_session_that_a_process_has_loaded_is_not_written() {
     let kept = Kept::claude();

@@ -162,6 +162,52 @@ fn an_agent_goes_on_from_where_its_session_stood_while_its_file_was_gone() {
     }
 }
 
+/// A copy of an older state was taken for the agent's file, or its loss was told as none.
+#[test]
+fn the_file_that_the_agent_read_comes_back_whatever_copies_of_it_there_are() {
+    let examples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    for ((example, kept), copied) in KEPT.into_iter().zip([
+        ".claude/projects/-home-ann-zoo",
+        ".codex/archived_sessions",
+        ".pi/agent/sessions/--zoo--",
+        ".kimi/sessions/ffff/6f1d2c3b-4a59-4e68-9b7c-8d0e1f2a3b4c",
+    ]) {
+        for is_known in [false, true] {
+            let env = TestEnv::new();
+            let path = env.home().join(kept);
+            let copy = env.home().join(copied).join(path.file_name().unwrap());
+            for file in [&path, &copy] {
+                fs::create_dir_all(file.parent().unwrap()).unwrap();
+            }
+            let whole = fs::read(examples.join(example)).unwrap();
+            let end = whole[..whole.len() - 1].iter().rposition(|byte| *byte == b'\n').unwrap();
+            fs::write(&path, &whole).unwrap();
+            env.run(&["import"]).success();
+            fs::write(&copy, &whole[..=end]).unwrap();
+            if is_known {
+                env.run(&["import"]).success();
+            }
+            fs::remove_file(&path).unwrap();
+            env.run(&["import"]).success();
+            let session = json(&env.run(&["sessions", "--json"]).stdout)["session"].clone();
+            let session = session.as_str().unwrap();
+            let status = json(&env.run(&["status", session, "--json"]).success().stdout);
+            if !is_known && status["live"] != json("null") {
+                // The agent's only file is the copy, and the session went on in it.
+                continue;
+            }
+            let gone = status["gone"].as_str().unwrap_or_default();
+            assert_eq!(gone, format!("$HOME/{kept}"), "{example}: {status}");
+            env.run(&["restore", session]).success();
+            assert_eq!(fs::read(&path).unwrap(), whole, "{example}");
+            env.run(&["append", "-s", session, "Goes on"]).success();
+            assert!(fs::read_to_string(&path).unwrap().contains("Goes on"), "{example}");
+            assert_eq!(fs::read(&copy).unwrap(), &whole[..=end], "{example}");
+            env.run(&["verify"]).success();
+        }
+    }
+}
+
 #[test]
 fn nothing_at_its_place_is_written_over() {
     let env = TestEnv::new();
@@ -320,6 +366,37 @@ fn the_files_that_kimi_set_aside_come_back_with_the_one_that_it_reads() {
     env.run(&["restore", "8f14"]).success();
     assert_eq!(fs::read_to_string(folder.join("context_1.jsonl")).unwrap(), "mine");
     assert_eq!(fs::read_to_string(folder.join("context_2.jsonl")).unwrap(), said[..2].concat());
+}
+
+/// The newest file that was taken in is the one that the revert set aside: it came back alone, and as the live one.
+#[test]
+fn what_a_command_set_aside_is_not_taken_for_the_file_that_the_agent_reads() {
+    let env = TestEnv::new();
+    let path = env.home().join(KEPT[3].1);
+    let folder = path.parent().unwrap();
+    fs::create_dir_all(folder).unwrap();
+    let examples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    fs::copy(examples.join(KEPT[3].0), &path).unwrap();
+    env.run(&["import"]).success();
+    let session = folder.file_name().unwrap().to_str().unwrap();
+    env.run(&["revert", "1", "-s", session]).success();
+    env.run(&["import"]).success();
+    let names = ["context.jsonl", "context_1.jsonl"];
+    let kept = names.map(|name| fs::read(folder.join(name)).unwrap());
+    let log = || env.run(&["log", session]).success().stdout;
+    let stood = log();
+    for is_noticed in [false, true] {
+        fs::remove_dir_all(folder).unwrap();
+        if is_noticed {
+            env.run(&["import"]).success();
+        }
+        env.run(&["restore", session]).success();
+        assert_eq!(names.map(|name| fs::read(folder.join(name)).unwrap()), kept);
+        assert_eq!(log(), stood);
+    }
+    env.run(&["append", "-s", session, "Goes on"]).success();
+    assert!(fs::read_to_string(&path).unwrap().contains("Goes on"));
+    env.run(&["verify"]).success();
 }
 
 #[test]
