@@ -67,8 +67,8 @@ impl Follow {
         })
     }
 
-    /// Makes the successors safe before the operation is, and sees that what is appended to may be written, so that a committed
-    /// intent can always be carried out; in a preview nothing is.
+    /// Makes the successors safe before the operation is, and sees that what is appended to may be written; in a preview nothing
+    /// is. Only the exchange tells whether a file may be set aside: one that may not is set aside by a later change.
     pub(crate) fn prepare(
         &mut self,
         at: Timestamp,

@@ -40,7 +40,10 @@ pub fn rotations(archive: &Archive, session: &Session) -> Result<Vec<Rotated>, S
         // It may have been moved with the live file.
         let moved = live_file(archive, &tip).map(|now| next_to(&now.path));
         let path = moved.filter(|path| is_gone(&there) && !is_gone(path)).unwrap_or(there);
-        let (state, why) = match state(archive, session, &live, &path, (rotation, &covered)) {
+        // Any change carries out what one before it left.
+        let is_newest = tip.newest.is_some_and(|newest| newest.n == *n);
+        let state = state(archive, session, (&live, &path), (rotation, is_newest), &covered);
+        let (state, why) = match state {
             Ok(state) => (state, None),
             Err(error) => (RotatedState::Unread, Some(unread(error)?)),
         };
@@ -70,16 +73,16 @@ pub(crate) fn unread(error: SyncError) -> Result<String, SyncError> {
 fn state(
     archive: &Archive,
     session: &Session,
-    live: &Path,
-    path: &Path,
-    (rotation, covered): (&Rotation, &BTreeMap<LineId, LineId>),
+    (live, path): (&Path, &Path),
+    (rotation, is_newest): (&Rotation, bool),
+    covered: &BTreeMap<LineId, LineId>,
 ) -> Result<RotatedState, SyncError> {
     let io = |source| SyncError::Io { path: path.to_owned(), source };
     let seen = live::look(path).map_err(io)?;
     // The old file's number may have been given to another one, if the old one lies where it was to be set aside.
     let is_elsewhere = seen.is_some_and(|seen| seen.inode != rotation.inode);
     let is_old = |live: live::Seen| live.inode == rotation.inode && !is_elsewhere;
-    if live::look(live).map_err(io)?.is_some_and(is_old) {
+    if is_newest && live::look(live).map_err(io)?.is_some_and(is_old) {
         return Ok(RotatedState::Pending);
     }
     let Some(seen) = seen else { return Ok(RotatedState::Deleted) };
