@@ -16,7 +16,7 @@ use crate::{
         self, Archive, Notice, SyncError, Vain, beside,
         goal::Stay,
         gone,
-        intake::newest_time,
+        held::newest_time,
         live_file::LiveFile,
         moved::{last_live, was_moved},
         sources,

@@ -12,7 +12,7 @@ use crate::{
     store::Whole,
     sync::{
         SyncError, Vain, Workspace, change::Change, file::is_subsequence, goal::Goal,
-        live_file::LiveFile, reach::apart, setting::line_start,
+        live_file::LiveFile, reach::again, setting::line_start,
     },
     wire::{Back, Graph},
 };
@@ -57,7 +57,7 @@ impl Goal for Add {
         };
         let state = &change.before.state;
         let mut growth = if state.live.is_none() && state.file_of(position.generation).is_some() {
-            apart(change, position)?
+            again(change, position, None)?
         } else {
             change.growth(position.generation)?
         };

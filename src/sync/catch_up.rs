@@ -5,7 +5,7 @@
 //! |---|---|
 //! | same | nothing |
 //! | unfinished | the rotation is carried out |
-//! | gone | it is written again |
+//! | gone | it is written again; an agent's is looked for where that puts its files away |
 //! | short | the rest is appended |
 //! | grown | the new lines are taken in |
 //! | other, with all known entries and more between them | taken in as a new generation |
@@ -36,7 +36,7 @@ use crate::{
         listing,
         live_file::{self, LiveFile, expected, length_of, live_file},
         numbers::counted,
-        segment,
+        put_away, segment,
     },
 };
 
@@ -78,6 +78,11 @@ fn catch_up_from(
     }
     notices.extend(segment::finish(archive, session, &live, tip)?);
     if live.attached && is_gone(&live.path) {
+        if let Some(to) = put_away::follow(archive, session, &live, tip)? {
+            notices.push(Notice::Gone { path: live.path, to: Some(to) });
+            notices.extend(catch_up(archive, session)?);
+            return Ok(notices);
+        }
         notices.push(attached::record_loss(archive, session, &live, tip)?);
         return Ok(notices);
     }
@@ -138,7 +143,14 @@ pub fn live_state(
     session: &Session,
     tip: &State,
 ) -> Result<LiveState, SyncError> {
-    if !archive.is_preview || !live_file::is_behind(archive, tip)? {
+    if !archive.is_preview {
+        return Ok(LiveState::Same);
+    }
+    let is_put_away = || {
+        let live = live_file(archive, tip);
+        live.is_some_and(|live| put_away::place(archive, session, &live, tip).is_some())
+    };
+    if !live_file::is_behind(archive, tip)? && !is_put_away() {
         return Ok(LiveState::Same);
     }
     if live_file(archive, tip).is_some_and(|live| is_left_out(archive, session, &live)) {
@@ -151,7 +163,8 @@ pub fn live_state(
         Notice::Appended { .. } | Notice::Ending { .. } | Notice::Joined { .. } => {
             Some(LiveState::Grown)
         }
-        Notice::Restored { .. } | Notice::Gone { .. } => Some(LiveState::Missing),
+        Notice::Gone { to: Some(_), .. } => Some(LiveState::Same),
+        Notice::Restored { .. } | Notice::Gone { to: None, .. } => Some(LiveState::Missing),
         Notice::Finished { .. } => Some(LiveState::Pending),
         _ => None,
     };

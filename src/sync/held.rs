@@ -6,16 +6,18 @@ use std::{
 };
 
 use crate::{
-    model::{FileNumber, GenerationNumber, Place, Run, State},
-    session::{Session, elsewhere::is_adopted},
+    model::{FileNumber, GenerationNumber, Place, Run, Running, State, Timestamp},
+    session::{Session, View, elsewhere::is_adopted},
     sync::{
-        Archive, Why,
+        Archive, SyncError, Why,
         failed::Failed,
+        gone::is_gone,
         judge::{Known, Seen, Verdict, Whose},
         live_file::length_of,
         look::{Looking, Trouble},
         sources,
     },
+    wire::Graph,
 };
 
 /// Judges a file that may hold the content of a generation with this end, or more.
@@ -81,4 +83,25 @@ impl States {
     pub(crate) fn newest(&self, file: FileNumber) -> Option<(GenerationNumber, Option<&Run>)> {
         self.newest.get(&file).map(|(generation, end)| (*generation, end.as_ref()))
     }
+
+    /// Returns whether another file, which is gone, ended like this: its agent compressed it.
+    pub(super) fn had(&self, file: FileNumber, (length, running): (u64, Running)) -> bool {
+        self.files.iter().filter(|(other, path)| **other != file && is_gone(path)).any(
+            |(other, _)| {
+                let end = self.newest(*other).and_then(|(_, end)| end);
+                end.is_some_and(|end| (length_of(Some(end)), end.running) == (length, running))
+            },
+        )
+    }
+}
+
+/// Returns when the newest record was written.
+pub(crate) fn newest_time(view: &View<'_>) -> Result<Option<Timestamp>, SyncError> {
+    let mut newest = None;
+    for place in view.end().earlier() {
+        if let Some(entry) = view.at(place)? {
+            newest = newest.max(view.record(entry)?.time);
+        }
+    }
+    Ok(newest)
 }

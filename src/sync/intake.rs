@@ -14,9 +14,9 @@ use crate::{
     live::is_same,
     model::{
         Command, EntryNumber, FileNumber, GenerationNumber, MAIN, OperationNumber, PlaceNumber,
-        Position, Running, State, Timestamp,
+        Position, Run, Running, State,
     },
-    session::{Growth, View, oddities},
+    session::{Growth, oddities},
     store::Sighting,
     sync::{
         Archive, Imported, Notice, Oddity, Quirk, Source, SyncError, Why,
@@ -25,7 +25,8 @@ use crate::{
         change::{Change, Gathering},
         execute::{begin_or_create, commit},
         failed::Failed,
-        held::{States, judged},
+        gone::is_gone,
+        held::{States, judged, newest_time},
         judge::Verdict,
         listed::listed_folder,
         live_file::{length_of, live_file},
@@ -427,8 +428,8 @@ impl Intake<'_> {
         };
         let old = self.change.branch(MAIN);
         let mut left = None;
-        let is_moved = old != Some(position);
-        let is_kept = is_moved && is_to_be_kept(&self.change.before, MAIN, position)?;
+        let is_kept = self.is_kept(old, position)?;
+        let ended = self.ends.get(&file).map(|end| (end.length, end.running));
         if is_detached(&self.change.before)? {
             // Who let the file go, and moved `main` since, stays there.
             if is_kept {
@@ -445,6 +446,9 @@ impl Intake<'_> {
             }
         } else if live.is_some() {
             self.change.set_live(None);
+        } else if is_kept && ended.is_some_and(|end| self.states.had(file, end)) {
+            // Nothing came of it.
+            return Ok(None);
         }
         if is_kept {
             let name = self.change.left_name(MAIN);
@@ -453,6 +457,20 @@ impl Intake<'_> {
         }
         self.change.set_branch(MAIN, Some(position));
         Ok(left)
+    }
+
+    /// Returns whether the place where `main` stands is to be kept when it follows a file: not where it stood at the end of a
+    /// file from which this one goes on.
+    fn is_kept(&self, old: Option<Position>, to: Position) -> Result<bool, SyncError> {
+        let before = &self.change.before;
+        if old == Some(to) || !is_to_be_kept(before, MAIN, to)? {
+            return Ok(false);
+        }
+        let Some(Position { generation, head: Some(head), horizon }) = old else { return Ok(true) };
+        let ended = before.state.ends.get(&generation).map(Run::end) == Some(horizon);
+        let is_at_end = ended && before.state.file_of(generation).is_some();
+        let goes_on = is_at_end && self.change.path(to, usize::MAX)?.contains(&head);
+        Ok(to.head != Some(head) && !goes_on)
     }
 
     /// Returns whether a file that was gone is there again, and the session goes on in no other one.
@@ -503,7 +521,7 @@ impl Intake<'_> {
         let live = self.states.files.get(&live).and_then(|live| name(live));
         let Some(live) = live else { return false };
         let is_later = |name: FileName| name.session == live.session && name > live;
-        let mut others = self.states.files.values();
+        let mut others = self.states.files.values().filter(|path| !is_gone(path));
         others.any(|path| name(path).is_some_and(is_later) && self.is_agents(path))
     }
 
@@ -541,7 +559,8 @@ impl Intake<'_> {
         Ok(heads)
     }
 
-    /// Returns the file that `main` follows, and its newest state: never a rotated one; the one that the agent's index names,
+    /// Returns the file that `main` follows, and its newest state: never a rotated one; one that is there, the one that the agent's
+    /// index names,
     /// the one that was begun last if names say so, the one with the newest record, then the longer, then the one with the
     /// greater running hash.
     fn newest(&self) -> Result<Option<(FileNumber, Position)>, SyncError> {
@@ -557,10 +576,11 @@ impl Intake<'_> {
                 },
             };
             let is_live = sources::rotation(path, self.change.before.format).is_none();
+            let is_there = !is_gone(path);
             let begun = beside::name(self.change.before.format, path);
             let position = Position { generation, head: None, horizon: entries };
             let is_named = named == Some(file);
-            let rank = (is_live, is_named, begun, self.is_attached(file, position)?);
+            let rank = (is_live, is_there, is_named, begun, self.is_attached(file, position)?);
             states.push((rank, length, running, file, position));
         }
         let only = states.len() == 1;
@@ -574,15 +594,4 @@ impl Intake<'_> {
         }
         Ok(best.map(|(_, found)| found))
     }
-}
-
-/// Returns when the newest record was written.
-pub(crate) fn newest_time(view: &View<'_>) -> Result<Option<Timestamp>, SyncError> {
-    let mut newest = None;
-    for place in view.end().earlier() {
-        if let Some(entry) = view.at(place)? {
-            newest = newest.max(view.record(entry)?.time);
-        }
-    }
-    Ok(newest)
 }

@@ -17,7 +17,9 @@ use std::{
 };
 
 use crate::{
-    model::{EntryId, EntryNumber, Gaps, GenerationNumber, Kind, PlaceNumber, Position, Span},
+    model::{
+        EntryId, EntryNumber, FileNumber, Gaps, GenerationNumber, Kind, PlaceNumber, Position, Span,
+    },
     session::{
         Growth, View, content,
         ends::{Sending, ends},
@@ -263,11 +265,15 @@ pub(crate) fn place_spans(
     place(change, growth, &spans.unwrap_or_default())
 }
 
-/// Begins a generation that is no file's, with what a position sees.
-pub(crate) fn apart(change: &mut Change<'_>, at: Position) -> Result<Growth, SyncError> {
+/// Begins a generation of a file, or of none, with what a position sees.
+pub(crate) fn again(
+    change: &mut Change<'_>,
+    at: Position,
+    file: Option<FileNumber>,
+) -> Result<Growth, SyncError> {
     let spans = change.view(at).map(|view| view.spans().map(<[Span]>::to_vec)).transpose()?;
     let spans = spans.unwrap_or_default();
-    let mut growth = change.generation(None);
+    let mut growth = change.generation(file);
     place(change, &mut growth, &spans)?;
     growth.end(tail(change, at, &spans, true));
     Ok(growth)

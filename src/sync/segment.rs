@@ -274,6 +274,8 @@ pub(crate) fn unfinished(
         return Ok(None);
     }
     let operation = archive.store.operations(session.key, newest.n.alone())?.pop();
+    // One that follows the agent to another file has written none.
+    let operation = operation.filter(|operation| !operation.command.takes_in());
     let step = operation.and_then(|operation| operation.facts.live);
     let from = step.filter(|step| step.to == Some(live.n)).and_then(|step| step.from);
     Ok(from.and_then(|from| Some((from, archive.path_of(state.file(from)?)?))))

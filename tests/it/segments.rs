@@ -421,6 +421,30 @@ fn a_session_follows_codex_to_the_file_that_its_index_names() {
 
 /// Returns a thread of tasks and turns in which anything may be missing, with an event of some type behind its first record: a
 /// rollback there finds no turn to drop, and no history is in its task.
+/// The session waited for the file that somebody deleted.
+#[test]
+fn a_session_follows_codex_back_to_an_older_file_when_the_newest_one_is_deleted() {
+    let rollout = thread(&["one", "two", "three"]);
+    for is_named in [true, false] {
+        let mut followed = Followed::new(&rollout, Some(rollout.end().1));
+        followed.revert("2", None).unwrap();
+        fs::remove_file(followed.live()).unwrap();
+        if is_named {
+            index(&followed.home.codex(), &followed.file, rollout.end().1);
+        }
+        let mut more = thread(&["one", "two", "three"]);
+        more.turn("four");
+        fs::write(&followed.file, &more.bytes).unwrap();
+        let folder = followed.home.codex();
+        import(&mut followed.archive, &[folder]);
+        assert_eq!(followed.live(), followed.file);
+        let all = format!("{OF_TWO} | three | to three | four | to four");
+        assert_eq!(sent(&followed.archive, &followed.session), all);
+        assert_eq!(peeked(&followed.file), (all, None));
+        assert_eq!(damage(&followed.archive), [""; 0]);
+    }
+}
+
 fn wild(dice: &mut Dice, event: &str) -> Rollout {
     let mut rollout = Rollout { bytes: String::new(), next: 0, has_ordinals: true };
     rollout.meta(THREAD, &json!({}));

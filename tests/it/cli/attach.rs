@@ -586,6 +586,21 @@ fn a_file_that_cannot_be_read_keeps_no_other_from_being_verified() {
     }
 }
 
+/// The number of a file that was deleted may be given to another one.
+#[test]
+fn only_what_the_newest_change_sets_aside_may_still_wait_for_that() {
+    let stored = Stored::reverted();
+    stored.run(&["append", "More."]).success();
+    let aside = PathBuf::from(format!("{}.undertext-1", stored.live.display()));
+    fs::write(&aside, fs::read(&stored.live).unwrap()).unwrap();
+    fs::rename(&aside, &stored.live).unwrap();
+    let listed =
+        json(stored.run(&["rotations", "--json"]).success().stdout.lines().next().unwrap());
+    assert_eq!(listed["state"], "deleted");
+    let verified = stored.run(&["verify"]);
+    assert!(!verified.stdout.contains("still to be set aside"), "{verified}");
+}
+
 #[test]
 fn a_file_set_aside_that_cannot_be_read_keeps_no_other_from_being_told() {
     let stored = Stored::reverted();

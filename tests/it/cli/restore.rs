@@ -208,6 +208,115 @@ fn the_file_that_the_agent_read_comes_back_whatever_copies_of_it_there_are() {
     }
 }
 
+/// It was told as deleted and came back a second time, changes did not reach it, and each move left a branch.
+#[test]
+fn a_file_that_its_agent_put_away_is_not_gone() {
+    let examples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let said = "{\"timestamp\":\"2026-08-03T10:00:00.000Z\",\"type\":\"response_item\",\"payload\":{\"type\":\"message\",\
+        \"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"And tomorrow?\"}]}}\n";
+    for (folder, is_packed, more) in [
+        (".codex/archived_sessions", false, ""),
+        (".codex/archived_sessions", false, said),
+        (".codex/sessions/2026/08/02", true, ""),
+        (".codex/archived_sessions", true, ""),
+    ] {
+        let env = TestEnv::new();
+        let path = env.home().join(KEPT[1].1);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::copy(examples.join(KEPT[1].0), &path).unwrap();
+        env.run(&["import"]).success();
+        let session = json(&env.run(&["sessions", "--json"]).stdout)["session"].clone();
+        let session = session.as_str().unwrap();
+        env.run(&["revert", "1", "-s", session]).success();
+        let log = || env.run(&["log", session]).success().stdout;
+        let branches = || env.run(&["branch", "-s", session]).success().stdout.lines().count();
+        let (stood, held) = (log(), branches());
+        let mut whole = fs::read(&path).unwrap();
+        whole.extend(more.as_bytes());
+        let name = path.file_name().unwrap().to_str().unwrap();
+        let ending = if is_packed { ".zst" } else { "" };
+        let now = env.home().join(folder).join(format!("{name}{ending}"));
+        fs::create_dir_all(now.parent().unwrap()).unwrap();
+        let bytes =
+            if is_packed { zstd::encode_all(&whole[..], 3).unwrap() } else { whole.clone() };
+        fs::write(&now, bytes).unwrap();
+        fs::remove_file(&path).unwrap();
+        for is_known in [false, true] {
+            let none = env.run(&["restore", "--all"]).success();
+            assert!(none.stderr.contains("No agent's file is gone"), "{folder}: {none}");
+            assert_eq!(env.run(&["restore", session]).code(), Some(2), "{folder}");
+            let status = env.run(&["status", session]).success();
+            assert!(!status.stdout.contains("was deleted"), "{folder}: {status}");
+            assert_eq!(status.stdout.contains(folder), !is_packed, "{folder}: {status}");
+            assert!(!env.run(&["sessions"]).success().stdout.contains("file gone"));
+            if !is_known {
+                let imported = env.run(&["import"]).success();
+                assert!(!imported.stdout.contains("deleted"), "{imported}");
+                assert!(!imported.stderr.contains("interrupted"), "{imported}");
+            }
+        }
+        assert!(log().starts_with(stood.trim_end()), "{folder}: {}", log());
+        assert_eq!((log().contains("And tomorrow?"), branches()), (!more.is_empty(), held));
+        env.run(&["append", "-s", session, "Goes on"]).success();
+        env.run(&["import"]).success();
+        assert!(log().contains("Goes on"), "{folder}: {}", log());
+        assert!(!path.exists());
+        if !is_packed {
+            assert!(fs::read(&now).unwrap().starts_with(&whole), "{folder}");
+            assert!(fs::read_to_string(&now).unwrap().contains("Goes on"), "{folder}");
+        }
+        env.run(&["verify"]).success();
+    }
+}
+
+/// A change of a session just put away stayed in the store, and the next import left it.
+#[test]
+fn a_change_reaches_a_file_that_its_agent_put_away_since_the_last_import() {
+    let examples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let env = TestEnv::new();
+    let path = env.home().join(KEPT[1].1);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::copy(examples.join(KEPT[1].0), &path).unwrap();
+    env.run(&["import"]).success();
+    let session = json(&env.run(&["sessions", "--json"]).stdout)["session"].clone();
+    let session = session.as_str().unwrap();
+    let now = env.home().join(".codex/archived_sessions").join(path.file_name().unwrap());
+    fs::create_dir_all(now.parent().unwrap()).unwrap();
+    fs::rename(&path, &now).unwrap();
+    let whole = fs::read(&now).unwrap();
+    let reverted = env.run(&["revert", "1", "-s", session]).success();
+    assert!(reverted.stderr.contains("the session goes on in "), "{reverted}");
+    assert!(!reverted.stderr.contains("interrupted"), "{reverted}");
+    assert!(fs::read(&now).unwrap().starts_with(&whole) && !path.exists());
+    let log = |of: &str| env.run(&["log", of]).success().stdout;
+    let stood = log(session);
+    assert_eq!(log(now.to_str().unwrap()), stood);
+    env.run(&["import"]).success();
+    assert_eq!(log(session), stood);
+    env.run(&["undo", "-s", session]).success();
+    env.run(&["verify"]).success();
+}
+
+/// A file of which nothing is new left a branch that stood where `main` did.
+#[test]
+fn a_file_that_was_moved_leaves_no_branch() {
+    let examples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let env = TestEnv::new();
+    let path = env.home().join(KEPT[0].1);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::copy(examples.join(KEPT[0].0), &path).unwrap();
+    env.run(&["import"]).success();
+    let session = path.file_stem().unwrap().to_str().unwrap();
+    env.run(&["revert", "1", "-s", session]).success();
+    let branches = || env.run(&["branch", "-s", session]).success().stdout;
+    let held = branches();
+    let now = env.home().join(".claude/projects/-home-ann-zoo");
+    fs::create_dir(&now).unwrap();
+    fs::rename(&path, now.join(path.file_name().unwrap())).unwrap();
+    env.run(&["import"]).success();
+    assert_eq!(branches(), held);
+}
+
 #[test]
 fn nothing_at_its_place_is_written_over() {
     let env = TestEnv::new();
