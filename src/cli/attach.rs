@@ -12,7 +12,7 @@ use super::words::About;
 /// An import attaches what lies where an agent keeps its sessions; this attaches any session file, which is taken in first
 /// if it is named by its path. A file that lies elsewhere is written only once you have named it by its path on this machine:
 /// here, or as the SESSION of a command that changes it. `main` then stands where the agent would resume. With --off the
-/// file is left alone, and what you named is forgotten.
+/// file is left alone, by later imports too, which only read it, and what you named is forgotten.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

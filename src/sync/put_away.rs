@@ -57,7 +57,7 @@ pub(crate) fn follow(
     let growth = again(&mut change, whole, Some(n))?;
     let moved = Position { generation: growth.generation, horizon: growth.entries, ..position };
     change.grown(growth);
-    change.set_branch(&tip.current().to_owned(), Some(moved));
+    change.set_branch(tip.current(), Some(moved));
     change.set_live(Some(n));
     change.commit(Command::CatchUp { entries: 0, branch: None, left: None })?;
     Ok(Some(path))

@@ -14,7 +14,7 @@ use crate::{
     session::{Session, content},
     sync::{
         Archive, SyncError, beside, catch_up,
-        gone::{is_gone, lost, newest},
+        gone::{elsewhere, is_gone, lost, newest},
         live_file::LiveFile,
         sidecars::{self, Kept, is_same},
         sources,
@@ -40,8 +40,10 @@ pub(crate) fn put_back(archive: &Archive, session: &Session) -> Result<Vec<PathB
         // What an agent keeps in several files goes on from the older ones.
         let is_part = beside::name(session.format, &path).is_some()
             || sources::rotation(&path, session.format).is_some();
-        if is_gone(&path) && (n == wanted.n || is_part && is_newest) {
-            files.push((n == wanted.n, LiveFile { n, path, attached: true }, generation));
+        let file = LiveFile { n, path, attached: true };
+        let is_lost = || elsewhere(archive, session.format, &state, &file).is_none();
+        if is_gone(&file.path) && (n == wanted.n || is_part && is_newest && is_lost()) {
+            files.push((n == wanted.n, file, generation));
         }
     }
     files.reverse();

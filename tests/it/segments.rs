@@ -445,6 +445,25 @@ fn a_session_follows_codex_back_to_an_older_file_when_the_newest_one_is_deleted(
     }
 }
 
+/// It lay there twice then, packed and plain.
+#[test]
+fn an_older_file_that_codex_compressed_does_not_come_back_with_a_newer_one() {
+    let rollout = thread(&["one", "two", "three"]);
+    let mut followed = Followed::new(&rollout, Some(rollout.end().1));
+    followed.revert("2", None).unwrap();
+    let live = followed.live();
+    let packed = followed.file.with_extension("jsonl.zst");
+    let bytes = fs::read(&followed.file).unwrap();
+    fs::write(packed, zstd::encode_all(&bytes[..], 3).unwrap()).unwrap();
+    fs::remove_file(&followed.file).unwrap();
+    let folder = followed.home.codex();
+    import(&mut followed.archive, &[folder]);
+    fs::remove_file(&live).unwrap();
+    let restored = ops::restore(&mut followed.archive, &followed.session).unwrap();
+    assert_eq!(restored.files, [live]);
+    assert!(!followed.file.exists());
+}
+
 fn wild(dice: &mut Dice, event: &str) -> Rollout {
     let mut rollout = Rollout { bytes: String::new(), next: 0, has_ordinals: true };
     rollout.meta(THREAD, &json!({}));
