@@ -1,6 +1,6 @@
 //! `man`: the manual, a page a command.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -8,6 +8,7 @@ use anyhow::Context as _;
 use clap::builder::Resettable;
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, roman};
+use undertext::disk;
 use undertext::report::Page;
 
 use super::Context;
@@ -48,8 +49,8 @@ fn write_pages(mut command: clap::Command, dir: &Path) -> anyhow::Result<Vec<Pat
         left.extend(command.get_subcommands().filter(|command| !command.is_hide_set()).cloned());
         let page = MadePage::of(command);
         let path = dir.join(page.man.get_filename());
-        File::create(&path)
-            .and_then(|mut file| page.write(&mut file))
+        disk::open_or_make(&path)
+            .and_then(|mut file| file.set_len(0).and_then(|()| page.write(&mut file)))
             .with_context(|| format!("cannot write {}", safe::path(&path)))?;
         written.push(path);
     }

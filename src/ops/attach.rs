@@ -87,13 +87,15 @@ fn wanted_file(
         let path = before.archive.path_of(state.file(n)?)?;
         is_wanted(&path).then_some((n, path, generation))
     });
+    let found: Vec<(FileNumber, PathBuf, GenerationNumber)> = found.collect();
+    let is_only = found.len() == 1;
     let session = before.session.as_ref();
     let last = session.map(|session| last_live(before.store(), session.key, state)).transpose()?;
     let mut best = None;
     for (n, path, generation) in found {
-        // A copy of an older state may lie anywhere.
-        let time = before.view(before.end_of(generation)?).map(|view| newest_time(&view));
-        let time = time.transpose()?.flatten();
+        // A copy of an older state may lie anywhere; of one file alone the records are not read.
+        let view = if is_only { None } else { before.view(before.end_of(generation)?) };
+        let time = view.map(|view| newest_time(&view)).transpose()?.flatten();
         let rank = (beside::name(format, &path), last.flatten() == Some(n), time, generation);
         if best.as_ref().is_none_or(|(best, _)| *best < rank) {
             best = Some((rank, (n, path, generation)));
