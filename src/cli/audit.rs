@@ -22,9 +22,9 @@ use crate::render::units::{DIGITS, grouped};
 /// agent had cut, compacted or put into files before the session was taken in is listed apart, as far as its records tell.
 ///
 /// With --secrets it looks instead for keys, tokens, passwords, private keys and addresses with a password in them: in all sessions
-/// unless one is named, on branches that were left and beneath truncations too, in files that are kept whole, in notes and names.
-/// Each is listed once, with every place where it stands, and is never printed. The [secrets] table of your settings lists what
-/// to ignore.
+/// unless one is named, on branches that were left and beneath truncations too, in lines that were read before they were finished,
+/// in files that are kept whole, in notes and names. Each is listed once, with every place where it stands, and is never printed. The
+/// [secrets] table of your settings lists what to ignore.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -57,7 +57,8 @@ with --boundary one object a compaction instead, the agent's own first, each in 
 with --secrets one object a secret instead
   {\"type\":\"secret\", \"rule\":NAME, \"characters\":N, \"places\":[{\"session\":ID, \"agent\":NAME, \"title\":TEXT or null,
    \"entry\":ID or null, \"turn\":N or null, \"stands\":as search has it or null, \"branch\":NAME or null, \"sub_agent\":BOOL,
-   \"summary\":BOOL, \"file\":PATH that is kept whole or null, \"operation\":N with which a person gave it or null}]}
+   \"summary\":BOOL, \"file\":PATH that is kept whole or null, \"operation\":N with which a person gave it, or that read the line, or null,
+   \"unfinished\":whether the line was not finished yet BOOL}]}
 one of each session that could not be looked through, as sessions has it, and at the end
   {\"type\":\"secrets\", \"found\":N, \"sessions\":N that were looked through, \"allowed\":N places that your settings allow,
    \"damaged\":N entries that could not be looked through}

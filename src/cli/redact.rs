@@ -52,6 +52,7 @@ Exit codes: 1 if nothing has it, or if nothing was changed because nobody agreed
 
 JSON: one object
   {\"type\":\"redact\", \"planned\":whether nothing was changed yet BOOL, \"lines\":N that have it, \"notes\":N words of yours that have it,
+   \"unfinished\":N lines that were read before they were finished,
    \"rules\":[NAME] that found it, \"kept_out\":whether all of it is kept out of what comes later BOOL,
    \"sessions\":[{\"session\":ID, \"format\":NAME, \"title\":TEXT or null, \"lines\":N}], \"covered\":[PATH] in which it was covered,
    \"left\":[PATH] that still hold it,
@@ -388,6 +389,10 @@ fn list(context: &mut Context, plan: &Redacted) -> Result<(), CommandError> {
             counted(plan.notes, "note or name of yours has", "notes and names of yours have");
         context.say(&format!("{notes} it too"))?;
     }
+    if plan.unfinished > 0 {
+        let lines = counted(plan.unfinished, "unfinished line has", "unfinished lines have");
+        context.say(&format!("{lines} it too"))?;
+    }
     Ok(())
 }
 
@@ -395,7 +400,11 @@ fn list(context: &mut Context, plan: &Redacted) -> Result<(), CommandError> {
 fn taken_out(redacted: &Redacted) -> String {
     let changed = redacted.sessions.iter().filter(|one| one.lines > 0).count() as u64;
     let lines = counted(redacted.lines, "line", "lines");
-    format!("taken out of {lines} of {}", counted(changed, "session", "sessions"))
+    let more = match redacted.unfinished {
+        0 => String::new(),
+        n => format!(" and of {}", counted(n, "unfinished line", "unfinished lines")),
+    };
+    format!("taken out of {lines} of {}{more}", counted(changed, "session", "sessions"))
 }
 
 fn tell(context: &mut Context, redacted: &Redacted, rekey: bool) -> Result<Exit, CommandError> {

@@ -142,6 +142,19 @@ impl Guard {
         !self.places(bytes).0.is_empty()
     }
 
+    /// Returns whether bytes that end too early may end within something that is kept out: at least 8 bytes of it are there.
+    pub(crate) fn may_cut(&self, bytes: &[u8]) -> bool {
+        let mut is_cut = false;
+        if !self.by_head.is_empty() {
+            place::places(bytes, true, &mut |text, _| {
+                self.find_heads(text, &mut |start, hashed| {
+                    is_cut |= start.saturating_add(hashed.size) > text.len();
+                });
+            });
+        }
+        is_cut
+    }
+
     fn places(&self, line: &[u8]) -> (Vec<Place>, Option<String>) {
         if self.by_head.is_empty() {
             return (Vec::new(), None);
@@ -162,19 +175,24 @@ impl Guard {
     }
 
     fn find(&self, text: &[u8], see: &mut dyn FnMut(Range<usize>, &Hashed)) {
+        self.find_heads(text, &mut |start, hashed| {
+            let range = start..start.saturating_add(hashed.size);
+            let found = text.get(range.clone());
+            if found.is_some_and(|found| hashed.is(found)) {
+                see(range, hashed);
+            }
+        });
+    }
+
+    /// Finds what begins as a spelling does.
+    fn find_heads(&self, text: &[u8], see: &mut dyn FnMut(usize, &Hashed)) {
         for (start, window) in text.windows(LEAST).enumerate() {
             let head = head(window);
             let (word, bit) = index(head);
             if self.heads.get(word).is_none_or(|word| word & bit == 0) {
                 continue;
             }
-            for hashed in self.by_head.get(&head).into_iter().flatten() {
-                let range = start..start.saturating_add(hashed.size);
-                let found = text.get(range.clone());
-                if found.is_some_and(|found| hashed.is(found)) {
-                    see(range, hashed);
-                }
-            }
+            self.by_head.get(&head).into_iter().flatten().for_each(|hashed| see(start, hashed));
         }
     }
 }
@@ -245,6 +263,18 @@ mod tests {
     fn what_is_too_short_or_torn_keeps_nothing_out() {
         assert!(Secret::new("1234567", &FRAME).unwrap().rows([1; 16], None).is_empty());
         assert!(!Guard::new(&[vec![], vec![1; 60], vec![0; 61]]).is_in(&[0; 100]));
+    }
+
+    #[test]
+    fn what_may_end_within_it_is_known_by_its_beginning() {
+        let guard = guard(&["correct/horse=battery"]);
+        let check = |text: &str, expected| {
+            assert_eq!(guard.may_cut(text.as_bytes()), expected, "{text}");
+        };
+        check(r#"{"a":"is correct/h"#, true);
+        check(r#"{"a":"is correct\/horse\u003dbatter"#, true);
+        check(r#"{"a":"is correct/horse=battery"#, false);
+        check(r#"{"a":"is correct"#, false);
     }
 
     #[test]

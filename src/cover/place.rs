@@ -6,7 +6,7 @@ use super::text::Text;
 use crate::json::{Frame, Owner, Raw, owners};
 
 /// How often a text may be escaped within another.
-const LEVELS: usize = 4;
+pub(super) const LEVELS: usize = 4;
 /// What stands in the place of what was taken out, where it fits in.
 const MARK: &str = "[redacted]";
 

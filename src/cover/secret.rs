@@ -71,6 +71,15 @@ impl Secret {
         !self.places(line).is_empty()
     }
 
+    /// Returns whether a text ends with the beginning of it, and not with all of it.
+    pub(super) fn begins_at_end(&self, text: &[u8]) -> bool {
+        let encoded = self.encoded.iter().map(|(_, core, _)| core);
+        self.plain.iter().chain(encoded).any(|spelt| {
+            let mut cuts = (SHORTEST..spelt.len()).filter_map(|length| spelt.get(..length));
+            cuts.any(|cut| text.ends_with(cut))
+        })
+    }
+
     /// Returns where it stands in a line, in order.
     fn places(&self, line: &[u8]) -> Vec<Place> {
         let mut places = place::places(line, true, &mut |text, see| {

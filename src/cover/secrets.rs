@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use aho_corasick::AhoCorasick;
 
-use super::{place, secret::Secret};
+use super::{place, secret::Secret, text::unescaped};
 
 /// How an escape of any character by its number begins.
 const ESCAPED: &[u8] = b"\\u00";
@@ -54,6 +54,26 @@ impl Secrets {
     /// Returns whether any of them stands in a line.
     pub(crate) fn is_in(&self, line: &[u8]) -> bool {
         self.nearby(line).into_iter().filter_map(|n| self.all.get(n)).any(|one| one.is_in(line))
+    }
+
+    /// Returns whether bytes that end too early end within any of them.
+    pub(crate) fn are_cut_by(&self, bytes: &[u8]) -> bool {
+        let mut text = bytes.to_vec();
+        for _ in 0..=place::LEVELS {
+            // The end may be within an escape, too.
+            let whole = text.len().saturating_sub(ESCAPED.len() + 1);
+            let escape = text.iter().skip(whole).position(|byte| *byte == b'\\');
+            let before = escape.and_then(|at| text.get(..whole + at)).unwrap_or(&text);
+            let mut all = self.all.iter();
+            if all.any(|secret| secret.begins_at_end(&text) || secret.begins_at_end(before)) {
+                return true;
+            }
+            if !text.contains(&b'\\') {
+                break;
+            }
+            text = unescaped(&text);
+        }
+        false
     }
 
     /// Returns a line with all of them covered, one after the other, if any stands there, and which do.
@@ -118,6 +138,30 @@ mod tests {
         let (covered, found) = secrets.cover(br#"{"a":"hunter2 hunter"}"#);
         assert_eq!(covered.as_deref(), Some(&br#"{"a":"[********]****"}"#[..]));
         assert_eq!(found, [0, 1]);
+    }
+
+    #[test]
+    fn what_ends_within_one_ends_with_its_beginning_however_it_is_spelt() {
+        let secrets = secrets(&["hunter2!bunny", "correct/horse"]);
+        let check = |text: &str, expected| {
+            assert_eq!(secrets.are_cut_by(text.as_bytes()), expected, "{text}");
+        };
+        for text in [
+            r#"{"a":"is hunt"#,
+            r#"{"a":"is hunter2!bunn"#,
+            r#"{"a":"hunter2\u0021b"#,
+            r#"{"a":"hunter2\u00"#,
+            r#"{"a":"hunter2\"#,
+            r#"{"a":"{\"b\":\"hunter2\\u0021b"#,
+            r#"{"a":"https://x/?correct%2Fho"#,
+            r#"{"a":"aHVudGVyMiFidW"#,
+        ] {
+            check(text, true);
+        }
+        check(r#"{"a":"is hun"#, false);
+        check(r#"{"a":"is hunter2!bunny"#, false);
+        check(r#"{"a":"hunter3"#, false);
+        check("", false);
     }
 
     proptest! {

@@ -13,6 +13,9 @@
 //! tombstone has the id of the line that came, from which the entry's id can still be computed, and the digest of the
 //! bytes that stand there now. As no length changes, a file of the session that is covered in the same way is the same
 //! generation, and reads as the same entries.
+//!
+//! An unfinished line, which is a [`Run`]'s tail, goes as a whole: the run has none then, as if it had not been read yet.
+//! [`CoveredRuns`] has the digest of the operation's runs as they are now, next to which that of its record is kept.
 
 mod encoding;
 
@@ -275,6 +278,17 @@ pub struct CoveredFile {
     pub rule: Option<String>,
 }
 
+/// Runs of an operation out of which unfinished lines were taken.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CoveredRuns {
+    /// The operation that added them.
+    pub operation: OperationNumber,
+    /// The digest of all its runs as they are now.
+    pub digest: Digest,
+    /// The unfinished lines that came, without the white space around them.
+    pub lines: Vec<LineId>,
+}
+
 /// The facts that stand in an operation's record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Facts {
@@ -314,6 +328,8 @@ pub struct Facts {
     pub covered_files: Vec<CoveredFile>,
     /// The folder in which the session works, if the agent keeps that in a file of its own.
     pub folder: Option<Text>,
+    /// Runs out of which unfinished lines were taken.
+    pub covered_runs: Vec<CoveredRuns>,
 }
 
 /// The facts of which an operation may have many.
@@ -414,6 +430,11 @@ impl Run {
     /// Returns the numbers of its entries.
     pub fn entries(&self) -> Range<EntryNumber> {
         self.first..self.first.plus(self.count)
+    }
+
+    /// Returns the unfinished line behind its last entry, without the white space around it; nothing if there is none.
+    pub fn unfinished(&self) -> Option<&[u8]> {
+        Some(self.tail.trim_ascii()).filter(|line| !line.is_empty())
     }
 
     /// Returns the number of its last entry, if it has any.

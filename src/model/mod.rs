@@ -31,9 +31,9 @@ pub use command::Command;
 pub use cut::{Cut, Resized};
 pub use entries::EntrySet;
 pub use fact::{
-    Base, Bulk, Checkpoint, Container, CoveredFile, CutOff, Cutting, Entry, Facts, File, Gaps,
-    Generation, Move, Named, Origin, Pending, Place, Position, Rotation, Run, SessionName, Sidecar,
-    Step, Tombstone,
+    Base, Bulk, Checkpoint, Container, CoveredFile, CoveredRuns, CutOff, Cutting, Entry, Facts,
+    File, Gaps, Generation, Move, Named, Origin, Pending, Place, Position, Rotation, Run,
+    SessionName, Sidecar, Step, Tombstone,
 };
 pub use id::{
     Digest, EntryId, IdPrefix, LineId, MachineId, NameTag, OperationId, Running, StoreId,

@@ -11,8 +11,8 @@
 //! Invariant: a kind of fact takes room only where it occurs, so a new one changes no hash of an operation without it.
 
 use super::{
-    Bulk, Command, EntryNumber, Facts, Malformed, Named, OperationId, OperationNumber, SessionName,
-    StoreId, Tagged, Text, Timestamp, Words, tagged::tagged,
+    Bulk, Command, Digest, EntryNumber, Facts, Malformed, Named, OperationId, OperationNumber, Run,
+    SessionName, StoreId, Tagged, Text, Timestamp, Words, tagged::tagged,
 };
 
 /// One command that changed a session.
@@ -110,12 +110,20 @@ impl Operation {
         OperationId::of(before, store, (&session.format, &session.id), self.n, &self.record)
     }
 
-    /// Returns whether these are the facts that its record names.
-    pub fn names(&self, bulk: &Bulk) -> bool {
+    /// Returns whether these are the facts that its record names; if unfinished lines were taken out of its runs, these have
+    /// the digest `covered`.
+    pub fn names(&self, bulk: &Bulk, covered: Option<Digest>) -> bool {
         self.entries == Named::entries(&bulk.entries)
-            && self.runs == Named::runs(&bulk.runs)
+            && self.names_runs(&bulk.runs, covered)
             && self.checkpoints == Named::checkpoints(&bulk.checkpoints)
             && self.origins == Named::origins(&bulk.origins)
+    }
+
+    /// Returns whether these are its runs.
+    pub fn names_runs(&self, runs: &[Run], covered: Option<Digest>) -> bool {
+        let found = Named::runs(runs);
+        let as_covered = self.runs.zip(covered).map(|(of, digest)| Named { digest, ..of });
+        found == self.runs || as_covered.is_some() && found == as_covered
     }
 
     /// Returns how many entries it added.
@@ -289,6 +297,7 @@ mod tests {
             kept_out: Vec::new(),
             covered_files: Vec::new(),
             folder: None,
+            covered_runs: Vec::new(),
         }
     }
 

@@ -6,9 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    Base, Bulk, CheckpointNumber, Container, CoveredFile, EntryNumber, FileNumber, Generation,
-    GenerationNumber, LineId, Malformed, Operation, OperationId, OperationNumber, Pending, Place,
-    Position, Rotation, Run, Sidecar, Spans, Tagged, Text, Timestamp, Tombstones,
+    Base, Bulk, CheckpointNumber, Container, CoveredFile, CoveredRuns, EntryNumber, FileNumber,
+    Generation, GenerationNumber, LineId, Malformed, Operation, OperationId, OperationNumber,
+    Pending, Place, Position, Rotation, Run, Sidecar, Spans, Tagged, Text, Timestamp, Tombstones,
     tagged::{Field, Payload, each_field, put_field, tagged},
 };
 
@@ -73,6 +73,8 @@ pub struct State {
     pub kept_out: Vec<Vec<u8>>,
     /// The files kept whole of which bytes were taken out.
     pub covered_files: Vec<CoveredFile>,
+    /// Runs out of which unfinished lines were taken.
+    pub covered_runs: Vec<CoveredRuns>,
     /// The first operation in which a newer program wrote something that this one does not know.
     pub unknown: Option<OperationNumber>,
     /// The files next to the session's own as they were last, each behind its operation and its place among the files which
@@ -138,6 +140,7 @@ impl State {
         self.tombstones.extend(&facts.tombstones);
         self.kept_out.extend(facts.kept_out.iter().cloned());
         self.covered_files.extend(facts.covered_files.iter().cloned());
+        self.covered_runs.extend(facts.covered_runs.iter().cloned());
         if !operation.unknown.is_empty() {
             self.unknown = self.unknown.or(Some(n));
         }
@@ -243,7 +246,16 @@ impl State {
 
     /// Returns whether bytes were taken out of anything that the session has.
     pub fn is_covered(&self) -> bool {
-        !self.tombstones.is_empty() || !self.covered_files.is_empty()
+        !self.tombstones.is_empty()
+            || !self.covered_files.is_empty()
+            || !self.covered_runs.is_empty()
+    }
+
+    /// Returns whether bytes that end too early to be a line are an unfinished line that was taken out.
+    pub fn has_taken_out(&self, unfinished: &[u8]) -> bool {
+        let mut lines = self.covered_runs.iter().flat_map(|runs| &runs.lines).peekable();
+        let found = lines.peek().map(|_| LineId::of(unfinished.trim_ascii()));
+        found.is_some_and(|found| lines.any(|line| *line == found))
     }
 
     /// Returns whether an undo or a redo began a generation.
@@ -290,6 +302,7 @@ tagged!(State {
     21: covered_files,
     22: spans,
     23: salts,
+    24: covered_runs,
 });
 
 /// A fact behind the operation that it belongs to.
@@ -423,6 +436,11 @@ mod tests {
             tombstones,
             kept_out: vec![b"secret".to_vec(), Vec::new()],
             covered_files: vec![CoveredFile { operation: n, at: 1, digest, size: 4, rule: None }],
+            covered_runs: vec![CoveredRuns {
+                operation: n,
+                digest,
+                lines: vec![LineId::new([5; 32])],
+            }],
             unknown: Some(other),
             sidecars: [2, 3].map(|n| (FileNumber::new(n), (other, n - 2, sidecar(n)))).into(),
         }
@@ -455,7 +473,10 @@ mod tests {
         \x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04
         \x04\x04\x04\x01\x04\x16\x06\x01\x01\x02\x04\x01\x02\x16\x00\x17\x14\x01\x00\x02\x10\x00\x00\x00
         \x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x17\x18\x01\x04main\x02\x10\x07
-        \x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07
+        \x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x18G\x01\x01\x01\x02 \x04\x04
+        \x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04
+        \x04\x04\x04\x04\x04\x04\x03 \x05\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05
+        \x05\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05
         ");
         let mut unknown = Vec::new();
         assert_eq!(State::read(&bytes, &mut unknown), Ok(state));

@@ -11,7 +11,7 @@ use std::{
 use crate::{
     cover::{Secret, Secrets, cover_all, said},
     json::Raw,
-    model::{Command, EntryNumber, LineId, OperationNumber, Run, State, line},
+    model::{Command, EntryNumber, GenerationNumber, LineId, OperationNumber, Run, State, line},
     ops::{
         OpsError,
         given::each_given,
@@ -22,7 +22,7 @@ use crate::{
     session::{Session, SessionError, Target, lines, origins, plan::given},
     settings::Exclude,
     store::{SessionKey, Sieve, Store, StoreError, TakenOut, whole_lines},
-    sync::{self, Archive, Found, Kept, Redaction, SyncError},
+    sync::{self, Archive, Found, Kept, Redaction, SyncError, Unfinished},
     wire::{self, Envelope},
 };
 
@@ -167,7 +167,7 @@ fn report(archive: &Archive, found: &[Redaction], planned: bool) -> Result<Redac
     if planned && let Some(root) = archive.root() {
         redacted.deleted = sync::set_aside(root);
     }
-    for Redaction { session, lines, rules, words, kept, fixed } in found {
+    for Redaction { session, lines, rules, words, kept, unfinished, fixed } in found {
         if let Some(place) = fixed {
             let id = &session.name.id;
             let why = format!("it stands in {place} of session {id}, which cannot be taken out");
@@ -184,6 +184,7 @@ fn report(archive: &Archive, found: &[Redaction], planned: bool) -> Result<Redac
             None => OsStr::from_bytes(place.path()).into(),
         }));
         redacted.notes += words.len() as u64;
+        redacted.unfinished += unfinished.iter().map(|one| one.lines.len() as u64).sum::<u64>();
         redacted.sessions.push(RedactedSession {
             session: session.name.id.clone(),
             format: session.name.format.clone(),
@@ -202,6 +203,8 @@ struct Search {
     rules: Vec<&'static str>,
     /// The lines that are covered whole.
     lines: BTreeSet<LineId>,
+    /// The unfinished lines with which these began when they were read once.
+    begun: BTreeSet<Vec<u8>>,
     /// The session of which all words of persons go.
     whole: Option<Session>,
     /// Whether the sessions get other ids.
@@ -213,6 +216,15 @@ impl Search {
     fn new(archive: &Archive, wanted: &Wanted<'_>, rekey: bool) -> Result<Self, OpsError> {
         let (mut secrets, mut whole_of, mut whole) = (Vec::new(), BTreeSet::new(), None);
         let (store, mut rules) = (archive.store(), Vec::new());
+        let unfinished = match wanted {
+            Wanted::Entry(..) | Wanted::Session(_) => unfinished_lines(archive)?,
+            Wanted::Secret(_) | Wanted::Found(_) => BTreeSet::new(),
+        };
+        let mut begun = BTreeSet::new();
+        let mut goes_whole = |line: &[u8]| {
+            whole_of.insert(LineId::of(line));
+            begun.extend(unfinished.iter().filter(|begun| line.starts_with(begun)).cloned());
+        };
         match wanted {
             Wanted::Found(found) => {
                 for Suspect { rule, secret } in suspects(archive, found)? {
@@ -230,7 +242,7 @@ impl Search {
                 let entry = entry.ok_or(SessionError::Start)?;
                 for entry in versions(store, session, entry)? {
                     whole_lines(store, session.key, &[entry], &mut |_, line| {
-                        whole_of.insert(LineId::of(&line));
+                        goes_whole(&line);
                         secrets.extend(long_texts(&line));
                     })?;
                 }
@@ -239,9 +251,7 @@ impl Search {
                 let all = EntryNumber::FIRST..store.state(session.key)?.next_entry();
                 for batch in EntryNumber::batches(all, BATCH) {
                     let entries: Vec<_> = EntryNumber::each(batch).collect();
-                    whole_lines(store, session.key, &entries, &mut |_, line| {
-                        whole_of.insert(LineId::of(&line));
-                    })?;
+                    whole_lines(store, session.key, &entries, &mut |_, line| goes_whole(&line))?;
                 }
                 whole = Some((*session).clone());
             }
@@ -254,7 +264,7 @@ impl Search {
             }
             None => Sieve::new([|bytes: &[u8]| Some(0..bytes.len())]),
         };
-        Ok(Self { secrets, rules, lines: whole_of, whole, rekey, sieve })
+        Ok(Self { secrets, rules, lines: whole_of, begun, whole, rekey, sieve })
     }
 
     /// Returns the rows by which the store knows these secrets again in what comes later, and covers them there too. A line
@@ -297,7 +307,7 @@ impl Search {
     fn look(&self, store: &dyn Store, session: &Session) -> Result<Redaction, OpsError> {
         let state = store.state(session.key)?;
         let (mut lines, mut damaged) = (Vec::new(), None);
-        let mut fixed = self.fixed(session, &state).or(self.unfinished(store, session, &state)?);
+        let mut fixed = self.fixed(session, &state);
         let mut rules = BTreeMap::new();
         let all = EntryNumber::FIRST..state.next_entry();
         store.sift(session.key, all, &self.sieve, &mut |entry, line| match line {
@@ -323,7 +333,8 @@ impl Search {
         }
         let words = self.words(store, session, &state)?;
         let kept = self.kept(store, session, &state)?;
-        Ok(Redaction { session: session.clone(), lines, rules, words, kept, fixed })
+        let unfinished = self.unfinished(store, session, &state)?;
+        Ok(Redaction { session: session.clone(), lines, rules, words, kept, unfinished, fixed })
     }
 
     /// Returns the files of a session that are kept whole and have it.
@@ -343,9 +354,15 @@ impl Search {
             for (at, (is_packed, file)) in (0..).zip(packed.chain(plain)) {
                 let bytes = store.kept(session.key, operation.n, at)?;
                 let covered = if is_packed {
-                    sync::cover_packed(&bytes, &mut |line| self.cover(session, line).0).map_err(
-                        |error| StoreError::corrupt(session.name.id.clone(), error.to_string()),
-                    )?
+                    let mut cover = |line: &[u8]| {
+                        let is_line = Raw::object(line).is_some();
+                        let goes = !is_line && self.takes_unfinished(session, line.trim_ascii());
+                        let blank = goes.then(|| vec![b' '; line.len()]);
+                        blank.or_else(|| self.cover(session, line).0)
+                    };
+                    sync::cover_packed(&bytes, &mut cover).map_err(|error| {
+                        StoreError::corrupt(session.name.id.clone(), error.to_string())
+                    })?
                 } else if is_whole {
                     let place = file.and_then(|n| state.file(n));
                     let path = place.map(|place| Path::new(OsStr::from_bytes(place.path())));
@@ -362,21 +379,43 @@ impl Search {
         Ok(kept)
     }
 
-    /// Returns whether it stands in an unfinished line, as it was read once: other ids leave nothing of those that were finished.
+    /// Returns the operations of a session that read unfinished lines which have it, or are the beginnings of such lines.
     fn unfinished(
         &self,
         store: &dyn Store,
         session: &Session,
         state: &State,
-    ) -> Result<Option<String>, StoreError> {
-        let is_last = |run: &Run| state.ends.get(&run.generation) == Some(run);
-        let runs = store.growths(session.key, OperationNumber::ALL)?;
-        let mut runs = runs.iter().filter(|(_, run)| self.secrets.is_in(&run.tail));
-        let found = runs.find(|(_, run)| !self.rekey || is_last(run));
-        Ok(found.map(|(by, run)| {
-            let unless = if is_last(run) { "" } else { " (without --rekey)" };
-            format!("an unfinished line that operation {by} read{unless}")
-        }))
+    ) -> Result<Vec<Unfinished>, StoreError> {
+        let mut all: Vec<Unfinished> = Vec::new();
+        for (operation, mut run) in store.growths(session.key, OperationNumber::ALL)? {
+            let goes = |line: &&[u8]| {
+                let is_begun = !is_current(state, &run) && self.begun.contains(*line);
+                is_begun || self.takes_unfinished(session, line)
+            };
+            let line = run.unfinished().filter(goes).map(LineId::of);
+            if line.is_some() {
+                run.tail.clear();
+            }
+            match all.last_mut().filter(|last| last.operation == operation) {
+                Some(last) => {
+                    last.runs.push(run);
+                    last.lines.extend(line);
+                }
+                None => {
+                    let lines = line.into_iter().collect();
+                    all.push(Unfinished { operation, runs: vec![run], lines });
+                }
+            }
+        }
+        all.retain(|one| !one.lines.is_empty());
+        Ok(all)
+    }
+
+    /// Returns whether an unfinished line of a session goes: it is of one that goes whole, has what is looked for, or ends within it.
+    fn takes_unfinished(&self, session: &Session, line: &[u8]) -> bool {
+        self.whole.as_ref().is_some_and(|whole| whole.key == session.key)
+            || self.secrets.is_in(line)
+            || self.secrets.are_cut_by(line)
     }
 
     /// Returns what of a session's names holds something that is looked for: names stay, so that no redaction covers it.
@@ -426,6 +465,26 @@ impl Search {
         })?;
         Ok(found)
     }
+}
+
+/// Returns the unfinished lines that were read of any session.
+fn unfinished_lines(archive: &Archive) -> Result<BTreeSet<Vec<u8>>, OpsError> {
+    let mut lines = BTreeSet::new();
+    for session in archive.every()? {
+        for (_, run) in archive.store().growths(session.key, OperationNumber::ALL)? {
+            lines.extend(run.unfinished().map(<[u8]>::to_vec));
+        }
+    }
+    Ok(lines)
+}
+
+/// Returns whether a run is the end of what its file holds now: its unfinished line is the beginning of none that is finished.
+fn is_current(state: &State, run: &Run) -> bool {
+    let is_later = |generation: GenerationNumber| {
+        let file = state.file_of(run.generation);
+        generation > run.generation && file.is_some() && state.file_of(generation) == file
+    };
+    state.ends.get(&run.generation) == Some(run) && !state.next_generation().earlier().any(is_later)
 }
 
 /// Returns an entry, those that it stands for, and those that stand for it.

@@ -3,7 +3,7 @@
 //! ```text
 //! sieve    the store lets those lines through in which a rule finds something; a text that many lines share is looked at once
 //! lines    as they are meant: of each, what the rules find
-//! rest     of each session the files that are kept whole, and the words of persons
+//! rest     of each session the files that are kept whole, lines that were read unfinished, and the words of persons
 //! places   one look at a session for all of its finds
 //! ```
 //!
@@ -34,6 +34,8 @@ use crate::{
 const PIECE: usize = 2048;
 /// How long a part of a secret is that tells something of it.
 const TELLING: usize = 6;
+/// How long a find must be that an unfinished line ends with: a shorter one may be the beginning of another.
+const WHOLE: usize = 20;
 /// What is told in the place of a name that has a part of a secret.
 const MASKED: &str = "[masked]";
 
@@ -62,6 +64,7 @@ pub(crate) struct Suspect {
 enum At {
     Entry(EntryNumber),
     Kept(FileNumber),
+    Unfinished(OperationNumber),
     Given(OperationNumber),
 }
 
@@ -202,6 +205,13 @@ fn look(
                 let bytes = store.kept(session.key, *operation, *at)?;
                 let found = rules.find(&bytes).into_iter();
                 answer.found.extend(found.map(|one| (At::Kept(*file), one)));
+            }
+            for (operation, run) in store.growths(session.key, OperationNumber::ALL)? {
+                let Some(line) = run.unfinished() else { continue };
+                let is_cut =
+                    |one: &Found| one.secret.len() < WHOLE && line.ends_with(one.secret.as_bytes());
+                let found = rules.find(line).into_iter().filter(|one| !is_cut(one));
+                answer.found.extend(found.map(|one| (At::Unfinished(operation), one)));
             }
             each_given(store, session, &state, &mut |operation, words| {
                 let found = rules.find(words.text.as_bytes()).into_iter();
@@ -367,6 +377,7 @@ fn place(
             let path = path.unwrap_or_else(|| String::from_utf8_lossy(place.path()).into_owned());
             Spot::Kept { path: harmless(path) }
         }
+        At::Unfinished(operation) => Spot::Unfinished { operation },
         At::Given(operation) => Spot::Given { operation },
     };
     let title = listed.card.title.clone().filter(|title| !telling.is_in(title));

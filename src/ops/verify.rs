@@ -11,7 +11,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     disk,
-    model::{Checkpoint, Command, DATABASE, EntryNumber, OperationNumber, Origin, Running, State},
+    model::{
+        Checkpoint, Command, DATABASE, Digest, EntryNumber, OperationNumber, Origin, Running, State,
+    },
     ops::{
         OpsError,
         compared::{self, Files, Found},
@@ -429,6 +431,7 @@ impl<'a> Check<'a> {
         let (store, session, key) = (self.store, self.session, self.session.key);
         let own = store.id()?;
         let (mut is_lost, mut first) = (false, EntryNumber::FIRST);
+        let mut covered: Option<BTreeMap<OperationNumber, Digest>> = None;
         let mut origins: BTreeMap<OperationNumber, Vec<Origin>> = BTreeMap::new();
         for (n, origin) in store.origins(key, EntryNumber::ALL)? {
             origins.entry(n).or_default().push(origin);
@@ -456,7 +459,14 @@ impl<'a> Check<'a> {
             }
             bulk.entries = store.entries(key, operation.added())?;
             bulk.origins = origins.remove(&n).unwrap_or_default();
-            if !operation.names(bulk) {
+            let is_named = operation.names(bulk, None) || {
+                let covered = match &covered {
+                    Some(known) => known,
+                    None => covered.insert(rows::covered_runs(store, session)?),
+                };
+                operation.names(bulk, covered.get(&n).copied())
+            };
+            if !is_named {
                 let problem = "its facts are not those that its record names";
                 let is_unknown = bulk.entries.iter().any(|entry| key.has_lost(entry));
                 self.has_lost |= is_unknown;

@@ -56,6 +56,9 @@ fn place_line(place: &SecretPlace, styles: Styles, room: usize) -> String {
             (turn, format!("{}{summary}", stands(found)))
         }
         Spot::Kept { path } => (String::new(), format!("in {}, kept whole", safe::line(path))),
+        Spot::Unfinished { operation } => {
+            (String::new(), format!("in a line that operation {operation} read unfinished"))
+        }
         Spot::Given { operation } => {
             (String::new(), format!("in a note or name of yours, operation {operation}"))
         }

@@ -16,6 +16,8 @@ pub struct Redacted {
     pub lines: u64,
     /// How many words of persons, such as notes, have it.
     pub notes: u64,
+    /// How many unfinished lines, as they were read once, have it.
+    pub unfinished: u64,
     /// The rules that found it, if rules did.
     pub rules: Vec<String>,
     /// The sessions that have it.
@@ -69,7 +71,7 @@ pub struct Rekeyed {
 impl Redacted {
     /// Returns whether nothing has it.
     pub fn is_nowhere(&self) -> bool {
-        self.lines == 0 && self.notes == 0 && self.files.is_empty()
+        self.lines == 0 && self.notes == 0 && self.unfinished == 0 && self.files.is_empty()
     }
 }
 
@@ -81,6 +83,7 @@ report!(Redacted, "redact", |it| {
     planned: it.planned,
     lines: it.lines,
     notes: it.notes,
+    unfinished: it.unfinished,
     rules: it.rules,
     kept_out: it.kept_out,
     sessions: it.sessions,

@@ -47,6 +47,11 @@ pub enum Spot {
         /// Its path.
         path: String,
     },
+    /// In a line that was read before it was finished.
+    Unfinished {
+        /// The operation that read it.
+        operation: OperationNumber,
+    },
     /// In a note, a name or a reason that a person gave.
     Given {
         /// The operation with which it was given.
@@ -107,10 +112,12 @@ impl Serialize for SecretPlace {
         let (file, operation) = match &self.spot {
             Spot::Entry { .. } => (None, None),
             Spot::Kept { path } => (Some(path), None),
-            Spot::Given { operation } => (None, Some(*operation)),
+            Spot::Unfinished { operation } | Spot::Given { operation } => (None, Some(*operation)),
         };
         object.serialize_entry("file", &file)?;
         object.serialize_entry("operation", &operation)?;
+        let is_unfinished = matches!(self.spot, Spot::Unfinished { .. });
+        object.serialize_entry("unfinished", &is_unfinished)?;
         object.end()
     }
 }

@@ -130,6 +130,7 @@ fn facts(state: &State, by: OperationNumber, mut facts: Facts, ids: &NewIds) -> 
         }
     }
     facts.covered_files.clear();
+    facts.covered_runs.clear();
     facts.kept_out.clear();
     for base in &mut facts.bases {
         base.entry = base.entry.map(|entry| new_id(ids, entry));

@@ -5,8 +5,8 @@ use std::{collections::BTreeMap, ops::Range, sync::Arc};
 use crate::{
     json::Raw,
     model::{
-        Bulk, Card, CheckpointNumber, EntryNumber, EntrySet, GenerationNumber, Kind, NameTag,
-        Operation, OperationNumber, Parent, Position, Record, Run, State, Tagged, Tie,
+        Bulk, Card, CheckpointNumber, Digest, EntryNumber, EntrySet, GenerationNumber, Kind,
+        NameTag, Operation, OperationNumber, Parent, Position, Record, Run, State, Tagged, Tie,
     },
     session::{
         Deriver, Session, SessionError, View,
@@ -173,6 +173,19 @@ pub(crate) fn fold_with(
             state.apply(&operation, &bulk);
         }
     }
+}
+
+/// Returns the digests of the runs of a session's operations out of which unfinished lines were taken, as its operations have them.
+pub(crate) fn covered_runs(
+    store: &dyn Store,
+    session: &Session,
+) -> Result<BTreeMap<OperationNumber, Digest>, SessionError> {
+    let mut covered = BTreeMap::new();
+    fold(store, session, &mut |operation| {
+        let runs = operation.facts.covered_runs.iter();
+        covered.extend(runs.map(|runs| (runs.operation, runs.digest)));
+    })?;
+    Ok(covered)
 }
 
 fn ties(

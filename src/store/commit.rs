@@ -7,9 +7,9 @@ use std::{
 
 use crate::{
     model::{
-        Bulk, Card, Digest, EntryId, EntryNumber, GenerationNumber, LineId, NameTag, Operation,
-        OperationId, OperationNumber, Parent, Record, Run, SessionName, State, StoreId, Tie,
-        Tombstone,
+        Bulk, Card, Digest, EntryId, EntryNumber, GenerationNumber, LineId, NameTag, Named,
+        Operation, OperationId, OperationNumber, Parent, Record, Run, SessionName, State, StoreId,
+        Tie, Tombstone,
         line::{Line, TEXT_MIN},
     },
     store::{SessionKey, StoreError},
@@ -165,6 +165,17 @@ pub struct FileCovering {
     pub bytes: Vec<u8>,
 }
 
+/// Runs that take the place of those that an operation added, and differ from them by unfinished lines alone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunsCovering {
+    /// The session.
+    pub session: SessionKey,
+    /// The operation.
+    pub operation: OperationNumber,
+    /// All its runs.
+    pub runs: Vec<Run>,
+}
+
 /// What is taken out in one step, of lines, of files and of words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Coverings {
@@ -172,6 +183,8 @@ pub struct Coverings {
     pub lines: Vec<Covering>,
     /// The files that are kept whole.
     pub files: Vec<FileCovering>,
+    /// The runs that have unfinished lines.
+    pub runs: Vec<RunsCovering>,
     /// The words of persons.
     pub words: Vec<TakenOut>,
 }
@@ -195,12 +208,14 @@ impl Coverings {
     ) -> Result<(), StoreError> {
         let sessions = self.lines.iter().map(|one| one.session);
         let sessions = sessions.chain(self.files.iter().map(|one| one.session));
+        let sessions = sessions.chain(self.runs.iter().map(|one| one.session));
         let mut states = BTreeMap::new();
         for session in sessions.collect::<BTreeSet<_>>() {
             states.insert(session, state(session)?);
         }
         self.lines.iter().try_for_each(|one| one.check(states.get(&one.session)))?;
-        self.files.iter().try_for_each(|one| one.check(states.get(&one.session)))
+        self.files.iter().try_for_each(|one| one.check(states.get(&one.session)))?;
+        self.runs.iter().try_for_each(|one| one.check(states.get(&one.session)))
     }
 }
 
@@ -225,6 +240,18 @@ impl FileCovering {
             return Ok(());
         }
         Err(refused("no fact says that these bytes stand in the place of a file"))
+    }
+}
+
+impl RunsCovering {
+    /// Refuses runs of which a session's facts do not tell.
+    fn check(&self, state: Option<&State>) -> Result<(), StoreError> {
+        let mut told = state.iter().flat_map(|state| state.covered_runs.iter().rev());
+        let told = told.find(|told| told.operation == self.operation).map(|told| told.digest);
+        if told.is_some() && told == Named::runs(&self.runs).map(|named| named.digest) {
+            return Ok(());
+        }
+        Err(refused("no fact says that these runs stand in the place of others"))
     }
 }
 
@@ -339,7 +366,7 @@ impl Commit {
     /// Refuses a record or a hash that does not cover what it should.
     fn is_sealed(&self, store: StoreId) -> Result<(), StoreError> {
         let operation = &self.operation;
-        if !operation.names(&self.bulk)
+        if !operation.names(&self.bulk, None)
             || operation.hash != operation.hash_after(self.expected, store, &self.session)
         {
             return Err(refused("the operation's hash does not cover it"));

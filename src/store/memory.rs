@@ -181,12 +181,13 @@ impl Transaction for Writing<'_> {
 
     fn cover(&mut self, coverings: Coverings) -> Result<(), StoreError> {
         coverings.check(|session| self.store.state(session))?;
-        let Coverings { lines, files, words } = coverings;
+        let Coverings { lines, files, runs, words } = coverings;
         let mut held = self.store.held.borrow_mut();
         for words in &words {
             held.overlay.take_out(words);
         }
         files.into_iter().try_for_each(|covering| held.overlay.cover_file(covering))?;
+        runs.into_iter().try_for_each(|covering| held.overlay.cover_runs(covering))?;
         lines.into_iter().try_for_each(|covering| held.overlay.cover(covering))
     }
 

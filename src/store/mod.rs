@@ -28,7 +28,7 @@ mod traits;
 mod values;
 
 pub use commit::{
-    Chain, Commit, Covering, Coverings, FileCovering, Known, NewLine, TakenOut, Whole,
+    Chain, Commit, Covering, Coverings, FileCovering, Known, NewLine, RunsCovering, TakenOut, Whole,
 };
 pub(crate) use error::OTHER_WITNESS;
 pub use error::{FaultKind, StoreError};

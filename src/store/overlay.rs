@@ -22,7 +22,8 @@ use crate::{
         OperationNumber, Origin, Record, Run, SessionName, State, Tagged, Text, Tie,
     },
     store::{
-        Chain, Commit, Covering, Derived, FileCovering, NewLine, SessionKey, StoreError, TakenOut,
+        Chain, Commit, Covering, Derived, FileCovering, NewLine, RunsCovering, SessionKey,
+        StoreError, TakenOut,
     },
 };
 
@@ -119,6 +120,21 @@ impl Overlay {
         let held = sheet.and_then(|sheet| sheet.kept.get_mut(&at));
         *held.ok_or_else(|| StoreError::Refused("it lies beneath".to_owned()))? =
             Arc::new(covering.bytes);
+        Ok(())
+    }
+
+    /// Puts other runs in the place of those that a recent operation added.
+    pub(super) fn cover_runs(&mut self, covering: RunsCovering) -> Result<(), StoreError> {
+        let refused = || StoreError::Refused("it lies beneath".to_owned());
+        let sheet = self.sheets.get_mut(&covering.session).map(Arc::make_mut);
+        let sheet = sheet.ok_or_else(refused)?;
+        for run in covering.runs {
+            let place = (covering.operation, run.generation, run.start);
+            let is_it = |(by, held): &&mut (OperationNumber, Run)| {
+                (*by, held.generation, held.start) == place
+            };
+            sheet.runs.iter_mut().find(is_it).ok_or_else(refused)?.1 = run;
+        }
         Ok(())
     }
 

@@ -89,6 +89,11 @@ impl Door {
         if self.guard.is_in(bytes) { Err(SyncError::KeptOut) } else { Ok(()) }
     }
 
+    /// Returns whether an unfinished line has something that was taken out, or may end within it.
+    pub(crate) fn keeps_out_unfinished(&self, line: &[u8]) -> bool {
+        self.guard.is_in(line) || self.guard.may_cut(line)
+    }
+
     /// Returns whether bytes have something that was taken out.
     pub(crate) fn keeps_out(&self, bytes: &[u8]) -> bool {
         self.guard.is_in(bytes)

@@ -3,7 +3,7 @@
 //! ```text
 //! database    written in order, so that no row, page or log has it
 //! index       of words, deleted
-//! files       of the sessions, covered as their lines are
+//! files       of the sessions, covered as their lines are; an unfinished line that was taken out gets blanks in its place
 //! remainders  successors that were never put in their places, deleted
 //! backups     damaged stores that were set aside when they were mended, deleted
 //! ```
@@ -323,7 +323,7 @@ fn others(
         let has_it = match kept {
             Some((came, _)) => Ok(digest_of(&path) == Some(*came)),
             None if state.sidecars.contains_key(&n) => Ok(false),
-            None => holds(&path, &|id| lines.0.contains_key(id) || lines.1.contains(id)),
+            None => holds(&path, &|found| lines.has(found) || lines.lost.contains(&found.id)),
         };
         if let Ok(false) = has_it {
             continue;
@@ -417,8 +417,22 @@ fn put_kept(
     target.install().map_err(&io)
 }
 
-/// The lines that are to be covered, each with what stands there now, and those of which that is lost.
-type CoveredLines = (BTreeMap<LineId, Vec<u8>>, BTreeSet<LineId>);
+/// The lines of a session that are to be covered.
+struct CoveredLines {
+    /// Each with what stands there now.
+    lines: BTreeMap<LineId, Vec<u8>>,
+    /// Those of which that is lost.
+    lost: BTreeSet<LineId>,
+    /// Those that were unfinished when they came.
+    unfinished: BTreeSet<LineId>,
+}
+
+impl CoveredLines {
+    /// Returns whether it is known what is to stand in the place of a stretch.
+    fn has(&self, Stretch { id, is_unfinished, .. }: &Stretch) -> bool {
+        if *is_unfinished { self.unfinished.contains(id) } else { self.lines.contains_key(id) }
+    }
+}
 
 /// Returns the lines that came and were covered, and those that stood in their places for a while.
 fn covered_lines(
@@ -442,7 +456,8 @@ fn covered_lines(
         lines.extend(before.map(|before| (*before, line.clone())));
     })?;
     lost.retain(|came| !lines.contains_key(came));
-    Ok((lines, lost))
+    let unfinished = state.covered_runs.iter().flat_map(|runs| runs.lines.iter().copied());
+    Ok(CoveredLines { lines, lost, unfinished: unfinished.collect() })
 }
 
 /// What covering a file came to.
@@ -459,11 +474,12 @@ enum Covered {
 fn cover_file(
     target: &WritableFile,
     session: &Session,
-    (lines, lost): &CoveredLines,
+    covered: &CoveredLines,
     at: Timestamp,
 ) -> Result<Covered, SyncError> {
-    let covered = cover_lines(target, session, lines, at)?;
-    let is_left = !lost.is_empty() && holds(target.path(), &|id| lost.contains(id))?;
+    let lost = &covered.lost;
+    let covered = cover_lines(target, session, covered, at)?;
+    let is_left = !lost.is_empty() && holds(target.path(), &|found| lost.contains(&found.id))?;
     Ok(if is_left { Covered::Held } else { covered })
 }
 
@@ -471,7 +487,7 @@ fn cover_file(
 fn cover_lines(
     target: &WritableFile,
     session: &Session,
-    lines: &BTreeMap<LineId, Vec<u8>>,
+    covered: &CoveredLines,
     at: Timestamp,
 ) -> Result<Covered, SyncError> {
     let io = file::failed(target);
@@ -480,7 +496,7 @@ fn cover_lines(
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Covered::Nothing),
             open => open.map_err(&io)?,
         };
-        let found = stretches(&open, &|id| lines.contains_key(id))?;
+        let found = stretches(&open, &|found| covered.has(found))?;
         if found.is_empty() {
             return Ok(Covered::Nothing);
         }
@@ -490,9 +506,10 @@ fn cover_lines(
         let seen = Seen::from(&open.metadata().map_err(&io)?);
         let mut fresh = target.fresh().map_err(&io)?;
         let mut from = 0;
-        for (offset, id) in found {
-            let line = lines.get(&id).map(Vec::as_slice).unwrap_or_default();
-            fresh.copy(from, offset - from).and_then(|()| fresh.write(line)).map_err(&io)?;
+        for Stretch { offset, length, id, is_unfinished } in found {
+            let line = covered.lines.get(&id).filter(|_| !is_unfinished).cloned();
+            let line = line.unwrap_or_else(|| vec![b' '; length]);
+            fresh.copy(from, offset - from).and_then(|()| fresh.write(&line)).map_err(&io)?;
             from = offset + line.len() as u64;
         }
         fresh.copy(from, seen.length.saturating_sub(from)).map_err(&io)?;
@@ -525,26 +542,43 @@ fn take_over(mut old: File, from: u64, target: &WritableFile) -> io::Result<()> 
     target.append_synced(&rest, end).map(drop)
 }
 
-/// Returns where lines stand in a file, in order.
+/// A stretch of a file that is a line, or its beginning.
+struct Stretch {
+    offset: u64,
+    length: usize,
+    id: LineId,
+    is_unfinished: bool,
+}
+
+/// Returns the lines of a file that are asked for, in order, and at last what is behind them.
 fn stretches(
     file: impl Read,
-    has: &dyn Fn(&LineId) -> bool,
-) -> Result<Vec<(u64, LineId)>, SyncError> {
+    is_asked: &dyn Fn(&Stretch) -> bool,
+) -> Result<Vec<Stretch>, SyncError> {
     let mut reader = Reader::new(file);
     let mut found = Vec::new();
+    let stretch = |offset, bytes: &[u8], is_unfinished| Stretch {
+        offset,
+        length: bytes.len(),
+        id: LineId::of(bytes),
+        is_unfinished,
+    };
     while let Some(located) = reader.next_line()? {
-        let id = LineId::of(located.line.bytes);
-        if has(&id) {
-            found.push((located.offset, id));
-        }
+        let line = stretch(located.offset, located.line.bytes, false);
+        found.extend(Some(line).filter(is_asked));
     }
+    let tail = reader.into_tail();
+    let unfinished = tail.bytes.trim_ascii();
+    let blank = tail.bytes.len() - tail.bytes.trim_ascii_start().len();
+    let unfinished = stretch(tail.offset + blank as u64, unfinished, true);
+    found.extend(Some(unfinished).filter(is_asked));
     Ok(found)
 }
 
-/// Returns whether a file holds any of these lines.
-fn holds(path: &Path, has: &dyn Fn(&LineId) -> bool) -> Result<bool, SyncError> {
+/// Returns whether a file holds any of the lines that are asked for.
+fn holds(path: &Path, is_asked: &dyn Fn(&Stretch) -> bool) -> Result<bool, SyncError> {
     match disk::open(path, Links::Refuse) {
-        Ok(file) => Ok(!stretches(file, has)?.is_empty()),
+        Ok(file) => Ok(!stretches(file, is_asked)?.is_empty()),
         // What is not there, or is no file of its own any more, is not one of the session's.
         Err(_) => Ok(false),
     }

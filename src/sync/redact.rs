@@ -16,11 +16,11 @@ use std::collections::BTreeMap;
 use crate::{
     cover::Secrets,
     model::{
-        Command, CoveredFile, Digest, EntryNumber, FileNumber, LineId, OperationNumber,
-        SessionName, Text, Tombstone,
+        Command, CoveredFile, CoveredRuns, Digest, EntryNumber, FileNumber, LineId, Named,
+        OperationNumber, Run, SessionName, Text, Tombstone,
     },
     session::{Session, rows},
-    store::{Covering, Coverings, FileCovering, Store, TakenOut, whole_lines},
+    store::{Covering, Coverings, FileCovering, RunsCovering, Store, TakenOut, whole_lines},
     sync::{
         Archive, Notice, SyncError, catch_up,
         change::{Buried, Change},
@@ -45,8 +45,21 @@ pub(crate) struct Redaction {
     pub(crate) words: Vec<TakenOut>,
     /// The files that are kept whole and have it, each with what is to stand in its place.
     pub(crate) kept: Vec<Kept>,
+    /// The operations that read unfinished lines which are taken out.
+    pub(crate) unfinished: Vec<Unfinished>,
     /// A place in which it stands and cannot be covered, such as a name.
     pub(crate) fixed: Option<String>,
+}
+
+/// The runs of an operation without unfinished lines that are taken out.
+#[derive(Clone, Debug)]
+pub(crate) struct Unfinished {
+    /// The operation.
+    pub(crate) operation: OperationNumber,
+    /// All its runs, as they are to stand there.
+    pub(crate) runs: Vec<Run>,
+    /// The unfinished lines that are taken out.
+    pub(crate) lines: Vec<LineId>,
 }
 
 /// A file that an operation keeps whole, and what is to stand in its place.
@@ -63,7 +76,10 @@ pub(crate) struct Kept {
 impl Redaction {
     /// Returns whether nothing of the session has it.
     pub(crate) fn is_nothing(&self) -> bool {
-        self.lines.is_empty() && self.words.is_empty() && self.kept.is_empty()
+        self.lines.is_empty()
+            && self.words.is_empty()
+            && self.kept.is_empty()
+            && self.unfinished.is_empty()
     }
 }
 
@@ -173,12 +189,19 @@ fn commit(
             covered_files.push(CoveredFile { operation, at, digest, size, rule });
             coverings.files.push(FileCovering { session: session.key, operation, at, bytes });
         }
+        let mut covered_runs = Vec::new();
+        for Unfinished { operation, runs, lines } in &redaction.unfinished {
+            let (operation, runs, lines) = (*operation, runs.clone(), lines.clone());
+            let digest = Named::runs(&runs).unwrap_or_default().digest;
+            covered_runs.push(CoveredRuns { operation, digest, lines });
+            coverings.runs.push(RunsCovering { session: session.key, operation, runs });
+        }
         coverings.words.extend(redaction.words.iter().copied());
         let count = tombstones.len() as u64;
         // The first operation keeps it out of all sessions.
         let kept_out = std::mem::take(&mut kept_out);
-        Change::also(archive, session, &mut together)?
-            .bury(command(count), Buried { tombstones, covered_files, kept_out })?;
+        let buried = Buried { tombstones, covered_files, covered_runs, kept_out };
+        Change::also(archive, session, &mut together)?.bury(command(count), buried)?;
     }
     together.cover(coverings)?;
     // A file that was left out is no session's, and its name is kept nowhere else.

@@ -5,10 +5,10 @@
 use crate::fixture::number;
 use proptest::{collection::vec, option::of, prelude::*};
 use undertext::model::{
-    Base, Bulk, Checkpoint, Command, Container, CoveredFile, CutOff, Cutting, Digest, Entry,
-    EntryId, Facts, File, FileNumber, Gaps, Generation, MachineId, Move, Operation, OperationId,
-    OperationNumber, Origin, Pending, Place, Position, Rotation, Run, Running, SessionName,
-    Sidecar, State, Step, StoreId, Tagged, Text, Timestamp, Tombstone, Words,
+    Base, Bulk, Checkpoint, Command, Container, CoveredFile, CoveredRuns, CutOff, Cutting, Digest,
+    Entry, EntryId, Facts, File, FileNumber, Gaps, Generation, LineId, MachineId, Move, Operation,
+    OperationId, OperationNumber, Origin, Pending, Place, Position, Rotation, Run, Running,
+    SessionName, Sidecar, State, Step, StoreId, Tagged, Text, Timestamp, Tombstone, Words,
 };
 
 const STORE: StoreId = StoreId::new([0x5a; 16]);
@@ -181,12 +181,25 @@ fn facts() -> impl Strategy<Value = Facts> {
         size,
         rule: None,
     });
+    let lines = vec(hash().prop_map(LineId::new), 0..3);
+    let covered_runs = (integer(), hash().prop_map(Digest::new), lines);
+    let covered_runs = covered_runs.prop_map(|(operation, digest, lines)| CoveredRuns {
+        operation: number(operation),
+        digest,
+        lines,
+    });
     (
         (vec(file, 0..3), vec(generation, 0..3), vec(moved, 0..3)),
         (step(text()), step(integer().prop_map(FileNumber::new)), step(integer())),
         (vec(rotation, 0..2), vec(container, 0..3), vec(sidecar, 0..2), vec(integer(), 0..3)),
         (vec(base, 0..2), vec(pending, 0..2), vec(integer(), 0..3), vec(tombstone, 0..2)),
-        (of(text()), vec(bytes(), 0..2), vec(covered_file, 0..2), of(text())),
+        (
+            of(text()),
+            vec(bytes(), 0..2),
+            vec(covered_file, 0..2),
+            of(text()),
+            vec(covered_runs, 0..2),
+        ),
     )
         .prop_map(|(a, b, c, d, e)| Facts {
             files: a.0,
@@ -207,6 +220,7 @@ fn facts() -> impl Strategy<Value = Facts> {
             kept_out: e.1,
             covered_files: e.2,
             folder: e.3,
+            covered_runs: e.4,
         })
 }
 

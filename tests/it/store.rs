@@ -165,6 +165,7 @@ fn a_fact_of_every_kind_comes_back() {
             kinds.covered_files.extend(facts.covered_files);
             kinds.title = facts.title.or(kinds.title);
             kinds.folder = facts.folder.or(kinds.folder);
+            kinds.covered_runs.extend(facts.covered_runs);
         }
         // A kind that is new has to be among these.
         let Facts {
@@ -186,13 +187,14 @@ fn a_fact_of_every_kind_comes_back() {
             kept_out,
             covered_files,
             folder,
+            covered_runs,
         } = kinds;
         assert!(!files.is_empty() && !generations.is_empty() && !moves.is_empty());
         assert!(current.is_some() && live.is_some() && hidden.is_some() && !rotations.is_empty());
         assert!(!containers.is_empty() && !sidecars.is_empty() && !gone.is_empty());
         assert!(!bases.is_empty() && !pending.is_empty() && !carried.is_empty());
         assert!(!tombstones.is_empty() && title.is_some() && folder.is_some());
-        assert!(!kept_out.is_empty() && !covered_files.is_empty());
+        assert!(!kept_out.is_empty() && !covered_files.is_empty() && !covered_runs.is_empty());
     });
 }
 

@@ -3,8 +3,9 @@
 //! Invariant: the number of a field never gets another meaning.
 
 use super::{
-    Base, Checkpoint, Container, CoveredFile, CutOff, Cutting, Facts, File, Gaps, Generation, Move,
-    Named, Origin, Pending, Place, Position, Rotation, Run, Sidecar, Step, Tombstone,
+    Base, Checkpoint, Container, CoveredFile, CoveredRuns, CutOff, Cutting, Facts, File, Gaps,
+    Generation, Move, Named, Origin, Pending, Place, Position, Rotation, Run, Sidecar, Step,
+    Tombstone,
 };
 use crate::model::{
     Command, MachineId, Text,
@@ -36,6 +37,7 @@ tagged!(Base { 1: generation, 2: format, 3: id, 4: entry });
 tagged!(Pending { 1: command, 2: to });
 tagged!(Tombstone { 1: entry, 2: size, 3: line, 4: covered, 5: rule });
 tagged!(CoveredFile { 1: operation, 2: at, 3: digest, 4: size, 5: rule });
+tagged!(CoveredRuns { 1: operation, 2: digest, 3: lines });
 tagged!(Named { 1: count, 2: digest });
 tagged!(Facts {
     1: files,
@@ -56,6 +58,7 @@ tagged!(Facts {
     16: kept_out,
     17: covered_files,
     18: folder,
+    19: covered_runs,
 });
 
 impl Default for Place {

@@ -55,6 +55,22 @@ pub(super) fn file_by_operations(
     Ok(found)
 }
 
+/// Returns the digest of an operation's runs out of which unfinished lines were taken, as the session's operations have it.
+pub(super) fn runs_by_operations(
+    db: &Connection,
+    session: SessionKey,
+    operation: OperationNumber,
+) -> Result<Option<Digest>, StoreError> {
+    let mut found = None;
+    let sql = "SELECT record FROM operation WHERE session = ? ORDER BY n";
+    for record in collect(db, sql, [session.0], |row| row.get::<_, Vec<u8>>(0))? {
+        let read: Result<Operation, _> = Tagged::read(&record, &mut Vec::new());
+        let mut runs = read.iter().flat_map(|operation| &operation.facts.covered_runs);
+        found = runs.rfind(|runs| runs.operation == operation).map(|runs| runs.digest).or(found);
+    }
+    Ok(found)
+}
+
 fn gather(tombstones: &[Tombstone]) -> Covered {
     let each = tombstones.iter().filter_map(|one| Some((one.entry, (one.line?, one.covered?))));
     each.collect()

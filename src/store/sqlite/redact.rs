@@ -14,12 +14,13 @@ use rusqlite::{Connection, params};
 use super::{
     body::{self, Parts, Place},
     bytes::Bytes,
+    long,
     pack::{Bodies, Compressor, Segment},
     query::{bounds, collect, first},
 };
 use crate::{
     model::line,
-    store::{Covering, Coverings, FileCovering, StoreError, TakenOut},
+    store::{Covering, Coverings, FileCovering, RunsCovering, StoreError, TakenOut},
 };
 
 impl Bytes {
@@ -196,15 +197,49 @@ pub(super) fn take_out(db: &Connection, words: &[TakenOut]) -> Result<(), StoreE
     if words.is_empty() {
         return Ok(());
     }
-    let guard = "words_are_not_deleted";
+    unguarded(db, "words_are_not_deleted", || {
+        let sql = "DELETE FROM words WHERE session = ? AND operation = ? AND digest = ?";
+        let mut delete = db.prepare(sql)?;
+        for TakenOut { session, operation, digest } in words {
+            delete.execute(params![session.0, operation, digest.as_bytes()])?;
+        }
+        Ok(())
+    })
+}
+
+/// Takes unfinished lines out of runs: with deleting words and rekeying, the one way in which rows of facts change. The digest of
+/// those that stand there now is a fact of its own.
+pub(super) fn cover_runs(db: &Connection, coverings: &[RunsCovering]) -> Result<(), StoreError> {
+    if coverings.is_empty() {
+        return Ok(());
+    }
+    unguarded(db, "run_is_not_updated", || {
+        let sql = "UPDATE run SET tail = ?
+                   WHERE session = ? AND generation = ? AND start = ? AND operation = ?";
+        let mut update = db.prepare(sql)?;
+        for RunsCovering { session, operation, runs } in coverings {
+            for run in runs {
+                let tail = long::pack(&run.tail)?;
+                let place = params![tail, session.0, run.generation, run.start, operation];
+                if update.execute(place)? != 1 {
+                    return Err(StoreError::Refused("a run to cover is not there".to_owned()));
+                }
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Does what a trigger forbids, and puts the trigger back.
+fn unguarded(
+    db: &Connection,
+    guard: &str,
+    work: impl FnOnce() -> Result<(), StoreError>,
+) -> Result<(), StoreError> {
     let sql = "SELECT sql FROM sqlite_master WHERE type = 'trigger' AND name = ?";
     let made: Option<String> = first(db, sql, [guard], |row| row.get(0))?;
     db.execute_batch(&format!("DROP TRIGGER IF EXISTS {guard}"))?;
-    let mut delete =
-        db.prepare("DELETE FROM words WHERE session = ? AND operation = ? AND digest = ?")?;
-    for TakenOut { session, operation, digest } in words {
-        delete.execute(params![session.0, operation, digest.as_bytes()])?;
-    }
+    work()?;
     Ok(db.execute_batch(&made.unwrap_or_default())?)
 }
 

@@ -539,6 +539,7 @@ impl Transaction for Writing<'_> {
             let store = writing.store;
             coverings.check(|session| Ok(store.tables.standing(session)?.0))?;
             redact::take_out(store.db(), &coverings.words)?;
+            redact::cover_runs(store.db(), &coverings.runs)?;
             store.bytes()?.cover(store.db(), coverings)
         })
     }

@@ -13,10 +13,11 @@ use crate::{
 };
 
 impl Change<'_> {
-    /// Ends a growth with the bytes behind its last line. With something in them that was taken out they are not held: they are
-    /// read once they are a line.
+    /// Ends a growth with the bytes behind its last line. If they were taken out, have something that was, or may end within it, they
+    /// are not held: they are read once they are a line.
     pub(crate) fn end(&mut self, growth: &mut Growth, tail: Vec<u8>) -> Result<(), SyncError> {
-        let is_held = tail.is_empty() || !self.door()?.keeps_out(&tail);
+        let is_held = tail.is_empty()
+            || !self.before.state.has_taken_out(&tail) && !self.door()?.keeps_out_unfinished(&tail);
         growth.end(if is_held { tail } else { Vec::new() });
         Ok(())
     }

@@ -12,8 +12,8 @@ use crate::{
     json::Raw,
     live::{Lock, WritableFile},
     model::{
-        Card, Command, CoveredFile, EntryNumber, GenerationNumber, Move, NameTag, Operation, Place,
-        Position, Record, Run, Tagged, Text, Tie, Tombstone,
+        Card, Command, CoveredFile, CoveredRuns, EntryNumber, GenerationNumber, Move, NameTag,
+        Operation, Place, Position, Record, Run, Tagged, Text, Tie, Tombstone,
     },
     session::{
         Session,
@@ -43,6 +43,7 @@ const BATCH: usize = 1024;
 pub(crate) struct Buried {
     pub(crate) tombstones: Vec<Tombstone>,
     pub(crate) covered_files: Vec<CoveredFile>,
+    pub(crate) covered_runs: Vec<CoveredRuns>,
     /// By what they are kept out of what comes later.
     pub(crate) kept_out: Vec<Vec<u8>>,
 }
@@ -137,9 +138,9 @@ impl Change<'_> {
 
     /// Adds an operation that takes bytes out, and touches no file.
     pub(crate) fn bury(&mut self, command: Command, buried: Buried) -> Result<(), SyncError> {
-        let Buried { tombstones, covered_files, kept_out } = buried;
-        self.facts.tombstones = tombstones;
-        (self.facts.covered_files, self.facts.kept_out) = (covered_files, kept_out);
+        let Buried { tombstones, covered_files, covered_runs, kept_out } = buried;
+        (self.facts.tombstones, self.facts.kept_out) = (tombstones, kept_out);
+        (self.facts.covered_files, self.facts.covered_runs) = (covered_files, covered_runs);
         let commit = self.sealed(command)?;
         self.write(commit).map(drop)
     }

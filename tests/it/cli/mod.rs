@@ -47,6 +47,7 @@ mod status;
 mod strange;
 mod trust;
 mod undo;
+mod unfinished;
 mod watch;
 mod wrong;
 

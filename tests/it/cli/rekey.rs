@@ -186,24 +186,6 @@ fn what_cannot_be_rekeyed_is_refused_and_nothing_is_changed() {
     hint: to do it: undertext redact --rekey --yes -s 8f14e45f
     [exit status: 1]
     ");
-    // An unfinished line that has it stays where it is.
-    let other = TestEnv::new();
-    let files = sessions(&other);
-    append(&files[0], "{\"torn\":\"the PIN is 1234");
-    other.run(&["import"]).success();
-    let refused = other.run_with_stdin(&["redact", "--yes"], b"1234");
-    assert!(
-        refused.code() == Some(2) && refused.stderr.contains("an unfinished line"),
-        "{refused}"
-    );
-    // Once it is finished, other ids leave nothing of it.
-    append(&files[0], "\"}\n");
-    other.run(&["import"]).success();
-    let refused = other.run_with_stdin(&["redact", "--yes"], b"1234");
-    assert!(refused.code() == Some(2) && refused.stderr.contains("without --rekey"), "{refused}");
-    other.run_with_stdin(&["redact", "--yes", "--rekey"], b"1234").success();
-    assert!(!traces_of_pin(&other));
-    other.run(&["verify"]).success();
 }
 
 /// Returns whether any file below the home folder has the PIN.

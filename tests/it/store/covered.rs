@@ -4,14 +4,16 @@ use std::time::Duration;
 
 use crate::fixture::number;
 use undertext::{
-    model::{EntryNumber, LineId, Tombstone},
-    store::{Covering, Coverings, Derived, SessionKey, Store, StoreError, whole_lines},
+    model::{CoveredRuns, EntryNumber, LineId, Named, OperationNumber, Tombstone},
+    store::{
+        Covering, Coverings, Derived, RunsCovering, SessionKey, Store, StoreError, whole_lines,
+    },
 };
 
 use super::{
     bytes::repetitive,
     lab::{Folder, assert_whole, commit, over_each},
-    writer::Writer,
+    writer::{Brought, Writer},
 };
 
 const SECRET: &str = "hunter-is-not-a-password";
@@ -160,6 +162,46 @@ fn without_a_tombstone_no_line_is_covered() {
         ));
         drop(writing);
         assert!(all(store, key) == before);
+    });
+}
+
+#[test]
+fn an_unfinished_line_goes_from_its_run_and_no_other_run_does() {
+    over_each(|store| {
+        let mut writer = Writer::new(store, "one");
+        commit(store, writer.begin()).unwrap();
+        // One that is long is packed.
+        for tail in [format!("\n{{\"t\":\"{SECRET}"), format!("\n{{{}", SECRET.repeat(99))] {
+            let end = |brought: &mut Brought| {
+                brought.bulk.runs.last_mut().unwrap().tail = tail.into_bytes();
+            };
+            commit(store, writer.next(&repetitive(1, 2), end)).unwrap();
+        }
+        let all = OperationNumber::ALL;
+        let key = commit(store, writer.next(&repetitive(2, 2), |_| {})).unwrap();
+        let before = store.growths(key, all.clone()).unwrap();
+        let mut expected = before.clone();
+        let (mut facts, mut runs) = (Vec::new(), Vec::new());
+        for (operation, run) in expected.iter_mut().filter(|(_, run)| run.unfinished().is_some()) {
+            let lines = vec![LineId::of(run.unfinished().unwrap())];
+            run.tail.clear();
+            let (operation, digest) =
+                (*operation, Named::runs(std::slice::from_ref(run)).unwrap().digest);
+            facts.push(CoveredRuns { operation, digest, lines });
+            runs.push(RunsCovering { session: key, operation, runs: vec![run.clone()] });
+        }
+        assert_eq!(facts.len(), 2);
+        let coverings = || Coverings { runs: runs.clone(), ..Coverings::default() };
+        let mut writing = store.begin().unwrap();
+        assert!(matches!(writing.cover(coverings()), Err(StoreError::Refused(_))));
+        drop(writing);
+        assert_eq!(store.growths(key, all.clone()).unwrap(), before);
+        let mut writing = store.begin().unwrap();
+        writing.add(writer.next(&[], |brought| brought.facts.covered_runs = facts)).unwrap();
+        writing.cover(coverings()).unwrap();
+        writing.commit().unwrap();
+        assert_eq!(store.growths(key, all).unwrap(), expected);
+        assert_whole(store);
     });
 }
 

@@ -141,7 +141,8 @@ fn is_chained(store: &dyn Store) -> Result<bool, StoreError> {
             let runs = store.growths(key, n.alone())?.into_iter().map(|(_, run)| run).collect();
             let entries = store.entries(key, operation.added())?;
             let bulk = Bulk { entries, runs, ..Bulk::default() };
-            if !operation.names(&bulk) || operation.hash_after(before, id, &name) != operation.hash
+            if !operation.names(&bulk, None)
+                || operation.hash_after(before, id, &name) != operation.hash
             {
                 return Ok(false);
             }

@@ -19,8 +19,9 @@ use undertext::{
     },
     store::{
         ByteStore, CacheStore, Came, Chain, Commit, Committed, Coverings, Cursor, Derived,
-        DoorStore, FactStore, Fault, FaultKind, KeptOut, Known, Listed, SessionFilter, SessionKey,
-        Sieve, Sighting, Sizes, Store, StoreError, TakenOut, Total, Transaction, Within,
+        DoorStore, FactStore, Fault, FaultKind, KeptOut, Known, Listed, RunsCovering,
+        SessionFilter, SessionKey, Sieve, Sighting, Sizes, Store, StoreError, TakenOut, Total,
+        Transaction, Within,
     },
 };
 
@@ -578,13 +579,18 @@ impl Transaction for Page<'_> {
     fn cover(&mut self, coverings: Coverings) -> Result<(), StoreError> {
         let mut held = self.ledger.held.borrow_mut();
         coverings.check(|session| Ok(held.derived(session)?.state.clone()))?;
-        let Coverings { lines, files, words } = coverings;
+        let Coverings { lines, files, runs, words } = coverings;
         for covering in lines {
             held.covered.insert((covering.session, covering.entry), covering.line);
         }
         for covering in files {
             let place = (covering.session, covering.operation, covering.at);
             held.covered_files.insert(place, covering.bytes);
+        }
+        for RunsCovering { session, operation, runs } in runs {
+            let mut own = held.added.iter_mut().filter(|(key, _)| *key == session);
+            let added = own.find(|(_, commit)| commit.operation.n == operation);
+            added.unwrap().1.bulk.runs = runs;
         }
         for TakenOut { session, operation, digest } in &words {
             let own = held.added.iter_mut().filter(|(key, _)| key == session);

@@ -4,11 +4,11 @@
 use crate::fixture::number;
 use undertext::{
     model::{
-        Base, Bulk, Card, Checkpoint, Command, Container, CoveredFile, CutOff, Cutting, Digest,
-        Entry, EntryId, EntryNumber, Facts, File, FileNumber, Gaps, Generation, GenerationNumber,
-        Kind, LineId, MachineId, Move, NameTag, Operation, Origin, Parent, Pending, Place,
-        Position, Record, Rotation, Run, Running, SessionName, Sidecar, State, Step, StoreId, Text,
-        Tie, TieKind, Timestamp, Tombstone, Words, line,
+        Base, Bulk, Card, Checkpoint, Command, Container, CoveredFile, CoveredRuns, CutOff,
+        Cutting, Digest, Entry, EntryId, EntryNumber, Facts, File, FileNumber, Gaps, Generation,
+        GenerationNumber, Kind, LineId, MachineId, Move, NameTag, Operation, Origin, Parent,
+        Pending, Place, Position, Record, Rotation, Run, Running, SessionName, Sidecar, State,
+        Step, StoreId, Text, Tie, TieKind, Timestamp, Tombstone, Words, line,
     },
     store::{Commit, NewLine, Store},
 };
@@ -328,6 +328,7 @@ impl Writer {
             facts.kept_out.push(vec![n.to_le_bytes()[0]; 61]);
             let (operation, rule) = (number(n), Some("a-rule".into()));
             facts.covered_files.push(CoveredFile { operation, at: 2, digest: two, size: b, rule });
+            facts.covered_runs.push(CoveredRuns { operation, digest: two, ..Default::default() });
             facts.current = Some(Step { from: Some(own("main")), to: Some(given("mine")) });
             facts.live = Some(Step { from: Some(number(1)), to: None });
             facts.moves.push(Move { branch: given("mine"), from: None, to: Some(place(2)) });

@@ -269,7 +269,7 @@ impl Salvage {
         let places = standing.checkpoints..standing.checkpoints.plus(given);
         self.place_checkpoints(session, by.n, places)?;
         let runs = self.fresh.growths(session, by.n.alone())?.into_iter().map(|(_, run)| run);
-        if Named::runs(&runs.collect::<Vec<_>>()) != by.runs {
+        if !self.are_runs_of(session, by, &runs.collect::<Vec<_>>())? {
             let next = standing.generations.plus(by.facts.generations.len() as u64);
             let one = Unplaced { session, operation: by.clone(), next };
             self.unplaced.push(one.clone());

@@ -367,8 +367,11 @@ impl Salvage {
                 let entries = self.fresh.entries(session, by.added());
                 entries.map(|entries| Named::entries(&entries) == by.entries)
             }
+            "run" => {
+                let bulk = self.facts_of(session, by.n);
+                bulk.and_then(|bulk| self.are_runs_of(session, by, &bulk.runs))
+            }
             _ => self.facts_of(session, by.n).map(|bulk| match table {
-                "run" => Named::runs(&bulk.runs) == by.runs,
                 "checkpoint" => Named::checkpoints(&bulk.checkpoints) == by.checkpoints,
                 _ => Named::origins(&bulk.origins) == by.origins,
             }),

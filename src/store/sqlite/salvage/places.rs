@@ -17,7 +17,7 @@ use rusqlite::params;
 use super::Salvage;
 use crate::{
     model::{
-        Bulk, EntryId, EntryNumber, Gaps, GenerationNumber, IdPrefix, LineId, Named, Operation,
+        Bulk, EntryId, EntryNumber, Gaps, GenerationNumber, IdPrefix, LineId, Operation,
         OperationNumber, Origin, Run,
     },
     store::{
@@ -96,11 +96,26 @@ impl Salvage {
         Ok(false)
     }
 
+    /// Returns whether runs are those that the record of an operation names, or those that stand there since unfinished lines were
+    /// taken out of them.
+    pub(super) fn are_runs_of(
+        &self,
+        session: SessionKey,
+        by: &Operation,
+        runs: &[Run],
+    ) -> Result<bool, StoreError> {
+        if by.names_runs(runs, None) {
+            return Ok(true);
+        }
+        let covered = covered::runs_by_operations(self.db(), session, by.n)?;
+        Ok(by.names_runs(runs, covered))
+    }
+
     /// Takes the runs of an operation, if they are those that its record names.
     pub fn place(&mut self, one: &Unplaced, runs: Vec<Run>) -> Result<bool, StoreError> {
         let Unplaced { session, operation, .. } = one;
         let bulk = Bulk { runs, ..Bulk::default() };
-        if operation.runs != Named::runs(&bulk.runs) {
+        if !self.are_runs_of(*session, operation, &bulk.runs)? {
             return Ok(false);
         }
         self.drop_runs(*session, operation.n)?;
