@@ -13,7 +13,7 @@
 use std::{collections::BTreeMap, ops::Range};
 
 use super::{
-    place::{self, Filling, Place, Spelt},
+    place::{self, Filling, Layers, Place, Spelt},
     secret::Secret,
 };
 
@@ -30,7 +30,7 @@ const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 const CODE: u8 = 1;
 const BEFORE: u8 = 2;
-/// It is spelt otherwise where it is escaped.
+/// It is spelt otherwise where it is escaped, and in addresses.
 const ESCAPED: u8 = 4;
 
 /// A spelling that is kept out.
@@ -146,7 +146,8 @@ impl Guard {
     pub(crate) fn may_cut(&self, bytes: &[u8]) -> bool {
         let mut is_cut = false;
         if !self.by_head.is_empty() {
-            place::places(bytes, true, &mut |text, _| {
+            let layers = Layers { escaped: true, encoded: self.is_escaped };
+            place::places(bytes, layers, &mut |text, _| {
                 self.find_heads(text, &mut |start, hashed| {
                     is_cut |= start.saturating_add(hashed.size) > text.len();
                 });
@@ -161,8 +162,9 @@ impl Guard {
         }
         let mut rule = None;
         // Any character may be escaped by its number.
-        let goes_on = self.is_escaped || memchr::memmem::find(line, b"\\u00").is_some();
-        let places = place::places(line, goes_on, &mut |text, see| {
+        let escaped = self.is_escaped || memchr::memmem::find(line, b"\\u00").is_some();
+        let layers = Layers { escaped, encoded: self.is_escaped };
+        let places = place::places(line, layers, &mut |text, see| {
             self.find(text, &mut |range, hashed| {
                 rule = rule.take().or_else(|| hashed.rule.clone());
                 let is_code = hashed.flags & CODE != 0;

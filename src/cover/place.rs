@@ -45,6 +45,11 @@ impl Place {
 }
 
 impl Place {
+    /// Returns by what places are in order.
+    fn order(&self) -> (usize, Filling, usize) {
+        (self.range.start, self.filling, self.range.end)
+    }
+
     /// Returns whether it lies in one of these stretches, which are in order.
     pub(super) fn is_within(&self, stretches: &[Range<usize>]) -> bool {
         let stretch = stretches.get(stretches.partition_point(|one| one.end < self.range.end));
@@ -70,15 +75,23 @@ pub(super) struct Spelt {
     pub(super) after: usize,
 }
 
+/// Which texts are looked through besides a line's own bytes.
+#[derive(Clone, Copy)]
+pub(super) struct Layers {
+    /// Those that are escaped within it.
+    pub(super) escaped: bool,
+    /// Those that are encoded for addresses within any of these.
+    pub(super) encoded: bool,
+}
+
 /// Finds the spellings in a text.
 type Find<'f> = dyn FnMut(&[u8], &mut dyn FnMut(Spelt)) + 'f;
 
 /// Returns where spellings stand in a line, in order: in its bytes, in these as they read without escapes, and so on. `find`
-/// is asked about each text, and `goes_on` whether anything could stand in the texts that are escaped within the line.
-pub(super) fn places(line: &[u8], goes_on: bool, find: &mut Find<'_>) -> Vec<Place> {
+/// is asked about each text.
+pub(super) fn places(line: &[u8], layers: Layers, find: &mut Find<'_>) -> Vec<Place> {
     let mut found = Vec::new();
-    let mut text = Text { bytes: line.to_vec(), from: None };
-    for level in 0..=LEVELS {
+    let mut look = |text: &Text| {
         find(&text.bytes, &mut |spelt: Spelt| {
             let Spelt { range, filling, before, after } = spelt;
             let is_code = |byte: &&u8| byte.is_ascii_alphanumeric() || b"+/-_".contains(byte);
@@ -88,7 +101,14 @@ pub(super) fn places(line: &[u8], goes_on: bool, find: &mut Find<'_>) -> Vec<Pla
             let whole = range.start.saturating_sub(before)..range.end + more;
             found.push(Place { range: text.raw(whole), filling });
         });
-        if level == LEVELS || !goes_on || !text.bytes.contains(&b'\\') {
+    };
+    let mut text = Text { bytes: line.to_vec(), from: None };
+    for level in 0..=LEVELS {
+        look(&text);
+        if layers.encoded {
+            text.decoded().iter().for_each(&mut look);
+        }
+        if level == LEVELS || !layers.escaped || !text.bytes.contains(&b'\\') {
             break;
         }
         text = text.unescaped();
@@ -96,12 +116,20 @@ pub(super) fn places(line: &[u8], goes_on: bool, find: &mut Find<'_>) -> Vec<Pla
     if let Some(strings) = strings(line) {
         found.retain_mut(|place| place.fits(line, &strings));
     }
-    found.sort_by_key(|place| (place.range.start, place.filling, place.range.end));
+    found.sort_by_key(Place::order);
     found
 }
 
-/// Returns a line with these places written over, if that changes it.
-pub(super) fn cover(line: &[u8], places: Vec<Place>) -> Option<Vec<u8>> {
+/// Returns a line with these places written over, if that changes it. Those that overlap are one.
+pub(super) fn cover(line: &[u8], mut places: Vec<Place>) -> Option<Vec<u8>> {
+    places.sort_by_key(Place::order);
+    places.dedup_by(|next, last| {
+        let is_one = next.filling == last.filling && next.range.start < last.range.end;
+        if is_one {
+            last.range.end = last.range.end.max(next.range.end);
+        }
+        is_one
+    });
     let mut covered = line.to_vec();
     for Place { range, filling } in places {
         fill(covered.get_mut(range).unwrap_or_default(), filling);

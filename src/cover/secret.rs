@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, ops::Range};
 
-use super::place::{self, Filling, Place, Spelt};
+use super::place::{self, Filling, Layers, Place, Spelt};
 use crate::json::Frame;
 
 /// How few bytes a secret may have: what is shorter is found everywhere.
@@ -34,25 +34,20 @@ impl Secret {
         if secret.len() < SHORTEST {
             return None;
         }
-        let percent = |upper: bool| -> Vec<u8> {
-            let mut spelt = Vec::new();
-            for byte in secret.bytes() {
-                if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
-                    spelt.push(byte);
-                } else {
-                    let hex = if upper { format!("%{byte:02X}") } else { format!("%{byte:02x}") };
-                    spelt.extend_from_slice(hex.as_bytes());
-                }
-            }
-            spelt
-        };
-        let plain = BTreeSet::from([secret.as_bytes().to_vec(), percent(true), percent(false)]);
+        // A file, a form and a terminal end lines differently.
+        let unix = secret.replace("\r\n", "\n");
+        let ends = [secret.to_owned(), unix.replace('\n', "\r\n"), unix];
+        let plain: BTreeSet<Vec<u8>> = ends.into_iter().map(String::into_bytes).collect();
+        let encoded: BTreeSet<_> = plain
+            .iter()
+            .flat_map(|spelt| (0..3).flat_map(|before| encoded(spelt, before)))
+            .collect();
         let is_sure = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
         let runs = secret.as_bytes().split(|byte| !is_sure(byte));
         let sure = runs.max_by_key(|run| run.len()).unwrap_or_default().to_vec();
-        let encoded = (0..3).flat_map(|before| encoded(secret.as_bytes(), before)).collect();
         let frame = (secret.len() < LONG).then_some(frame);
-        Some(Self { plain: plain.into_iter().collect(), encoded, sure, frame })
+        let (plain, encoded) = (plain.into_iter().collect(), encoded.into_iter().collect());
+        Some(Self { plain, encoded, sure, frame })
     }
 
     /// Returns bytes of which each text that has it as it stands has some; nothing if any text may have it.
@@ -80,9 +75,16 @@ impl Secret {
         })
     }
 
+    /// Returns in which texts within a line it may be spelt otherwise than as it is.
+    fn layers(&self) -> Layers {
+        let is_kept = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
+        let encoded = !self.plain.iter().flatten().all(is_kept);
+        Layers { escaped: true, encoded }
+    }
+
     /// Returns where it stands in a line, in order.
-    fn places(&self, line: &[u8]) -> Vec<Place> {
-        let mut places = place::places(line, true, &mut |text, see| {
+    pub(super) fn places(&self, line: &[u8]) -> Vec<Place> {
+        let mut places = place::places(line, self.layers(), &mut |text, see| {
             for plain in &self.plain {
                 for start in memchr::memmem::find_iter(text, plain) {
                     let range = start..start + plain.len();
@@ -185,6 +187,19 @@ mod tests {
         check("pass🔑word", r#"{"a":"pass\ud83d\udd11word"}"#, r#"{"a":"[redacted]**********"}"#);
         check("grün-und-blau", "kein Objekt grün-und-blau", "kein Objekt [redacted]****");
         check("hunter2!", "https://x/?p=hunter2%21&q", "https://x/?p=[redacted]&q");
+        check("a b/c=d+", "https://x/?p=a+b/c%3Dd%2b&q", "https://x/?p=[redacted]**&q");
+        check("a b/c=d+", "https://x/?p=a%20b/c=d+&q", "https://x/?p=[redacted]&q");
+        check(
+            "a b/c=d+",
+            r#"{"a":"{\"u\":\"p=a%20b\\/c%3dd%2B\"}"}"#,
+            r#"{"a":"{\"u\":\"p=[redacted]******\"}"}"#,
+        );
+        check("grün", "?q=gr%C3%BCn&x=100%", "?q=*********&x=100%");
+        check(
+            "one\r\ntwo",
+            r#"{"a":"one\ntwo","b":"one\r\ntwo"}"#,
+            r#"{"a":"********","b":"[redacted]"}"#,
+        );
         check("\"a\":", r#"{"a":"\"a\":"}"#, r#"{"a":"******"}"#);
         check("12345678", r#"{"12345678":12345678}"#, r#"{"********":11111111}"#);
         check("hunter2!", r#"{"a":"hunter3!"}"#, r#"{"a":"hunter3!"}"#);

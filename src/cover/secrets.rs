@@ -1,15 +1,24 @@
 //! Many secrets that are looked for together: a text is read once for all of them, and then for those alone that may stand in it.
+//!
+//! Invariant: where several of them overlap, nothing of any of them is left.
 
 use std::collections::BTreeSet;
 
 use aho_corasick::AhoCorasick;
 
-use super::{place, secret::Secret, text::unescaped};
+use super::{
+    place::{self, Layers},
+    secret::Secret,
+    text::Text,
+};
 
 /// How an escape of any character by its number begins.
 const ESCAPED: &[u8] = b"\\u00";
 
-/// Secrets, in the order in which they are covered.
+/// How often what stands in the place of some is looked through for others.
+const ROUNDS: usize = 4;
+
+/// Secrets that are covered together.
 #[derive(Default)]
 pub(crate) struct Secrets {
     all: Vec<Secret>,
@@ -58,43 +67,59 @@ impl Secrets {
 
     /// Returns whether bytes that end too early end within any of them.
     pub(crate) fn are_cut_by(&self, bytes: &[u8]) -> bool {
-        let mut text = bytes.to_vec();
+        let mut text = Text { bytes: bytes.to_vec(), from: None };
         for _ in 0..=place::LEVELS {
-            // The end may be within an escape, too.
-            let whole = text.len().saturating_sub(ESCAPED.len() + 1);
-            let escape = text.iter().skip(whole).position(|byte| *byte == b'\\');
-            let before = escape.and_then(|at| text.get(..whole + at)).unwrap_or(&text);
-            let mut all = self.all.iter();
-            if all.any(|secret| secret.begins_at_end(&text) || secret.begins_at_end(before)) {
+            let decoded = text.decoded();
+            if [&text].into_iter().chain(&decoded).any(|text| self.begin_at_end(&text.bytes)) {
                 return true;
             }
-            if !text.contains(&b'\\') {
+            if !text.bytes.contains(&b'\\') {
                 break;
             }
-            text = unescaped(&text);
+            text = text.unescaped();
         }
         false
     }
 
-    /// Returns a line with all of them covered, one after the other, if any stands there, and which do.
-    pub(crate) fn cover(&self, line: &[u8]) -> (Option<Vec<u8>>, Vec<usize>) {
-        let (mut covered, mut found): (Option<Vec<u8>>, Vec<usize>) = (None, Vec::new());
-        let mut waiting = self.nearby(line);
-        while let Some(n) = waiting.pop_first() {
-            let now = covered.as_deref().unwrap_or(line);
-            let Some(next) = self.all.get(n).and_then(|secret| secret.cover(now)) else { continue };
-            // What stands in its place may be a part of the next one.
-            waiting = self.nearby(&next).split_off(&(n + 1));
-            found.push(n);
+    /// Returns whether a text ends with the beginning of any of them, or with a part of an escape behind that.
+    fn begin_at_end(&self, text: &[u8]) -> bool {
+        let last = text.len().saturating_sub(ESCAPED.len() + 1);
+        let escape = text.iter().skip(last).position(|byte| b"\\%".contains(byte));
+        let before = escape.and_then(|at| text.get(..last + at)).unwrap_or(text);
+        let mut all = self.all.iter();
+        all.any(|secret| secret.begins_at_end(text) || secret.begins_at_end(before))
+    }
+
+    /// Returns a line with all of them covered, if any stands there, and which do.
+    pub(crate) fn cover(&self, line: &[u8]) -> (Option<Vec<u8>>, BTreeSet<usize>) {
+        let (mut covered, mut found): (Option<Vec<u8>>, _) = (None, BTreeSet::new());
+        // What stands in the place of one may be a part of another.
+        for _ in 0..ROUNDS {
+            let (now, mut places, mut own) =
+                (covered.as_deref().unwrap_or(line), Vec::new(), BTreeSet::new());
+            for n in self.nearby(now) {
+                let there = self.all.get(n).map(|secret| secret.places(now)).unwrap_or_default();
+                own.extend((!there.is_empty()).then_some(n));
+                places.extend(there);
+            }
+            let Some(next) = place::cover(now, places) else { break };
+            found.append(&mut own);
             covered = Some(next);
         }
         (covered, found)
     }
 
+    /// Returns those that are not among these.
+    pub(crate) fn without(&self, out: &BTreeSet<usize>) -> Self {
+        let left = self.all.iter().enumerate().filter(|(n, _)| !out.contains(n));
+        Self::new(left.map(|(_, secret)| secret.clone()).collect())
+    }
+
     /// Returns those that may stand in a line: each of them has a needle in it, or in one of the texts that are escaped within it.
     fn nearby(&self, line: &[u8]) -> BTreeSet<usize> {
         let mut nearby = self.anywhere.clone();
-        place::places(line, true, &mut |text, _| {
+        // What is encoded for an address has the same needles.
+        place::places(line, Layers { escaped: true, encoded: false }, &mut |text, _| {
             let found = self.needles.iter().flat_map(|needles| needles.find_overlapping_iter(text));
             nearby.extend(found.filter_map(|found| self.of.get(found.pattern().as_usize())));
         });
@@ -137,7 +162,24 @@ mod tests {
         let secrets = secrets(&["hunter2 hunter", "redacted"]);
         let (covered, found) = secrets.cover(br#"{"a":"hunter2 hunter"}"#);
         assert_eq!(covered.as_deref(), Some(&br#"{"a":"[********]****"}"#[..]));
-        assert_eq!(found, [0, 1]);
+        assert_eq!(found, BTreeSet::from([0, 1]));
+    }
+
+    #[test]
+    fn nothing_is_left_of_those_that_overlap() {
+        let check = |said: &[&str], line: &str, expected: &str| {
+            let covered = secrets(said).cover(line.as_bytes()).0.unwrap();
+            assert_eq!(String::from_utf8_lossy(&covered), expected);
+        };
+        let (inner, outer) = ("abc7Qzx9LmQ", "abc7Qzx9LmQTail88wVV");
+        let (line, expected) = (
+            r#"{"a":"abc7Qzx9LmQTail88wVV, abc7Qzx9LmQ."}"#,
+            r#"{"a":"[redacted]**********, [redacted]*."}"#,
+        );
+        check(&[inner, outer], line, expected);
+        check(&[outer, inner], line, expected);
+        check(&["one-two", "two-three"], "one-two-three", "[redacted]***");
+        check(&["one-two", "two-three", "ne-tw"], "the one-two-threes", "the [redacted]***s");
     }
 
     #[test]
@@ -166,23 +208,16 @@ mod tests {
 
     proptest! {
         #[test]
-        fn together_they_are_covered_as_one_after_the_other(
+        fn together_none_of_them_is_left(
             (first, line) in secret_in_line(),
             (second, other) in secret_in_line(),
         ) {
-            let line = format!("{line}{other}{second}");
-            let all: Vec<Secret> =
-                [&second, &first, "redacted", "!!!!"].into_iter().filter_map(|said| Secret::new(said, &FRAME)).collect();
-            let mut expected = (None::<Vec<u8>>, Vec::new());
-            for (n, secret) in all.iter().enumerate() {
-                if let Some(next) = secret.cover(expected.0.as_deref().unwrap_or(line.as_bytes())) {
-                    expected.0 = Some(next);
-                    expected.1.push(n);
-                }
-            }
-            let together = Secrets::new(all);
+            let line = format!("{line}{other}{second}{}", first.get(..4).unwrap_or_default());
+            let together = secrets(&[&second, &first, "redacted", "!!!!"]);
             prop_assert!(together.is_in(line.as_bytes()));
-            prop_assert_eq!(together.cover(line.as_bytes()), expected);
+            let covered = together.cover(line.as_bytes()).0.unwrap();
+            prop_assert_eq!(covered.len(), line.len());
+            prop_assert!(!together.is_in(&covered), "{}", String::from_utf8_lossy(&covered));
         }
     }
 }

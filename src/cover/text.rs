@@ -19,6 +19,32 @@ impl Text {
         at(range.start)..at(range.end)
     }
 
+    /// Reads all of it as if it stood in an address, and as if it stood in a form, where a plus is a space, as far as that makes a
+    /// difference.
+    pub(super) fn decoded(&self) -> Vec<Self> {
+        let has = |byte| memchr::memchr(byte, &self.bytes).is_some();
+        let (is_address, is_form) = (has(b'%'), has(b'+'));
+        let address = is_address.then(|| self.decoded_with(b'+'));
+        let form = is_form.then(|| self.decoded_with(b' '));
+        address.into_iter().chain(form).collect()
+    }
+
+    /// Reads all of it as if it stood in an address, in which a plus is this character.
+    fn decoded_with(&self, plus: u8) -> Self {
+        let (mut bytes, mut from) = (Vec::with_capacity(self.bytes.len()), Vec::new());
+        let mut at = 0;
+        while let Some(&byte) = self.bytes.get(at) {
+            let digits = self.bytes.get(at + 1..at + 3).filter(|_| byte == b'%');
+            let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+            let decoded = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+            from.push(self.raw(at..at).start);
+            bytes.push(decoded.unwrap_or(if byte == b'+' { plus } else { byte }));
+            at += if decoded.is_some() { 3 } else { 1 };
+        }
+        from.push(self.raw(at..at).start);
+        Self { bytes, from: Some(from) }
+    }
+
     /// Reads all of it as if it stood in a JSON string; what is no escape stays as it is.
     pub(super) fn unescaped(&self) -> Self {
         let (mut bytes, mut from) = (Vec::with_capacity(self.bytes.len()), Vec::new());
