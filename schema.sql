@@ -84,6 +84,7 @@ CREATE TRIGGER entry_is_not_updated BEFORE UPDATE ON entry BEGIN SELECT RAISE(AB
 CREATE TRIGGER entry_is_not_deleted BEFORE DELETE ON entry BEGIN SELECT RAISE(ABORT, 'append-only: entry'); END;
 
 -- A stretch by which a generation grew: entries first .. first + count at the positions start .. start + count.
+-- A tail that is taken out goes as a whole; a later record then has the digest of what is left.
 CREATE TABLE run (
   session    INTEGER NOT NULL,
   generation INTEGER NOT NULL,

@@ -14,7 +14,7 @@ use super::words::About;
 /// What stays of an entry is what it is and where it belongs, which its agent needs: ids, times, types, names of models and tools, its folder
 /// and its git branch, and numbers of the agent's own, such as tokens. Of what a tool was asked for and answered no key and no number stays.
 ///
-/// Lines that other sessions share with it, such as its forks, are taken out there too, and are listed before you are asked. Of a note
+/// So is what its sub-agents say. Lines that other sessions share with it, such as its forks, are taken out there too, and are listed before you are asked. Of a note
 /// that the agent itself made, the opening stays by which it is known for one. See redact for what is written over and what is not
 /// looked through. This cannot be undone, so the session must be named.
 #[derive(Debug, clap::Args)]

@@ -72,6 +72,7 @@ fn kind_of(error: &OpsError) -> Kind {
             | SyncError::Excluded { .. }
             | SyncError::LeftOut { .. }
             | SyncError::KeptOut
+            | SyncError::Fixed { .. }
             | SyncError::Invalid { .. }
             | SyncError::Nothing(_)
             | SyncError::Unsupported(_)

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 
 use anyhow::anyhow;
 use undertext::ops::{self, Archive, Cause, Suspects, Wanted};
-use undertext::report::{Hint, Line, Redacted};
+use undertext::report::{Hint, Line, Redacted, Remaining};
 
 use super::common::{capitalise, counted, short_ids};
 use super::error::{CommandError, Exit};
@@ -19,17 +19,19 @@ const LISTED: usize = 10;
 /// Take a secret, or what an entry says, out of everything that the store keeps, for ever
 ///
 /// Without ENTRY it reads a secret from stdin: a key, a password, any text of 4 bytes or more. It is found in every session, in
-/// branches that were left and beneath truncations too, as it is, as JSON escapes it (also JSON within JSON), in base64 and in
-/// addresses; one of fewer than 8 bytes as a whole word, and not in ids and times. With ENTRY, all that this entry says is taken out, and
+/// branches that were left and beneath truncations too, as it is, as JSON escapes it (also JSON within JSON), in base64 and as
+/// addresses and forms encode it, whatever of it; one of fewer than 8 bytes as a whole word, and not in ids and times. With ENTRY, all that this entry says is taken out, and
 /// its longer texts wherever else they stand. With --found, nothing
-/// is read from stdin: what `audit --secrets` finds is taken out, wherever it stands, and the names of the rules stay with the entries.
+/// is read from stdin: what `audit --secrets` finds is taken out, wherever it stands, and the names of the rules stay with the entries;
+/// what stands in a name that cannot be covered is told of and stays. A line that was read before it was finished goes as a whole if it
+/// has any of it or ends within it; blanks take its place in a file that still ends with it.
 ///
 /// What is taken out is written over, with as many bytes as before, in the store and in the files of the sessions that undertext
 /// follows; the database is written again, and the index of words is deleted. Every entry keeps its id, so the rest still verifies.
 /// This cannot be undone. What is taken out is kept out, unless it has fewer than 8 bytes: a salted hash of it stays, and lines that
 /// come later are covered as they are taken in. Not looked through: what is encrypted, or compressed within a record; a secret that is
 /// split over several lines; copies that undertext does not know (backups, the agent's own list of prompts, other machines). Files next to
-/// such a session that undertext does not keep are looked through and told of, and not covered. So change the key too.
+/// such a session, or under its name, that undertext does not keep are looked through and told of, and not covered. So change the key too.
 ///
 /// An entry's id is a hash of the line that came, and stays. Where all else of that line is known, it tells whether a guess at what was
 /// taken out is right: good enough for a key of 20 random characters, and not for a PIN, a name, a date or a short password. For these
@@ -55,6 +57,7 @@ JSON: one object
    \"unfinished\":N lines that were read before they were finished,
    \"rules\":[NAME] that found it, \"kept_out\":whether all of it is kept out of what comes later BOOL,
    \"sessions\":[{\"session\":ID, \"format\":NAME, \"title\":TEXT or null, \"lines\":N}], \"covered\":[PATH] in which it was covered,
+   \"fixed\":[{\"rule\":NAME, \"session\":ID, \"place\":TEXT}] what stands where it cannot be taken out, and stays,
    \"left\":[PATH] that still hold it,
    \"beside\":[PATH] next to a session that undertext does not keep, which have it or may have it, \"in_log\":whether the store's log does BOOL,
    \"files\":[PATH] kept whole, such as long answers of tools, that have it,
@@ -270,7 +273,8 @@ fn secret(context: &mut Context) -> Result<String, CommandError> {
     let bytes = env::read_stdin()?;
     let text = String::from_utf8(bytes)
         .map_err(|_| CommandError::user(anyhow!("the secret on stdin is not UTF-8")))?;
-    let secret = text.trim_end_matches(['\r', '\n']);
+    // Some programs mark a text as UTF-8.
+    let secret = text.trim_start_matches('\u{feff}').trim_end_matches(['\r', '\n']);
     if secret.is_empty() {
         let error = anyhow!("there is no secret on stdin");
         let help = Line::new("redact").flag("help").to("how it is used");
@@ -292,7 +296,10 @@ pub(super) fn carry_out(
     if plan.is_nowhere() {
         if !context.answer(&plan)? {
             let is_found = matches!(wanted, Wanted::Found(_));
-            let nothing = if is_found {
+            warn_of_fixed(context, &plan);
+            let nothing = if !plan.fixed.is_empty() {
+                "Nothing can be taken out"
+            } else if is_found {
                 "Nothing there looks like a secret"
             } else {
                 "Nothing in the store has it"
@@ -389,11 +396,21 @@ fn list(context: &mut Context, plan: &Redacted) -> Result<(), CommandError> {
             counted(plan.notes, "note or name of yours has", "notes and names of yours have");
         context.say(&format!("{notes} it too"))?;
     }
+    warn_of_fixed(context, plan);
     if plan.unfinished > 0 {
         let lines = counted(plan.unfinished, "unfinished line has", "unfinished lines have");
         context.say(&format!("{lines} it too"))?;
     }
     Ok(())
+}
+
+/// Warns of what stands where it cannot be covered.
+fn warn_of_fixed(context: &mut Context, redacted: &Redacted) {
+    for Remaining { rule, session, place } in &redacted.fixed {
+        context.output.warn(&format!(
+            "what rule {rule} found in {place} of session {session} cannot be taken out there, and stays everywhere: change the key itself"
+        ));
+    }
 }
 
 /// Returns in words of how much something was taken out.
@@ -426,6 +443,7 @@ fn tell(context: &mut Context, redacted: &Redacted, rekey: bool) -> Result<Exit,
         context.say(&format!("deleted {path}, {what}"))?;
     }
     warn(context, redacted);
+    warn_of_fixed(context, redacted);
     if !redacted.kept_out && !rekey {
         context.output.warn(
             "what has fewer than 8 bytes is not kept out of what comes later: take it out again where it comes back",

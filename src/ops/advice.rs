@@ -183,6 +183,9 @@ fn after_sync(error: &SyncError) -> Vec<Hint> {
             Hint::settings(""),
         ],
         E::KeptOut => vec!["say it without that: redact and forget keep it out for ever".into()],
+        E::Fixed { .. } => vec![
+            "nothing is changed; what names a session, a file or a record stays, so change the key itself".into(),
+        ],
         E::Unredacted(error) => match error.as_ref() {
             E::Store(error) => after_store(error),
             error => after_sync(error),

@@ -67,6 +67,7 @@ mod suspects;
 mod truncate;
 mod turn;
 mod undo;
+mod unfinished;
 mod verify;
 
 pub use advice::spelling;

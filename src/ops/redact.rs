@@ -11,18 +11,20 @@ use std::{
 use crate::{
     cover::{Secret, Secrets, cover_all, said},
     json::Raw,
-    model::{Command, EntryNumber, GenerationNumber, LineId, OperationNumber, Run, State, line},
+    model::{Command, EntryNumber, LineId, OperationNumber, State, line},
     ops::{
         OpsError,
         given::each_given,
+        members::family,
         several::in_order,
         suspects::{Suspect, Suspects, suspects},
+        unfinished::{is_current, unfinished_lines},
     },
-    report::{Redacted, RedactedSession},
+    report::{Redacted, RedactedSession, Remaining},
     session::{Session, SessionError, Target, lines, origins, plan::given},
     settings::Exclude,
     store::{SessionKey, Sieve, Store, StoreError, TakenOut, whole_lines},
-    sync::{self, Archive, Found, Kept, Redaction, SyncError, Unfinished},
+    sync::{self, Archive, Fixed, Found, Kept, Redaction, SyncError, Unfinished},
     wire::{self, Envelope},
 };
 
@@ -30,6 +32,8 @@ use crate::{
 const LONG: usize = line::TEXT_MIN;
 /// How many lines are read together.
 const BATCH: usize = 1024;
+/// What is told in the place of an id that has what is looked for.
+const MASKED: &str = "[masked]";
 
 /// What is taken out.
 pub enum Wanted<'w> {
@@ -37,7 +41,7 @@ pub enum Wanted<'w> {
     Secret(&'w str),
     /// What an entry says, wherever else it is said at length.
     Entry(&'w Session, &'w Target),
-    /// What a session says.
+    /// What a session says, and the sub-agents that worked for it.
     Session(&'w Session),
     /// What looks like a secret, wherever it stands.
     Found(&'w Suspects),
@@ -62,9 +66,10 @@ pub fn redaction(
     wanted: &Wanted<'_>,
     rekey: bool,
 ) -> Result<Redacted, OpsError> {
-    let search = Search::new(archive, wanted, rekey)?;
-    let mut redacted = report(archive, &search.all(archive)?, true)?;
-    redacted.rules = search.rules();
+    let (search, found, fixed) = searched(archive, wanted, rekey)?;
+    refuse_fixed(&search, &found)?;
+    let mut redacted = report(archive, &found, true)?;
+    (redacted.rules, redacted.fixed) = (search.rules(), fixed);
     redacted.kept_out = search.is_kept_out();
     Ok(redacted)
 }
@@ -77,7 +82,7 @@ pub fn redact(
 ) -> Result<Redacted, OpsError> {
     let whole = matches!(wanted, Wanted::Session(_));
     let rules: OnceCell<Vec<String>> = OnceCell::new();
-    let mut is_kept_out = false;
+    let (mut is_kept_out, mut fixed) = (false, Vec::new());
     let all_rules = || rules.get().map(|rules| rules.join(", ")).filter(|rules| !rules.is_empty());
     let command = |lines| Command::Redact {
         lines,
@@ -88,10 +93,11 @@ pub fn redact(
     };
     let archive = &*archive;
     let (found, done) = sync::redact(archive, &command, cause.rule, || {
-        let search = Search::new(archive, wanted, cause.rekey)?;
+        let (search, redactions, left_out) = searched(archive, wanted, cause.rekey)?;
+        fixed = left_out;
+        refuse_fixed(&search, &redactions)?;
         rules.get_or_init(|| search.rules());
         is_kept_out = search.is_kept_out();
-        let redactions = search.all(archive)?;
         // Whoever has the store could try guesses at what is known of it.
         let kept_out =
             if cause.rekey { Vec::new() } else { search.rows(archive.salt(), cause.rule) };
@@ -100,6 +106,7 @@ pub fn redact(
         Ok::<_, OpsError>(Found { redactions, kept_out, rekey, secrets })
     })?;
     let mut redacted = report(archive, &found, false)?;
+    redacted.fixed = fixed;
     redacted.rules = rules.into_inner().unwrap_or_default();
     redacted.kept_out = is_kept_out;
     redacted.covered = done.covered;
@@ -162,17 +169,49 @@ fn paths(left: Vec<(SessionKey, PathBuf)>) -> Vec<PathBuf> {
     left.into_iter().map(|(_, path)| path).collect()
 }
 
+/// Looks for what is wanted in all sessions. Of what rules find, that is left out which stands where it cannot be covered: it keeps
+/// nothing else from being taken out.
+fn searched(
+    archive: &Archive,
+    wanted: &Wanted<'_>,
+    rekey: bool,
+) -> Result<(Search, Vec<Redaction>, Vec<Remaining>), OpsError> {
+    let mut search = Search::new(archive, wanted, rekey)?;
+    let mut left_out = Vec::new();
+    loop {
+        let found = search.all(archive)?;
+        let mut fixed: BTreeMap<usize, Remaining> = BTreeMap::new();
+        for Redaction { session, fixed: places, .. } in &found {
+            for Fixed { place, secret } in places {
+                let rule = secret.and_then(|n| search.rules.get(n));
+                let Some((n, rule)) = secret.zip(rule) else { continue };
+                let (rule, place) = (rule.to_string(), place.clone());
+                let told = || Remaining { rule, session: search.told_id(session), place };
+                fixed.entry(n).or_insert_with(told);
+            }
+        }
+        if fixed.is_empty() {
+            return Ok((search, found, left_out));
+        }
+        search = search.without(&fixed.keys().copied().collect());
+        left_out.extend(fixed.into_values());
+    }
+}
+
+/// Refuses to take something out that stands where it cannot be covered.
+fn refuse_fixed(search: &Search, found: &[Redaction]) -> Result<(), OpsError> {
+    let mut all = found.iter().flat_map(|one| one.fixed.iter().map(move |fixed| (one, fixed)));
+    let Some((one, Fixed { place, .. })) = all.next() else { return Ok(()) };
+    let (place, session) = (place.clone(), search.told_id(&one.session));
+    Err(SyncError::Fixed { place, session }.into())
+}
+
 fn report(archive: &Archive, found: &[Redaction], planned: bool) -> Result<Redacted, OpsError> {
     let mut redacted = Redacted { planned, ..Redacted::default() };
     if planned && let Some(root) = archive.root() {
         redacted.deleted = sync::set_aside(root);
     }
-    for Redaction { session, lines, rules, words, kept, unfinished, fixed } in found {
-        if let Some(place) = fixed {
-            let id = &session.name.id;
-            let why = format!("it stands in {place} of session {id}, which cannot be taken out");
-            return Err(SyncError::Unsupported(why).into());
-        }
+    for Redaction { session, lines, words, kept, unfinished, .. } in found {
         let card = archive.store().card(session.key)?;
         let count = lines.len() as u64;
         redacted.lines += count;
@@ -188,8 +227,8 @@ fn report(archive: &Archive, found: &[Redaction], planned: bool) -> Result<Redac
         redacted.sessions.push(RedactedSession {
             session: session.name.id.clone(),
             format: session.name.format.clone(),
-            // Who has rules look for secrets has not seen them yet.
-            title: card.title.filter(|_| !planned || rules.is_empty()),
+            // It may have a part of what is to be taken out.
+            title: card.title.filter(|_| !planned),
             lines: count,
         });
     }
@@ -205,8 +244,8 @@ struct Search {
     lines: BTreeSet<LineId>,
     /// The unfinished lines with which these began when they were read once.
     begun: BTreeSet<Vec<u8>>,
-    /// The session of which all words of persons go.
-    whole: Option<Session>,
+    /// The sessions of which all words of persons go.
+    whole: BTreeSet<SessionKey>,
     /// Whether the sessions get other ids.
     rekey: bool,
     sieve: Sieve,
@@ -214,7 +253,7 @@ struct Search {
 
 impl Search {
     fn new(archive: &Archive, wanted: &Wanted<'_>, rekey: bool) -> Result<Self, OpsError> {
-        let (mut secrets, mut whole_of, mut whole) = (Vec::new(), BTreeSet::new(), None);
+        let (mut secrets, mut whole_of, mut whole) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
         let (store, mut rules) = (archive.store(), Vec::new());
         let unfinished = match wanted {
             Wanted::Entry(..) | Wanted::Session(_) => unfinished_lines(archive)?,
@@ -248,23 +287,37 @@ impl Search {
                 }
             }
             Wanted::Session(session) => {
-                let all = EntryNumber::FIRST..store.state(session.key)?.next_entry();
-                for batch in EntryNumber::batches(all, BATCH) {
-                    let entries: Vec<_> = EntryNumber::each(batch).collect();
-                    whole_lines(store, session.key, &entries, &mut |_, line| goes_whole(&line))?;
+                // What its sub-agents say is what it says.
+                for session in family(store, session)? {
+                    let all = EntryNumber::FIRST..store.state(session.key)?.next_entry();
+                    for batch in EntryNumber::batches(all, BATCH) {
+                        let entries: Vec<_> = EntryNumber::each(batch).collect();
+                        whole_lines(store, session.key, &entries, &mut |_, line| {
+                            goes_whole(&line);
+                        })?;
+                    }
+                    whole.insert(session.key);
                 }
-                whole = Some((*session).clone());
             }
         }
         let secrets = Secrets::new(secrets);
-        // Of a line that goes as a whole nothing is known by which it is found.
-        let sieve = match secrets.needles().filter(|_| whole_of.is_empty()).cloned() {
-            Some(needles) => {
-                Sieve::new([move |bytes: &[u8]| needles.find(bytes).map(|found| found.range())])
-            }
-            None => Sieve::new([|bytes: &[u8]| Some(0..bytes.len())]),
-        };
+        let sieve = sieve(&secrets, &whole_of);
         Ok(Self { secrets, rules, lines: whole_of, begun, whole, rekey, sieve })
+    }
+
+    /// Looks for all but these secrets.
+    fn without(self, out: &BTreeSet<usize>) -> Self {
+        let secrets = self.secrets.without(out);
+        let rules = self.rules.into_iter().enumerate().filter(|(n, _)| !out.contains(n));
+        let rules = rules.map(|(_, rule)| rule).collect();
+        let sieve = sieve(&secrets, &self.lines);
+        Self { secrets, rules, sieve, ..self }
+    }
+
+    /// Returns the id of a session as it is told: without what is looked for.
+    fn told_id(&self, session: &Session) -> String {
+        let id = &session.name.id;
+        if self.secrets.is_in(id.as_bytes()) { MASKED.to_owned() } else { id.clone() }
     }
 
     /// Returns the rows by which the store knows these secrets again in what comes later, and covers them there too. A line
@@ -299,7 +352,7 @@ impl Search {
             Ok(redaction) => found.extend(redaction),
             Err(error) => failed = failed.take().or(Some(error)),
         });
-        found.retain(|one: &Redaction| !one.is_nothing() || one.fixed.is_some());
+        found.retain(|one: &Redaction| !one.is_nothing() || !one.fixed.is_empty());
         failed.map_or(Ok(found), |error: OpsError| Err(error))
     }
 
@@ -314,12 +367,9 @@ impl Search {
             Ok(line) => {
                 let (covered, found) = self.cover(session, &line);
                 if let Some(covered) = covered.filter(|covered| *covered != line) {
-                    let is_whole = self.lines.contains(&LineId::of(&line));
-                    if name_of(&line) != name_of(&covered)
-                        || !is_whole && !is_framed_alike(session, &line, &covered)
-                    {
-                        let place = || format!("what makes entry {entry} a record");
-                        fixed = fixed.take().or_else(|| Some(place()));
+                    if !self.stays_itself(session, &line, &covered) {
+                        let place = format!("what makes entry {entry} a record");
+                        fixed.extend(self.fixed_in(session, &line, &place));
                     }
                     rules.extend(found.map(|found| (entry, found)));
                     lines.push((entry, covered));
@@ -344,7 +394,7 @@ impl Search {
         session: &Session,
         state: &State,
     ) -> Result<Vec<Kept>, OpsError> {
-        let is_whole = self.whole.as_ref().is_some_and(|whole| whole.key == session.key);
+        let is_whole = self.whole.contains(&session.key);
         let mut kept = Vec::new();
         let all = OperationNumber::FIRST..state.next_operation();
         for operation in store.operations(session.key, all)? {
@@ -396,15 +446,12 @@ impl Search {
             if line.is_some() {
                 run.tail.clear();
             }
-            match all.last_mut().filter(|last| last.operation == operation) {
-                Some(last) => {
-                    last.runs.push(run);
-                    last.lines.extend(line);
-                }
-                None => {
-                    let lines = line.into_iter().collect();
-                    all.push(Unfinished { operation, runs: vec![run], lines });
-                }
+            if all.last().is_none_or(|last| last.operation != operation) {
+                all.push(Unfinished { operation, runs: Vec::new(), lines: Vec::new() });
+            }
+            if let Some(last) = all.last_mut() {
+                last.runs.push(run);
+                last.lines.extend(line);
             }
         }
         all.retain(|one| !one.lines.is_empty());
@@ -413,22 +460,43 @@ impl Search {
 
     /// Returns whether an unfinished line of a session goes: it is of one that goes whole, has what is looked for, or ends within it.
     fn takes_unfinished(&self, session: &Session, line: &[u8]) -> bool {
-        self.whole.as_ref().is_some_and(|whole| whole.key == session.key)
+        self.whole.contains(&session.key)
             || self.secrets.is_in(line)
             || self.secrets.are_cut_by(line)
     }
 
     /// Returns what of a session's names holds something that is looked for: names stay, so that no redaction covers it.
-    fn fixed(&self, session: &Session, state: &State) -> Option<String> {
+    fn fixed(&self, session: &Session, state: &State) -> Vec<Fixed> {
         // An entry's long texts, and what a session says, are no names.
         if !self.lines.is_empty() {
-            return None;
+            return Vec::new();
         }
-        if self.secrets.is_in(session.name.id.as_bytes()) {
-            return Some("the id".to_owned());
-        }
-        let is_in_path = state.files.iter().any(|place| self.secrets.is_in(place.path()));
-        is_in_path.then(|| "the path of a file".to_owned())
+        let paths = state.files.iter().map(|place| ("the path of a file", place.path()));
+        let names = [("the id", session.name.id.as_bytes())].into_iter().chain(paths);
+        let names = names.filter(|(_, name)| self.secrets.is_in(name));
+        let all = names.flat_map(|(place, name)| {
+            let each = self.secrets.iter().enumerate().filter(|(_, secret)| secret.is_in(name));
+            each.map(|(n, _)| Fixed { place: place.to_owned(), secret: Some(n) })
+        });
+        all.collect()
+    }
+
+    /// Returns what of a line cannot be covered, or the line, if that is known of nothing in it alone.
+    fn fixed_in(&self, session: &Session, line: &[u8], place: &str) -> Vec<Fixed> {
+        let is_fixed = |secret: &Secret| {
+            let covered = secret.cover(line);
+            covered.is_some_and(|covered| !self.stays_itself(session, line, &covered))
+        };
+        let each = self.secrets.iter().enumerate().filter(|(_, secret)| is_fixed(secret));
+        let all: Vec<Fixed> =
+            each.map(|(n, _)| Fixed { place: place.to_owned(), secret: Some(n) }).collect();
+        if all.is_empty() { vec![Fixed { place: place.to_owned(), secret: None }] } else { all }
+    }
+
+    /// Returns whether a line is the same record once something in it is covered.
+    fn stays_itself(&self, session: &Session, line: &[u8], covered: &[u8]) -> bool {
+        let is_whole = self.lines.contains(&LineId::of(line));
+        name_of(line) == name_of(covered) && (is_whole || is_framed_alike(session, line, covered))
     }
 
     /// Returns what is to stand in the place of a line of a session, if it has anything of what is looked for, and the rules that found it.
@@ -456,7 +524,7 @@ impl Search {
         session: &Session,
         state: &State,
     ) -> Result<Vec<TakenOut>, StoreError> {
-        let is_whole = self.whole.as_ref().is_some_and(|whole| whole.key == session.key);
+        let is_whole = self.whole.contains(&session.key);
         let mut found = Vec::new();
         each_given(store, session, state, &mut |operation, words| {
             if is_whole || self.secrets.is_in(words.text.as_bytes()) {
@@ -467,24 +535,15 @@ impl Search {
     }
 }
 
-/// Returns the unfinished lines that were read of any session.
-fn unfinished_lines(archive: &Archive) -> Result<BTreeSet<Vec<u8>>, OpsError> {
-    let mut lines = BTreeSet::new();
-    for session in archive.every()? {
-        for (_, run) in archive.store().growths(session.key, OperationNumber::ALL)? {
-            lines.extend(run.unfinished().map(<[u8]>::to_vec));
+/// Returns what lets those lines through that may have any of these secrets: of one that goes as a whole nothing is known by which
+/// it is found.
+fn sieve(secrets: &Secrets, whole: &BTreeSet<LineId>) -> Sieve {
+    match secrets.needles().filter(|_| whole.is_empty()).cloned() {
+        Some(needles) => {
+            Sieve::new([move |bytes: &[u8]| needles.find(bytes).map(|found| found.range())])
         }
+        None => Sieve::new([|bytes: &[u8]| Some(0..bytes.len())]),
     }
-    Ok(lines)
-}
-
-/// Returns whether a run is the end of what its file holds now: its unfinished line is the beginning of none that is finished.
-fn is_current(state: &State, run: &Run) -> bool {
-    let is_later = |generation: GenerationNumber| {
-        let file = state.file_of(run.generation);
-        generation > run.generation && file.is_some() && state.file_of(generation) == file
-    };
-    state.ends.get(&run.generation) == Some(run) && !state.next_generation().earlier().any(is_later)
 }
 
 /// Returns an entry, those that it stands for, and those that stand for it.

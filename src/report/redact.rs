@@ -18,6 +18,8 @@ pub struct Redacted {
     pub notes: u64,
     /// How many unfinished lines, as they were read once, have it.
     pub unfinished: u64,
+    /// What rules found and nothing takes out.
+    pub fixed: Vec<Remaining>,
     /// The rules that found it, if rules did.
     pub rules: Vec<String>,
     /// The sessions that have it.
@@ -55,6 +57,17 @@ pub struct RedactedSession {
     pub lines: u64,
 }
 
+/// Something that a rule found and that stays, because it stands where nothing can be covered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Remaining {
+    /// The name of the rule.
+    pub rule: String,
+    /// The id of a session in which it stands so, unless that has it.
+    pub session: String,
+    /// The place there, in words.
+    pub place: String,
+}
+
 /// A session that was written again under new ids, and how the chain that it had can be told one day.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Rekeyed {
@@ -87,6 +100,7 @@ report!(Redacted, "redact", |it| {
     rules: it.rules,
     kept_out: it.kept_out,
     sessions: it.sessions,
+    fixed: it.fixed,
     covered: texts(&it.covered),
     left: texts(&it.left),
     beside: texts(&it.beside),

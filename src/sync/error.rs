@@ -224,6 +224,14 @@ pub enum SyncError {
     /// Words that undertext would write have something that was taken out of the store.
     #[error("the words have something that was taken out of the store, and nothing is written")]
     KeptOut,
+    /// What is to be taken out stands where nothing can be covered, such as in a name.
+    #[error("it stands in {place} of session {session}, which cannot be taken out")]
+    Fixed {
+        /// The place.
+        place: String,
+        /// The session's id.
+        session: String,
+    },
     /// A redaction was cut short, and cannot be carried out now.
     #[error("a redaction was cut short, and cannot be carried out now")]
     Unredacted(#[source] Box<SyncError>),

@@ -47,8 +47,17 @@ pub(crate) struct Redaction {
     pub(crate) kept: Vec<Kept>,
     /// The operations that read unfinished lines which are taken out.
     pub(crate) unfinished: Vec<Unfinished>,
-    /// A place in which it stands and cannot be covered, such as a name.
-    pub(crate) fixed: Option<String>,
+    /// The places in which it stands and cannot be covered, such as a name.
+    pub(crate) fixed: Vec<Fixed>,
+}
+
+/// A place in which something stands that cannot be covered there.
+#[derive(Clone, Debug)]
+pub(crate) struct Fixed {
+    /// The place, in words.
+    pub(crate) place: String,
+    /// Which of those that are looked for together, if it is one of them.
+    pub(crate) secret: Option<usize>,
 }
 
 /// The runs of an operation without unfinished lines that are taken out.
@@ -110,10 +119,7 @@ pub(crate) fn redact<E: From<SyncError>>(
     let changed: Vec<Session> = changed.map(|one| one.session.clone()).collect();
     let is_changed = |name: &SessionName| changed.iter().any(|session| session.name == *name);
     notices.retain(|(name, notice)| is_changed(name) || matches!(notice, Notice::Unsought { .. }));
-    // One that cannot be covered is for the caller to tell of.
-    if redactions.iter().all(Redaction::is_nothing)
-        || redactions.iter().any(|one| one.fixed.is_some())
-    {
+    if redactions.iter().all(Redaction::is_nothing) {
         return Ok((redactions, Purged { notices, ..Purged::default() }));
     }
     refuse_if_loaded(archive, &redactions)?;

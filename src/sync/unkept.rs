@@ -1,5 +1,5 @@
-//! Unkept files: what an agent keeps next to a session and undertext does not, such as a file that is too long, one that is a link, or
-//! a second record of the same conversation.
+//! Unkept files: what an agent keeps next to a session or under its name and undertext does not, such as a file that is too long, one
+//! that is a link, a list of things to do, or a second record of the same conversation.
 //!
 //! Invariant: they are read at most, and never written.
 
@@ -16,12 +16,15 @@ use crate::{
     model::{FileNumber, State},
     session::Session,
     sync::{Archive, SyncError},
+    wire::Trace,
 };
 
 /// How many bytes of a file are looked at together.
 const PART: u64 = 4 << 20;
 /// How many of them are looked at again with the next ones, for what lies across.
 const OVERLAP: usize = 64 << 10;
+/// How deep folders may lie in each other that are looked through.
+const DEPTH: usize = 8;
 
 /// Returns the files next to a session that are not kept of it, and have any of these secrets or cannot be read; `all` of them if what
 /// they may have is not known.
@@ -31,19 +34,20 @@ pub(super) fn with_any(
     (secrets, all): (&Secrets, bool),
 ) -> Result<Vec<PathBuf>, SyncError> {
     let state = archive.store().state(session.key)?;
-    let mut found = unkept(archive, session, &state);
+    let mut found = unkept(archive, session, &state)?;
     let is_named = |path: &Path| secrets.is_in(path.as_os_str().as_encoded_bytes());
     found.retain(|path| all || is_named(path) || has_any(path, secrets).unwrap_or(true));
     Ok(found)
 }
 
 /// Returns the files next to a session that are not kept of it.
-fn unkept(archive: &Archive, session: &Session, state: &State) -> Vec<PathBuf> {
+fn unkept(archive: &Archive, session: &Session, state: &State) -> Result<Vec<PathBuf>, SyncError> {
     let own = FileNumber::FIRST.onwards().zip(&state.files);
     let own = own.map(|(n, place)| (state.sidecars.contains_key(&n), archive.path_of(place)));
     let own: Vec<(bool, PathBuf)> =
         own.filter_map(|(is_sidecar, path)| Some((is_sidecar, path?))).collect();
     let mut folders: Vec<(PathBuf, PathBuf, Option<OsString>)> = Vec::new();
+    let mut found = Vec::new();
     for (_, path) in own.iter().filter(|(is_sidecar, _)| !is_sidecar) {
         let annexes = session.format.annexes(path, &session.name.id).into_iter();
         let annexes = annexes.filter(|annex| {
@@ -51,6 +55,9 @@ fn unkept(archive: &Archive, session: &Session, state: &State) -> Vec<PathBuf> {
             !annex.is_apart || archive.writable.has(session.format.name(), &folder)
         });
         folders.extend(annexes.map(|annex| (annex.from, annex.folder, annex.name.map(Into::into))));
+        for trace in session.format.traces(path, &session.name.id) {
+            gather(&trace, &session.name.id, &mut found);
+        }
         // Where each session has a folder, all in there is of the session.
         let name = path.file_name().and_then(|name| name.to_str());
         if let (Some(folder), true) =
@@ -61,18 +68,16 @@ fn unkept(archive: &Archive, session: &Session, state: &State) -> Vec<PathBuf> {
     }
     folders.sort();
     folders.dedup();
-    let mut found = Vec::new();
     for (from, below, name) in folders {
         let Ok(folder) = disk::folder_below(&from, &below) else { continue };
         let names =
             name.map_or_else(|| disk::names(&folder).unwrap_or_default(), |name| vec![name]);
-        let paths = names.into_iter().map(|name| from.join(&below).join(name));
-        let is_other = |path: &PathBuf| {
-            let is_file = path.symlink_metadata().is_ok_and(|meta| !meta.is_dir());
-            is_file && !live::is_aside(path) && !own.iter().any(|(_, own)| own == path)
-        };
-        found.extend(paths.filter(is_other));
+        found.extend(names.into_iter().map(|name| from.join(&below).join(name)));
     }
+    found.retain(|path| {
+        let is_file = path.symlink_metadata().is_ok_and(|meta| !meta.is_dir());
+        is_file && !live::is_aside(path) && !own.iter().any(|(_, own)| own == path)
+    });
     let asides = state.rotations.iter().map(|(_, rotation)| rotation.aside.as_slice());
     let asides: Vec<&[u8]> = asides.collect();
     found.retain(|path| {
@@ -81,7 +86,49 @@ fn unkept(archive: &Archive, session: &Session, state: &State) -> Vec<PathBuf> {
     });
     found.sort();
     found.dedup();
-    found
+    let mut unkept = Vec::new();
+    for path in found {
+        // A sub-agent's is of a session of its own.
+        if archive.store().files(&archive.place_of(&path))?.is_empty() {
+            unkept.push(path);
+        }
+    }
+    Ok(unkept)
+}
+
+/// Gathers all that lies somewhere under the name of a session.
+fn gather(trace: &Trace, session: &str, found: &mut Vec<PathBuf>) {
+    match trace {
+        Trace::Below(folder) => walk(folder, DEPTH, found),
+        Trace::Named(home) => {
+            for folder in within(home) {
+                let is_named = |path: &PathBuf| {
+                    let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+                    name.starts_with(session.as_bytes())
+                };
+                for path in within(&folder).into_iter().filter(is_named) {
+                    walk(&path, DEPTH, found);
+                    found.push(path);
+                }
+            }
+        }
+    }
+}
+
+/// Gathers all that lies below a folder. No link is followed.
+fn walk(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
+    for path in within(folder) {
+        if depth > 0 {
+            walk(&path, depth - 1, found);
+        }
+        found.push(path);
+    }
+}
+
+/// Returns the paths of what lies in a folder; nothing if it is none.
+fn within(folder: &Path) -> Vec<PathBuf> {
+    let names = disk::folder_below(folder, Path::new("")).and_then(|folder| disk::names(&folder));
+    names.unwrap_or_default().into_iter().map(|name| folder.join(name)).collect()
 }
 
 /// Returns whether a file has any of these secrets.

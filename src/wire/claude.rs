@@ -59,7 +59,7 @@ use crate::{
     wire::{
         Annex, Answers, Back, Call, Callers, Cleanup, Draft, Earlier, Edited, Envelope, Failure,
         Files, Folder, Graph, Hooks, Identify, Interface, Invalid, Layout, Named, Nearby, Path,
-        Paths, Read, Sent, Setting, Telling, Titled, Told, Traits, Walk, Write,
+        Paths, Read, Sent, Setting, Telling, Titled, Told, Trace, Traits, Walk, Write,
         compaction::{Compaction, Lines},
         fields::{self, text},
         layout::resuming,
@@ -152,6 +152,10 @@ impl Identify for Claude {
 }
 
 impl Files for Claude {
+    fn traces(&self, file: &std::path::Path, session: &str) -> Vec<Trace> {
+        annex::traces(file, session)
+    }
+
     fn resume(&self, session: &str, _file: &std::path::Path) -> Option<Vec<String>> {
         resuming(["claude", "--resume"], session)
     }

@@ -153,6 +153,11 @@ pub trait Files {
         None
     }
 
+    /// Returns where more lies that the agent keeps under the name of the session of a file, whether that is taken in or not.
+    fn traces(&self, _file: &Path, _session: &str) -> Vec<Trace> {
+        Vec::new()
+    }
+
     /// Returns the command that starts the agent in a session whose file lies where the agent keeps it.
     fn resume(&self, _session: &str, _file: &Path) -> Option<Vec<String>> {
         None
@@ -203,6 +208,15 @@ pub struct Annex {
     pub name: Option<String>,
     /// Whether they lie away from the session's file, so that only the agent's own folders can hold them.
     pub is_apart: bool,
+}
+
+/// Where an agent keeps anything under the name of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Trace {
+    /// Below this folder.
+    Below(PathBuf),
+    /// In the folders within this one, where the names begin with the session's id.
+    Named(PathBuf),
 }
 
 /// A folder in which an agent keeps files of its sessions.

@@ -8,10 +8,18 @@
 //! file-history/<id>/*                              files as they were before it changed them
 //! image-cache/<id>/*                               images that were pasted
 //! ```
+//!
+//! Whatever else the program keeps under a session's name is not taken in:
+//!
+//! ```text
+//! projects/<slug>/<id>/session-memory/*            what it notes of the session
+//! todos/<id>-agent-<id>.json                       its list of things to do
+//! debug/<id>.txt, tasks/<id>/*, session-env/<id>/* and the like
+//! ```
 
 use std::path::{Path, PathBuf};
 
-use crate::wire::Annex;
+use crate::wire::{Annex, Trace};
 
 /// The folder in which the sessions lie.
 pub(super) const SESSIONS: &str = "projects";
@@ -49,6 +57,19 @@ pub(super) fn annexes(file: &Path, session: &str) -> Vec<Annex> {
         })
     });
     std::iter::once(results).chain(apart).collect()
+}
+
+/// Returns where all that the program keeps under the name of the session of a file lies.
+pub(super) fn traces(file: &Path, session: &str) -> Vec<Trace> {
+    let (Some(folder), Some(stem)) = (file.parent(), stem(file, ".jsonl")) else {
+        return Vec::new();
+    };
+    if stem != session {
+        return Vec::new();
+    }
+    let home = folder.parent().filter(|above| above.ends_with(SESSIONS)).and_then(Path::parent);
+    let named = home.map(|home| Trace::Named(home.to_owned()));
+    [Trace::Below(folder.join(session))].into_iter().chain(named).collect()
 }
 
 /// Returns the session's file next to which another one is kept.

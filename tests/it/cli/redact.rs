@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use undertext::model::{EntryNumber, Record};
 use undertext::ops::{self, Archive, Cause, Machine, Wanted};
 
-use super::{conversation, json};
+use super::{conversation, json, kept_out};
 use crate::env::TestEnv;
 use crate::needs;
 
@@ -308,7 +308,7 @@ fn a_file_that_an_agent_has_open_is_left_and_covered_once_it_is_closed() {
     // The agent of the first session goes on, and says it again; then something is taken out of another session.
     let agent = fs::OpenOptions::new().append(true).open(&files[0]).unwrap();
     let write = |parent, name, text: &str| {
-        let record = super::kept_out::said(ONE, (parent, name), text);
+        let record = kept_out::said(ONE, (parent, name), text);
         std::io::Write::write_all(&mut &agent, record.as_bytes()).unwrap();
     };
     write("r6", "r7", &format!("again {SECRET}"));
@@ -553,6 +553,115 @@ fn what_is_left_out_next_to_a_session_is_told_of_and_its_name_is_in_no_row() {
     assert_eq!(sighted(), Vec::<String>::new());
     env.run(&["import"]).success();
     assert_eq!(sighted(), Vec::<String>::new());
+}
+
+#[test]
+fn what_lies_under_the_name_of_a_session_is_told_of_if_it_has_it() {
+    let env = TestEnv::new();
+    let [file, ..] = sessions(&env);
+    let (home, own) = (env.home().join(".claude"), file.with_extension(""));
+    let here = |path: &Path, said: &str| {
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, said).unwrap();
+    };
+    for (path, said) in [
+        (own.join("session-memory/summary.md"), SECRET),
+        (own.join("session-memory/more/deep.md"), SECRET),
+        (home.join(format!("todos/{ONE}-agent-{ONE}.json")), SECRET),
+        (home.join(format!("debug/{ONE}.txt")), SECRET),
+        (home.join(format!("tasks/{ONE}/1.json")), SECRET),
+        (home.join(format!("todos/{ONE}-agent-other.json")), "nothing"),
+        (own.join("session-memory/other.md"), "nothing"),
+    ] {
+        here(&path, said);
+    }
+    // A sub-agent's file is that of a session of its own.
+    let agent = kept_out::said(ONE, ("", "s0"), &format!("its agent says {SECRET}")).replace(
+        "\"parentUuid\":\"\",\"isSidechain\":false",
+        "\"parentUuid\":null,\"isSidechain\":true,\"agentId\":\"a1\"",
+    );
+    here(&own.join("subagents/agent-a1.jsonl"), &agent);
+    env.run(&["import"]).success();
+    let done = env.run_with_stdin(&["redact", "--yes", "--json"], SECRET.as_bytes()).success();
+    let beside = |done: &str| -> Vec<String> {
+        let told = json(done);
+        let paths = told["beside"].as_array().unwrap().iter();
+        paths.map(|path| path.as_str().unwrap().rsplit('/').next().unwrap().to_owned()).collect()
+    };
+    let todo = format!("{ONE}-agent-{ONE}.json");
+    let debug = format!("{ONE}.txt");
+    assert_eq!(
+        beside(&done.stdout),
+        [&debug, "deep.md", "summary.md", "1.json", &todo].map(String::from)
+    );
+    assert_eq!(traces(&env).len(), 5);
+    // What is forgotten may stand in any of them; it goes from its sub-agents too.
+    let done = env.run(&["forget", "-s", "8f14", "--yes", "--json"]).success();
+    assert_eq!(beside(&done.stdout).len(), 7);
+    assert!(env.run(&["search", "its agent says"]).stdout.is_empty());
+    assert!(!fs::read_to_string(own.join("subagents/agent-a1.jsonl")).unwrap().contains("says"));
+    env.run(&["verify"]).success();
+}
+
+#[test]
+fn what_stands_where_nothing_can_be_covered_keeps_nothing_else_from_being_taken_out() {
+    let env = TestEnv::new();
+    let [key, named] =
+        ["R2kq8vTz0LmXw5YbN3cJ7dHs9fGaPe1uVi4o", "Z9yX8wV7uT6sR5qP4oN3mL2kJ1iH0gF9eD8c"];
+    let folder = env.home().join(".claude/projects/-work");
+    fs::create_dir_all(&folder).unwrap();
+    let root = |line: String| line.replace("\"parentUuid\":\"\"", "\"parentUuid\":null");
+    let one = root(kept_out::said(ONE, ("", "r0"), &format!("the key is ghp_{key}")));
+    let two =
+        root(kept_out::said(TWO, ("", &format!("ghp_{named}")), "a name that looks like a key"));
+    fs::write(folder.join(format!("{ONE}.jsonl")), one).unwrap();
+    fs::write(folder.join(format!("{TWO}.jsonl")), two).unwrap();
+    env.run(&["import"]).success();
+    assert_snapshot!(env.run(&["redact", "--found", "--dry-run"]), @r"
+    found by github-pat
+    8f14e45f  1 line  claude
+    ------- stderr -------
+    warning: what rule github-pat found in what makes entry 1 a record of session c9f0f895-fb98-4b91-8f2a-3c5b6d7e8f90 cannot be taken out there, and stays everywhere: change the key itself
+    Nothing is changed
+    ");
+    let done = env.run(&["redact", "--found", "--yes", "--json"]).success();
+    let done = json(&done.stdout);
+    assert_eq!((&done["lines"], done["fixed"].as_array().unwrap().len()), (&json!(1), 1), "{done}");
+    assert_eq!(holding(&env, &[key]), Vec::<PathBuf>::new());
+    assert_snapshot!(env.run(&["redact", "--found", "--yes"]), @r"
+    ------- stderr -------
+    warning: what rule github-pat found in what makes entry 1 a record of session c9f0f895-fb98-4b91-8f2a-3c5b6d7e8f90 cannot be taken out there, and stays everywhere: change the key itself
+    Nothing can be taken out
+    [exit status: 1]
+    ");
+    assert_snapshot!(env.run_with_stdin(&["redact", "--yes"], named.as_bytes()), @r"
+    ------- stderr -------
+    error: it stands in what makes entry 1 a record of session c9f0f895-fb98-4b91-8f2a-3c5b6d7e8f90, which cannot be taken out
+    hint: nothing is changed; what names a session, a file or a record stays, so change the key itself
+    [exit status: 2]
+    ");
+    env.run(&["verify"]).success();
+}
+
+#[test]
+fn a_secret_is_read_from_stdin_however_a_program_writes_text() {
+    let env = TestEnv::new();
+    env.run(&["new", "-q"]).success();
+    env.run_with_stdin(&["append", "-q", "-"], b"one secret-9x\ntwo secret-9x").success();
+    for said in [
+        "one secret-9x\r\ntwo secret-9x\r\n",
+        "\u{feff}two secret-9x\r\n",
+        "\u{feff}one secret-9x\ntwo secret-9x",
+    ] {
+        let plan = env.run_with_stdin(&["redact", "--dry-run", "--json"], said.as_bytes());
+        let told = json(&plan.stdout);
+        // The title may have it.
+        assert_eq!(
+            (&told["lines"], &told["sessions"][0]["title"]),
+            (&json!(1), &Value::Null),
+            "{plan}"
+        );
+    }
 }
 
 #[test]
