@@ -130,6 +130,19 @@ fn after_session(error: &SessionError) -> Vec<Hint> {
     }
 }
 
+/// Returns what can be done about a session and its agent's file that could not be brought to agree.
+fn uncaught(session: &str, why: &SyncError) -> Vec<Hint> {
+    let first = match why {
+        SyncError::Loaded { .. } => vec![
+            "end the agent: what a command is still to write there is written by the next one"
+                .into(),
+        ],
+        SyncError::OutOfReach { .. } | SyncError::Behind { .. } => Vec::new(),
+        why => after_sync(why),
+    };
+    let_go(session, first)
+}
+
 /// Returns what can be done where files and store do not agree.
 fn after_sync(error: &SyncError) -> Vec<Hint> {
     use SyncError as E;
@@ -140,16 +153,7 @@ fn after_sync(error: &SyncError) -> Vec<Hint> {
                 .into(),
             "or insist, with --force".into(),
         ],
-        E::Uncaught { session, why, .. } => {
-            let first = match why.as_ref() {
-                E::Loaded { .. } => vec![
-                    "end the agent: what a command is still to write there is written by the next one".into(),
-                ],
-                E::OutOfReach { .. } | E::Behind { .. } => Vec::new(),
-                why => after_sync(why),
-            };
-            let_go(session, first)
-        }
+        E::Uncaught { session, why, .. } => uncaught(session, why),
         E::Left { by, .. } => {
             vec![
                 Line::new("import").with(by).to("take that file in, and the session goes on there"),

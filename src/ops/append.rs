@@ -238,7 +238,10 @@ impl Batch {
         }
         self.near.pass(before.format, &line, kind);
         self.lines.push(line);
-        self.parent.clone_from(&name);
+        // What has no name is followed by nothing.
+        if name.is_some() {
+            self.parent.clone_from(&name);
+        }
         self.met.push(Met::Fresh(at, name));
         Ok(())
     }
