@@ -379,10 +379,18 @@ impl Context {
             return error.hinted(hint).hinted(Hint::sessions());
         }
         let none = SessionError::NoSession(word.to_owned());
+        let is_named = self.env.args.iter().any(|arg| {
+            let arg = arg.as_encoded_bytes();
+            arg.starts_with(b"-s") || arg.starts_with(b"--session")
+        });
         let meant = match self.verb.as_str() {
             _ if wire::by_name(&word.to_lowercase()).is_some() => {
                 let agent = word.to_lowercase();
                 Line::new("sessions").option("agent", agent).to("list the sessions of an agent")
+            }
+            _ if is_named => return none.into(),
+            "append" | "search" | "turn" if !word.is_empty() => {
+                "if it belongs to the text: a text of several words stands in quotes".into()
             }
             "checkpoint" if !word.is_empty() => {
                 Line::new("checkpoint").with("-m").with(word).to("if it is a note")

@@ -102,8 +102,14 @@ fn holds(
     let [held, other] = ends(branch, old)?;
     let held: BTreeSet<EntryNumber> = held.into_iter().map(|entry| replays.first(entry)).collect();
     let is_held = |entry: &EntryNumber| held.contains(&replays.first(*entry));
-    // What both have before their ends is not among these.
-    Ok(entries.iter().all(|entry| !other.contains(entry) || is_held(entry)))
+    for entry in entries {
+        // What both have before their ends is not among these, and an agent's own records are nobody's words.
+        let is_said = !matches!(old.as_derived(*entry)?.kind, Kind::Meta | Kind::Opaque);
+        if is_said && other.contains(entry) && !is_held(entry) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Returns the newest turn on a view's path.

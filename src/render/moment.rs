@@ -19,6 +19,8 @@ pub(crate) enum Since {
     Weekday(Weekday),
     /// A day, or a moment of it.
     At(NaiveDateTime),
+    /// A moment, wherever the clock stands then.
+    Moment(Timestamp),
 }
 
 impl Since {
@@ -35,6 +37,7 @@ impl Since {
         found
             .or_else(|| age(&word).map(Self::Ago))
             .or_else(|| word.parse().ok().map(Self::Weekday))
+            .or_else(|| Timestamp::parse(text.trim()).map(Self::Moment))
             .or_else(|| NaiveDate::parse_from_str(&word, "%Y-%m-%d").ok().map(|date| Self::At(day(date))))
             .or_else(|| {
                 let forms = ["%Y-%m-%d %H:%M", "%Y-%m-%d %H:%M:%S", "%Y-%m-%dt%H:%M", "%Y-%m-%dt%H:%M:%S"];
@@ -56,6 +59,7 @@ impl Since {
                 back(u64::from(since)).and_time(NaiveTime::MIN)
             }
             Self::At(moment) => moment,
+            Self::Moment(moment) => return moment,
         };
         let moment = match zone {
             Zone::Utc => moment.and_utc(),
@@ -154,6 +158,9 @@ mod tests {
         check("2001-01-30", "2001-01-30 00:00:00");
         check("2001-01-30 12:30", "2001-01-30 12:30:00");
         check("2001-01-30T12:30:15", "2001-01-30 12:30:15");
+        // As JSON has it.
+        check("2001-01-30T12:30:15.250Z", "2001-01-30 12:30:15");
+        check("2001-01-30T12:30:15+02:00", "2001-01-30 10:30:15");
         for wrong in ["", "soon", "2001-13-01", "someday"] {
             assert!(Since::read(wrong).is_err(), "{wrong}");
         }

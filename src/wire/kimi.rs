@@ -419,7 +419,7 @@ impl Write for Kimi {
                 };
                 json!({ "role": "tool", "content": content, "tool_call_id": id })
             }
-            Draft::Record(_) => return Err(Invalid::as_it_is(&TRAITS)),
+            Draft::Record(_) => return Err(Invalid::as_it_is("Kimi CLI")),
         }))
     }
 

@@ -6,7 +6,7 @@ use crate::{
     json::{self, Kind, Raw},
     model::{EntryNumber, Message, PlaceNumber, Record, Timestamp},
     wire::{
-        Edit, Failure, Graph, Traits,
+        Edit, Failure, Graph,
         compaction::{Compaction, Lines},
         fields::text,
     },
@@ -303,9 +303,8 @@ impl Invalid {
         Self(format!("the tool's input is not JSON: {error}"))
     }
 
-    /// Says that a format of these traits takes no record as a caller wrote it.
-    pub(super) fn as_it_is(traits: &Traits) -> Self {
-        let agent = traits.folders.first().map_or(traits.name, |folder| folder.agent);
+    /// Says that an agent's sessions take no record as a caller wrote it.
+    pub(super) fn as_it_is(agent: &str) -> Self {
         let instead = "use --role, --call, --result or --note";
         Self(format!("{agent}'s sessions take no records as they are; {instead}"))
     }

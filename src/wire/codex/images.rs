@@ -57,8 +57,9 @@ fn is_picture(data: &str) -> bool {
     let is_code = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
     let is_base64 = code.len() % 4 != 1 && code.bytes().all(is_code);
     let is_webp = || {
-        let behind = code.strip_prefix("UklGR").and_then(|rest| rest.get(11..));
-        behind.is_some_and(|kind| kind.starts_with("V0VCU"))
+        // Its kind stands behind its length.
+        let kind = code.strip_prefix("UklGR").and_then(|rest| rest.get(6..));
+        kind.is_some_and(|kind| kind.starts_with("XRUJQ"))
     };
     is_base64 && (BEGINNINGS.iter().any(|begin| code.starts_with(begin)) || is_webp())
 }

@@ -255,17 +255,19 @@ fn an_audit_tells_what_was_cut_by_whom_and_where() {
     let env = TestEnv::new();
     session(&env, [&long(300), &long(2_000)]);
     assert_snapshot!(env.run(&["audit"]), @"Nothing was cut in this session");
-    let args = ["append", "-q", "--result", "c1", "--max-chars", "5000", "-"];
+    let call = ["append", "-q", "--call", "Bash", "--input", "{}", "--id", "more"];
+    env.run(&call).success();
+    let args = ["append", "-q", "--result", "more", "--max-chars", "5000", "-"];
     env.run_with_stdin(&args, long(400).as_bytes()).success();
     env.run(&["truncate", "-q", "--window", "10000"]).success();
     env.run(&["truncate", "-q", "--max-chars", "4000"]).success();
     env.run(&["undo"]).success();
     assert_snapshot!(env.run(&["audit"]).masked(), @"
-    10  2001-02-03 04:05  append    entry-id  Bash  11,092  to 4,983   57%  hidden, cut at 4,764, limit 5,000
-    11  2001-02-03 04:05  truncate  entry-id  Bash  56,893  to 11,984  79%  hidden, cut at 11,764, limit 12,000
-    12  2001-02-03 04:05  truncate  entry-id  Bash   8,292  to 3,974   54%  hidden, cut at 3,756, limit 4,000, undone
-    12  2001-02-03 04:05  truncate  entry-id  Bash  56,893  to 3,976   93%  hidden, cut at 3,756, limit 4,000, undone
-    12  2001-02-03 04:05  truncate  entry-id  Bash  11,092  to 3,975   66%  hidden, cut at 3,756, limit 4,000, undone
+    11  2001-02-03 04:05  append    entry-id  Bash  11,092  to 4,983   57%  hidden, cut at 4,764, limit 5,000
+    12  2001-02-03 04:05  truncate  entry-id  Bash  56,893  to 11,984  79%  hidden, cut at 11,764, limit 12,000
+    13  2001-02-03 04:05  truncate  entry-id  Bash   8,292  to 3,974   54%  hidden, cut at 3,756, limit 4,000, undone
+    13  2001-02-03 04:05  truncate  entry-id  Bash  56,893  to 3,976   93%  hidden, cut at 3,756, limit 4,000, undone
+    13  2001-02-03 04:05  truncate  entry-id  Bash  11,092  to 3,975   66%  hidden, cut at 3,756, limit 4,000, undone
     2 entries cut from 67,985 to 16,967 characters, about 16,997 to 4,242 tokens; 75% is hidden, and kept
     ------- stderr -------
     hint: to read what the last one hides: undertext show entry-id --hidden
