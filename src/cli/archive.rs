@@ -9,6 +9,7 @@ use undertext::ops::{
     self, Archive, Elsewhere, Notice, Place, Session, SessionError, SyncError, Waiting, Workspace,
 };
 use undertext::report::{Hint, Line, LiveState};
+use undertext::settings::Exclude;
 use undertext::store::{Access, StoreError};
 use undertext::wire;
 
@@ -23,19 +24,27 @@ impl Context {
     /// Opens the archive to read; nothing is written or made, and what is changed in it nobody else sees.
     pub(crate) fn open_reader(&mut self) -> Result<Archive, CommandError> {
         let root = self.root()?;
-        let archive = self.reader(&root)?;
+        let exclude = self.exclude_or_all();
+        let unread = exclude.unread.clone();
+        let archive = self.reader_without(&root, exclude)?;
         self.warn_of_place(&root);
-        if let Err(error) = self.exclude() {
+        if let Some(why) = unread {
             let what = "what agents' files hold beyond the store is not shown until that is mended";
-            self.output.warn(&format!("{}; {what}", error.in_one_line()));
+            self.output.warn(&format!("{why}; {what}"));
         }
         Ok(archive)
     }
 
     /// Does the same for the archive in a folder, and says nothing.
     pub(crate) fn reader(&mut self, root: &Path) -> Result<Archive, CommandError> {
+        let exclude = self.exclude_or_all();
+        self.reader_without(root, exclude)
+    }
+
+    /// Does the same, but for what is left out.
+    fn reader_without(&mut self, root: &Path, exclude: Exclude) -> Result<Archive, CommandError> {
         let mut archive = Archive::open(root, Access::Read, self.env.ambient())?.preview()?;
-        archive.set_exclude(self.exclude_or_all());
+        archive.set_exclude(exclude);
         archive.set_here(self.env.here());
         archive.set_writable(self.writable());
         Ok(archive)
