@@ -11,7 +11,8 @@ use super::{
 };
 use crate::{
     model::{
-        Digest, EntryId, EntryNumber, LineId, Operation, OperationNumber, State, Tagged, Tombstone,
+        Digest, EntryId, EntryNumber, Facts, LineId, Operation, OperationNumber, State, Tagged,
+        Tombstone,
     },
     store::{KeptOut, SessionKey, StoreError},
 };
@@ -44,15 +45,11 @@ pub(super) fn file_by_operations(
     session: SessionKey,
     (operation, at): (OperationNumber, u64),
 ) -> Result<Option<Digest>, StoreError> {
-    let mut found = None;
-    let sql = "SELECT record FROM operation WHERE session = ? ORDER BY n";
-    for record in collect(db, sql, [session.0], |row| row.get::<_, Vec<u8>>(0))? {
-        let read: Result<Operation, _> = Tagged::read(&record, &mut Vec::new());
-        let mut files = read.iter().flat_map(|operation| &operation.facts.covered_files);
+    newest(db, session, &|facts| {
+        let mut files = facts.covered_files.iter();
         let file = files.rfind(|one| (one.operation, one.at) == (operation, at));
-        found = file.map(|one| one.digest).or(found);
-    }
-    Ok(found)
+        file.map(|one| one.digest)
+    })
 }
 
 /// Returns the digest of an operation's runs out of which unfinished lines were taken, as the session's operations have it.
@@ -61,12 +58,23 @@ pub(super) fn runs_by_operations(
     session: SessionKey,
     operation: OperationNumber,
 ) -> Result<Option<Digest>, StoreError> {
+    newest(db, session, &|facts| {
+        let mut runs = facts.covered_runs.iter();
+        runs.rfind(|runs| runs.operation == operation).map(|runs| runs.digest)
+    })
+}
+
+/// Returns the digest that the newest of a session's operations has which has one.
+fn newest(
+    db: &Connection,
+    session: SessionKey,
+    digest: &dyn Fn(&Facts) -> Option<Digest>,
+) -> Result<Option<Digest>, StoreError> {
     let mut found = None;
     let sql = "SELECT record FROM operation WHERE session = ? ORDER BY n";
     for record in collect(db, sql, [session.0], |row| row.get::<_, Vec<u8>>(0))? {
         let read: Result<Operation, _> = Tagged::read(&record, &mut Vec::new());
-        let mut runs = read.iter().flat_map(|operation| &operation.facts.covered_runs);
-        found = runs.rfind(|runs| runs.operation == operation).map(|runs| runs.digest).or(found);
+        found = read.ok().and_then(|operation| digest(&operation.facts)).or(found);
     }
     Ok(found)
 }
