@@ -108,15 +108,21 @@ const KEPT: [(&str, &str); 4] = [
     ),
 ];
 
+/// Puts an example where its agent keeps it.
+fn placed(env: &TestEnv, (example, kept): (&str, &str)) -> PathBuf {
+    let examples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let path = env.home().join(kept);
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::copy(examples.join(example), &path).unwrap();
+    path
+}
+
 #[test]
 fn an_agent_goes_on_from_where_its_session_stood_while_its_file_was_gone() {
-    let examples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
     for (example, kept) in KEPT {
         for said in [&["said"][..], &["said", "undone"], &["undone", "said"], &["branch", "said"]] {
             let env = TestEnv::new();
-            let path = env.home().join(kept);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::copy(examples.join(example), &path).unwrap();
+            let path = placed(&env, (example, kept));
             env.run(&["import"]).success();
             let session = json(&env.run(&["sessions", "--json"]).stdout)["session"].clone();
             let session = session.as_str().unwrap();
@@ -196,8 +202,7 @@ fn the_file_that_the_agent_read_comes_back_whatever_copies_of_it_there_are() {
                 // The agent's only file is the copy, and the session went on in it.
                 continue;
             }
-            let gone = status["gone"].as_str().unwrap_or_default();
-            assert_eq!(gone, format!("$HOME/{kept}"), "{example}: {status}");
+            assert_eq!(status["gone"], format!("$HOME/{kept}"), "{example}: {status}");
             env.run(&["restore", session]).success();
             assert_eq!(fs::read(&path).unwrap(), whole, "{example}");
             env.run(&["append", "-s", session, "Goes on"]).success();
@@ -211,7 +216,6 @@ fn the_file_that_the_agent_read_comes_back_whatever_copies_of_it_there_are() {
 /// It was told as deleted and came back a second time, changes did not reach it, and each move left a branch.
 #[test]
 fn a_file_that_its_agent_put_away_is_not_gone() {
-    let examples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
     let said = "{\"timestamp\":\"2026-08-03T10:00:00.000Z\",\"type\":\"response_item\",\"payload\":{\"type\":\"message\",\
         \"role\":\"user\",\"content\":[{\"type\":\"input_text\",\"text\":\"And tomorrow?\"}]}}\n";
     for (folder, is_packed, more) in [
@@ -221,9 +225,7 @@ fn a_file_that_its_agent_put_away_is_not_gone() {
         (".codex/archived_sessions", true, ""),
     ] {
         let env = TestEnv::new();
-        let path = env.home().join(KEPT[1].1);
-        fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::copy(examples.join(KEPT[1].0), &path).unwrap();
+        let path = placed(&env, KEPT[1]);
         env.run(&["import"]).success();
         let session = json(&env.run(&["sessions", "--json"]).stdout)["session"].clone();
         let session = session.as_str().unwrap();
@@ -272,11 +274,8 @@ fn a_file_that_its_agent_put_away_is_not_gone() {
 /// A change of a session just put away stayed in the store, and the next import left it.
 #[test]
 fn a_change_reaches_a_file_that_its_agent_put_away_since_the_last_import() {
-    let examples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
     let env = TestEnv::new();
-    let path = env.home().join(KEPT[1].1);
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::copy(examples.join(KEPT[1].0), &path).unwrap();
+    let path = placed(&env, KEPT[1]);
     env.run(&["import"]).success();
     let session = json(&env.run(&["sessions", "--json"]).stdout)["session"].clone();
     let session = session.as_str().unwrap();
@@ -300,11 +299,8 @@ fn a_change_reaches_a_file_that_its_agent_put_away_since_the_last_import() {
 /// A file of which nothing is new left a branch that stood where `main` did.
 #[test]
 fn a_file_that_was_moved_leaves_no_branch() {
-    let examples = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
     let env = TestEnv::new();
-    let path = env.home().join(KEPT[0].1);
-    fs::create_dir_all(path.parent().unwrap()).unwrap();
-    fs::copy(examples.join(KEPT[0].0), &path).unwrap();
+    let path = placed(&env, KEPT[0]);
     env.run(&["import"]).success();
     let session = path.file_stem().unwrap().to_str().unwrap();
     env.run(&["revert", "1", "-s", session]).success();
