@@ -432,7 +432,7 @@ impl Run {
         self.first..self.first.plus(self.count)
     }
 
-    /// Returns the unfinished line behind its last entry, without the white space around it; nothing if there is none.
+    /// Returns the unfinished line behind its last entry, without the white space around it, if there is one.
     pub fn unfinished(&self) -> Option<&[u8]> {
         Some(self.tail.trim_ascii()).filter(|line| !line.is_empty())
     }

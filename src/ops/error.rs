@@ -103,7 +103,7 @@ pub enum OpsError {
     /// There is no summary.
     #[error("there is no summary, and nothing is changed")]
     Summary {
-        /// Why there is none.
+        /// How it failed.
         #[source]
         error: SummaryError,
         /// Whether statistics may not stand for one.

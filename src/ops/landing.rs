@@ -13,7 +13,7 @@ use crate::{
     wire::Graph as _,
 };
 
-/// How many branches are asked for what was left, if none ends with it.
+/// How many branches are searched for the turns that were left, if none of them ends there.
 const ASKED: usize = 16;
 
 /// Returns where a session stands now that stood elsewhere before; `back` is the checkpoint to which it went, if it went to
