@@ -21,7 +21,7 @@ use crate::report::{Notice, Quirk};
 use crate::session::{Elsewhere, Gap, SessionError};
 use crate::settings::{Exclusion, SettingsError};
 use crate::store::StoreError;
-use crate::sync::{SyncError, Vain, Why};
+use crate::sync::{Misread, NoPlace, SyncError, Vain, Why};
 use crate::trust::Strange;
 use crate::wire::jsonl::ReadError;
 
@@ -191,6 +191,10 @@ fn sync(text: &mut String) {
         E::Nothing(Vain::CatchUp) => [E::Nothing(Vain::CatchUp)],
         E::Nothing(Vain::Attach) => [E::Nothing(Vain::Attach)],
         E::Nothing(Vain::Detach) => [E::Nothing(Vain::Detach)],
+        E::Nothing(Vain::Restore { .. }) => [
+            E::Nothing(Vain::Restore { there: Some(path()) }),
+            E::Nothing(Vain::Restore { there: None }),
+        ],
         E::NoFormat(_) => [E::NoFormat(path())],
         E::UnreadAgent { .. } => [E::UnreadAgent { path: path(), agent: "Copilot" }],
         E::Excluded { .. } => [E::Excluded { path: path(), by: Exclusion::Session(told("8f14")) }],
@@ -204,7 +208,20 @@ fn sync(text: &mut String) {
             E::Read(ReadError::Io { offset: 7, source: broken() }),
             E::Read(ReadError::TooLong { offset: 7, number: 3, max: 100 }),
         ],
-        E::Unsupported(_) => [E::Unsupported(told("its words"))],
+        E::Own(_) => [E::Own(path())],
+        E::Compressed(_) => [E::Compressed(path())],
+        E::Marked(_) => [E::Marked(CheckpointNumber::new(3))],
+        E::Misread(Misread::NoRecord) => [E::Misread(Misread::NoRecord)],
+        E::Misread(Misread::Nothing) => [E::Misread(Misread::Nothing)],
+        E::Misread(Misread::Otherwise) => [E::Misread(Misread::Otherwise)],
+        E::Misread(Misread::Less) => [E::Misread(Misread::Less)],
+        E::Misread(Misread::Earlier) => [E::Misread(Misread::Earlier)],
+        E::Twins { .. } => [E::Twins { session: told("8f14e45f") }],
+        E::NoPlace { why: NoPlace::NoName, .. } => [E::NoPlace { path: path(), why: NoPlace::NoName }],
+        E::NoPlace { why: NoPlace::InStore, .. } => [E::NoPlace { path: path(), why: NoPlace::InStore }],
+        E::NoPlace { why: NoPlace::NotEmpty, .. } => [E::NoPlace { path: path(), why: NoPlace::NotEmpty }],
+        E::NoPlace { why: NoPlace::NotAFolder, .. } => [E::NoPlace { path: path(), why: NoPlace::NotAFolder }],
+        E::NoPlace { why: NoPlace::Unfinished, .. } => [E::NoPlace { path: path(), why: NoPlace::Unfinished }],
     });
 }
 
@@ -333,6 +350,7 @@ fn reasons(text: &mut String) {
             excluded(Exclusion::Unread(told("config.toml, line 3: window.block cannot be -1"))),
         ],
         Why::Denied(_) => [denied()],
+        Why::Along => [Why::Along],
         Why::Lines(_) => [Why::Lines(ReadError::TooLong { offset: 7, number: 3, max: 100 })],
     });
     list!(text, Refusal, |refusal: Refusal| format!("cannot read a.jsonl: {refusal}"), {

@@ -49,7 +49,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             detached
         } else {
             ops::attach(&mut archive, &session, None).map_err(|error| {
-                let has_none = matches!(error, OpsError::Sync(SyncError::Unsupported(_)));
+                let has_none = matches!(error, OpsError::Sync(SyncError::Own(_)));
                 let error = CommandError::from(error);
                 if has_none { error.hinted(Hint::sessions()) } else { error }
             })?

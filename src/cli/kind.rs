@@ -75,7 +75,12 @@ fn kind_of(error: &OpsError) -> Kind {
             | SyncError::Fixed { .. }
             | SyncError::Invalid { .. }
             | SyncError::Nothing(_)
-            | SyncError::Unsupported(_)
+            | SyncError::Own(_)
+            | SyncError::Compressed(_)
+            | SyncError::Marked(_)
+            | SyncError::Misread(_)
+            | SyncError::Twins { .. }
+            | SyncError::NoPlace { .. }
             | SyncError::Read(_),
         )
         | E::NoBranch { .. }

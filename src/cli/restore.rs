@@ -1,7 +1,7 @@
 //! `restore`: puts files of agents that were deleted back where the agents read them.
 
 use anyhow::anyhow;
-use undertext::ops::{self, Archive, OpsError, Session, SyncError};
+use undertext::ops::{self, Archive, OpsError, Session, SyncError, Vain};
 use undertext::report::{Line, LostFile, Restored};
 
 use super::Context;
@@ -75,7 +75,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     let restored = match ops::restore(&mut archive, &session) {
         Ok(restored) => restored,
-        Err(error @ OpsError::Sync(SyncError::Unsupported(_))) => {
+        Err(error @ OpsError::Sync(SyncError::Nothing(Vain::Restore { .. }))) => {
             let state = archive.store().state(session.key)?;
             let is_emptied = state.position().is_some_and(|at| at.head.is_none());
             let hint = if is_emptied && state.branches.len() > 1 {

@@ -253,7 +253,7 @@ impl Loop<'_> {
 fn is_told(why: &Why) -> bool {
     match why {
         Why::Unreadable(error) => error.kind() != std::io::ErrorKind::NotFound,
-        Why::Lines(_) | Why::Denied(_) => true,
+        Why::Lines(_) | Why::Denied(_) | Why::Along => true,
         _ => false,
     }
 }

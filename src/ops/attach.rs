@@ -74,10 +74,7 @@ fn wanted_file(
 ) -> Result<(FileNumber, PathBuf, GenerationNumber), SyncError> {
     let (format, state) = (before.format, &before.state);
     if let Some(live) = before.live_file().filter(|live| !live.attached) {
-        return Err(SyncError::Unsupported(format!(
-            "no agent keeps this session: it is undertext's own, and its file is {}",
-            live.path.display()
-        )));
+        return Err(SyncError::Own(live.path));
     }
     let is_wanted = |path: &Path| match file {
         Some(file) => file == path,
@@ -111,7 +108,7 @@ fn wanted_file(
         return Err(SyncError::Left { path, by });
     }
     if sources::length(&path).is_ok_and(|length| length.is_none()) {
-        return Err(SyncError::Unsupported(format!("{} is compressed", path.display())));
+        return Err(SyncError::Compressed(path));
     }
     Ok((n, path, generation))
 }

@@ -19,7 +19,7 @@ use crate::{
     },
     report::{BackedUp, Finding, Severity},
     store::Access,
-    sync::{self, Archive, Machine, SyncError, Waiting},
+    sync::{self, Archive, Machine, NoPlace, SyncError, Waiting},
 };
 
 /// How far a backup has come.
@@ -50,8 +50,7 @@ pub fn backup(
     name.push(format!(".unfinished-{}", std::process::id()));
     let fresh = folder.join(name);
     if fs::symlink_metadata(&fresh).is_ok() {
-        let why = format!("{} is there already; it is an unfinished backup", fresh.display());
-        return Err(SyncError::Unsupported(why).into());
+        return Err(SyncError::NoPlace { path: fresh, why: NoPlace::Unfinished }.into());
     }
     let made = fill(&root, &fresh, waiting, each).and_then(|mut made| {
         fs::rename(&fresh, &to).map_err(io(&to))?;
@@ -68,22 +67,20 @@ pub fn backup(
 
 /// Returns where a backup is made, without a link on the way to it.
 fn place(root: &Path, to: &Path) -> Result<PathBuf, OpsError> {
-    let refuse = |why: &str| Err(SyncError::Unsupported(format!("{} {why}", to.display())).into());
-    let Some(name) = to.file_name() else { return refuse("is not the name of a folder") };
+    let refuse = |why| Err(SyncError::NoPlace { path: to.to_owned(), why }.into());
+    let Some(name) = to.file_name() else { return refuse(NoPlace::NoName) };
     let parent = to.parent().filter(|parent| *parent != OsStr::new("")).unwrap_or(Path::new("."));
     let found = fs::canonicalize(parent);
     let parent = found.map_err(|source| SyncError::Io { path: parent.to_owned(), source })?;
     let place = parent.join(name);
     if place.starts_with(root) {
-        return refuse("lies in the store itself; name a folder outside of it");
+        return refuse(NoPlace::InStore);
     }
     match fs::read_dir(&place).map(|mut names| names.next().is_none()) {
         Ok(true) => Ok(place),
-        Ok(false) => refuse("is not empty; a backup is made in a folder of its own"),
+        Ok(false) => refuse(NoPlace::NotEmpty),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(place),
-        Err(error) if error.kind() == ErrorKind::NotADirectory => {
-            refuse("is not a folder; name one that is not there yet, or is empty")
-        }
+        Err(error) if error.kind() == ErrorKind::NotADirectory => refuse(NoPlace::NotAFolder),
         Err(source) => Err(SyncError::Io { path: place, source }.into()),
     }
 }

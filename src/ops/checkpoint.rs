@@ -33,9 +33,7 @@ pub fn checkpoint(
         };
         match (number_at(before, place)?, note) {
             (Some(n), None) => Ok((n, None)),
-            (Some(n), Some(_)) => Err(SyncError::Unsupported(format!(
-                "checkpoint {n} stands here already, and what a checkpoint says is never changed"
-            ))),
+            (Some(n), Some(_)) => Err(SyncError::Marked(n)),
             (None, note) => {
                 let n = before.state.next_checkpoint();
                 let checkpoint = Some((place, note.map(given)));

@@ -39,7 +39,7 @@ use crate::{
         plan::{Plan, Steps, branch_text, given},
     },
     sync::{
-        self, Archive, Notice, SyncError, Vain, Workspace,
+        self, Archive, Misread, Notice, SyncError, Vain, Workspace,
         compaction::{Compaction, Place},
         goal::Stay,
         standing::Standing,
@@ -475,9 +475,7 @@ impl Writing<'_> {
         let parent = before.record_name(head)?;
         let setting = || before.setting_in_folder(self.workspace, parent.clone());
         let lines = before.format.compaction(&view, &wanted, &[setting()?, setting()?])?;
-        let lines = lines.ok_or_else(|| {
-            SyncError::Unsupported("its agent has no record that says a compaction here".to_owned())
-        })?;
+        let lines = lines.ok_or(SyncError::Misread(Misread::NoRecord))?;
         let sets_aside = before.format.traits().is_rotatable
             && before.archive.manner.rotate
             && before.live_file().is_some();

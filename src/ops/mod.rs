@@ -135,10 +135,10 @@ pub use crate::{
         log_all, messages, newest_checkpoints, short_name, standing_at, words,
     },
     sync::{
-        AgentFolder, Ambient, Archive, Held, Here, Holder, Imported, Machine, Manner, Notice,
-        Oddity, Outcome, Queue, Quirk, Rebuilt, Rotated, RotatedState, Skipped, Source, Step,
-        SyncError, Told, Vain, Waiting, Why, Work, Workspace, agent_folders, file_of_session,
-        follow, generations, import, import_changed, live_state, peek, resume, rotations, sources,
-        workspace,
+        AgentFolder, Ambient, Archive, Held, Here, Holder, Imported, Machine, Manner, Misread,
+        NoPlace, Notice, Oddity, Outcome, Queue, Quirk, Rebuilt, Rotated, RotatedState, Skipped,
+        Source, Step, SyncError, Told, Vain, Waiting, Why, Work, Workspace, agent_folders,
+        file_of_session, follow, generations, import, import_changed, live_state, peek, resume,
+        rotations, sources, workspace,
     },
 };

@@ -10,7 +10,7 @@ use crate::{
         Session,
         plan::{Plan, Steps, branch_text},
     },
-    sync::{self, Archive, Notice, SyncError, gone, reach::Reach},
+    sync::{self, Archive, Notice, SyncError, Vain, gone, reach::Reach},
 };
 
 /// Puts the files of a session that are gone back where its agent reads them, with those that it kept next to them, and
@@ -37,9 +37,9 @@ pub fn restore(archive: &mut Archive, session: &Session) -> Result<Restored, Ops
         // A file that its agent does not resume is there, and that is all.
         Ok(_) => (None, Vec::new()),
         // Nor is one that cannot be written to, or from which its agent went on, any less there.
-        Err(OpsError::Sync(why @ (SyncError::Unsupported(_) | SyncError::Left { .. }))) => {
-            (None, vec![Notice::Unattached { why: why.to_string() }])
-        }
+        Err(OpsError::Sync(
+            why @ (SyncError::Own(_) | SyncError::Compressed(_) | SyncError::Left { .. }),
+        )) => (None, vec![Notice::Unattached { why: why.to_string() }]),
         Err(error) => return Err(error),
     };
     Ok(Restored { files, attached, rotated, notices, sidecars })
@@ -86,15 +86,8 @@ fn go_on(
 /// Returns why there is nothing to restore.
 fn nothing(archive: &Archive, session: &Session) -> Result<SyncError, OpsError> {
     let live = sync::live_file::live_file(archive, &archive.store().state(session.key)?);
-    Ok(match live {
-        Some(live) if live.attached => SyncError::Unsupported(format!(
-            "there is nothing to restore: {} is there",
-            live.path.display()
-        )),
-        _ => SyncError::Unsupported(
-            "there is nothing to restore: no agent's file of this session was deleted".to_owned(),
-        ),
-    })
+    let there = live.filter(|live| live.attached).map(|live| live.path);
+    Ok(SyncError::Nothing(Vain::Restore { there }))
 }
 
 /// Returns the sessions, of a format or of all, of which files are gone.

@@ -8,7 +8,7 @@ use crate::{
     json::Raw,
     model::{Block, EntryId, EntryNumber, Message, Position, Role},
     session::Growth,
-    sync::{SyncError, change::Change, goal::Goal, reach, setting::line_start},
+    sync::{Misread, SyncError, change::Change, goal::Goal, reach, setting::line_start},
     wire::Graph,
 };
 
@@ -88,13 +88,12 @@ impl Compaction {
         change: &Change<'_>,
         growth: &Growth,
     ) -> Result<(Position, EntryNumber), SyncError> {
-        let refused = |why: &str| SyncError::Unsupported(format!("{why}; nothing is changed"));
         let head = change.head(growth)?;
         let position = Position { generation: growth.generation, head, horizon: growth.entries };
         let view = change.ahead(position, growth);
         let format = change.before.format;
         if head.is_none() {
-            return Err(refused("the agent would resume nothing"));
+            return Err(SyncError::Misread(Misread::Nothing));
         }
         let mut summary = None;
         let mut found = 0;
@@ -108,13 +107,13 @@ impl Compaction {
                 } else if self.stays.get(found).is_some_and(|stays| is_same(&message, stays)) {
                     found += 1;
                 } else {
-                    return Err(refused("the agent would read another context there"));
+                    return Err(SyncError::Misread(Misread::Otherwise));
                 }
             }
         }
         match summary {
             Some(summary) if found == self.stays.len() => Ok((position, summary)),
-            _ => Err(refused("the agent would not read all that is kept")),
+            _ => Err(SyncError::Misread(Misread::Less)),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::{
 
 use crate::{
     live::Denied,
-    model::{OperationNumber, SessionName},
+    model::{CheckpointNumber, OperationNumber, SessionName},
     session::{Elsewhere, SessionError},
     settings::Exclusion,
     store::StoreError,
@@ -17,7 +17,7 @@ use crate::{
 };
 
 /// What is wanted in vain, because there is nothing for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Vain {
     /// No operation is left that can be undone.
     Undo,
@@ -41,11 +41,20 @@ pub enum Vain {
     Attach,
     /// The session follows no file of an agent.
     Detach,
+    /// No file of the session is gone.
+    Restore {
+        /// The file that its agent reads, which is there.
+        there: Option<PathBuf>,
+    },
 }
 
 impl fmt::Display for Vain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Restore { there: Some(path) } => {
+                return write!(f, "restore: {} is there", path.display());
+            }
+            Self::Restore { there: None } => "restore: no agent's file of this session was deleted",
             Self::Undo => "undo",
             Self::Redo => "redo",
             Self::Append => "append to",
@@ -59,6 +68,46 @@ impl fmt::Display for Vain {
             Self::Detach => "detach: the session follows no file of an agent",
         })
     }
+}
+
+/// What an agent would read of a file that was to be written, so that it is not written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Misread {
+    /// It has no record for what the file was to say.
+    #[error("its agent has no record that says a compaction here")]
+    NoRecord,
+    /// It would resume nothing.
+    #[error("the agent would resume nothing")]
+    Nothing,
+    /// It would read what was not meant.
+    #[error("the agent would read another context there")]
+    Otherwise,
+    /// It would not read all that was meant.
+    #[error("the agent would not read all that is kept")]
+    Less,
+    /// It would read a result in a file that is left as it is.
+    #[error("a result lies in an earlier file of the session")]
+    Earlier,
+}
+
+/// Why a backup is not made in a place.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoPlace {
+    /// It names nothing, such as `..`.
+    #[error("is not the name of a folder")]
+    NoName,
+    /// It lies in what would be copied.
+    #[error("lies in the store itself; name a folder outside of it")]
+    InStore,
+    /// Something is in it.
+    #[error("is not empty; a backup is made in a folder of its own")]
+    NotEmpty,
+    /// It is something else.
+    #[error("is not a folder; name one that is not there yet, or is empty")]
+    NotAFolder,
+    /// A backup that was cut short has the name under which this one would be made.
+    #[error("is there already; it is an unfinished backup")]
+    Unfinished,
 }
 
 /// A change that was not made, or a file that could not follow it.
@@ -238,9 +287,34 @@ pub enum SyncError {
     /// A file could not be read as lines.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// The session cannot be changed in this way.
-    #[error("{0}")]
-    Unsupported(String),
+    /// No agent keeps the session, so that no file of an agent can be its live file.
+    #[error("no agent keeps this session: it is undertext's own, and its file is {0}")]
+    Own(PathBuf),
+    /// A file is compressed: its agent unpacks it before it writes to it.
+    #[error("{0} is compressed")]
+    Compressed(PathBuf),
+    /// A checkpoint stands where another one, with other words, was wanted.
+    #[error("checkpoint {0} stands here already, and what a checkpoint says is never changed")]
+    Marked(CheckpointNumber),
+    /// The agent would read something else than what the change was to say to it.
+    #[error("{0}; nothing is changed")]
+    Misread(Misread),
+    /// Entries of a session that what was taken out told apart would get the same id.
+    #[error(
+        "two entries of session {session} are the same without what was taken out, and need ids of their own"
+    )]
+    Twins {
+        /// The session's id.
+        session: String,
+    },
+    /// A backup is not made there.
+    #[error("{path} {why}")]
+    NoPlace {
+        /// The place.
+        path: PathBuf,
+        /// Why.
+        why: NoPlace,
+    },
 }
 
 /// Returns who holds a lock, in words.

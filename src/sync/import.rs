@@ -7,7 +7,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    io,
+    io, iter,
     num::NonZero,
     path::{Path, PathBuf},
     thread,
@@ -301,12 +301,10 @@ impl Taking<'_> {
                 }
                 // Other sessions need nothing of one that is damaged.
                 Err(Failed::Verb(error)) if error.is_damage() && !gathers => {
-                    let told = error.to_string();
-                    let again = || SyncError::Unsupported(told.clone());
-                    let others = std::iter::repeat_with(again);
-                    for (source, error) in group.drain(..).zip(std::iter::once(error).chain(others))
-                    {
-                        self.leave_out(source.path, Why::Denied(Box::new(error)))?;
+                    let whys = iter::once(Why::Denied(Box::new(error)));
+                    let whys = whys.chain(iter::repeat_with(|| Why::Along));
+                    for (source, why) in group.drain(..).zip(whys) {
+                        self.leave_out(source.path, why)?;
                     }
                 }
                 Err(Failed::Verb(error)) => {

@@ -72,7 +72,7 @@ pub(crate) use archive::Places;
 pub use archive::{Ambient, Archive, Here, Machine, Manner};
 pub use catch_up::{follow, live_state};
 pub(crate) use copy::copy;
-pub use error::{SyncError, Vain};
+pub use error::{Misread, NoPlace, SyncError, Vain};
 pub(crate) use execute::{cache, exclusively, execute, execute_first, execute_uncaught};
 pub(crate) use gone::missing;
 pub use holder::Holder;

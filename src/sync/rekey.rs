@@ -127,12 +127,8 @@ fn see(
     if let Some(operation) = state.unknown {
         return Err(crate::store::StoreError::NewerFacts { operation }.into());
     }
-    let ids = new_ids(archive.store(), session, &state)?.ok_or_else(|| {
-        let id = &session.name.id;
-        SyncError::Unsupported(format!(
-            "two entries of session {id} are the same without what was taken out, and need ids of their own"
-        ))
-    })?;
+    let ids = new_ids(archive.store(), session, &state)?
+        .ok_or_else(|| SyncError::Twins { session: session.name.id.clone() })?;
     found.insert(session.key, (session.clone(), state));
     Ok(ids)
 }

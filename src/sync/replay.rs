@@ -16,7 +16,7 @@ use crate::{
     live::{Fresh, WritableFile},
     model::{Cutting, EntryNumber, Position, line},
     store::Whole,
-    sync::{SyncError, Vain, change::Change, goal::Goal, live_file::LiveFile, setting},
+    sync::{Misread, SyncError, Vain, change::Change, goal::Goal, live_file::LiveFile, setting},
     wire::Graph,
 };
 
@@ -115,9 +115,7 @@ impl Replay {
             }
         }
         if self.cuts.keys().any(|n| !entries.contains_key(n)) {
-            return Err(SyncError::Unsupported(
-                "a result lies in an earlier file of the session; nothing is changed".into(),
-            ));
+            return Err(SyncError::Misread(Misread::Earlier));
         }
         if let Some(copy) = &mut copy {
             copy.keep(tail.len() as u64);
@@ -128,9 +126,7 @@ impl Replay {
         let length = growth.length();
         change.grown(growth);
         if !is_same(change, self.from, position, &entries)? {
-            return Err(SyncError::Unsupported(
-                "the agent would read another context in the new file; nothing is changed".into(),
-            ));
+            return Err(SyncError::Misread(Misread::Otherwise));
         }
         let written = live.as_ref().filter(|live| live.attached).map(|live| live.path.clone());
         let aside = match (live, copy) {

@@ -75,6 +75,9 @@ pub enum Why {
     /// Its session has a live file that may not be written, or is damaged.
     #[error("its session cannot be changed: {}", in_full(.0))]
     Denied(Box<SyncError>),
+    /// Another file of its session is left out for a reason that holds for it too.
+    #[error("another file of its session cannot be taken in")]
+    Along,
     /// It cannot be read as lines.
     #[error(transparent)]
     Lines(ReadError),
@@ -142,7 +145,7 @@ impl Why {
             Self::NoFormat => "no-format",
             Self::Emptied(_) => "emptied",
             Self::Excluded { .. } => "excluded",
-            Self::Denied(_) => "denied",
+            Self::Denied(_) | Self::Along => "denied",
             Self::Lines(_) => "too-long",
         }
     }

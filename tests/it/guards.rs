@@ -342,7 +342,7 @@ fn a_truncation_that_the_agent_would_not_resume_is_refused() {
         format: &Deaf { word: "characters are cut off here", is_behind: false },
         ..session.clone()
     };
-    let why = "the agent would read another context in the new file";
+    let why = "the agent would read another context there";
     assert_refused(&mut archive, &deaf, why, |archive| ops::truncate(archive, &deaf, bound()));
     assert!(ops::truncate(&mut archive, &session, bound()).unwrap().operation.is_some());
 }
