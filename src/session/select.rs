@@ -12,7 +12,7 @@ use std::{
 
 use crate::{
     json::Raw,
-    model::{Checkpoint, EntryNumber, IdPrefix, NameTag, Position},
+    model::{Checkpoint, EntryNumber, IdPrefix, NameTag, Position, SessionName},
     session::{Damages, Session, SessionError, View, checkpoints, listing},
     store::{Listed, SessionFilter, Store, StoreError, Within},
     wire::{self, Graph},
@@ -153,26 +153,30 @@ fn alone(mut found: Vec<Listed>, wanted: &str) -> Result<Option<Listed>, Session
     Ok(found.pop())
 }
 
-/// Returns the shortest word of at least eight characters that names a session to [`find_session`].
+/// Returns a word of at least eight characters that names a session to [`find_session`], mostly the shortest: only the ids
+/// next to its own are looked at.
 pub fn short_name(store: &dyn Store, session: &Session) -> Result<String, SessionError> {
-    let id = &session.name.id;
-    let is_it = |word: &str| match find_session(store, Some(word), Path::new("")) {
-        Ok(found) => Ok(found.key == session.key),
-        Err(SessionError::AmbiguousSession { .. } | SessionError::NoSession(_)) => Ok(false),
-        Err(error) => Err(error),
-    };
-    let beginning: String = id.chars().take(SHORT).collect();
-    let others = by_beginning(store, &beginning, None)?;
-    let shared = |other: &str| id.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
-    let others = others.iter().filter(|other| other.key != session.key);
-    let shared = others.map(|other| shared(&other.name.id)).max().unwrap_or(0);
-    let short: String = id.chars().take(SHORT.max(shared + 1)).collect();
-    for word in [short, id.clone()] {
-        if is_it(&word)? {
-            return Ok(word);
-        }
+    let SessionName { format, id } = &session.name;
+    let others = store.beside(&session.name)?;
+    let is_shared = others.iter().any(|other| other.id == *id && other.format != *format);
+    if is_shared || id.split_once(':').is_some_and(|(word, _)| wire::by_name(word).is_some()) {
+        return Ok(format!("{format}:{id}"));
     }
-    Ok(format!("{}:{id}", session.name.format))
+    let mut least = SHORT;
+    if let Some((above, _)) = id.rsplit_once('/') {
+        let above = SessionName { format: format.clone(), id: above.to_owned() };
+        let is_longer =
+            |other: &SessionName| other.id != above.id && other.id.starts_with(&above.id);
+        if store.beside(&above)?.iter().any(is_longer) {
+            // Of a sub-agent's name both parts may be cut short, and the first one is shared.
+            return Ok(id.clone());
+        }
+        least = above.id.chars().count() + 2;
+    }
+    let shared = |other: &str| id.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
+    let others = others.iter().filter(|other| other.id != *id);
+    let shared = others.map(|other| shared(&other.id)).max().unwrap_or(0);
+    Ok(id.chars().take(least.max(shared + 1)).collect())
 }
 
 /// Returns whether an id begins with a word; in a sub-agent's, both its session's part and its own may be cut short.

@@ -53,6 +53,7 @@ macro_rules! answer_by_look {
         $crate::store::answer::answers!(FactStore for $store {
             fn id() -> StoreId;
             fn names() -> Vec<(SessionKey, SessionName)>;
+            fn beside(name: &SessionName) -> Vec<SessionName>;
             fn session(name: &SessionName) -> Option<SessionKey>;
             fn operations(session: SessionKey, range: Range<OperationNumber>) -> Vec<Operation>;
             fn entries(session: SessionKey, range: Range<EntryNumber>) -> Vec<Entry>;

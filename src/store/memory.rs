@@ -14,19 +14,16 @@ use std::{
 
 use crate::{
     model::{
-        Card, Checkpoint, CheckpointNumber, Entry, EntryNumber, FileNumber, GenerationNumber,
-        IdPrefix, Landmark, LineId, NameTag, Operation, OperationNumber, Origin, Place, Record,
-        Run, SessionName, State, StoreId, Tie,
+        Card, Checkpoint, CheckpointNumber, Entry, EntryId, EntryNumber, FileNumber,
+        GenerationNumber, IdPrefix, Landmark, LineId, NameTag, Operation, OperationNumber, Origin,
+        Place, Record, Run, SessionName, State, StoreId, Tie,
     },
     store::{
         CacheStore, Came, Chain, Commit, Committed, Coverings, Cursor, Derived, FactStore, Fault,
-        KeptOut, Listed, Reading, SessionFilter, SessionKey, Sieve, Sighting, Sizes, Store,
+        KeptOut, Known, Listed, Reading, SessionFilter, SessionKey, Sieve, Sighting, Sizes, Store,
         StoreError, Total, Transaction,
         answer::{answer_by_look, check},
-        overlay::{
-            Overlay,
-            laid::{KnownOf, Laid},
-        },
+        overlay::{Overlay, laid::Laid},
     },
 };
 
@@ -216,5 +213,29 @@ impl Drop for Writing<'_> {
         if let Some(before) = self.before.take() {
             *self.store.held.borrow_mut() = before;
         }
+    }
+}
+
+/// A session, as it is known when a commit is checked.
+struct KnownOf<'a> {
+    laid: &'a Laid<'a>,
+    session: Option<SessionKey>,
+}
+
+impl Known for KnownOf<'_> {
+    fn entry(&self, n: EntryNumber) -> Result<Option<EntryId>, StoreError> {
+        let Some(session) = self.session else { return Ok(None) };
+        Ok(self.laid.entries(session, n.alone())?.first().map(|entry| entry.id))
+    }
+
+    fn holds(&self, id: &EntryId) -> Result<bool, StoreError> {
+        let Some(session) = self.session else { return Ok(false) };
+        Ok(!self.laid.find(session, &IdPrefix::whole(id))?.is_empty())
+    }
+
+    fn origin(&self, entry: EntryNumber) -> Result<Option<EntryNumber>, StoreError> {
+        let Some(session) = self.session else { return Ok(None) };
+        let found = self.laid.origins(session, entry.alone())?;
+        Ok(found.first().map(|(_, origin)| origin.origin))
     }
 }

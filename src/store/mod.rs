@@ -44,5 +44,5 @@ pub use traits::{
 };
 pub use values::{
     Came, Committed, Cursor, Derived, KeptOut, Listed, SessionFilter, SessionKey, Sighting, Sizes,
-    Total, Within,
+    Total, Within, nearest,
 };

@@ -22,6 +22,9 @@ pub trait FactStore {
     /// Returns the names of all sessions.
     fn names(&self) -> Result<Vec<(SessionKey, SessionName)>, StoreError>;
 
+    /// Returns the names that stand next to one, as [`nearest`](crate::store::nearest) does of all.
+    fn beside(&self, name: &SessionName) -> Result<Vec<SessionName>, StoreError>;
+
     /// Returns the session of this name.
     fn session(&self, name: &SessionName) -> Result<Option<SessionKey>, StoreError>;
 

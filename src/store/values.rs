@@ -1,6 +1,6 @@
 //! Values: the arguments and the answers of a store.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     model::{
@@ -156,6 +156,39 @@ pub struct Listed {
     pub name: SessionName,
     /// The card to show.
     pub card: Card,
+}
+
+/// Returns the names whose ids stand next to that of one, in the order of ids: of each format the one that has this id itself,
+/// the last one before it and the first one behind it; of its own format also the first one behind its sub-agents, whose ids go
+/// on with a slash, and none of these.
+pub fn nearest(
+    one: &SessionName,
+    names: impl IntoIterator<Item = SessionName>,
+) -> Vec<SessionName> {
+    let (agents, behind) = agents_of(&one.id);
+    let mut found: BTreeMap<(String, u8), SessionName> = BTreeMap::new();
+    for name in names {
+        let part = match name.id.as_str() {
+            id if id < one.id.as_str() => 0,
+            id if id == one.id => 1,
+            id if name.format != one.format || id < agents.as_str() => 2,
+            id if id < behind.as_str() => continue,
+            _ => 3,
+        };
+        let is_nearer =
+            |held: &SessionName| if part == 0 { held.id < name.id } else { name.id < held.id };
+        let place = (name.format.clone(), part);
+        if found.get(&place).is_none_or(is_nearer) {
+            found.insert(place, name);
+        }
+    }
+    found.into_values().collect()
+}
+
+/// Returns where the ids of a session's sub-agents begin, and where they end.
+pub(super) fn agents_of(id: &str) -> (String, String) {
+    // The sign behind the slash.
+    (format!("{id}/"), format!("{id}0"))
 }
 
 /// How much a store takes up.

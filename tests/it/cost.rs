@@ -319,6 +319,10 @@ fn a_page_of_many_sessions_is_read_as_one_of_few() {
             ops::find_session(archive.store(), Some("00000007"), Path::new("/")).unwrap();
         assert_eq!(beginning.name.id, uuid(7, 0));
     });
+    check("the word for a session", &|archive| {
+        let word = ops::short_name(archive.store(), &named(archive, 7)).unwrap();
+        assert_eq!(word, "00000007");
+    });
     check("the newest session of a folder, and of one below it", &|archive| {
         for folder in ["/w", "/w/below/it"] {
             ops::find_session(archive.store(), None, Path::new(folder)).unwrap();

@@ -12,8 +12,8 @@ use crate::{
         Place, Record, Run, SessionName, State, StoreId, Tie, TieKind,
     },
     store::{
-        ByteStore, CacheStore, Cursor, FactStore, Fault, Known, Listed, Reading, SessionFilter,
-        SessionKey, Sieve, Sighting, Sizes, StoreError, Total,
+        ByteStore, CacheStore, Cursor, FactStore, Fault, Listed, Reading, SessionFilter,
+        SessionKey, Sieve, Sighting, Sizes, StoreError, Total, nearest,
     },
 };
 
@@ -136,6 +136,12 @@ impl FactStore for Laid<'_> {
             found.entry(*key).or_insert_with(|| sheet.name.clone());
         }
         Ok(found.into_iter().collect())
+    }
+
+    fn beside(&self, name: &SessionName) -> Result<Vec<SessionName>, StoreError> {
+        let mut all = self.beneath(|store| store.beside(name))?;
+        all.extend(self.over.sheets.values().map(|sheet| sheet.name.clone()));
+        Ok(nearest(name, all))
     }
 
     fn session(&self, name: &SessionName) -> Result<Option<SessionKey>, StoreError> {
@@ -571,29 +577,5 @@ impl CacheStore for Laid<'_> {
                 found.extend(late.filter_map(|(entry, _)| known(entry.n)));
             },
         )
-    }
-}
-
-/// A session, as it is known when a commit is checked.
-pub(in crate::store) struct KnownOf<'a> {
-    pub(in crate::store) laid: &'a Laid<'a>,
-    pub(in crate::store) session: Option<SessionKey>,
-}
-
-impl Known for KnownOf<'_> {
-    fn entry(&self, n: EntryNumber) -> Result<Option<EntryId>, StoreError> {
-        let Some(session) = self.session else { return Ok(None) };
-        Ok(self.laid.entries(session, n.alone())?.first().map(|entry| entry.id))
-    }
-
-    fn holds(&self, id: &EntryId) -> Result<bool, StoreError> {
-        let Some(session) = self.session else { return Ok(false) };
-        Ok(!self.laid.find(session, &IdPrefix::whole(id))?.is_empty())
-    }
-
-    fn origin(&self, entry: EntryNumber) -> Result<Option<EntryNumber>, StoreError> {
-        let Some(session) = self.session else { return Ok(None) };
-        let found = self.laid.origins(session, entry.alone())?;
-        Ok(found.first().map(|(_, origin)| origin.origin))
     }
 }

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter, typ
 
 use crate::{
     model::{Card, SessionName, Tie, TieKind, Timestamp},
-    store::{Listed, SessionFilter, SessionKey, StoreError, Within},
+    store::{Listed, SessionFilter, SessionKey, StoreError, Within, values::agents_of},
 };
 
 const CARDS: &str =
@@ -123,14 +123,10 @@ pub(super) fn card(row: &Row<'_>, at: usize) -> rusqlite::Result<Card> {
 ///
 /// These ids follow one another. Where they end is seen here, because no text stands right behind them all.
 fn beginning(db: &Connection, prefix: &str) -> Result<Vec<i64>, StoreError> {
-    let mut step =
-        db.prepare_cached("SELECT format FROM session WHERE format > ? ORDER BY format LIMIT 1")?;
     let mut range =
         db.prepare_cached("SELECT key, id FROM session WHERE format = ? AND id >= ? ORDER BY id")?;
     let mut keys = Vec::new();
-    let mut format = String::new();
-    while let Some(next) = step.query_row([&format], |row| row.get(0)).optional()? {
-        format = next;
+    for format in formats(db)? {
         let mut rows = range.query([format.as_str(), prefix])?;
         while let Some(row) = rows.next()? {
             if !row.get::<_, String>(1)?.starts_with(prefix) {
@@ -140,6 +136,42 @@ fn beginning(db: &Connection, prefix: &str) -> Result<Vec<i64>, StoreError> {
         }
     }
     Ok(keys)
+}
+
+/// Returns the names that stand next to one: see [`nearest`](crate::store::nearest).
+pub(super) fn beside(db: &Connection, one: &SessionName) -> Result<Vec<SessionName>, StoreError> {
+    let (id, (agents, behind)) = (one.id.as_str(), agents_of(&one.id));
+    let mut found = Vec::new();
+    for format in formats(db)? {
+        let mut ask = |which: &str, bound: &[&str]| -> Result<(), StoreError> {
+            let sql = format!("SELECT id FROM session WHERE format = ? AND {which} LIMIT 1");
+            let bound = [format.as_str()].into_iter().chain(bound.iter().copied());
+            let id = db.prepare_cached(&sql)?.query_row(params_from_iter(bound), |row| row.get(0));
+            found.extend(id.optional()?.map(|id| SessionName { format: format.clone(), id }));
+            Ok(())
+        };
+        ask("id < ? ORDER BY id DESC", &[id])?;
+        ask("id = ?", &[id])?;
+        if format == one.format {
+            ask("id > ? AND id < ? ORDER BY id", &[id, &agents])?;
+            ask("id >= ? ORDER BY id", &[&behind])?;
+        } else {
+            ask("id > ? ORDER BY id", &[id])?;
+        }
+    }
+    Ok(found)
+}
+
+/// Returns the formats of which there are sessions.
+fn formats(db: &Connection) -> Result<Vec<String>, StoreError> {
+    let mut step =
+        db.prepare_cached("SELECT format FROM session WHERE format > ? ORDER BY format LIMIT 1")?;
+    let (mut formats, mut last) = (Vec::new(), String::new());
+    while let Some(next) = step.query_row([&last], |row| row.get::<_, String>(0)).optional()? {
+        last.clone_from(&next);
+        formats.push(next);
+    }
+    Ok(formats)
 }
 
 /// Returns the sessions of a format that have a tie, in the order of their names, without one. Mostly no other has it, and

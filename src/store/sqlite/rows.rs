@@ -13,7 +13,7 @@ use rusqlite::{Connection, Row, params};
 use super::{
     add::OWN,
     bytes::Bytes,
-    check, covered, journal, lengths, long,
+    check, covered, journal, lengths, list, long,
     query::{bounds, collect, damaged, first, hash, tagged, unknown},
     totals,
 };
@@ -135,6 +135,10 @@ impl FactStore for Tables {
         collect(&self.db, "SELECT key, format, id FROM session ORDER BY key", [], |row| {
             Ok((SessionKey(row.get(0)?), SessionName { format: row.get(1)?, id: row.get(2)? }))
         })
+    }
+
+    fn beside(&self, name: &SessionName) -> Result<Vec<SessionName>, StoreError> {
+        list::beside(&self.db, name)
     }
 
     fn session(&self, name: &SessionName) -> Result<Option<SessionKey>, StoreError> {

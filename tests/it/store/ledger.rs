@@ -21,7 +21,7 @@ use undertext::{
         ByteStore, CacheStore, Came, Chain, Commit, Committed, Coverings, Cursor, Derived,
         DoorStore, FactStore, Fault, FaultKind, KeptOut, Known, Listed, RunsCovering,
         SessionFilter, SessionKey, Sieve, Sighting, Sizes, Store, StoreError, TakenOut, Total,
-        Transaction, Within,
+        Transaction, Within, nearest,
     },
 };
 
@@ -147,6 +147,10 @@ impl FactStore for Ledger {
     fn names(&self) -> Result<Vec<(SessionKey, SessionName)>, StoreError> {
         let names = self.held().names.clone();
         Ok((0..).map(SessionKey).zip(names).collect())
+    }
+
+    fn beside(&self, name: &SessionName) -> Result<Vec<SessionName>, StoreError> {
+        Ok(nearest(name, self.held().names.iter().cloned()))
     }
 
     fn session(&self, name: &SessionName) -> Result<Option<SessionKey>, StoreError> {

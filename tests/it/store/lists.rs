@@ -1,11 +1,12 @@
 //! What lists show, and how sessions are found: by the beginning of an id, by a tie, by the place of a file.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, path::Path};
 
 use crate::fixture::number;
 use undertext::{
-    model::{Card, MachineId, Place, Tie, TieKind, Timestamp},
-    store::{Commit, SessionFilter},
+    model::{Card, MachineId, Place, SessionName, Tie, TieKind, Timestamp},
+    ops,
+    store::{Commit, SessionFilter, nearest},
 };
 
 use super::{
@@ -64,6 +65,89 @@ fn the_beginning_of_an_id_is_compared_as_it_is_written() {
             let natives = ids.iter().skip(1).step_by(3).rev().filter(begins);
             assert_eq!(list(Some("native"), None), natives.cloned().collect::<Vec<_>>());
         }
+    });
+}
+
+#[test]
+fn the_ids_next_to_one_are_found_past_its_sub_agents() {
+    over_each(|store| {
+        let ids =
+            ["a", "a.b", "a/1", "a/10", "a/2", "a0", "b", "b/1", "c", "ä", "ä/1", "\0", "{", "a\0"];
+        for (n, id) in ids.iter().enumerate() {
+            for format in &["claude", "pi"][..=n % 2] {
+                let mut writer = Writer::new(store, id);
+                writer.name.format = (*format).to_owned();
+                commit(store, writer.begin()).unwrap();
+            }
+        }
+        let named = |id: &str| SessionName { format: "claude".into(), id: id.into() };
+        let beside = |id: &str| {
+            let mut found = store.beside(&named(id)).unwrap();
+            found.sort();
+            let told = found.iter().map(|name| format!("{}:{}", name.format, name.id));
+            told.collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(beside("a"), "claude:\0 claude:a claude:a\0 claude:a0 pi:\0 pi:a\0");
+        assert_eq!(beside("a/10"), "claude:a/1 claude:a/10 claude:a/2 pi:a.b pi:a/10 pi:a0");
+        assert_eq!(beside("b"), "claude:a0 claude:b claude:c pi:a0 pi:b/1");
+        assert_eq!(beside("x"), "claude:c claude:{ pi:b/1 pi:ä");
+        assert_eq!(beside(""), "claude:\0 claude:a pi:\0");
+        let all = store.names().unwrap();
+        for id in ids.iter().chain(&["", "a/", "a1", "zz", "\u{10ffff}"]) {
+            let mut nearest = nearest(&named(id), all.iter().map(|(_, name)| name.clone()));
+            nearest.sort();
+            let mut found = store.beside(&named(id)).unwrap();
+            found.sort();
+            assert_eq!(found, nearest, "{id:?}");
+        }
+    });
+}
+
+#[test]
+fn the_word_for_a_session_names_it_alone() {
+    let long = |end: &str| format!("7c2a51de-90b4-4e6f-8a53-0d1f6b7e2c40{end}");
+    let ids = [
+        long(""),
+        long("/agent-1"),
+        long("/agent-10"),
+        long("/agent-2"),
+        "7c2a51de-90b4-4e6f-8a53-0d1f6b7e2c41".into(),
+        "7c2a51de".into(),
+        "9c2a51de-90b4".into(),
+        "9c2a51de-90b4/q1".into(),
+        "p12/agent-1".into(),
+        "p123/agent-1".into(),
+        "p123".into(),
+        "claude:p123".into(),
+        "pi:7c2a51de-1".into(),
+        "日本日本日本日本日本".into(),
+        "日本日本日本日本日言".into(),
+        "s".into(),
+    ];
+    over_each(|store| {
+        for (n, id) in ids.iter().enumerate() {
+            for format in &["claude", "pi"][..=n % 2] {
+                let mut writer = Writer::new(store, id);
+                writer.name.format = (*format).to_owned();
+                let ties = id.rsplit_once('/').map(|(above, _)| {
+                    let tie = Tie { kind: TieKind::SubAgent, other: above.to_owned() };
+                    (number(1), vec![tie])
+                });
+                commit(store, Commit { ties: ties.into_iter().collect(), ..writer.begin() })
+                    .unwrap();
+            }
+        }
+        let mut words = BTreeSet::new();
+        for (key, name) in store.names().unwrap() {
+            let found = |word: &str| ops::find_session(store, Some(word), Path::new("/")).unwrap();
+            let session = found(&format!("{}:{}", name.format, name.id));
+            assert_eq!(session.key, key, "{name:?}");
+            let word = ops::short_name(store, &session).unwrap();
+            assert_eq!(found(&word).key, key, "{name:?} by {word:?}");
+            words.insert(word);
+        }
+        assert!(words.contains("7c2a51de-90b4-4e6f-8a53-0d1f6b7e2c41"), "{words:?}");
+        assert!(words.contains("日本日本日本日本日言"), "{words:?}");
     });
 }
 
