@@ -400,6 +400,8 @@ impl Salvage {
             )?;
             return Ok(());
         }
+        // The lines of the rows before it stay, whatever becomes of this one.
+        self.fresh.bytes.borrow_mut().settle(self.db())?;
         self.db().execute_batch("SAVEPOINT settled")?;
         let lines = place(self.db(), &mut self.fresh.bytes.borrow_mut(), &mut row.commit)?;
         let placed = placed(row.session, seq, &row.commit, lines);
