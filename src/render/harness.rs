@@ -23,32 +23,67 @@ const TELLING: [&str; 6] = [
 const OWN: &str = "system";
 /// How a message begins that an agent sent back to itself.
 const MAIL: &str = "You just got a D-Mail";
-/// How many lines Codex says of a command before its output.
-const REPORT: usize = 8;
+/// How the lines begin that Codex says of a command before its output.
+const REPORT: [&str; 10] = [
+    "Chunk ID: ",
+    "Exit code: ",
+    "Original token count: ",
+    "Process exited with code ",
+    "Process running with session ID ",
+    "Script ",
+    "Total output lines: ",
+    "Wall time ",
+    "Wall time: ",
+    "Warning: truncated output",
+];
+/// What Codex says of a command beside its output, in JSON.
+const REPORTED: [&str; 8] = [
+    "chunk_id",
+    "duration_seconds",
+    "exit_code",
+    "metadata",
+    "original_token_count",
+    "output",
+    "session_id",
+    "wall_time_seconds",
+];
+/// The tags around what a command printed.
+const PRINTED: [&str; 4] =
+    ["bash-stdout", "bash-stderr", "local-command-stdout", "local-command-stderr"];
+/// The tags around what a program says beside what a person typed.
+const ASIDE: [&str; 3] = ["command-contents", "local-command-caveat", "system-reminder"];
 /// How many columns a remark of the program has at most.
 const REMARK: usize = 100;
 
-/// Returns a text as a person typed or saw it, without the tags that a program put around it.
+/// Returns a text as a person typed or saw it, without the tags that a program put around it. A text that holds more than
+/// such tags stays as it is: somebody wrote of them.
 pub(crate) fn unwrap(text: &str) -> Cow<'_, str> {
-    if let Some(input) = within(text, "bash-input") {
-        return format!("! {input}").into();
+    let Some(tags) = tags(text) else { return text.into() };
+    if let [(OWN, inner)] = tags.as_slice() {
+        return told(inner).unwrap_or(text).into();
     }
-    if let Some(name) = within(text, "command-name") {
-        let arguments = within(text, "command-args").unwrap_or_default();
-        return format!("{name} {arguments}").trim_end().to_owned().into();
+    let within = |tag: &str| tags.iter().find(|(name, _)| *name == tag).map(|(_, inner)| *inner);
+    let mut typed = Vec::new();
+    for (tag, inner) in &tags {
+        match *tag {
+            "bash-input" => typed.push(format!("! {inner}")),
+            "command-name" => {
+                let arguments = within("command-args").unwrap_or_default();
+                typed.push(format!("{inner} {arguments}").trim_end().to_owned());
+            }
+            "command-message" if within("command-name").is_none() => {
+                typed.push((*inner).to_owned());
+            }
+            "command-args" | "command-message" if within("command-name").is_some() => {}
+            tag if PRINTED.contains(&tag) && inner.is_empty() => {}
+            tag if PRINTED.contains(&tag) => typed.push((*inner).to_owned()),
+            tag if ASIDE.contains(&tag) => {}
+            _ => return text.into(),
+        }
     }
-    if let Some(message) = within(text, "command-message") {
-        return message.into();
-    }
-    if let Some(told) = told(text) {
-        return told.into();
-    }
-    let outputs = ["bash-stdout", "bash-stderr", "local-command-stdout", "local-command-stderr"];
-    if outputs.iter().any(|tag| text.trim_start().starts_with(&format!("<{tag}>"))) {
-        let said = outputs.iter().filter_map(|tag| within(text, tag));
-        return said.filter(|said| !said.is_empty()).collect::<Vec<_>>().join("\n").into();
-    }
-    text.into()
+    // What a program said by itself is left for `is_own`.
+    let is_own = tags.iter().all(|(tag, _)| ASIDE.contains(tag));
+    if is_own { text.into() } else { typed.join("\n").into() }
 }
 
 /// Returns the output of a tool without what a program says of every one, and the exit code of a command that failed.
@@ -57,25 +92,21 @@ pub(crate) fn output(text: &str) -> (Option<String>, Cow<'_, str>) {
     if let Some(error) = error.and_then(|text| text.strip_suffix("</tool_use_error>")) {
         return (None, error.into());
     }
-    if let Ok(Value::Object(report)) = serde_json::from_str(text)
-        && let Some(output) = report.get("output").and_then(Value::as_str)
-    {
-        let code =
-            report.get("exit_code").or(report.get("metadata").and_then(|m| m.get("exit_code")));
-        let code = code.and_then(Value::as_i64).filter(|code| *code != 0);
-        return (code.map(|code| code.to_string()), output.to_owned().into());
+    if let Some((code, output)) = reported(text) {
+        return (code, output.into());
     }
     let mut rest = text;
     let mut code = None;
-    for _ in 0..REPORT {
-        let (line, behind) = rest.split_once('\n').unwrap_or((rest, ""));
+    while let Some((line, behind)) = rest.split_once('\n') {
         if line.trim_end() == "Output:" {
-            let (inner, output) = if behind.trim_start().starts_with('{') {
-                self::output(behind)
-            } else {
-                (None, behind.into())
+            let code = code.map(str::to_owned);
+            return match reported(behind) {
+                Some((inner, output)) => (inner.or(code), output.into()),
+                None => (code, behind.into()),
             };
-            return (inner.or(code.map(str::to_owned)), output);
+        }
+        if !line.trim().is_empty() && !REPORT.iter().any(|begin| line.starts_with(begin)) {
+            break;
         }
         let told = ["Process exited with code ", "Exit code: "];
         code = code.or(told.iter().find_map(|told| line.strip_prefix(told)).filter(|n| *n != "0"));
@@ -84,9 +115,21 @@ pub(crate) fn output(text: &str) -> (Option<String>, Cow<'_, str>) {
     (None, text.into())
 }
 
+/// Returns the output that a report in JSON holds beside nothing but what is said of every one, and the exit code of a
+/// command that failed.
+fn reported(text: &str) -> Option<(Option<String>, String)> {
+    let Ok(Value::Object(report)) = serde_json::from_str(text) else { return None };
+    let output = report.get("output").and_then(Value::as_str)?;
+    if report.keys().any(|key| !REPORTED.contains(&key.as_str())) {
+        return None;
+    }
+    let code = report.get("exit_code").or(report.get("metadata").and_then(|m| m.get("exit_code")));
+    let code = code.and_then(Value::as_i64).filter(|code| *code != 0);
+    Some((code.map(|code| code.to_string()), output.to_owned()))
+}
+
 /// Returns what the tag around a program's own words holds, if a person or the agent said it.
-fn told(text: &str) -> Option<&str> {
-    let inner = within(text, OWN).filter(|_| text.trim_start().starts_with(&format!("<{OWN}>")))?;
+fn told(inner: &str) -> Option<&str> {
     let is_tagged = TELLING.iter().any(|tag| inner.starts_with(&format!("<{tag}>")));
     (is_tagged || inner.starts_with(MAIL)).then_some(inner)
 }
@@ -94,17 +137,7 @@ fn told(text: &str) -> Option<&str> {
 /// Returns whether a text says nothing to a reader: it is empty, or tags hold all of it.
 pub(crate) fn is_own(text: &str) -> bool {
     let text = unwrap(text);
-    let mut rest = text.trim();
-    while let Some(open) = rest.strip_prefix('<') {
-        let end = open.find(|c: char| !c.is_ascii_alphanumeric() && !"-_".contains(c));
-        let (name, inner) = open.split_at(end.unwrap_or(open.len()));
-        let Some((_, behind)) = inner.split_once(&format!("</{name}")) else { return false };
-        if name.is_empty() || TELLING.contains(&name) {
-            return false;
-        }
-        rest = behind.split_once('>').map_or("", |(_, rest)| rest).trim_start();
-    }
-    rest.is_empty()
+    tags(&text).is_some_and(|tags| tags.iter().all(|(tag, _)| !TELLING.contains(tag)))
 }
 
 /// Returns whether the program's words are a short remark, and not instructions for the model.
@@ -113,10 +146,25 @@ pub(crate) fn is_remark(text: &str) -> bool {
     !is_own(text) && !text.contains('\n') && text.chars().nth(REMARK).is_none()
 }
 
-/// Returns the text within a tag, trimmed.
-fn within<'t>(text: &'t str, tag: &str) -> Option<&'t str> {
-    let (_, rest) = text.split_once(&format!("<{tag}>"))?;
-    Some(rest.split_once(&format!("</{tag}>"))?.0.trim())
+/// Returns the tags that hold all of a text, with what is within each, trimmed; nothing if anything stands outside of them.
+fn tags(text: &str) -> Option<Vec<(&str, &str)>> {
+    let mut found = Vec::new();
+    let mut rest = text.trim();
+    while !rest.is_empty() {
+        let open = rest.strip_prefix('<')?;
+        let end = open.find(|c: char| !c.is_ascii_alphanumeric() && !"-_".contains(c))?;
+        let (name, open) = open.split_at(end);
+        // Codex ends a tag with all that stands in it: `</permissions instructions>`.
+        let close = format!("</{name}");
+        let is_whole = |at: &usize| {
+            open.get(at + close.len()..).is_some_and(|behind| behind.starts_with(['>', ' ']))
+        };
+        let at = open.match_indices(&close).map(|(at, _)| at).find(is_whole)?;
+        let (inner, behind) = open.split_at_checked(at).filter(|_| !name.is_empty())?;
+        found.push((name, inner.split_once('>')?.1.trim()));
+        rest = behind.split_once('>')?.1.trim_start();
+    }
+    Some(found)
 }
 
 #[cfg(test)]
@@ -133,6 +181,19 @@ mod tests {
         check(&format!("{command}{named}<command-args>12</command-args>"), "/review 12");
         check(&format!("{command}{named}"), "/review");
         check("a <b>word</b>", "a <b>word</b>");
+        check("<bash-input>ls</bash-input><bash-stdout>a</bash-stdout>", "! ls\na");
+        let caveat = "<local-command-caveat>not asked</local-command-caveat>\n";
+        check(&format!("{caveat}{named}"), "/review");
+        for said in [
+            &format!("Why is only {named} shown?"),
+            &format!("{named}\nand why"),
+            &format!("{named}<b>word</b>"),
+            "It types <bash-input>ls</bash-input>.",
+            "<bash-input>ls</bash-input> types it",
+            "<command-name>/review",
+        ] {
+            check(said, said);
+        }
         let note = "<note-from-later>\nx\n</note-from-later>";
         check(&format!("<system>{note}</system>"), note);
     }
@@ -150,6 +211,17 @@ mod tests {
         check(&format!("{report}0\nOutput:\n{{\"output\":\"one\"}}"), None, "one");
         check(r#"{"other":"one"}"#, None, r#"{"other":"one"}"#);
         check("one\ntwo", None, "one\ntwo");
+        check("Script completed\nWall time 0.1 seconds\nOutput:\n\none", None, "\none");
+        for said in [
+            r#"{"output":"all fine","error":"the disk is full"}"#,
+            "error: link failed\nOutput:\na.out",
+            "Wall time: 1 s\nerror: link failed\nOutput:\na.out",
+            "Output",
+        ] {
+            check(said, None, said);
+        }
+        let nested = "Output:\n{\n".repeat(100_000);
+        check(&nested, None, &nested["Output:\n".len()..]);
         check("1\n2\n3\n4\n5\n6\n7\n8\nOutput:\nx", None, "1\n2\n3\n4\n5\n6\n7\n8\nOutput:\nx");
     }
 
