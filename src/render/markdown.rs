@@ -206,7 +206,7 @@ fn prose(text: &str) -> String {
         if words.is_empty() {
             is_sure = true;
         }
-        let is_rule = !words.is_empty() && words.chars().all(|c| "-= ".contains(c));
+        let is_rule = !words.is_empty() && words.chars().all(|c| "-= \t".contains(c));
         if is_rule && shown.last().is_some_and(|before| !before.is_empty()) {
             // Beneath a line, it would make that a heading.
             shown.push(String::new());
@@ -248,7 +248,9 @@ fn guarded(line: &str, is_sure: &mut bool) -> String {
         rest = inner;
         if let Some(end) = end {
             let (code, after) = inner.split_at(end + run);
-            row.push_str(code);
+            // In a table a bar parts cells before code is read.
+            let parts = code.contains('|');
+            row.push_str(&if parts { escaped(code) } else { code.into() });
             rest = after;
         } else {
             *is_sure = false;
@@ -275,7 +277,7 @@ fn closing(text: &str, run: usize) -> Option<usize> {
 
 /// Returns words in which tags and pictures are text.
 fn escaped(text: &str) -> String {
-    text.replace('<', "&lt;").replace("![", "\\![")
+    text.replace('<', "&lt;").replace("![", "&#33;[")
 }
 
 /// Returns a text as code within a line.
@@ -313,9 +315,12 @@ mod tests {
     fn no_tag_picture_or_heading_comes_of_a_text() {
         let check = |text: &str, shown: &str| assert_eq!(prose(text), shown);
         check("a <b>word</b> `x<y>` z", "a &lt;b>word&lt;/b> `x<y>` z");
-        check("![p](http://a)", "\\![p](http://a)");
+        check("![p](http://a)", "&#33;[p](http://a)");
+        check("\\![p](http://a)", "\\&#33;[p](http://a)");
+        check("| `x | <b> ` |", "| `x | &lt;b> ` |");
         check("# one\n###### six", "### one\n###### six");
         check("user\n---\nmore", "user\n\n---\nmore");
+        check("user\n===\t\nmore", "user\n\n===\t\nmore");
         // A run that pairs with one of the line before leaves a tag bare.
         check("a ` b\nc ` <b> ` d", "a ` b\nc ` &lt;b> ` d");
         check("a ` b\n\n` <b> `", "a ` b\n\n` <b> `");
