@@ -175,7 +175,7 @@ impl Output {
     pub(crate) fn events(shown: bool) -> std::rc::Rc<dyn Fn(&undertext::context::event::Event)> {
         std::rc::Rc::new(move |event| {
             if shown {
-                let _ = writeln!(io::stderr(), "{}", crate::render::safe::text(&event.line()));
+                let _ = json::safe_line(&mut io::stderr(), event);
             }
         })
     }

@@ -15,9 +15,15 @@ use super::safe;
 
 /// Writes a report as one line.
 pub(crate) fn line(out: &mut dyn Write, report: &impl Report) -> io::Result<()> {
-    let tagged = Tagged { kind: report.kind(), report };
-    tagged.serialize(&mut Serializer::with_formatter(&mut *out, OneSafeLine))?;
-    writeln!(out)
+    safe_line(out, &Tagged { kind: report.kind(), report })
+}
+
+/// Writes what says itself which kind it is as one line.
+pub(crate) fn safe_line(out: &mut dyn Write, value: &impl Serialize) -> io::Result<()> {
+    let mut line = Vec::new();
+    value.serialize(&mut Serializer::with_formatter(&mut line, OneSafeLine))?;
+    line.push(b'\n');
+    out.write_all(&line)
 }
 
 #[derive(Serialize)]
