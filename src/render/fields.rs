@@ -9,20 +9,22 @@
 //!                                             b.n: 4
 //! ```
 
-use std::fmt;
+use std::{fmt, rc::Rc};
 
 use serde_json::Value;
 
-use super::units;
+use super::{safe, units};
 
 /// The length in bytes from which on a text without blanks is no text that a person reads, but data.
 const DATA: usize = 1024;
+/// How many columns of a name are shown.
+const NAME: usize = 60;
 
 /// A text or a number, and where it stands.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Field {
     /// The names that lead there; none, if the value is a text itself.
-    pub(crate) name: String,
+    pub(crate) name: Rc<str>,
     pub(crate) text: String,
 }
 
@@ -42,24 +44,27 @@ impl fmt::Display for Field {
 /// Returns the fields of a JSON value, which may be told as a text once more; what is no JSON is one text.
 pub(crate) fn fields(json: &str) -> Vec<Field> {
     let mut found = Vec::new();
+    let none = Rc::from("");
     match serde_json::from_str(json) {
         Ok(Value::String(text)) => match serde_json::from_str(&text) {
-            Ok(value @ (Value::Object(_) | Value::Array(_))) => add("", &value, &mut found),
-            _ => add("", &Value::String(text), &mut found),
+            Ok(value @ (Value::Object(_) | Value::Array(_))) => add(&none, &value, &mut found),
+            _ => add(&none, &Value::String(text), &mut found),
         },
-        Ok(value) => add("", &value, &mut found),
-        Err(_) => add("", &Value::String(json.to_owned()), &mut found),
+        Ok(value) => add(&none, &value, &mut found),
+        Err(_) => add(&none, &Value::String(json.to_owned()), &mut found),
     }
     found
 }
 
-fn add(name: &str, value: &Value, found: &mut Vec<Field>) {
+fn add(name: &Rc<str>, value: &Value, found: &mut Vec<Field>) {
     let text = match value {
         Value::Null => return,
         Value::Array(items) => return items.iter().for_each(|item| add(name, item, found)),
         Value::Object(fields) => {
             for (key, value) in fields {
-                let name = if name.is_empty() { key.clone() } else { format!("{name}.{key}") };
+                let key = safe::clip(key, NAME);
+                let name =
+                    if name.is_empty() { key.into() } else { format!("{name}.{key}").into() };
                 add(&name, value, found);
             }
             return;
@@ -70,7 +75,7 @@ fn add(name: &str, value: &Value, found: &mut Vec<Field>) {
         Value::String(text) => text.clone(),
         other => other.to_string(),
     };
-    found.push(Field { name: name.to_owned(), text });
+    found.push(Field { name: Rc::clone(name), text });
 }
 
 #[cfg(test)]
@@ -90,6 +95,9 @@ mod tests {
         check(r#""ls""#, &["ls"]);
         check("no json", &["no json"]);
         check("{}", &[]);
+        let long = "k".repeat(100_000);
+        let name = format!("{}…", "k".repeat(NAME - 1));
+        check(&format!(r#"{{"{long}":[1,2]}}"#), &[&format!("{name}: 1"), &format!("{name}: 2")]);
     }
 
     #[test]
