@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use chrono::{DateTime, SecondsFormat, Utc};
+use chrono::{DateTime, Datelike as _, SecondsFormat, Utc};
 
 /// A moment, to the millisecond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -19,9 +19,10 @@ impl Timestamp {
         (number != 0).then_some(Self(number))
     }
 
-    /// Returns the moment in UTC; moments that no calendar holds become 1970.
+    /// Returns the moment in UTC; moments beyond the years 1 to 9999 become 1970.
     pub fn utc(self) -> DateTime<Utc> {
-        DateTime::from_timestamp_millis(self.0).unwrap_or_default()
+        let moment = DateTime::from_timestamp_millis(self.0);
+        moment.filter(|moment| (1..=9999).contains(&moment.year())).unwrap_or_default()
     }
 }
 
@@ -48,6 +49,9 @@ mod tests {
         assert_eq!(Timestamp::parse(text).unwrap().to_string(), text);
         assert_eq!(Timestamp::parse("2026-08-01T12:00:01.250+02:00").unwrap().to_string(), text);
         assert_eq!(Timestamp::parse("yesterday"), None);
-        assert_eq!(Timestamp(i64::MAX).to_string(), "1970-01-01T00:00:00.000Z");
+        for beyond in [i64::MAX, i64::MIN, 8_210_266_876_799_999, 253_402_300_800_000] {
+            assert_eq!(Timestamp(beyond).to_string(), "1970-01-01T00:00:00.000Z");
+        }
+        assert_eq!(Timestamp(253_402_300_799_999).to_string(), "9999-12-31T23:59:59.999Z");
     }
 }
