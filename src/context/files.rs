@@ -26,7 +26,8 @@ pub const MAX_CHARS: usize = 50_000;
 const MAX_TRIED: usize = 50;
 
 /// Keys of a tool call whose value is a path.
-const KEYS: [&str; 6] = ["file_path", "path", "target", "source", "destination", "notebook_path"];
+pub(super) const KEYS: [&str; 6] =
+    ["file_path", "path", "target", "source", "destination", "notebook_path"];
 
 /// Parts of the names of tools that change files: Write, Edit and their kin.
 const CHANGING: [&str; 5] = ["write", "edit", "replace", "patch", "create_file"];
@@ -137,18 +138,24 @@ fn each_path(message: &Message, each: &mut dyn FnMut(&str, bool)) {
 
 /// Hands over the paths in the arguments of a call, at any depth.
 fn in_call(input: json::Raw<'_>, changes: bool, each: &mut dyn FnMut(&str, bool)) {
-    let mut left = vec![input];
-    while let Some(value) = left.pop() {
-        for (key, value) in value.fields() {
-            match value.text() {
-                Some(path) if KEYS.iter().any(|name| name.as_bytes() == key) => {
-                    each(&path, changes);
-                }
-                Some(text) => in_patch(&text).for_each(|path| each(path, true)),
-                None => left.push(value),
+    let mut key = None;
+    for part in input.parts() {
+        let value = match part {
+            json::Part::Key(name) => {
+                key = name.text();
+                continue;
+            }
+            json::Part::Leaf(value) => value.text(),
+            json::Part::Open(_) | json::Part::Close => None,
+        };
+        // What follows a value stands in a list, or has a key of its own.
+        if let (Some(key), Some(text)) = (key.take(), value) {
+            if KEYS.contains(&key.as_ref()) {
+                each(&text, changes);
+            } else {
+                in_patch(&text).for_each(|path| each(path, true));
             }
         }
-        left.extend(value.items());
     }
 }
 

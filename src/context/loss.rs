@@ -13,7 +13,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    context::{plan::Piece, tokens::is_dense},
+    context::{files::KEYS, plan::Piece, tokens::is_dense},
     json::Raw,
     model::{Block, Role},
 };
@@ -356,13 +356,9 @@ fn kind_of(token: &str) -> Option<Kind> {
 
 /// Hands over the paths under the usual keys of a call's arguments.
 fn paths_of(input: &str, each: &mut dyn FnMut(&str)) {
-    const KEYS: [&[u8]; 6] =
-        [b"file_path", b"path", b"target", b"source", b"destination", b"notebook_path"];
     let Some(input) = Raw::object(input.as_bytes()) else { return };
-    for (key, value) in input.fields() {
-        if let Some(path) = KEYS.contains(&key).then(|| value.text()).flatten() {
-            each(&path);
-        }
+    for path in input.pick(KEYS).into_iter().flatten().filter_map(Raw::text) {
+        each(&path);
     }
 }
 
@@ -433,11 +429,11 @@ impl<'a> Known<'a> {
         let lower = summary.to_lowercase();
         let list: Vec<&str> = lower
             .split(|c: char| c.is_whitespace() || "\"'`(),;:".contains(c))
+            .map(|word| word.trim_end_matches('.'))
             .filter(|word| !word.is_empty())
             .collect();
         let two = list.windows(2).map(|two| two.join(" "));
-        let words =
-            list.iter().map(|word| (*word).trim_end_matches('.').to_owned()).chain(two).collect();
+        let words = list.iter().map(|word| (*word).to_owned()).chain(two).collect();
         let mut all = Vec::new();
         telling(summary, &mut |word| all.push(word));
         Self { tokens: known, words, telling: all.into_iter().collect() }

@@ -17,6 +17,7 @@ mod text;
 pub use edit::{with_field, with_fields};
 pub(crate) use frame::{Frame, Owner, owners};
 pub use graft::{with_item, without_item};
+pub(crate) use raw::Part;
 pub use raw::{Kind, Raw};
 pub use scan::{Looked, Visit, is_blank, scan};
 pub use text::{has_half_pair, place_of, quote};
