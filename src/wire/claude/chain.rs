@@ -140,9 +140,8 @@ pub(super) fn context(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, F
         }
         if record.kind == Kind::System && hint.has(Hint::CLEARS) {
             let line = graph.line(entry)?;
-            for call in Raw::object(&line).map(|record| sent::cut(record).0).unwrap_or_default() {
-                cuts.insert(call, entry);
-            }
+            let calls = Raw::object(&line).and_then(sent::cut).map(|(calls, _)| calls);
+            cuts.extend(calls.into_iter().flatten().map(|call| (call.into_owned(), entry)));
         } else if record.kind == Kind::Result && !cuts.is_empty() {
             let line = graph.line(entry)?;
             let answers = Raw::object(&line).map(|record| read::answers(record).sent);

@@ -16,6 +16,8 @@
 //!
 //! A tool of a server is loaded only where the server is; the program says nothing of one that is not, and so does this.
 
+use std::borrow::Cow;
+
 use super::read::{self, is, is_true};
 use crate::{
     json::{Kind, Raw},
@@ -87,17 +89,19 @@ pub(super) fn message(record: Raw<'_>, edits: &[Edited<'_>]) -> Option<Message> 
         }
         _ => true,
     });
-    let cuts = edits.iter().filter_map(|edit| match edit {
-        Edited::Content(other) => Some(cut(*other)),
-        Edited::Turns(_) | Edited::Later => None,
-    });
-    let cuts: Vec<(Vec<String>, String)> = cuts.collect();
+    let results = message.blocks.iter().filter(|block| matches!(block, Block::Result { .. }));
+    let is_alone = results.count() == 1;
     for block in &mut message.blocks {
         if let Block::Result { id, blocks, error: false, .. } = block
-            && let Some((_, stand_in)) = cuts.iter().find(|(calls, _)| calls.contains(id))
-            && is_shorter(stand_in, blocks)
+            && let Some(stand_in) = edits.iter().find_map(|edit| {
+                let Edited::Content(other) = edit else { return None };
+                let (mut calls, stand_in) = cut(*other)?;
+                // The edits of a record are those of its results, and a list may be long.
+                (is_alone || calls.any(|call| call == *id)).then_some(stand_in)
+            })
+            && is_shorter(&stand_in, blocks)
         {
-            *blocks = vec![Block::Text(stand_in.clone())];
+            *blocks = vec![Block::Text(stand_in)];
         }
         if let Block::Call { name, .. } = block
             && let Some((_, today)) = RENAMED.iter().find(|(then, _)| then == name)
@@ -120,15 +124,12 @@ pub(super) fn message(record: Raw<'_>, edits: &[Edited<'_>]) -> Option<Message> 
 }
 
 /// Returns the calls whose results are sent cut, as a record tells, and what stands in for each.
-pub(super) fn cut(record: Raw<'_>) -> (Vec<String>, String) {
-    let attachment = record.get("attachment");
-    let attachment =
-        attachment.filter(|attachment| text(*attachment, "type").as_deref() == Some(read::CUT));
-    let [calls, stand_in] =
-        attachment.map_or([None; 2], |attachment| attachment.pick(["callIds", "standIn"]));
-    let calls =
-        calls.into_iter().flat_map(Raw::items).filter_map(|call| Some(call.text()?.into_owned()));
-    (calls.collect(), stand_in.and_then(Raw::text).unwrap_or_default().into_owned())
+pub(super) fn cut(record: Raw<'_>) -> Option<(impl Iterator<Item = Cow<'_, str>>, String)> {
+    let attachment = record.get("attachment")?;
+    let [class, calls, stand_in] = attachment.pick(["type", "callIds", "standIn"]);
+    let calls = calls.filter(|_| class.and_then(Raw::text).as_deref() == Some(read::CUT))?;
+    let stand_in = stand_in.and_then(Raw::text).unwrap_or_default().into_owned();
+    Some((calls.items().filter_map(Raw::text), stand_in))
 }
 
 /// Returns whether a stand-in is shorter than what a result holds, as it is for any image: it stands for nothing else.
