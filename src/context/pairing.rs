@@ -228,6 +228,8 @@ impl Plan {
 
     /// Makes ids different that several calls have.
     fn rename(&mut self, calls: &[Call<'_>], owners: &Owners<'_>) {
+        // Long ids are cut short, and may become the same.
+        let mut made = BTreeSet::new();
         for (id, twins) in owners.all.iter().filter(|(_, twins)| twins.len() > 1) {
             let mut n = 1;
             let mut is_first = true;
@@ -243,7 +245,7 @@ impl Plan {
                 let name = loop {
                     n += 1;
                     let name = numbered(id, n);
-                    if !owners.all.contains_key(name.as_str()) {
+                    if !owners.all.contains_key(name.as_str()) && made.insert(name.clone()) {
                         break name;
                     }
                 };
