@@ -278,11 +278,23 @@ pub fn first_line(text: &str) -> Option<&str> {
     text.lines().map(str::trim).find(|line| !line.is_empty())
 }
 
+/// Returns whether a program, by its path, is a shell.
+fn is_shell(program: &str) -> bool {
+    const SHELLS: [&str; 9] =
+        ["ash", "bash", "dash", "fish", "ksh", "powershell", "pwsh", "sh", "zsh"];
+    let name = program.rsplit(['/', '\\']).next().unwrap_or(program);
+    SHELLS.contains(&name.strip_suffix(".exe").unwrap_or(name))
+}
+
 /// Returns the command line that a call gives in words; of one that is given to a shell, what the shell runs.
 pub fn shell_line<W: Borrow<str>>(words: &[W]) -> Option<String> {
     match words {
         [] => None,
-        [_, flag, line] if flag.borrow().starts_with('-') && flag.borrow().ends_with('c') => {
+        [program, flag, line]
+            if is_shell(program.borrow())
+                && flag.borrow().starts_with('-')
+                && flag.borrow().ends_with('c') =>
+        {
             Some(line.borrow().to_owned())
         }
         words => Some(words.join(" ")),

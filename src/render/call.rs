@@ -188,7 +188,7 @@ impl Caller<'_> {
                 return Said::change(title, marked(diff));
             }
         }
-        if let Some(patch) = given.values().flat_map(strings).find(|text| text.contains(PATCH)) {
+        if let Some(patch) = given.values().flat_map(strings).find_map(patch_in) {
             return self.patch(patch);
         }
         if let Some(steps) = given.values().find_map(steps) {
@@ -206,8 +206,8 @@ impl Caller<'_> {
 
     /// Says a call whose arguments are a text.
     fn text(self, text: &str) -> Said {
-        if text.contains(PATCH) {
-            return self.patch(text);
+        if let Some(patch) = patch_in(text) {
+            return self.patch(patch);
         }
         let steps = scripted(text);
         if !steps.is_empty() {
@@ -227,8 +227,7 @@ impl Caller<'_> {
     }
 
     /// Says a patch by its files, with the lines that it changes.
-    fn patch(self, text: &str) -> Said {
-        let patch = text.find(PATCH).and_then(|at| text.get(at..)).unwrap_or(text);
+    fn patch(self, patch: &str) -> Said {
         let patch = patch.lines().skip(1).take_while(|line| !line.starts_with("*** End Patch"));
         let mut files: Vec<String> = Vec::new();
         let mut body: Vec<(Label, String)> = Vec::new();
@@ -237,13 +236,13 @@ impl Caller<'_> {
             if let Some((what, file)) = line.strip_prefix("*** ").and_then(|at| at.split_once(": "))
             {
                 let verb = what.split(' ').next().unwrap_or_default().to_lowercase();
-                files.push(format!("{verb} {}", self.homely(file.trim())));
-                body.push((Label::Hint, files.last().cloned().unwrap_or_default()));
-                added = (verb == "add" && !self.whole).then_some(0_usize);
-            } else if let (Some(lines), Some(file)) = (&mut added, files.last_mut()) {
+                let file = format!("{verb} {}", self.homely(file.trim()));
+                added = (verb == "add" && !self.whole).then(|| (file.clone(), 0_usize));
+                body.push((Label::Hint, file.clone()));
+                files.push(file);
+            } else if let (Some((name, lines)), Some(file)) = (&mut added, files.last_mut()) {
                 // A file that is new is said by its length.
                 *lines += 1;
-                let name = file.split(", ").next().unwrap_or_default();
                 *file = format!("{name}, {lines} line{}", if *lines == 1 { "" } else { "s" });
                 body.pop();
                 body.push((Label::Hint, file.clone()));
@@ -340,6 +339,13 @@ fn telling(value: &Value) -> Option<String> {
         Value::Object(fields) => first(fields, &WORDS).map(|(_, text)| text),
         _ => None,
     }
+}
+
+/// Returns the patch in a text: all of it, or what a command that applies patches is given behind its own words.
+fn patch_in(text: &str) -> Option<&str> {
+    let (before, patch) = text.split_at(text.find(PATCH)?);
+    let is_given = before.contains("apply_patch") && patch.lines().next() == Some(PATCH);
+    (before.trim().is_empty() || is_given).then_some(patch)
 }
 
 /// Returns the texts of an argument, those of a list one by one.
@@ -538,6 +544,15 @@ mod tests {
         );
         let call = serde_json::json!({ "command": ["apply_patch", patch] }).to_string();
         assert_eq!(said("shell", &call), "apply_patch update a.rs\n  @@ fn x\n  -old\n  +new");
+        let given = serde_json::json!({ "command": format!("apply_patch <<'E'\n{patch}\nE") });
+        assert_eq!(
+            said("shell", &given.to_string()),
+            "apply_patch update a.rs\n  @@ fn x\n  -old\n  +new"
+        );
+        let looks = r#"{"command":"grep -rn '*** Begin Patch' apply_patch"}"#;
+        assert_eq!(said("shell", looks), "$ grep -rn '*** Begin Patch' apply_patch");
+        let name = "*** Begin Patch\n*** Add File: notes, old.txt\n+1\n+2\n*** End Patch";
+        assert_eq!(said("apply_patch", name), "apply_patch add notes, old.txt, 2 lines");
         let two = "*** Begin Patch\n*** Add File: b\n+1\n+2\n*** Delete File: c\n*** End Patch";
         let expected = "apply_patch add b, 2 lines, delete c\n  add b, 2 lines\n  delete c";
         assert_eq!(said("apply_patch", two), expected);
