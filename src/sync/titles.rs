@@ -11,7 +11,7 @@ use crate::{
     disk::{self, Links},
     model::{Command, SessionName},
     session::derive,
-    sync::{Archive, SyncError, change::Change},
+    sync::{Archive, SyncError, catch_up::catch_up, change::Change},
     wire::{self, Format},
 };
 
@@ -40,8 +40,16 @@ impl Lists {
                     continue;
                 }
                 let _lock = archive.lock()?;
+                // A change that is still to be written is so as long as it is the newest one.
+                match catch_up(archive, &session) {
+                    Err(error) if is_of_one(&error) => continue,
+                    done => done?,
+                };
+                if is_known()? {
+                    continue;
+                }
                 let mut change = match Change::bare(archive, &session) {
-                    Err(error) if error.is_damage() => continue,
+                    Err(error) if is_of_one(&error) => continue,
                     change => change?,
                 };
                 change.set_title(title.as_deref().unwrap_or_default());
@@ -50,6 +58,11 @@ impl Lists {
         }
         Ok(())
     }
+}
+
+/// Returns whether no other session is concerned.
+fn is_of_one(error: &SyncError) -> bool {
+    error.is_damage() || error.is_of_a_file() || matches!(error, SyncError::Uncaught { .. })
 }
 
 /// Reads the title of each session, as lists show it: the last one counts.

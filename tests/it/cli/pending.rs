@@ -291,3 +291,36 @@ fn what_lies_in_the_place_of_the_stores_own_file_is_to_be_moved_away() {
     stored.run(&["append", "More."]).success();
     assert!(fs::read(&file).unwrap().starts_with(&whole));
 }
+
+#[test]
+fn a_title_of_codex_leaves_no_change_unwritten() {
+    let mut thread = Rollout::first(THREAD);
+    thread.has_ordinals = false;
+    thread.bytes = thread.bytes.replace("paginated", "legacy");
+    for words in ["one", "two", &"three ".repeat(100_000)] {
+        thread.turn(words);
+    }
+    // A file that may have no byte more: its length is in blocks of 512 bytes.
+    let last = thread.bytes.trim_end().rfind('\n').unwrap() + 2;
+    thread.bytes.insert_str(last, &" ".repeat(512 - thread.bytes.len() % 512));
+    let file = format!(".codex/sessions/2026/08/01/rollout-2026-08-01T10-00-00-{THREAD}.jsonl");
+    let kept = Kept::new(&file, &thread.bytes);
+    kept.env.run(&["import"]).success();
+    let blocks = thread.bytes.len() / 512;
+    let revert =
+        format!("ulimit -f {blocks}; exec undertext revert 1 -m 'Mind the rake.' -s {THREAD}");
+    let killed = kept.env.shell("sh", &revert).output().unwrap();
+    assert!(!killed.status.success(), "{killed:?}");
+    assert_eq!(kept.read(), thread.bytes);
+
+    let title = format!(
+        "{{\"id\":\"{THREAD}\",\"thread_name\":\"The shed\",\"updated_at\":\"2026-08-01T10:00:00Z\"}}\n"
+    );
+    fs::write(kept.env.home().join(".codex/session_index.jsonl"), title).unwrap();
+    kept.env.run(&["import"]).success();
+    let told = json(&kept.env.run(&["status", THREAD, "--json"]).success().stdout);
+    assert_eq!(told["title"], "The shed");
+    assert!(kept.read().contains("Mind the rake."));
+    let said = kept.said(&[kept.file.to_str().unwrap()]);
+    assert_followed(&kept, THREAD, &said);
+}
