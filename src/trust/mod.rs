@@ -338,11 +338,17 @@ impl Trusted {
     }
 }
 
-/// Returns the number that was drawn for this user on this computer.
+/// Returns the number that was drawn for this user on this computer. One that cannot be read is an error: with another one
+/// all files would seem to lie on another computer.
 pub fn machine(state: &Path) -> io::Result<Option<MachineId>> {
     let items = List::new(state, MACHINE).read()?;
-    let number = items.first().and_then(|item| str::from_utf8(item).ok());
-    Ok(number.and_then(|number| u64::from_str_radix(number, 16).ok()).map(MachineId::new))
+    let Some(item) = items.first() else { return Ok(None) };
+    let number = str::from_utf8(item).ok().and_then(|text| u64::from_str_radix(text, 16).ok());
+    let why = || {
+        let why = format!("{} does not begin with a number", state.join(MACHINE).display());
+        io::Error::new(io::ErrorKind::InvalidData, why)
+    };
+    number.map(|number| Some(MachineId::new(number))).ok_or_else(why)
 }
 
 /// Keeps a number that was drawn for this user on this computer, unless one is kept, and returns the one that counts.
@@ -486,5 +492,20 @@ mod tests {
         for broken in [&b""[..], b"1 2 3", b"1 2 3 zz /p", b"x 2 3 4 /p"] {
             assert_eq!(Trusted::parse(broken), None);
         }
+    }
+
+    #[test]
+    fn a_number_that_cannot_be_read_is_not_drawn_again() {
+        let state = tempfile::tempdir().unwrap();
+        assert_eq!(machine(state.path()).unwrap(), None);
+        let one = draw_machine(state.path(), MachineId::new(1)).unwrap();
+        assert_eq!(draw_machine(state.path(), MachineId::new(2)).unwrap(), one);
+        fs::write(state.path().join(MACHINE), "zzz\n").unwrap();
+        for drawn in
+            [machine(state.path()).unwrap_err(), draw_machine(state.path(), one).unwrap_err()]
+        {
+            assert!(drawn.to_string().ends_with("machine does not begin with a number"), "{drawn}");
+        }
+        assert_eq!(fs::read_to_string(state.path().join(MACHINE)).unwrap(), "zzz\n");
     }
 }
