@@ -88,6 +88,11 @@ impl Refusal {
     }
 }
 
+/// Returns whether an error says that nothing is there: a part of the path may be a file.
+pub fn is_absent(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
+}
+
 /// Returns an error in words; those of the system for files that are there or not there are not everybody's.
 pub fn words(error: &io::Error) -> String {
     let told = error.to_string();

@@ -2,7 +2,7 @@
 
 use std::{fs, io, os::unix::fs::MetadataExt, path::Path};
 
-use crate::model::Timestamp;
+use crate::{disk, model::Timestamp};
 
 /// The length, the inode and the time of a file, known without reading it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ impl From<&fs::Metadata> for Seen {
 pub fn look(path: &Path) -> io::Result<Option<Seen>> {
     match fs::metadata(path) {
         Ok(meta) => Ok(Some(Seen::from(&meta))),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) if disk::is_absent(&error) => Ok(None),
         Err(error) => Err(error),
     }
 }

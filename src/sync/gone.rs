@@ -2,11 +2,11 @@
 
 use std::{
     fs,
-    io::ErrorKind,
     path::{Path, PathBuf},
 };
 
 use crate::{
+    disk,
     model::{FileNumber, GenerationNumber, Place, State},
     session::Session,
     sync::{
@@ -20,8 +20,7 @@ use crate::{
 
 /// Returns whether a path holds no file; a path that cannot be looked at may hold one.
 pub(crate) fn is_gone(path: &Path) -> bool {
-    let is_nowhere = |kind| matches!(kind, ErrorKind::NotFound | ErrorKind::NotADirectory);
-    fs::symlink_metadata(path).is_err_and(|error| is_nowhere(error.kind()))
+    fs::symlink_metadata(path).is_err_and(|error| disk::is_absent(&error))
 }
 
 /// Returns the file in which the agent had a session, if it is gone for good.
