@@ -142,23 +142,12 @@ fn package(folder: &Path) -> Option<(String, Option<String>)> {
     None
 }
 
-/// Reads the name and the version that stand as plain strings in `[package]` or `[project]`.
+/// Reads the name and the version that stand as strings in `[package]` or `[project]`.
 fn toml_package(text: &str) -> Option<(String, Option<String>)> {
-    let mut inside = false;
-    let (mut name, mut version) = (None, None);
-    for line in text.lines().map(str::trim) {
-        if line.starts_with('[') {
-            inside = matches!(line, "[package]" | "[project]");
-        } else if let (true, Some((key, value))) = (inside, line.split_once('=')) {
-            let word = value.trim().trim_matches(['"', '\'']).to_owned();
-            match key.trim() {
-                "name" => name = Some(word),
-                "version" => version = Some(word),
-                _ => {}
-            }
-        }
-    }
-    Some((name?, version))
+    let table: toml::Table = text.parse().ok()?;
+    let package = table.get("package").or(table.get("project"))?;
+    let word = |key: &str| package.get(key)?.as_str().map(str::to_owned);
+    Some((word("name")?, word("version")))
 }
 
 #[cfg(test)]
@@ -187,6 +176,20 @@ mod tests {
         check("../other", "../other");
         check("ext::sh -c 'curl -u u:secret x'", "");
         assert_eq!(unquoted(" \"https://h/\\\"a\\\\b\" "), "https://h/\"a\\b");
+    }
+
+    #[test]
+    fn a_package_is_told_by_its_own_strings() {
+        let check = |text: &str, expected: Option<(&str, Option<&str>)>| {
+            let expected = expected.map(|(name, version)| (name.into(), version.map(Into::into)));
+            assert_eq!(toml_package(text), expected, "{text}");
+        };
+        check("[package]\nname = \"a\" # mine\nversion = '1'", Some(("a", Some("1"))));
+        check("[package]\nname = \"a\"\nversion = { workspace = true }", Some(("a", None)));
+        check("[package]\nname = \"a\"\nversion.workspace = true", Some(("a", None)));
+        check("[build-system]\nname = \"b\"\n[project]\nname = \"a\"", Some(("a", None)));
+        check("[dependencies]\nname = \"1\"", None);
+        check("[package]\nname = a", None);
     }
 
     #[test]
