@@ -17,10 +17,11 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use undertext::disk;
+use undertext::disk::{self, Refusal};
+use undertext::json::Raw;
 use undertext::model::{MachineId, Timestamp};
 use undertext::ops::{Ambient, Here, Machine};
 use undertext::trust;
@@ -327,12 +328,43 @@ const EVENT: u64 = 16 << 20;
 /// How long an event on stdin is waited for.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// Reads an agent's event on stdin, which whoever writes it may forget to end.
+/// Reads an agent's event on stdin, which whoever writes it may forget to end: it ends with its object.
 pub(crate) fn read_event() -> io::Result<Vec<u8>> {
-    let (send, receive) = mpsc::channel();
-    let read = move || send.send(disk::whole(io::stdin().lock(), EVENT));
+    let (send, receive) = mpsc::sync_channel(0);
+    let read = move || {
+        let mut piece = vec![0; 1 << 16];
+        loop {
+            let read = match io::stdin().read(&mut piece) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                read => read.map(|length| piece.get(..length).unwrap_or_default().to_vec()),
+            };
+            let is_last = read.as_ref().map_or(true, Vec::is_empty);
+            if send.send(read).is_err() || is_last {
+                return;
+            }
+        }
+    };
     thread::Builder::new().spawn(read)?;
-    receive.recv_timeout(PATIENCE).unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()))
+    let (end, mut event) = (Instant::now() + PATIENCE, Vec::new());
+    while event.len() as u64 <= EVENT {
+        match receive.recv_timeout(end.saturating_duration_since(Instant::now())) {
+            Ok(piece) => {
+                let piece = piece?;
+                event.extend_from_slice(&piece);
+                if piece.is_empty() || is_object(&event) {
+                    return Ok(event);
+                }
+            }
+            Err(_) if event.is_empty() => return Err(io::ErrorKind::TimedOut.into()),
+            Err(_) => return Ok(event),
+        }
+    }
+    Err(Refusal::TooLong(EVENT).into())
+}
+
+/// Returns whether bytes are a whole object.
+fn is_object(bytes: &[u8]) -> bool {
+    bytes.trim_ascii_end().ends_with(b"}") && Raw::object(bytes.trim_ascii()).is_some()
 }
 
 /// Returns a command line as a program and its arguments; one that needs a shell is given to one.

@@ -93,6 +93,23 @@ fn a_session_is_taken_in_once_its_agent_has_written_it() {
 }
 
 #[test]
+fn an_event_whose_writer_leaves_stdin_open_is_taken_in() {
+    let env = TestEnv::new();
+    let path = transcript(&env);
+    fs::write(&path, example("claude-garden.jsonl")).unwrap();
+    let mut command = env.command();
+    let mut hook = command.args(["hook", "claude"]).stdin(Stdio::piped()).spawn().unwrap();
+    let mut stdin = hook.stdin.take().unwrap();
+    let event = event(&path);
+    let (begin, end) = event.split_at(event.len() / 2);
+    stdin.write_all(begin.as_bytes()).unwrap();
+    stdin.write_all(format!("{end}\n").as_bytes()).unwrap();
+    assert!(hook.wait().unwrap().success());
+    wait(&env, "28 new entries");
+    drop(stdin);
+}
+
+#[test]
 fn many_events_at_once_are_one_session() {
     let env = TestEnv::new();
     let path = transcript(&env);
