@@ -74,7 +74,7 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
             Cure::Person,
         );
     }
-    let mut is_kept_out = false;
+    let (mut is_kept_out, mut is_read_only) = (false, false);
     for path in paths {
         let meta = fs::symlink_metadata(&path).map_err(io(&path))?;
         if let Some(problem) = is_in_the_way(&root, &path) {
@@ -96,11 +96,15 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
         } else if is_needed(&root, &path, &meta)
             && let Err(error) = reach(&path)
         {
+            is_kept_out = true;
+            if error.kind() == ErrorKind::ReadOnlyFilesystem {
+                is_read_only = true;
+                continue;
+            }
             let why = disk::words(&error);
             let problem =
                 format!("undertext may not read and write it: {why}. Give yourself that right");
             ail(&path, &problem, Cure::Person);
-            is_kept_out = true;
         }
         if path.parent() == Some(&transcripts) && !meta.is_file() {
             ail(&path, "it is not a file, and no backup has it", Cure::Person);
@@ -108,6 +112,10 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
         if path.extension().is_some_and(|end| end == "undertext-new") {
             ail(&path, "a change that was cut short left it behind", Cure::Delete);
         }
+    }
+    if is_read_only {
+        let problem = "it lies on a disk that can only be read: no command changes anything there";
+        ail(&root, problem, Cure::Person);
     }
     if let Some(error) = unopened.filter(|_| !is_kept_out) {
         ail(&root.join(DATABASE), &unopened_in_words(&error), Cure::Person);
