@@ -10,6 +10,9 @@ use crate::{
     model::{Block, Message, Role},
 };
 
+/// The length in bytes from which on a text without blanks is no text that a person reads.
+const DATA: usize = 1024;
+
 /// A text of a record.
 pub(super) struct Passage<'m> {
     pub(super) role: Role,
@@ -52,6 +55,11 @@ impl Pattern {
     }
 }
 
+/// Returns whether a text of an agent's own is data, such as a document in base64, and no words.
+fn is_data(text: &str) -> bool {
+    text.len() >= DATA && !text.contains([' ', '\n'])
+}
+
 fn told<'m>(
     role: Role,
     tool: Option<Tool<'m>>,
@@ -74,7 +82,13 @@ fn told<'m>(
                 told(Role::Tool, tool, block, each);
             }
         }
-        Block::Other { json, .. } => texts(json, &mut say),
+        Block::Other { json, .. } => {
+            texts(json, &mut |text| {
+                if !is_data(&text) {
+                    say(text);
+                }
+            });
+        }
         Block::Image(_) => {}
     }
 }

@@ -52,7 +52,12 @@ fn block_texts(block: &Block, texts: &mut Vec<String>) {
             json_texts(input, texts);
         }
         Block::Result { blocks, .. } => blocks.iter().for_each(|block| block_texts(block, texts)),
-        Block::Other { json, .. } => json_texts(json, texts),
+        Block::Other { json, .. } => {
+            let mut all = Vec::new();
+            json_texts(json, &mut all);
+            // A document in base64 is no words.
+            texts.extend(all.into_iter().filter(|t| t.len() < 1024 || t.contains([' ', '\n'])));
+        }
         Block::Image(_) => {}
     }
 }
