@@ -127,6 +127,26 @@ fn marks(
     Ok(side.iter().map(mark).collect())
 }
 
+/// Returns which entries of two sides belong together, in order. What only one side has is left out before: sides that share
+/// little would cost the square of their length.
+fn pairs(a: &[Mark], b: &[Mark]) -> Vec<(usize, usize)> {
+    let keys = |side: &[Mark]| -> BTreeSet<[u8; 32]> { side.iter().map(|mark| mark.key).collect() };
+    let shared = |side: &[Mark], other: &[Mark]| -> (Vec<usize>, Vec<[u8; 32]>) {
+        let known = keys(other);
+        let shared = side.iter().enumerate().filter(|(_, mark)| known.contains(&mark.key));
+        shared.map(|(at, mark)| (at, mark.key)).unzip()
+    };
+    let ((at_a, a), (at_b, b)) = (shared(a, b), shared(b, a));
+    let mut pairs = Vec::new();
+    for operation in capture_diff_slices(Algorithm::Myers, &a, &b) {
+        if let DiffOp::Equal { old_index, new_index, len } = operation {
+            let one = at_a.iter().copied().skip(old_index);
+            pairs.extend(one.zip(at_b.iter().copied().skip(new_index)).take(len));
+        }
+    }
+    pairs
+}
+
 /// The two sides behind the fork, while they are compared.
 struct Sides<'a> {
     archive: &'a Archive,
@@ -140,23 +160,16 @@ struct Sides<'a> {
 
 impl Sides<'_> {
     fn compare(&mut self) -> Result<(), OpsError> {
-        let keys = |side: &[Mark]| -> Vec<[u8; 32]> { side.iter().map(|mark| mark.key).collect() };
-        let operations = capture_diff_slices(Algorithm::Myers, &keys(&self.a), &keys(&self.b));
-        // Removed entries and the entries in their place stand side by side.
-        let (mut gone, mut come) = (0..0, 0..0);
-        for operation in operations {
-            let (a, b) = (operation.old_range(), operation.new_range());
-            if let DiffOp::Equal { .. } = operation {
-                self.apart(std::mem::take(&mut gone), std::mem::take(&mut come))?;
-                self.alike(a, b);
-                continue;
-            }
-            let join = |all: &Range<usize>, more: Range<usize>| {
-                if all.is_empty() { more } else { all.start..more.end.max(all.end) }
-            };
-            (gone, come) = (join(&gone, a), join(&come, b));
+        let pairs = pairs(&self.a, &self.b);
+        let (mut a, mut b) = (0, 0);
+        for run in pairs.chunk_by(|one, next| (one.0 + 1, one.1 + 1) == *next) {
+            let Some(&(first, other)) = run.first() else { continue };
+            // Removed entries and the entries in their place stand side by side.
+            self.apart(a..first, b..other)?;
+            (a, b) = (first + run.len(), other + run.len());
+            self.alike(first..a, other..b);
         }
-        self.apart(gone, come)
+        self.apart(a..self.a.len(), b..self.b.len())
     }
 
     /// Adds entries that say the same.
@@ -229,5 +242,31 @@ impl Sides<'_> {
         let spans = store.state(session.key)?.spans;
         let view = View::new(store, session, target.position, Some(&spans)).gathering(damages);
         Ok(lines::lines(store, session, &view, entries)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn side(keys: impl Iterator<Item = u32>) -> Vec<Mark> {
+        let mark = |key: u32| {
+            let mut bytes = [0; 32];
+            bytes[..4].copy_from_slice(&key.to_be_bytes());
+            Mark { n: EntryNumber::default(), id: EntryId::new(bytes), key: bytes }
+        };
+        keys.map(mark).collect()
+    }
+
+    #[test]
+    fn sides_that_share_little_are_compared_in_proportion_to_their_length() {
+        let one = side((0..200_000).map(|n| if n % 50_000 == 7 { n } else { 2 * n + 1_000_000 }));
+        let other = side((0..200_000).map(|n| if n % 50_000 == 7 { n } else { 2 * n + 1_000_001 }));
+        let shared = [7, 50_007, 100_007, 150_007].map(|n| (n, n));
+        assert_eq!(pairs(&one, &other), shared);
+        assert_eq!(pairs(&one, &[]), []);
+        let moved =
+            pairs(&side([1, 2, 9, 3, 4].into_iter()), &side([8, 1, 2, 3, 7, 4].into_iter()));
+        assert_eq!(moved, [(0, 1), (1, 2), (3, 3), (4, 5)]);
     }
 }
