@@ -427,6 +427,11 @@ impl Run {
         self.start + self.count
     }
 
+    /// Returns how many bytes the file has after this run.
+    pub fn length(&self) -> u64 {
+        self.bytes + self.tail.len() as u64
+    }
+
     /// Returns the numbers of its entries.
     pub fn entries(&self) -> Range<EntryNumber> {
         self.first..self.first.plus(self.count)

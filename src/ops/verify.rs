@@ -12,7 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::{
     disk,
     model::{
-        Checkpoint, Command, DATABASE, Digest, EntryNumber, OperationNumber, Origin, Running, State,
+        Checkpoint, Command, DATABASE, Digest, EntryNumber, OperationNumber, Origin, Running,
+        SessionName, State,
     },
     ops::{
         OpsError,
@@ -22,7 +23,7 @@ use crate::{
     },
     report::{Finding, Severity, Verified},
     session::{Session, oddities, rows},
-    store::{Fault, FaultKind, Store, StoreError, whole_lines},
+    store::{Fault, FaultKind, SessionKey, Store, StoreError, whole_lines},
     sync::{self, Archive, Places, SyncError},
 };
 
@@ -180,8 +181,10 @@ fn look(
     let mut failed = None;
     let names = match only {
         Some(session) => vec![(session.key, session.name.clone())],
+        // Where these cannot be read, the sessions cannot be either, which is told.
         None => archive.store().names().unwrap_or_default(),
     };
+    let names: BTreeMap<SessionKey, SessionName> = names.into_iter().collect();
     let (sessions, unread) = match only {
         Some(session) => (vec![session.clone()], None),
         None => match archive.every().map_err(OpsError::from) {
@@ -204,8 +207,8 @@ fn look(
             is_sound = faults.is_empty() && checked.is_ok();
             has_forgotten = faults.iter().any(|fault| fault.kind == FaultKind::Forgotten);
             for Fault { kind, session, item, problem } in faults {
-                let name = names.iter().find(|(known, _)| Some(*known) == session);
-                let session = name.map(|(_, name)| name.id.clone());
+                let name = session.and_then(|session| names.get(&session));
+                let session = name.map(|name| name.id.clone());
                 let severity = match kind {
                     FaultKind::GivenUp => Severity::Note,
                     _ => Severity::Damage,

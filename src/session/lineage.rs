@@ -212,7 +212,7 @@ impl View<'_> {
     /// The entries behind that place are looked at: going back leaves fewer of them than it keeps.
     pub(crate) fn entries_within(&self, bytes: u64) -> Result<Option<u64>, StoreError> {
         let runs = self.every_run()?;
-        if runs.last().is_none_or(|run| run.bytes + (run.tail.len() as u64) < bytes) {
+        if runs.last().is_none_or(|run| run.length() < bytes) {
             return Ok(None);
         }
         if bytes == 0 {

@@ -580,7 +580,7 @@ impl Graph for View<'_> {
         let runs = self.runs_behind(horizon.saturating_sub(1))?;
         match runs.last() {
             // Behind the last run stands what is no whole line.
-            Some(last) if last.end() <= horizon => Ok(last.bytes + last.tail.len() as u64),
+            Some(last) if last.end() <= horizon => Ok(last.length()),
             _ => Ok(self.end_of(horizon)?),
         }
     }

@@ -105,7 +105,7 @@ pub(crate) fn expected(tip: &State) -> u64 {
 
 /// Returns how long a file is whose content ends with this run.
 pub(crate) fn length_of(end: Option<&Run>) -> u64 {
-    end.map_or(0, |run| run.bytes + run.tail.len() as u64)
+    end.map_or(0, Run::length)
 }
 
 impl Archive {

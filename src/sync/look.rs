@@ -104,7 +104,7 @@ impl Looking<'_> {
     }
 
     fn length(&self) -> u64 {
-        self.end.map_or(0, |run| run.bytes + run.tail.len() as u64)
+        self.end.map_or(0, Run::length)
     }
 
     fn is_old(&self) -> Result<bool, Trouble> {

@@ -89,7 +89,7 @@ fn state(
     let runs = archive.store.runs(session.key, rotation.old, 0)?;
     let (running, tail) =
         runs.last().map_or((Running::EMPTY, &[][..]), |run| (run.running, run.tail.as_slice()));
-    let length = runs.last().map_or(0, |run| run.bytes) + tail.len() as u64;
+    let length = runs.last().map_or(0, Run::length);
     let file = disk::open(path, Links::Refuse).map_err(io)?.take(length);
     let mut links = Linked::of(archive.store.as_ref(), session.key, &runs);
     let found = running_hash(file, covered, &mut links)?;

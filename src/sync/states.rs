@@ -25,7 +25,7 @@ pub fn generations(archive: &Archive, session: &Session) -> Result<Vec<Held>, Sy
                 None => path,
             }),
             entries: end.map_or(0, Run::end),
-            bytes: end.map_or(0, |run| run.bytes + run.tail.len() as u64),
+            bytes: end.map_or(0, Run::length),
             operation: *operation,
             container: container(&tip, generation.n).map(|(.., size)| size),
             is_current: Some(generation.n) == current,
