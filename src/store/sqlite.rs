@@ -86,6 +86,7 @@ use crate::{
     },
 };
 use held_open::{FileId, HeldOpen, file_at};
+use query::Emptied;
 use rows::Tables;
 use witness::WitnessFile;
 
@@ -112,6 +113,7 @@ pub struct SqliteStore {
     /// Dropped behind the tables, which have the connection.
     _held: HeldOpen,
     access: Access,
+    /// How many pages the WAL had after the last commit.
     wal_pages: Arc<AtomicI32>,
     /// How many operations, and how many bytes of them, the journal may hold.
     limits: (u64, u64),
@@ -219,9 +221,7 @@ impl SqliteStore {
 
     /// Moves all that is in the log into the database, and waits until it is on the disk.
     pub(crate) fn close_log(&self) -> Result<(), StoreError> {
-        let blocked: bool =
-            self.db().query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
-        if blocked { Err(StoreError::Busy) } else { Ok(()) }
+        query::empty_wal(self.db(), Emptied::Truncated)
     }
 
     /// Returns where the store is.
@@ -461,7 +461,7 @@ impl Drop for SqliteStore {
         if self.access == Access::Write && long && is_sure {
             // Waiting for a reader would hold up every other writer.
             let _ = self.db().busy_timeout(Duration::ZERO);
-            let _ = self.db().query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+            let _ = query::empty_wal(self.db(), Emptied::Truncated);
         }
     }
 }

@@ -17,7 +17,13 @@ use std::{
 
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
 
-use super::{bytes::Bytes, covered, held_open::HeldOpen, query::first, totals, witness};
+use super::{
+    bytes::Bytes,
+    covered,
+    held_open::HeldOpen,
+    query::{self, Emptied, first},
+    totals, witness,
+};
 use crate::{
     disk::{self, Links},
     model::StoreId,
@@ -247,9 +253,12 @@ fn make(db: &mut Connection, path: &Path) -> Result<(), StoreError> {
     }
     transaction.execute_batch(&format!("PRAGMA user_version = {FORMAT_VERSION}"))?;
     transaction.commit()?;
-    // The header is now where the next program looks for it without opening a database.
-    db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
-    Ok(())
+    // The header is now where the next program looks for it without opening a database. Who reads an older state of the store puts
+    // that off, and opens it to do so.
+    match query::empty_wal(db, Emptied::Truncated) {
+        Err(StoreError::Busy) => Ok(()),
+        emptied => emptied,
+    }
 }
 
 /// Returns the tables and indexes that a version has not.

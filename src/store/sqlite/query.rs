@@ -12,6 +12,26 @@ use crate::{
     store::{SessionKey, StoreError},
 };
 
+/// What becomes of the WAL once its pages are in the database.
+#[derive(Clone, Copy)]
+pub(super) enum Emptied {
+    /// It is written from its beginning again, and keeps its length.
+    Restarted,
+    /// It has no length any more.
+    Truncated,
+}
+
+/// Moves all that is in the WAL into the database and waits until it is on the disk. A reader that needs the WAL as it is, or another
+/// program that moves it, is [`StoreError::Busy`]: SQLite tells of these in a row, and not by an error.
+pub(super) fn empty_wal(db: &Connection, emptied: Emptied) -> Result<(), StoreError> {
+    let sql = match emptied {
+        Emptied::Restarted => "PRAGMA wal_checkpoint(RESTART)",
+        Emptied::Truncated => "PRAGMA wal_checkpoint(TRUNCATE)",
+    };
+    let is_blocked: bool = db.query_row(sql, [], |row| row.get(0))?;
+    if is_blocked { Err(StoreError::Busy) } else { Ok(()) }
+}
+
 /// Collects the rows of a cached query.
 pub(super) fn collect<T>(
     db: &Connection,

@@ -91,7 +91,7 @@ impl SqliteStore {
     }
 
     /// Writes nothing more after a write or a sync that failed.
-    fn sure(&self, done: Result<(), StoreError>) -> Result<(), StoreError> {
+    pub(super) fn sure(&self, done: Result<(), StoreError>) -> Result<(), StoreError> {
         if matches!(done, Err(StoreError::Io { .. })) {
             self.failed.set(true);
         }

@@ -46,7 +46,7 @@ use super::{
     journal,
     lost::LOST,
     open,
-    query::{collect, hash},
+    query::{self, Emptied, collect, hash},
     rows::Tables,
     witness,
     write::{place, placed},
@@ -281,7 +281,7 @@ impl Salvage {
             self.db().execute_batch(trigger)?;
         }
         self.db().execute_batch("COMMIT")?;
-        self.db().query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?;
+        query::empty_wal(self.db(), Emptied::Truncated)?;
         Ok(self.losses)
     }
 

@@ -28,7 +28,11 @@ use std::{
 
 use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, config::DbConfig, params};
 
-use super::{open::beside, query::hash, seal};
+use super::{
+    open::beside,
+    query::{self, Emptied, hash},
+    seal,
+};
 use crate::{
     disk,
     model::{EntryNumber, OperationId, OperationNumber, StoreId},
@@ -377,9 +381,12 @@ impl Drop for WordIndex {
 fn empty_log(db: &Connection) -> Result<(), StoreError> {
     // A search may read for long: the next commit takes along what is left.
     db.busy_timeout(Duration::ZERO)?;
-    let emptied = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+    let emptied = query::empty_wal(db, Emptied::Truncated);
     db.busy_timeout(PATIENCE)?;
-    Ok(emptied?)
+    match emptied {
+        Err(StoreError::Busy) => Ok(()),
+        emptied => emptied,
+    }
 }
 
 /// Returns an index's own files.

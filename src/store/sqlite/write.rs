@@ -26,7 +26,7 @@ use super::{
     bytes::Bytes,
     covered, journal,
     open::{Access, PATIENCE},
-    query::first,
+    query::{self, Emptied, first},
     redact, totals,
 };
 use crate::{
@@ -284,24 +284,16 @@ impl SqliteStore {
         if self.wal_pages.load(Ordering::Relaxed) < limit {
             return Ok(());
         }
-        let mode = if is_brief { "TRUNCATE" } else { "RESTART" };
+        let emptied = if is_brief { Emptied::Truncated } else { Emptied::Restarted };
         // Waiting for a reader would hold up every commit for as long as somebody reads.
         self.db().busy_timeout(Duration::ZERO)?;
-        let moved = self.db().query_row(&format!("PRAGMA wal_checkpoint({mode})"), [], |_| Ok(()));
+        // A sync that failed may have lost pages that a later one does not know of.
+        let moved = self.sure(query::empty_wal(self.db(), emptied));
         self.db().busy_timeout(PATIENCE)?;
         match moved {
-            Ok(()) => self.wal_pages.store(0, Ordering::Relaxed),
-            Err(error) => match error.sqlite_error_code() {
-                Some(rusqlite::ErrorCode::DatabaseBusy | rusqlite::ErrorCode::DatabaseLocked) => {}
-                Some(rusqlite::ErrorCode::SystemIoFailure) => {
-                    // A sync that failed may have lost pages that a later one does not know of.
-                    self.failed.set(true);
-                    return Err(error.into());
-                }
-                _ => return Err(error.into()),
-            },
+            Err(StoreError::Busy) => Ok(()),
+            moved => moved,
         }
-        Ok(())
     }
 
     /// Writes next to the database how far it has come.

@@ -5,7 +5,7 @@
 
 use std::{fs, thread, time::Duration};
 
-use crate::fixture::number;
+use crate::fixture::{Dice, number};
 use undertext::model::EntryNumber;
 use undertext::store::{
     Access, CacheStore, Cursor, FactStore, MemoryStore, SessionKey, SqliteStore, Store, StoreError,
@@ -100,6 +100,32 @@ fn a_program_that_ends_after_one_command_leaves_a_short_log_to_the_next() {
     }
     assert!((32..96).contains(&most), "{most} pages");
     assert_whole(&folder.read());
+}
+
+#[test]
+fn a_program_that_stays_open_leaves_no_long_log_to_the_next() {
+    // A reader keeps the log from being emptied for as long as it reads.
+    for is_read in [false, true] {
+        let folder = patient();
+        let mut writer = begun(&folder, "s", 0);
+        let wal = folder.path().with_file_name("store.db-wal");
+        let store = folder.write();
+        let reader = folder.sql();
+        if is_read {
+            reader.execute_batch("BEGIN; SELECT count(*) FROM session").unwrap();
+        }
+        // Bytes that no compression makes fewer, and that end no line.
+        let mut dice = Dice(1);
+        let mut line =
+            || (0..1 << 20).map(|_| 128 + u8::try_from(dice.below(128)).unwrap()).collect();
+        let lines: Vec<Vec<u8>> = (0..20).map(|_| line()).collect();
+        commit(&store, writer.next(&lines, |_| {})).unwrap();
+        assert!(fs::metadata(&wal).unwrap().len() > 16 << 20);
+        drop(reader);
+        drop(store);
+        assert_eq!(fs::metadata(&wal).unwrap().len(), 0, "{is_read}");
+        assert_whole(&folder.read());
+    }
 }
 
 #[test]

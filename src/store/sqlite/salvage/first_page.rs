@@ -22,7 +22,7 @@ use rusqlite::{Connection, OpenFlags, params};
 use super::{
     super::{
         open::{SCHEMA, beside},
-        query::collect,
+        query::{self, Emptied, collect},
     },
     page::{Field, Likeness, PAGE, Pages},
 };
@@ -142,7 +142,7 @@ fn empty_log(copy: &Path, fresh: &Path) -> Result<(), StoreError> {
     let moved = open_to_write(copy).and_then(|db| {
         // SQLite looks for a log with the first read.
         db.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
-        Ok(db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))?)
+        query::empty_wal(&db, Emptied::Truncated)
     });
     if matches!(moved, Err(StoreError::Full | StoreError::Io { .. })) {
         return moved;
