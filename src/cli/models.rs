@@ -41,6 +41,8 @@ const HOOK_LIMIT: u64 = 30;
 const HOOK_BYTES: usize = 1 << 20;
 /// The longest answer that a model is asked for unless the settings name another length.
 pub(crate) const MAX_TOKENS: u64 = 8_192;
+/// The variable of the environment that names a file of certificates to trust.
+const ROOTS: &str = "SSL_CERT_FILE";
 /// The name by which the extract is asked for.
 const EXTRACT: &str = "extract";
 
@@ -274,15 +276,26 @@ impl Context {
         endpoint.caches = provider.cache.unwrap_or(endpoint.caches);
         endpoint.limit_name = unless_blank(provider.max_tokens_as.as_deref()).map(str::to_owned);
         endpoint.network = Network::of(url, &variable);
-        if let Some(path) = variable("SSL_CERT_FILE") {
-            endpoint.network.roots = disk::read_text(Path::new(&path), disk::TEXT).ok();
-        }
+        endpoint.network.roots = self.roots()?;
         let (sink, source) = (Rc::clone(sink), self.env.ambient_source());
         let http = Http::new(endpoint)
             .map_err(|error| CommandError::user(anyhow!(error)))?
             .noticed(move |event| sink(event))
             .timed(move || source().now());
         Ok(Model::Http(Box::new(http)))
+    }
+
+    /// Returns the certificates to trust instead of the common ones, if the environment names a file of such.
+    fn roots(&self) -> Result<Option<String>, CommandError> {
+        let Some(path) = self.env.variable(ROOTS).map(Path::new) else { return Ok(None) };
+        let read = disk::read_text(path, disk::TEXT).map_err(|error| {
+            let (path, why) = (shown(path), disk::words(&error));
+            CommandError::user(anyhow!("{ROOTS} names {path}, which cannot be read: {why}"))
+                .hinted(format!(
+                    "no other certificates are trusted in its place; name a file that can be read, or unset {ROOTS}"
+                ))
+        });
+        read.map(Some)
     }
 }
 

@@ -1,6 +1,8 @@
 //! Errors say what is so: what was done, what could not be read or written, and who is in the way.
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
@@ -143,6 +145,29 @@ fn a_key_goes_to_another_computer_in_secret_or_by_leave() {
         let said = provider(url, more);
         assert!(!said.contains("unencrypted"), "{url}: {said}");
     }
+}
+
+#[test]
+fn certificates_that_cannot_be_read_are_told_of_and_no_others_are_trusted() {
+    let env = TestEnv::new();
+    conversation(&env);
+    settings(
+        &env,
+        "[provider.p]\nurl = 'https://127.0.0.1:1/v1'\nmodel = 'm'\nretries = 0\ntimeout = 1\n",
+    );
+    let asked = |roots: &OsStr| {
+        let mut command = env.command();
+        command.env("SSL_CERT_FILE", roots).args(["turn", "Hello", "--provider", "p"]);
+        String::from_utf8(command.output().unwrap().stderr).unwrap()
+    };
+    assert_snapshot!(asked(OsStr::new("company.pem")), @r"
+    error: SSL_CERT_FILE names company.pem, which cannot be read: there is no such file or folder
+    hint: no other certificates are trusted in its place; name a file that can be read, or unset SSL_CERT_FILE
+    ");
+    let told = asked(OsStr::from_bytes(b"c\xff.pem"));
+    assert!(told.starts_with("error: SSL_CERT_FILE names "), "{told}");
+    // An empty name is no name.
+    assert!(!asked(OsStr::new("")).contains("SSL_CERT_FILE"));
 }
 
 #[test]
