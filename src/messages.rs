@@ -375,6 +375,9 @@ fn reasons(text: &mut String) {
         SettingsError::Syntax { .. } => [
             SettingsError::Syntax { file: file.clone(), line: 3, problem: told("unclosed table") },
         ],
+        SettingsError::Together { .. } => [
+            SettingsError::Together { problem: told("missing field `url`") },
+        ],
         SettingsError::Value { .. } => [
             SettingsError::Value { file: file.clone(), line: 3, key, problem: told("-1: it is a number") },
         ],

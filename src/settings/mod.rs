@@ -4,8 +4,9 @@
 //! that it lacks is unknown, so that no key goes unexplained. Several files are laid over each other, key by key.
 //!
 //! Invariant: a file with an unknown key is read; one with a value of the wrong type is refused, by line and key.
-//! Invariant: only the user's own file sets a key that runs, sends or reads beyond a session, leaves sessions out, or hides or shows
-//! secrets.
+//! Invariant: a store's own file sets only keys that are named as open to it; all others are set by the user's own file alone: what
+//! runs, sends or reads beyond a session, leaves sessions out, or hides or shows secrets.
+//! Invariant: what cannot be read is an error; no settings are never taken for the ones that were meant.
 
 mod exclude;
 mod explain;

@@ -17,8 +17,8 @@ use super::{
 pub enum Author {
     /// The user.
     User,
-    /// The maker of the store: a key that runs, sends or reads beyond a session, leaves sessions out, or says what is
-    /// secret, is not taken from it.
+    /// The maker of the store: only keys that are named as open to it are taken from it, and none of them runs, sends or reads beyond
+    /// a session, leaves sessions out, or says what is secret.
     Store,
 }
 
@@ -115,6 +115,12 @@ pub enum SettingsError {
         /// The problem.
         problem: String,
     },
+    /// The files do not fit together.
+    #[error("the files of settings do not fit together: {problem}")]
+    Together {
+        /// The problem.
+        problem: String,
+    },
     /// A value does not fit its key.
     #[error("{file}, line {line}: {key} cannot be {problem}")]
     Value {
@@ -129,28 +135,38 @@ pub enum SettingsError {
     },
 }
 
-/// The keys that run, send or read beyond a session, leave sessions out, or say what is secret, which only the user's own file
-/// may set.
-const RESERVED: [&[&str]; 19] = [
-    &["compaction", "summarizer"],
-    &["compaction", "before"],
-    &["compaction", "after"],
-    &["compaction", "outside"],
-    &["provider", "*", "kind"],
-    &["provider", "*", "url"],
-    &["provider", "*", "key_env"],
-    &["provider", "*", "insecure"],
-    &["provider", "*", "command"],
-    &["turn", "provider"],
-    &["turn", "tools"],
-    &["exclude", "folders"],
-    &["exclude", "sessions"],
-    &["exclude", "agents"],
-    &["secrets", "allow_rules"],
-    &["secrets", "allow_values"],
-    &["secrets", "allow_entries"],
-    &["mask", "homes"],
-    &["mask", "emails"],
+/// The keys that a store's own settings may set too: how much of a session a model is shown and when it is compacted, and how
+/// patiently and in which words a model is asked. All others are the user's own, so that none runs, sends or reads beyond a session,
+/// leaves sessions out, or says what is secret, unless it is named here.
+const OPEN: [&[&str]; 28] = [
+    &["window", "default"],
+    &["window", "block"],
+    &["window", "warn"],
+    &["window", "cap"],
+    &["models", "*", "window"],
+    &["limits", "turns"],
+    &["limits", "messages"],
+    &["limits", "tokens"],
+    &["channels", "*", "direct"],
+    &["channels", "*", "group"],
+    &["channels", "*", "users", "*"],
+    &["compaction", "keep"],
+    &["compaction", "focus"],
+    &["compaction", "percent"],
+    &["compaction", "reserve"],
+    &["compaction", "timeout"],
+    &["compaction", "strict"],
+    &["compaction", "hook_timeout"],
+    &["provider", "*", "model"],
+    &["provider", "*", "window"],
+    &["provider", "*", "max_tokens"],
+    &["provider", "*", "timeout"],
+    &["provider", "*", "retries"],
+    &["provider", "*", "stream"],
+    &["provider", "*", "cache"],
+    &["provider", "*", "max_tokens_as"],
+    &["turn", "tools_timeout"],
+    &["turn", "steps"],
 ];
 
 impl Read {
@@ -170,6 +186,7 @@ impl Settings {
         let mut merged = Table::new();
         let mut set = BTreeMap::new();
         let mut read = Read::default();
+        let known = known()?;
         for file in files {
             let keys = keys(file)?;
             let mut table: Table =
@@ -177,35 +194,49 @@ impl Settings {
             if let Err(error) = toml::from_str::<Self>(file.text) {
                 return Err(wrong(file, &error, &keys));
             }
-            read.unknown.extend(unknown_keys(file, &keys));
+            read.unknown.extend(unknown_keys(file, &keys, &known));
             for key in &keys {
                 let Some(value) = value_at(&table, &key.path) else { continue };
-                let setting = Setting {
-                    key: key.path.clone(),
-                    value: serde_json::to_value(value).unwrap_or_default(),
-                    file: file.name.to_owned(),
-                    author: file.author,
-                    line: line_of(file, key.at),
-                };
-                if file.author == Author::Store && is_reserved(&key.path) {
+                let setting = setting(file, key, value)?;
+                let pattern = pattern(&key.path);
+                let is_taken = file.author == Author::User || is_open(&pattern);
+                if !is_taken {
                     remove(&mut table, &key.path);
-                    read.refused.push(setting);
-                } else {
+                }
+                if is_taken || !known.contains(&pattern) {
                     set.insert(key.path.clone(), setting);
+                } else {
+                    read.refused.push(setting);
                 }
             }
             lay_over(&mut merged, table);
         }
-        // Each file is valid by itself, and so is their sum: sections are tables in all of them.
-        read.settings = Value::Table(merged).try_into().unwrap_or_default();
+        read.settings = together(merged)?;
         read.set = set.into_values().collect();
         Ok(read)
     }
 }
 
-fn is_reserved(path: &[String]) -> bool {
-    let path = pattern(path);
-    RESERVED.iter().any(|reserved| *reserved == path)
+/// Returns the settings that files make together. Each of them is valid by itself, and so is their sum as long as no key needs
+/// another one: what does not fit is an error, and never the default of all.
+fn together(merged: Table) -> Result<Settings, SettingsError> {
+    let settings = Value::Table(merged).try_into();
+    settings.map_err(|error| SettingsError::Together { problem: error.message().to_owned() })
+}
+
+fn setting(file: &File<'_>, key: &Key, value: &Value) -> Result<Setting, SettingsError> {
+    let (name, line) = (file.name.to_owned(), line_of(file, key.at));
+    let value = serde_json::to_value(value).map_err(|error| SettingsError::Value {
+        file: name.clone(),
+        line,
+        key: key.path.join("."),
+        problem: format!("told: {error}"),
+    })?;
+    Ok(Setting { key: key.path.clone(), value, file: name, author: file.author, line })
+}
+
+fn is_open(pattern: &[String]) -> bool {
+    OPEN.iter().any(|open| *open == pattern)
 }
 
 /// Returns the value of a key, unless it is a section.
@@ -320,9 +351,12 @@ pub(super) fn pattern(path: &[String]) -> Vec<String> {
     pattern
 }
 
-fn unknown_keys(file: &File<'_>, keys: &[Key]) -> Vec<Unknown> {
-    let known = self::keys(&EXAMPLE_FILE).unwrap_or_default();
-    let known: BTreeSet<Vec<String>> = known.iter().map(|key| pattern(&key.path)).collect();
+/// Returns the keys that mean something, as the example has them, with `*` for the user's own names.
+fn known() -> Result<BTreeSet<Vec<String>>, SettingsError> {
+    Ok(keys(&EXAMPLE_FILE)?.iter().map(|key| pattern(&key.path)).collect())
+}
+
+fn unknown_keys(file: &File<'_>, keys: &[Key], known: &BTreeSet<Vec<String>>) -> Vec<Unknown> {
     let mut unknown: Vec<Unknown> = Vec::new();
     let mut within: Vec<&[String]> = Vec::new();
     for key in keys {
@@ -412,10 +446,11 @@ mod tests {
     }
 
     #[test]
-    fn every_key_that_names_a_command_an_address_or_a_variable_is_the_users_own() {
-        // The example's commands, addresses and variables; a new key of that kind must be reserved too.
-        let text = EXAMPLE.replace("\"command\"", "\"openai\"");
-        let read = with_store("", &text);
+    fn a_store_sets_nothing_but_what_is_open_to_it() {
+        let read = with_store("", EXAMPLE);
+        let set: BTreeSet<Vec<String>> = read.set.iter().map(|at| pattern(&at.key)).collect();
+        let open = OPEN.iter().map(|key| key.iter().copied().map(String::from).collect());
+        assert_eq!(set, open.collect());
         let refused: Vec<String> = read.refused.iter().map(|at| at.key.join(".")).collect();
         assert_eq!(
             refused,
@@ -441,6 +476,14 @@ mod tests {
                 "mask.emails",
             ]
         );
+    }
+
+    #[test]
+    fn files_that_do_not_fit_together_are_an_error_and_not_the_defaults() {
+        let mut merged: Table = toml::from_str("[exclude]\nfolders = ['/mine']\n").unwrap();
+        assert_eq!(together(merged.clone()).unwrap().exclude.folders.len(), 1);
+        merged.insert("window".to_owned(), Value::Integer(3));
+        assert!(matches!(together(merged), Err(SettingsError::Together { .. })));
     }
 
     #[test]
