@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use anyhow::anyhow;
 use undertext::model::SessionName;
 use undertext::ops::{self, Imported, Notice, Quirk, Skipped, Step, Summary, Why};
-use undertext::report::{FoundFile, Hint, Line, Report as _};
+use undertext::report::{FoundFile, Hint, Line, QuirkKind, Report as _};
 use undertext::settings::Exclusion;
 
 use super::Context;
@@ -42,8 +42,8 @@ JSON: one object a session, then one for all
    \"oddities\":[{\"path\":PATH, \"line\":N or null, \"lines\":N, \"kind\":NAME, \"what\":TEXT}]}
   {\"type\":\"summary\", \"files\":N, \"unchanged\":N, \"skipped\":N, \"left_out\":{REASON:N}, \"sessions\":N,
    \"entries\":N, \"sidecars\":N, \"bytes\":N, \"gone\":sessions whose file was deleted N, \"oddities\":{KIND:N}} with the kinds
-   opaque, glued, torn, rewritten, left-out and mended, and the reasons no-format, emptied, beside, unread, aside, link,
-   twice, special, made-up, store, excluded, denied, unreadable, too-long and too-many
+   opaque, glued, torn, rewritten, repeated, unkept, too-long, unreadable, left-out and mended, and the reasons no-format,
+   emptied, beside, unread, aside, link, twice, special, made-up, store, excluded, denied, unreadable, too-long and too-many
 and with --dry-run one a file
   {\"type\":\"source\", \"session\":ID, \"agent\":NAME, \"path\":PATH, \"bytes\":N}")]
 pub(crate) struct Args {
@@ -249,38 +249,41 @@ fn conclude(context: &mut Context, summary: &Summary, new: usize) -> Result<(), 
             .say(&format!("{files} deleted since the last import; the store holds all of it"))?;
     }
     if !summary.oddities.is_empty() {
-        let words = |kind: &str, n: u64| match kind {
-            "mended" => (true, counted(n, "link", "links")),
-            "glued" => (true, counted(n, "joined line", "joined lines")),
-            "opaque" => (
-                false,
-                counted(n, "line that is not a JSON object", "lines that are not JSON objects"),
-            ),
-            "torn" => (
-                false,
-                counted(n, "file that ends within a record", "files that end within a record"),
-            ),
-            "rewritten" => {
-                (false, counted(n, "file that was rewritten", "files that were rewritten"))
-            }
-            "left-out" => (
-                false,
-                counted(n, "left out next to its session", "left out next to their sessions"),
-            ),
-            "repeated" => (false, counted(n, "repeated record", "repeated records")),
-            kind => (false, format!("{n} {kind}")),
-        };
-        let told = summary.oddities.iter().map(|(kind, n)| words(kind, *n));
-        let (repaired, noted): (Vec<_>, Vec<_>) = told.partition(|(is_repaired, _)| *is_repaired);
+        let is_repaired = |kind: &QuirkKind| matches!(kind, QuirkKind::Glued | QuirkKind::Mended);
+        let (repaired, noted): (Vec<_>, Vec<_>) =
+            summary.oddities.iter().partition(|(kind, _)| is_repaired(kind));
         for (title, told) in [("Repaired", repaired), ("Noted", noted)] {
             if !told.is_empty() {
-                let told: Vec<String> = told.into_iter().map(|(_, words)| words).collect();
+                let told: Vec<String> = told.into_iter().map(|(kind, n)| odd(*kind, *n)).collect();
                 context.say(&format!("{title}: {}", told.join(", ")))?;
             }
         }
     }
     context.output.hints(summary.hints());
     Ok(())
+}
+
+/// Returns in words how many oddities there are of a kind.
+fn odd(kind: QuirkKind, n: u64) -> String {
+    let (one, more) = match kind {
+        QuirkKind::Opaque => ("line that is not a JSON object", "lines that are not JSON objects"),
+        QuirkKind::Glued => ("joined line", "joined lines"),
+        QuirkKind::Torn => ("file that ends within a record", "files that end within a record"),
+        QuirkKind::Rewritten => ("file that was rewritten", "files that were rewritten"),
+        QuirkKind::Repeated => ("repeated record", "repeated records"),
+        QuirkKind::Unkept => {
+            ("file kept without its compressed form", "files kept without their compressed form")
+        }
+        QuirkKind::TooLong => {
+            ("file with a line that is too long", "files with a line that is too long")
+        }
+        QuirkKind::Unreadable => {
+            ("file that cannot be read to its end", "files that cannot be read to their end")
+        }
+        QuirkKind::LeftOut => ("left out next to its session", "left out next to their sessions"),
+        QuirkKind::Mended => ("link", "links"),
+    };
+    counted(n, one, more)
 }
 
 /// How many of the files and folders that were left out of a folder are named; the rest are counted.

@@ -34,7 +34,7 @@ pub struct Summary {
     /// How many sessions have lost their agent's file since the last look.
     pub gone: u64,
     /// How many oddities there are of each kind.
-    pub oddities: BTreeMap<&'static str, u64>,
+    pub oddities: BTreeMap<QuirkKind, u64>,
 }
 
 /// The part of an import that concerns one session.
@@ -88,7 +88,7 @@ pub struct Oddity {
     pub quirk: Quirk,
 }
 
-/// A kind of oddity.
+/// What is odd about a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Quirk {
     /// A line is not a JSON object.
@@ -113,20 +113,37 @@ pub enum Quirk {
     Mended(&'static str),
 }
 
+/// A kind of oddity, which programs know by its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "each is a quirk of the same name")]
+pub enum QuirkKind {
+    Opaque,
+    Glued,
+    Torn,
+    Rewritten,
+    Repeated,
+    Unkept,
+    TooLong,
+    Unreadable,
+    LeftOut,
+    Mended,
+}
+
 impl Quirk {
-    /// Returns its name, for programs.
-    pub fn as_str(self) -> &'static str {
+    /// Returns its kind.
+    pub fn kind(self) -> QuirkKind {
         match self {
-            Self::Opaque => "opaque",
-            Self::Glued => "glued",
-            Self::Torn => "torn",
-            Self::Rewritten => "rewritten",
-            Self::Repeated => "repeated",
-            Self::Unkept => "unkept",
-            Self::TooLong => "too-long",
-            Self::Unreadable => "unreadable",
-            Self::LeftOut(_) => "left-out",
-            Self::Mended(_) => "mended",
+            Self::Opaque => QuirkKind::Opaque,
+            Self::Glued => QuirkKind::Glued,
+            Self::Torn => QuirkKind::Torn,
+            Self::Rewritten => QuirkKind::Rewritten,
+            Self::Repeated => QuirkKind::Repeated,
+            Self::Unkept => QuirkKind::Unkept,
+            Self::TooLong => QuirkKind::TooLong,
+            Self::Unreadable => QuirkKind::Unreadable,
+            Self::LeftOut(_) => QuirkKind::LeftOut,
+            Self::Mended(_) => QuirkKind::Mended,
         }
     }
 
@@ -166,6 +183,6 @@ object!(Oddity, |it| {
     path: it.path.to_string_lossy(),
     line: it.line,
     lines: it.lines,
-    kind: it.quirk.as_str(),
+    kind: it.quirk.kind(),
     what: it.quirk.words(),
 });

@@ -437,7 +437,7 @@ impl Summary {
         self.sidecars += imported.sidecars;
         self.bytes += imported.bytes;
         for oddity in &imported.oddities {
-            *self.oddities.entry(oddity.quirk.as_str()).or_default() += oddity.lines;
+            *self.oddities.entry(oddity.quirk.kind()).or_default() += oddity.lines;
         }
     }
 }

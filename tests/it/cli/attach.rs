@@ -655,7 +655,7 @@ fn an_import_tells_of_a_live_file_that_was_rewritten_or_ends_within_a_record() {
         "{said}"
     );
     assert!(
-        said.stdout.contains("Noted: 1 file that was rewritten, 1 file that ends within a record"),
+        said.stdout.contains("Noted: 1 file that ends within a record, 1 file that was rewritten"),
         "{said}"
     );
 }

@@ -151,7 +151,7 @@ fn a_line_that_is_too_long_ends_its_file_and_is_named_with_its_number() {
     file.set_len(file.metadata().unwrap().len() + (513 << 20)).unwrap();
     assert_snapshot!(env.run(&["import"]), @r"
     1 file read, 0 unchanged: 1 session (1 new), 2 new entries, 455 B
-    Noted: 1 too-long
+    Noted: 1 file with a line that is too long
     ------- stderr -------
     Claude Code: ~/.claude/projects
     warning: $HOME/.claude/projects/-work/boat.jsonl:3: the line is longer than 512 MiB, and the file is taken in as far as that

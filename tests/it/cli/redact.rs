@@ -941,7 +941,11 @@ fn a_compressed_file_is_covered_as_far_as_it_can_be_read() {
         fs::remove_file(&files[2]).unwrap();
         fs::write(files[2].with_extension("jsonl.zst"), &whole[..whole.len() - cut]).unwrap();
         let imported = env.run(&["import"]).success();
-        assert_eq!(imported.stdout.contains("1 unreadable"), cut > 0, "{imported}");
+        assert_eq!(
+            imported.stdout.contains("1 file that cannot be read to its end"),
+            cut > 0,
+            "{imported}"
+        );
         // It is looked through for what is nowhere, and covered for what is there.
         let nothing = env.run_with_stdin(&["redact", "--yes"], b"what nobody ever said");
         assert!(nothing.stderr.contains("Nothing in the store has it"), "{nothing}");
