@@ -295,6 +295,7 @@ fn models(text: &mut String) {
         F::Refused { .. } => [
             F::Refused { said: said(), status: None }, F::Refused { said: said(), status: Some(401) },
         ],
+        F::Exposed => [F::Exposed],
         F::Unreachable { .. } => [away(None), away(Some(Duration::from_secs(3)))],
         F::TimedOut { .. } => [F::TimedOut { limit: Duration::from_secs(60) }],
         F::BadAnswer { .. } => [F::BadAnswer { said: said() }],

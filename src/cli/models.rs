@@ -14,7 +14,7 @@ use undertext::context::event::Event;
 use undertext::context::history::{self, Limits};
 use undertext::context::loss::Loss;
 use undertext::context::machine;
-use undertext::context::model::{ChatModel, Summarizer};
+use undertext::context::model::{ChatModel, Fault, ModelError, Summarizer};
 use undertext::context::plan::{self, Keep, Nearness};
 use undertext::context::tokens::Counting;
 use undertext::context::visible::Visible;
@@ -255,20 +255,13 @@ impl Context {
         let variable =
             |name: &str| self.env.variable(name).and_then(|v| v.to_str()).map(str::to_owned);
         if let Some(key) = unless_blank(provider.key_env.as_deref()) {
-            if Network::is_readable_by_others(url) && !provider.insecure {
-                let why = format!("provider.{name} would send its key to {url} unencrypted");
-                return Err(CommandError::user(anyhow!(why))
-                    .hinted("use an https:// address")
-                    .hinted(format!(
-                        "or set insecure = true in [provider.{name}] of config.toml"
-                    )));
-            }
             let value = variable(key).ok_or_else(|| {
                 CommandError::user(anyhow!("the key of provider.{name} is not set"))
                     .hinted(format!("put it into the environment, as {key}"))
             })?;
             endpoint.key = Some(Key::new(&value));
         }
+        endpoint.insecure = provider.insecure;
         endpoint.window = provider.window;
         endpoint.limits.request = limit.unwrap_or(endpoint.limits.request);
         endpoint.limits.retries = provider.retries.unwrap_or(endpoint.limits.retries);
@@ -278,8 +271,16 @@ impl Context {
         endpoint.network = Network::of(url, &variable);
         endpoint.network.roots = self.roots()?;
         let (sink, source) = (Rc::clone(sink), self.env.ambient_source());
+        let refused = |error: ModelError| match error.fault {
+            Fault::Exposed => {
+                let why = format!("provider.{name} would send its key to {url} unencrypted");
+                let leave = format!("or set insecure = true in [provider.{name}] of config.toml");
+                CommandError::user(anyhow!(why)).hinted("use an https:// address").hinted(leave)
+            }
+            _ => CommandError::user(anyhow!(error)),
+        };
         let http = Http::new(endpoint)
-            .map_err(|error| CommandError::user(anyhow!(error)))?
+            .map_err(refused)?
             .noticed(move |event| sink(event))
             .timed(move || source().now());
         Ok(Model::Http(Box::new(http)))

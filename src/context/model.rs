@@ -117,6 +117,8 @@ pub enum Fault {
         /// The status, if there is one.
         status: Option<u16>,
     },
+    /// The key would pass other computers as plain text.
+    Exposed,
     /// The server is not there, is broken, or went away; the same may be asked later.
     Unreachable {
         /// The fault in words.
@@ -167,6 +169,7 @@ impl fmt::Display for Fault {
             Self::Refused { said, status: Some(status) } => {
                 write!(out, "refused with {status}: {said}")
             }
+            Self::Exposed => out.write_str("refused: its key would be sent unencrypted"),
             Self::Unreachable { said, after: None } => write!(out, "cannot be reached: {said}"),
             Self::Unreachable { said, after: Some(after) } => {
                 write!(out, "cannot be reached, try again in {} s: {said}", after.as_secs())

@@ -5,6 +5,7 @@
 //! that refuses the way in which it is asked, and says which one it wants, is asked in that way from then on.
 //!
 //! Invariant: the key stands in a header of the request and nowhere else.
+//! Invariant: no key passes other computers as plain text, unless its endpoint says that it may.
 
 use std::{
     borrow::Cow,
@@ -29,7 +30,7 @@ use crate::{
     provider::{
         answer::{readable, refusal, retry_after},
         anthropic,
-        network::Network,
+        network::{self, Network},
         openai, stream,
     },
 };
@@ -71,6 +72,8 @@ pub struct Endpoint {
     pub window: Option<u64>,
     /// How long it is waited for.
     pub limits: Limits,
+    /// Whether its key may be sent to another computer by plain HTTP.
+    pub insecure: bool,
     /// How it is reached.
     pub network: Network,
     /// Whether it is asked to stream; a stream is understood though it was not asked for.
@@ -208,6 +211,7 @@ impl Endpoint {
             key: None,
             window: None,
             limits: Limits::default(),
+            insecure: false,
             network: Network::default(),
             streams: false,
             caches: true,
@@ -243,7 +247,7 @@ impl Endpoint {
 }
 
 impl Http {
-    /// Makes an endpoint ready; nothing is sent.
+    /// Makes an endpoint ready; nothing is sent. One whose key would pass other computers as plain text is refused.
     pub fn new(endpoint: Endpoint) -> Result<Self, ModelError> {
         let address = endpoint.address();
         let uri: Option<Uri> = address.parse().ok();
@@ -252,14 +256,16 @@ impl Http {
             Some(host) => format!("{} at {host}", endpoint.model),
             None => endpoint.model.clone(),
         };
-        let fail = |said: &str| {
-            let fault = Fault::Refused { said: said.to_owned(), status: None };
-            Err(ModelError { model: name.clone(), fault })
-        };
+        let refuse = |fault| Err(ModelError { model: name.clone(), fault });
+        let fail = |said: &str| refuse(Fault::Refused { said: said.to_owned(), status: None });
         if host.is_none()
             || !matches!(uri.as_ref().and_then(Uri::scheme_str), Some("http" | "https"))
         {
             return fail("its address must begin with http:// or https://");
+        }
+        let is_exposed = uri.as_ref().is_some_and(network::is_readable_by_others);
+        if is_exposed && endpoint.key.is_some() && !endpoint.insecure {
+            return refuse(Fault::Exposed);
         }
         let proxy = endpoint.network.proxy.as_deref().map(ureq::Proxy::new).transpose();
         let Ok(proxy) = proxy else { return fail("the proxy's address cannot be read") };
@@ -497,7 +503,7 @@ impl Http {
             | Fault::Unreachable { said, .. }
             | Fault::BadAnswer { said }
             | Fault::Declined { said } => *said = self.covered(said),
-            Fault::TimedOut { .. } | Fault::Silent { .. } => {}
+            Fault::Exposed | Fault::TimedOut { .. } | Fault::Silent { .. } => {}
         }
         fault
     }
@@ -620,6 +626,26 @@ mod tests {
         assert_eq!(Summarizer::name(&http), "m at x");
         endpoint.network.roots = Some("no certificate".to_owned());
         assert!(Http::new(endpoint).is_err());
+    }
+
+    #[test]
+    fn a_key_goes_to_another_computer_in_secret_or_by_leave() {
+        let made = |url: &str, key: Option<&str>, insecure| {
+            let mut endpoint = Endpoint::new(Api::Anthropic, url, "m");
+            (endpoint.key, endpoint.insecure) = (key.map(Key::new), insecure);
+            Http::new(endpoint).map(drop).map_err(|error| error.fault)
+        };
+        for (url, key, insecure, expected) in [
+            ("http://models.example", Some("k"), false, Err(Fault::Exposed)),
+            (" HTTP://models.example/v1 ", Some("k"), false, Err(Fault::Exposed)),
+            ("http://models.example", Some("k"), true, Ok(())),
+            ("http://models.example", None, false, Ok(())),
+            ("https://models.example", Some("k"), false, Ok(())),
+            ("http://127.0.0.1:1", Some("k"), false, Ok(())),
+            ("http://localhost", Some("k"), false, Ok(())),
+        ] {
+            assert_eq!(made(url, key, insecure), expected, "{url}");
+        }
     }
 
     #[test]

@@ -21,12 +21,6 @@ impl fmt::Debug for Network {
 }
 
 impl Network {
-    /// Returns whether what is sent to an address passes other computers as plain text.
-    pub fn is_readable_by_others(url: &str) -> bool {
-        let uri: Option<Uri> = url.trim().parse().ok();
-        uri.is_some_and(|uri| uri.scheme_str() == Some("http") && !is_this_computer(&host(&uri)))
-    }
-
     /// Returns the proxy that an environment's variables name for an address: `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`,
     /// unless `NO_PROXY` lists its host, each also in small letters. To this computer no other one leads.
     pub fn of(url: &str, variable: &dyn Fn(&str) -> Option<String>) -> Self {
@@ -54,6 +48,11 @@ impl Network {
         let proxy = proxy.filter(|_| !either("NO_PROXY").is_some_and(is_listed));
         Self { proxy, roots: None }
     }
+}
+
+/// Returns whether what is sent to an address passes other computers as plain text.
+pub(super) fn is_readable_by_others(uri: &Uri) -> bool {
+    uri.scheme_str() == Some("http") && !is_this_computer(&host(uri))
 }
 
 /// Returns the host of an address, in small letters.
