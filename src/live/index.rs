@@ -84,9 +84,16 @@ impl Index {
             return Ok(false);
         }
         let named = self.named(Path::new(&held), to);
+        // Another spelling of the path would be another file.
+        let named = named.to_str().ok_or_else(|| {
+            io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the agent's index has paths as text, and this one is none",
+            )
+        })?;
         let changed = index.execute(
             "UPDATE threads SET rollout_path = ?1 WHERE id = ?2 AND rollout_path = ?3",
-            (named.to_string_lossy(), session, &held),
+            (named, session, &held),
         );
         Ok(changed.map_err(io::Error::other)? == 1)
     }
@@ -180,8 +187,34 @@ pub fn is_same(one: &Path, other: &Path) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        ffi::OsStr,
+        os::unix::{ffi::OsStrExt, fs::symlink},
+    };
+
     use super::*;
     use crate::disk::Kernel;
+
+    #[test]
+    fn a_path_that_is_no_text_is_not_named_in_another_spelling() {
+        let root = tempfile::tempdir().unwrap();
+        let home = root.path().join(OsStr::from_bytes(b"home\xff"));
+        let sessions = root.path().join("sessions");
+        fs::create_dir_all(home.join("sessions")).unwrap();
+        symlink(home.join("sessions"), &sessions).unwrap();
+        let [from, to] = ["a", "b"].map(|name| home.join("sessions").join(name));
+        disk::make(&from).unwrap();
+        disk::make(&to).unwrap();
+        let threads = Connection::open(home.join("state_5.sqlite")).unwrap();
+        threads.execute_batch("CREATE TABLE threads (id TEXT, rollout_path TEXT)").unwrap();
+        let insert = "INSERT INTO threads VALUES ('a-1', ?1)";
+        threads.execute(insert, [sessions.join("a").to_str().unwrap()]).unwrap();
+        let index = Index::of(home);
+        let error = index.exchange("a-1", &from, &to).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::InvalidData);
+        assert_eq!(index.file("a-1").unwrap(), Some(sessions.join("a")));
+        assert!(index.exchange("a-1", &from, &sessions.join("b")).unwrap());
+    }
 
     #[test]
     fn a_lock_that_another_program_keeps_is_not_waited_for_without_end() {
