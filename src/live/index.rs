@@ -43,6 +43,17 @@ pub struct Lock {
     disk: Arc<dyn Disk>,
 }
 
+/// What came of locking a session.
+#[derive(Debug)]
+pub enum Locking {
+    /// The agent never had a session loaded here, so that there is nothing to lock.
+    Unknown,
+    /// It is locked.
+    Taken(Lock),
+    /// A process has it loaded now, or keeps all others from being loaded: the path of its lock.
+    Held(PathBuf),
+}
+
 impl Index {
     /// Takes the index in a folder, whether there is one or not.
     pub fn of(folder: PathBuf) -> Self {
@@ -98,17 +109,12 @@ impl Index {
         Ok(changed.map_err(io::Error::other)? == 1)
     }
 
-    /// Locks a session as the agent does while it has it loaded, if it ever had one loaded here; answers the lock's path if a
-    /// process has this one loaded now.
-    pub fn lock(
-        &self,
-        disk: &Arc<dyn Disk>,
-        session: &str,
-    ) -> io::Result<Result<Option<Lock>, PathBuf>> {
+    /// Locks a session as the agent does while it has it loaded.
+    pub fn lock(&self, disk: &Arc<dyn Disk>, session: &str) -> io::Result<Locking> {
         let folder = self.folder.join(LOCKS);
         let is_plain = session.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
         if !is_plain || !fs::symlink_metadata(&folder).is_ok_and(|folder| folder.is_dir()) {
-            return Ok(Ok(None));
+            return Ok(Locking::Unknown);
         }
         let others = coordination(&folder);
         let until = Instant::now() + PATIENCE;
@@ -116,13 +122,13 @@ impl Index {
             match disk.lock(&others, false)? {
                 Some(lock) => break lock,
                 None if Instant::now() < until => thread::sleep(A_WHILE),
-                None => return Ok(Err(others)),
+                None => return Ok(Locking::Held(others)),
             }
         };
         let path = folder.join(format!("{session}.lock"));
         Ok(match disk.lock(&path, false)? {
-            Some(file) => Ok(Some(Lock { file, path, disk: Arc::clone(disk) })),
-            None => Err(path),
+            Some(file) => Locking::Taken(Lock { file, path, disk: Arc::clone(disk) }),
+            None => Locking::Held(path),
         })
     }
 
@@ -223,8 +229,9 @@ mod tests {
         fs::create_dir(&folder).unwrap();
         let disk: Arc<dyn Disk> = Arc::new(Kernel);
         let index = Index::of(home.path().to_owned());
-        assert!(index.lock(&disk, "a-1").unwrap().unwrap().is_some());
+        assert!(matches!(index.lock(&disk, "a-1").unwrap(), Locking::Taken(_)));
         let _kept = disk.lock(&coordination(&folder), false).unwrap().unwrap();
-        assert_eq!(index.lock(&disk, "a-1").unwrap().unwrap_err(), coordination(&folder));
+        let Locking::Held(held) = index.lock(&disk, "a-1").unwrap() else { panic!("it is locked") };
+        assert_eq!(held, coordination(&folder));
     }
 }

@@ -28,7 +28,7 @@ mod settings;
 mod writable;
 
 pub use file::{Fresh, WritableFile};
-pub use index::{Index, Lock, is_same};
+pub use index::{Index, Lock, Locking, is_same};
 pub use loaded::{Holder, How, holders};
 pub(crate) use name::fresh_path;
 pub use name::{is_aside, is_fresh};

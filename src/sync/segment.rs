@@ -21,7 +21,7 @@ use std::{
 use chrono::{Local, NaiveDateTime, TimeDelta};
 
 use crate::{
-    live::{self, How, Index, Lock, WritableFile, is_same},
+    live::{self, How, Index, Lock, Locking, WritableFile, is_same},
     model::{FileNumber, PlaceNumber, Position, State, Timestamp},
     session::{Session, SessionError, View},
     sync::{
@@ -292,12 +292,10 @@ pub(crate) fn agents_lock(
     let Some(index) = format.home(file).map(Index::of) else { return Ok(None) };
     let locked = index.lock(&archive.disk, session);
     match locked.map_err(|source| SyncError::Io { path: file.to_owned(), source })? {
-        Ok(lock) => Ok(lock),
-        Err(held) if archive.manner.force => {
-            drop(held);
-            Ok(None)
-        }
-        Err(held) => {
+        Locking::Unknown => Ok(None),
+        Locking::Taken(lock) => Ok(Some(lock)),
+        Locking::Held(_) if archive.manner.force => Ok(None),
+        Locking::Held(held) => {
             let mut holders = live::holders(&held, None, format.traits());
             for holder in &mut holders {
                 holder.how = How::Lock;
