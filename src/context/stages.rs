@@ -183,6 +183,23 @@ pub fn summarize(
     }
 }
 
+/// What a summary is asked for.
+#[derive(Clone, Copy)]
+enum Aim {
+    /// To become part of another one.
+    Part,
+    /// To stand for all the messages: it must leave out nothing, and have fewer tokens than the messages.
+    Whole { replaced: u64 },
+}
+
+/// What a model wrote when it was asked for a summary.
+enum Attempt {
+    /// A summary, and what it leaves out.
+    Whole { text: String, lack: Vec<String> },
+    /// What cannot stand for a summary.
+    Flawed(Flaw),
+}
+
 impl Stage<'_> {
     /// Returns the summary: from chunks of at most this many tokens, or from all at once if that fits.
     fn run(&mut self, window: u64, limit: Option<u64>) -> Result<String, SummaryError> {
@@ -213,7 +230,7 @@ impl Stage<'_> {
                 most: (limit / 2).min(self.answer),
                 ..Material::default()
             };
-            summaries.push(self.ask(&material, u64::MAX)?);
+            summaries.push(self.ask(&material, Aim::Part)?);
         }
         // Summaries that together do not fit are first brought together by twos.
         while summaries.len() > 2 && self.total(&summaries) > room {
@@ -224,7 +241,7 @@ impl Stage<'_> {
                 fewer.push(if pair.len() == 1 {
                     pair.concat()
                 } else {
-                    self.ask(&material, u64::MAX)?
+                    self.ask(&material, Aim::Part)?
                 });
             }
             summaries = fewer;
@@ -265,63 +282,66 @@ impl Stage<'_> {
         let files = job.files.get(..n_files).unwrap_or_default();
         let most = self.answer.min(job.replaced);
         let material = Material { files, focus: job.focus, most, ..*material };
-        let text = self.ask(&material, job.replaced)?;
+        let text = self.ask(&material, Aim::Whole { replaced: job.replaced })?;
         self.made.files = files.iter().map(|file| file.path.clone()).collect();
         Ok(text)
     }
 
-    /// Asks for a summary of fewer tokens than it replaces, and once more if it has a flaw or is poor.
-    fn ask(&mut self, material: &Material<'_>, replaced: u64) -> Result<String, SummaryError> {
-        let first = self.written(material, replaced)?;
+    /// Asks for a summary, and once more if it has a flaw or is poor.
+    fn ask(&mut self, material: &Material<'_>, aim: Aim) -> Result<String, SummaryError> {
+        let first = self.written(material, aim)?;
         let complaint = match &first {
-            Ok((text, lack)) if lack.is_empty() => return Ok(text.clone()),
-            Ok((_, lack)) => format!("leaves out {}", lack.join("; ")),
-            Err(flaw) => flaw.to_string(),
+            Attempt::Whole { text, lack } if lack.is_empty() => return Ok(text.clone()),
+            Attempt::Whole { lack, .. } => format!("leaves out {}", lack.join("; ")),
+            Attempt::Flawed(flaw) => flaw.to_string(),
         };
         let why = format!("the summary {complaint}");
         (self.emit)(&Event::CompactionRetry { run: self.job.run, why });
         let complaint = format!("it {complaint}");
         let material = Material { complaint: Some(&complaint), ..*material };
-        match (first, self.written(&material, replaced)) {
-            (Ok((poor, before)), Ok(Ok((text, lack)))) => {
+        let second = self.written(&material, aim);
+        match (first, second) {
+            (Attempt::Whole { text: poor, lack: before }, Ok(Attempt::Whole { text, lack })) => {
                 Ok(if lack.len() > before.len() { poor } else { text })
             }
-            (Ok((poor, _)), _) => Ok(poor),
-            (Err(_), Ok(Ok((text, _)))) => Ok(text),
-            (Err(_), Ok(Err(flaw))) => {
+            (Attempt::Whole { text: poor, .. }, _) => Ok(poor),
+            (Attempt::Flawed(_), Ok(Attempt::Whole { text, .. })) => Ok(text),
+            (Attempt::Flawed(_), Ok(Attempt::Flawed(flaw))) => {
                 Err(SummaryError::Flawed { model: self.made.model.clone(), flaw })
             }
-            (Err(_), Err(error)) => Err(error),
+            (Attempt::Flawed(_), Err(error)) => Err(error),
         }
     }
 
-    /// Makes one request; returns a summary and what it left out, or its flaw. Only the last summary must leave out nothing.
-    fn written(
-        &mut self,
-        material: &Material<'_>,
-        replaced: u64,
-    ) -> Result<Result<(String, Vec<String>), Flaw>, SummaryError> {
+    /// Makes one request.
+    fn written(&mut self, material: &Material<'_>, aim: Aim) -> Result<Attempt, SummaryError> {
         let written = self.write(material)?;
         let text = prompt::unwrap(&written.text).trim();
-        if let Some(flaw) = self.flaw(text, written.stop, replaced) {
-            return Ok(Err(flaw));
+        if let Some(flaw) = self.flaw(text, written.stop, aim) {
+            return Ok(Attempt::Flawed(flaw));
         }
-        let lack = if replaced < u64::MAX { (self.job.lack)(text) } else { Ok(Vec::new()) };
-        Ok(lack.map(|lack| (text.to_owned(), lack)))
+        let lack = match aim {
+            Aim::Part => Ok(Vec::new()),
+            Aim::Whole { .. } => (self.job.lack)(text),
+        };
+        Ok(match lack {
+            Ok(lack) => Attempt::Whole { text: text.to_owned(), lack },
+            Err(flaw) => Attempt::Flawed(flaw),
+        })
     }
 
-    fn flaw(&self, text: &str, stop: Option<Stop>, replaced: u64) -> Option<Flaw> {
-        let tokens = || prompt::weight(&prompt::wrap(text), self.count);
-        match stop {
-            Some(Stop::Refused) => Some(Flaw::Refuses),
-            Some(Stop::Length) => Some(Flaw::Cut),
+    fn flaw(&self, text: &str, stop: Option<Stop>, aim: Aim) -> Option<Flaw> {
+        match (stop, aim) {
+            (Some(Stop::Refused), _) => Some(Flaw::Refuses),
+            (Some(Stop::Length), _) => Some(Flaw::Cut),
             _ if text.is_empty() => Some(Flaw::Empty),
             _ if thinks(text) => Some(Flaw::Thinks),
             _ if refuses(text) => Some(Flaw::Refuses),
-            _ if replaced < u64::MAX && tokens() >= replaced => {
-                Some(Flaw::TooLong { tokens: tokens(), replaced })
+            (_, Aim::Part) => None,
+            (_, Aim::Whole { replaced }) => {
+                let tokens = prompt::weight(&prompt::wrap(text), self.count);
+                (tokens >= replaced).then_some(Flaw::TooLong { tokens, replaced })
             }
-            _ => None,
         }
     }
 
