@@ -131,8 +131,8 @@
 //!
 //! # Invariants
 //!
-//! Architecture invariant: nothing that the library returns or keeps comes from the clock, chance or the environment,
-//! but for the values of an [`ops::Ambient`], which a caller passes in.
+//! Architecture invariant: nothing that the library returns or keeps comes from the clock, the time zone, chance or the
+//! environment, but for the values of an [`ops::Ambient`], which a caller passes in.
 //!
 //! Architecture invariant: only [`provider`] opens a connection, and no key is kept, logged or part of an error.
 //!

@@ -20,6 +20,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use chrono::{FixedOffset, Offset as _, Utc};
 use undertext::disk::{self, Refusal};
 use undertext::json::Raw;
 use undertext::model::{MachineId, Timestamp};
@@ -107,6 +108,13 @@ impl Ambient for Moment {
                 next.0 += 1;
                 now
             }
+        }
+    }
+
+    fn offset(&mut self, at: Timestamp) -> FixedOffset {
+        match self.clock {
+            Clock::Real => Machine.offset(at),
+            Clock::Ticking(_) => Utc.fix(),
         }
     }
 

@@ -1,8 +1,10 @@
 //! Moments as people name them: so long ago, a day of this week, or a date.
 
+#[expect(clippy::disallowed_types, reason = "moments are named where the reader is")]
+use chrono::Local;
 use chrono::{
-    DateTime, Datelike as _, Days, Local, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta,
-    TimeZone as _, Timelike as _, Utc, Weekday,
+    DateTime, Datelike as _, Days, NaiveDate, NaiveDateTime, NaiveTime, TimeDelta, TimeZone as _,
+    Timelike as _, Utc, Weekday,
 };
 use undertext::model::Timestamp;
 

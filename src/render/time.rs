@@ -1,6 +1,8 @@
 //! Moments for people, in the reader's zone: to the second, as short as tells it apart, or as an age.
 
-use chrono::{Datelike as _, Local, NaiveDateTime};
+#[expect(clippy::disallowed_types, reason = "times are shown where the reader is")]
+use chrono::Local;
+use chrono::{Datelike as _, NaiveDateTime};
 use undertext::model::Timestamp;
 
 /// The zone that times are shown in.

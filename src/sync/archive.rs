@@ -10,6 +10,9 @@ use std::{
     sync::Arc,
 };
 
+#[expect(clippy::disallowed_types, reason = "this is where the machine's time zone comes in")]
+use chrono::Local;
+use chrono::{FixedOffset, Offset as _, TimeZone as _, Utc};
 use uuid::Uuid;
 
 use crate::{
@@ -36,10 +39,14 @@ pub(crate) fn database(root: &Path, access: Access) -> Result<SqliteStore, Store
     })
 }
 
-/// Clock and chance, which the library never reads by itself.
+/// Clock, time zone and chance, which the library never reads by itself.
 pub trait Ambient: Send {
     /// Returns the time.
     fn now(&mut self) -> Timestamp;
+    /// Returns how far local time is from UTC at a time: an agent names some of its files by it. Unless it is known, it is UTC.
+    fn offset(&mut self, _at: Timestamp) -> FixedOffset {
+        Utc.fix()
+    }
     /// Returns a fresh random id.
     fn uuid(&mut self) -> Uuid;
     /// Returns the salt of words that a person gave.
@@ -48,13 +55,17 @@ pub trait Ambient: Send {
     }
 }
 
-/// The clock and the chance of the machine.
+/// The clock, the time zone and the chance of the machine.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Machine;
 
 impl Ambient for Machine {
     fn now(&mut self) -> Timestamp {
-        Timestamp(chrono::Utc::now().timestamp_millis())
+        Timestamp(Utc::now().timestamp_millis())
+    }
+
+    fn offset(&mut self, at: Timestamp) -> FixedOffset {
+        Local.offset_from_utc_datetime(&at.utc().naive_utc())
     }
 
     fn uuid(&mut self) -> Uuid {
@@ -279,6 +290,10 @@ impl Archive {
 
     pub(crate) fn now(&self) -> Timestamp {
         self.ambient.borrow_mut().now()
+    }
+
+    pub(crate) fn offset(&self, at: Timestamp) -> FixedOffset {
+        self.ambient.borrow_mut().offset(at)
     }
 
     /// Returns what is kept out of the store; the caller holds the lock.

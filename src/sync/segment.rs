@@ -18,7 +18,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use chrono::{Local, NaiveDateTime, TimeDelta};
+use chrono::{NaiveDateTime, TimeDelta};
 
 use crate::{
     live::{self, How, Index, Lock, Locking, WritableFile, is_same},
@@ -118,7 +118,7 @@ fn next_file(change: &Change<'_>, live: &LiveFile, at: Timestamp) -> Option<Path
     let newest = there.into_iter().map(|(name, _)| name).chain(known).map(|name| name.begun).max();
     let behind = newest.and_then(|begun| NaiveDateTime::parse_from_str(&begun, BEGUN).ok());
     let behind = behind.and_then(|begun| begun.checked_add_signed(TimeDelta::seconds(1)));
-    let now = at.utc().with_timezone(&Local).naive_local();
+    let now = at.utc().with_timezone(&archive.offset(at)).naive_local();
     let begun = behind.map_or(now, |behind| behind.max(now)).format(BEGUN).to_string();
     let id = archive.uuid().to_string();
     format.next_file(&live.path, &FileName { begun, id, session: own.session })

@@ -8,6 +8,7 @@ use std::{
     str::FromStr,
 };
 
+use chrono::{FixedOffset, Offset as _, Utc};
 use undertext::{
     live::Writable,
     model::{Block, EntryNumber, Timestamp},
@@ -32,19 +33,30 @@ pub(crate) fn numbers<N: FromStr<Err: std::fmt::Debug>>(range: Range<u64>) -> Ra
 pub(crate) struct Seeded {
     seed: u64,
     looks: u64,
+    begin: Timestamp,
+    zone: FixedOffset,
 }
 
 impl Seeded {
     /// Begins on 2001-02-03 04:05:06 UTC.
     pub(crate) fn boxed(seed: u64) -> Box<dyn Ambient> {
-        Box::new(Self { seed, looks: 0 })
+        Self::of(seed, Timestamp(981_173_106_000), Utc.fix())
+    }
+
+    /// Begins at a time, in a zone.
+    pub(crate) fn of(seed: u64, begin: Timestamp, zone: FixedOffset) -> Box<dyn Ambient> {
+        Box::new(Self { seed, looks: 0, begin, zone })
     }
 }
 
 impl Ambient for Seeded {
     fn now(&mut self) -> Timestamp {
         self.looks += 1;
-        Timestamp(981_173_106_000 + i64::try_from(self.looks).unwrap() * 1000)
+        Timestamp(self.begin.0 + i64::try_from(self.looks).unwrap() * 1000)
+    }
+
+    fn offset(&mut self, _: Timestamp) -> FixedOffset {
+        self.zone
     }
 
     fn uuid(&mut self) -> Uuid {
@@ -84,7 +96,12 @@ impl Dice {
 
 /// Opens the archive in a folder; agents' files beside that may be written.
 pub(crate) fn open(root: &Path, seed: u64) -> Archive {
-    let mut archive = Archive::open(root, Access::Write, Seeded::boxed(seed)).unwrap();
+    open_at(root, Seeded::boxed(seed))
+}
+
+/// Opens the archive in a folder at a time of its own.
+pub(crate) fn open_at(root: &Path, ambient: Box<dyn Ambient>) -> Archive {
+    let mut archive = Archive::open(root, Access::Write, ambient).unwrap();
     archive.set_writable(writable(root));
     archive
 }

@@ -4,12 +4,14 @@
 
 use std::{fs, path::PathBuf};
 
+use chrono::FixedOffset;
 use serde_json::{Value, json};
-use undertext::ops::{self, Archive, Manner, OpsError, Session, SyncError, Workspace};
+use undertext::model::Timestamp;
+use undertext::ops::{self, Ambient, Archive, Manner, OpsError, Session, SyncError, Workspace};
 
 use crate::{
     codex::{import, live, peeked, sent},
-    fixture::{Dice, damage, say},
+    fixture::{Dice, Seeded, damage, say},
     rollout::{Home, Rollout, SECOND, THREAD, index, indexed, later},
     vfs::Faults,
 };
@@ -26,12 +28,16 @@ struct Followed {
 
 impl Followed {
     fn new(rollout: &Rollout, listed: Option<u64>) -> Self {
+        Self::at(rollout, listed, Seeded::boxed(5))
+    }
+
+    fn at(rollout: &Rollout, listed: Option<u64>, ambient: Box<dyn Ambient>) -> Self {
         let home = Home::new();
         let file = home.write(10, THREAD, rollout);
         if let Some(listed) = listed {
             index(&home.codex(), &file, listed);
         }
-        let mut archive = crate::fixture::open(&home.0.path().join("store"), 5);
+        let mut archive = crate::fixture::open_at(&home.0.path().join("store"), ambient);
         import(&mut archive, &[home.codex()]);
         let session = archive.every().unwrap().remove(0);
         Self { home, file, archive, session }
@@ -130,6 +136,20 @@ fn a_thread_goes_back_in_a_file_that_goes_on_from_the_old_one() {
     followed.undo();
     followed.agrees(&format!("{said} | four | to four"));
     assert_eq!(followed.base(), Some(more.end()));
+}
+
+#[test]
+fn a_file_is_named_by_the_time_where_its_agent_runs() {
+    let rollout = thread(&["one", "two"]);
+    // 2030-01-01 22:30 UTC is the next day already, two hours further east.
+    let begin = Timestamp(1_893_537_000_000);
+    let ambient = Seeded::of(5, begin, FixedOffset::east_opt(2 * 3600).unwrap());
+    let mut followed = Followed::at(&rollout, Some(rollout.end().1), ambient);
+    followed.revert("1", None).unwrap();
+    let live = followed.live();
+    let name = live.file_name().unwrap().to_str().unwrap();
+    assert!(name.starts_with("rollout-2030-01-02T00-3"), "{name}");
+    followed.agrees("rules | one | to one");
 }
 
 #[test]
