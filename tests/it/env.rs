@@ -10,9 +10,15 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
+use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
+/// How long a command may take: what waits without end fails its own test, and on a busy machine no other one does.
+const LIMIT: Duration = Duration::from_secs(300);
 /// 2001-02-03 04:05:06 UTC, in Unix milliseconds.
 const START: u64 = 981_173_106_000;
 
@@ -49,12 +55,14 @@ impl TestEnv {
     }
 
     /// Runs `undertext` with nothing on stdin.
+    #[track_caller]
     #[must_use = "what a command said and how it ended is what a test is for: call .success(), or compare it"]
     pub(crate) fn run<A: AsRef<OsStr>>(&self, args: &[A]) -> CommandOutput {
         self.run_with_stdin(args, b"")
     }
 
-    /// Runs `undertext` with these bytes on stdin.
+    /// Runs `undertext` with these bytes on stdin, and panics if it does not end.
+    #[track_caller]
     #[must_use = "what a command said and how it ended is what a test is for: call .success(), or compare it"]
     pub(crate) fn run_with_stdin<A: AsRef<OsStr>>(
         &self,
@@ -65,11 +73,20 @@ impl TestEnv {
         command.args(args).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let mut pipe = child.stdin.take().unwrap();
-        let output = std::thread::scope(|scope| {
+        let process = Pid::from_child(&child);
+        let (ended, end) = mpsc::channel::<()>();
+        let (output, is_late) = thread::scope(|scope| {
             // A command may well end without reading its input.
             scope.spawn(move || pipe.write_all(stdin));
-            child.wait_with_output().unwrap()
+            let watch = scope.spawn(move || {
+                let is_late = end.recv_timeout(LIMIT) == Err(RecvTimeoutError::Timeout);
+                is_late && kill_process(process, Signal::KILL).is_ok()
+            });
+            let output = child.wait_with_output().unwrap();
+            drop(ended);
+            (output, watch.join().unwrap())
         });
+        assert!(!is_late, "it did not end within {LIMIT:?}: {command:?}");
         CommandOutput {
             stdout: self.anonymous(&output.stdout),
             stderr: self.anonymous(&output.stderr),

@@ -280,6 +280,7 @@ fn one_program_watches_for_a_store_that_was_made_again() {
     // Alone it goes on with the new one, and is the only one.
     append(&file(&env, "boat"), &records("boat", 2..3));
     first.until("boat", "new", 3);
+    assert_eq!(env.run(&["watch"]).code(), Some(3));
     // Where another one was there first, it waits for that one.
     away("two");
     let second = Watching::begin(&env, &[]);
@@ -295,6 +296,7 @@ fn one_program_watches_for_a_store_that_was_made_again() {
     drop(second);
     append(&file(&env, "boat"), &records("boat", 4..5));
     first.until("boat", "grown", 1);
+    assert_eq!(env.run(&["watch"]).code(), Some(3));
 }
 
 #[test]
