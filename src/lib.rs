@@ -136,15 +136,18 @@
 //!
 //! Architecture invariant: only [`provider`] opens a connection, and no key is kept, logged or part of an error.
 //!
-//! Architecture invariant: SQL and names of columns stand only in `store/sqlite`.
+//! Architecture invariant: SQL and names of columns stand only in `store/sqlite`. One exception: [`live::Index`] has those of the
+//! databases in which Codex lists its sessions.
 //!
 //! Architecture invariant: the store decides nothing about sessions; it knows no format and opens no live file.
 //!
-//! Architecture invariant: no format opens a file, and nothing outside of [`wire`] knows the shape of an agent's records.
+//! Architecture invariant: no format opens a file, and nothing outside of [`wire`] knows the shape of an agent's records. One
+//! exception: [`live::Index`] knows the tables and the locks of Codex's list of sessions.
 //!
 //! Architecture invariant: only [`live`] writes a file that an agent reads, no such file is written over, and a fact of
 //! a store does not permit writing: [`live::Writable`] does. Each step of it is a method of [`disk::Disk`], so that a
-//! test can break it.
+//! test can break it. One exception: [`live::Index`] updates a database of Codex where it lies. It changes the path of one session
+//! in one statement, which SQLite carries out as a whole or not at all; no test can break the steps of that.
 //!
 //! Architecture invariant: an agent's settings are changed by [`live`] as a whole, from the bytes that were shown, and only into bytes
 //! out of which the change can be taken again.
@@ -152,7 +155,8 @@
 //! Architecture invariant: [`disk`] opens and reads every file that others could have written: regular files only,
 //! without waiting, to a cap.
 //!
-//! Architecture invariant: only `sync` takes a lock or opens a transaction.
+//! Architecture invariant: only `sync` takes a lock or opens a transaction. One exception: [`live::Index`] takes the locks by which
+//! Codex says that it has a session loaded, and only when `sync` asks for it.
 //!
 //! Architecture invariant: no fact is updated or deleted; the schema's triggers refuse it whoever asks.
 //!
