@@ -26,7 +26,7 @@ use std::{
 };
 
 use crate::{
-    disk::{self, Disk, Kernel, Links},
+    disk::{self, Disk, Kernel, Links, Refusal},
     live::{self, Denied, Seen, WritableFile},
     model::{
         Digest, EntryNumber, FileNumber, LineId, OperationNumber, Rotation, SessionName, State,
@@ -247,7 +247,7 @@ fn own_files(
                 }
             }
             // What is not there any more needs no covering.
-            Err(error) if is_absence(&error) => {}
+            Err(SyncError::Io { source, .. }) if disk::is_absent(&source) => {}
             Err(SyncError::Io { .. } | SyncError::Denied { .. }) => {
                 let aside = |rotation: &Rotation| {
                     file.path.with_file_name(OsStr::from_bytes(&rotation.aside))
@@ -321,7 +321,7 @@ fn others(
         };
         let kept = whole.get(&n);
         let has_it = match kept {
-            Some((came, _)) => Ok(digest_of(&path) == Some(*came)),
+            Some((came, _)) => digest_of(&path).map(|digest| digest == Some(*came)),
             None if state.sidecars.contains_key(&n) => Ok(false),
             None => holds(&path, &|found| lines.has(found) || lines.lost.contains(&found.id)),
         };
@@ -335,7 +335,10 @@ fn others(
                 left.push((session.key, path));
                 continue;
             }
-            (Ok(target), Some(_)) if is_held(&target, session) => Ok(Covered::Held),
+            // What may not be what was kept is not written over.
+            (Ok(target), Some(_)) if has_it.is_err() || is_held(&target, session) => {
+                Ok(Covered::Held)
+            }
             (Ok(target), Some((_, at))) => put_kept(archive, session, &target, *at)
                 .and_then(|()| file::sight(archive, &target))
                 .map(|()| Covered::Done),
@@ -358,12 +361,6 @@ fn others(
         }
     }
     Ok(is_done)
-}
-
-/// Returns whether an error says that a file, or the folder in which it was, is not there.
-fn is_absence(error: &SyncError) -> bool {
-    let SyncError::Io { source, .. } = error else { return false };
-    matches!(source.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
 
 /// Returns whether a process has a file open: what it writes there would go with the file.
@@ -398,9 +395,12 @@ fn whole_files(state: &State) -> BTreeMap<FileNumber, CameAndKept> {
 }
 
 /// Returns the digest of a file, if there is one that is no longer than those that are kept whole.
-fn digest_of(path: &Path) -> Option<Digest> {
-    let file = disk::open(path, Links::Refuse).ok()?;
-    Some(Digest::of_bytes(&disk::whole(file, sources::CONTAINER).ok()?))
+fn digest_of(path: &Path) -> Result<Option<Digest>, SyncError> {
+    let Some(file) = own_file(path)? else { return Ok(None) };
+    match disk::whole(file, sources::CONTAINER) {
+        Err(error) if Refusal::of(&error).is_some() => Ok(None),
+        bytes => Ok(Some(Digest::of_bytes(&bytes.map_err(|source| failed(path, source))?))),
+    }
 }
 
 /// Puts what is kept of a file in its place.
@@ -577,9 +577,19 @@ fn stretches(
 
 /// Returns whether a file holds any of the lines that are asked for.
 fn holds(path: &Path, is_asked: &dyn Fn(&Stretch) -> bool) -> Result<bool, SyncError> {
+    let found = own_file(path)?.map(|file| stretches(file, is_asked)).transpose()?;
+    Ok(found.is_some_and(|found| !found.is_empty()))
+}
+
+/// Opens a file of a session to read it. What is not there, or is no file of its own any more, is not one of the session's; one that
+/// cannot be opened may hold anything.
+fn own_file(path: &Path) -> Result<Option<File>, SyncError> {
     match disk::open(path, Links::Refuse) {
-        Ok(file) => Ok(!stretches(file, is_asked)?.is_empty()),
-        // What is not there, or is no file of its own any more, is not one of the session's.
-        Err(_) => Ok(false),
+        Err(error) if disk::is_absent(&error) || Refusal::of(&error).is_some() => Ok(None),
+        opened => opened.map(Some).map_err(|source| failed(path, source)),
     }
+}
+
+fn failed(path: &Path, source: io::Error) -> SyncError {
+    SyncError::Io { path: path.to_owned(), source }
 }

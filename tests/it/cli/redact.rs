@@ -338,6 +338,43 @@ fn a_file_that_an_agent_has_open_is_left_and_covered_once_it_is_closed() {
 }
 
 #[test]
+fn a_file_that_cannot_be_opened_is_told_of_and_covered_once_it_can_be() {
+    let env = TestEnv::new();
+    let files = sessions(&env);
+    // A file that is kept whole, and a second one of lines, which the session is not attached to.
+    let results = files[0].with_extension("").join("tool-results");
+    let result = results.join("a.txt");
+    fs::create_dir_all(&results).unwrap();
+    fs::write(&result, format!("the answer is {SECRET}")).unwrap();
+    env.run(&["import"]).success();
+    let copies = env.home().join(".claude/projects/-copies");
+    let copy = copies.join(files[0].file_name().unwrap());
+    fs::create_dir(&copies).unwrap();
+    fs::copy(&files[0], &copy).unwrap();
+    env.run(&["import"]).success();
+    // A folder that is a link to itself lets nobody in, the superuser neither.
+    for folder in [&copies, &results] {
+        fs::rename(folder, folder.with_extension("there")).unwrap();
+        std::os::unix::fs::symlink(folder.file_name().unwrap(), folder).unwrap();
+    }
+    let done = env.run_with_stdin(&["redact", "--yes", "--json"], SECRET.as_bytes()).success();
+    let told = json(&done.stdout);
+    for path in [&copy, &result] {
+        let path = Path::new("$HOME").join(path.strip_prefix(env.home()).unwrap());
+        assert!(told["left"].as_array().unwrap().contains(&json!(path)), "{done}");
+    }
+    assert!(env.home().join(UNCOVERED).exists());
+    for folder in [&copies, &results] {
+        fs::remove_file(folder).unwrap();
+        fs::rename(folder.with_extension("there"), folder).unwrap();
+    }
+    env.run(&["checkpoint", "-s", "c9f0"]).success();
+    assert_eq!(traces(&env), Vec::<PathBuf>::new());
+    assert!(!env.home().join(UNCOVERED).exists());
+    env.run(&["verify"]).success();
+}
+
+#[test]
 fn only_sessions_that_have_it_are_warned_of() {
     let env = TestEnv::new();
     let [one, two, three] = sessions(&env);
