@@ -219,6 +219,7 @@ fn sync(text: &mut String) {
         E::Twins { .. } => [E::Twins { session: told("8f14e45f") }],
         E::NoPlace { why: NoPlace::NoName, .. } => [E::NoPlace { path: path(), why: NoPlace::NoName }],
         E::NoPlace { why: NoPlace::InStore, .. } => [E::NoPlace { path: path(), why: NoPlace::InStore }],
+        E::NoPlace { why: NoPlace::AgentsFile, .. } => [E::NoPlace { path: path(), why: NoPlace::AgentsFile }],
         E::NoPlace { why: NoPlace::NotEmpty, .. } => [E::NoPlace { path: path(), why: NoPlace::NotEmpty }],
         E::NoPlace { why: NoPlace::NotAFolder, .. } => [E::NoPlace { path: path(), why: NoPlace::NotAFolder }],
         E::NoPlace { why: NoPlace::Unfinished, .. } => [E::NoPlace { path: path(), why: NoPlace::Unfinished }],

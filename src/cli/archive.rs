@@ -444,6 +444,26 @@ impl Context {
         (is_path || (!wanted.is_empty() && path.exists())).then(|| error.hinted(Hint::sessions()))
     }
 
+    /// Refuses a file that is to be written for a person, if it belongs to a store or to an agent. A session that is read from
+    /// its file alone says nothing of others, so that the store is asked.
+    pub(crate) fn check_apart(
+        &mut self,
+        archive: &Archive,
+        file: &Path,
+    ) -> Result<(), CommandError> {
+        let path = self.env.current_dir.join(file);
+        if archive.root().is_some() {
+            return Ok(ops::check_apart(archive, &path)?);
+        }
+        let held = self.root().and_then(|root| self.reader(&root));
+        let held = held.unwrap_or_else(|_| {
+            let mut none = Archive::in_memory(self.env.ambient());
+            none.set_writable(self.writable());
+            none
+        });
+        Ok(ops::check_apart(&held, &path)?)
+    }
+
     /// Reads the workspace from the current folder.
     pub(crate) fn workspace(&self) -> Workspace {
         ops::workspace(&self.env.current_dir)

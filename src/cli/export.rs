@@ -52,7 +52,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
 
-    /// Replace the file if it exists
+    /// Replace the file if it exists; never one of a store, nor one that an agent reads
     #[arg(long, requires = "out")]
     force: bool,
 
@@ -104,6 +104,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if args.list {
         list(context, &archive, &session)?;
         return Ok(Exit::Yes);
+    }
+    if let Some(out) = args.file() {
+        context.check_apart(&archive, out)?;
     }
     if let Some(Form::Markdown) = args.form {
         return document(context, args, (&archive, &session));

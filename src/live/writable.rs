@@ -39,6 +39,16 @@ struct Folder {
     each: Option<&'static str>,
 }
 
+impl Folder {
+    /// Returns whether a path lies below it.
+    fn has(&self, path: &Path) -> bool {
+        let Ok(below) = real(&self.path) else { return false };
+        let Ok(rest) = path.strip_prefix(below) else { return false };
+        let mut parts = rest.components();
+        self.each.is_none_or(|each| parts.next().is_some() && parts.as_path().starts_with(each))
+    }
+}
+
 /// Why a file is not written.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -122,18 +132,13 @@ impl Writable {
         real(folder).is_ok_and(|folder| self.is_below(format, &folder))
     }
 
+    /// Returns whether a file, whose path has no links, is one that any agent reads.
+    pub fn is_agents(&self, file: &Path) -> bool {
+        self.files.iter().any(|named| named == file) || self.folders.iter().any(|it| it.has(file))
+    }
+
     fn is_below(&self, format: &str, path: &Path) -> bool {
-        let is_below = |folder: &Folder| {
-            let Some(below) = real(&folder.path).ok().filter(|_| folder.format == format) else {
-                return false;
-            };
-            let Ok(rest) = path.strip_prefix(below) else { return false };
-            let mut parts = rest.components();
-            folder
-                .each
-                .is_none_or(|each| parts.next().is_some() && parts.as_path().starts_with(each))
-        };
-        self.folders.iter().any(is_below)
+        self.folders.iter().any(|folder| folder.format == format && folder.has(path))
     }
 
     /// Returns a session's file as one that may be written, if it may be.

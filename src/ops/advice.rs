@@ -12,7 +12,7 @@ use crate::{
     session::{Elsewhere, Gap, SessionError},
     settings::Exclusion,
     store::StoreError,
-    sync::{SyncError, Vain},
+    sync::{NoPlace, SyncError, Vain},
 };
 
 /// How many names a hint lists.
@@ -231,6 +231,9 @@ fn after_sync(error: &SyncError) -> Vec<Hint> {
             let_go(session, vec![full()])
         }
         E::Denied { session, .. } => let_go(session, Vec::new()),
+        E::NoPlace { why: NoPlace::AgentsFile, .. } => vec![
+            "name another file: revert, switch and restore write an agent's own, and keep what it held".into(),
+        ],
         E::Foreign { owner, .. } => vec![
             format!("run this as {owner}, without sudo").into(),
             "reading commands still work".into(),

@@ -73,7 +73,7 @@ fn place(root: &Path, to: &Path) -> Result<PathBuf, OpsError> {
     let found = fs::canonicalize(parent);
     let parent = found.map_err(|source| SyncError::Io { path: parent.to_owned(), source })?;
     let place = parent.join(name);
-    if place.starts_with(root) {
+    if place.starts_with(root) || sync::is_in_store(&parent) {
         return refuse(NoPlace::InStore);
     }
     match fs::read_dir(&place).map(|mut names| names.next().is_none()) {

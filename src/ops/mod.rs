@@ -138,7 +138,7 @@ pub use crate::{
         AgentFolder, Ambient, Archive, Held, Here, Holder, Imported, Machine, Manner, Misread,
         NoPlace, Notice, Oddity, Outcome, Queue, Quirk, Rebuilt, Rotated, RotatedState, Skipped,
         Source, Step, SyncError, Told, Vain, Waiting, Why, Work, Workspace, agent_folders,
-        file_of_session, follow, generations, import, import_changed, live_state, peek, resume,
-        rotations, sources, workspace,
+        check_apart, file_of_session, follow, generations, import, import_changed, live_state,
+        peek, resume, rotations, sources, workspace,
     },
 };

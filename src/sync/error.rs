@@ -90,15 +90,18 @@ pub enum Misread {
     Earlier,
 }
 
-/// Why a backup is not made in a place.
+/// Why a backup or a file is not made in a place that a person named.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoPlace {
     /// It names nothing, such as `..`.
     #[error("is not the name of a folder")]
     NoName,
-    /// It lies in what would be copied.
-    #[error("lies in the store itself; name a folder outside of it")]
+    /// It lies in what would be copied, or in another store.
+    #[error("lies in a store; name a place outside of it")]
     InStore,
+    /// It has a file of a session.
+    #[error("is the file of a session, and its agent reads it")]
+    AgentsFile,
     /// Something is in it.
     #[error("is not empty; a backup is made in a folder of its own")]
     NotEmpty,
@@ -307,7 +310,7 @@ pub enum SyncError {
         /// The session's id.
         session: String,
     },
-    /// A backup is not made there.
+    /// A backup or a file is not made there.
     #[error("{path} {why}")]
     NoPlace {
         /// The place.

@@ -10,6 +10,7 @@
 
 pub(crate) mod add;
 mod adopt;
+mod apart;
 mod archive;
 pub(crate) mod attached;
 pub(crate) mod beside;
@@ -68,6 +69,8 @@ mod unkept;
 mod why;
 mod workspace;
 
+pub use apart::check_apart;
+pub(crate) use apart::is_in_store;
 pub(crate) use archive::Places;
 pub use archive::{Ambient, Archive, Here, Machine, Manner};
 pub use catch_up::{follow, live_state};

@@ -1,10 +1,12 @@
 //! `export`: a session's file, byte for byte.
 
 use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
 
 use insta::assert_snapshot;
 
-use super::{Stored, with_examples};
+use super::{Stored, store, with_examples};
 use crate::env::TestEnv;
 
 #[test]
@@ -92,6 +94,71 @@ fn a_file_is_never_replaced_unasked() {
     hint: name a path in a folder that is there
     [exit status: 2]
     ");
+}
+
+#[test]
+fn no_file_of_a_store_or_an_agent_is_replaced_however_it_is_named() {
+    let env = with_examples();
+    let name = "7c2a51de-90b4-4e6f-8a53-0d1f6b7e2c40.jsonl";
+    let agents = env.home().join(".claude/projects/-garden").join(name);
+    fs::create_dir_all(agents.parent().unwrap()).unwrap();
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/claude-garden.jsonl");
+    fs::copy(&example, &agents).unwrap();
+    env.run(&["import"]).success();
+    env.run(&["import", "native-tools.jsonl"]).success();
+    let (store, project) = (store(&env), env.project());
+    // A name that a store has not taken yet is no place either.
+    let own = ["store.db", "store.db-wal", "store.witness", "lock", "new", "transcripts/new"];
+    let own = own.map(|name| store.join(name));
+    symlink(&store, project.join("linked")).unwrap();
+    symlink(agents.parent().unwrap(), project.join("garden")).unwrap();
+    fs::copy(&example, agents.with_file_name("not-taken-in.jsonl")).unwrap();
+    fs::create_dir_all(project.join("other/transcripts")).unwrap();
+    fs::write(project.join("other/store.db"), "another store").unwrap();
+    let others = [
+        agents.clone(),
+        agents.with_file_name("not-taken-in.jsonl"),
+        project.join("garden").join(name),
+        project.join("garden/../-garden").join(name),
+        project.join("native-tools.jsonl"),
+        project.join("linked/store.db"),
+        project.join("other/store.db"),
+    ];
+    let session = ["7c2a", "native-rewind.jsonl"];
+    let forms = [&[][..], &["--as", "markdown"], &["--leave-damaged"]];
+    for path in own.iter().chain(&others) {
+        let before = fs::read(path).ok();
+        for (session, form) in
+            session.iter().flat_map(|it| forms.iter().map(move |form| (it, form)))
+        {
+            let out = path.to_str().unwrap();
+            let args = [&["export", session, "-o", out, "--force"], *form].concat();
+            let refused = env.run(&args);
+            assert_eq!(refused.code(), Some(2), "{args:?}: {refused}");
+            assert!(
+                refused.stderr.contains("in a store") || refused.stderr.contains("its agent"),
+                "{refused}"
+            );
+        }
+        assert!(fs::read(path).ok() == before, "{}", path.display());
+    }
+    let out = agents.to_str().unwrap();
+    assert_snapshot!(env.run(&["export", "7c2a", "--force", "-o", out]), @"
+    ------- stderr -------
+    error: $HOME/.claude/projects/-garden/7c2a51de-90b4-4e6f-8a53-0d1f6b7e2c40.jsonl is the file of a session, and its agent reads it
+    hint: name another file: revert, switch and restore write an agent's own, and keep what it held
+    [exit status: 2]
+    ");
+    let out = store.join("store.db");
+    assert_snapshot!(env.run(&["export", "7c2a", "--force", "-o", out.to_str().unwrap()]), @"
+    ------- stderr -------
+    error: $HOME/.local/share/undertext/store.db lies in a store; name a place outside of it
+    [exit status: 2]
+    ");
+    // A file that nobody reads can be replaced, and one that is not there yet be made where an agent looks for some.
+    env.run(&["export", "native-rewind.jsonl", "--force", "-o", "native-rewind.jsonl"]).success();
+    env.run(&["export", "7c2a", "-o", "garden/copy.jsonl"]).success();
+    env.run(&["verify"]).success();
 }
 
 #[test]
