@@ -1,6 +1,8 @@
 //! Settings files: their places, the warnings about them, and their values together.
 
+use std::fs;
 use std::io::{ErrorKind, Write as _};
+use std::path::Path;
 
 use anyhow::anyhow;
 use undertext::disk;
@@ -93,14 +95,18 @@ impl Context {
         let mut texts = Vec::new();
         for (folder, author) in user.into_iter().chain(store) {
             let path = folder.join(NAME);
+            let what = || format!("cannot read the settings in {}", shown(&path));
             match disk::read_text(&path, disk::TEXT) {
                 Ok(text) => texts.push((shown(&path), author, text)),
                 Err(error)
-                    if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
-                Err(error) => {
-                    let what = format!("cannot read the settings in {}", shown(&path));
-                    return Err(CommandError::user(anyhow!(error).context(what)));
+                    if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
+                {
+                    if let Some(link) = astray(&path) {
+                        let why = anyhow!("{}: {} leads nowhere", what(), shown(link));
+                        return Err(CommandError::user(why));
+                    }
                 }
+                Err(error) => return Err(CommandError::user(anyhow!(error).context(what()))),
             }
         }
         let files: Vec<File<'_>> =
@@ -127,4 +133,10 @@ impl Context {
         }
         Ok(Exit::Yes)
     }
+}
+
+/// Returns the link on the way to a file that leads nowhere: there may be settings behind it, which a disk that is not mounted has.
+fn astray(path: &Path) -> Option<&Path> {
+    let there = path.ancestors().find(|above| fs::symlink_metadata(above).is_ok())?;
+    fs::metadata(there).is_err().then_some(there)
 }

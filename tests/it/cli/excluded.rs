@@ -89,6 +89,30 @@ fn settings_that_cannot_be_read_are_named_and_not_what_they_may_leave_out() {
     }
 }
 
+/// They may lie on a disk that is not there at the moment.
+#[test]
+fn settings_behind_a_link_that_leads_nowhere_are_not_taken_for_none() {
+    for linked in [".config", ".config/undertext", ".config/undertext/config.toml"] {
+        let env = TestEnv::new();
+        let link = env.home().join(linked);
+        write(&env, CLAUDE, &turns("/clients/acme", 0..4));
+        env.run(&["import"]).success();
+        write(&env, CLAUDE, &turns("/clients/acme", 0..6));
+        fs::create_dir_all(link.parent().unwrap()).unwrap();
+        symlink("/nowhere/dotfiles", &link).unwrap();
+        let refused = env.run(&["import"]);
+        assert_eq!(refused.code(), Some(2), "{refused}");
+        let why = format!("config.toml: $HOME/{linked} leads nowhere");
+        assert!(refused.stderr.contains(&why), "{refused}");
+        let read = env.run(&["log", "boat"]).success();
+        assert!(read.stdout.contains("Part 3") && !read.stdout.contains("Part 5"), "{read}");
+        assert!(read.stderr.contains(&why), "{read}");
+        // A link that leads to a folder without settings leaves nothing out.
+        fs::remove_file(&link).unwrap();
+        env.run(&["import"]).success();
+    }
+}
+
 #[test]
 fn a_session_waits_until_its_folder_is_known() {
     for n in [1, 300] {
