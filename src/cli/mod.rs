@@ -74,6 +74,7 @@ mod truncate;
 mod trust;
 mod turn;
 mod undo;
+mod unseen;
 mod verify;
 mod watch;
 mod words;

@@ -9,7 +9,7 @@ use undertext::report::{Hint, Line, Redacted, Remaining};
 use super::common::{capitalise, counted, short_ids};
 use super::error::{CommandError, Exit};
 use super::words::{About, Noun};
-use super::{Context, complete, env, secrets};
+use super::{Context, complete, env, secrets, unseen};
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 
@@ -267,8 +267,9 @@ fn not_in_store() -> CommandError {
 /// Reads the secret: all of stdin but for the end of its last line.
 fn secret(context: &mut Context) -> Result<String, CommandError> {
     if context.env.terminal.stdin {
-        context.output.note("Type or paste the secret, then Enter. It is not kept.");
-        return Ok(env::read_answer()?.trim_end_matches(['\r', '\n']).to_owned());
+        let ask = "Type or paste the secret, then Enter. It is neither shown nor kept.";
+        let line = unseen::read_line(|| context.output.note(ask))?;
+        return Ok(line.trim_end_matches(['\r', '\n']).to_owned());
     }
     let bytes = env::read_stdin()?;
     let text = String::from_utf8(bytes)

@@ -1,17 +1,20 @@
 //! `redact` and `forget`: what is taken out is nowhere afterwards, and all else is as it was.
 
-use std::fs;
-use std::io::Write as _;
+use std::fs::{self, File};
+use std::io::{Read as _, Write as _};
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Child, ExitStatus, Stdio};
 use std::time::Duration;
 
 use insta::assert_snapshot;
+use rustix::process::{Pid, Signal, kill_process};
+use rustix::termios::{LocalModes, tcgetattr};
 use serde_json::{Value, json};
 use undertext::model::{EntryNumber, Record};
 use undertext::ops::{self, Archive, Cause, Machine, Wanted};
 
-use super::{conversation, json, kept_out};
+use super::{conversation, json, kept_out, screens};
 use crate::env::TestEnv;
 use crate::needs;
 
@@ -1161,4 +1164,51 @@ fn branches_whose_names_were_taken_out_stay_what_they_were() {
     let before = branches();
     env.run(&["forget", &id, "--yes"]).success();
     assert_eq!(branches(), before);
+}
+
+/// Asks a person for a secret at a terminal, until `end` ends that. Returns whether the terminal shows what is typed then and
+/// afterwards, what it showed, and how the command ended.
+fn typed(env: &TestEnv, end: impl FnOnce(&mut File, &Child)) -> ([bool; 2], String, ExitStatus) {
+    let (mut host, terminal) = screens::terminal();
+    let mut command = env.command();
+    command.args(["redact", "--dry-run"]).stdin(terminal.try_clone().unwrap());
+    command.stdout(terminal.try_clone().unwrap()).stderr(terminal.try_clone().unwrap());
+    let mut child = command.spawn().unwrap();
+    let read = |host: &mut File| {
+        let mut buffer = [0; 4096];
+        let n = host.read(&mut buffer).unwrap();
+        String::from_utf8_lossy(&buffer[..n]).into_owned()
+    };
+    let mut said = String::new();
+    while !said.contains("then Enter.") {
+        said.push_str(&read(&mut host));
+    }
+    let shows = || tcgetattr(&terminal).unwrap().local_modes.contains(LocalModes::ECHO);
+    let then = shows();
+    end(&mut host, &child);
+    let ended = child.wait().unwrap();
+    let shows = [then, shows()];
+    File::from(terminal).write_all(b"(end)").unwrap();
+    while !said.ends_with("(end)") {
+        said.push_str(&read(&mut host));
+    }
+    (shows, said, ended)
+}
+
+#[test]
+fn a_secret_is_typed_unseen_and_the_terminal_is_as_before() {
+    let env = TestEnv::new();
+    sessions(&env);
+    env.run(&["import"]).success();
+    let (shows, said, ended) =
+        typed(&env, |host, _| host.write_all(format!("{SECRET}\n").as_bytes()).unwrap());
+    assert!(ended.success() && !said.contains(SECRET), "{said}");
+    assert!(said.contains("Nothing is changed"), "{said}");
+    assert_eq!(shows, [false, true]);
+    for signal in [Signal::TERM, Signal::HUP, Signal::INT] {
+        let (shows, said, ended) = typed(&env, |_, child| {
+            kill_process(Pid::from_child(child), signal).unwrap();
+        });
+        assert_eq!((shows, ended.signal()), ([false, true], Some(signal.as_raw())), "{said}");
+    }
 }
