@@ -50,6 +50,19 @@ impl Context {
         Ok(archive)
     }
 
+    /// Opens the archive to look at what would be taken in, but for what the user's settings leave out; an empty one if there is
+    /// none.
+    pub(crate) fn open_preview(&mut self) -> Result<Archive, CommandError> {
+        let exclude = self.exclude()?;
+        let mut archive = match self.open_reader() {
+            Err(error) if error.is_absence() => Archive::in_memory(self.env.ambient()).preview()?,
+            opened => opened?,
+        };
+        archive.set_exclude(exclude);
+        archive.set_here(self.env.here());
+        Ok(archive)
+    }
+
     /// Opens the archive to change it, but for what the user's settings leave out; it is made if it is not there.
     pub(crate) fn open_writer(&mut self) -> Result<Archive, CommandError> {
         let exclude = self.exclude()?;
@@ -258,13 +271,7 @@ impl Context {
             return self.change(wanted);
         }
         let Some(file) = self.file(wanted) else { return self.find(wanted) };
-        let exclude = self.exclude()?;
-        let mut archive = match self.open_reader() {
-            Err(error) if error.is_absence() => Archive::in_memory(self.env.ambient()).preview()?,
-            opened => opened?,
-        };
-        archive.set_exclude(exclude);
-        archive.set_here(self.env.here());
+        let mut archive = self.open_preview()?;
         let (session, _) = ops::take_up(&mut archive, &file)?;
         let found = (archive, session);
         self.name(wanted, &found)?;

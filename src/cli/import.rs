@@ -55,7 +55,7 @@ pub(crate) struct Args {
     #[arg(long)]
     detached: bool,
 
-    /// List the session files that would be taken in, and take none in
+    /// List the session files that would be taken in, those that are new or have changed, and take none in
     #[arg(short = 'n', long)]
     dry_run: bool,
 
@@ -182,10 +182,11 @@ fn list(
     paths: &[PathBuf],
     mut left_out: LeftOut,
 ) -> Result<Exit, CommandError> {
-    let exclude = context.exclude()?;
+    let archive = context.open_preview()?;
     context.settings()?;
     let output = &mut context.output;
-    let sources = ops::sources(paths, &exclude, &mut |skipped| left_out.tell(output, &skipped));
+    let (sources, unchanged) =
+        ops::news(&archive, paths, &mut |skipped| left_out.tell(output, &skipped))?;
     let sides = [Align::Left, Align::Left, Align::Right, Align::Left];
     let mut table = Table::new(sides).yielding(&[1]);
     for source in &sources {
@@ -201,7 +202,11 @@ fn list(
         ]);
     }
     context.show(&table)?;
-    left_out.conclude(&mut context.output, sources.len() as u64)
+    if unchanged > 0 {
+        let files = counted(unchanged, "file is", "files are");
+        context.output.note(&format!("{files} in the store already, unchanged"));
+    }
+    left_out.conclude(&mut context.output, sources.len() as u64 + unchanged)
 }
 
 fn tell(context: &mut Context, imported: &Imported, verbose: bool) -> Result<(), CommandError> {
@@ -392,7 +397,7 @@ impl LeftOut {
         if taken == 0 && self.failed > 0 {
             let error = CommandError::new(Kind::Failed, anyhow!("nothing could be taken in"));
             let list = Line::new("import").flag("dry-run");
-            let list = list.to("list the session files of your agents");
+            let list = list.to("see which files of your agents it takes in");
             return Err(error.hinted(if self.is_damaged { Hint::mend() } else { list }));
         }
         if self.is_damaged {

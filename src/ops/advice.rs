@@ -174,7 +174,7 @@ fn after_sync(error: &SyncError) -> Vec<Hint> {
                 .to("list the states that can be written to a file of their own"),
         ],
         E::NoFormat(_) | E::UnreadAgent { .. } => {
-            vec![Line::new("import").flag("dry-run").to("list the session files of your agents")]
+            vec![Line::new("import").flag("dry-run").to("see which files of your agents it takes in")]
         }
         E::Excluded { .. } | E::LeftOut { by: Exclusion::Unread(_), .. } => {
             vec![Hint::settings("")]

@@ -7,13 +7,11 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    io, iter,
+    iter,
     num::NonZero,
     path::{Path, PathBuf},
     thread,
 };
-
-use rustix::io::Errno;
 
 use crate::{
     live,
@@ -29,17 +27,15 @@ use crate::{
         failed::Failed,
         file,
         gone::{self, is_gone},
-        held::{States, judged},
+        held::States,
         intake::take_in,
-        judge::Verdict,
         live_file::LiveFile,
+        news::{gather, meet, with_states},
         scan::Ahead,
-        sidecars,
         sources::{self, Met},
         titles::Lists,
         together::Together,
     },
-    wire,
 };
 
 /// How many bytes of new sessions are gathered before they are made durable together.
@@ -94,10 +90,7 @@ pub fn import(
     let there: Vec<PathBuf> = paths.iter().filter(is_meant).cloned().collect();
     let attach = real(attach);
     let mut shelved = Shelved::default();
-    let mut met = Vec::new();
-    let named = with_states(&there, &mut shelved);
-    sources::walk(&named, Some(archive), &mut |file| met.push(file));
-    let met = sources::with_keepers(met);
+    let met = meet(archive, &there, &mut shelved);
     let mut summary = take(archive, met, (&attach, shelved), report)?;
     let paths = real(paths);
     let is_meant = |file: &Path| {
@@ -141,7 +134,8 @@ fn take(
 ) -> Result<Summary, SyncError> {
     let mut summary = Summary::default();
     let mut lists = Lists::default();
-    let mut groups = gather(archive, met, (&mut summary, &mut lists), report)?;
+    let mut left_out = |skipped| report(Step::Skipped(skipped));
+    let mut groups = gather(archive, met, (&mut summary, &mut lists), &mut left_out)?;
     for group in &mut groups {
         // Rotated files first, the oldest of them first; others as they were begun.
         group.sort_by_cached_key(|source| {
@@ -400,15 +394,6 @@ impl Taking<'_> {
     }
 }
 
-/// Returns why a file is left out, given why it would be if the store did not know it.
-fn emptied(archive: &Archive, path: &Path, why: Why) -> Result<Why, SyncError> {
-    if !matches!(why, Why::NoFormat) {
-        return Ok(why);
-    }
-    let held = archive.store.files(&archive.place_of(path))?;
-    Ok(held.into_iter().next().map_or(why, |(_, session, _)| Why::Emptied(session)))
-}
-
 /// Returns the files of a session that lacks a part of its history, in no order.
 fn lacking(archive: &Archive, session: &Session) -> Result<Vec<PathBuf>, SyncError> {
     let state = archive.store().state(session.key)?;
@@ -419,19 +404,6 @@ fn lacking(archive: &Archive, session: &Session) -> Result<Vec<PathBuf>, SyncErr
 }
 
 impl Summary {
-    /// Counts a file that is left out. If no more files can be opened, none is left out: the import fails.
-    fn leave_out(&mut self, path: &Path, why: &Why) -> Result<(), SyncError> {
-        if let Some(code) = why.os_error()
-            && [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error).contains(&code)
-        {
-            let source = io::Error::from_raw_os_error(code);
-            return Err(SyncError::Io { path: path.to_owned(), source });
-        }
-        self.skipped += 1;
-        *self.left_out.entry(why.as_str()).or_default() += 1;
-        Ok(())
-    }
-
     fn see(&mut self, imported: &Imported) {
         self.entries += imported.entries;
         self.sidecars += imported.sidecars;
@@ -440,141 +412,4 @@ impl Summary {
             *self.oddities.entry(oddity.quirk.kind()).or_default() += oddity.lines;
         }
     }
-}
-
-/// Returns paths with the other files of the sessions of those named: the states that an agent set aside, and the files
-/// from which they go on.
-fn with_states(paths: &[PathBuf], shelved: &mut Shelved) -> Vec<PathBuf> {
-    let mut all = Vec::new();
-    let mut met = BTreeSet::new();
-    for path in paths {
-        if !path.is_file() {
-            all.push(path.clone());
-            continue;
-        }
-        let mut states = bases(path, shelved);
-        let rotated =
-            wire::FORMATS.into_iter().filter(|format| format.traits().live_name.is_some());
-        let rotated = rotated.map(|format| sources::rotations_of(path, format));
-        let rotated = rotated.into_iter().find(|states| states.len() > 1);
-        states.extend(rotated.unwrap_or_else(|| vec![path.clone()]));
-        all.extend(states.into_iter().filter(|state| met.insert(state.clone())));
-    }
-    all
-}
-
-/// Returns the files from which a file goes on, if its name says that there may be some.
-fn bases(path: &Path, shelved: &mut Shelved) -> Vec<PathBuf> {
-    let is_one_of_several =
-        wire::FORMATS.into_iter().any(|format| beside::name(format, path).is_some());
-    let identity = is_one_of_several.then(|| sources::identify(path).ok()).flatten();
-    let bases = identity.map(|(format, session)| beside::bases(format, &session, path, shelved));
-    bases.unwrap_or_default()
-}
-
-/// Finds among the files that were met those that may bring anything new, by session, and the lists of titles next to all
-/// of them.
-fn gather(
-    archive: &Archive,
-    met: Vec<Met>,
-    (summary, lists): (&mut Summary, &mut Lists),
-    report: &mut dyn FnMut(Step<'_>),
-) -> Result<Vec<Vec<Source>>, SyncError> {
-    met.iter().filter_map(Met::path).for_each(|file| lists.add(file));
-    let belongs = |met: &Met| belonging(archive, met);
-    let held = met.iter().map(belongs).collect::<Result<Vec<_>, SyncError>>()?;
-    // A file that goes on from no session's state is identified by its content alone, many files at a time.
-    let asked = met.iter().zip(&held).filter(|(_, held)| matches!(held, Held::No { .. }));
-    let asked: Vec<&Path> = asked.filter_map(|(met, _)| met.path()).collect();
-    let mut identities = sources::identify_all(&asked);
-    let mut groups: Vec<Vec<Source>> = Vec::new();
-    let mut numbers: BTreeMap<SessionName, usize> = BTreeMap::new();
-    for (met, held) in met.into_iter().zip(held) {
-        let (path, meta, asked) = match met {
-            Met::Skipped(skipped) => {
-                summary.leave_out(&skipped.path, &skipped.why)?;
-                report(Step::Skipped(skipped));
-                continue;
-            }
-            Met::File { path, meta, asked } => (path, meta, asked),
-        };
-        let (named, new) = match held {
-            Held::Unchanged => {
-                (summary.files, summary.unchanged) = (summary.files + 1, summary.unchanged + 1);
-                continue;
-            }
-            Held::By(session) => (Ok((session.format, session.name)), false),
-            Held::No { new } => (identities.next().unwrap_or(Err(Why::NoFormat)), new),
-        };
-        let named = named.and_then(|(format, session)| {
-            match archive.exclusion(&session, format, Some(&path)) {
-                Some(by) => Err(Why::Excluded { session, by }),
-                None => Ok((format, session)),
-            }
-        });
-        match named {
-            Ok((format, session)) => {
-                summary.files += 1;
-                let n = *numbers.entry(session.clone()).or_insert_with(|| {
-                    groups.push(Vec::new());
-                    groups.len() - 1
-                });
-                let source = Source { new, ..Source::of(path, &meta, format, session) };
-                groups.get_mut(n).into_iter().for_each(|group| group.push(source.clone()));
-            }
-            Err(why) => {
-                let why = emptied(archive, &path, why)?;
-                summary.leave_out(&path, &why)?;
-                report(Step::Skipped(Skipped { path, why, asked }));
-            }
-        }
-    }
-    Ok(groups)
-}
-
-/// The part of a met file that an archive holds.
-enum Held {
-    /// All of it, as it is.
-    Unchanged,
-    /// A session that holds a state from which the file goes on.
-    By(Session),
-    /// No state from which the file goes on; `new` if no session has a file of this path.
-    No { new: bool },
-}
-
-fn belonging(archive: &Archive, met: &Met) -> Result<Held, SyncError> {
-    let Met::File { path, meta, .. } = met else { return Ok(Held::Unchanged) };
-    if archive.store().files(&archive.place_of(path))?.is_empty() {
-        return Ok(Held::No { new: true });
-    }
-    let sighting = sources::sighting(path, meta);
-    if archive.store().sighting(&sighting.path)?.is_some_and(|last| last == sighting) {
-        for (key, name, _) in archive.store().files(&archive.place_of(path))? {
-            let session = Session::from_store(key, name)?;
-            let source = Source::of(path.clone(), meta, session.format, session.name.clone());
-            if sidecars::are_changed(archive, &source)? {
-                return Ok(Held::By(session));
-            }
-        }
-        return Ok(Held::Unchanged);
-    }
-    Ok(holder(archive, path)?.map_or(Held::No { new: false }, Held::By))
-}
-
-/// Returns the session of a file, if the file goes on from the state of it that the session holds.
-fn holder(archive: &Archive, path: &Path) -> Result<Option<Session>, SyncError> {
-    for (key, name, file) in archive.store().files(&archive.place_of(path))? {
-        let session = Session::from_store(key, name)?;
-        let states = match archive.store().state(key) {
-            // It is left out, with its reason, where it is taken in.
-            Err(StoreError::Corrupt { .. }) => return Ok(Some(session)),
-            state => States::of(archive, &state?),
-        };
-        if let Some(held) = states.newest(file)
-            && matches!(judged(archive, &session, held, path), Ok(Verdict::Same | Verdict::Grown))
-        {
-            return Ok(Some(session));
-        }
-    }
-    Ok(None)
 }

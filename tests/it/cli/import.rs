@@ -114,6 +114,36 @@ fn without_a_path_every_agents_folder_is_searched() {
 }
 
 #[test]
+fn a_dry_run_lists_what_an_import_would_read() {
+    let env = TestEnv::new();
+    claude(&env, ".claude/projects/-work/boat.jsonl", "");
+    claude(&env, ".claude/projects/-work/oars.jsonl", "");
+    let listed = || {
+        let told = env.run(&["import", "--dry-run", "--json", "-q"]).success().stdout;
+        let name = |line| {
+            let path = json(line)["path"].as_str().unwrap().to_owned();
+            path.rsplit('/').next().unwrap().to_owned()
+        };
+        told.lines().map(name).collect::<Vec<_>>()
+    };
+    assert_eq!(listed(), ["boat.jsonl", "oars.jsonl"]);
+    env.run(&["import"]).success();
+    assert_snapshot!(env.run(&["import", "--dry-run"]), @"
+    ------- stderr -------
+    Claude Code: ~/.claude/projects
+    2 files are in the store already, unchanged
+    ");
+    assert_eq!(listed(), [""; 0]);
+    let path = env.home().join(".claude/projects/-work/oars.jsonl");
+    let text = fs::read_to_string(&path).unwrap();
+    let last = text.lines().last().unwrap().replace("\"uuid\":\"", "\"uuid\":\"new-");
+    fs::write(&path, format!("{text}{last}\n")).unwrap();
+    assert_eq!(listed(), ["oars.jsonl"]);
+    env.run(&["import"]).success();
+    assert_eq!(listed(), [""; 0]);
+}
+
+#[test]
 fn what_holds_no_session_is_left_out_with_a_reason() {
     let env = TestEnv::new();
     claude(&env, "project/in/boat.jsonl", "");
@@ -135,7 +165,7 @@ fn what_holds_no_session_is_left_out_with_a_reason() {
     warning: skipped $HOME/project/in/notes.txt: it holds no session of a known format
     warning: skipped $HOME/project/no\x1bwhere: cannot read it: there is no such file or folder
     error: nothing could be taken in
-    hint: list the session files of your agents: undertext import --dry-run
+    hint: see which files of your agents it takes in: undertext import --dry-run
     [exit status: 3]
     ");
     let summary = env.run(&["import", "--json", "-q", "in"]).success().stdout;
@@ -358,7 +388,7 @@ fn files_of_agents_that_are_not_read_yet_are_named_once_and_left_alone() {
     assert_snapshot!(env.run(&["log", "in/one"]), @"
     ------- stderr -------
     error: $HOME/project/in/one is a file of Copilot CLI, which undertext does not read yet
-    hint: list the session files of your agents: undertext import --dry-run
+    hint: see which files of your agents it takes in: undertext import --dry-run
     [exit status: 2]
     ");
 }

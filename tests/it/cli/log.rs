@@ -246,7 +246,7 @@ fn what_is_no_session_is_an_error() {
     assert_snapshot!(env.run(&["log", "notes.txt"]), @"
     ------- stderr -------
     error: $HOME/project/notes.txt holds no session of a known format
-    hint: list the session files of your agents: undertext import --dry-run
+    hint: see which files of your agents it takes in: undertext import --dry-run
     [exit status: 2]
     ");
 }

@@ -1,0 +1,210 @@
+//! What is new: which of the session files that are met may bring an archive anything.
+//!
+//! Invariant: nothing is written, and no file that the archive knows by its stamp is read.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io,
+    path::{Path, PathBuf},
+};
+
+use rustix::io::Errno;
+
+use crate::{
+    model::SessionName,
+    report::Summary,
+    session::Session,
+    store::StoreError,
+    sync::{
+        Archive, Skipped, Source, SyncError, Why,
+        beside::{self, Shelved},
+        held::{States, judged},
+        judge::Verdict,
+        sidecars,
+        sources::{self, Met},
+        titles::Lists,
+    },
+    wire,
+};
+
+/// Returns the session files at and below these paths that an import would read, and how many the archive holds as they are;
+/// reports the files and folders that are left out.
+pub fn news(
+    archive: &Archive,
+    paths: &[PathBuf],
+    report: &mut dyn FnMut(Skipped),
+) -> Result<(Vec<Source>, u64), SyncError> {
+    let met = meet(archive, paths, &mut Shelved::default());
+    let (mut summary, mut lists) = (Summary::default(), Lists::default());
+    let groups = gather(archive, met, (&mut summary, &mut lists), report)?;
+    Ok((groups.concat(), summary.unchanged))
+}
+
+/// Meets the files at and below these paths, and those of the same sessions.
+pub(super) fn meet(archive: &Archive, paths: &[PathBuf], shelved: &mut Shelved) -> Vec<Met> {
+    let mut met = Vec::new();
+    let named = with_states(paths, shelved);
+    sources::walk(&named, Some(archive), &mut |file| met.push(file));
+    sources::with_keepers(met)
+}
+
+/// Finds among the files that were met those that may bring anything new, by session, and the lists of titles next to all
+/// of them.
+pub(super) fn gather(
+    archive: &Archive,
+    met: Vec<Met>,
+    (summary, lists): (&mut Summary, &mut Lists),
+    report: &mut dyn FnMut(Skipped),
+) -> Result<Vec<Vec<Source>>, SyncError> {
+    met.iter().filter_map(Met::path).for_each(|file| lists.add(file));
+    let belongs = |met: &Met| belonging(archive, met);
+    let held = met.iter().map(belongs).collect::<Result<Vec<_>, SyncError>>()?;
+    // A file that goes on from no session's state is identified by its content alone, many files at a time.
+    let asked = met.iter().zip(&held).filter(|(_, held)| matches!(held, Held::No { .. }));
+    let asked: Vec<&Path> = asked.filter_map(|(met, _)| met.path()).collect();
+    let mut identities = sources::identify_all(&asked);
+    let mut groups: Vec<Vec<Source>> = Vec::new();
+    let mut numbers: BTreeMap<SessionName, usize> = BTreeMap::new();
+    for (met, held) in met.into_iter().zip(held) {
+        let (path, meta, asked) = match met {
+            Met::Skipped(skipped) => {
+                summary.leave_out(&skipped.path, &skipped.why)?;
+                report(skipped);
+                continue;
+            }
+            Met::File { path, meta, asked } => (path, meta, asked),
+        };
+        let (named, new) = match held {
+            Held::Unchanged => {
+                (summary.files, summary.unchanged) = (summary.files + 1, summary.unchanged + 1);
+                continue;
+            }
+            Held::By(session) => (Ok((session.format, session.name)), false),
+            Held::No { new } => (identities.next().unwrap_or(Err(Why::NoFormat)), new),
+        };
+        let named = named.and_then(|(format, session)| {
+            match archive.exclusion(&session, format, Some(&path)) {
+                Some(by) => Err(Why::Excluded { session, by }),
+                None => Ok((format, session)),
+            }
+        });
+        match named {
+            Ok((format, session)) => {
+                summary.files += 1;
+                let n = *numbers.entry(session.clone()).or_insert_with(|| {
+                    groups.push(Vec::new());
+                    groups.len() - 1
+                });
+                let source = Source { new, ..Source::of(path, &meta, format, session) };
+                groups.get_mut(n).into_iter().for_each(|group| group.push(source.clone()));
+            }
+            Err(why) => {
+                let why = emptied(archive, &path, why)?;
+                summary.leave_out(&path, &why)?;
+                report(Skipped { path, why, asked });
+            }
+        }
+    }
+    Ok(groups)
+}
+
+/// The part of a met file that an archive holds.
+enum Held {
+    /// All of it, as it is.
+    Unchanged,
+    /// A session that holds a state from which the file goes on.
+    By(Session),
+    /// No state from which the file goes on; `new` if no session has a file of this path.
+    No { new: bool },
+}
+
+fn belonging(archive: &Archive, met: &Met) -> Result<Held, SyncError> {
+    let Met::File { path, meta, .. } = met else { return Ok(Held::Unchanged) };
+    if archive.store().files(&archive.place_of(path))?.is_empty() {
+        return Ok(Held::No { new: true });
+    }
+    let sighting = sources::sighting(path, meta);
+    if archive.store().sighting(&sighting.path)?.is_some_and(|last| last == sighting) {
+        for (key, name, _) in archive.store().files(&archive.place_of(path))? {
+            let session = Session::from_store(key, name)?;
+            let source = Source::of(path.clone(), meta, session.format, session.name.clone());
+            if sidecars::are_changed(archive, &source)? {
+                return Ok(Held::By(session));
+            }
+        }
+        return Ok(Held::Unchanged);
+    }
+    Ok(holder(archive, path)?.map_or(Held::No { new: false }, Held::By))
+}
+
+/// Returns the session of a file, if the file goes on from the state of it that the session holds.
+fn holder(archive: &Archive, path: &Path) -> Result<Option<Session>, SyncError> {
+    for (key, name, file) in archive.store().files(&archive.place_of(path))? {
+        let session = Session::from_store(key, name)?;
+        let states = match archive.store().state(key) {
+            // It is left out, with its reason, where it is taken in.
+            Err(StoreError::Corrupt { .. }) => return Ok(Some(session)),
+            state => States::of(archive, &state?),
+        };
+        if let Some(held) = states.newest(file)
+            && matches!(judged(archive, &session, held, path), Ok(Verdict::Same | Verdict::Grown))
+        {
+            return Ok(Some(session));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns why a file is left out, given why it would be if the store did not know it.
+fn emptied(archive: &Archive, path: &Path, why: Why) -> Result<Why, SyncError> {
+    if !matches!(why, Why::NoFormat) {
+        return Ok(why);
+    }
+    let held = archive.store.files(&archive.place_of(path))?;
+    Ok(held.into_iter().next().map_or(why, |(_, session, _)| Why::Emptied(session)))
+}
+
+/// Returns paths with the other files of the sessions of those named: the states that an agent set aside, and the files
+/// from which they go on.
+pub(super) fn with_states(paths: &[PathBuf], shelved: &mut Shelved) -> Vec<PathBuf> {
+    let mut all = Vec::new();
+    let mut met = BTreeSet::new();
+    for path in paths {
+        if !path.is_file() {
+            all.push(path.clone());
+            continue;
+        }
+        let mut states = bases(path, shelved);
+        let rotated =
+            wire::FORMATS.into_iter().filter(|format| format.traits().live_name.is_some());
+        let rotated = rotated.map(|format| sources::rotations_of(path, format));
+        let rotated = rotated.into_iter().find(|states| states.len() > 1);
+        states.extend(rotated.unwrap_or_else(|| vec![path.clone()]));
+        all.extend(states.into_iter().filter(|state| met.insert(state.clone())));
+    }
+    all
+}
+
+/// Returns the files from which a file goes on, if its name says that there may be some.
+fn bases(path: &Path, shelved: &mut Shelved) -> Vec<PathBuf> {
+    let is_one_of_several =
+        wire::FORMATS.into_iter().any(|format| beside::name(format, path).is_some());
+    let identity = is_one_of_several.then(|| sources::identify(path).ok()).flatten();
+    let bases = identity.map(|(format, session)| beside::bases(format, &session, path, shelved));
+    bases.unwrap_or_default()
+}
+
+impl Summary {
+    /// Counts a file that is left out. If no more files can be opened, none is left out: the import fails.
+    pub(super) fn leave_out(&mut self, path: &Path, why: &Why) -> Result<(), SyncError> {
+        if let Some(code) = why.os_error()
+            && [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error).contains(&code)
+        {
+            let source = io::Error::from_raw_os_error(code);
+            return Err(SyncError::Io { path: path.to_owned(), source });
+        }
+        self.skipped += 1;
+        *self.left_out.entry(why.as_str()).or_default() += 1;
+        Ok(())
+    }
+}
