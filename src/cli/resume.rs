@@ -35,9 +35,10 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let (archive, session) = context.find(args.about.wanted()?)?;
     let name = context.short_name(&archive, &session)?;
-    let Some(resume) = ops::resume(&archive, &session)? else {
+    let lost = ops::lost_file(&archive, &session)?;
+    let Some(resume) = ops::resume(&archive, &session)?.filter(|_| lost.is_none()) else {
         let error = CommandError::user(anyhow!("no agent resumes session {name}"));
-        return Err(match ops::lost_file(&archive, &session)? {
+        return Err(match lost {
             Some(_) => error.hinted(
                 Line::about("restore")
                     .to("its file was deleted; to put it back where the agent reads it"),

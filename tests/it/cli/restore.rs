@@ -44,6 +44,11 @@ fn a_deleted_file_is_noticed_and_comes_back_as_it_was() {
     let status = env.run(&["status", "8f14"]).success();
     assert!(status.stdout.contains("was deleted, by its agent or somebody else"), "{status}");
     assert!(status.stderr.contains("undertext restore -s 8f14e45f"), "{status}");
+    for form in ["--print", "--json", "-q"] {
+        let refused = env.run(&["resume", "8f14", form]);
+        assert_eq!((refused.code(), refused.stdout.as_str()), (Some(2), ""), "{refused}");
+        assert!(refused.stderr.contains("its file was deleted"), "{refused}");
+    }
     let log = env.run(&["log", "8f14"]).success();
     assert!(log.stdout.contains("Part 4") && log.stderr.contains("was deleted"), "{log}");
     let told = json(&env.run(&["status", "8f14", "--json"]).success().stdout);
