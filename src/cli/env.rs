@@ -39,6 +39,8 @@ const FOLDERS: [&str; 4] = ["HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CONF
 pub(crate) const ALLOW_NETWORK: &str = "UNDERTEXT_ALLOW_NETWORK";
 
 const DEFAULT_PAGER: &str = "less -FRX";
+/// The variables by which pagers show colours, leave the screen as it is, and end where all fits on it.
+const PAGER_VARIABLES: [(&str, &str); 2] = [("LESS", "FRX"), ("LV", "-c")];
 
 /// The system that this program runs on.
 pub(crate) const SYSTEM: &str = env::consts::OS;
@@ -61,6 +63,8 @@ pub(crate) struct Env {
     pub(crate) shell: Option<PathBuf>,
     /// The pager and its arguments; empty for none.
     pub(crate) pager: Vec<String>,
+    /// What the pager is told by variables that the user leaves unset, so that it shows colours.
+    pub(crate) pager_variables: Vec<(&'static str, &'static str)>,
     pub(crate) terminal: Terminal,
     /// The terminal's width, if it is known.
     pub(crate) columns: Option<usize>,
@@ -178,6 +182,14 @@ impl Env {
         let home = home.filter(|home| home.is_absolute());
         let pager = raw("UNDERTEXT_PAGER").or_else(|| raw("PAGER"));
         let pager = pager.map_or(DEFAULT_PAGER.into(), |pager| pager.to_string_lossy());
+        let mut pager = command(&pager);
+        // One who sets LESS otherwise has less told by its arguments.
+        let is_less = |program: &String| Path::new(program).file_name() == Some(OsStr::new("less"));
+        if pager.first().is_some_and(is_less) && text("LESS").is_some_and(|set| !set.contains('R'))
+        {
+            pager.insert(1, "-R".to_owned());
+        }
+        let is_unset = |(name, _): &(&str, &str)| set(name).is_none();
         let xdg = |name: &str, instead: &str| {
             let named = set(name).map(PathBuf::from).filter(|path| path.is_absolute());
             named.or_else(|| home.as_ref().map(|home| home.join(instead)))
@@ -189,7 +201,8 @@ impl Env {
             home,
             user: ["USER", "LOGNAME", "USERNAME"].into_iter().find_map(text).map(str::to_owned),
             shell: set("SHELL").map(PathBuf::from),
-            pager: command(&pager),
+            pager,
+            pager_variables: PAGER_VARIABLES.into_iter().filter(is_unset).collect(),
             columns: text("COLUMNS").and_then(|columns| columns.parse().ok()).filter(|&n| n > 0),
             welcomes_colour: set("NO_COLOR").is_none() && text("TERM") != Some("dumb"),
             zone: if set("UNDERTEXT_TEST_CLOCK").is_some() { Zone::Utc } else { Zone::Local },
@@ -408,6 +421,23 @@ mod tests {
         assert!(!env("/", &[("NO_COLOR", "1")]).welcomes_colour);
         assert!(!env("/", &[("TERM", "dumb")]).welcomes_colour);
         assert!(env("/", &[("TERM", "xterm")]).welcomes_colour);
+    }
+
+    #[test]
+    fn less_shows_colours_however_it_is_named_and_set() {
+        let check = |pager: &str, less: &str, args: &[&str], told: usize| {
+            let env = env("/", &[("PAGER", pager), ("LESS", less)]);
+            assert_eq!(
+                (env.pager, env.pager_variables.len()),
+                (args.iter().map(|&it| it.to_owned()).collect(), told),
+                "{pager}, {less}"
+            );
+        };
+        check("less", "", &["less"], 2);
+        check("/usr/bin/less -S", "-i", &["/usr/bin/less", "-R", "-S"], 1);
+        check("less", "-iR", &["less"], 1);
+        check("more", "-i", &["more"], 1);
+        assert_eq!(env("/", &[("LV", "-l")]).pager_variables, [("LESS", "FRX")]);
     }
 
     #[test]

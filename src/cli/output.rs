@@ -68,7 +68,7 @@ pub(crate) struct Progress<'a> {
 
 enum Pager {
     Unwanted,
-    Available { program: String, args: Vec<String> },
+    Available { program: String, args: Vec<String>, variables: Vec<(&'static str, &'static str)> },
     Running(Child),
 }
 
@@ -92,7 +92,8 @@ impl Output {
         };
         let pager = match env.pager.split_first() {
             Some((program, args)) if manners.paged && env.terminal.stdout && program != "cat" => {
-                Pager::Available { program: program.clone(), args: args.to_vec() }
+                let (program, args) = (program.clone(), args.to_vec());
+                Pager::Available { program, args, variables: env.pager_variables.clone() }
             }
             _ => Pager::Unwanted,
         };
@@ -156,10 +157,12 @@ impl Output {
 
     /// Sends all further data through the pager, if there is one and stdout is a terminal.
     pub(crate) fn page(&mut self) -> io::Result<()> {
-        let Pager::Available { program, args } = &self.pager else {
+        let Pager::Available { program, args, variables } = &self.pager else {
             return Ok(());
         };
-        let spawned = Command::new(program).args(args).stdin(Stdio::piped()).spawn();
+        let mut pager = Command::new(program);
+        pager.args(args).envs(variables.iter().copied()).stdin(Stdio::piped());
+        let spawned = pager.spawn();
         match spawned.map(|mut child| (child.stdin.take(), child)) {
             Ok((Some(stdin), child)) => {
                 self.redirect(Box::new(stdin))?;
@@ -459,7 +462,11 @@ mod tests {
     fn talk_waits_for_the_pager() {
         let screen = Screen::default();
         let mut output = screen.output(false);
-        output.pager = Pager::Available { program: "true".to_owned(), args: Vec::new() };
+        output.pager = Pager::Available {
+            program: "true".to_owned(),
+            args: Vec::new(),
+            variables: Vec::new(),
+        };
         output.page().unwrap();
         output.note("a note");
         screen.shows("");
@@ -472,7 +479,7 @@ mod tests {
         let screen = Screen::default();
         let mut output = screen.output(false);
         let program = "no-such-pager".to_owned();
-        output.pager = Pager::Available { program, args: Vec::new() };
+        output.pager = Pager::Available { program, args: Vec::new(), variables: Vec::new() };
         output.page().unwrap();
         writeln!(output, "data").unwrap();
         output.finish().unwrap();

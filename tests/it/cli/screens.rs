@@ -142,6 +142,24 @@ fn hold(name: &str, screens: &dyn Fn(usize, &str) -> String) {
 }
 
 #[test]
+fn a_pager_is_told_to_show_colours_unless_its_user_says_otherwise() {
+    let env = machine();
+    let pager = r#"cat >/dev/null; printf '%s' "[$LESS|$LV]""#;
+    for (less, expected) in [(None, "[FRX|-c]"), (Some("-i"), "[-i|-c]")] {
+        let (mut host, terminal) = terminal();
+        let mut command = env.command();
+        command.args(["log", "native-tools.jsonl"]).env("PAGER", pager).stdin(Stdio::null());
+        command.env("PATH", "/usr/bin:/bin").stdout(terminal.try_clone().unwrap()).stderr(terminal);
+        command.envs(less.map(|set| ("LESS", set)));
+        assert!(command.status().unwrap().success());
+        drop(command);
+        let mut said = [0; 64];
+        let n = host.read(&mut said).unwrap();
+        assert_eq!(String::from_utf8_lossy(&said[..n]), expected);
+    }
+}
+
+#[test]
 fn what_is_listed_fits_a_narrow_terminal_too() {
     let env = machine();
     let folder = env.home().join(".claude/projects/-home-ann-a-folder-of-a-name-that-fills-a-line");
