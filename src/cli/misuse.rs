@@ -196,6 +196,9 @@ pub(crate) fn explain_misuse(
         let error = anyhow!("{name} needs one of its commands: {}", names(group).join(", "));
         return CommandError::user(error).hinted(help(&verb));
     }
+    if let Some(misplaced) = misplaced(all, &verb, args, answer) {
+        return misplaced;
+    }
     let usage = usage(all, &verb);
     let needy = needy(all, &verb, args, answer);
     let error = CommandError::user(anyhow!("{}", words(answer, &name, &usage, &needy)));
@@ -274,6 +277,44 @@ fn words(answer: &clap::Error, name: &str, usage: &str, needy: &[String]) -> Str
             text.lines().next().unwrap_or_default().to_owned()
         }
     }
+}
+
+/// Returns the error of an option that stands before the command that has it.
+fn misplaced(
+    all: &clap::Command,
+    verb: &[String],
+    args: &[OsString],
+    answer: &clap::Error,
+) -> Option<CommandError> {
+    let command = verb.iter().try_fold(all, |at, name| at.find_subcommand(name))?;
+    let option = said(answer, ContextKind::InvalidArg).concat();
+    let is_it = |arg: &clap::Arg| {
+        let long = arg.get_long().is_some_and(|long| option == format!("--{long}"));
+        long || arg.get_short().is_some_and(|short| option == format!("-{short}"))
+    };
+    let at = args.iter().position(|word| Some(word.as_os_str()) == verb.first().map(OsStr::new))?;
+    let (before, behind) = (args.get(1..at)?, args.get(at + verb.len()..)?);
+    let is_before =
+        || before.iter().any(|word| word.as_encoded_bytes().starts_with(option.as_bytes()));
+    let is_known = answer.kind() == ErrorKind::UnknownArgument
+        && option.starts_with('-')
+        && command.get_arguments().any(is_it);
+    if !is_known || !is_before() {
+        return None;
+    }
+    let name = verb.join(" ");
+    let mut words = before.iter().chain(behind);
+    let mut line = typed(&verb.iter().map(String::as_str).collect::<Vec<_>>());
+    while let Some(word) = words.next() {
+        // Each command line names the store by itself.
+        match word.to_str() {
+            Some("--store") => drop(words.next()),
+            Some(word) if word.starts_with("--store=") => {}
+            _ => line = line.with(word),
+        }
+    }
+    let error = anyhow!("{option} is an option of {name}, and stands behind it");
+    Some(CommandError::user(error).hinted(line.to("typed right")))
 }
 
 /// Returns the options that were typed and need what is missing, if the command itself can do without it.
