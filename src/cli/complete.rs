@@ -33,6 +33,13 @@ const BASH: &str = "bash";
 const INDEX: &str = "_CLAP_COMPLETE_INDEX";
 /// The mark between two candidates that bash is told to split at.
 const BASH_MARK: &str = "\x0b";
+/// Where bash hands over the word that is being typed, without the quote that it begins with.
+const BASH_WORD: &str = "words[COMP_CWORD]=\"$2\"";
+/// The same with that quote, which says how a candidate is to stand there.
+const BASH_WORD_AS_TYPED: &str = r#"words[COMP_CWORD]="$2"
+        if [[ ${COMP_WORDS[COMP_CWORD]} == [\"\']* && $2 != [\"\']* ]]; then
+            words[COMP_CWORD]="${COMP_WORDS[COMP_CWORD]:0:1}$2"
+        fi"#;
 /// How many candidates of a kind are offered.
 const OFFERED: usize = 50;
 /// How many characters of a title are offered to go on with.
@@ -66,6 +73,16 @@ pub(crate) fn callers() -> ArgValueCompleter {
     })
 }
 
+/// Returns what completes a word that is one of a few.
+pub(crate) fn among(all: impl IntoIterator<Item = &'static str>) -> ArgValueCompleter {
+    let all: Vec<&str> = all.into_iter().collect();
+    ArgValueCompleter::new(move |word: &OsStr| {
+        let word = word.to_str().unwrap_or_default();
+        let fit = all.iter().filter(|one| one.starts_with(word));
+        fit.map(CompletionCandidate::new).collect::<Vec<_>>()
+    })
+}
+
 /// Returns what completes the name of a rule by which secrets are found.
 pub(crate) fn rules() -> ArgValueCompleter {
     ArgValueCompleter::new(|word: &OsStr| {
@@ -78,8 +95,11 @@ pub(crate) fn rules() -> ArgValueCompleter {
 /// Writes the script that makes a shell ask.
 pub(crate) fn register(shell: &str, out: &mut dyn io::Write) -> io::Result<()> {
     let shells = Shells::builtins();
-    let shell = shells.completer(shell);
-    shell.map_or(Ok(()), |shell| shell.write_registration(VARIABLE, NAME, NAME, NAME, out))
+    let Some(shell) = shells.completer(shell) else { return Ok(()) };
+    let mut script = Vec::new();
+    shell.write_registration(VARIABLE, NAME, NAME, NAME, &mut script)?;
+    let script = String::from_utf8_lossy(&script);
+    out.write_all(script.replace(BASH_WORD, BASH_WORD_AS_TYPED).as_bytes())
 }
 
 /// Answers the shell that asks, if one does, by a description of the command line.
@@ -154,7 +174,8 @@ impl Line {
 
 /// Returns a text as bash inserts it for one word, if it can be one.
 fn insertable(text: &str, is_quoted: bool) -> Option<String> {
-    let is_safe = |c: char| is_plain(c) || is_quoted && c == ' ';
+    // Within a quote of either kind, these mean nothing.
+    let is_safe = |c: char| is_plain(c) || is_quoted && " ?*()[]{}<>|&;:#%^".contains(c);
     if is_quoted {
         return text.chars().all(is_safe).then(|| text.to_owned());
     }

@@ -111,7 +111,7 @@ pub(crate) struct Args {
     until: Option<moment::Since>,
 
     /// Find only what these said: user, assistant, tool or system; may be given more than once
-    #[arg(long, value_name = "ROLE", value_parser = role)]
+    #[arg(long, value_name = "ROLE", value_parser = role, add = complete::among(ROLES.map(Role::as_str)))]
     role: Vec<Role>,
 
     /// Find only what this tool was called with, or answered
@@ -135,7 +135,7 @@ pub(crate) struct Args {
     number: Option<usize>,
 
     /// Show first what matches best, or what is newest: relevance or time [default: relevance, and time in JSON]
-    #[arg(long, value_name = "ORDER", value_parser = sort, conflicts_with_all = ["list", "count"])]
+    #[arg(long, value_name = "ORDER", value_parser = sort, add = complete::among(["relevance", "time"]), conflicts_with_all = ["list", "count"])]
     sort: Option<Sort>,
 
     /// Show only the sessions in which something is found
@@ -151,10 +151,12 @@ pub(crate) struct Args {
     full: bool,
 }
 
+/// Who speaks.
+const ROLES: [Role; 4] = [Role::User, Role::Assistant, Role::Tool, Role::System];
+
 /// Reads who speaks.
 fn role(text: &str) -> Result<Role, String> {
-    let roles = [Role::User, Role::Assistant, Role::Tool, Role::System];
-    let found = roles.into_iter().find(|role| role.as_str() == text);
+    let found = ROLES.into_iter().find(|role| role.as_str() == text);
     found.ok_or_else(|| "it is user, assistant, tool or system".to_owned())
 }
 

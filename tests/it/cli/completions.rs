@@ -11,7 +11,8 @@ fn in_bash(env: &TestEnv, words: &[&str], then: &str) -> (Vec<String>, String) {
     let script = r#"
         source <(undertext completions bash)
         COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_TYPE=9
-        word=${COMP_WORDS[COMP_CWORD]}; before=${COMP_WORDS[COMP_CWORD - 1]}
+        # Bash hands over the word without the quote that it begins with.
+        word=${COMP_WORDS[COMP_CWORD]#[\"\']}; before=${COMP_WORDS[COMP_CWORD - 1]}
         # A sign at which bash breaks words stands in the word that it completes, too.
         if [[ $before == @ ]]; then word=$before$word; fi
         _clap_complete_undertext undertext "$word" "$before"
@@ -45,6 +46,18 @@ fn bash_is_offered_what_the_store_holds() {
     assert_offered(&env, &["undertext", "log", "-s", "Why"], &[r"Why\ does\ the\ build\ fail\?"]);
     assert_offered(&env, &["undertext", "log", r"Why\ does"], &[r"Why\ does\ the\ build\ fail\?"]);
     assert_offered(&env, &["undertext", "log", "Never"], &[]);
+    for quote in ['"', '\''] {
+        for typed in ["Why", "Why does t"] {
+            let typed = format!("{quote}{typed}");
+            assert_offered(&env, &["undertext", "log", &typed], &["Why does the build fail?"]);
+        }
+    }
+    assert_offered(
+        &env,
+        &["undertext", "search", "x", "--role", ""],
+        &["user", "assistant", "tool", "system"],
+    );
+    assert_offered(&env, &["undertext", "search", "x", "--sort", "t"], &["time"]);
     // Places and branches of the session that is named, or of the newest.
     let places = ["HEAD", "main", "main.1", "@1", "@0"];
     assert_offered(&env, &["undertext", "revert", ""], &places);
