@@ -60,11 +60,11 @@ pub(crate) struct Args {
     call: Option<String>,
 
     /// Give the call's arguments, as JSON, or - to read them from stdin
-    #[arg(long, value_name = "JSON", requires = "call", allow_hyphen_values = true)]
+    #[arg(long, value_name = "JSON", requires = "call", allow_hyphen_values = true, conflicts_with_all = ["text", "role", "result", "note", "jsonl", "error"])]
     input: Option<String>,
 
     /// Give the call's id, which its result names; left out, one is made up and printed
-    #[arg(long, value_name = "ID", requires = "call")]
+    #[arg(long, value_name = "ID", requires = "call", conflicts_with_all = ["text", "role", "result", "note", "jsonl", "error"])]
     id: Option<String>,
 
     /// Append what the tool answered to the call of this id
@@ -72,7 +72,7 @@ pub(crate) struct Args {
     result: Option<String>,
 
     /// Say that the tool failed, and how
-    #[arg(long, value_name = "MESSAGE", requires = "result", allow_hyphen_values = true)]
+    #[arg(long, value_name = "MESSAGE", requires = "result", allow_hyphen_values = true, conflicts_with_all = ["role", "call", "note", "jsonl"])]
     error: Option<String>,
 
     /// Append a message to the model that does not come from the user; - reads it from stdin

@@ -78,7 +78,7 @@ pub(crate) struct Args {
     secrets: bool,
 
     /// List only what this rule finds, by its name; may be given more than once
-    #[arg(long, value_name = "NAME", requires = "secrets", value_parser = secrets::rule, add = complete::rules())]
+    #[arg(long, value_name = "NAME", requires = "secrets", conflicts_with_all = ["boundary", "all"], value_parser = secrets::rule, add = complete::rules())]
     rule: Vec<String>,
 
     #[command(flatten)]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 
 use undertext::context::cut::Limit;
-use undertext::context::history::Limits;
+use undertext::context::history::{Key, Limits};
 use undertext::context::measure::Measured;
 use undertext::context::tokens::Counting;
 use undertext::context::window::Verdict;
@@ -116,7 +116,7 @@ pub(crate) struct Args {
     no_images: bool,
 
     /// Whom the agent talks to, which may limit turns: [agent:NAME:]CHANNEL:KIND:PEER; left out, the session's own
-    #[arg(long, value_name = "KEY")]
+    #[arg(long, value_name = "KEY", value_parser = key)]
     key: Option<String>,
 
     /// Tell why this entry is, or is not, sent
@@ -124,8 +124,17 @@ pub(crate) struct Args {
     explain: Option<String>,
 
     /// Print the settings: every key explained, with its value and where that comes from
-    #[arg(long, conflicts_with_all = ["session", "named"])]
+    #[arg(long, conflicts_with_all = [
+        "session", "named", "at", "shape", "model", "tokens", "window", "turns", "max_messages", "max_tokens", "since",
+        "max_tool_result", "no_images", "key", "explain",
+    ])]
     settings: bool,
+}
+
+/// Reads the key that says whom an agent talks to.
+fn key(text: &str) -> Result<String, String> {
+    let is_key = Key::parse(text).is_some();
+    is_key.then(|| text.to_owned()).ok_or_else(|| "it is [agent:NAME:]CHANNEL:KIND:PEER".to_owned())
 }
 
 /// An interface, as it is typed.

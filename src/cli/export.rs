@@ -53,7 +53,7 @@ pub(crate) struct Args {
     out: Option<PathBuf>,
 
     /// Replace the file if it exists; never one of a store, nor one that an agent reads
-    #[arg(long, requires = "out")]
+    #[arg(long, requires = "out", conflicts_with = "list")]
     force: bool,
 
     /// Write the conversation of the current branch as a document to read, in place of the file
@@ -61,7 +61,7 @@ pub(crate) struct Args {
     form: Option<Form>,
 
     /// Leave in a document what looks like a secret; without it each is masked, as [masked: RULE]
-    #[arg(long, requires = "form")]
+    #[arg(long, requires = "form", conflicts_with_all = ["generation", "file", "container", "leave_damaged", "list"])]
     no_mask: bool,
 
     /// Write this state of the file; left out, the one in which the current branch stands

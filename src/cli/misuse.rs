@@ -191,8 +191,7 @@ pub(crate) fn explain_misuse(
         return unknown_command(within.unwrap_or(("", all)), &unknown);
     }
     if answer.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
-        && let Some(group) = all.find_subcommand(&name)
-    {
+        && let Some(group) = all.find_subcommand(&name) {
         let error = anyhow!("{name} needs one of its commands: {}", names(group).join(", "));
         return CommandError::user(error).hinted(help(&verb));
     }
@@ -201,7 +200,13 @@ pub(crate) fn explain_misuse(
     }
     let usage = usage(all, &verb);
     let needy = needy(all, &verb, args, answer);
-    let error = CommandError::user(anyhow!("{}", words(answer, &name, &usage, &needy)));
+    let mut words = words(answer, &name, &usage, &needy);
+    if answer.kind() == ErrorKind::ArgumentConflict
+        && let Some((one, needed)) = needing(all, &verb, args, answer)
+    {
+        words = format!("{words}: {one} needs {}", needed.join(" and "));
+    }
+    let error = CommandError::user(anyhow!("{words}"));
     let mut hints = Vec::new();
     let wrong = said(answer, ContextKind::InvalidArg).concat();
     if answer.kind() == ErrorKind::UnknownArgument {
@@ -329,16 +334,42 @@ fn needy(
     all.build();
     let command = verb.iter().try_fold(&all, |at, name| at.find_subcommand(name));
     let command = command.filter(|_| answer.kind() == ErrorKind::MissingRequiredArgument);
-    // What an argument requires is known to clap alone, which is asked about a line of its own.
-    let lacks = |option: Option<OsString>| {
-        let words = [NAME].into_iter().chain(verb.iter().map(String::as_str)).map(OsString::from);
-        let asked = all.clone().try_get_matches_from(words.chain(option));
-        let lacking = asked.err().map(|error| said(&error, ContextKind::InvalidArg));
-        lacking.is_some_and(|lacking| lacking.iter().any(|arg| missing.contains(arg)))
-    };
+    let lacks = |option| lacking(&all, verb, option).iter().any(|arg| missing.contains(arg));
     let Some(command) = command.filter(|_| !lacks(None)) else { return Vec::new() };
     let is_needy = |arg: &&clap::Arg| typed_option(args, arg).is_some_and(|word| lacks(Some(word)));
     command.get_arguments().filter(is_needy).map(ToString::to_string).collect()
+}
+
+/// Returns what a command lacks to which one option is typed, or none. What an argument requires is known to clap alone, which is
+/// asked about a line of its own.
+fn lacking(all: &clap::Command, verb: &[String], option: Option<OsString>) -> Vec<String> {
+    let words = [NAME].into_iter().chain(verb.iter().map(String::as_str)).map(OsString::from);
+    let answer = all.clone().try_get_matches_from(words.chain(option)).err();
+    let answer = answer.filter(|answer| answer.kind() == ErrorKind::MissingRequiredArgument);
+    answer.map(|answer| said(&answer, ContextKind::InvalidArg)).unwrap_or_default()
+}
+
+/// Returns, of two arguments that exclude each other, the first that needs others that were not typed, and these.
+fn needing(
+    all: &clap::Command,
+    verb: &[String],
+    args: &[OsString],
+    answer: &clap::Error,
+) -> Option<(String, Vec<String>)> {
+    let both = [ContextKind::InvalidArg, ContextKind::PriorArg].map(|kind| said(answer, kind));
+    let mut all = all.clone();
+    all.build();
+    let command = verb.iter().try_fold(&all, |at, name| at.find_subcommand(name))?;
+    let always = lacking(&all, verb, None);
+    let typed = |name: &str| {
+        let arg = command.get_arguments().find(|arg| arg.to_string() == name)?;
+        typed_option(args, arg)
+    };
+    both.concat().into_iter().find_map(|name| {
+        let mut lacking = lacking(&all, verb, Some(typed(&name)?));
+        lacking.retain(|lacked| !always.contains(lacked) && typed(lacked).is_none());
+        (!lacking.is_empty()).then_some((name, lacking))
+    })
 }
 
 /// Returns an option as one word, with its value, if it was typed.

@@ -367,10 +367,125 @@ fn conclude(output: &mut Output, answer: Result<Exit, CommandError>, is_json: bo
 
 #[cfg(test)]
 mod tests {
+    use clap::error::{ContextKind, ContextValue};
+
     use super::*;
 
     #[test]
     fn the_description_of_the_command_line_is_consistent() {
         command().debug_assert();
+    }
+
+    /// Clap waives an argument that another one needs where a third one excludes it. So whatever excludes an argument has to
+    /// exclude those that need it, too.
+    #[test]
+    fn no_option_is_taken_without_what_it_needs() {
+        let mut all = command();
+        all.build();
+        let (mut found, mut faults) = (0, Vec::new());
+        for_each_command(&all, &mut |words, command| {
+            let typed = Typed { words, command, always: Vec::new() };
+            let typed = Typed { always: typed.lacking(&[]), ..typed };
+            let args: Vec<&clap::Arg> =
+                command.get_arguments().filter(|arg| Typed::has(arg)).collect();
+            for (one, needed) in args.iter().flat_map(|one| typed.needed(one)) {
+                found += 1;
+                for other in args.iter().filter(|other| ![one, needed].contains(other)) {
+                    if typed.excludes([needed, other]) && !typed.excludes([one, other]) {
+                        faults
+                            .push(format!("{words:?}: {one} needs {needed}, but not with {other}"));
+                    }
+                }
+            }
+        });
+        assert!(found > 10, "{found} arguments need another");
+        assert_eq!(faults, [""; 0]);
+    }
+
+    /// Visits each command that has none of its own, with the words that name it.
+    fn for_each_command(command: &clap::Command, visit: &mut dyn FnMut(&[&str], &clap::Command)) {
+        fn walk<'c>(
+            command: &'c clap::Command,
+            words: &mut Vec<&'c str>,
+            visit: &mut dyn FnMut(&[&str], &clap::Command),
+        ) {
+            words.push(command.get_name());
+            if !command.has_subcommands() {
+                visit(words, command);
+            }
+            for below in command.get_subcommands() {
+                walk(below, words, visit);
+            }
+            words.pop();
+        }
+        walk(command, &mut Vec::new(), visit);
+    }
+
+    /// A command to which arguments are typed.
+    struct Typed<'c> {
+        words: &'c [&'c str],
+        command: &'c clap::Command,
+        /// What it cannot do without.
+        always: Vec<&'c clap::Arg>,
+    }
+
+    impl<'c> Typed<'c> {
+        /// Returns whether an argument is one that the command has of its own.
+        fn has(arg: &clap::Arg) -> bool {
+            !arg.is_global_set() && !["help", "version"].contains(&arg.get_id().as_str())
+        }
+
+        /// Returns what clap says to some arguments, and to what the command cannot do without.
+        fn answer(&self, args: &[&clap::Arg]) -> Option<clap::Error> {
+            let mut all: Vec<&clap::Arg> = self.always.clone();
+            all.extend(args.iter().filter(|arg| !self.always.contains(arg)));
+            // What is no option stands behind those that are, in its order.
+            all.sort_by_key(|arg| arg.get_index());
+            let typed = all.iter().flat_map(|arg| self.spell(arg));
+            let line = self.words.iter().map(|word| (*word).to_owned()).chain(typed);
+            command().try_get_matches_from(line).err()
+        }
+
+        /// Returns an argument as it is typed, with a value that it takes.
+        fn spell(&self, arg: &clap::Arg) -> Vec<String> {
+            let name = arg.get_long().map(|long| format!("--{long}"));
+            if !arg.get_action().takes_values() {
+                return name.into_iter().collect();
+            }
+            let first = arg.get_possible_values().first().map(|value| value.get_name().to_owned());
+            let values = ["1", "7d", "claude", "user", "time", "private-key", "a:direct:b", "a=b"];
+            let values = first.into_iter().chain(values.map(str::to_owned));
+            let spelt = values.map(|value| {
+                let n = arg.get_num_args().map_or(1, |range| range.min_values().max(1));
+                name.iter().cloned().chain(vec![value; n]).collect::<Vec<String>>()
+            });
+            let is_taken = |spelt: &Vec<String>| {
+                let line = [NAME.to_owned()].into_iter().chain(spelt.iter().cloned());
+                let answer = self.command.clone().try_get_matches_from(line).err();
+                let kind = answer.map(|answer| answer.kind());
+                !matches!(kind, Some(ErrorKind::ValueValidation | ErrorKind::InvalidValue))
+            };
+            spelt.into_iter().find(is_taken).unwrap_or_else(|| panic!("no value for {arg}"))
+        }
+
+        /// Returns what is missing where some arguments are typed.
+        fn lacking(&self, args: &[&clap::Arg]) -> Vec<&'c clap::Arg> {
+            let answer =
+                self.answer(args).filter(|it| it.kind() == ErrorKind::MissingRequiredArgument);
+            let missing = answer.and_then(|it| it.get(ContextKind::InvalidArg).cloned());
+            let Some(ContextValue::Strings(missing)) = missing else { return Vec::new() };
+            let is_missing = |arg: &&clap::Arg| missing.contains(&arg.to_string());
+            self.command.get_arguments().filter(is_missing).collect()
+        }
+
+        /// Returns an argument with each one that it needs.
+        fn needed<'a>(&self, arg: &'a clap::Arg) -> Vec<(&'a clap::Arg, &'c clap::Arg)> {
+            self.lacking(&[arg]).into_iter().map(|needed| (arg, needed)).collect()
+        }
+
+        /// Returns whether two arguments exclude each other.
+        fn excludes(&self, both: [&clap::Arg; 2]) -> bool {
+            self.answer(&both).is_some_and(|answer| answer.kind() == ErrorKind::ArgumentConflict)
+        }
     }
 }

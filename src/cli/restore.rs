@@ -44,7 +44,7 @@ pub(crate) struct Args {
     all: bool,
 
     /// With --all, only those of this agent, by the name of its format
-    #[arg(long, value_name = "FORMAT", requires = "all", value_parser = super::common::format, add = super::complete::agents())]
+    #[arg(long, value_name = "FORMAT", requires = "all", conflicts_with_all = ["session", "named"], value_parser = super::common::format, add = super::complete::agents())]
     agent: Option<String>,
 
     /// List the files that would be put back

@@ -127,7 +127,7 @@ pub(crate) struct Args {
     hidden: bool,
 
     /// Show N lines around each line that is found
-    #[arg(short = 'C', long = "context", value_name = "N", default_value_t = 0, value_parser = common::number::<usize>, allow_negative_numbers = true)]
+    #[arg(short = 'C', long = "context", value_name = "N", default_value_t = 0, value_parser = common::number::<usize>, allow_negative_numbers = true, conflicts_with_all = ["list", "count"])]
     around: usize,
 
     /// Show at most N texts, or sessions with -l or --count; 0 shows all [default: 20 texts, and all in JSON; all sessions]
@@ -147,7 +147,7 @@ pub(crate) struct Args {
     count: bool,
 
     /// Show all lines that are found, each whole
-    #[arg(long)]
+    #[arg(long, conflicts_with_all = ["list", "count"])]
     full: bool,
 }
 
