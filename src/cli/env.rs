@@ -70,6 +70,8 @@ pub(crate) struct Env {
     pub(crate) columns: Option<usize>,
     /// Whether `NO_COLOR` is unset and the terminal is not dumb.
     pub(crate) welcomes_colour: bool,
+    /// Whether the terminal takes no sequences, such as those that clear a line.
+    pub(crate) is_dumb: bool,
     /// The zone in which times are shown.
     pub(crate) zone: Zone,
     variables: BTreeMap<OsString, OsString>,
@@ -180,6 +182,7 @@ impl Env {
 
         let home = set("HOME").or_else(|| set("USERPROFILE")).map(PathBuf::from);
         let home = home.filter(|home| home.is_absolute());
+        let is_dumb = text("TERM") == Some("dumb");
         let pager = raw("UNDERTEXT_PAGER").or_else(|| raw("PAGER"));
         let pager = pager.map_or(DEFAULT_PAGER.into(), |pager| pager.to_string_lossy());
         let mut pager = command(&pager);
@@ -204,7 +207,8 @@ impl Env {
             pager,
             pager_variables: PAGER_VARIABLES.into_iter().filter(is_unset).collect(),
             columns: text("COLUMNS").and_then(|columns| columns.parse().ok()).filter(|&n| n > 0),
-            welcomes_colour: set("NO_COLOR").is_none() && text("TERM") != Some("dumb"),
+            welcomes_colour: set("NO_COLOR").is_none() && !is_dumb,
+            is_dumb,
             zone: if set("UNDERTEXT_TEST_CLOCK").is_some() { Zone::Utc } else { Zone::Local },
             moment: Moment {
                 clock: text("UNDERTEXT_TEST_CLOCK")
@@ -419,7 +423,8 @@ mod tests {
     #[test]
     fn colour_is_unwelcome_with_no_color_or_a_dumb_terminal() {
         assert!(!env("/", &[("NO_COLOR", "1")]).welcomes_colour);
-        assert!(!env("/", &[("TERM", "dumb")]).welcomes_colour);
+        let dumb = env("/", &[("TERM", "dumb")]);
+        assert!(!dumb.welcomes_colour && dumb.is_dumb);
         assert!(env("/", &[("TERM", "xterm")]).welcomes_colour);
     }
 

@@ -190,8 +190,11 @@ pub(crate) fn explain_misuse(
         let within = all.find_subcommand(&name).map(|group| (name.as_str(), group));
         return unknown_command(within.unwrap_or(("", all)), &unknown);
     }
-    if answer.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
-        && let Some(group) = all.find_subcommand(&name) {
+    let is_missing = matches!(
+        answer.kind(),
+        ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    );
+    if is_missing && let Some(group) = all.find_subcommand(&name) {
         let error = anyhow!("{name} needs one of its commands: {}", names(group).join(", "));
         return CommandError::user(error).hinted(help(&verb));
     }

@@ -108,7 +108,8 @@ impl Output {
             naming: Naming::default(),
             columns: env.columns.unwrap_or(UNKNOWN_WIDTH),
             data_is_terminal: env.terminal.stdout,
-            progress: (env.terminal.stderr && !manners.quiet).then(Drawing::default),
+            progress: (env.terminal.stderr && !manners.quiet && !env.is_dumb)
+                .then(Drawing::default),
             kept: None,
         }
     }

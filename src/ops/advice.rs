@@ -114,8 +114,7 @@ fn after_session(error: &SessionError) -> Vec<Hint> {
         ],
         E::NoCheckpoint { nearest, .. } => {
             let nearest = nearest.iter().map(|(n, words)| {
-                let words = words.lines().next().unwrap_or_default().chars().take(WORDS);
-                match words.collect::<String>() {
+                match shortened(words.lines().next().unwrap_or_default()) {
                     words if words.is_empty() => format!("@{n}"),
                     words => format!("@{n} {words:?}"),
                 }
@@ -320,6 +319,14 @@ fn beginnings() -> [Hint; 2] {
 /// Returns the hint after a disk was full.
 fn full() -> Hint {
     "nothing is lost; make room and try again".into()
+}
+
+/// Returns the beginning of a text, with a sign where more of it follows.
+pub fn shortened(text: &str) -> String {
+    match text.char_indices().nth(WORDS) {
+        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
+        None => text.to_owned(),
+    }
 }
 
 /// Returns the words that list the names that there are.

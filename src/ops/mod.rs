@@ -70,7 +70,7 @@ mod undo;
 mod unfinished;
 mod verify;
 
-pub use advice::spelling;
+pub use advice::{shortened, spelling};
 pub use append::{append, append_cut};
 pub use attach::{attach, detach, take_up};
 pub use audit::audit;

@@ -62,6 +62,7 @@ pub(super) const GROUPS: [Group; 17] = [
             "undertext --nosuch log",
             "undertext store",
             "undertext store nosuch",
+            "undertext store --no-pager",
         ],
     },
     Group {
