@@ -170,6 +170,9 @@ fn what_is_listed_fits_a_narrow_terminal_too() {
     env.run(&["import", "-q", "."]).success();
     std::fs::remove_file(path).unwrap();
     env.run(&["import", "-q"]).success();
+    // A dry run lists what is not in the store yet.
+    let copy = "a-copy-of-a-name-that-fills-a-line-and-goes-on-beyond-it.jsonl";
+    std::fs::copy(env.project().join("claude-garden.jsonl"), env.project().join(copy)).unwrap();
     let made = env.run(&["new", "--json"]).success().stdout;
     let made: serde_json::Value = serde_json::from_str(&made).unwrap();
     let native = made["session"].as_str().unwrap();
