@@ -30,7 +30,8 @@ const TOOLS_BYTES: usize = 16 << 20;
 ///
 /// The prompt is appended, the context is prepared as `context` shows it, compacted where that is due, and made to fit
 /// where the provider refuses it. The answer is appended with its calls and what it used. With --tools a command answers
-/// the calls, until the model is done; without it they stay pending, to be answered with `append --result`. What was said
+/// the calls, until the model is done; without it they stay pending, to be answered with `append --result`. An answer to a
+/// session that another command moved meanwhile is kept on the branch that leads to what it answers, and ends the turn. What was said
 /// stays where the turn fails, and `turn` without a prompt goes on from it: from a prompt without an answer, from results, or,
 /// with --tools, from calls that are pending.
 #[derive(Debug, clap::Args)]
@@ -49,7 +50,8 @@ The command of --tools gets one JSON object on stdin and prints one:
 JSON: one object
   {\"type\":\"turn\", \"session\":ID, \"title\":TEXT or null, \"format\":NAME, \"said\":TEXT,
    \"stop\":\"end\", \"length\" if the answer is cut off, \"calls\", \"paused\", \"refused\", \"aborted\", \"error\" or null if it is not told,
-   \"pending\":[{\"id\":ID, \"name\":NAME, \"input\":JSON}], \"steps\":how often it was asked N, \"answered\":calls N, \"usage\":{\"input\":N, \"output\":N, \"cache_read\":N, \"cache_write\":N}, \"tokens\":N of the context now,
+   \"pending\":[{\"id\":ID, \"name\":NAME, \"input\":JSON}], \"branch\":NAME that has what was said last if another command moved the session meanwhile, or null,
+   \"steps\":how often it was asked N, \"answered\":calls N, \"usage\":{\"input\":N, \"output\":N, \"cache_read\":N, \"cache_write\":N}, \"tokens\":N of the context now,
    \"window\":N, \"operations\":[N]}
 With --events, one object an event on stderr, tagged with its \"event\".")]
 pub(crate) struct Args {
@@ -146,6 +148,12 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     for call in &done.pending {
         context.say(&format!("Pending: {} {} {}", call.id, call.name, call.input))?;
+    }
+    if let Some(branch) = &done.aside {
+        context.output.note(&format!(
+            "Another command moved the session meanwhile: what was said last is kept on {}",
+            safe::line(branch)
+        ));
     }
     context.output.hints(done.hints());
     if let Some(end) = done.stop.and_then(unfinished) {

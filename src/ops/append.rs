@@ -7,12 +7,14 @@ use serde_json::{Value, json};
 use crate::{
     context::{cut::Limit, event::Event},
     json::{Kind as JsonKind, Raw},
-    model::{Block, Command, EntryId, EntryNumber, NameTag, line},
+    model::{
+        Block, Command, EntryId, EntryNumber, NameTag, OperationNumber, Position, State, line,
+    },
     ops::{OpsError, shorten},
     report::{Appended, AppendedEntry},
     session::{
         Growth, Session, origins,
-        plan::{Plan, Steps, branch_text, given},
+        plan::{Plan, Steps, branch_text, free_name, given},
         tools::{self, Called},
     },
     sync::{
@@ -42,7 +44,7 @@ pub fn append_cut(
     drafts: &[Draft],
     limit: Option<Limit>,
 ) -> Result<Appended, OpsError> {
-    append_by(archive, session, workspace, drafts, limit, By::Caller)
+    Ok(append_by(archive, session, workspace, drafts, limit, By::Caller)?.0)
 }
 
 /// Who made the drafts.
@@ -50,11 +52,58 @@ pub fn append_cut(
 pub(super) enum By<'e> {
     /// A caller, who is told what no provider takes.
     Caller,
-    /// A model: what it answered is kept whatever it is, with the events that led to it.
-    Model(&'e [Event]),
+    /// A model: what it answered is kept whatever it is, with the events that led to it, behind what it answers.
+    Model(&'e [Event], Option<Stood>),
 }
 
-/// Appends records as [`append_cut`] does.
+/// The end of what a model was sent, or of what was said since: the next words belong behind it.
+#[derive(Clone, Copy)]
+pub(super) struct Stood {
+    /// Where it is.
+    position: Position,
+    /// The next operation.
+    next: OperationNumber,
+}
+
+impl Stood {
+    /// Returns the end of the current branch.
+    pub(super) fn of(state: &State) -> Option<Self> {
+        Some(Self { position: state.position()?, next: state.next_operation() })
+    }
+
+    /// Returns whether the current branch still leads there, however it grew; if it does not, another command moved the session.
+    fn is_led_to(self, before: &Standing<'_>) -> Result<bool, OpsError> {
+        let (Some(now), Some(session)) = (before.position(), &before.session) else {
+            return Ok(false);
+        };
+        let since = before.store().operations(session.key, self.next..OperationNumber::ALL.end)?;
+        let moves = |command: &Command| match command {
+            Command::Truncate { .. } => false,
+            Command::Lost {} | Command::Unknown { .. } => true,
+            command => command.goes_elsewhere() || command.takes_in(),
+        };
+        let Some(head) = self.position.head.filter(|_| self.position.head != now.head) else {
+            return Ok(true);
+        };
+        if !since.iter().any(|operation| moves(&operation.command)) {
+            return Ok(true);
+        }
+        // All that stands behind it came since, or it is on a branch that was there before.
+        let first = since.first().map_or_else(EntryNumber::default, |operation| operation.first);
+        let came = before.state.next_entry().index_from(first).unwrap_or(usize::MAX);
+        let Some(view) = before.view(now) else { return Ok(false) };
+        let origin = origins::first(before.store(), session, head)?;
+        for entry in view.path(came.saturating_add(1))?.entries {
+            if entry == head || origins::first(before.store(), session, entry)? == origin {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+}
+
+/// Appends records as [`append_cut`] does, and returns where they end. Records of a model whose session was moved meanwhile are
+/// kept on the branch that leads to what they answer, or on one of their own.
 pub(super) fn append_by(
     archive: &Archive,
     session: &Session,
@@ -62,26 +111,32 @@ pub(super) fn append_by(
     drafts: &[Draft],
     limit: Option<Limit>,
     by: By<'_>,
-) -> Result<Appended, OpsError> {
+) -> Result<(Appended, Option<Stood>), OpsError> {
     let (batch, done) =
         sync::execute(archive, session, |before| plan(before, workspace, drafts, limit, by))?;
-    let added = done.reached.unwrap_or_default();
-    let is_cut = added.entries.iter().zip(&batch.cut).filter(|(_, is_cut)| **is_cut);
+    let added = done.reached;
+    let entries = added.as_ref().map(|added| added.entries.as_slice()).unwrap_or_default();
+    let is_cut = entries.iter().zip(&batch.cut).filter(|(_, is_cut)| **is_cut);
     let cut = is_cut.map(|((_, id), _)| *id).collect();
     let entry = |met: Met| match met {
         Met::Fresh(at, uuid) => {
-            let (n, id) = added.entries.get(at).copied().unwrap_or_default();
+            let (n, id) = entries.get(at).copied().unwrap_or_default();
             AppendedEntry { n, id, uuid }
         }
         Met::Known(n, id, uuid) => AppendedEntry { n, id, uuid: Some(uuid) },
     };
-    Ok(Appended {
+    let appended = Appended {
         operation: done.operation,
         entries: batch.met.into_iter().map(entry).collect(),
-        checkpoints: added.checkpoints,
+        aside: batch.aside,
+        checkpoints: added.as_ref().map(|added| added.checkpoints.clone()).unwrap_or_default(),
         cut,
         notices: done.notices,
-    })
+    };
+    let stood = added
+        .zip(done.operation)
+        .map(|(added, operation)| Stood { position: added.position, next: operation.next() });
+    Ok((appended, stood))
 }
 
 /// Returns the outcome of each draft, and the change that appending them wants if one is new.
@@ -92,13 +147,21 @@ fn plan(
     limit: Option<Limit>,
     by: By<'_>,
 ) -> Result<(Batch, Option<Plan<Add>>), OpsError> {
-    let position = before.position().ok_or(SyncError::Nothing(Vain::Append))?;
+    let mut position = before.position().ok_or(SyncError::Nothing(Vain::Append))?;
+    let mut aside = None;
+    if let By::Model(_, Some(stood)) = by
+        && !stood.is_led_to(before)?
+    {
+        position = stood.position;
+        aside = Some(branch_of(&before.state, position));
+    }
     let parent = position.head.map(|head| before.record_name(head)).transpose()?.flatten();
-    let mut batch = Batch { parent, near: before.near(Some(position))?, ..Batch::default() };
+    let near = before.near(Some(position))?;
+    let mut batch = Batch { at: Some(position), parent, near, ..Batch::default() };
     for (line, draft) in (1..).zip(drafts) {
         let checked = match by {
             By::Caller => batch.check(before, draft),
-            By::Model(_) => Ok(()),
+            By::Model(..) => Ok(()),
         };
         let added = checked.and_then(|()| batch.add(before, workspace, draft));
         added.map_err(|error| match error {
@@ -118,19 +181,35 @@ fn plan(
     };
     batch.cut = records.iter().map(|record| record.whole.is_some()).collect();
     let limit = limit.filter(|_| batch.cut.contains(&true)).map(|limit| limit.chars() as u64);
-    let branch = branch_text(before.state.current());
+    let branch = branch_text(aside.as_deref().unwrap_or_else(|| before.state.current()));
     let events = match by {
-        By::Model(events) if !events.is_empty() => Some(given(&json!(events).to_string())),
-        By::Model(_) | By::Caller => None,
+        By::Model(events, _) if !events.is_empty() => Some(given(&json!(events).to_string())),
+        By::Model(..) | By::Caller => None,
     };
     let command = Command::Append { branch, limit, events };
     let follows = !drafts.iter().any(|draft| matches!(draft, Draft::Record(_)));
-    Ok((batch, Some(Plan { command, steps: Steps::default(), goal: Add { records, follows } })))
+    batch.aside.clone_from(&aside);
+    let goal = Add { records, follows, aside: aside.map(|branch| (branch, position)) };
+    Ok((batch, Some(Plan { command, steps: Steps::default(), goal })))
+}
+
+/// Returns the branch that ends at a position, or else a name for one that will.
+fn branch_of(state: &State, position: Position) -> String {
+    let mut branches = state.branches.iter().filter(|(name, _)| *name != state.current());
+    let ends_there = branches.find(|(_, at)| at.head == position.head && position.head.is_some());
+    ends_there.map_or_else(
+        || free_name(state.current(), |name| state.branches.contains_key(name)),
+        |(name, _)| name.clone(),
+    )
 }
 
 /// Drafts on their way to records.
 #[derive(Default)]
 struct Batch {
+    /// The position behind which the records are said.
+    at: Option<Position>,
+    /// The branch that gets them, if that is not the current one.
+    aside: Option<String>,
     /// The name of the record that the next one follows.
     parent: Option<String>,
     /// The setting of the first record.
@@ -175,14 +254,16 @@ impl Batch {
             }
             Draft::Call { id, .. } => {
                 let is_drafted = self.calls.contains_key(id);
-                if is_drafted || near(before, id, tools::CALL_WITHIN)?.is_some() {
+                if is_drafted || self.near(before, id, tools::CALL_WITHIN)?.is_some() {
                     return invalid(format!(
                         "a call on the current path has the id {id:?} already"
                     ));
                 }
                 Ok(())
             }
-            Draft::Result { id, .. } if self.tools.contains_key(id) || is_answered(before, id)? => {
+            Draft::Result { id, .. }
+                if self.tools.contains_key(id) || self.is_answered(before, id)? =>
+            {
                 invalid(format!("the call {id:?} is answered already"))
             }
             _ => Ok(()),
@@ -281,7 +362,7 @@ impl Batch {
         }
         // A call stands shortly before its result; a refusal may well take longer.
         for within in [tools::CALL_WITHIN, usize::MAX] {
-            if let Some(called) = near(before, call, within)? {
+            if let Some(called) = self.near(before, call, within)? {
                 return Ok(Some(called));
             }
         }
@@ -330,43 +411,48 @@ impl Batch {
         }
         let above = self.lines.get(..at).unwrap_or_default();
         let called = match called(before.format, above, call) {
-            None => near(before, call, tools::CALL_WITHIN)?,
+            None => self.near(before, call, tools::CALL_WITHIN)?,
             fresh => fresh,
         };
         Ok(called.map(|called| called.tool))
     }
-}
 
-/// Returns the call of this id among the last entries of the current path.
-fn near(before: &Standing<'_>, call: &str, within: usize) -> Result<Option<Called>, OpsError> {
-    let view = before.position().and_then(|position| before.view(position));
-    let Some(view) = view else { return Ok(None) };
-    let path = view.path(within)?.entries;
-    Ok(tools::call(&view, before.format, &path, call)?)
+    /// Returns the call of this id among the last entries of the path.
+    fn near(
+        &self,
+        before: &Standing<'_>,
+        call: &str,
+        within: usize,
+    ) -> Result<Option<Called>, OpsError> {
+        let view = self.at.and_then(|position| before.view(position));
+        let Some(view) = view else { return Ok(None) };
+        let path = view.path(within)?.entries;
+        Ok(tools::call(&view, before.format, &path, call)?)
+    }
+
+    /// Returns whether one of the last entries of the path answers the call of this id.
+    fn is_answered(&self, before: &Standing<'_>, call: &str) -> Result<bool, OpsError> {
+        let view = self.at.and_then(|position| before.view(position));
+        let Some(view) = view else { return Ok(false) };
+        for &entry in view.path(tools::CALL_WITHIN)?.entries.iter().rev() {
+            let line = view.line(entry)?;
+            let messages = Raw::object(&line).map(|record| before.format.messages(record));
+            for block in messages.into_iter().flatten().flat_map(|message| message.blocks) {
+                match block {
+                    Block::Result { id, .. } if id == call => return Ok(true),
+                    // An agent may well have called by this id before.
+                    Block::Call { id, .. } if id == call => return Ok(false),
+                    _ => {}
+                }
+            }
+        }
+        Ok(false)
+    }
 }
 
 /// Returns whether a text is a value, but no object.
 fn is_other_value(json: &str) -> bool {
     Raw::value(json.as_bytes()).is_some_and(|value| value.kind() != JsonKind::Object)
-}
-
-/// Returns whether one of the last entries of the current path answers the call of this id.
-fn is_answered(before: &Standing<'_>, call: &str) -> Result<bool, OpsError> {
-    let view = before.position().and_then(|position| before.view(position));
-    let Some(view) = view else { return Ok(false) };
-    for &entry in view.path(tools::CALL_WITHIN)?.entries.iter().rev() {
-        let line = view.line(entry)?;
-        let messages = Raw::object(&line).map(|record| before.format.messages(record));
-        for block in messages.into_iter().flatten().flat_map(|message| message.blocks) {
-            match block {
-                Block::Result { id, .. } if id == call => return Ok(true),
-                // An agent may well have called by this id before.
-                Block::Call { id, .. } if id == call => return Ok(false),
-                _ => {}
-            }
-        }
-    }
-    Ok(false)
 }
 
 /// Returns the call of this id that the newest of these lines makes.

@@ -10,6 +10,8 @@
 //!
 //! Invariant: a model's answer is in the session before any of its calls is carried out.
 //! Invariant: a call that was cut off is not carried out.
+//! Invariant: an answer stands behind what it answers. If another command moved the session meanwhile, the answer is kept on
+//! another branch, and the turn ends there.
 
 use std::cell::RefCell;
 
@@ -26,7 +28,7 @@ use crate::{
     model::{Block, Message, Role, Stop},
     ops::{
         Asked, Compacting, Context, OpsError,
-        append::{By, append_by},
+        append::{By, Stood, append_by},
         context::{sendable_context, whole_context},
         material::material,
         recover::recover,
@@ -81,28 +83,34 @@ pub fn turn(
     });
     let beside = turning.compacting.beside + beside.sum::<u64>();
     let mut wanted = Compacting { beside, log: Some(&log), ..turning.compacting };
+    let mut stood = Stood::of(&archive.store().state(session.key)?);
     // Before the prompt is written, so that an impossible turn leaves nothing.
     let first = sendable_context(archive, session, wanted.asked)?;
     let mut turned = Turned { window: first.window.tokens, ..Turned::default() };
-    let say = |archive: &mut Archive, turned: &mut Turned, drafts: &[Draft]| {
-        let events = std::mem::take(&mut *log.borrow_mut());
-        let said = append_by(archive, session, workspace, drafts, None, By::Model(&events))?;
-        turned.operations.extend(said.operation);
-        Notice::add(said.notices, &mut turned.notices);
-        Ok::<_, OpsError>(())
-    };
+    let say =
+        |archive: &mut Archive, turned: &mut Turned, stood: Option<Stood>, drafts: &[Draft]| {
+            let events = std::mem::take(&mut *log.borrow_mut());
+            let by = By::Model(&events, stood);
+            let (said, stands) = append_by(archive, session, workspace, drafts, None, by)?;
+            turned.operations.extend(said.operation);
+            turned.aside = said.aside;
+            Notice::add(said.notices, &mut turned.notices);
+            Ok::<_, OpsError>(stands)
+        };
     let mut calls = match prompt {
         Some(prompt) if is_last(&first, prompt) => {
             turned.is_repeated = true;
             Vec::new()
         }
         Some(prompt) => {
-            say(archive, &mut turned, &[Draft::Message(Speaker::User, prompt.to_owned())])?;
+            let prompt = Draft::Message(Speaker::User, prompt.to_owned());
+            // A prompt answers nothing: it stands wherever the session does.
+            stood = say(archive, &mut turned, None, &[prompt])?;
             Vec::new()
         }
         None => pending(archive, session, wanted.asked)?.ok_or(OpsError::NothingAsked)?,
     };
-    loop {
+    'turn: loop {
         if !calls.is_empty() {
             let answer = turning.answer.filter(|_| turned.steps < turning.steps);
             let Some(answer) = answer else {
@@ -112,8 +120,11 @@ pub fn turn(
             for call in &calls {
                 let Answer { output, error } = answer(call);
                 let result = Draft::Result { id: call.id.clone(), output, error };
-                say(archive, &mut turned, &[result])?;
+                stood = say(archive, &mut turned, stood, &[result])?;
                 turned.answered += 1;
+                if turned.aside.is_some() {
+                    break 'turn;
+                }
             }
         }
         let mut ask = |context: &Context| {
@@ -138,10 +149,16 @@ pub fn turn(
         }
         calls = self::calls(&message);
         (turned.said, turned.stop) = (message.text(), message.stop);
-        say(archive, &mut turned, &drafts(message, &calls, session.format))?;
+        stood = say(archive, &mut turned, stood, &drafts(message, &calls, session.format))?;
+        if turned.aside.is_some() {
+            break;
+        }
         let cut = take_cut(&mut calls, turned.stop);
         if !cut.is_empty() {
-            say(archive, &mut turned, &cut)?;
+            stood = say(archive, &mut turned, stood, &cut)?;
+        }
+        if turned.aside.is_some() {
+            break;
         }
         let goes_on = !cut.is_empty() && turning.answer.is_some() && turned.steps < turning.steps;
         if calls.is_empty() && !goes_on {

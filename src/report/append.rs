@@ -16,6 +16,8 @@ pub struct Appended {
     pub operation: Option<OperationNumber>,
     /// The entries, one for each draft, in order.
     pub entries: Vec<AppendedEntry>,
+    /// The branch that has them, if another command moved the session away from what they answer.
+    pub aside: Option<String>,
     /// The checkpoints that were given to turns.
     pub checkpoints: Vec<CheckpointNumber>,
     /// The entries that were cut.

@@ -31,6 +31,8 @@ pub struct Turned {
     pub pending: Vec<Call>,
     /// Whether the prompt stood at the end already, and was not said again.
     pub is_repeated: bool,
+    /// The branch that has what was said last, if another command moved the session meanwhile.
+    pub aside: Option<String>,
     /// How often the model was asked.
     pub steps: usize,
     /// How many calls were answered.
@@ -51,6 +53,7 @@ report!(Turned, "turn", |it| {
     said: it.said,
     stop: it.stop.map(Stop::as_str),
     pending: it.pending,
+    branch: it.aside,
     steps: it.steps,
     answered: it.answered,
     usage: it.usage,
@@ -62,7 +65,8 @@ report!(Turned, "turn", |it| {
         let append = Line::about("append").option("result", &call.id).with("-");
         append.to(format!("to answer {} from stdin", call.name))
     };
-    it.pending.iter().map(answer)
+    let go_on = |branch: &String| Line::about("switch").with(branch).to("to go on from it");
+    it.aside.iter().map(go_on).chain(it.pending.iter().map(answer))
 });
 
 object!(Call, |it| {

@@ -1,5 +1,5 @@
 //! Adding: records are written at the end of the current branch, in the generation that the live file holds, or in one that is
-//! no file's.
+//! no file's; or at the end of another branch, in one that is no file's.
 //!
 //! Invariant: a generation of a file that is not written holds nothing else than the file.
 //! Invariant: a record that was cut stands for the whole one, which lies in no generation.
@@ -22,6 +22,8 @@ pub(crate) struct Add {
     pub(crate) records: Vec<NewRecord>,
     /// Whether they all follow the head: a record that a caller wrote may name another parent.
     pub(crate) follows: bool,
+    /// The branch that gets them, and the position behind which they belong, if that is not the current one's.
+    pub(crate) aside: Option<(String, Position)>,
 }
 
 /// A record to add.
@@ -40,8 +42,9 @@ impl NewRecord {
 }
 
 /// The result of an addition.
-#[derive(Default)]
 pub(crate) struct Added {
+    /// Where the branch stands that got the records.
+    pub(crate) position: Position,
     /// The entries, in the order of the records.
     pub(crate) entries: Vec<(EntryNumber, EntryId)>,
     /// The checkpoints that were given to turns.
@@ -52,11 +55,14 @@ impl Goal for Add {
     type Reached = Added;
 
     fn prepare(self, change: &mut Change<'_>) -> Result<(Added, Option<Position>), SyncError> {
-        let Some(position) = change.position() else {
+        let aside = self.aside;
+        let position = aside.as_ref().map(|(_, from)| *from).or_else(|| change.position());
+        let Some(position) = position else {
             return Err(SyncError::Nothing(Vain::Append));
         };
         let state = &change.before.state;
-        let mut growth = if state.live.is_none() && state.file_of(position.generation).is_some() {
+        let is_of_file = state.live.is_none() && state.file_of(position.generation).is_some();
+        let mut growth = if aside.is_some() || is_of_file {
             again(change, position, None)?
         } else {
             change.growth(position.generation)?
@@ -88,7 +94,7 @@ impl Goal for Add {
             }
             entries.push(entry);
         }
-        let head = match change.before.attached() {
+        let head = match change.before.attached().filter(|_| aside.is_none()) {
             Some(_) if !self.follows => change.head(&growth)?,
             Some(live) => {
                 let added = said(change, &growth, position, &entries)?;
@@ -103,8 +109,13 @@ impl Goal for Add {
         let position = Position { generation: growth.generation, head, horizon: growth.entries };
         let end = growth.length();
         change.grown(growth);
+        let added = Added { position, entries, checkpoints: change.checkpoints() };
+        if let Some((branch, _)) = aside {
+            change.set_branch(&branch, Some(position));
+            return Ok((added, None));
+        }
         change.append_live(bytes, end)?;
-        Ok((Added { entries, checkpoints: change.checkpoints() }, Some(position)))
+        Ok((added, Some(position)))
     }
 }
 

@@ -448,6 +448,133 @@ impl ChatModel for Fixed {
     }
 }
 
+/// A model during whose first answer something else happens.
+struct Meanwhile<'a> {
+    answers: RefCell<Vec<Message>>,
+    happens: RefCell<Option<&'a dyn Fn()>>,
+}
+
+impl ChatModel for Meanwhile<'_> {
+    fn name(&self) -> &'static str {
+        "meanwhile"
+    }
+
+    fn answer(&self, _: &ChatRequest<'_>) -> Result<Message, ModelError> {
+        if let Some(happens) = self.happens.take() {
+            happens();
+        }
+        Ok(self.answers.borrow_mut().remove(0))
+    }
+}
+
+/// Returns the texts of a session's last messages.
+fn texts(archive: &Archive, session: &Session) -> Vec<String> {
+    let log = ops::log(archive.store(), session, None, 100).unwrap();
+    let blocks = log.lines.iter().flat_map(|line| &line.messages).flat_map(|said| &said.blocks);
+    blocks
+        .filter_map(|block| match block {
+            Block::Text(text) => Some(text.clone()),
+            Block::Result { .. } => Some(block.answer_text().into_owned()),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Something that another command does to a session.
+type Happens = fn(&mut Archive, &Session);
+
+#[test]
+fn an_answer_to_a_session_that_was_moved_meanwhile_stands_behind_what_it_answers() {
+    let asked = asked_for(Api::OpenAi);
+    let says = |text: &str| Message::new(Role::Assistant, vec![Block::Text(text.to_owned())]);
+    let call = |id: &str| Block::Call {
+        id: id.to_owned(),
+        name: "read".to_owned(),
+        input: "{}".to_owned(),
+        signature: None,
+    };
+    // What happens, whether it moves the session while a tool runs, the branch that has the last words, and the current one.
+    let cases: [(Happens, bool, Option<&str>, &[&str]); 5] = [
+        (
+            |archive, session| drop(ops::switch(archive, session, "other").unwrap()),
+            false,
+            Some("main"),
+            &["One."],
+        ),
+        (
+            |archive, session| drop(ops::undo(archive, session, None).unwrap()),
+            false,
+            Some("main.1"),
+            &["One.", "Two."],
+        ),
+        (
+            |archive, session| {
+                drop(ops::revert(archive, session, &fixture::workspace(), "0", None).unwrap());
+            },
+            true,
+            Some("main.1"),
+            &[],
+        ),
+        // What only grows is gone on with.
+        (
+            |archive, session| fixture::say(archive, session, "And?"),
+            false,
+            None,
+            &["One.", "Two.", "Three?", "And?", "Yes."],
+        ),
+        (
+            |archive, session| {
+                fixture::say(archive, session, "And?");
+                ops::undo(archive, session, None).unwrap();
+            },
+            false,
+            None,
+            &["One.", "Two.", "Three?", "Yes."],
+        ),
+    ];
+    for (nth, (happens, in_tool, aside, stands)) in cases.into_iter().enumerate() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut archive = fixture::open(folder.path(), 1);
+        let session = fixture::session(&mut archive);
+        fixture::say(&mut archive, &session, "One.");
+        ops::branch(&mut archive, &session, "other", None).unwrap();
+        fixture::say(&mut archive, &session, "Two.");
+        let meanwhile = || happens(&mut fixture::open(folder.path(), 2), &session);
+        let answers = if in_tool {
+            vec![Message::new(Role::Assistant, vec![call("a"), call("b")])]
+        } else {
+            vec![says("Yes.")]
+        };
+        let happens: Option<&dyn Fn()> = (!in_tool).then_some(&meanwhile);
+        let model = Meanwhile { answers: RefCell::new(answers), happens: RefCell::new(happens) };
+        let answer = |_: &Call| {
+            meanwhile();
+            Answer { output: "Yes.".to_owned(), error: None }
+        };
+        let turning = Turning {
+            compacting: Compacting::of(&asked, &clock),
+            model: &model,
+            tools: &tools(),
+            answer: Some(&answer),
+            max_tokens: 500,
+            steps: 5,
+        };
+        let workspace = fixture::workspace();
+        let done =
+            ops::turn(&mut archive, &session, &workspace, Some("Three?"), &turning, &mut |_| ());
+        let done = done.unwrap();
+        assert_eq!(done.aside.as_deref(), aside, "{nth}");
+        assert_eq!((done.steps, done.answered), (1, usize::from(in_tool)), "{nth}");
+        assert_eq!(texts(&archive, &session), *stands, "{nth}");
+        fixture::assert_sound(&mut archive, &session);
+        if let Some(branch) = aside {
+            ops::switch(&mut archive, &session, branch).unwrap();
+            assert_eq!(texts(&archive, &session), ["One.", "Two.", "Three?", "Yes."], "{nth}");
+            fixture::assert_sound(&mut archive, &session);
+        }
+    }
+}
+
 #[test]
 fn calls_that_nobody_answers_stay_pending_and_a_refusal_is_no_overflow() {
     let folder = tempfile::tempdir().unwrap();
