@@ -1,6 +1,6 @@
 //! Answers: which results are shown beneath their calls, and which entries say nothing to a reader.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use undertext::model::{Block, EntryId, EntryNumber, EntrySet, Kind, Message};
 use undertext::ops::Line;
@@ -12,13 +12,20 @@ pub(crate) fn blocks(line: &Line) -> impl Iterator<Item = &Block> {
     line.messages.iter().flat_map(Message::parts)
 }
 
+/// The place of a block: its entry, and its number among the entry's blocks.
+type At = (EntryNumber, usize);
+
 /// Which calls have their results shown beneath them, gathered entry by entry.
+///
+/// Ids of calls may recur, in one answer and in later ones: places tell them apart.
 #[derive(Default)]
 pub(crate) struct Pairs {
-    /// The calls that no result was met for.
-    open: BTreeSet<String>,
-    /// The entry that holds the result of each call, by the call's id.
-    by_call: BTreeMap<String, EntryNumber>,
+    /// The calls that no result was met for, in order, by their ids; each with the number of its answer.
+    open: BTreeMap<String, Vec<(usize, At)>>,
+    /// How many answers of the model have ended.
+    answers: usize,
+    /// The place of each call's result, by the call's place.
+    by_call: BTreeMap<At, At>,
     /// The entries that hold nothing else.
     lines: EntrySet,
 }
@@ -26,53 +33,76 @@ pub(crate) struct Pairs {
 impl Pairs {
     /// Pairs calls with the results in the entry behind them.
     pub(crate) fn see(&mut self, line: &Line, beneath: &BTreeMap<EntryId, Vec<String>>) {
+        let said = || line.messages.iter().flat_map(|message| &message.blocks);
         let mut found = Vec::new();
-        let mut is_answer = line.kind == Kind::Result && is_plain(line, beneath);
-        for block in line.messages.iter().flat_map(|message| &message.blocks) {
+        let mut is_answer = line.kind == Kind::Result
+            && is_plain(line, beneath)
+            && said().all(|block| matches!(block, Block::Result { .. }));
+        for (nth, block) in blocks(line).enumerate() {
             match block {
-                Block::Call { id, .. } => drop(self.open.insert(id.clone())),
-                // Where several calls or results share an id, the first of each belong together.
-                Block::Result { id, .. } if self.open.remove(id) => found.push(id),
-                _ => is_answer = false,
+                Block::Call { id, .. } => {
+                    let call = (self.answers, (line.n, nth));
+                    self.open.entry(id.clone()).or_default().push(call);
+                }
+                Block::Result { id, .. } => match self.take(id) {
+                    Some(call) => found.push((call, (line.n, nth))),
+                    None => is_answer = false,
+                },
+                _ => {}
             }
         }
+        if matches!(line.kind, Kind::Result | Kind::User) {
+            self.answers += 1;
+        }
         if is_answer && !found.is_empty() {
-            self.by_call.extend(found.into_iter().map(|id| (id.clone(), line.n)));
+            self.by_call.extend(found);
             self.lines.insert(line.n);
         }
     }
 
+    /// Takes the call that the next result of this id answers: of the newest answer that has one, the first.
+    fn take(&mut self, id: &str) -> Option<At> {
+        let open = self.open.get_mut(id)?;
+        let (newest, _) = *open.last()?;
+        let first = open.iter().position(|(answer, _)| *answer == newest)?;
+        let (_, call) = open.remove(first);
+        if open.is_empty() {
+            self.open.remove(id);
+        }
+        Some(call)
+    }
+
     /// Returns the entries that hold the results of the calls in these entries.
     pub(crate) fn wanted(&self, lines: &[Line]) -> Vec<EntryNumber> {
-        let calls = lines.iter().flat_map(blocks).filter_map(|block| match block {
-            Block::Call { id, .. } => self.by_call.get(id),
-            _ => None,
-        });
-        calls.copied().collect::<EntrySet>().iter().collect()
+        let calls =
+            lines.iter().flat_map(|line| self.by_call.range((line.n, 0)..=(line.n, usize::MAX)));
+        calls.map(|(_, (entry, _))| *entry).collect::<EntrySet>().iter().collect()
     }
 
     /// Returns the results in these entries.
     pub(crate) fn answers<'a>(&'a self, lines: &'a [Line]) -> Answers<'a> {
-        let mut by_call = BTreeMap::new();
-        for line in lines.iter().filter(|line| self.lines.contains(line.n)) {
-            for block in line.messages.iter().flat_map(|message| &message.blocks) {
-                if let Block::Result { id, .. } = block
-                    && self.by_call.get(id) == Some(&line.n)
-                {
-                    by_call.insert(id.as_str(), (line, block));
-                }
-            }
-        }
-        Answers { by_call, lines: &self.lines }
+        let held = lines.iter().filter(|line| self.lines.contains(line.n));
+        let held = held.map(|line| (line.n, line)).collect();
+        Answers { by_call: &self.by_call, held, lines: &self.lines }
     }
 }
 
 /// The results that are shown beneath their calls.
 pub(crate) struct Answers<'a> {
-    /// By their calls' ids.
-    pub(crate) by_call: BTreeMap<&'a str, (&'a Line, &'a Block)>,
+    by_call: &'a BTreeMap<At, At>,
+    /// The entries with the results.
+    held: BTreeMap<EntryNumber, &'a Line>,
     /// The entries that hold nothing else.
     pub(crate) lines: &'a EntrySet,
+}
+
+impl<'a> Answers<'a> {
+    /// Returns the result of the call that is this block of an entry, and the entry that holds it.
+    pub(crate) fn of(&self, line: &Line, nth: usize) -> Option<(&'a Line, &'a Block)> {
+        let (entry, at) = self.by_call.get(&(line.n, nth))?;
+        let held = *self.held.get(entry)?;
+        Some((held, blocks(held).nth(*at)?))
+    }
 }
 
 /// Returns whether an entry has nothing before it, behind it or beneath it.

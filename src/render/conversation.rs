@@ -308,14 +308,18 @@ impl<'a> Teller<'a> {
             let told = format!("{} messages stand in for the history", line.messages.len());
             self.rows(Label::Dim, self.indent, &told)?;
         }
-        let is_shown = |message: &&Message| !replaced || message.is_summary;
-        for block in line.messages.iter().filter(is_shown).flat_map(Message::parts) {
-            self.block(line, block)?;
+        let blocks = line.messages.iter().flat_map(|message| {
+            let is_shown = !replaced || message.is_summary;
+            message.parts().map(move |block| (is_shown, block))
+        });
+        for (nth, (_, block)) in blocks.enumerate().filter(|(_, (is_shown, _))| *is_shown) {
+            self.block(line, (nth, block))?;
         }
         Ok(())
     }
 
-    fn block(&mut self, line: &Line, block: &Block) -> io::Result<()> {
+    /// Writes a block of an entry, given its number among them.
+    fn block(&mut self, line: &Line, (nth, block): (usize, &Block)) -> io::Result<()> {
         let (indent, every) = (self.indent, self.manner.every || self.manner.full);
         match block {
             Block::Text(text) => {
@@ -330,7 +334,7 @@ impl<'a> Teller<'a> {
                 self.text(line, &text, (Label::Plain, indent), room)
             }
             Block::Thinking(thinking) => self.thinking(line, thinking),
-            Block::Call { id, name, input, .. } => {
+            Block::Call { name, input, .. } => {
                 let said = call::say(name, input, self.manner.folder, self.manner.full);
                 self.call(line, &said)?;
                 if self.manner.full {
@@ -338,7 +342,7 @@ impl<'a> Teller<'a> {
                         self.rows(Label::Dim, indent + 2, &told)?;
                     }
                 }
-                match self.answers.by_call.get(id.as_str()).copied() {
+                match self.answers.of(line, nth) {
                     Some((line, block)) => self.answer(line, block, said.answer),
                     None => Ok(()),
                 }

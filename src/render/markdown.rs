@@ -15,7 +15,7 @@
 
 use std::io::{self, Write};
 
-use undertext::model::{Block, Kind, Message};
+use undertext::model::{Block, Kind};
 use undertext::ops::{Line, Masks};
 
 use super::answers::{Answers, blocks, is_own};
@@ -97,10 +97,13 @@ impl<'a> Document<'a> {
             }
             // A boundary may hold the whole history again.
             let is_again = line.kind == Kind::Boundary && line.messages.len() > 1;
-            let is_shown = |message: &&Message| !is_again || message.is_summary;
-            for block in line.messages.iter().filter(is_shown).flat_map(Message::parts) {
+            let blocks = line.messages.iter().flat_map(|message| {
+                let is_shown = !is_again || message.is_summary;
+                message.parts().map(move |block| (is_shown, block))
+            });
+            for (nth, (_, block)) in blocks.enumerate().filter(|(_, (is_shown, _))| *is_shown) {
                 let mut room = Vec::new();
-                part(&mut room, front, line, block, answers)?;
+                part(&mut room, front, line, (nth, block), answers)?;
                 self.write_masked(out, &room)?;
             }
         }
@@ -122,7 +125,7 @@ fn part(
     out: &mut dyn Write,
     front: Front<'_>,
     line: &Line,
-    block: &Block,
+    (nth, block): (usize, &Block),
     answers: &Answers<'_>,
 ) -> io::Result<()> {
     match block {
@@ -134,7 +137,7 @@ fn part(
             let quoted = thought.lines().map(|line| format!("> {line}").trim_end().to_owned());
             writeln!(out, "\n{}", quoted.collect::<Vec<_>>().join("\n"))
         }
-        Block::Call { id, name, input, .. } => {
+        Block::Call { name, input, .. } => {
             let said = call::say(name, input, front.folder, true);
             if said.answer == Worth::Ends {
                 writeln!(out, "\n{}", fenced("console", &said.title))?;
@@ -148,7 +151,7 @@ fn part(
             if !body.is_empty() {
                 writeln!(out, "\n{}", fenced(language, &body.join("\n")))?;
             }
-            match answers.by_call.get(id.as_str()) {
+            match answers.of(line, nth) {
                 Some((line, answer)) => result(out, line, answer),
                 None => Ok(()),
             }

@@ -1,9 +1,10 @@
 //! `log`: the conversation of a branch.
 
-use std::fs::OpenOptions;
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write as _};
 
 use insta::assert_snapshot;
+use serde_json::json;
 
 use super::{Stored, conversation, with_examples};
 use crate::env::TestEnv;
@@ -46,6 +47,53 @@ fn a_session_file_is_read_as_it_is() {
       Roman numerals, with IIII instead of IV, as clockmakers do.
     ");
     assert!(!env.home().join(".local").exists(), "nothing was written");
+}
+
+/// Returns a session's file whose model gives its calls one id: `>` and words is what a call runs, `<` and words its output, and
+/// any other words are the person's.
+fn one_id(said: &[&str]) -> String {
+    let records = said.iter().enumerate().map(|(n, said)| {
+        let of = |role: &str| json!({ "role": role, "content": "" });
+        let mut record = match said.split_at(1) {
+            (">", command) => json!({ "type": "tool_use", "message": of("assistant"),
+                "tool": { "id": "call_0", "name": "Bash", "input": { "command": command } } }),
+            ("<", output) => json!({ "type": "tool_result", "message": of("system"),
+                "toolResult": { "id": "call_0", "output": output } }),
+            _ => json!({ "type": "user", "message": { "role": "user", "content": said } }),
+        };
+        let uuid = |n: usize| format!("00000000-0000-4000-8000-{n:012}");
+        record["uuid"] = json!(uuid(n + 1));
+        record["parentUuid"] = json!(n.checked_sub(1).map(|_| uuid(n)));
+        record["sessionId"] = json!("5e555e55-0000-4000-8000-000000000009");
+        record["timestamp"] = json!(format!("2026-03-14T09:00:{n:02}.000Z"));
+        record["version"] = json!("1");
+        record["cwd"] = json!("/project");
+        format!("{record}\n")
+    });
+    records.collect()
+}
+
+#[test]
+fn each_call_has_its_own_output_beneath_it_though_ids_recur() {
+    let env = TestEnv::new();
+    let said = [
+        "Begin.", ">first", "<one", ">second", ">third", "<two", "<three", ">fourth", "Go on.",
+        ">fifth", "<five",
+    ];
+    fs::write(env.project().join("s.jsonl"), one_id(&said)).unwrap();
+    let expected =
+        ["$ first", "one", "$ second", "two", "$ third", "three", "$ fourth", "$ fifth", "five"];
+    for args in [&["log", "s.jsonl"][..], &["export", "--as", "markdown", "s.jsonl"]] {
+        let shown = env.run(args).success().stdout;
+        let shown = shown.lines().map(str::trim).filter_map(|line| {
+            let whole = line.starts_with('$').then(|| line.split("  ").next().unwrap_or(line));
+            whole.or_else(|| expected.iter().copied().find(|output| *output == line))
+        });
+        assert_eq!(shown.collect::<Vec<_>>(), expected, "{args:?}");
+    }
+    // Two calls in one answer, only the second of which is looked at.
+    let shown = env.run(&["log", "s.jsonl", "-n", "2"]).success().stdout;
+    assert!(shown.contains("$ fifth") && shown.contains("five"), "{shown}");
 }
 
 #[test]
