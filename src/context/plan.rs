@@ -6,6 +6,7 @@
 //! ```
 //!
 //! Invariant: a plan never parts messages that belong together: a call and its results, one answer in several records.
+//! Invariant: an answer at the end with calls that wait for their results is kept.
 //! Invariant: the messages that are kept are the newest ones, in one piece, the second time too.
 //! Invariant: every message is in one place: it stays, is kept, is summarised or is carried on.
 
@@ -236,6 +237,23 @@ fn belong(before: &Message, after: &Message) -> bool {
     }
 }
 
+/// Whether messages have a call that nothing answers.
+fn is_open(messages: &[&Message]) -> bool {
+    let mut open: Vec<&str> = Vec::new();
+    for block in messages.iter().flat_map(|message| &message.blocks) {
+        match block {
+            Block::Call { id, .. } => open.push(id),
+            Block::Result { id, .. } => {
+                if let Some(at) = open.iter().position(|call| call == id) {
+                    open.swap_remove(at);
+                }
+            }
+            _ => {}
+        }
+    }
+    !open.is_empty()
+}
+
 /// Returns the messages to summarise and to keep.
 pub fn plan(pieces: &[Piece<'_>], wish: &Wish) -> Result<Plan, Nothing> {
     let mut plan = Plan::default();
@@ -277,7 +295,9 @@ pub fn plan(pieces: &[Piece<'_>], wish: &Wish) -> Result<Plan, Nothing> {
         pieces.get(unit.clone()).unwrap_or_default().iter().any(|piece| is_said(piece))
     };
     let last = units.iter().rposition(is_of_someone).unwrap_or(units.len() - 1);
-    if least > 0 {
+    // A result of a call that a summary stands for would be one of no call.
+    let waits = units.get(last).and_then(|unit| messages.get(unit.clone())).is_some_and(is_open);
+    if least > 0 || waits {
         cut = cut.min(last);
     }
     // If that leaves nothing to summarise because the first unit is large, rather one less.
@@ -394,6 +414,18 @@ mod tests {
             planned("uau", Wish { keep: Keep::Share(100), ..WIDE }),
             "nothing to compact: all 3 messages are kept"
         );
+    }
+
+    #[test]
+    fn an_answer_whose_calls_wait_for_results_is_kept() {
+        let none = Wish { keep: Keep::Last(0), ..WIDE };
+        assert_eq!(planned("uau1", none), "...1");
+        assert_eq!(planned("uau12B", none), "...12B");
+        assert_eq!(planned("uau1s", none), "...1s");
+        assert_eq!(planned("1", none), "nothing to compact: the only message is kept");
+        // What nobody waits for is not.
+        assert_eq!(planned("uau1B", none), ".....");
+        assert_eq!(planned("uau1u", none), ".....");
     }
 
     #[test]

@@ -20,7 +20,7 @@ use undertext::{
         Session, Workspace,
     },
     store::{Access, SessionFilter},
-    wire::{Draft, How},
+    wire::{Draft, How, Speaker},
 };
 
 use crate::{
@@ -457,7 +457,9 @@ fn a_result_that_came_while_its_call_was_summarised_is_not_parted_from_it() {
     let result =
         |id: &str| Draft::Result { id: id.to_owned(), output: "made".to_owned(), error: None };
     let workspace = Workspace::default();
-    ops::append(&mut archive, &session, &workspace, &[call("c9")]).unwrap();
+    // The person spoke on, and nobody waits for the result of the call.
+    let goes_on = Draft::Message(Speaker::User, "Well?".to_owned());
+    ops::append(&mut archive, &session, &workspace, &[call("c9"), goes_on]).unwrap();
     let comes = |drafts: &[Draft]| {
         let mut other = Archive::open(&store, Access::Write, Box::new(Machine)).unwrap();
         other.set_writable(fixture::writable(&store));
