@@ -1,6 +1,6 @@
 //! Answers: the check of a model's message, the meaning of its refusal, and when to ask again.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
 use chrono::DateTime;
 use serde_json::Value;
@@ -8,7 +8,7 @@ use ureq::http::HeaderMap;
 
 use crate::{
     context::{
-        model::Fault,
+        model::{ChatRequest, Fault},
         overflow::{self, Verdict},
     },
     model::{Block, Message, Stop, Timestamp},
@@ -16,6 +16,35 @@ use crate::{
 
 /// The most of a server's words that stands in an error.
 const MAX_SAID: usize = 600;
+
+/// The fault of an answer that calls a tool and does not say which one.
+pub(super) fn nameless() -> Fault {
+    Fault::BadAnswer { said: "a tool call without a name".to_owned() }
+}
+
+/// Gives each call that has no id, as from some servers, one that no other call of the conversation has: a call must be named
+/// for its result.
+pub(super) fn with_ids(mut message: Message, request: &ChatRequest<'_>) -> Message {
+    let said = request.messages.iter().chain([&message]).flat_map(|message| &message.blocks);
+    let mut taken: BTreeSet<String> = said
+        .filter_map(|block| match block {
+            Block::Call { id, .. } => Some(id.clone()),
+            _ => None,
+        })
+        .collect();
+    let mut n = 0_u64;
+    for block in &mut message.blocks {
+        let Block::Call { id, .. } = block else { continue };
+        while id.is_empty() {
+            let free = format!("call{n}");
+            n += 1;
+            if taken.insert(free.clone()) {
+                *id = free;
+            }
+        }
+    }
+    message
+}
 
 /// Returns a message if it says anything, else the fault in it.
 pub(super) fn checked(message: Message, stop: Option<&str>) -> Result<Message, Fault> {
@@ -160,6 +189,7 @@ fn title(page: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Role;
 
     #[test]
     fn what_a_server_said_is_readable() {
@@ -174,6 +204,21 @@ mod tests {
         check(r#"{"error":null,"message":"not now"}"#, "not now");
         check("", "nothing more was said");
         assert!(readable(&"é".repeat(5_000)).chars().count() <= MAX_SAID + 2);
+    }
+
+    #[test]
+    fn a_call_without_an_id_gets_one_that_no_other_call_has() {
+        let call = |id: &str| Block::Call {
+            id: id.to_owned(),
+            name: "read".to_owned(),
+            input: "{}".to_owned(),
+            signature: None,
+        };
+        let said = [Message::new(Role::Assistant, vec![call("call0"), call("call2")])];
+        let request = ChatRequest { system: "", messages: &said, tools: &[], max_tokens: 1 };
+        let answer = Message::new(Role::Assistant, vec![call(""), call("mine"), call("")]);
+        let named = with_ids(answer, &request);
+        assert_eq!(named.blocks, [call("call1"), call("mine"), call("call3")]);
     }
 
     #[test]

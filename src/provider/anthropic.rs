@@ -6,7 +6,7 @@ use crate::{
     context::model::{ChatRequest, Fault},
     model::{Block, Image, Message, Role, Source, Stop, Thinking, Usage},
     provider::{
-        answer::{checked, readable},
+        answer::{checked, nameless, readable},
         openai,
     },
 };
@@ -133,7 +133,11 @@ pub(super) fn read(body: &str) -> Result<Message, Fault> {
                     Some(Value::String(input)) => input.clone(),
                     input => input.map_or_else(|| "{}".to_owned(), Value::to_string),
                 };
-                Block::Call { id: text("id"), name: text("name"), input, signature: None }
+                let name = text("name");
+                if name.trim().is_empty() {
+                    return Err(nameless());
+                }
+                Block::Call { id: text("id"), name, input, signature: None }
             }
             name => Block::Other { name: name.to_owned(), json: block.to_string() },
         });
@@ -193,6 +197,17 @@ mod tests {
         let message = read(body).unwrap();
         let [Block::Call { input, .. }] = message.blocks.as_slice() else { panic!("{message:?}") };
         assert_eq!((input.as_str(), message.stop), (r#"{"cmd":"rm -rf /tmp/"#, Some(Stop::Length)));
+    }
+
+    #[test]
+    fn a_nameless_call_is_no_answer() {
+        let called = |name: &str| {
+            read(&format!(r#"{{"content":[{{"type":"tool_use","id":"c"{name},"input":{{}}}}]}}"#))
+        };
+        for nameless in ["", r#","name":" ""#] {
+            assert!(matches!(called(nameless), Err(Fault::BadAnswer { .. })), "{nameless}");
+        }
+        assert!(called(r#","name":"Bash""#).is_ok());
     }
 
     #[test]

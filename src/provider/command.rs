@@ -12,7 +12,7 @@ use crate::{
     },
     model::Message,
     provider::{
-        answer::refusal,
+        answer::{refusal, with_ids},
         openai,
         process::{self, RunError, Task},
     },
@@ -99,7 +99,7 @@ impl ChatModel for Command {
     fn answer(&self, request: &ChatRequest<'_>) -> Result<Message, ModelError> {
         let body = openai::body(None, request, "max_tokens").to_string();
         let printed = self.ask(body.as_bytes(), Duration::MAX)?;
-        let answer = openai::read(&printed);
+        let answer = openai::read(&printed).map(|said| with_ids(said, request));
         answer.map_err(|fault| ModelError { model: self.name.clone(), fault })
     }
 }

@@ -28,7 +28,7 @@ use crate::{
     },
     model::{Block, Message, Role, Timestamp},
     provider::{
-        answer::{readable, refusal, retry_after},
+        answer::{readable, refusal, retry_after, with_ids},
         anthropic,
         network::{self, Network},
         openai, stream,
@@ -531,7 +531,9 @@ impl ChatModel for Http {
     }
 
     fn answer(&self, request: &ChatRequest<'_>) -> Result<Message, ModelError> {
-        self.ask(&Asking { request: *request, limit: Duration::MAX, is_repeated: true })
+        let said =
+            self.ask(&Asking { request: *request, limit: Duration::MAX, is_repeated: true })?;
+        Ok(with_ids(said, request))
     }
 }
 

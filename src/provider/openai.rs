@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::{
     context::model::{ChatRequest, Fault},
     model::{Block, Image, Message, Role, Source, Stop, Thinking, Usage},
-    provider::answer::{checked, is_error, is_message, is_page, readable, refused},
+    provider::answer::{checked, is_error, is_message, is_page, nameless, readable, refused},
 };
 
 /// Returns the body of a request; the limit of the answer has two names.
@@ -139,20 +139,20 @@ pub(super) fn read(body: &str) -> Result<Message, Fault> {
         }
         _ => {}
     }
-    for (nth, call) in
-        said.get("tool_calls").and_then(Value::as_array).into_iter().flatten().enumerate()
-    {
-        let Some(name) = call.pointer("/function/name").and_then(Value::as_str) else {
-            return Err(Fault::BadAnswer { said: "a tool call without a name".to_owned() });
+    for call in said.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
+        let Some(name) = call
+            .pointer("/function/name")
+            .and_then(Value::as_str)
+            .filter(|name| !name.trim().is_empty())
+        else {
+            return Err(nameless());
         };
         let input = match call.pointer("/function/arguments") {
             Some(Value::String(input)) if !input.trim().is_empty() => input.clone(),
             Some(input @ Value::Object(_)) => input.to_string(),
             _ => "{}".to_owned(),
         };
-        // Some local servers give no id; a call must be named for its result.
-        let id = call.get("id").and_then(Value::as_str).filter(|id| !id.is_empty());
-        let id = id.map_or_else(|| format!("call{nth}"), str::to_owned);
+        let id = call.get("id").and_then(Value::as_str).unwrap_or_default().to_owned();
         message.blocks.push(Block::Call { id, name: name.to_owned(), input, signature: None });
     }
     let stop = choice.and_then(|choice| choice.get("finish_reason")?.as_str());
@@ -218,10 +218,10 @@ mod tests {
                 r#"{{"content":null,"tool_calls":[{{"function":{{"name":"Bash","arguments":{arguments}}}}}]}}"#
             )
         };
-        check(&function(r#""{\"a\":1}""#), &[call("call0", r#"{"a":1}"#)]);
-        check(&function(r#"{"a":1}"#), &[call("call0", r#"{"a":1}"#)]);
-        check(&function(r#""""#), &[call("call0", "{}")]);
-        check(&function("null"), &[call("call0", "{}")]);
+        check(&function(r#""{\"a\":1}""#), &[call("", r#"{"a":1}"#)]);
+        check(&function(r#"{"a":1}"#), &[call("", r#"{"a":1}"#)]);
+        check(&function(r#""""#), &[call("", "{}")]);
+        check(&function("null"), &[call("", "{}")]);
     }
 
     #[test]

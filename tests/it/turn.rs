@@ -616,6 +616,43 @@ fn calls_that_nobody_answers_stay_pending_and_a_refusal_is_no_overflow() {
     fixture::assert_sound(&mut archive, &session);
 }
 
+#[test]
+fn a_call_without_an_id_is_answered_once() {
+    let calls = [
+        (
+            Api::Anthropic,
+            r#"{"content":[{"type":"tool_use","name":"read","input":{}}],"stop_reason":"tool_use"}"#,
+        ),
+        (
+            Api::OpenAi,
+            r#"{"choices":[{"message":{"tool_calls":[{"function":{"name":"read","arguments":"{}"}}]}}]}"#,
+        ),
+    ];
+    for (api, call) in calls {
+        let folder = tempfile::tempdir().unwrap();
+        let mut archive = fixture::open(folder.path(), 1);
+        let session = fixture::session(&mut archive);
+        let server = Server::new(WINDOW);
+        let (model, asked) = (model(&server, api), asked_for(api));
+        for n in 0..2 {
+            server.queue([Reply::Raw(200, String::new(), call.to_owned())]);
+            let prompt = format!("Read it, {n}.");
+            let done =
+                turn(&mut archive, &session, &prompt, (&model, &asked), 100, &mut |_| ()).unwrap();
+            assert_eq!((done.steps, done.answered, done.said.as_str()), (2, 1, "Done."));
+        }
+        let log = ops::log(archive.store(), &session, None, 100).unwrap();
+        let blocks = log.lines.iter().flat_map(|line| &line.messages).flat_map(|said| &said.blocks);
+        let calls: Vec<&str> = blocks
+            .filter_map(|block| match block {
+                Block::Call { id, .. } => Some(id.as_str()),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(calls, ["call0", "call1"]);
+    }
+}
+
 /// Returns how often the user says these words in a session.
 fn times_said(archive: &Archive, session: &Session, words: &str) -> usize {
     let log = ops::log(archive.store(), session, None, 1_000).unwrap();
