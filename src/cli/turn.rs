@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::anyhow;
-use serde_json::{Value, json};
+use serde_json::Value;
 use undertext::context::Shape;
 use undertext::context::model::Tool;
+use undertext::json;
 use undertext::model::Stop;
 use undertext::ops::{self, Answer, Call, OpsError, Turning};
 use undertext::provider::process::{self, Task};
@@ -226,11 +227,11 @@ impl Tools {
             let code = done.code.map_or("it was killed".to_owned(), |n| format!("exit code {n}"));
             return Err(done.said(&code));
         }
-        let answer: Result<Value, _> = serde_json::from_slice(&done.output);
-        answer
-            .ok()
-            .filter(Value::is_object)
-            .ok_or_else(|| "it did not print a JSON object".to_owned())
+        // What a tool did is done: half of a character in its words is no reason to lose them.
+        let printed = String::from_utf8_lossy(&done.output);
+        let mended = || serde_json::from_str::<Value>(&json::mended(&printed)?).ok();
+        let answer = serde_json::from_str(&printed).ok().or_else(mended);
+        answer.filter(Value::is_object).ok_or_else(|| "it did not print a JSON object".to_owned())
     }
 
     /// Asks the command which tools it has.
@@ -262,7 +263,8 @@ impl Tools {
             Ok(input) => input,
             Err(why) => return failed(format!("the arguments are not JSON: {why}")),
         };
-        let asked = json!({ "type": "call", "id": call.id, "name": call.name, "input": input });
+        let asked =
+            serde_json::json!({ "type": "call", "id": call.id, "name": call.name, "input": input });
         match self.ask(&asked.to_string()) {
             Ok(answer) => {
                 let text = |key: &str| match answer.get(key) {

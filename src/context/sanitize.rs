@@ -22,6 +22,7 @@ use serde_json::value::RawValue;
 
 use crate::{
     context::{Act, Change, Entries, Item, Shape, Step, sendable, turns},
+    json,
     model::{Block, Image, Message, Role, Source, Stop, Thinking},
 };
 
@@ -313,7 +314,7 @@ impl Hygiene {
 
     /// Returns JSON that stands in the request as it is, in a form that is read.
     fn json(self, json: String, notes: &mut Notes<'_>) -> String {
-        match sendable::json(&json).filter(|_| self.has_rules()) {
+        match json::mended(&json).filter(|_| self.has_rules()) {
             Some(readable) => {
                 notes.add(Act::Changed, "JSON that is read nowhere is mended");
                 readable

@@ -1,5 +1,5 @@
 //! What the interface of a provider refuses to read, though it stands in a session: pictures of a kind that it does not take,
-//! bytes that are no base64, addresses that lead nowhere, JSON that is no text or no number.
+//! bytes that are no base64, addresses that lead nowhere.
 //!
 //! Invariant: what is sendable comes out as it is.
 
@@ -68,56 +68,6 @@ fn is_base64(data: &str) -> bool {
     data.len().is_multiple_of(4) && data.len() - bytes.len() <= 2 && bytes.bytes().all(is_sign)
 }
 
-/// Returns JSON without what a strict reader refuses, if it has any of that: half of a character, which an escape can name, is
-/// the mark of a lost one, and a number that no number can hold is a text.
-pub(super) fn json(json: &str) -> Option<String> {
-    let mut out = String::new();
-    let mut done = 0;
-    let mut put = |from: usize, to: usize, instead: &str| {
-        out.push_str(json.get(done..from).unwrap_or_default());
-        out.push_str(instead);
-        done = to;
-    };
-    let bytes = json.as_bytes();
-    let mut at = 0;
-    let mut is_text = false;
-    while let Some(byte) = bytes.get(at) {
-        let rest = json.get(at..).unwrap_or_default();
-        at += match byte {
-            b'"' => {
-                is_text = !is_text;
-                1
-            }
-            b'\\' => match (unit(rest), rest.get(6..).and_then(unit)) {
-                (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => 12,
-                (Some(0xd800..=0xdfff), _) => {
-                    put(at, at + 6, "\\ufffd");
-                    6
-                }
-                _ => 2,
-            },
-            b'-' | b'0'..=b'9' if !is_text => {
-                let is_part =
-                    |c: char| c.is_ascii_digit() || matches!(c, '-' | '+' | '.' | 'e' | 'E');
-                let number = rest.get(..rest.find(|c| !is_part(c)).unwrap_or(rest.len()));
-                let number = number.unwrap_or_default();
-                if number.parse::<f64>().is_ok_and(f64::is_infinite) {
-                    put(at, at + number.len(), &format!("\"{number}\""));
-                }
-                number.len().max(1)
-            }
-            _ => 1,
-        };
-    }
-    put(json.len(), json.len(), "");
-    (out != json).then_some(out)
-}
-
-/// Returns the unit of UTF-16 that an escape names.
-fn unit(escape: &str) -> Option<u16> {
-    u16::from_str_radix(escape.strip_prefix("\\u")?.get(..4)?, 16).ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -167,28 +117,5 @@ mod tests {
         assert_eq!(made, Ok(Some(whole)));
         let made = picture(&image("image/jpg", "aGk="), Shape::Anthropic);
         assert_eq!(made, Ok(Some(image("image/jpeg", "aGk="))));
-    }
-
-    #[test]
-    fn json_is_made_readable_and_else_left_alone() {
-        let check = |said: &str, expected: &str| {
-            let made = json(said);
-            assert_eq!(made.as_deref().unwrap_or(said), expected);
-            assert_eq!(made.is_some(), said != expected);
-            assert_eq!(json(expected), None, "twice is as once");
-        };
-        check(
-            r#"{"a":"\ud83d\ude00","n":1e300,"b":"1e999","c":-12.5}"#,
-            r#"{"a":"\ud83d\ude00","n":1e300,"b":"1e999","c":-12.5}"#,
-        );
-        check(r#"{"a":"\ud83d"}"#, r#"{"a":"\ufffd"}"#);
-        check(
-            r#"["\ude00x","\ud83dx\ude00","\\ud83d","é\uD83D"]"#,
-            r#"["\ufffdx","\ufffdx\ufffd","\\ud83d","é\ufffd"]"#,
-        );
-        check(r#"{"\ud83d\ud83d\ude00":"\""}"#, r#"{"\ufffd\ud83d\ude00":"\""}"#);
-        check("[1e999,-1E+999,0]", r#"["1e999","-1E+999",0]"#);
-        check(&format!("[{}]", "9".repeat(400)), &format!("[\"{}\"]", "9".repeat(400)));
-        check("{}", "{}");
     }
 }

@@ -8,6 +8,7 @@
 mod edit;
 mod frame;
 mod graft;
+mod mend;
 mod raw;
 mod scan;
 #[cfg(test)]
@@ -17,6 +18,7 @@ mod text;
 pub use edit::{with_field, with_fields};
 pub(crate) use frame::{Frame, Owner, owners};
 pub use graft::{with_item, without_item};
+pub use mend::{joined, mended, with_halves};
 pub(crate) use raw::Part;
 pub use raw::{Kind, Raw};
 pub use scan::{Looked, Visit, is_blank, scan};

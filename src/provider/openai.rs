@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     context::model::{ChatRequest, Fault},
+    json,
     model::{Block, Image, Message, Role, Source, Stop, Thinking, Usage},
     provider::answer::{checked, is_error, is_message, is_page, nameless, readable, refused},
 };
@@ -98,7 +99,9 @@ pub(super) fn object(text: &str) -> Value {
 
 /// Parses the body of an answer, which may also be an error or not JSON at all.
 pub(super) fn parse(body: &str) -> Result<Value, Fault> {
-    let Ok(value @ Value::Object(_)) = serde_json::from_str(body) else {
+    // Half of a character, where an answer was cut, is no reason to lose all of it.
+    let mended = || serde_json::from_str(&json::mended(body)?).ok();
+    let Some(value @ Value::Object(_)) = serde_json::from_str(body).ok().or_else(mended) else {
         let what = if is_page(body) { "" } else { "no JSON: " };
         return Err(Fault::BadAnswer { said: format!("{what}{}", readable(body)) });
     };

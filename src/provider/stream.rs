@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     context::model::Fault,
+    json,
     provider::answer::{is_error, readable},
 };
 
@@ -32,8 +33,9 @@ pub(super) fn joined(body: &str, join: Join) -> Result<String, Fault> {
     let events = events(body);
     let mut values = Vec::new();
     let mut is_done = false;
+    let mut has_halves = false;
     for (nth, event) in events.iter().enumerate() {
-        match parsed(event) {
+        match parsed(event, &mut has_halves) {
             Ok(more) => values.extend(more),
             Err(_) if nth + 1 == events.len() => return Err(off()),
             // Words that cannot be read would be missing from the answer.
@@ -47,22 +49,33 @@ pub(super) fn joined(body: &str, join: Join) -> Result<String, Fault> {
             break;
         }
     }
+    let said = |whole: &Value| {
+        let whole = whole.to_string();
+        if has_halves { json::joined(&whole) } else { whole }
+    };
     if let Some(error) = values.iter().find(|value| is_error(value)) {
-        return Ok(error.to_string());
+        return Ok(said(error));
     }
     let (whole, has_ended) = join(&values);
-    if is_done || has_ended { Ok(whole.to_string()) } else { Err(off()) }
+    if is_done || has_ended { Ok(said(&whole)) } else { Err(off()) }
 }
 
 /// Returns the values of an event, or the words that are none. Some servers end an event with its line, so that several look
-/// like one.
-fn parsed(event: &str) -> Result<Vec<Value>, &str> {
-    if let Ok(value) = serde_json::from_str(event) {
+/// like one, and some cut their words within a character, whose other half comes with the next event.
+fn parsed<'e>(event: &'e str, has_halves: &mut bool) -> Result<Vec<Value>, &'e str> {
+    let mut read = |text: &str| {
+        serde_json::from_str(text).ok().or_else(|| {
+            let value = serde_json::from_str(&json::with_halves(text)?).ok();
+            *has_halves |= value.is_some();
+            value
+        })
+    };
+    if let Some(value) = read(event) {
         return Ok(vec![value]);
     }
     // A mark of the end, or a sign of life, is a plain word.
     let lines = event.lines().filter(|line| line.contains(['{', '}', '"']));
-    lines.map(|line| serde_json::from_str(line).map_err(|_| line)).collect()
+    lines.map(|line| read(line).ok_or(line)).collect()
 }
 
 /// Returns the data of each event; a line may end in each of the ways that there are.
@@ -420,6 +433,30 @@ mod tests {
                 {"type": "text", "text": "Hi."},
                 {"type": "tool_use", "id": "c", "name": "Read", "input": {"a": 1}}]})
         );
+    }
+
+    #[test]
+    fn words_that_are_cut_within_a_character_are_whole_again() {
+        let chunk = |said: &str| {
+            format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"{said}\"}}}}]}}\n\n")
+        };
+        let part = |said: &str| {
+            format!(
+                "data: {{\"type\":\"content_block_delta\",\"delta\":{{\"text\":\"{said}\"}}}}\n\n"
+            )
+        };
+        for parts in
+            [[r"a \ud83d", r"\ude00", r" b \ud83d"], [r"a ", r"\ud83d\ude00 b", r" \ude00"]]
+        {
+            let end = "data: [DONE]\n\n";
+            let body = parts.map(chunk).concat() + end;
+            let whole: Value = serde_json::from_str(&joined(&body, completion).unwrap()).unwrap();
+            let said = "a \u{1f600} b \u{fffd}";
+            assert_eq!(whole["choices"][0]["message"]["content"], said);
+            let body = parts.map(part).concat() + end;
+            let whole: Value = serde_json::from_str(&joined(&body, message).unwrap()).unwrap();
+            assert_eq!(whole["content"][0]["text"], said);
+        }
     }
 
     #[test]

@@ -381,6 +381,27 @@ fn a_call_whose_arguments_are_no_value_is_answered_with_an_error() {
 }
 
 #[test]
+fn half_of_a_character_costs_no_answer_and_no_output() {
+    let env = TestEnv::new();
+    env.run(&["new"]).success();
+    let function = serde_json::json!({ "name": "list", "arguments": "{}" });
+    let calls = serde_json::json!([{ "id": "s", "function": function }]);
+    let message = serde_json::json!({ "content": "CUT", "tool_calls": calls });
+    let tools = answering(&env, &message.to_string().replace("CUT", r"a \ud83d b"));
+    let prints = r#"read asked
+case "$asked" in
+*'"list"}'*) echo '{"tools":[{"name":"list"}]}' ;;
+*) printf '%s' '{"output": "caf\udce9.txt"}' ;;
+esac"#;
+    program(&env, "tools", prints);
+    for args in [&["turn", "Hi"][..], &["turn"]] {
+        env.run(&[args, &["--provider", "mine", "--tools", &tools]].concat()).success();
+    }
+    let log = env.run(&["export"]).success().stdout;
+    assert!(log.contains("caf\u{fffd}.txt") && log.contains("a \u{fffd} b"), "{log}");
+}
+
+#[test]
 fn an_answer_that_is_not_at_its_end_is_told_as_such() {
     for (reason, stop, note) in [
         ("stop", "end", ""),
