@@ -5,8 +5,11 @@
 //!                      each step is followed by the request again
 //! ```
 //!
+//! What a step could not do, another one may make possible: when results were cut, or the provider has named a smaller window,
+//! compaction is tried again, and a smaller window allows one more truncation.
+//!
 //! Invariant: a window that is too small is refused before any request is made.
-//! Invariant: there are at most `compactions + 2` requests, whatever the provider says.
+//! Invariant: there are at most `compactions + 3` requests, whatever the provider says.
 
 use crate::context::{
     event::{Event, Step},
@@ -26,7 +29,9 @@ pub struct Ladder {
     n_tried: u32,
     n_compactions: u32,
     is_exhausted: bool,
-    is_truncated: bool,
+    n_truncations: u32,
+    /// How many truncations there may be.
+    truncations: u32,
 }
 
 /// A finding.
@@ -36,6 +41,8 @@ pub enum Finding {
     Overflow {
         /// Whether a compaction took place while it was made: that counts as one.
         compacted: bool,
+        /// Whether the provider named a smaller window than was known before.
+        is_smaller: bool,
         /// Whether there are results that truncation would cut.
         can_truncate: bool,
     },
@@ -68,7 +75,14 @@ pub enum Rung {
 impl Ladder {
     /// Returns the foot of a ladder whose first compaction is to keep this much.
     pub fn new(keep: Keep) -> Self {
-        Self { keep, n_tried: 0, n_compactions: 0, is_exhausted: false, is_truncated: false }
+        Self {
+            keep,
+            n_tried: 0,
+            n_compactions: 0,
+            is_exhausted: false,
+            n_truncations: 0,
+            truncations: 1,
+        }
     }
 
     /// How many compactions there were.
@@ -78,12 +92,16 @@ impl Ladder {
 
     /// Whether results were cut.
     pub fn is_truncated(&self) -> bool {
-        self.is_truncated
+        self.n_truncations > 0
     }
 
     /// Returns the ladder after a finding, and the next step.
     #[must_use]
     pub fn step(mut self, finding: Finding) -> (Self, Rung) {
+        if let Finding::Overflow { is_smaller: true, .. } = finding {
+            self.is_exhausted = false;
+            self.truncations = if self.is_truncated() { 2 } else { 1 };
+        }
         let rung = match finding {
             Finding::Overflow { compacted: true, .. } if self.n_tried < MAX_COMPACTIONS => {
                 self.n_tried += 1;
@@ -95,7 +113,11 @@ impl Ladder {
                 self.n_compactions += 1;
                 Rung::Retry
             }
-            Finding::Truncated => Rung::Retry,
+            Finding::Truncated => {
+                // The rest may be compacted now.
+                self.is_exhausted = false;
+                Rung::Retry
+            }
             Finding::NotCompacted { can_truncate } => {
                 // A context that could not be compacted now cannot be compacted later either, unless all of it was to be kept.
                 self.is_exhausted = self.keep == KEEP;
@@ -111,8 +133,8 @@ impl Ladder {
             self.n_tried += 1;
             return Rung::Compact(self.keep());
         }
-        if can_truncate && !self.is_truncated {
-            self.is_truncated = true;
+        if can_truncate && self.n_truncations < self.truncations {
+            self.n_truncations += 1;
             return Rung::Truncate;
         }
         Rung::GiveUp
@@ -286,7 +308,7 @@ pub fn recover<P: Patient>(
             session: session(),
             recovered: answer.is_ok(),
             compactions: ladder.n_compactions,
-            truncated: ladder.is_truncated,
+            truncated: ladder.is_truncated(),
         });
     }
     answer
@@ -301,6 +323,7 @@ fn climb<P: Patient>(
 ) -> Result<P::Answer, P::Error> {
     let session = || room.session.clone();
     loop {
+        let window = patient.window();
         let (error, compacted) = match patient.attempt(emit) {
             Ok(answer) => return Ok(answer),
             Err(Attempt::Other(error)) => return Err(error),
@@ -313,11 +336,15 @@ fn climb<P: Patient>(
             emit(&Event::RecoveryStart { session: session(), window: room.window, used });
             Ladder::new(room.keep)
         });
-        let mut finding = Finding::Overflow { compacted, can_truncate: patient.can_truncate() };
+        let mut finding = Finding::Overflow {
+            compacted,
+            is_smaller: patient.window() < window,
+            can_truncate: patient.can_truncate(),
+        };
         loop {
             let rung;
             (*ladder, rung) = ladder.step(finding);
-            let (n, truncated) = (ladder.n_compactions, ladder.is_truncated);
+            let (n, truncated) = (ladder.n_compactions, ladder.is_truncated());
             let mut step = |step, nth| {
                 emit(&Event::RecoveryStep { session: session(), step, nth });
             };
@@ -495,12 +522,49 @@ mod tests {
         assert_eq!(patient.n_attempts, 4);
     }
 
+    fn overflow(is_smaller: bool, can_truncate: bool) -> Finding {
+        Finding::Overflow { compacted: false, is_smaller, can_truncate }
+    }
+
+    #[test]
+    fn what_could_not_be_done_is_tried_again_when_something_changed() {
+        let not = |can_truncate| Finding::NotCompacted { can_truncate };
+        let check = |steps: &[(Finding, Rung)]| {
+            let mut ladder = Ladder::new(KEEP);
+            for (nth, (finding, expected)) in steps.iter().enumerate() {
+                let rung;
+                (ladder, rung) = ladder.step(*finding);
+                assert_eq!(rung, *expected, "{nth}");
+            }
+        };
+        let (first, less) = (Rung::Compact(KEEP), Rung::Compact(Keep::Share(5)));
+        // Nothing could be compacted while a result was too large, and then something can.
+        check(&[
+            (overflow(false, true), first),
+            (not(true), Rung::Truncate),
+            (Finding::Truncated, Rung::Retry),
+            (overflow(false, false), less),
+            (not(false), Rung::GiveUp),
+        ]);
+        // In a smaller window results are too large that were not.
+        check(&[
+            (overflow(false, true), first),
+            (not(true), Rung::Truncate),
+            (Finding::Truncated, Rung::Retry),
+            (overflow(true, true), less),
+            (not(true), Rung::Truncate),
+            (Finding::Truncated, Rung::Retry),
+            (overflow(true, true), Rung::Compact(Keep::Last(1))),
+            (not(true), Rung::GiveUp),
+        ]);
+    }
+
     #[test]
     fn the_first_compaction_keeps_what_is_wished_and_each_later_one_less() {
         let check = |keep: &str, expected: [&str; 3]| {
             let mut ladder = Ladder::new(keep.parse().unwrap());
             let kept = expected.map(|_| {
-                let over = Finding::Overflow { compacted: false, can_truncate: false };
+                let over = overflow(false, false);
                 let (next, rung) = ladder.step(over);
                 ladder = next.step(Finding::Compacted).0;
                 let Rung::Compact(keep) = rung else { panic!("{rung:?}") };
@@ -517,7 +581,7 @@ mod tests {
         let nothing = Finding::NotCompacted { can_truncate: false };
         for (keep, rung) in [(Keep::Last(40), Rung::Compact(Keep::Last(10))), (KEEP, Rung::GiveUp)]
         {
-            let over = Finding::Overflow { compacted: false, can_truncate: false };
+            let over = overflow(false, false);
             let (ladder, _) = Ladder::new(keep).step(over);
             assert_eq!((ladder.step(nothing).1, ladder.n_compactions()), (rung, 0), "{keep}");
         }
@@ -551,7 +615,7 @@ mod tests {
         fn a_recovery_ends(history in 0..10_000_000_u64, result in 0..1_000_000_u64) {
             let mut patient = Figured::new(history, result);
             let (answer, _) = run(&mut patient);
-            prop_assert!(patient.n_attempts <= MAX_COMPACTIONS + 2);
+            prop_assert!(patient.n_attempts <= MAX_COMPACTIONS + 3);
             let truncations = patient.steps.iter().filter(|step| **step == "truncate").count();
             prop_assert!(truncations <= 1);
             prop_assert_eq!(answer.is_ok(), patient.history + patient.result <= 16_000);
