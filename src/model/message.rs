@@ -135,6 +135,18 @@ impl Stop {
         }
     }
 
+    /// Returns the word of that interface; what it has no word for is said by the word used in every output.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::End => "end_turn",
+            Self::Length => "max_tokens",
+            Self::Calls => "tool_use",
+            Self::Paused => "pause_turn",
+            Self::Refused => "refusal",
+            Self::Aborted | Self::Error => self.as_str(),
+        }
+    }
+
     /// Reads the word of the interface that most agents keep, and that gateways hand on as it is.
     pub(crate) fn of_word(word: &str) -> Option<Self> {
         Some(match word {

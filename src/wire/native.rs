@@ -396,6 +396,9 @@ fn answer(said: &Message) -> Value {
     if let Some(usage) = &said.usage {
         message["usage"] = anthropic::usage(usage);
     }
+    if let Some(stop) = said.stop {
+        message["stop_reason"] = json!(stop.word());
+    }
     message
 }
 

@@ -617,6 +617,35 @@ fn calls_that_nobody_answers_stay_pending_and_a_refusal_is_no_overflow() {
 }
 
 #[test]
+fn an_answer_that_paused_is_gone_on_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut archive = fixture::open(folder.path(), 1);
+    let session = fixture::session(&mut archive);
+    let asked = asked_for(Api::Anthropic);
+    let says = |text: &str, stop| {
+        let text = vec![Block::Text(text.to_owned())];
+        Message { stop: Some(stop), ..Message::new(Role::Assistant, text) }
+    };
+    let answers = vec![says("I look. ", Stop::Paused), says("It rains.", Stop::End)];
+    let model = Meanwhile { answers: RefCell::new(answers), happens: RefCell::new(None) };
+    let turning = Turning {
+        compacting: Compacting::of(&asked, &clock),
+        model: &model,
+        tools: &[],
+        answer: None,
+        max_tokens: 500,
+        steps: 5,
+    };
+    let workspace = fixture::workspace();
+    let mut turn =
+        |prompt| ops::turn(&mut archive, &session, &workspace, prompt, &turning, &mut |_| ());
+    assert_eq!(turn(Some("Does it rain?")).unwrap().stop, Some(Stop::Paused));
+    assert_eq!(turn(None).unwrap().said, "It rains.");
+    assert!(matches!(turn(None), Err(OpsError::NothingAsked)));
+    fixture::assert_sound(&mut archive, &session);
+}
+
+#[test]
 fn a_call_without_an_id_is_answered_once() {
     let calls = [
         (

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::read::NO_MODEL;
 use crate::{
     json::{self, Raw},
-    model::Message,
+    model::{Message, Stop},
     wire::{
         Draft, Invalid, Setting, Speaker, anthropic, compaction::Metadata, fields::text, write,
     },
@@ -117,9 +117,13 @@ fn asked(words: &str) -> Value {
 fn answer(block: &Value, said: Option<&Message>, setting: &Setting) -> Value {
     let model = said.and_then(|said| said.model.as_deref()).unwrap_or(NO_MODEL);
     let usage = said.and_then(|said| said.usage).unwrap_or_default();
+    let stop = match said.and_then(|said| said.stop) {
+        Some(stop @ (Stop::Length | Stop::Paused | Stop::Refused)) => stop,
+        _ => Stop::End,
+    };
     json!({
         "id": setting.uuid, "type": "message", "role": "assistant", "model": model, "content": [block],
-        "stop_reason": "end_turn", "stop_sequence": null, "usage": anthropic::usage(&usage),
+        "stop_reason": stop.word(), "stop_sequence": null, "usage": anthropic::usage(&usage),
     })
 }
 
