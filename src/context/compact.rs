@@ -71,7 +71,7 @@ pub struct Compaction {
     pub usage: Usage,
     /// Why it is the fallback, if it is.
     pub fallback: Option<String>,
-    /// What the summary no longer names of the messages that it stands for.
+    /// What the summary no longer names of the messages and the earlier summaries that it stands for.
     pub losses: Vec<Loss>,
 }
 
@@ -132,7 +132,7 @@ fn make(
 ) -> Result<Compaction, SummaryError> {
     let Some(by) = by else { return quote(task, plan, None, count) };
     let messages: Vec<(usize, &Message)> = numbered(task, &plan).collect();
-    let pieces = summarised(task, &plan);
+    let pieces = replaced_pieces(task, &plan);
     // What the person asked for last is open unless the person said more since.
     let mut kept = plan.kept.iter().filter_map(|at| task.pieces.get(*at));
     let is_open = !kept.any(|piece| piece.is_request);
@@ -207,7 +207,7 @@ fn quote(
         return Err(SummaryError::Flawed { model: extract::NAME.to_owned(), flaw });
     }
     Ok(Compaction {
-        losses: Check::of(&text, &pieces).losses(),
+        losses: Check::of(&text, &replaced_pieces(task, &plan)).losses(),
         post_tokens: post_tokens(task, &plan, &summary, count),
         plan,
         summary,
@@ -222,6 +222,12 @@ fn quote(
 /// Returns the pieces to summarise.
 fn summarised<'a>(task: &Task<'a>, plan: &Plan) -> Vec<&'a Piece<'a>> {
     plan.summarised.iter().filter_map(|at| task.pieces.get(*at)).collect()
+}
+
+/// Returns the pieces that a summary stands for: the summaries that it carries on, and the messages behind them.
+fn replaced_pieces<'a>(task: &Task<'a>, plan: &Plan) -> Vec<&'a Piece<'a>> {
+    let carried = plan.carried.iter().filter_map(|at| task.pieces.get(*at));
+    carried.chain(summarised(task, plan)).collect()
 }
 
 /// Returns the messages to summarise, with numbers that a reader can count: from 1, system prompts not counted.
@@ -393,6 +399,29 @@ mod tests {
             let (made, _) = run(&conversation(20), Some(&Says(Ok(said))), true);
             assert_eq!(made.unwrap_err().to_string(), why, "{said}");
         }
+    }
+
+    #[test]
+    fn what_an_earlier_summary_names_is_asked_for_too() {
+        let paths: Vec<String> = (0..14).map(|n| format!("/src/part{n}.rs")).collect();
+        let earlier = prompt::wrap(&format!("The parts are {}.", paths.join(", ")));
+        let earlier = Message::new(Role::User, vec![Block::Text(earlier)]);
+        let mut messages = vec![Message { is_summary: true, ..earlier }];
+        messages.extend(conversation(20));
+        let named = |made: &Compaction| {
+            let paths = made.losses.iter().find(|loss| loss.kind.as_str() == "paths").unwrap();
+            (paths.of, paths.kept)
+        };
+        let (made, events) = run(&messages, Some(&Says(Ok("Message 2 was answered."))), true);
+        assert_eq!(named(&made.unwrap()), (14, 0));
+        let asked_again = |event: &&Event| matches!(event, Event::CompactionRetry { .. });
+        assert_eq!(events.iter().filter(asked_again).count(), 1);
+        let some = "Message 2 was answered, in /src/part1.rs, /src/part2.rs and /src/part3.rs.";
+        let (made, _) = run(&messages, Some(&Says(Ok(some))), true);
+        assert_eq!(named(&made.unwrap()), (14, 3));
+        // The extract quotes another writer's summary.
+        let (made, _) = run(&messages, None, true);
+        assert_eq!(named(&made.unwrap()), (14, 14));
     }
 
     #[test]

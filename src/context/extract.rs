@@ -19,7 +19,9 @@ const STATISTICS: &str = "Statistics";
 const FIRST: &str = "First request";
 const LAST: &str = "Last requests";
 const BEFORE: &str = "Requests before these";
+const WORDS: &str = "Last words";
 const FILES: &str = "Files";
+const UNFINISHED: &str = "Unfinished calls";
 const EARLIER: &str = "Earlier";
 
 /// How the replacement of a failed summary begins.
@@ -64,9 +66,9 @@ pub fn extract(
         Some((STATISTICS, statistics(&messages, before.messages))),
         section(FIRST, &requests.first),
         section(LAST, &requests.last),
-        section("Last words", &last_words(&messages)),
+        section(WORDS, &last_words(&messages, &before)),
         section(FILES, &file_lines(&messages, folder, &before.files)),
-        section("Unfinished calls", &unfinished(&messages)),
+        section(UNFINISHED, &unfinished(&messages, &before)),
         section(BEFORE, &requests.older),
         (!before.others.is_empty()).then_some((EARLIER, before.others)),
     ];
@@ -121,6 +123,10 @@ struct Before {
     /// The requests, the oldest first.
     requests: Vec<String>,
     files: Vec<String>,
+    /// The model's last words.
+    words: Option<String>,
+    /// The calls that nobody answered, the oldest first.
+    unfinished: Vec<String>,
     /// Other writers' summaries, the newest first, because the end is cut.
     others: String,
 }
@@ -152,8 +158,8 @@ impl Before {
             });
             before.messages = numbers.into_iter().fold(before.messages, u64::saturating_add);
             for section in sections {
-                let Some((name, text)) = section.split_once('\n') else { continue };
-                let text = text.strip_prefix("- ").unwrap_or(text);
+                let Some((name, whole)) = section.split_once('\n') else { continue };
+                let text = whole.strip_prefix("- ").unwrap_or(whole);
                 let items = || text.split("\n- ").map(unquoted);
                 match name {
                     FIRST => before.first = before.first.or_else(|| Some(unquoted(text))),
@@ -164,12 +170,23 @@ impl Before {
                             items().chain(std::mem::take(&mut before.requests)).collect();
                     }
                     FILES => before.files.extend(items().map(|path| format!("- {path}"))),
+                    WORDS => before.words = Some(unquoted(whole)),
+                    UNFINISHED => before.unfinished.extend(items()),
                     _ => {}
                 }
             }
         }
         before.others = prompt::clip(&others.join("\n\n"), MAX_EARLIER);
         before
+    }
+}
+
+/// Returns the words of a summary that tell of the conversation: all of them but the statistics of an extract.
+pub(super) fn told(summary: &str) -> &str {
+    let behind = |statistics: &'_ str| statistics.find("\n\n");
+    match sections(summary) {
+        Some(own) => behind(own).and_then(|at| own.get(at..)).unwrap_or_default(),
+        None => summary,
     }
 }
 
@@ -266,10 +283,11 @@ fn statistics(messages: &[&Message], before: u64) -> String {
     out
 }
 
-/// Returns the last words of the model.
-fn last_words(messages: &[&Message]) -> Vec<String> {
+/// Returns the last words of the model; those of an earlier summary if it said none since.
+fn last_words(messages: &[&Message], before: &Before) -> Vec<String> {
     let said = messages.iter().rev().filter(|message| message.role == Role::Assistant);
     let last = said.map(|message| message.text()).find(|text| !text.trim().is_empty());
+    let last = last.or_else(|| before.words.clone());
     last.map(|text| quoted(&prompt::clip(text.trim(), LAST_WORDS))).into_iter().collect()
 }
 
@@ -290,8 +308,8 @@ fn file_lines(messages: &[&Message], folder: Option<&str>, before: &[String]) ->
     lines
 }
 
-/// Returns the last calls without an answer.
-fn unfinished(messages: &[&Message]) -> Vec<String> {
+/// Returns the last calls without an answer, behind those of earlier summaries, which nothing can answer any more.
+fn unfinished(messages: &[&Message], before: &Before) -> Vec<String> {
     // Ids are unique but for broken sessions: there the newest call is the one that is answered.
     let mut open: BTreeMap<usize, (&str, &str)> = BTreeMap::new();
     let mut newest: BTreeMap<&str, usize> = BTreeMap::new();
@@ -307,8 +325,10 @@ fn unfinished(messages: &[&Message]) -> Vec<String> {
             _ => {}
         }
     }
-    let last = open.values().skip(open.len().saturating_sub(N_CALLS));
-    last.map(|(name, input)| format!("- {name} {}", quoted(&prompt::clip(input, 200)))).collect()
+    let new = open.values().map(|(name, input)| format!("{name} {}", prompt::clip(input, 200)));
+    let all: Vec<String> = before.unfinished.iter().cloned().chain(new).collect();
+    let last = all.iter().skip(all.len().saturating_sub(N_CALLS));
+    last.map(|call| format!("- {}", quoted(call))).collect()
 }
 
 #[cfg(test)]
@@ -381,6 +401,23 @@ mod tests {
         "#);
         let text = extracted(&messages, &earlier, 1);
         assert!(text.starts_with("## Statistics") && !text.contains("## Last"), "{text}");
+    }
+
+    #[test]
+    fn what_an_extract_says_of_the_end_is_carried_on() {
+        let words = "- Half of it is done.\n- The rest is not.";
+        let first = [call("1", "Bash", r#"{"command":"make all"}"#), says(Role::Assistant, words)];
+        let first = extracted(&first, &[], 10_000);
+        let again = extracted(&[says(Role::User, "Go on.")], &[first], 10_000);
+        assert!(
+            again.contains("## Last words\n- Half of it is done.\n  - The rest is not."),
+            "{again}"
+        );
+        let more = [call("2", "Bash", "{}"), says(Role::Assistant, "All of it is done.")];
+        let last = extracted(&more, &[again], 10_000);
+        assert!(last.contains("## Last words\nAll of it is done.\n"), "{last}");
+        let calls = "## Unfinished calls\n- Bash {\"command\":\"make all\"}\n- Bash {}";
+        assert!(last.contains(calls), "{last}");
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The check of a summary: what the messages that it stands for name, and it no longer does.
+//! The check of a summary: what the messages and the earlier summaries that it stands for name, and it no longer does.
 //!
 //! Checked is what the next step hangs on and what words can be compared for: paths, commands, numbers and identifiers that
 //! the person or the model said, and the person's own last requests. What tools printed is not asked for: it can be printed
@@ -13,7 +13,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    context::{files::KEYS, plan::Piece, tokens::is_dense},
+    context::{extract, files::KEYS, plan::Piece, prompt, tokens::is_dense},
     json::Raw,
     model::{Block, Role},
 };
@@ -102,6 +102,10 @@ impl Check {
             let is_said = piece.is_request || piece.message.role == Role::Assistant;
             for block in &piece.message.blocks {
                 match block {
+                    Block::Text(text) if piece.message.is_summary => {
+                        let told = extract::told(prompt::unwrap(text));
+                        tokens(beginning(told), &mut |token| named.add(token));
+                    }
                     Block::Text(text) if is_said => {
                         tokens(beginning(text), &mut |token| named.add(token));
                     }
@@ -129,7 +133,8 @@ impl Check {
             let is_kept = known.has_command(&command);
             add(Kind::Commands, times, command, is_kept);
         }
-        let requests = pieces.iter().rev().filter(|piece| piece.is_request);
+        let is_own = |piece: &&&Piece<'_>| piece.is_request && !piece.message.is_summary;
+        let requests = pieces.iter().rev().filter(is_own);
         let mut said = BTreeSet::new();
         for (nth, piece) in requests.take(REQUESTS).enumerate() {
             let text = piece.message.text().trim().to_owned();

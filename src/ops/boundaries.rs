@@ -169,14 +169,14 @@ fn checked(
     let messages = before.iter().filter(is_said).map(|item| (item.message(), item.begins_turn));
     let gone: Vec<(Cow<'_, Message>, bool)> =
         messages.filter(|(message, _)| !kept.contains(&message.text())).collect();
-    let pieces: Vec<Piece<'_>> = gone
-        .iter()
-        .map(|(message, begins_turn)| Piece {
-            message,
-            tokens: 0,
-            is_kept: false,
-            is_request: *begins_turn,
-        })
+    // It stands for the summaries before it too.
+    let earlier: Vec<Cow<'_, Message>> =
+        before.iter().filter(|item| item.is_summary()).map(Item::message).collect();
+    let earlier = earlier.iter().map(|message| (message, false));
+    let messages = gone.iter().map(|(message, begins_turn)| (message, *begins_turn));
+    let pieces: Vec<Piece<'_>> = earlier
+        .chain(messages)
+        .map(|(message, is_request)| Piece { message, tokens: 0, is_kept: false, is_request })
         .collect();
     let summary: Vec<String> =
         said.iter().filter(|item| item.is_summary()).map(|item| item.message().text()).collect();
