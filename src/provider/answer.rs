@@ -46,8 +46,21 @@ pub(super) fn with_ids(mut message: Message, request: &ChatRequest<'_>) -> Messa
     message
 }
 
+/// Puts texts that stand side by side together: where an answer comes in parts, as with citations, they are parts of one text.
+fn together(blocks: Vec<Block>) -> Vec<Block> {
+    let mut all: Vec<Block> = Vec::with_capacity(blocks.len());
+    for block in blocks {
+        match (all.last_mut(), block) {
+            (Some(Block::Text(text)), Block::Text(more)) => text.push_str(&more),
+            (_, block) => all.push(block),
+        }
+    }
+    all
+}
+
 /// Returns a message if it says anything, else the fault in it.
-pub(super) fn checked(message: Message, stop: Option<&str>) -> Result<Message, Fault> {
+pub(super) fn checked(mut message: Message, stop: Option<&str>) -> Result<Message, Fault> {
+    message.blocks = together(message.blocks);
     let is_said = message.blocks.iter().any(|block| match block {
         Block::Text(text) => !text.trim().is_empty(),
         block => matches!(block, Block::Call { .. }),
@@ -204,6 +217,15 @@ mod tests {
         check(r#"{"error":null,"message":"not now"}"#, "not now");
         check("", "nothing more was said");
         assert!(readable(&"é".repeat(5_000)).chars().count() <= MAX_SAID + 2);
+    }
+
+    #[test]
+    fn the_texts_of_an_answer_are_one_where_they_stand_side_by_side() {
+        let text = |text: &str| Block::Text(text.to_owned());
+        let other = || Block::Other { name: "x".to_owned(), json: "{}".to_owned() };
+        let blocks = vec![text("It is /src/"), text("main.rs"), text("."), other(), text("So.")];
+        let message = checked(Message::new(Role::Assistant, blocks), None).unwrap();
+        assert_eq!(message.blocks, [text("It is /src/main.rs."), other(), text("So.")]);
     }
 
     #[test]
