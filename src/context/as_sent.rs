@@ -15,6 +15,7 @@ use super::{
     Act, Change, Item, Step,
     history::{self, Limits},
     item::put_in,
+    measure::Measure,
     pairing::{self, Repaired},
     prepare::{Prepared, count},
     results::{self, Cutting},
@@ -41,7 +42,7 @@ pub fn as_sent(
     items: Vec<Item>,
     missing: Option<Missing>,
     limits: &Limits,
-    counting: Counting,
+    (counting, measure): (Counting, Measure),
     cutting: Option<&Cutting<'_>>,
 ) -> Prepared {
     let mut changes = Vec::new();
@@ -52,7 +53,8 @@ pub fn as_sent(
     }
     count(&mut items, counting);
     let each = counting.message(&pairing::missing());
-    let (items, limited) = history::limit(items, limits, Shape::Messages, each, &mut changes);
+    let (items, limited) =
+        history::limit(items, limits, measure, (Shape::Messages, each), &mut changes);
     let mut repaired = Repaired::default();
     let mut items = match missing {
         None => items,
@@ -149,7 +151,13 @@ mod tests {
         let items = EntryNumber::FIRST.onwards().zip(said.split(' ')).map(item).collect();
         let missing = |is_by_turn| Missing { words: "none", is_error: true, is_by_turn };
         let missing = is_by_turn.into().map(missing);
-        let made = as_sent(items, missing, &Limits::default(), Counting::Estimate, None);
+        let made = as_sent(
+            items,
+            missing,
+            &Limits::default(),
+            (Counting::Estimate, Measure::default()),
+            None,
+        );
         let shown = |item: &Item| match item.message().blocks.as_slice() {
             [Block::Call { id, .. }] => format!("+{id}"),
             [Block::Result { id, error: false, .. }] => format!("={id}"),

@@ -18,6 +18,7 @@ use std::{collections::BTreeMap, sync::Arc};
 use crate::{
     context::{
         Act, Change, Item, Shape, Step,
+        measure::Measure,
         pairing::{Slot, each_slot},
         tokens,
         turns::{Side, side},
@@ -180,13 +181,13 @@ impl Limits {
 
 /// Leaves out the oldest turns until the rest is within the limits.
 ///
-/// Items are counted; `missing` is the size of a message put in for a missing one. The results of pair repair and
+/// Items are counted, and `measure` tells how many tokens their counts stand for; `missing` is the size of a message put in for a missing one. The results of pair repair and
 /// merging are counted too, so that they need not be limited again.
 pub fn limit(
     mut items: Vec<Item>,
     limits: &Limits,
-    shape: Shape,
-    missing: u64,
+    measure: Measure,
+    (shape, missing): (Shape, u64),
     changes: &mut Vec<Change>,
 ) -> (Vec<Item>, Limited) {
     let asked = items.iter().filter(|item| item.begins_turn).count();
@@ -196,9 +197,10 @@ pub fn limit(
     let all = stretches(&items).count();
     let Old { count: mut gone, mut why } = old(&items, limits, asked);
     let stays = stays(&items);
-    let (sized, places) = measure(&items, &stays, gone, shape, missing);
+    let (sized, places) = sizes(&items, &stays, gone, shape, missing);
     let newest = sized.len() - 1;
-    let fits = fitting(&sized, limits, shape);
+    let tokens = limits.tokens.map(|most| measure.within(most));
+    let fits = fitting(&sized, &Limits { tokens, ..*limits }, shape);
     let exceeds = fits > newest;
     let first = fits.min(newest).max(1);
     if first > 1 {
@@ -288,7 +290,7 @@ fn each_sent(
 
 /// Sizes the stretches behind those that are old as they will be sent, and before them the old ones as if they were one;
 /// returns also in which of these each item is.
-fn measure(
+fn sizes(
     items: &[Item],
     stays: &[bool],
     old: usize,
@@ -395,7 +397,10 @@ const BOOTSTRAP: u64 = 32;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Block, EntryNumber, Message};
+    use crate::{
+        context::measure::{Figure, Scale},
+        model::{Block, EntryNumber, Message},
+    };
 
     fn said(role: Role, text: &str, entry: u64) -> Item {
         let message = Message {
@@ -421,7 +426,8 @@ mod tests {
     #[track_caller]
     fn check(items: Vec<Item>, limits: Limits, expected: &[u64], exceeds: bool) -> Vec<Change> {
         let mut changes = Vec::new();
-        let (kept, limited) = limit(items, &limits, Shape::Anthropic, 20, &mut changes);
+        let (kept, limited) =
+            limit(items, &limits, Measure::default(), (Shape::Anthropic, 20), &mut changes);
         let kept: Vec<EntryNumber> = kept.iter().filter_map(Item::entry).collect();
         assert_eq!(kept, expected);
         assert_eq!(limited.exceeds, exceeds);
@@ -447,7 +453,13 @@ mod tests {
         for items in [Vec::new(), turns(0), turns(3), turns(3).split_off(2), parted] {
             let under = |messages| {
                 let (limits, mut changes) = (Limits { messages, ..Limits::default() }, Vec::new());
-                let made = limit(items.clone(), &limits, Shape::Anthropic, 20, &mut changes);
+                let made = limit(
+                    items.clone(),
+                    &limits,
+                    Measure::default(),
+                    (Shape::Anthropic, 20),
+                    &mut changes,
+                );
                 (made, changes)
             };
             assert_eq!(under(None), under(Some(usize::MAX)));
@@ -464,6 +476,21 @@ mod tests {
         check(turns(3), tokens(72), &[1, 2, 3, 4, 5, 6, 7], false);
         check(turns(3), tokens(71), &[1, 4, 5, 6, 7], false);
         check(turns(3), tokens(5), &[1, 6, 7], true);
+    }
+
+    #[test]
+    fn tokens_are_those_that_the_counts_stand_for() {
+        let figure = |estimated, reported| Figure { estimated, reported };
+        let scale = Some(Scale::of(figure(100, 250), figure(200, 450)));
+        let measure = Measure { scale, beside: 10, ..Measure::default() };
+        let kept = |tokens| {
+            let (limits, mut changes) =
+                (Limits { tokens: Some(tokens), ..Limits::default() }, Vec::new());
+            let way = (Shape::Anthropic, 20);
+            limit(turns(3), &limits, measure, way, &mut changes).1.kept
+        };
+        // 72 estimated ones, 10 beside them, two for each, and a base of 50.
+        assert_eq!((kept(214), kept(213)), (3, 2));
     }
 
     #[test]

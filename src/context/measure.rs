@@ -120,6 +120,14 @@ impl Scale {
         self.base.saturating_add(self.part(estimated))
     }
 
+    /// Returns the largest estimate of a conversation that takes no more than this many tokens.
+    pub fn within(self, tokens: u64) -> u64 {
+        let room = u128::from(tokens.saturating_sub(self.base));
+        let room = (room * 2 + 1) * u128::from(ONE / 2) - 1;
+        let estimated = room.checked_div(self.slope.into());
+        estimated.and_then(|estimated| u64::try_from(estimated).ok()).unwrap_or(u64::MAX)
+    }
+
     /// Returns how many tokens a part of a conversation takes of which this is an estimate.
     pub fn part(self, estimated: u64) -> u64 {
         part(estimated, self.slope)
@@ -157,6 +165,13 @@ impl Measure {
             _ => Measured { tokens: estimated, word: Word::Estimate },
         }
     }
+
+    /// Returns the largest estimate of messages that, as [`Measure::of`] tells a part of a conversation, are no more than this
+    /// many tokens.
+    pub fn within(self, tokens: u64) -> u64 {
+        let estimated = self.scale.map_or(tokens, |scale| scale.within(tokens));
+        estimated.saturating_sub(self.beside)
+    }
 }
 
 #[cfg(test)]
@@ -189,6 +204,21 @@ mod tests {
         check(figure(0, 0), figure(0, 15_000), 100, 15_150);
         let least = figure(u64::MAX, u64::MAX);
         assert_eq!(Scale::of(least, least).whole(u64::MAX), u64::MAX);
+    }
+
+    #[test]
+    fn a_limit_of_tokens_is_met_as_they_are_told() {
+        let scales =
+            [None, Some(figure(1_000, 2_000)), Some(figure(900, 700)), Some(figure(10, 9_000))];
+        for scale in scales.map(|of| of.map(|of| Scale::of(of, of))) {
+            let measure = Measure { reported: None, scale, beside: 30 };
+            for tokens in (10_000..12_000).step_by(7) {
+                let most = measure.within(tokens);
+                assert!(measure.of(most, false).tokens <= tokens, "{scale:?} {tokens}");
+                assert!(measure.of(most + 1, false).tokens > tokens, "{scale:?} {tokens}");
+            }
+            assert_eq!(measure.within(20), 0);
+        }
     }
 
     #[test]

@@ -8,6 +8,7 @@ use crate::{
         history::{self, Limited, Limits},
         in_place,
         item::Item,
+        measure::Measure,
         pairing::{self, Repaired},
         results::{self, Cutting},
         sanitize::{self, Hygiene},
@@ -27,6 +28,8 @@ pub struct Plan {
     pub limits: Limits,
     /// How tokens are counted.
     pub counting: Counting,
+    /// How many tokens these counts stand for.
+    pub measure: Measure,
     /// Whether the agent takes results only where they stand.
     pub in_place: bool,
 }
@@ -56,7 +59,7 @@ impl Prepared {
 
 /// Makes a request of messages.
 pub fn prepare(items: Vec<Item>, plan: &Plan, cutting: Option<&Cutting<'_>>) -> Prepared {
-    let Plan { hygiene, limits, counting, in_place } = *plan;
+    let Plan { hygiene, limits, counting, measure, in_place } = *plan;
     let is_agents = hygiene.shape == Shape::Agent;
     let shape = if is_agents { Shape::Messages } else { hygiene.shape };
     let mut changes = Vec::new();
@@ -68,7 +71,7 @@ pub fn prepare(items: Vec<Item>, plan: &Plan, cutting: Option<&Cutting<'_>>) -> 
     }
     count(&mut items, counting);
     let missing = counting.message(&pairing::missing());
-    let (items, limited) = history::limit(items, &limits, shape, missing, &mut changes);
+    let (items, limited) = history::limit(items, &limits, measure, (shape, missing), &mut changes);
     let order = is_agents.then(|| {
         let results = items.iter().enumerate().filter(|(_, item)| item.role() == Role::Tool);
         results.filter_map(|(at, item)| Some((item.entry()?, at))).collect()

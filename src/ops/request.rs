@@ -77,7 +77,8 @@ pub(super) fn request(
         shape => shape,
     };
     let hygiene = Hygiene { shape, images: asked.images, maker, no_model };
-    let plan = Plan { hygiene, limits: asked.limits, counting: found.counting, in_place };
+    let (limits, counting, measure) = (asked.limits, found.counting, found.measure);
+    let plan = Plan { hygiene, limits, counting, measure, in_place };
     let name = |n: EntryNumber| {
         let found = archive.store().entries(session.key, n.alone()).unwrap_or_default();
         found.first().map_or_else(|| n.to_string(), |entry| format!("{:.12}", entry.id))
@@ -96,7 +97,7 @@ pub(super) fn request(
                     Some(Missing { words, is_error, is_by_turn })
                 }
             };
-            context::as_sent(items, missing, &asked.limits, found.counting, cutting.as_ref())
+            context::as_sent(items, missing, &limits, (counting, measure), cutting.as_ref())
         }
         None => context::prepare(items, &plan, cutting.as_ref()),
     }

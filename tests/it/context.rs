@@ -8,7 +8,7 @@ use serde_json::Value;
 use undertext::{
     context::{
         self, Act, Change, Item, Origin, Plan, Prepared, Shape, cut::Limit, history::Limits,
-        sanitize::Hygiene, tokens::Counting, window::Windows,
+        measure::Measure, sanitize::Hygiene, tokens::Counting, window::Windows,
     },
     model::{Block, Image, Message, Role, Source, Stop, Thinking, Timestamp},
     ops::{self, Asked, Layers},
@@ -285,7 +285,13 @@ fn gemini(request: &Value) -> Option<String> {
 
 pub(crate) fn plan(shape: Shape, limits: Limits) -> Plan {
     let hygiene = Hygiene { shape, images: true, maker: Some(Shape::Anthropic), no_model: None };
-    Plan { hygiene, limits, counting: Counting::Estimate, in_place: false }
+    Plan {
+        hygiene,
+        limits,
+        counting: Counting::Estimate,
+        measure: Measure::default(),
+        in_place: false,
+    }
 }
 
 /// Prepares a request and holds it against the rules, the limits, its own report, and itself prepared again.
