@@ -94,7 +94,26 @@ pub(super) fn validate(items: Vec<Item>, shape: Shape, changes: &mut Vec<Change>
             _ => true,
         }
     });
-    put_in(items, first.into_iter().collect())
+    let mut items = put_in(items, first.into_iter().collect());
+    if let Some(last) = items.last_mut().filter(|_| shape == Shape::Anthropic) {
+        trim(last, changes);
+    }
+    items
+}
+
+/// Takes the white space from the end of the model's last words, which may not end a request.
+fn trim(last: &mut Item, changes: &mut Vec<Change>) {
+    let is_trimmed = |text: &str| text.trim_end().len() == text.len();
+    match last.message().blocks.last() {
+        Some(Block::Text(text)) if last.role() == Role::Assistant && !is_trimmed(text) => {}
+        _ => return,
+    }
+    last.change(|message| {
+        if let Some(Block::Text(text)) = message.blocks.last_mut() {
+            text.truncate(text.trim_end().len());
+        }
+    });
+    note(changes, Act::Changed, last, "the white space at the end of the request is left out");
 }
 
 /// Returns whether two neighbours are one message to a provider.

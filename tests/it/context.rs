@@ -136,6 +136,10 @@ fn anthropic(request: &Value) -> Option<String> {
         {
             return Some(format!("message {at} ends with thinking"));
         }
+        let ends = blocks.last().unwrap()["text"].as_str().unwrap_or_default();
+        if at + 1 == messages.len() && expected == "assistant" && ends.trim_end() != ends {
+            return Some("the model's last words end with white space".to_owned());
+        }
         let results = blocks.iter().take_while(|block| block["type"] == "tool_result").count();
         if of_type(blocks, "tool_result").count() > results {
             return Some(format!("message {at} has results behind other words"));
