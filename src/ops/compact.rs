@@ -12,7 +12,7 @@
 
 use std::{cell::RefCell, time::Duration};
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
     context::{
@@ -157,6 +157,26 @@ impl Found {
         }
     }
 
+    /// Returns a compaction that was made, if it gains anything as the session's agent says it.
+    fn gaining(
+        &self,
+        made: Result<compact::Compaction, CompactError>,
+        session: &Session,
+        by_extract: bool,
+    ) -> Result<compact::Compaction, CompactError> {
+        let no_gain = || Err(CompactError::Nothing(Nothing::NoGain));
+        match made {
+            Err(CompactError::Summary(SummaryError::Flawed { .. })) if by_extract => no_gain(),
+            Ok(made) => {
+                // The agent's own words about a summary may be longer than a short conversation.
+                let opening = self.count(session.format.traits().summary_opening);
+                let is_less = made.post_tokens.saturating_add(opening) < made.pre_tokens;
+                if is_less { Ok(made) } else { no_gain() }
+            }
+            made => made,
+        }
+    }
+
     fn plan(&self, pieces: &[Piece<'_>], wanted: &Compacting<'_>) -> Result<plan::Plan, Nothing> {
         if self.is_fresh && !wanted.again {
             return Err(Nothing::NothingNew);
@@ -209,14 +229,20 @@ pub fn plan_compaction(
     let found = Found::of(archive, session, wanted)?;
     guard(&found.material.window)?;
     let pieces = found.pieces();
-    let parts = found.plan(&pieces, wanted).map(|plan| parts(&pieces, &plan));
+    let mut parts = found.plan(&pieces, wanted).map(|plan| parts(&pieces, &plan));
     let folder = archive.store().card(session.key)?.folder;
     let task = found.task(session, folder.as_deref(), &pieces, wanted);
     let count = |text: &str| found.count(text);
-    let made = parts
-        .is_ok()
-        .then(|| compact::compact(&task, None, &count, &|| Duration::MAX, &mut |_| ()));
-    let losses = made.and_then(Result::ok).map(|made| made.losses).unwrap_or_default();
+    let mut losses = Vec::new();
+    if parts.is_ok() {
+        let made = compact::compact(&task, None, &count, &|| Duration::MAX, &mut |_| ());
+        match found.gaining(made, session, true) {
+            Ok(made) => losses = made.losses,
+            // A model may well say it in fewer words.
+            Err(CompactError::Nothing(why)) if wanted.by.is_none() => parts = Err(why),
+            Err(_) => {}
+        }
+    }
     Ok(Planned { near: wanted.rule.near(task.window, task.tokens), parts, losses })
 }
 
@@ -283,7 +309,7 @@ pub fn compact(
         Ok(plan) => plan,
         Err(why) => return Ok(nothing(why)),
     };
-    tell_before(session, wanted, (tokens, window), [plan.summarised.len(), plan.kept.len()])?;
+    wanted.tell_before(session, (tokens, window), [plan.summarised.len(), plan.kept.len()])?;
     let folder = archive.store().card(session.key)?.folder;
     let excerpts = match wanted.by {
         Some(_) => excerpts(&pieces, folder.as_deref(), wanted.visible),
@@ -308,12 +334,10 @@ pub fn compact(
     };
     let count = |text: &str| found.count(text);
     let left = || wanted.limit.saturating_sub(Duration::from_millis(elapsed()));
-    let made = match compact::compact(&task, wanted.by, &count, &left, &mut told) {
+    let made = compact::compact(&task, wanted.by, &count, &left, &mut told);
+    let made = match found.gaining(made, session, wanted.by.is_none()) {
         Ok(made) => made,
         Err(CompactError::Nothing(why)) => return Ok(nothing(why)),
-        Err(CompactError::Summary(SummaryError::Flawed { .. })) if wanted.by.is_none() => {
-            return Ok(nothing(Nothing::NoGain));
-        }
         Err(CompactError::Summary(error)) => {
             if let SummaryError::TimedOut { .. } = error {
                 let limit_ms = u64::try_from(wanted.limit.as_millis()).unwrap_or(u64::MAX);
@@ -322,11 +346,6 @@ pub fn compact(
             return Err(OpsError::Summary { error, strict: wanted.strict });
         }
     };
-    // The agent's own words about a summary may be longer than a short conversation.
-    let opening = found.count(session.format.traits().summary_opening);
-    if made.post_tokens.saturating_add(opening) >= made.pre_tokens {
-        return Ok(nothing(Nothing::NoGain));
-    }
     let parts = parts(&pieces, &made.plan);
     let (system, kept) = (found.said(&made.plan.system), found.said(&made.plan.kept));
     let mut compacted = Compacted {
@@ -357,55 +376,8 @@ pub fn compact(
         *post_tokens = compacted.post_tokens;
     }
     end.iter().for_each(emit);
-    compacted.after = told_after(session, wanted, &compacted).err();
+    compacted.after = wanted.tell_after(session, &compacted).err();
     Ok(compacted)
-}
-
-/// Tells the user's command what is about to be compacted, which it may refuse.
-fn tell_before(
-    session: &Session,
-    wanted: &Compacting<'_>,
-    (tokens, window): (u64, u64),
-    [summarised, kept]: [usize; 2],
-) -> Result<(), OpsError> {
-    let Some(before) = wanted.before else { return Ok(()) };
-    let told = json!({
-        "hook": "before_compaction", "session": session.name.id, "trigger": wanted.cause.as_str(),
-        "tokens": tokens, "window": window, "summarised": summarised, "kept": kept,
-    });
-    before(&told).map_err(|why| OpsError::Hook { hook: "before_compaction", why })
-}
-
-/// Tells the caller's hook of a compaction that was made.
-fn told_after(
-    session: &Session,
-    wanted: &Compacting<'_>,
-    compacted: &Compacted,
-) -> Result<(), String> {
-    let Some(after) = wanted.after else { return Ok(()) };
-    let mut told = told_of(compacted, wanted.cause);
-    told["hook"] = json!("after_compaction");
-    told["session"] = json!(session.name.id);
-    told["operation"] = json!(compacted.operation);
-    told["summary"] = json!(compacted.text);
-    after(&told)
-}
-
-/// Returns the account of a compaction.
-fn told_of(compacted: &Compacted, cause: Cause) -> Value {
-    json!({
-        "branch": compacted.branch,
-        "trigger": cause.as_str(),
-        "pre_tokens": compacted.pre_tokens,
-        "post_tokens": compacted.post_tokens,
-        "window": compacted.window,
-        "summarised": compacted.parts.summarised.messages,
-        "kept": compacted.parts.kept.messages,
-        "model": compacted.model,
-        "files": compacted.files,
-        "duration_ms": compacted.duration_ms,
-        "fallback": compacted.fallback,
-    })
 }
 
 /// A compaction that has its summary.

@@ -2,7 +2,7 @@
 
 use std::{cell::RefCell, time::Duration};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     context::{
@@ -14,7 +14,9 @@ use crate::{
         visible::Visible,
     },
     model::Timestamp,
-    ops::{Asked, Context},
+    ops::{Asked, Context, OpsError},
+    report::Compacted,
+    session::Session,
 };
 
 /// A function of the caller's that is told before or after, and may fail.
@@ -91,6 +93,47 @@ impl Compacting<'_> {
     pub(super) fn all(&self, measured: Measured) -> u64 {
         let beside = if measured.word == Word::Estimate { self.beside } else { 0 };
         measured.tokens.saturating_add(beside)
+    }
+
+    /// Tells the user's command what is about to be compacted, which it may refuse.
+    pub(super) fn tell_before(
+        &self,
+        session: &Session,
+        (tokens, window): (u64, u64),
+        [summarised, kept]: [usize; 2],
+    ) -> Result<(), OpsError> {
+        let Some(before) = self.before else { return Ok(()) };
+        let told = json!({
+            "hook": "before_compaction", "session": session.name.id, "trigger": self.cause.as_str(),
+            "tokens": tokens, "window": window, "summarised": summarised, "kept": kept,
+        });
+        before(&told).map_err(|why| OpsError::Hook { hook: "before_compaction", why })
+    }
+
+    /// Tells the caller's hook of a compaction that was made.
+    pub(super) fn tell_after(
+        &self,
+        session: &Session,
+        compacted: &Compacted,
+    ) -> Result<(), String> {
+        let Some(after) = self.after else { return Ok(()) };
+        after(&json!({
+            "branch": compacted.branch,
+            "trigger": self.cause.as_str(),
+            "pre_tokens": compacted.pre_tokens,
+            "post_tokens": compacted.post_tokens,
+            "window": compacted.window,
+            "summarised": compacted.parts.summarised.messages,
+            "kept": compacted.parts.kept.messages,
+            "model": compacted.model,
+            "files": compacted.files,
+            "duration_ms": compacted.duration_ms,
+            "fallback": compacted.fallback,
+            "hook": "after_compaction",
+            "session": session.name.id,
+            "operation": compacted.operation,
+            "summary": compacted.text,
+        }))
     }
 }
 

@@ -1,4 +1,4 @@
-//! Recovery: every attempt to ask a model is made to fit its window, by compactions and at most one truncation.
+//! Recovery: every attempt to ask a model is made to fit its window, by compactions, and by a truncation where that can help.
 //!
 //! The ladder is [`crate::context::recover`]; here are its steps over a session. A context that is due is compacted before
 //! it is sent, and one that is larger than the window never leaves: no model has to find that overflow.
@@ -80,8 +80,10 @@ pub fn recover<T>(
         emit(event);
     };
     let answer = ladder::recover(&room, &mut surgery, &mut told)?;
-    let Surgery { operations, tokens, window, .. } = surgery;
-    Ok(Recovered { answer, operations, pre_tokens, post_tokens: tokens, window })
+    // By the provider's count, if it told one: by that it was judged.
+    let (pre_tokens, post_tokens) = (surgery.scaled(pre_tokens), surgery.scaled(surgery.tokens));
+    let Surgery { operations, window, .. } = surgery;
+    Ok(Recovered { answer, operations, pre_tokens, post_tokens, window })
 }
 
 /// A session while it is made to fit.

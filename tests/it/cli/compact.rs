@@ -69,6 +69,20 @@ fn why_only_the_store_is_changed_is_said_once() {
 }
 
 #[test]
+fn a_dry_run_finds_no_gain_where_a_compaction_finds_none() {
+    let env = TestEnv::new();
+    env.run(&["new"]).success();
+    for said in ["hi", "yo", "again"] {
+        env.run(&["append", said]).success();
+    }
+    let no_gain = "a summary would be no shorter than what it stands for";
+    for args in [&["compact"][..], &["compact", "--dry-run"]] {
+        let run = env.run(args);
+        assert!((run.stdout.clone() + &run.stderr).contains(no_gain), "{args:?}: {run}");
+    }
+}
+
+#[test]
 fn a_person_sees_the_numbers_then_what_was_done_and_takes_it_back() {
     let env = talked(20);
     assert_snapshot!(env.run(&["compact", "--dry-run"]), @"
@@ -256,7 +270,7 @@ fn a_session_that_a_provider_refused_is_recovered() {
     let said = "prompt is too long: 30000 tokens > 16000 maximum";
     assert_snapshot!(env.run(&["recover", "--error", said]), @"
     Session e572dff8  0 all work and no play all work and no play all wor…  (native)
-    About 12,962 tokens are 4,527 now, of a window of 16,000
+    About 30,000 tokens are 10,477 now, of a window of 16,000
     This took operation 3
     ------- stderr -------
     hint: to undo the last one: undertext undo
@@ -438,6 +452,16 @@ fn a_turn_that_failed_says_how_to_go_on_as_it_was_begun() {
     settings(&env, "[provider.mine]\nkind = \"command\"\ncommand = \"tee; exit 1\"\n");
     let told = env.run(&["turn", "--provider", "mine"]).stderr;
     assert!(told.starts_with("error: mine: refused: exit code 1\n"), "{told}");
+}
+
+#[test]
+fn a_recovery_is_told_by_the_count_by_which_it_was_judged() {
+    let env = talked(100);
+    let said = "prompt is too long: 90000 tokens > 16384 maximum";
+    let done = json(&env.run(&["recover", "--error", said, "--json"]).success().stdout);
+    let figure = |key: &str| done[key].as_u64().unwrap();
+    assert_eq!((figure("pre_tokens"), figure("window")), (90_000, 16_384));
+    assert!((4_000..16_384).contains(&figure("post_tokens")), "{done}");
 }
 
 #[test]
