@@ -170,7 +170,7 @@ impl Guard {
                 let is_code = hashed.flags & CODE != 0;
                 let filling = if is_code { Filling::Code } else { Filling::Mark };
                 let before = usize::from(hashed.flags & BEFORE != 0);
-                see(Spelt { range, filling, before, after: usize::from(is_code) });
+                see(Spelt { range, filling, before, after: usize::from(is_code), of: 0 });
             });
         });
         (places, rule)

@@ -14,6 +14,8 @@ const MARK: &str = "[redacted]";
 pub(super) struct Place {
     pub(super) range: Range<usize>,
     pub(super) filling: Filling,
+    /// Which of the secrets that are looked for together.
+    pub(super) of: usize,
 }
 
 /// What is written over a secret.
@@ -73,6 +75,8 @@ pub(super) struct Spelt {
     pub(super) filling: Filling,
     pub(super) before: usize,
     pub(super) after: usize,
+    /// Which of the secrets that are looked for together.
+    pub(super) of: usize,
 }
 
 /// Which texts are looked through besides a line's own bytes.
@@ -84,8 +88,10 @@ pub(super) struct Layers {
     pub(super) encoded: bool,
 }
 
+/// Sees a spelling that was found in a text.
+pub(super) type See<'s> = dyn FnMut(Spelt) + 's;
 /// Finds the spellings in a text.
-type Find<'f> = dyn FnMut(&[u8], &mut dyn FnMut(Spelt)) + 'f;
+type Find<'f> = dyn FnMut(&[u8], &mut See<'_>) + 'f;
 
 /// Returns where spellings stand in a line, in order: in its bytes, in these as they read without escapes, and so on. `find`
 /// is asked about each text.
@@ -93,13 +99,13 @@ pub(super) fn places(line: &[u8], layers: Layers, find: &mut Find<'_>) -> Vec<Pl
     let mut found = Vec::new();
     let mut look = |text: &Text| {
         find(&text.bytes, &mut |spelt: Spelt| {
-            let Spelt { range, filling, before, after } = spelt;
+            let Spelt { range, filling, before, after, of } = spelt;
             let is_code = |byte: &&u8| byte.is_ascii_alphanumeric() || b"+/-_".contains(byte);
             let end = (range.end + after).min(text.bytes.len());
             let rest = text.bytes.get(range.end..end).unwrap_or_default();
             let more = rest.iter().take_while(is_code).count();
             let whole = range.start.saturating_sub(before)..range.end + more;
-            found.push(Place { range: text.raw(whole), filling });
+            found.push(Place { range: text.raw(whole), filling, of });
         });
     };
     let mut text = Text { bytes: line.to_vec(), from: None };
@@ -131,7 +137,7 @@ pub(super) fn cover(line: &[u8], mut places: Vec<Place>) -> Option<Vec<u8>> {
         is_one
     });
     let mut covered = line.to_vec();
-    for Place { range, filling } in places {
+    for Place { range, filling, .. } in places {
         fill(covered.get_mut(range).unwrap_or_default(), filling);
     }
     (covered != line).then_some(covered)

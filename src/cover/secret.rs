@@ -2,7 +2,9 @@
 
 use std::{collections::BTreeSet, ops::Range};
 
-use super::place::{self, Filling, Layers, Place, Spelt};
+use memchr::memmem;
+
+use super::place::{self, Filling, Layers, Place, See, Spelt};
 use crate::json::Frame;
 
 /// How few bytes a secret may have: what is shorter is found everywhere.
@@ -13,6 +15,13 @@ const LONG: usize = 8;
 const NEEDLE: usize = 64;
 /// How few characters of base64 tell something.
 const TELLING: usize = 6;
+
+/// What is looked for in a text before a secret's spellings are.
+pub(super) struct Needle {
+    pub(super) bytes: Vec<u8>,
+    /// The numbers of the spellings that have it, and how far behind their beginning.
+    pub(super) of: Vec<(usize, usize)>,
+}
 
 /// Something that is to be found wherever it stands.
 #[derive(Clone)]
@@ -42,23 +51,28 @@ impl Secret {
             .iter()
             .flat_map(|spelt| (0..3).flat_map(|before| encoded(spelt, before)))
             .collect();
-        let is_sure = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
-        let runs = secret.as_bytes().split(|byte| !is_sure(byte));
+        let runs = secret.as_bytes().split(|byte| !is_kept(byte));
         let sure = runs.max_by_key(|run| run.len()).unwrap_or_default().to_vec();
         let frame = (secret.len() < LONG).then_some(frame);
         let (plain, encoded) = (plain.into_iter().collect(), encoded.into_iter().collect());
         Some(Self { plain, encoded, sure, frame })
     }
 
-    /// Returns bytes of which each text that has it as it stands has some; nothing if any text may have it.
-    pub(crate) fn needles(&self) -> Option<Vec<Vec<u8>>> {
+    /// Returns bytes of which each text that has it as it stands has some, each with the spellings of which it is a part, and how far
+    /// behind their beginning; nothing if any text may have it.
+    pub(super) fn needles(&self) -> Option<Vec<Needle>> {
         if self.sure.is_empty() {
             return None;
         }
         // What is looked for is put together as one machine, which is as large as all of it.
-        let begin = |bytes: &Vec<u8>| bytes.get(..NEEDLE).unwrap_or(bytes).to_vec();
-        let encoded = self.encoded.iter().map(|(_, core, _)| begin(core));
-        Some(encoded.chain([begin(&self.sure)]).collect())
+        let begin = |bytes: &[u8]| bytes.get(..NEEDLE).unwrap_or(bytes).to_vec();
+        let sure = begin(&self.sure);
+        let plain = self.plain.iter().enumerate();
+        let of = plain.filter_map(|(n, spelt)| Some((n, memmem::find(spelt, &sure)?))).collect();
+        let encoded = (self.plain.len()..).zip(&self.encoded);
+        let encoded =
+            encoded.map(|(n, (_, core, _))| Needle { bytes: begin(core), of: vec![(n, 0)] });
+        Some(encoded.chain([Needle { bytes: sure, of }]).collect())
     }
 
     /// Returns whether it stands in a line.
@@ -75,37 +89,48 @@ impl Secret {
         })
     }
 
-    /// Returns in which texts within a line it may be spelt otherwise than as it is.
-    fn layers(&self) -> Layers {
-        let is_kept = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.".contains(byte);
-        let encoded = !self.plain.iter().flatten().all(is_kept);
-        Layers { escaped: true, encoded }
+    /// Returns whether it is spelt otherwise in addresses and forms.
+    pub(super) fn is_encoded(&self) -> bool {
+        !self.plain.iter().flatten().all(is_kept)
     }
 
     /// Returns where it stands in a line, in order.
     pub(super) fn places(&self, line: &[u8]) -> Vec<Place> {
-        let mut places = place::places(line, self.layers(), &mut |text, see| {
-            for plain in &self.plain {
-                for start in memchr::memmem::find_iter(text, plain) {
-                    let range = start..start + plain.len();
-                    if self.frame.is_some() && !is_word(text, &range) {
-                        continue;
-                    }
-                    see(Spelt { range, filling: Filling::Mark, before: 0, after: 0 });
-                }
+        let layers = Layers { escaped: true, encoded: self.is_encoded() };
+        let places = place::places(line, layers, &mut |text, see| self.find(text, see));
+        said(line, places, |_| self.frame)
+    }
+
+    /// Finds all its spellings in a text.
+    pub(super) fn find(&self, text: &[u8], see: &mut See<'_>) {
+        let encoded = self.encoded.iter().map(|(_, core, _)| core);
+        for (n, spelt) in self.plain.iter().chain(encoded).enumerate() {
+            for start in memmem::find_iter(text, spelt) {
+                self.see_at(n, start, text, see);
             }
-            for (before, core, after) in &self.encoded {
-                for start in memchr::memmem::find_iter(text, core) {
-                    let range = start..start + core.len();
-                    see(Spelt { range, filling: Filling::Code, before: *before, after: *after });
-                }
-            }
-        });
-        if let Some(frame) = self.frame {
-            let untelling = place::untelling(line, frame);
-            places.retain(|place| untelling.as_ref().is_none_or(|there| place.is_within(there)));
         }
-        places
+    }
+
+    /// Sees one of its spellings, if that begins there in a text.
+    pub(super) fn see_at(&self, spelling: usize, start: usize, text: &[u8], see: &mut See<'_>) {
+        let stands = |spelt: &[u8]| text.get(start..).is_some_and(|text| text.starts_with(spelt));
+        if let Some(plain) = self.plain.get(spelling) {
+            let range = start..start + plain.len();
+            if stands(plain) && (self.frame.is_none() || is_word(text, &range)) {
+                see(Spelt { range, filling: Filling::Mark, before: 0, after: 0, of: 0 });
+            }
+            return;
+        }
+        let encoded = spelling.checked_sub(self.plain.len()).and_then(|n| self.encoded.get(n));
+        if let Some((before, core, after)) = encoded.filter(|(_, core, _)| stands(core)) {
+            let (range, filling) = (start..start + core.len(), Filling::Code);
+            see(Spelt { range, filling, before: *before, after: *after, of: 0 });
+        }
+    }
+
+    /// Returns the frame in which it would stand by chance.
+    pub(super) fn frame(&self) -> Option<&'static Frame> {
+        self.frame
     }
 
     /// Returns the stretches of a text in which it stands, in order.
@@ -117,6 +142,25 @@ impl Secret {
     pub(crate) fn cover(&self, line: &[u8]) -> Option<Vec<u8>> {
         place::cover(line, self.places(line))
     }
+}
+
+/// Returns those places in a line at which something is said, where what stands there would tell what a record of a frame is by chance.
+pub(super) fn said(
+    line: &[u8],
+    mut places: Vec<Place>,
+    frame: impl Fn(&Place) -> Option<&'static Frame>,
+) -> Vec<Place> {
+    if let Some(frame_of_all) = places.iter().find_map(&frame) {
+        let untelling = place::untelling(line, frame_of_all);
+        let is_said = |place: &Place| untelling.as_ref().is_none_or(|there| place.is_within(there));
+        places.retain(|place| frame(place).is_none() || is_said(place));
+    }
+    places
+}
+
+/// Returns whether a byte is never encoded in an address.
+fn is_kept(byte: &u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-_.".contains(byte)
 }
 
 /// Returns whether bytes are no part of a longer word.

@@ -1,4 +1,5 @@
-//! Many secrets that are looked for together: a text is read once for all of them, and then for those alone that may stand in it.
+//! Many secrets that are looked for together: a text is read once for all of them, and each of them is only compared where a part
+//! of it stands.
 //!
 //! Invariant: where several of them overlap, nothing of any of them is left.
 
@@ -7,8 +8,8 @@ use std::collections::BTreeSet;
 use aho_corasick::AhoCorasick;
 
 use super::{
-    place::{self, Layers},
-    secret::Secret,
+    place::{self, Layers, Place, Spelt},
+    secret::{Needle, Secret, said},
     text::Text,
 };
 
@@ -24,8 +25,8 @@ pub(crate) struct Secrets {
     all: Vec<Secret>,
     /// Finds what each of them has some of, and escapes.
     needles: Option<AhoCorasick>,
-    /// The secret of each needle, by its number.
-    of: Vec<usize>,
+    /// Of each needle, by its number, the secret, and where it stands in the spellings of that.
+    of: Vec<(usize, Vec<(usize, usize)>)>,
     /// Those without needles: any text may have them.
     anywhere: BTreeSet<usize>,
 }
@@ -37,8 +38,10 @@ impl Secrets {
         for (n, secret) in all.iter().enumerate() {
             match secret.needles() {
                 Some(own) => {
-                    secrets.of.extend(std::iter::repeat_n(n, own.len()));
-                    needles.extend(own);
+                    for Needle { bytes, of } in own {
+                        needles.push(bytes);
+                        secrets.of.push((n, of));
+                    }
                 }
                 None => _ = secrets.anywhere.insert(n),
             }
@@ -62,7 +65,7 @@ impl Secrets {
 
     /// Returns whether any of them stands in a line.
     pub(crate) fn is_in(&self, line: &[u8]) -> bool {
-        self.nearby(line).into_iter().filter_map(|n| self.all.get(n)).any(|one| one.is_in(line))
+        !self.places(line).is_empty()
     }
 
     /// Returns whether bytes that end too early end within any of them.
@@ -95,15 +98,11 @@ impl Secrets {
         let (mut covered, mut found): (Option<Vec<u8>>, _) = (None, BTreeSet::new());
         // What stands in the place of one may be a part of another.
         for _ in 0..ROUNDS {
-            let (now, mut places, mut own) =
-                (covered.as_deref().unwrap_or(line), Vec::new(), BTreeSet::new());
-            for n in self.nearby(now) {
-                let there = self.all.get(n).map(|secret| secret.places(now)).unwrap_or_default();
-                own.extend((!there.is_empty()).then_some(n));
-                places.extend(there);
-            }
+            let now = covered.as_deref().unwrap_or(line);
+            let places = self.places(now);
+            let own: BTreeSet<usize> = places.iter().map(|place| place.of).collect();
             let Some(next) = place::cover(now, places) else { break };
-            found.append(&mut own);
+            found.extend(own);
             covered = Some(next);
         }
         (covered, found)
@@ -115,15 +114,26 @@ impl Secrets {
         Self::new(left.map(|(_, secret)| secret.clone()).collect())
     }
 
-    /// Returns those that may stand in a line: each of them has a needle in it, or in one of the texts that are escaped within it.
-    fn nearby(&self, line: &[u8]) -> BTreeSet<usize> {
-        let mut nearby = self.anywhere.clone();
-        // What is encoded for an address has the same needles.
-        place::places(line, Layers { escaped: true, encoded: false }, &mut |text, _| {
-            let found = self.needles.iter().flat_map(|needles| needles.find_overlapping_iter(text));
-            nearby.extend(found.filter_map(|found| self.of.get(found.pattern().as_usize())));
+    /// Returns where any of them stand in a line, in order.
+    pub(super) fn places(&self, line: &[u8]) -> Vec<Place> {
+        let encoded = self.all.iter().any(Secret::is_encoded);
+        let places = place::places(line, Layers { escaped: true, encoded }, &mut |text, see| {
+            for hit in self.needles.iter().flat_map(|needles| needles.find_overlapping_iter(text)) {
+                let Some((n, of)) = self.of.get(hit.pattern().as_usize()) else { continue };
+                let Some(secret) = self.all.get(*n) else { continue };
+                for (spelling, behind) in of {
+                    if let Some(start) = hit.start().checked_sub(*behind) {
+                        let mut see = |spelt| see(Spelt { of: *n, ..spelt });
+                        secret.see_at(*spelling, start, text, &mut see);
+                    }
+                }
+            }
+            for n in &self.anywhere {
+                let mut see = |spelt| see(Spelt { of: *n, ..spelt });
+                self.all.get(*n).into_iter().for_each(|secret| secret.find(text, &mut see));
+            }
         });
-        nearby
+        said(line, places, |place| self.all.get(place.of).and_then(Secret::frame))
     }
 }
 
@@ -139,12 +149,12 @@ mod tests {
     }
 
     #[test]
-    fn only_those_that_may_stand_in_a_line_are_looked_for_there() {
+    fn those_that_stand_in_a_line_are_told_apart() {
         let names: Vec<String> = (0..500).map(|n| format!("hunter{n:04}!")).collect();
         let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
-        let check = |names: &[&str], line: &str, nearby: &[usize]| {
-            let found = secrets(names).nearby(line.as_bytes());
-            assert_eq!(found.into_iter().collect::<Vec<_>>(), nearby, "{line}");
+        let check = |names: &[&str], line: &str, expected: &[usize]| {
+            let found = secrets(names).cover(line.as_bytes()).1;
+            assert_eq!(found.into_iter().collect::<Vec<_>>(), expected, "{line}");
         };
         check(&names, r#"{"a":"\u001b[1mhunter9999!"}"#, &[]);
         check(&names, r#"{"a":"\u001b[1mhunter0007!"}"#, &[7]);
@@ -152,9 +162,21 @@ mod tests {
         check(&names, r#"{"a":"aHVudGVyMDAwOSE="}"#, &[9]);
         // Any character of this one may be spelt otherwise.
         names.push("!!!!");
-        check(&names, r#"{"a":"hunter0007!"}"#, &[7, 500]);
+        check(&names, r#"{"a":"hunter0007!"}"#, &[7]);
+        check(&names, r#"{"a":"hunter0007!!!!"}"#, &[7, 500]);
         assert!(secrets(&names).needles().is_none());
         assert!(secrets(&[]).needles().is_some_and(|needles| !needles.is_match(b"\\u00e9")));
+    }
+
+    #[test]
+    fn a_line_is_read_once_for_many() {
+        // Where it is read for each of them, this does not come to an end.
+        let names: Vec<String> = (0..4000).map(|n| format!("hunter{n:04}!")).collect();
+        let line = format!(r#"{{"a":"{}"}}"#, names.join(r"\n"));
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        let (covered, found) = secrets(&names).cover(line.as_bytes());
+        assert_eq!(found.len(), names.len());
+        assert!(!String::from_utf8(covered.unwrap()).unwrap().contains("hunter"));
     }
 
     #[test]

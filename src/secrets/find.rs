@@ -1,6 +1,12 @@
 //! Finding: the secrets in a text, wherever they stand in it and however they are escaped there.
 
-use std::ops::{ControlFlow, Range};
+use std::{
+    collections::{BTreeSet, HashSet},
+    ops::{ControlFlow, Range},
+};
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind};
+use memchr::memmem;
 
 use super::{
     rule::{Reach, Rule},
@@ -23,7 +29,7 @@ const UNSURE: usize = 160;
 const MOST: usize = 64 << 10;
 
 /// A secret that a rule found.
-#[derive(Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Found {
     /// The number of the rule.
     pub(crate) rule: usize,
@@ -43,13 +49,13 @@ type See<'s> = dyn FnMut(usize, &[u8], Range<usize>) -> ControlFlow<()> + 's;
 impl Rules {
     /// Returns the secrets in a record, or in any other text.
     pub(crate) fn find(&self, text: &[u8]) -> Vec<Found> {
-        let mut found: Vec<Found> = Vec::new();
+        let (mut found, mut seen): (Vec<Found>, HashSet<Found>) = Default::default();
         // Of a record nothing is meant as it is escaped.
         let is_record = Raw::object(text).is_some();
         let _ = self.each(text, is_record, &mut |rule, secret, _| {
             let valid = secret.utf8_chunks().next().map(|chunk| chunk.valid()).unwrap_or_default();
             let one = Found { rule, secret: valid.to_owned() };
-            if valid.len() >= SHORTEST && !found.contains(&one) {
+            if valid.len() >= SHORTEST && seen.insert(one.clone()) {
                 found.push(one);
             }
             ControlFlow::Continue(())
@@ -97,13 +103,21 @@ impl Rules {
             }
             Reach::Around(far) => (far + BEFORE, far.max(BEHIND)),
         };
+        let rest = bytes.get(keyword.end..).unwrap_or_default();
         loop {
             let from = keyword.start.saturating_sub(before);
-            let to = keyword.start.saturating_add(behind).min(bytes.len());
+            let mut to = keyword.start.saturating_add(behind).min(bytes.len());
+            let mut is_cut = (from > 0, to < bytes.len());
+            // What begins anew has ended: a long match holds its keyword once.
+            let again = rest.get(..to.saturating_sub(keyword.end)).filter(|_| rule.long);
+            let again = again.and_then(|rest| memmem::find(rest, bytes.get(keyword.clone())?));
+            if let Some(again) = again {
+                (to, is_cut.1) = (keyword.end + again, false);
+            }
             let window = Window {
                 before: bytes.get(from..keyword.start).unwrap_or_default(),
                 behind: bytes.get(keyword.start..to).unwrap_or_default(),
-                is_cut: (from > 0, to < bytes.len()),
+                is_cut,
             };
             let mut is_short = false;
             window.each_reading(is_record, &mut |text, at| {
@@ -111,7 +125,8 @@ impl Rules {
                 while let Some(found) = rule.find(text, from, at) {
                     from = found.end.max(found.start + 1);
                     let goes_on = window.is_cut.1 && found.end + UNSURE >= text.len();
-                    is_short |= goes_on;
+                    // One that begins behind the keyword is near it or is none.
+                    is_short |= goes_on && found.start <= at;
                     let is_cut = goes_on || window.is_cut.0 && found.start == 0;
                     if !is_cut && self.holds(rule, &found) {
                         see(n, found.secret, keyword.clone())?;
@@ -130,26 +145,47 @@ impl Rules {
     fn settle(&self, mut found: Vec<Found>) -> Vec<Found> {
         let is_weak = |one: &Found| self.all.get(one.rule).is_some_and(|rule| rule.weak);
         found.sort_by_key(|one| (is_weak(one), one.rule));
-        let mut settled: Vec<Found> = Vec::new();
-        for one in found {
+        let related = related(&found);
+        let mut settled: BTreeSet<usize> = BTreeSet::new();
+        for (n, (one, related)) in found.iter().zip(related).enumerate() {
             let mut is_kept = true;
-            settled.retain(|other| {
-                let is_equal = is_weak(&one) == is_weak(other);
-                match gives_way(&other.secret, &one.secret) {
-                    Some(is_worse) if is_worse && is_equal => false,
-                    Some(_) => {
-                        is_kept = false;
-                        true
-                    }
-                    None => true,
+            for (at, other) in related.into_iter().filter_map(|at| Some((at, found.get(at)?))) {
+                let is_equal = is_weak(one) == is_weak(other);
+                let is_there = settled.contains(&at);
+                match gives_way(&other.secret, &one.secret).filter(|_| is_there) {
+                    Some(is_worse) if is_worse && is_equal => _ = settled.remove(&at),
+                    Some(_) => is_kept = false,
+                    None => {}
                 }
-            });
+            }
             if is_kept {
-                settled.push(one);
+                settled.insert(n);
             }
         }
-        settled
+        let all = found.into_iter().enumerate();
+        all.filter(|(n, _)| settled.contains(n)).map(|(_, one)| one).collect()
     }
+}
+
+/// Returns of each find those that stand in it, as it is or without its escapes, and those in which it stands so.
+fn related(found: &[Found]) -> Vec<BTreeSet<usize>> {
+    let mut related = vec![BTreeSet::new(); found.len()];
+    let mut builder = AhoCorasick::builder();
+    // It is read once: to build it costs more than to run it.
+    let builder = builder.kind(Some(AhoCorasickKind::NoncontiguousNFA));
+    let Ok(all) = builder.build(found.iter().map(|one| &one.secret)) else {
+        return vec![(0..found.len()).collect(); found.len()];
+    };
+    for (n, one) in found.iter().enumerate() {
+        for reading in readings(one.secret.as_bytes()) {
+            for other in all.find_overlapping_iter(&reading).map(|found| found.pattern().as_usize())
+            {
+                related.get_mut(n).into_iter().for_each(|of| _ = of.insert(other));
+                related.get_mut(other).into_iter().for_each(|of| _ = of.insert(n));
+            }
+        }
+    }
+    related
 }
 
 /// Returns whether a secret gives way to another one that lies within it, or within which it lies: the one that is escaped, the
@@ -176,17 +212,13 @@ fn gives_way(one: &str, other: &str) -> Option<bool> {
 
 /// Returns whether a text is another one, escaped.
 fn is_spelling(text: &str, of: &str) -> bool {
-    let mut bytes = text.as_bytes().to_vec();
-    for _ in 0..LEVELS {
-        if memchr::memchr(b'\\', &bytes).is_none() {
-            return false;
-        }
-        bytes = unescaped(&bytes);
-        if bytes == of.as_bytes() {
-            return true;
-        }
-    }
-    false
+    readings(text.as_bytes()).skip(1).any(|reading| reading == of.as_bytes())
+}
+
+/// Returns a text as it is, without its escapes, without those that are in it then, and so on.
+fn readings(text: &[u8]) -> impl Iterator<Item = Vec<u8>> {
+    let next = |text: &Vec<u8>| memchr::memchr(b'\\', text).map(|_| unescaped(text));
+    std::iter::successors(Some(text.to_vec()), next).take(LEVELS + 1)
 }
 
 /// The bytes around a keyword.
@@ -416,6 +448,23 @@ mod tests {
         }
         let hook = format!("1234567890123456789/{}", of(68));
         check(&format!("https://discord.com/api/webhooks/{hook}"), &[("discord-webhook", &hook)]);
+    }
+
+    #[test]
+    fn many_in_one_text_cost_in_proportion() {
+        // Where each costs as much as all that are before it, this does not come to an end.
+        let password = |n: u64| format!("Q{:016x}w", n.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+        let passwords: BTreeSet<String> = (1..=3000).map(password).collect();
+        let lines: Vec<String> =
+            passwords.iter().map(|password| format!("DB_PASSWORD={password}")).collect();
+        let found = find(&lines.join("\n")).into_iter().map(|(_, secret)| secret).collect();
+        let missed: Vec<&String> = passwords.difference(&found).collect();
+        assert!(missed.is_empty(), "{missed:?}");
+        check(&"-----BEGIN PRIVATE KEY-----\n".repeat(4000), &[]);
+        let key = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7".repeat(4);
+        let cut = format!("-----BEGIN PRIVATE KEY-----\n{key}\n");
+        let whole = format!("{}-----END PRIVATE KEY-----", cut.replace("MII", "MIJ"));
+        check(&format!("{cut}{whole}"), &[("private-key", &cut), ("private-key", &whole)]);
     }
 
     #[test]

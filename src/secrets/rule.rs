@@ -89,6 +89,7 @@ enum Condition {
 pub(super) struct Compiled {
     regex: Regex,
     pub(super) reach: Reach,
+    keywords: AhoCorasick,
 }
 
 /// Where the matches lie that have a keyword.
@@ -114,15 +115,25 @@ impl Rule {
         self.compiled.get_or_init(|| Compiled::new(&self.expression, &self.keywords)).as_ref()
     }
 
-    /// Returns the next match from `from` on in a text; `at` is where the keyword stands.
-    pub(super) fn find<'t>(&self, text: &'t [u8], from: usize, at: usize) -> Option<Match<'t>> {
-        let Compiled { regex, reach } = self.compiled()?;
-        let input = match reach {
-            Reach::From(_) if from > at => return None,
-            Reach::From(_) => Input::new(text).range(at..).anchored(regex_automata::Anchored::Yes),
-            Reach::Around(_) => Input::new(text).range(from..),
+    /// Returns the next match from `from` on in a text; `at` is where the keyword stands. One that has another of the rule's
+    /// keywords, and not this, is found by that.
+    pub(super) fn find<'t>(&self, text: &'t [u8], mut from: usize, at: usize) -> Option<Match<'t>> {
+        let Compiled { regex, reach, keywords } = self.compiled()?;
+        let (input, found) = loop {
+            let input = match reach {
+                Reach::From(_) if from > at => return None,
+                Reach::From(_) => {
+                    Input::new(text).range(at..).anchored(regex_automata::Anchored::Yes)
+                }
+                Reach::Around(_) => Input::new(text).range(from..),
+            };
+            let found = regex.search(&input)?;
+            let is_of_other = || keywords.is_match(text.get(found.range()).unwrap_or_default());
+            if found.range().contains(&at) || !is_of_other() {
+                break (input, found);
+            }
+            from = found.end().max(found.start() + 1);
         };
-        let found = regex.search(&input)?;
         let mut groups = regex.create_captures();
         if regex.captures_len() > 1 {
             let again = input.range(found.start()..).anchored(regex_automata::Anchored::Yes);
@@ -167,7 +178,8 @@ impl Compiled {
             Reach::Around(longest.min(FAR))
         };
         let regex = Regex::builder().build_from_hir(&hir).ok()?;
-        Some(Self { regex, reach })
+        let keywords = AhoCorasick::builder().ascii_case_insensitive(true).build(keywords).ok()?;
+        Some(Self { regex, reach, keywords })
     }
 }
 
