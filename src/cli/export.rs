@@ -177,7 +177,8 @@ fn document(
     let found = ops::conversation(archive.store(), session, None, usize::MAX)?;
     let card = archive.store().card(session.key)?;
     let title = card.title.as_deref().map(first_line).filter(|title| !title.is_empty());
-    let masks = if args.no_mask { None } else { Some(context.masks()?) };
+    let masks =
+        if args.no_mask { None } else { Some(ops::masking(archive, session, context.masks()?)?) };
     let front = Front {
         title: title.unwrap_or("Session"),
         session: &session.name.id,

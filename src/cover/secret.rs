@@ -133,11 +133,6 @@ impl Secret {
         self.frame
     }
 
-    /// Returns the stretches of a text in which it stands, in order.
-    pub(crate) fn ranges(&self, text: &[u8]) -> Vec<Range<usize>> {
-        self.places(text).into_iter().map(|place| place.range).collect()
-    }
-
     /// Returns the line with it covered, if it stands there.
     pub(crate) fn cover(&self, line: &[u8]) -> Option<Vec<u8>> {
         place::cover(line, self.places(line))

@@ -3,7 +3,7 @@
 //!
 //! Invariant: where several of them overlap, nothing of any of them is left.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, ops::Range};
 
 use aho_corasick::AhoCorasick;
 
@@ -112,6 +112,11 @@ impl Secrets {
     pub(crate) fn without(&self, out: &BTreeSet<usize>) -> Self {
         let left = self.all.iter().enumerate().filter(|(n, _)| !out.contains(n));
         Self::new(left.map(|(_, secret)| secret.clone()).collect())
+    }
+
+    /// Returns the stretches of a text in which any of them stand, in order, each with the number of the one that does.
+    pub(crate) fn ranges(&self, text: &[u8]) -> Vec<(Range<usize>, usize)> {
+        self.places(text).into_iter().map(|place| (place.range, place.of)).collect()
     }
 
     /// Returns where any of them stand in a line, in order.

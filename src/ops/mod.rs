@@ -107,7 +107,7 @@ pub use redact::{Cause, Wanted, cover_again, follow_moved, redact, redaction, re
 pub use restore::{lost, lost_file, lost_with_sub_agents, restore};
 pub use revert::{clear, revert};
 pub use search::{count, search};
-pub use secrets::{audit_secrets, secret_rules};
+pub use secrets::{audit_secrets, masking, secret_rules};
 pub use seen::Asked;
 pub use setup::{Setup, calling, setup};
 pub use sought::Search;
@@ -127,7 +127,7 @@ pub use crate::{
         Summary, Surroundings, Truncated, Turned, Undone, Verified,
     },
     search::{Case, Manner as Words, Pattern, Sort, Unfit},
-    secrets::{Allowed, Masked, Masks, Unallowed},
+    secrets::{Allowed, Masked, Masking, Masks, Unallowed},
     session::{
         Bond, Conversation, Damaged, Elsewhere, Gap, Kin, Line, Log, Reader, RecentCall, Renewed,
         Session, SessionError, Shown, Stand, SubAgent, Target, View, checkpoints, conversation,

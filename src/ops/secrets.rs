@@ -1,12 +1,13 @@
-//! Auditing secrets: what looks like one, and where it stands.
+//! Secrets: what looks like one, where it stands, and masks in the place of it.
 
 use crate::{
     ops::{
         OpsError,
-        suspects::{Suspects, secrets},
+        suspects::{Suspect, Suspects, secrets, suspects},
     },
     report::Secrets,
-    secrets::Rules,
+    secrets::{Masking, Masks, Rules},
+    session::Session,
     sync::Archive,
 };
 
@@ -17,6 +18,19 @@ pub fn audit_secrets(
     step: &mut dyn FnMut(u64, u64),
 ) -> Result<Secrets, OpsError> {
     secrets(archive, suspects, step)
+}
+
+/// Returns masks for a document of a session: what is found anywhere in the session is masked wherever it stands.
+pub fn masking(archive: &Archive, session: &Session, masks: Masks) -> Result<Masking, OpsError> {
+    let found = match &masks.secrets {
+        Some(allowed) => {
+            let (session, allowed) = (Some(session.clone()), allowed.clone());
+            suspects(archive, &Suspects { session, allowed, ..Suspects::default() })?
+        }
+        None => Vec::new(),
+    };
+    let known = found.into_iter().map(|Suspect { rule, secret }| (secret, rule)).collect();
+    Ok(Masking::new(masks, known))
 }
 
 /// Returns the names of all rules.

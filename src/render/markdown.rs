@@ -16,7 +16,7 @@
 use std::io::{self, Write};
 
 use undertext::model::{Block, Kind};
-use undertext::ops::{Line, Masks};
+use undertext::ops::{Line, Masking};
 
 use super::answers::{Answers, blocks, is_own};
 use super::call::{self, Worth};
@@ -34,7 +34,7 @@ pub(crate) struct Front<'a> {
     pub(crate) folder: Option<&'a str>,
     pub(crate) zone: Zone,
     /// What is masked; nothing without.
-    pub(crate) masks: Option<&'a Masks>,
+    pub(crate) masks: Option<&'a Masking>,
 }
 
 /// A document while it is written.

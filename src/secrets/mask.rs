@@ -1,6 +1,6 @@
 //! Masks: a mark in the place of each secret in a text that leaves the store for people, and of what tells who they are.
 
-use std::{borrow::Cow, cmp::Reverse, ops::Range, sync::OnceLock};
+use std::{borrow::Cow, cmp::Reverse, collections::BTreeMap, ops::Range, sync::OnceLock};
 
 use regex_automata::meta::Regex;
 
@@ -9,7 +9,10 @@ use super::{
     rule::{is_in_word, regex},
     rules::Rules,
 };
-use crate::{cover::Secret, json::Frame};
+use crate::{
+    cover::{Secret, Secrets},
+    json::Frame,
+};
 
 /// What is masked.
 #[derive(Clone, Debug, Default)]
@@ -31,32 +34,69 @@ pub struct Masked<'t> {
     pub secrets: u64,
 }
 
+/// Masks for the texts of one document: a secret that is found anywhere in it is masked wherever it stands.
+pub struct Masking {
+    masks: Masks,
+    known: Known,
+}
+
+/// Secrets, and the rules that found them, in the same order.
+#[derive(Default)]
+struct Known {
+    secrets: Secrets,
+    rules: Vec<&'static str>,
+}
+
+impl Known {
+    fn new(all: BTreeMap<String, &'static str>) -> Self {
+        let secret =
+            |(secret, rule): (String, _)| Some((Secret::new(&secret, &Frame::NONE)?, rule));
+        let (secrets, rules) = all.into_iter().filter_map(secret).unzip();
+        Self { secrets: Secrets::new(secrets), rules }
+    }
+
+    /// Returns where they stand in a text.
+    fn marks(&self, text: &str) -> impl Iterator<Item = (Range<usize>, Mark)> {
+        let places = self.secrets.ranges(text.as_bytes()).into_iter();
+        places.filter_map(|(place, n)| Some((place, Mark::Secret(self.rules.get(n)?))))
+    }
+}
+
 /// What is written in the place of something.
-enum Mark<'r> {
+enum Mark {
     /// A secret, by its rule.
-    Secret(&'r str),
+    Secret(&'static str),
     Home,
     Email,
 }
 
-impl Masks {
+impl std::fmt::Debug for Masking {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Masking").field("masks", &self.masks).finish_non_exhaustive()
+    }
+}
+
+impl Masking {
+    /// Masks what is to be masked, and these secrets, each with the rule that found it.
+    pub(crate) fn new(masks: Masks, known: BTreeMap<String, &'static str>) -> Self {
+        Self { masks, known: Known::new(known) }
+    }
+
     /// Puts marks in the place of all that is to be masked in a text.
     pub fn mask<'t>(&self, text: &'t str) -> Masked<'t> {
-        let mut marks: Vec<(Range<usize>, Mark<'_>)> = Vec::new();
-        if let Some(allowed) = &self.secrets {
+        let mut marks: Vec<(Range<usize>, Mark)> = self.known.marks(text).collect();
+        if let Some(allowed) = &self.masks.secrets {
             let rules = Rules::get();
-            let found = rules.find(text.as_bytes());
-            for one in found.iter().filter(|one| !allowed.has(rules, one)) {
-                let places = Secret::new(&one.secret, &Frame::NONE)
-                    .map(|secret| secret.ranges(text.as_bytes()));
-                let mark = |place| (place, Mark::Secret(rules.name(one.rule)));
-                marks.extend(places.into_iter().flatten().map(mark));
-            }
+            let mut found = rules.find(text.as_bytes());
+            found.retain(|one| !allowed.has(rules, one));
+            // Rules are in the order of their strength.
+            let found = found.into_iter().rev().map(|one| (one.secret, rules.name(one.rule)));
+            marks.extend(Known::new(found.collect()).marks(text));
         }
-        if self.homes {
+        if self.masks.homes {
             marks.extend(homes(text).map(|place| (place, Mark::Home)));
         }
-        if self.emails {
+        if self.masks.emails {
             marks.extend(emails(text).map(|place| (place, Mark::Email)));
         }
         marks.sort_by_key(|(place, _)| (place.start, Reverse(place.end)));
@@ -66,6 +106,8 @@ impl Masks {
             // What base64 shares with its neighbours may end within a character.
             let (start, end) = (whole(text, place.start, true), whole(text, place.end, false));
             if start < at {
+                // The mark before it stands for what both have.
+                at = at.max(end);
                 continue;
             }
             room.push_str(text.get(at..start).unwrap_or_default());
@@ -126,7 +168,8 @@ mod tests {
     use super::*;
 
     fn check(masks: &Masks, text: &str, expected: &str, secrets: u64) {
-        let masked = masks.mask(text);
+        let masking = Masking::new(masks.clone(), BTreeMap::new());
+        let masked = masking.mask(text);
         assert_eq!((masked.text.as_ref(), masked.secrets), (expected, secrets));
     }
 
@@ -148,6 +191,17 @@ mod tests {
             1,
         );
         check(&Masks::default(), key, key, 0);
+    }
+
+    #[test]
+    fn what_was_found_elsewhere_is_masked_too_and_nothing_is_left_of_two_that_overlap() {
+        let known = [("tr4y-Pines", "one"), ("Pines-60+x", "two"), ("4711", "three")];
+        let known = known.map(|(secret, rule)| (secret.to_owned(), rule));
+        let masking = Masking::new(Masks::default(), known.into());
+        let check = |text: &str, expected: &str| assert_eq!(masking.mask(text).text, expected);
+        check("./login app Pines-60+x", "./login app [masked: two]");
+        check("tr4y-Pines-60+x, 47110", "[masked: one], 47110");
+        check("?p=Pines-60%2Bx#4711", "?p=[masked: two]#[masked: three]");
     }
 
     #[test]

@@ -22,5 +22,5 @@ mod rules;
 
 pub use allowed::{Allowed, Unallowed};
 pub(crate) use find::Found;
-pub use mask::{Masked, Masks};
+pub use mask::{Masked, Masking, Masks};
 pub(crate) use rules::Rules;

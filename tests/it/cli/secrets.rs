@@ -317,6 +317,27 @@ fn a_document_masks_what_looks_like_a_secret_and_a_file_nothing() {
 }
 
 #[test]
+fn a_document_masks_a_secret_also_where_nothing_tells_it() {
+    let env = TestEnv::new();
+    let records = [
+        said("assistant", format!("I log in with {PASSWORD} now.")),
+        said("user", format!("DB_PASSWORD={PASSWORD}")),
+        said("assistant", format!("./login.sh app {PASSWORD}")),
+    ];
+    let path = session(&env, ONE, &records);
+    let check = |session: &str| {
+        let masked = env.run(&["export", "--as", "markdown", session]).success();
+        keeps_secret(&masked);
+        // The title has it as well.
+        assert_eq!(masked.stderr, "4 secrets are masked; --no-mask leaves them as they are\n");
+    };
+    // A file that was never taken in is masked as well.
+    check(path.to_str().unwrap());
+    env.run(&["import"]).success();
+    check(ONE);
+}
+
+#[test]
 fn what_is_found_is_taken_out_with_the_names_of_the_rules() {
     let env = TestEnv::new();
     let one = session(&env, ONE, &leaking());
