@@ -25,7 +25,7 @@ pub(super) enum Filling {
     Mark,
     /// What is base64 as well.
     Code,
-    /// What is a number as well.
+    /// What is a number as well: its sign, its point and its exponent stay.
     Number,
 }
 
@@ -40,7 +40,8 @@ impl Place {
         let is_around =
             |one: &Range<usize>| one.start < self.range.end && self.range.start < one.end;
         let bytes = line.get(self.range.clone()).unwrap_or_default();
-        let is_number = bytes.iter().all(u8::is_ascii_digit) && !string.is_some_and(is_around);
+        let is_part = |byte: &u8| byte.is_ascii_digit() || b"+-.eE".contains(byte);
+        let is_number = bytes.iter().all(is_part) && !string.is_some_and(is_around);
         self.filling = Filling::Number;
         is_number
     }
@@ -164,11 +165,13 @@ fn strings(line: &[u8]) -> Option<Vec<Range<usize>>> {
 
 /// Writes over bytes.
 pub(super) fn fill(bytes: &mut [u8], filling: Filling) {
-    bytes.fill(match filling {
-        Filling::Mark => b'*',
-        Filling::Code => b'A',
-        Filling::Number => b'1',
-    });
+    match filling {
+        Filling::Mark => bytes.fill(b'*'),
+        Filling::Code => bytes.fill(b'A'),
+        Filling::Number => {
+            bytes.iter_mut().filter(|byte| byte.is_ascii_digit()).for_each(|byte| *byte = b'1');
+        }
+    }
     if filling == Filling::Mark
         && let Some(place) = bytes.get_mut(..MARK.len())
     {

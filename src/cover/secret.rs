@@ -264,6 +264,14 @@ mod tests {
     }
 
     #[test]
+    fn a_number_stays_one_with_its_sign_and_its_point() {
+        check("83250.75", r#"{"a":83250.75,"b":-83250.75}"#, r#"{"a":11111.11,"b":-11111.11}"#);
+        check("-12345678", r#"{"n":[-12345678]}"#, r#"{"n":[-11111111]}"#);
+        check("1.5e-300", r#"{"n":1.5e-300 }"#, r#"{"n":1.1e-111 }"#);
+        check("0.25", r#"{"n":0.25,"m":10.25}"#, r#"{"n":1.11,"m":10.25}"#);
+    }
+
+    #[test]
     fn what_is_too_short_is_no_secret() {
         assert!(Secret::new("abc", &FRAME).is_none());
         assert!(Secret::new("abcd", &FRAME).is_some());
