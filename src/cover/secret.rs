@@ -158,15 +158,28 @@ fn is_kept(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-_.".contains(byte)
 }
 
-/// Returns whether bytes are no part of a longer word.
+/// How many bytes of a control sequence of a terminal stand before its last one, at most.
+const CONTROL: usize = 32;
+
+/// Returns whether a text ends with a control sequence of a terminal, such as one that begins a colour.
+fn ends_control(text: &[u8]) -> bool {
+    let Some((b'@'..=b'~', before)) = text.split_last() else { return false };
+    let is_inner = |byte: &&u8| matches!(byte, b' '..=b'?');
+    let inner = before.iter().rev().take(CONTROL).take_while(is_inner).count();
+    let begins = before.get(..before.len() - inner).unwrap_or_default();
+    begins.ends_with(b"\x1b[") || begins.ends_with("\u{9b}".as_bytes())
+}
+
+/// Returns whether bytes are no part of a longer word. A control sequence before them is none of it: it is not shown.
 fn is_word(text: &[u8], range: &Range<usize>) -> bool {
     let is_part = |at: Option<usize>| {
         let byte = at.and_then(|at| text.get(at));
         byte.is_some_and(|byte| byte.is_ascii_alphanumeric() || *byte == b'_' || !byte.is_ascii())
     };
     let goes_on = |own: Option<usize>, next: Option<usize>| is_part(own) && is_part(next);
-    !goes_on(Some(range.start), range.start.checked_sub(1))
-        && !goes_on(range.end.checked_sub(1), Some(range.end))
+    let is_free = !goes_on(Some(range.start), range.start.checked_sub(1))
+        || text.get(..range.start).is_some_and(ends_control);
+    is_free && !goes_on(range.end.checked_sub(1), Some(range.end))
 }
 
 /// Returns what is sure to stand in the base64 of bytes in which these stand behind `before` others, for both alphabets.
@@ -261,6 +274,15 @@ mod tests {
         let named = r#"{"uuid":"a-1234","a":[{"uuid":1234}]}"#;
         check("1234", named, r#"{"uuid":"a-1234","a":[{"uuid":1111}]}"#);
         check("1234", "the PIN is 1234", "the PIN is ****");
+    }
+
+    #[test]
+    fn a_colour_is_no_part_of_a_word() {
+        check("4711", "pin \u{1b}[31m4711\u{1b}[0m", "pin \u{1b}[31m****\u{1b}[0m");
+        check("4711", "\u{1b}[01;31m\u{1b}[K4711\u{1b}[m", "\u{1b}[01;31m\u{1b}[K****\u{1b}[m");
+        check("4711", "\u{9b}1m4711", "\u{9b}1m****");
+        check("4711", r#"{"a":"\u001b[31m4711"}"#, r#"{"a":"\u001b[31m****"}"#);
+        check("4711", "[31m4711 m4711", "[31m4711 m4711");
     }
 
     #[test]
