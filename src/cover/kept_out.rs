@@ -30,7 +30,7 @@ const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 const CODE: u8 = 1;
 const BEFORE: u8 = 2;
-/// It is spelt otherwise where it is escaped, and in addresses.
+/// It is spelt otherwise where it is escaped, and in forms.
 const ESCAPED: u8 = 4;
 
 /// A spelling that is kept out.
@@ -146,7 +146,7 @@ impl Guard {
     pub(crate) fn may_cut(&self, bytes: &[u8]) -> bool {
         let mut is_cut = false;
         if !self.by_head.is_empty() {
-            let layers = Layers { escaped: true, encoded: self.is_escaped };
+            let layers = Layers { escaped: true, forms: self.is_escaped };
             place::places(bytes, layers, &mut |text, _| {
                 self.find_heads(text, &mut |start, hashed| {
                     is_cut |= start.saturating_add(hashed.size) > text.len();
@@ -163,7 +163,7 @@ impl Guard {
         let mut rule = None;
         // Any character may be escaped by its number.
         let escaped = self.is_escaped || memchr::memmem::find(line, b"\\u00").is_some();
-        let layers = Layers { escaped, encoded: self.is_escaped };
+        let layers = Layers { escaped, forms: self.is_escaped };
         let places = place::places(line, layers, &mut |text, see| {
             self.find(text, &mut |range, hashed| {
                 rule = rule.take().or_else(|| hashed.rule.clone());
@@ -246,6 +246,7 @@ mod tests {
             r#"{"a":"{\"x\":\"correct\\/horse\\u003dbattery\"}"}"#,
             r#"{"a":"eHhodW50ZXIyIXRhaWw="}"#,
             "https://x/?p=hunter2%21&q",
+            "https://x/?p=%68unter2%21&q",
         ];
         let covered = lines.map(|line| guard.cover(line.as_bytes()).unwrap());
         let covered = covered.map(|(line, rule)| (String::from_utf8(line).unwrap(), rule));
@@ -256,6 +257,7 @@ mod tests {
             r#"{"a":"{\"x\":\"[redacted]*******************\"}"}"#,
             r#"{"a":"eHAAAAAAAAAAAARhaWw="}"#,
             "https://x/?p=[redacted]&q",
+            "https://x/?p=[redacted]**&q",
         ];
         assert_eq!(covered, expected.map(|line| (line.to_owned(), rule())));
         assert!(guard.cover(br#"{"a":"hunter3! correct horse battery"}"#).is_none());

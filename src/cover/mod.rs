@@ -5,7 +5,7 @@
 //! escaped            "the token is hunter2\u0021"
 //! escaped again      "{\"token\":\"hunter2\\u0021\"}"       JSON in JSON, up to four times
 //! in base64          aHVudGVyMiE=                          wherever it begins in what was encoded
-//! in an address      hunter2%21                            whatever of it is encoded there; in a form with + for a space
+//! in an address      hunter2%21, %68unter2!                whatever of it is encoded there; in a form with + for a space
 //! ```
 //!
 //! Invariant: a covered line has the length of the line, is an object if that was one, and its strings stand where they stood.

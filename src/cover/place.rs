@@ -85,8 +85,8 @@ pub(super) struct Spelt {
 pub(super) struct Layers {
     /// Those that are escaped within it.
     pub(super) escaped: bool,
-    /// Those that are encoded for addresses within any of these.
-    pub(super) encoded: bool,
+    /// Those in which a plus in any of these is a space, as forms have it. What is encoded for addresses is always looked through.
+    pub(super) forms: bool,
 }
 
 /// Sees a spelling that was found in a text.
@@ -112,9 +112,7 @@ pub(super) fn places(line: &[u8], layers: Layers, find: &mut Find<'_>) -> Vec<Pl
     let mut text = Text { bytes: line.to_vec(), from: None };
     for level in 0..=LEVELS {
         look(&text);
-        if layers.encoded {
-            text.decoded().iter().for_each(&mut look);
-        }
+        text.decoded(layers.forms).iter().for_each(&mut look);
         if level == LEVELS || !layers.escaped || !text.bytes.contains(&b'\\') {
             break;
         }

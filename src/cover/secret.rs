@@ -30,7 +30,7 @@ pub(crate) struct Secret {
     pub(super) plain: Vec<Vec<u8>>,
     /// Those in base64: what is sure to stand there, behind how many characters that are partly its own, and before how many.
     pub(super) encoded: Vec<(usize, Vec<u8>, usize)>,
-    /// The longest part of it that no spelling changes.
+    /// The longest part of it that is spelt otherwise by numbers alone: `\u0068`, `%68`.
     pub(super) sure: Vec<u8>,
     /// Of a short one, the frame of the records: in what tells what these are, such as ids and times, it would stand by chance.
     frame: Option<&'static Frame>,
@@ -89,14 +89,22 @@ impl Secret {
         })
     }
 
-    /// Returns whether it is spelt otherwise in addresses and forms.
-    pub(super) fn is_encoded(&self) -> bool {
-        !self.plain.iter().flatten().all(is_kept)
+    /// Returns whether a form spells it otherwise than an address: a space as a plus.
+    pub(super) fn has_form(&self) -> bool {
+        self.plain.iter().flatten().any(|byte| *byte == b' ')
+    }
+
+    /// Returns how addresses begin to spell what would be found as it is: any byte of that may be encoded.
+    pub(super) fn in_addresses(&self) -> impl Iterator<Item = Vec<u8>> {
+        let each = self.sure.iter();
+        each.flat_map(|byte| {
+            [format!("%{byte:02x}"), format!("%{byte:02X}")].map(String::into_bytes)
+        })
     }
 
     /// Returns where it stands in a line, in order.
     pub(super) fn places(&self, line: &[u8]) -> Vec<Place> {
-        let layers = Layers { escaped: true, encoded: self.is_encoded() };
+        let layers = Layers { escaped: true, forms: self.has_form() };
         let places = place::places(line, layers, &mut |text, see| self.find(text, see));
         said(line, places, |_| self.frame)
     }
@@ -153,7 +161,7 @@ pub(super) fn said(
     places
 }
 
-/// Returns whether a byte is never encoded in an address.
+/// Returns whether a byte needs not be encoded in an address.
 fn is_kept(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-_.".contains(byte)
 }
@@ -291,6 +299,17 @@ mod tests {
         check("-12345678", r#"{"n":[-12345678]}"#, r#"{"n":[-11111111]}"#);
         check("1.5e-300", r#"{"n":1.5e-300 }"#, r#"{"n":1.1e-111 }"#);
         check("0.25", r#"{"n":0.25,"m":10.25}"#, r#"{"n":1.11,"m":10.25}"#);
+    }
+
+    #[test]
+    fn what_an_address_need_not_encode_may_be_encoded_there() {
+        check("my-secret.token_19", "?p=my%2Dsecret%2Etoken%5F19&", "?p=[redacted]**************&");
+        check(
+            "hunter2!bunny",
+            "%68%75%6e%74%65%72%32%21%62%75%6e%6e%79",
+            &format!("[redacted]{}", "*".repeat(29)),
+        );
+        check("hunter22", r#"{"u":"\u0025%68unter2%32"}"#, r#"{"u":"\u0025[redacted]**"}"#);
     }
 
     #[test]

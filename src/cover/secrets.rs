@@ -47,6 +47,7 @@ impl Secrets {
             }
         }
         needles.extend((!all.is_empty()).then(|| ESCAPED.to_vec()));
+        needles.extend(all.iter().flat_map(Secret::in_addresses).collect::<BTreeSet<_>>());
         secrets.needles = AhoCorasick::new(needles).ok();
         if secrets.needles.is_none() {
             secrets.anywhere = (0..all.len()).collect();
@@ -72,7 +73,7 @@ impl Secrets {
     pub(crate) fn are_cut_by(&self, bytes: &[u8]) -> bool {
         let mut text = Text { bytes: bytes.to_vec(), from: None };
         for _ in 0..=place::LEVELS {
-            let decoded = text.decoded();
+            let decoded = text.decoded(true);
             if [&text].into_iter().chain(&decoded).any(|text| self.begin_at_end(&text.bytes)) {
                 return true;
             }
@@ -121,8 +122,8 @@ impl Secrets {
 
     /// Returns where any of them stand in a line, in order.
     pub(super) fn places(&self, line: &[u8]) -> Vec<Place> {
-        let encoded = self.all.iter().any(Secret::is_encoded);
-        let places = place::places(line, Layers { escaped: true, encoded }, &mut |text, see| {
+        let forms = self.all.iter().any(Secret::has_form);
+        let places = place::places(line, Layers { escaped: true, forms }, &mut |text, see| {
             for hit in self.needles.iter().flat_map(|needles| needles.find_overlapping_iter(text)) {
                 let Some((n, of)) = self.of.get(hit.pattern().as_usize()) else { continue };
                 let Some(secret) = self.all.get(*n) else { continue };

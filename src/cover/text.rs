@@ -19,14 +19,23 @@ impl Text {
         at(range.start)..at(range.end)
     }
 
-    /// Reads all of it as if it stood in an address, and as if it stood in a form, where a plus is a space, as far as that makes a
-    /// difference.
-    pub(super) fn decoded(&self) -> Vec<Self> {
-        let has = |byte| memchr::memchr(byte, &self.bytes).is_some();
-        let (is_address, is_form) = (has(b'%'), has(b'+'));
+    /// Reads all of it as if it stood in an address, and if `forms` as if it stood in a form, where a plus is a space, as far as that
+    /// makes a difference.
+    pub(super) fn decoded(&self, forms: bool) -> Vec<Self> {
+        let is_encoded = |at: usize| self.encoded(at).is_some();
+        let is_address = memchr::memchr_iter(b'%', &self.bytes).any(is_encoded);
+        let is_form = forms && memchr::memchr(b'+', &self.bytes).is_some();
         let address = is_address.then(|| self.decoded_with(b'+'));
         let form = is_form.then(|| self.decoded_with(b' '));
         address.into_iter().chain(form).collect()
+    }
+
+    /// Returns the byte that is encoded for an address at a place.
+    fn encoded(&self, at: usize) -> Option<u8> {
+        let (b'%', digits) = self.bytes.get(at..at + 3)?.split_first()? else { return None };
+        let digit = |digit: u8| char::from(digit).to_digit(16);
+        let [high, low] = digits.first_chunk()?.map(digit);
+        u8::try_from(high? << 4 | low?).ok()
     }
 
     /// Reads all of it as if it stood in an address, in which a plus is this character.
@@ -34,9 +43,7 @@ impl Text {
         let (mut bytes, mut from) = (Vec::with_capacity(self.bytes.len()), Vec::new());
         let mut at = 0;
         while let Some(&byte) = self.bytes.get(at) {
-            let digits = self.bytes.get(at + 1..at + 3).filter(|_| byte == b'%');
-            let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
-            let decoded = digits.and_then(|digits| u8::from_str_radix(digits, 16).ok());
+            let decoded = self.encoded(at);
             from.push(self.raw(at..at).start);
             bytes.push(decoded.unwrap_or(if byte == b'+' { plus } else { byte }));
             at += if decoded.is_some() { 3 } else { 1 };
