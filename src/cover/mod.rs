@@ -3,7 +3,7 @@
 //! ```text
 //! as it is           the token is hunter2!
 //! escaped            "the token is hunter2\u0021"
-//! escaped again      "{\"token\":\"hunter2\\u0021\"}"       JSON in JSON, up to four times
+//! escaped again      "{\"token\":\"hunter2\\u0021\"}"       JSON in JSON, as often as that goes on
 //! in base64          aHVudGVyMiE=                          wherever it begins in what was encoded
 //! in an address      hunter2%21, %68unter2!                whatever of it is encoded there; in a form with + for a space
 //! ```
@@ -19,6 +19,7 @@ mod text;
 
 pub(crate) use all::{cover_all, said};
 pub(crate) use kept_out::Guard;
+pub(crate) use place::LEVELS;
 pub(crate) use secret::{SHORTEST, Secret};
 pub(crate) use secrets::Secrets;
 pub(crate) use text::unescaped;
@@ -28,14 +29,14 @@ pub(crate) use text::unescaped;
 const FRAME: crate::json::Frame =
     crate::json::Frame { telling: &["uuid"], ..crate::json::Frame::NONE };
 
-/// Makes a secret, and a line that says it, escaped up to four times, among other characters.
+/// Makes a secret, and a line that says it, escaped up to six times, among other characters.
 #[cfg(test)]
 fn secret_in_line() -> impl proptest::strategy::Strategy<Value = (String, String)> {
     use proptest::strategy::Strategy as _;
 
     let secret = r#"[a-zA-Z0-9+/!"\\é-]{8,20}"#;
     let around = r#"[a-z "\\]{0,8}"#;
-    (secret, around, around, 1..5_usize).prop_map(|(secret, before, after, depth)| {
+    (secret, around, around, 1..7_usize).prop_map(|(secret, before, after, depth)| {
         let said = format!("{before}{secret}{after}");
         let text = (0..depth).fold(said, |text, _| crate::json::quote(&text));
         let line = format!(r#"{{"uuid":"u","a":{text}}}"#);

@@ -5,8 +5,8 @@ use std::ops::Range;
 use super::text::Text;
 use crate::json::{Frame, Owner, Raw, owners};
 
-/// How often a text may be escaped within another.
-pub(super) const LEVELS: usize = 4;
+/// How often a text may be escaped within another: with each level what is escaped gets twice as long.
+pub(crate) const LEVELS: usize = 12;
 /// What stands in the place of what was taken out, where it fits in.
 const MARK: &str = "[redacted]";
 
@@ -116,7 +116,12 @@ pub(super) fn places(line: &[u8], layers: Layers, find: &mut Find<'_>) -> Vec<Pl
         if level == LEVELS || !layers.escaped || !text.bytes.contains(&b'\\') {
             break;
         }
-        text = text.unescaped();
+        let next = text.unescaped();
+        if next.bytes.len() == text.bytes.len() {
+            // No backslash in it is an escape.
+            break;
+        }
+        text = next;
     }
     if let Some(strings) = strings(line) {
         found.retain_mut(|place| place.fits(line, &strings));

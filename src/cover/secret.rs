@@ -313,6 +313,18 @@ mod tests {
     }
 
     #[test]
+    fn a_text_may_be_escaped_as_often_as_it_fits() {
+        let secret = Secret::new("q\"q-secret-99", &FRAME).unwrap();
+        let mut text = "is q\"q-secret-99".to_owned();
+        for level in 1..=10 {
+            text = crate::json::quote(&text);
+            let line = format!(r#"{{"a":{text}}}"#);
+            let covered = secret.cover(line.as_bytes()).unwrap();
+            assert!(!String::from_utf8(covered).unwrap().contains("secret"), "{level}");
+        }
+    }
+
+    #[test]
     fn what_is_too_short_is_no_secret() {
         assert!(Secret::new("abc", &FRAME).is_none());
         assert!(Secret::new("abcd", &FRAME).is_some());

@@ -77,10 +77,11 @@ impl Secrets {
             if [&text].into_iter().chain(&decoded).any(|text| self.begin_at_end(&text.bytes)) {
                 return true;
             }
-            if !text.bytes.contains(&b'\\') {
+            let next = text.unescaped();
+            if next.bytes.len() == text.bytes.len() {
                 break;
             }
-            text = text.unescaped();
+            text = next;
         }
         false
     }

@@ -13,12 +13,10 @@ use super::{
     rules::Rules,
 };
 use crate::{
-    cover::{SHORTEST, unescaped},
+    cover::{LEVELS, SHORTEST, unescaped},
     json::Raw,
 };
 
-/// How often a text may be escaped within another.
-const LEVELS: usize = 4;
 /// How much of what stands before a keyword is looked at: the rest of a name.
 const BEFORE: usize = 64;
 /// How much is looked at behind a keyword first; where a match goes on, more.
@@ -217,7 +215,7 @@ fn is_spelling(text: &str, of: &str) -> bool {
 
 /// Returns a text as it is, without its escapes, without those that are in it then, and so on.
 fn readings(text: &[u8]) -> impl Iterator<Item = Vec<u8>> {
-    let next = |text: &Vec<u8>| memchr::memchr(b'\\', text).map(|_| unescaped(text));
+    let next = |text: &Vec<u8>| Some(unescaped(text)).filter(|next| next.len() < text.len());
     std::iter::successors(Some(text.to_vec()), next).take(LEVELS + 1)
 }
 
@@ -236,10 +234,11 @@ impl Window<'_> {
         is_record: bool,
         each: &mut dyn FnMut(&[u8], usize) -> ControlFlow<()>,
     ) -> ControlFlow<()> {
-        let is_escaped = |bytes: &[u8]| memchr::memchr(b'\\', bytes).is_some();
         let (mut before, mut behind) = (self.before.to_vec(), self.behind.to_vec());
         for level in 0..=LEVELS {
-            let goes_on = is_escaped(&before) || is_escaped(&behind);
+            let next = (unescaped(&before), unescaped(&behind));
+            // Without an escape it stays as it is.
+            let goes_on = (next.0.len(), next.1.len()) != (before.len(), behind.len());
             if level > 0 || !is_record || !goes_on {
                 let text = [before.as_slice(), behind.as_slice()].concat();
                 each(&text, before.len())?;
@@ -247,7 +246,7 @@ impl Window<'_> {
             if !goes_on {
                 break;
             }
-            (before, behind) = (unescaped(&before), unescaped(&behind));
+            (before, behind) = next;
         }
         ControlFlow::Continue(())
     }
@@ -283,7 +282,7 @@ mod tests {
         check(&format!(r#"{{"{KEY}":1}}"#), &found);
         check(&format!(r#"torn {{"a":"{KEY}"#), &found);
         let mut text = format!("GITHUB={KEY}");
-        for _ in 0..4 {
+        for _ in 0..8 {
             text = crate::json::quote(&text);
             check(&text, &found);
         }

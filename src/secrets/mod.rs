@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! keywords    one pass over all bytes for the words of every rule
-//! window      the bytes around a keyword, as they read without escapes: JSON in JSON up to four times
+//! window      the bytes around a keyword, as they read without escapes: JSON in JSON as often as that goes on
 //! rule        its expression, compiled when one of its keywords is met first; entropy; what it allows
 //! settle      of what several rules find in the same place, the one that tells most
 //! ```
