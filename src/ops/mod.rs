@@ -69,6 +69,7 @@ mod turn;
 mod undo;
 mod unfinished;
 mod verify;
+mod wanted;
 
 pub use advice::{shortened, spelling};
 pub use append::{append, append_cut};
@@ -103,7 +104,7 @@ pub use read::{
 };
 pub use rebuild::{rebuild, sum_up};
 pub use recover::recover;
-pub use redact::{Cause, Wanted, cover_again, follow_moved, redact, redaction, rekey};
+pub use redact::{Cause, cover_again, follow_moved, redact, redaction, rekey};
 pub use restore::{lost, lost_file, lost_with_sub_agents, restore};
 pub use revert::{clear, revert};
 pub use search::{count, search};
@@ -117,6 +118,7 @@ pub use truncate::{Bound, oversized, truncate};
 pub use turn::{Answer, STEPS, Turning, turn};
 pub use undo::{operations, operations_of_all, redo, undo};
 pub use verify::{Verifying, verify, verify_ids};
+pub use wanted::Wanted;
 
 pub use crate::{
     report::{

@@ -967,6 +967,43 @@ fn what_is_kept_whole_is_covered_where_it_lies_and_in_the_store() {
 }
 
 #[test]
+fn a_file_that_several_sessions_keep_goes_from_all_of_them_with_one() {
+    let env = TestEnv::new();
+    let files = sessions(&env);
+    let history =
+        |id: &str, name: &str| env.home().join(".claude/file-history").join(id).join(name);
+    let last = fs::read_to_string(&files[0]).unwrap().lines().last().unwrap().to_owned();
+    let (same, line) = ("the same file, in two sessions\n", last.as_str());
+    for (id, name, text) in
+        [(ONE, "a@v1", same), (ONE, "a@v2", same), (TWO, "b@v1", same), (TWO, "c@v1", line)]
+    {
+        fs::create_dir_all(history(id, name).parent().unwrap()).unwrap();
+        fs::write(history(id, name), text).unwrap();
+    }
+    env.run(&["import"]).success();
+    assert_snapshot!(env.run(&["forget", "8f14", "--dry-run"]).success(), @r"
+    8f14e45f  7 lines  claude
+    ~/.claude/file-history/8f14e45f-ceea-467f-a26a-5dba2f5b6d35/a@v1 has it too
+    ~/.claude/file-history/8f14e45f-ceea-467f-a26a-5dba2f5b6d35/a@v2 has it too
+    ~/.claude/file-history/c9f0f895-fb98-4b91-8f2a-3c5b6d7e8f90/b@v1 has it too
+    ~/.claude/file-history/c9f0f895-fb98-4b91-8f2a-3c5b6d7e8f90/c@v1 has it too
+    ------- stderr -------
+    Nothing is changed
+    ");
+    env.run(&["forget", "8f14", "--yes"]).success();
+    for (id, name) in [(ONE, "a@v1"), (ONE, "a@v2"), (TWO, "b@v1")] {
+        let covered = fs::read_to_string(history(id, name)).unwrap();
+        assert_eq!(covered, format!("[redacted]{}", "*".repeat(same.len() - 10)));
+    }
+    let covered = fs::read_to_string(history(TWO, "c@v1")).unwrap();
+    assert_eq!(Some(covered.as_str()), fs::read_to_string(&files[0]).unwrap().lines().last());
+    env.run(&["verify"]).success();
+    env.run(&["forget", "c9f0", "--yes"]).success();
+    env.run(&["verify"]).success();
+    assert!(env.run(&["import"]).success().stdout.contains("0 new entries"));
+}
+
+#[test]
 fn a_compressed_file_is_covered_as_far_as_it_can_be_read() {
     for cut in [0, 40] {
         let env = TestEnv::new();

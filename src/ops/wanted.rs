@@ -1,0 +1,749 @@
+//! What is wanted out of the store, and where it stands: in lines, words, files that are kept whole and unfinished lines.
+//!
+//! Invariant: what is to stand in the place of bytes that go whole depends on these alone, so that all places that have them stay equal.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ffi::OsStr,
+    os::unix::ffi::OsStrExt,
+    path::Path,
+};
+
+use crate::{
+    cover::{Secret, Secrets, cover_all, said},
+    json::Raw,
+    model::{EntryNumber, FileNumber, LineId, OperationNumber, State, line},
+    ops::{
+        OpsError,
+        given::each_given,
+        members::family,
+        several::in_order,
+        suspects::{Suspect, Suspects, suspects},
+        unfinished::{is_current, unfinished_lines},
+    },
+    session::{Session, SessionError, Target, lines, origins},
+    store::{SessionKey, Sieve, Store, StoreError, TakenOut, whole_lines},
+    sync::{self, Archive, Fixed, Kept, Redaction, Unfinished},
+    wire::{self, Envelope},
+};
+
+/// How long a text of an entry is that goes with it wherever it stands.
+const LONG: usize = line::TEXT_MIN;
+/// How many lines are read together.
+const BATCH: usize = 1024;
+/// What is told in the place of an id that has what is looked for.
+const MASKED: &str = "[masked]";
+
+/// What is taken out.
+pub enum Wanted<'w> {
+    /// These characters, wherever they stand.
+    Secret(&'w str),
+    /// What an entry says, wherever else it is said at length.
+    Entry(&'w Session, &'w Target),
+    /// What a session says, and the sub-agents that worked for it.
+    Session(&'w Session),
+    /// What looks like a secret, wherever it stands.
+    Found(&'w Suspects),
+}
+
+/// How something is covered that goes whole.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// As a record, but for what its frame names.
+    Record,
+    /// All of it.
+    Other,
+}
+
+/// What is looked for in lines.
+pub(crate) struct Search {
+    pub(crate) secrets: Secrets,
+    /// The rules that found them, in the same order; none if no rule did.
+    pub(crate) rules: Vec<&'static str>,
+    /// The lines that are covered whole, and the files that are kept and covered whole.
+    whole: BTreeMap<LineId, Form>,
+    /// The unfinished lines with which these began when they were read once.
+    begun: BTreeSet<Vec<u8>>,
+    /// The sessions of which all words of persons go.
+    sessions: BTreeSet<SessionKey>,
+    /// Whether the sessions get other ids.
+    rekey: bool,
+    sieve: Sieve,
+}
+
+impl Search {
+    pub(crate) fn new(
+        archive: &Archive,
+        wanted: &Wanted<'_>,
+        rekey: bool,
+    ) -> Result<Self, OpsError> {
+        let (mut secrets, mut whole, mut sessions) = (Vec::new(), BTreeMap::new(), BTreeSet::new());
+        let (store, mut rules) = (archive.store(), Vec::new());
+        let unfinished = match wanted {
+            Wanted::Entry(..) | Wanted::Session(_) => unfinished_lines(archive)?,
+            Wanted::Secret(_) | Wanted::Found(_) => BTreeSet::new(),
+        };
+        let mut begun = BTreeSet::new();
+        let mut goes_whole = |line: &[u8]| {
+            whole.insert(LineId::of(line), Form::Record);
+            begun.extend(unfinished.iter().filter(|begun| line.starts_with(begun)).cloned());
+        };
+        match wanted {
+            Wanted::Found(found) => {
+                for Suspect { rule, secret } in suspects(archive, found)? {
+                    let secret = Secret::new(&secret, &wire::FRAME);
+                    rules.extend(secret.is_some().then_some(rule));
+                    secrets.extend(secret);
+                }
+            }
+            Wanted::Secret(secret) => {
+                let secret = Secret::new(secret, &wire::FRAME);
+                secrets.push(secret.ok_or(OpsError::TooShort { least: crate::cover::SHORTEST })?);
+            }
+            Wanted::Entry(session, target) => {
+                let entry = lines::entry_of(store, session, target)?;
+                let entry = entry.ok_or(SessionError::Start)?;
+                for entry in versions(store, session, entry)? {
+                    whole_lines(store, session.key, &[entry], &mut |_, line| {
+                        goes_whole(&line);
+                        secrets.extend(long_texts(&line));
+                    })?;
+                }
+            }
+            Wanted::Session(session) => {
+                // What its sub-agents say is what it says.
+                for session in family(store, session)? {
+                    each_line(store, &session, &mut goes_whole)?;
+                    sessions.insert(session.key);
+                }
+                for session in family(store, session)? {
+                    let state = store.state(session.key)?;
+                    each_kept(store, &session, &state, &mut |kept| {
+                        if !kept.is_packed {
+                            whole.entry(LineId::of(&kept.bytes)).or_insert(kept.form);
+                        }
+                        Ok(())
+                    })?;
+                }
+            }
+        }
+        let secrets = Secrets::new(secrets);
+        let sieve = sieve(&secrets, !whole.is_empty());
+        Ok(Self { secrets, rules, whole, begun, sessions, rekey, sieve })
+    }
+
+    /// Looks for all but these secrets.
+    pub(crate) fn without(self, out: &BTreeSet<usize>) -> Self {
+        let secrets = self.secrets.without(out);
+        let rules = self.rules.into_iter().enumerate().filter(|(n, _)| !out.contains(n));
+        let rules = rules.map(|(_, rule)| rule).collect();
+        let sieve = sieve(&secrets, !self.whole.is_empty());
+        Self { secrets, rules, sieve, ..self }
+    }
+
+    /// Returns the id of a session as it is told: without what is looked for.
+    pub(crate) fn told_id(&self, session: &Session) -> String {
+        let id = &session.name.id;
+        if self.secrets.is_in(id.as_bytes()) { MASKED.to_owned() } else { id.clone() }
+    }
+
+    /// Returns the rows by which the store knows these secrets again in what comes later, and covers them there too. A line
+    /// that goes as a whole has none: its id tells.
+    pub(crate) fn rows(&self, salt: [u8; 16], rule: Option<&str>) -> Vec<Vec<u8>> {
+        let secrets = self.secrets.iter().enumerate();
+        let rows =
+            secrets.map(|(n, secret)| secret.rows(salt, self.rules.get(n).copied().or(rule)));
+        rows.flatten().collect()
+    }
+
+    /// Returns whether all of it is kept out of what comes later: by other ids nothing is, and what is too short is not.
+    pub(crate) fn is_kept_out(&self) -> bool {
+        !self.rekey && self.secrets.iter().all(Secret::can_be_kept_out)
+    }
+
+    /// Returns the names of the rules that found what is looked for.
+    pub(crate) fn rules(&self) -> Vec<String> {
+        let names: BTreeSet<&str> = self.rules.iter().copied().collect();
+        names.into_iter().map(str::to_owned).collect()
+    }
+
+    /// Returns whether anything goes whole.
+    pub(crate) fn has_whole(&self) -> bool {
+        !self.whole.is_empty()
+    }
+
+    /// Looks through all sessions.
+    pub(crate) fn all(&self, archive: &Archive) -> Result<Vec<Redaction>, OpsError> {
+        let sessions = archive.every()?;
+        let work = |store: &dyn Store, n: usize| match sessions.get(n) {
+            Some(session) => self.look(store, session).map(Some),
+            None => Ok(None),
+        };
+        let (mut found, mut failed) = (Vec::new(), None);
+        in_order(archive.store(), sessions.len(), &work, &mut |looked| match looked {
+            Ok(redaction) => found.extend(redaction),
+            Err(error) => failed = failed.take().or(Some(error)),
+        });
+        found.retain(|one: &Redaction| !one.is_nothing() || !one.fixed.is_empty());
+        failed.map_or(Ok(found), |error: OpsError| Err(error))
+    }
+
+    /// Looks through a session.
+    fn look(&self, store: &dyn Store, session: &Session) -> Result<Redaction, OpsError> {
+        let state = store.state(session.key)?;
+        let (mut lines, mut damaged) = (Vec::new(), None);
+        let mut fixed = self.fixed(session, &state);
+        let mut rules = BTreeMap::new();
+        let all = EntryNumber::FIRST..state.next_entry();
+        store.sift(session.key, all, &self.sieve, &mut |entry, line| match line {
+            Ok(line) => {
+                let (covered, found) = self.cover(session, &line);
+                if let Some(covered) = covered.filter(|covered| *covered != line) {
+                    if !self.stays_itself(session, &line, &covered) {
+                        let place = format!("what makes entry {entry} a record");
+                        fixed.extend(self.fixed_in(session, &line, &place));
+                    }
+                    rules.extend(found.map(|found| (entry, found)));
+                    lines.push((entry, covered));
+                }
+            }
+            Err(error) => damaged = damaged.take().or(Some(error)),
+        })?;
+        if let Some(error) = damaged {
+            // What cannot be read might have it.
+            return Err(error.into());
+        }
+        let words = self.words(store, session, &state)?;
+        let kept = self.kept(store, session, &state)?;
+        let unfinished = self.unfinished(store, session, &state)?;
+        Ok(Redaction { session: session.clone(), lines, rules, words, kept, unfinished, fixed })
+    }
+
+    /// Returns the files of a session that are kept whole and have it.
+    fn kept(
+        &self,
+        store: &dyn Store,
+        session: &Session,
+        state: &State,
+    ) -> Result<Vec<Kept>, OpsError> {
+        let mut all = Vec::new();
+        each_kept(store, session, state, &mut |OneKept { file, at, bytes, is_packed, .. }| {
+            let covered = if is_packed {
+                let mut cover = |line: &[u8]| {
+                    let is_line = Raw::object(line).is_some();
+                    let goes = !is_line && self.takes_unfinished(session, line.trim_ascii());
+                    let blank = goes.then(|| vec![b' '; line.len()]);
+                    blank.or_else(|| self.cover(session, line).0)
+                };
+                sync::cover_packed(&bytes, &mut cover).map_err(|error| {
+                    StoreError::corrupt(session.name.id.clone(), error.to_string())
+                })?
+            } else {
+                self.cover(session, &bytes).0
+            };
+            if let Some(bytes) = covered.filter(|covered| *covered != bytes) {
+                all.push(Kept { file, at, bytes });
+            }
+            Ok(())
+        })?;
+        Ok(all)
+    }
+
+    /// Returns the operations of a session that read unfinished lines which have it, or are the beginnings of such lines.
+    fn unfinished(
+        &self,
+        store: &dyn Store,
+        session: &Session,
+        state: &State,
+    ) -> Result<Vec<Unfinished>, StoreError> {
+        let mut all: Vec<Unfinished> = Vec::new();
+        for (operation, mut run) in store.growths(session.key, OperationNumber::ALL)? {
+            let goes = |line: &&[u8]| {
+                let is_begun = !is_current(state, &run) && self.begun.contains(*line);
+                is_begun || self.takes_unfinished(session, line)
+            };
+            let line = run.unfinished().filter(goes).map(LineId::of);
+            if line.is_some() {
+                run.tail.clear();
+            }
+            if all.last().is_none_or(|last| last.operation != operation) {
+                all.push(Unfinished { operation, runs: Vec::new(), lines: Vec::new() });
+            }
+            if let Some(last) = all.last_mut() {
+                last.runs.push(run);
+                last.lines.extend(line);
+            }
+        }
+        all.retain(|one| !one.lines.is_empty());
+        Ok(all)
+    }
+
+    /// Returns whether an unfinished line of a session goes: it is of one that goes whole, has what is looked for, or ends within it.
+    fn takes_unfinished(&self, session: &Session, line: &[u8]) -> bool {
+        self.sessions.contains(&session.key)
+            || self.secrets.is_in(line)
+            || self.secrets.are_cut_by(line)
+    }
+
+    /// Returns what of a session's names holds something that is looked for: names stay, so that no redaction covers it.
+    fn fixed(&self, session: &Session, state: &State) -> Vec<Fixed> {
+        // An entry's long texts, and what a session says, are no names.
+        if !self.whole.is_empty() {
+            return Vec::new();
+        }
+        let paths = state.files.iter().map(|place| ("the path of a file", place.path()));
+        let names = [("the id", session.name.id.as_bytes())].into_iter().chain(paths);
+        let names = names.filter(|(_, name)| self.secrets.is_in(name));
+        let all = names.flat_map(|(place, name)| {
+            let each = self.secrets.iter().enumerate().filter(|(_, secret)| secret.is_in(name));
+            each.map(|(n, _)| Fixed { place: place.to_owned(), secret: Some(n) })
+        });
+        all.collect()
+    }
+
+    /// Returns what of a line cannot be covered, or the line, if that is known of nothing in it alone.
+    fn fixed_in(&self, session: &Session, line: &[u8], place: &str) -> Vec<Fixed> {
+        let is_fixed = |secret: &Secret| {
+            let covered = secret.cover(line);
+            covered.is_some_and(|covered| !self.stays_itself(session, line, &covered))
+        };
+        let each = self.secrets.iter().enumerate().filter(|(_, secret)| is_fixed(secret));
+        let all: Vec<Fixed> =
+            each.map(|(n, _)| Fixed { place: place.to_owned(), secret: Some(n) }).collect();
+        if all.is_empty() { vec![Fixed { place: place.to_owned(), secret: None }] } else { all }
+    }
+
+    /// Returns whether a line is the same record once something in it is covered.
+    fn stays_itself(&self, session: &Session, line: &[u8], covered: &[u8]) -> bool {
+        let is_whole = self.whole.contains_key(&LineId::of(line));
+        name_of(line) == name_of(covered) && (is_whole || is_framed_alike(session, line, covered))
+    }
+
+    /// Returns what is to stand in the place of a line of a session or of a file that is kept whole, if that has anything of what is
+    /// looked for, and the rules that found it.
+    fn cover(&self, session: &Session, line: &[u8]) -> (Option<Vec<u8>>, Option<String>) {
+        match self.whole.get(&LineId::of(line)) {
+            Some(Form::Record) => {
+                let own = |text: &str| session.format.own_words(text);
+                (Some(cover_all(line, Some(&wire::FRAME), &own)), None)
+            }
+            Some(Form::Other) => (Some(cover_all(line, None, &|_| [0, 0])), None),
+            None => self.cover_secrets(line),
+        }
+    }
+
+    /// Returns bytes with all secrets covered that are looked for, if they have any, and the rules that found these.
+    fn cover_secrets(&self, line: &[u8]) -> (Option<Vec<u8>>, Option<String>) {
+        let (covered, found) = self.secrets.cover(line);
+        let rules: BTreeSet<&str> =
+            found.into_iter().filter_map(|n| self.rules.get(n).copied()).collect();
+        let rules = rules.into_iter().collect::<Vec<_>>().join(", ");
+        (covered, Some(rules).filter(|rules| !rules.is_empty()))
+    }
+
+    /// Returns the words of persons in a session's operations that have it.
+    fn words(
+        &self,
+        store: &dyn Store,
+        session: &Session,
+        state: &State,
+    ) -> Result<Vec<TakenOut>, StoreError> {
+        let is_whole = self.sessions.contains(&session.key);
+        let mut found = Vec::new();
+        each_given(store, session, state, &mut |operation, words| {
+            if is_whole || self.secrets.is_in(words.text.as_bytes()) {
+                found.push(TakenOut { session: session.key, operation, digest: words.digest() });
+            }
+        })?;
+        Ok(found)
+    }
+}
+
+/// A file that an operation keeps.
+struct OneKept {
+    file: Option<FileNumber>,
+    at: (OperationNumber, u64),
+    bytes: Vec<u8>,
+    /// Whether it is a file of the session that was compressed.
+    is_packed: bool,
+    /// How it is covered if it goes whole.
+    form: Form,
+}
+
+/// Hands over the files of a session that are kept whole.
+fn each_kept(
+    store: &dyn Store,
+    session: &Session,
+    state: &State,
+    see: &mut dyn FnMut(OneKept) -> Result<(), OpsError>,
+) -> Result<(), OpsError> {
+    let all = OperationNumber::FIRST..state.next_operation();
+    for operation in store.operations(session.key, all)? {
+        let facts = &operation.facts;
+        let packed = facts.containers.iter().map(|one| (true, state.file_of(one.generation)));
+        let plain = facts.sidecars.iter().map(|one| (false, Some(one.file)));
+        for (n, (is_packed, file)) in (0..).zip(packed.chain(plain)) {
+            let bytes = store.kept(session.key, operation.n, n)?;
+            let place = file.and_then(|n| state.file(n));
+            let path = place.map(|place| Path::new(OsStr::from_bytes(place.path())));
+            let is_state = path.is_some_and(|path| session.format.is_state(path));
+            // What has a name as a record does may be one of a session.
+            let is_record = is_state || name_of(&bytes).is_some();
+            let form = if is_record { Form::Record } else { Form::Other };
+            see(OneKept { file, at: (operation.n, n), bytes, is_packed, form })?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns what lets those lines through that may have any of these secrets: of one that goes as a whole nothing is known by which
+/// it is found.
+fn sieve(secrets: &Secrets, has_whole: bool) -> Sieve {
+    match secrets.needles().filter(|_| !has_whole).cloned() {
+        Some(needles) => {
+            Sieve::new([move |bytes: &[u8]| needles.find(bytes).map(|found| found.range())])
+        }
+        None => Sieve::new([|bytes: &[u8]| Some(0..bytes.len())]),
+    }
+}
+
+/// Returns an entry, those that it stands for, and those that stand for it.
+fn versions(
+    store: &dyn Store,
+    session: &Session,
+    entry: EntryNumber,
+) -> Result<BTreeSet<EntryNumber>, OpsError> {
+    let first = origins::first(store, session, entry)?;
+    let mut versions = BTreeSet::from([first, entry]);
+    for (_, origin) in store.origins(session.key, EntryNumber::ALL)? {
+        if versions.contains(&origin.origin) || versions.contains(&origin.entry) {
+            versions.extend([origin.entry, origin.origin]);
+        }
+    }
+    Ok(versions)
+}
+
+/// Hands over all lines of a session.
+fn each_line(
+    store: &dyn Store,
+    session: &Session,
+    see: &mut dyn FnMut(&[u8]),
+) -> Result<(), OpsError> {
+    let all = EntryNumber::FIRST..store.state(session.key)?.next_entry();
+    for batch in EntryNumber::batches(all, BATCH) {
+        let entries: Vec<_> = EntryNumber::each(batch).collect();
+        whole_lines(store, session.key, &entries, &mut |_, line| see(&line))?;
+    }
+    Ok(())
+}
+
+/// Returns the long texts that a line says.
+fn long_texts(line: &[u8]) -> Vec<Secret> {
+    let Some(record) = Raw::object(line) else { return Vec::new() };
+    let texts = said(record, Some(&wire::FRAME)).filter_map(Raw::text);
+    texts
+        .filter(|text| text.len() >= LONG)
+        .filter_map(|text| Secret::new(&text, &wire::FRAME))
+        .collect()
+}
+
+/// Returns whether two lines are the same as records, apart from what they say.
+fn is_framed_alike(session: &Session, line: &[u8], other: &[u8]) -> bool {
+    let envelope = |line| {
+        let record = Raw::object(line);
+        record.map_or_else(Envelope::opaque, |record| session.format.envelope(record))
+    };
+    envelope(line).frame() == envelope(other).frame()
+}
+
+/// Returns the name that a record has, as its bytes.
+fn name_of(bytes: &[u8]) -> Option<&[u8]> {
+    let found = line::split(bytes, false, false).next()?;
+    found.bytes.get(found.shape?.name?)
+}
+
+#[cfg(test)]
+mod tests {
+    use insta::assert_snapshot;
+    use proptest::prelude::*;
+    use serde_json::{Map, Value, json};
+
+    use super::*;
+
+    /// Makes records of an agent, with a value wherever one says what a tool was asked for or answered.
+    type Records = fn(&Value) -> Vec<Value>;
+
+    fn claude(said: &Value) -> Vec<Value> {
+        let record = |class: &str, more: Value| {
+            let mut record = json!({"parentUuid": "p", "isSidechain": false, "cwd": "/w", "sessionId": "s", "version": "2.1.300",
+                "gitBranch": "main", "userType": "external", "type": class, "uuid": "u", "timestamp": "2026-01-01T00:00:00Z"});
+            let Value::Object(more) = more else { unreachable!() };
+            record.as_object_mut().unwrap().extend(more);
+            record
+        };
+        let usage = json!({"input_tokens": 5, "output_tokens": 6, "service_tier": "standard"});
+        let blocks = json!([{"type": "thinking", "thinking": "hm", "signature": "s"}, {"type": "text", "text": "t"},
+            {"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": said, "caller": {"type": "direct"}}]);
+        let result = |content: Value| json!([{"type": "tool_result", "tool_use_id": "toolu_1", "content": content, "is_error": true}]);
+        vec![
+            record("user", json!({"message": {"role": "user", "content": "words"}})),
+            record(
+                "assistant",
+                json!({"requestId": "r", "message": {"role": "assistant", "id": "m", "model": "claude", "content": blocks,
+                "usage": usage, "stop_reason": "tool_use"}}),
+            ),
+            record(
+                "user",
+                json!({"message": {"role": "user", "content": result(said.clone())}, "toolUseResult": said}),
+            ),
+            record(
+                "user",
+                json!({"message": {"role": "user", "content": result(json!(said.to_string()))}, "toolUseResult": [said]}),
+            ),
+            record(
+                "user",
+                json!({"message": {"role": "user", "content": result(json!([{"type": "text", "text": said.to_string()},
+                {"type": "resource_link", "uri": said, "_meta": said, "annotations": said}, said]))}}),
+            ),
+            record(
+                "system",
+                json!({"subtype": "compact_boundary", "content": "cut", "compactMetadata": {"trigger": "auto", "preTokens": 9,
+                "preservedMessages": {"anchorUuid": "a", "uuids": ["b"], "allUuids": ["c"]}}}),
+            ),
+            record(
+                "attachment",
+                json!({"attachment": {"type": "structured_output", "data": said, "toolUseID": "t"}}),
+            ),
+            record("progress", json!({"data": said, "toolUseID": "t"})),
+            record(
+                "user",
+                json!({"mcpMeta": {"structuredContent": said}, "message": {"role": "user", "content": [
+                {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "x"}}]}}),
+            ),
+            json!({"type": "file-history-snapshot", "messageId": "m", "snapshot": {"messageId": "m", "timestamp": "2026-01-01T00:00:00Z",
+                "trackedFileBackups": {"f": {"backupFileName": "b", "version": 1, "backupTime": "2026"}}}}),
+        ]
+    }
+
+    fn codex(said: &Value) -> Vec<Value> {
+        let record = |class: &str, payload: Value| json!({"timestamp": "2026-01-01T00:00:00Z", "type": class, "payload": payload});
+        let item = |payload: Value| record("response_item", payload);
+        let event = |payload: Value| record("event_msg", payload);
+        let parts = json!([{"type": "input_text", "text": said.to_string()}, said]);
+        vec![
+            record(
+                "session_meta",
+                json!({"id": "s", "timestamp": "2026-01-01T00:00:00Z", "cwd": "/w", "originator": "cli", "cli_version": "1",
+                "source": {"subagent": {"thread_spawn": {"parent_thread_id": "p", "depth": 1, "agent_nickname": "n", "agent_role": "r"}}},
+                "model_provider": "openai", "base_instructions": {"text": "b"}, "git": {"commit_hash": "c", "branch": "b"}}),
+            ),
+            record(
+                "turn_context",
+                json!({"cwd": "/w", "approval_policy": "never", "sandbox_policy": {"type": "read-only"}, "model": "m",
+                "collaboration_mode": {"mode": "plan", "settings": {"model": "m", "developer_instructions": "d"}}}),
+            ),
+            item(
+                json!({"type": "message", "role": "user", "content": [{"type": "input_text", "text": "words"}]}),
+            ),
+            item(
+                json!({"type": "reasoning", "summary": [{"type": "summary_text", "text": "t"}], "encrypted_content": "e"}),
+            ),
+            item(
+                json!({"type": "function_call", "name": "f", "call_id": "c", "arguments": said.to_string()}),
+            ),
+            item(
+                json!({"type": "function_call_output", "call_id": "c", "output": said.to_string()}),
+            ),
+            item(json!({"type": "function_call_output", "call_id": "c", "output": parts})),
+            item(json!({"type": "function_call_output", "call_id": "c", "output": said})),
+            item(
+                json!({"type": "custom_tool_call", "call_id": "c", "name": "f", "input": said.to_string(), "status": "completed"}),
+            ),
+            item(
+                json!({"type": "tool_search_call", "call_id": "c", "execution": "client", "arguments": said}),
+            ),
+            item(json!({"type": "local_shell_call", "call_id": "c", "status": "completed",
+                "action": {"type": "exec", "command": ["ls"], "env": {"e": said}, "timeout_ms": 5}})),
+            event(
+                json!({"type": "mcp_tool_call_end", "call_id": "c", "invocation": {"server": "s", "tool": "t", "arguments": said},
+                "result": {"Ok": {"content": parts, "structuredContent": said, "_meta": said, "isError": false}}}),
+            ),
+            event(json!({"type": "mcp_tool_call_end", "call_id": "c", "result": said})),
+            event(
+                json!({"type": "collab_waiting_end", "call_id": "c", "status": {"completed": "done"}, "statuses": {"t": {"completed": "done"}}}),
+            ),
+            event(
+                json!({"type": "token_count", "info": {"total_token_usage": {"input_tokens": 5}, "model_context_window": 6}}),
+            ),
+            record(
+                "compacted",
+                json!({"message": "m", "replacement_history": [{"type": "message", "role": "user",
+                "content": [{"type": "input_text", "text": "words"}]}, {"type": "function_call_output", "call_id": "c", "output": parts}],
+                "replacement_history_metadata": [{"history_sequence": 3, "retained_source": {"id": {"message_id": "m", "role": "user"},
+                "revision": "r"}, "mcp_attribution": {"status": "none"}, "model_search_state": "unused"}],
+                "retained_context": {"user_messages": [{"message_id": "m", "revision": "r", "text": said.to_string()}],
+                "verified_answers": [said], "next_order": 5},
+                "resume_metadata": {"multi_agent_version": "v1", "previous_turn_settings": {"model": "m"}}}),
+            ),
+            json!({"timestamp": "2026-01-01T00:00:00Z", "type": "response_item", "metadata": {"model_search_state": "unused", "new_state": "on"},
+                "payload": {"type": "message", "role": "user", "content": [{"type": "input_text", "text": said.to_string()}],
+                "internal_chat_message_metadata_passthrough": {"content_item_kinds": ["user.text"]}}}),
+        ]
+    }
+
+    fn kimi(said: &Value) -> Vec<Value> {
+        let call = json!([{"type": "function", "id": "c", "function": {"name": "f", "arguments": said.to_string()}}]);
+        vec![
+            json!({"role": "_system_prompt", "content": "p"}),
+            json!({"role": "_checkpoint", "id": 0}),
+            json!({"role": "user", "content": [{"type": "text", "text": "words"}, {"type": "image_url", "image_url": {"url": "u", "id": "i"}}]}),
+            json!({"role": "assistant", "content": [{"type": "think", "think": "t", "encrypted": "e"}], "tool_calls": call}),
+            json!({"role": "tool", "tool_call_id": "c", "content": said.to_string()}),
+            json!({"role": "tool", "tool_call_id": "c", "content": [{"type": "text", "text": said.to_string()}]}),
+            json!({"role": "_usage", "token_count": 5}),
+        ]
+    }
+
+    fn pi(said: &Value) -> Vec<Value> {
+        let message = |message: Value| json!({"type": "message", "id": "i", "parentId": "p", "timestamp": "2026-01-01T00:00:00Z", "message": message});
+        let tool =
+            json!({"name": "bash", "description": "words", "parameters": {"type": "object"}});
+        vec![
+            json!({"type": "session", "version": 3, "id": "s", "timestamp": "2026-01-01T00:00:00Z", "cwd": "/w"}),
+            message(
+                json!({"role": "user", "content": [{"type": "text", "text": "words"}], "timestamp": 5}),
+            ),
+            message(
+                json!({"role": "assistant", "content": [{"type": "toolCall", "id": "c", "name": "bash", "arguments": said}], "api": "a",
+                "provider": "p", "model": "m", "usage": {"input": 5, "output": 6, "cost": {"total": 7}}, "stopReason": "toolUse"}),
+            ),
+            message(
+                json!({"role": "toolResult", "toolCallId": "c", "toolName": "bash", "content": [{"type": "text", "text": said.to_string()}],
+                "details": said, "isError": false}),
+            ),
+            json!({"type": "custom", "customType": "c", "data": said, "id": "i", "parentId": "p"}),
+            json!({"type": "custom_message", "customType": "c", "content": "words", "details": said, "id": "i", "parentId": "p"}),
+            json!({"type": "compaction", "id": "i", "parentId": "p", "summary": "words", "firstKeptEntryId": "k", "tokensBefore": 5, "details": said,
+                "systemMessage": {"role": "system", "content": "words", "sections": {"s": said.to_string()}, "toolsAdded": [tool], "timestamp": 5}}),
+            message(
+                json!({"role": "system", "content": "words", "sections": {"s": said.to_string()}, "toolsAdded": [tool],
+                "toolsRemoved": [{"name": "read"}], "timestamp": 5}),
+            ),
+            json!({"type": "context_edit", "id": "i", "parentId": "p", "targetId": "t",
+                "replacement": {"content": [{"type": "text", "text": said.to_string()}]}}),
+        ]
+    }
+
+    fn native(said: &Value) -> Vec<Value> {
+        let record = |class: &str, key: &str, value: Value| {
+            json!({"uuid": "u", "parentUuid": "p", "sessionId": "s", "timestamp": "2026-01-01T00:00:00Z", "type": class, "cwd": "/w",
+                "gitBranch": "b", "version": "1", "message": {"role": "user", "content": "words"}, key: value})
+        };
+        vec![
+            record("tool_use", "tool", json!({"id": "c", "name": "f", "input": said})),
+            record("tool_result", "toolResult", json!({"id": "c", "output": said})),
+            record(
+                "tool_result",
+                "toolResult",
+                json!({"id": "c", "output": [said], "error": said.to_string()}),
+            ),
+            record(
+                "system",
+                "compactMetadata",
+                json!({"trigger": "auto", "preTokens": 5, "kept": ["u"]}),
+            ),
+        ]
+    }
+
+    const AGENTS: [(&str, Records); 5] =
+        [("claude", claude), ("codex", codex), ("kimi", kimi), ("pi", pi), ("native", native)];
+
+    /// Makes any value of which each string has the word and each number the digits; its keys have the word too, or are such as a
+    /// format has itself.
+    fn said() -> impl Strategy<Value = Value> {
+        let key = prop_oneof![
+            "[a-z ]{0,9}theft[a-z ]{0,3}",
+            "name|status|reason|id|uuid|type|source|detail|content|text|data|kind|model|cwd|role|tool|Ok|input|output",
+        ];
+        let leaf = prop_oneof![
+            "[a-z ]{0,9}theft".prop_map(Value::from),
+            Just(json!(4711)),
+            Just(json!(-47.11)),
+            Just(json!(true))
+        ];
+        leaf.prop_recursive(4, 24, 5, move |inner| {
+            prop_oneof![
+                prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+                prop::collection::btree_map(key.clone(), inner, 0..5)
+                    .prop_map(|fields| Value::from(fields.into_iter().collect::<Map<_, _>>())),
+            ]
+        })
+    }
+
+    fn forgotten(format: &str, record: &Value) -> String {
+        let format = wire::by_name(format).unwrap();
+        let own = |text: &str| format.own_words(text);
+        let line = record.to_string();
+        let covered = cover_all(line.as_bytes(), Some(&wire::FRAME), &own);
+        assert_eq!(covered.len(), line.len());
+        String::from_utf8(covered).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_is_left_of_what_a_tool_was_asked_for_and_answered(said in said()) {
+            for (format, records) in AGENTS {
+                for record in records(&said) {
+                    let covered = forgotten(format, &record);
+                    prop_assert!(!covered.contains("theft"), "{record}\n{covered}");
+                    prop_assert!(!covered.contains("4711") && !covered.contains("47.11"), "{record}\n{covered}");
+                    let now: Value = serde_json::from_str(&covered).unwrap();
+                    prop_assert_eq!(now["type"].clone(), record["type"].clone());
+                }
+            }
+        }
+    }
+
+    /// Puts a word behind each string of a value.
+    fn marked(value: Value) -> Value {
+        match value {
+            Value::String(text) => format!("{text}-theft").into(),
+            Value::Array(items) => items.into_iter().map(marked).collect(),
+            Value::Object(fields) => {
+                Value::Object(fields.into_iter().map(|(key, value)| (key, marked(value))).collect())
+            }
+            other => other,
+        }
+    }
+
+    /// Adds the places of all strings of a value that have the word.
+    fn places(value: &Value, place: &str, found: &mut BTreeSet<String>) {
+        match value {
+            Value::String(text) if text.contains("theft") => drop(found.insert(place.to_owned())),
+            Value::Array(items) => {
+                for item in items {
+                    places(item, &format!("{place}[]"), found);
+                }
+            }
+            Value::Object(fields) => {
+                for (key, value) in fields {
+                    places(value, &format!("{place} {key}"), found);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn what_is_left_of_a_record_is_what_it_is_and_where_it_belongs() {
+        let left = AGENTS.map(|(format, records)| {
+            let mut found = BTreeSet::new();
+            for record in records(&json!({})) {
+                let record = marked(record);
+                places(&serde_json::from_str(&forgotten(format, &record)).unwrap(), "", &mut found);
+            }
+            format!("{format}:{}\n", found.into_iter().collect::<Vec<_>>().join(","))
+        });
+        assert_snapshot!(left.concat());
+    }
+}
