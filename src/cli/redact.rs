@@ -292,7 +292,10 @@ pub(super) fn carry_out(
     consent: &Consent,
     line: Option<Line>,
 ) -> Result<Exit, CommandError> {
-    let plan = ops::redaction(&archive, wanted, consent.rekey)?;
+    let user = context.env.user.clone();
+    let (by, reason) = (user.as_deref(), consent.reason.as_deref());
+    let cause = Cause { rule: None, by, reason, rekey: consent.rekey };
+    let plan = ops::redaction(&archive, wanted, cause)?;
     drop(archive);
     if plan.is_nowhere() {
         if !context.answer(&plan)? {
@@ -339,9 +342,6 @@ pub(super) fn carry_out(
     let mut archive = context.open_writer()?;
     let folders: Vec<_> = context.agent_folders().into_iter().map(|folder| folder.path).collect();
     ops::follow_moved(&mut archive, &plan, &folders)?;
-    let user = context.env.user.clone();
-    let (by, reason) = (user.as_deref(), consent.reason.as_deref());
-    let cause = Cause { rule: None, by, reason, rekey: consent.rekey };
     let redacted = ops::redact(&mut archive, wanted, cause)?;
     if !redacted.is_nowhere() {
         context.remember(format!("it is {}", taken_out(&redacted)));

@@ -34,14 +34,15 @@ pub struct Cause<'c> {
     pub rekey: bool,
 }
 
-/// Returns what would be taken out; `rekey` if the sessions are to get other ids.
+/// Returns what would be taken out.
 pub fn redaction(
     archive: &Archive,
     wanted: &Wanted<'_>,
-    rekey: bool,
+    cause: Cause<'_>,
 ) -> Result<Redacted, OpsError> {
-    let (search, found, fixed) = searched(archive, wanted, rekey)?;
+    let (search, found, fixed) = searched(archive, wanted, cause.rekey)?;
     refuse_fixed(&search, &found)?;
+    refuse_said(&search, cause)?;
     let mut redacted = report(archive, &found, true)?;
     (redacted.rules, redacted.fixed) = (search.rules(), fixed);
     redacted.kept_out = search.is_kept_out();
@@ -70,7 +71,8 @@ pub fn redact(
         let (search, redactions, left_out) = searched(archive, wanted, cause.rekey)?;
         fixed = left_out;
         refuse_fixed(&search, &redactions)?;
-            rules.get_or_init(|| search.rules());
+        refuse_said(&search, cause)?;
+        rules.get_or_init(|| search.rules());
         is_kept_out = search.is_kept_out();
         // Whoever has the store could try guesses at what is known of it.
         let kept_out =
@@ -179,6 +181,14 @@ fn refuse_fixed(search: &Search, found: &[Redaction]) -> Result<(), OpsError> {
     let Some((one, Fixed { place, .. })) = all.next() else { return Ok(()) };
     let (place, session) = (place.clone(), search.told_id(&one.session));
     Err(SyncError::Fixed { place, session }.into())
+}
+
+/// Refuses to keep a reason that says it.
+fn refuse_said(search: &Search, cause: Cause<'_>) -> Result<(), OpsError> {
+    if cause.reason.is_some_and(|reason| search.secrets.is_in(reason.as_bytes())) {
+        return Err(SyncError::KeptOut.into());
+    }
+    Ok(())
 }
 
 fn report(archive: &Archive, found: &[Redaction], planned: bool) -> Result<Redacted, OpsError> {

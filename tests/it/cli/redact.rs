@@ -1004,6 +1004,23 @@ fn a_file_that_several_sessions_keep_goes_from_all_of_them_with_one() {
 }
 
 #[test]
+fn a_reason_that_says_it_is_refused_before_anything_is_changed() {
+    let env = TestEnv::new();
+    let files = sessions(&env);
+    env.run(&["import"]).success();
+    let before = fs::read(&files[0]).unwrap();
+    let reason = format!("leaked {SECRET}");
+    for how in [&["--dry-run"][..], &["--yes"], &["--yes", "--rekey"]] {
+        let args = [&["redact", "--reason", &reason], how].concat();
+        let refused = env.run_with_stdin(&args, SECRET.as_bytes());
+        assert_eq!(refused.code(), Some(2), "{refused}");
+        assert!(refused.stderr.contains("the words have something"), "{refused}");
+    }
+    assert_eq!(fs::read(&files[0]).unwrap(), before);
+    assert!(!env.run(&["operations", "-s", "8f14"]).success().stdout.contains("redact"));
+}
+
+#[test]
 fn a_compressed_file_is_covered_as_far_as_it_can_be_read() {
     for cut in [0, 40] {
         let env = TestEnv::new();
