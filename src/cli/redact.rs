@@ -31,7 +31,8 @@ const LISTED: usize = 10;
 /// This cannot be undone. What is taken out is kept out, unless it has fewer than 8 bytes: a salted hash of it stays, and lines that
 /// come later are covered as they are taken in. Not looked through: what is encrypted, or compressed within a record; a secret that is
 /// split over several lines; copies that undertext does not know (backups, the agent's own list of prompts, other machines). Files next to
-/// such a session, or under its name, that undertext does not keep are looked through and told of, and not covered. So change the key too.
+/// such a session, or under its name, that undertext does not keep, and the agent's lists of its sessions, are looked through and told
+/// of, and not covered. So change the key too.
 ///
 /// An entry's id is a hash of the line that came, and stays. Where all else of that line is known, it tells whether a guess at what was
 /// taken out is right: good enough for a key of 20 random characters, and not for a PIN, a name, a date or a short password. For these

@@ -129,6 +129,9 @@ pub(crate) fn redact<E: From<SyncError>>(
     for session in &changed {
         purged.beside.extend(unkept::with_any(archive, session, (&secrets.0, secrets.1))?);
     }
+    // A list of sessions lies next to several.
+    purged.beside.sort();
+    purged.beside.dedup();
     if let (true, by) = rekey {
         rekey::rekey_purged(archive, &changed, by.as_ref(), &mut purged)?;
     } else {

@@ -9,7 +9,7 @@ use std::{
 
 use crate::{
     disk::{self, Links},
-    model::{Command, SessionName},
+    model::{Command, SessionName, Text},
     session::derive,
     sync::{Archive, SyncError, catch_up::catch_up, change::Change},
     wire::{self, Format},
@@ -33,8 +33,12 @@ impl Lists {
             for (id, title) in read(&list, format) {
                 let name = SessionName { format: format.name().to_owned(), id };
                 let Some(session) = archive.session(&name)? else { continue };
-                let is_known =
-                    || Ok::<_, SyncError>(archive.store.card(session.key)?.title == title);
+                // Of one whose title was taken out, the list may have it yet.
+                let is_known = || {
+                    let known = archive.store.card(session.key)?.title;
+                    let is_out = known.as_deref().is_some_and(Text::is_of_absent);
+                    Ok::<_, SyncError>(known == title || is_out)
+                };
                 let is_left_out = || archive.exclusion(&session.name, format, None).is_some();
                 if title.is_none() || is_known()? || is_left_out() {
                     continue;

@@ -1,5 +1,5 @@
 //! Unkept files: what an agent keeps next to a session or under its name and undertext does not, such as a file that is too long, one
-//! that is a link, a list of things to do, or a second record of the same conversation.
+//! that is a link, a list of things to do, a second record of the same conversation, or a list of all its sessions.
 //!
 //! Invariant: they are read at most, and never written.
 
@@ -10,8 +10,9 @@ use std::{
 };
 
 use crate::{
-    cover::Secrets,
+    cover::{Secret, Secrets},
     disk::{self, Links},
+    json::Frame,
     live,
     model::{FileNumber, State},
     session::Session,
@@ -27,27 +28,35 @@ const OVERLAP: usize = 64 << 10;
 const DEPTH: usize = 8;
 
 /// Returns the files next to a session that are not kept of it, and have any of these secrets or cannot be read; `all` of them if what
-/// they may have is not known.
+/// they may have is not known, and of lists of sessions those that name it.
 pub(super) fn with_any(
     archive: &Archive,
     session: &Session,
     (secrets, all): (&Secrets, bool),
 ) -> Result<Vec<PathBuf>, SyncError> {
     let state = archive.store().state(session.key)?;
-    let mut found = unkept(archive, session, &state)?;
+    let (mut found, mut lists) = unkept(archive, session, &state)?;
     let is_named = |path: &Path| secrets.is_in(path.as_os_str().as_encoded_bytes());
-    found.retain(|path| all || is_named(path) || has_any(path, secrets).unwrap_or(true));
+    let has = |path: &Path, any: &Secrets| has_any(path, any).unwrap_or(true);
+    found.retain(|path| all || is_named(path) || has(path, secrets));
+    let id = Secrets::new(Secret::new(&session.name.id, &Frame::NONE).into_iter().collect());
+    lists.retain(|path| has(path, secrets) || all && has(path, &id));
+    found.append(&mut lists);
     Ok(found)
 }
 
-/// Returns the files next to a session that are not kept of it.
-fn unkept(archive: &Archive, session: &Session, state: &State) -> Result<Vec<PathBuf>, SyncError> {
+/// Returns the files next to a session that are not kept of it, and the lists in which the agent has its sessions.
+fn unkept(
+    archive: &Archive,
+    session: &Session,
+    state: &State,
+) -> Result<(Vec<PathBuf>, Vec<PathBuf>), SyncError> {
     let own = FileNumber::FIRST.onwards().zip(&state.files);
     let own = own.map(|(n, place)| (state.sidecars.contains_key(&n), archive.path_of(place)));
     let own: Vec<(bool, PathBuf)> =
         own.filter_map(|(is_sidecar, path)| Some((is_sidecar, path?))).collect();
     let mut folders: Vec<(PathBuf, PathBuf, Option<OsString>)> = Vec::new();
-    let mut found = Vec::new();
+    let (mut found, mut lists) = (Vec::new(), Vec::new());
     for (_, path) in own.iter().filter(|(is_sidecar, _)| !is_sidecar) {
         let annexes = session.format.annexes(path, &session.name.id).into_iter();
         let annexes = annexes.filter(|annex| {
@@ -56,7 +65,7 @@ fn unkept(archive: &Archive, session: &Session, state: &State) -> Result<Vec<Pat
         });
         folders.extend(annexes.map(|annex| (annex.from, annex.folder, annex.name.map(Into::into))));
         for trace in session.format.traces(path, &session.name.id) {
-            gather(&trace, &session.name.id, &mut found);
+            gather(&trace, &session.name.id, &mut found, &mut lists);
         }
         // Where each session has a folder, all in there is of the session.
         let name = path.file_name().and_then(|name| name.to_str());
@@ -93,25 +102,29 @@ fn unkept(archive: &Archive, session: &Session, state: &State) -> Result<Vec<Pat
             unkept.push(path);
         }
     }
-    Ok(unkept)
+    lists.retain(|list| list.symlink_metadata().is_ok());
+    lists.sort();
+    lists.dedup();
+    Ok((unkept, lists))
 }
 
-/// Gathers all that lies somewhere under the name of a session.
-fn gather(trace: &Trace, session: &str, found: &mut Vec<PathBuf>) {
+/// Gathers all that lies somewhere under the name of a session, and the lists that may name it.
+fn gather(trace: &Trace, session: &str, found: &mut Vec<PathBuf>, lists: &mut Vec<PathBuf>) {
+    let mut named = |folder: &Path| {
+        let is_named = |path: &PathBuf| {
+            let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+            name.starts_with(session.as_bytes())
+        };
+        for path in within(folder).into_iter().filter(is_named) {
+            walk(&path, DEPTH, found);
+            found.push(path);
+        }
+    };
     match trace {
         Trace::Below(folder) => walk(folder, DEPTH, found),
-        Trace::Named(home) => {
-            for folder in within(home) {
-                let is_named = |path: &PathBuf| {
-                    let name = path.file_name().unwrap_or_default().as_encoded_bytes();
-                    name.starts_with(session.as_bytes())
-                };
-                for path in within(&folder).into_iter().filter(is_named) {
-                    walk(&path, DEPTH, found);
-                    found.push(path);
-                }
-            }
-        }
+        Trace::Named(home) => within(home).iter().for_each(|folder| named(folder)),
+        Trace::Beside(folder) => named(folder),
+        Trace::List(list) => lists.push(list.clone()),
     }
 }
 

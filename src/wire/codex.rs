@@ -79,7 +79,7 @@ use crate::{
         Answers, Back, Base, Call, Draft, Earlier, Edit, Edited, Envelope, Failure, FileName,
         Files, Folder, Framed, Graph, Hooks, How, Identify, Interface, Invalid, Layout, Link,
         Named, Nearby, Onward, Path, Paths, PhysicalLine, Read, Segment, Sent, Setting, Shelf,
-        Telling, Told, Traits, Unanswered, Walk, Write,
+        Telling, Told, Trace, Traits, Unanswered, Walk, Write,
         compaction::{Compaction, Lines},
         fields::{moment, string, text},
         layout::resuming,
@@ -219,6 +219,11 @@ impl Layout for Codex {
 }
 
 impl Files for Codex {
+    fn traces(&self, file: &FilePath, _session: &str) -> Vec<Trace> {
+        let lists = [self.title_list(file), self.index(file)];
+        lists.into_iter().flatten().map(Trace::List).collect()
+    }
+
     fn resume(&self, session: &str, _file: &FilePath) -> Option<Vec<String>> {
         resuming(["codex", "resume"], session)
     }

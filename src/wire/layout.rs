@@ -217,6 +217,10 @@ pub enum Trace {
     Below(PathBuf),
     /// In the folders within this one, where the names begin with the session's id.
     Named(PathBuf),
+    /// In this folder, where the names begin with the session's id.
+    Beside(PathBuf),
+    /// In this file, which tells of other sessions as well.
+    List(PathBuf),
 }
 
 /// A folder in which an agent keeps files of its sessions.

@@ -15,6 +15,7 @@
 //! projects/<slug>/<id>/session-memory/*            what it notes of the session
 //! todos/<id>-agent-<id>.json                       its list of things to do
 //! debug/<id>.txt, tasks/<id>/*, session-env/<id>/* and the like
+//! projects/<slug>/sessions-index.json              how each session of the folder begins, and what it is about
 //! ```
 
 use std::path::{Path, PathBuf};
@@ -29,6 +30,8 @@ pub(super) const APART: [&str; 2] = ["file-history", "image-cache"];
 pub(super) const SUB_AGENTS: &str = "subagents";
 /// The folder of long answers.
 const RESULTS: &str = "tool-results";
+/// The file that lists the sessions of a folder.
+const INDEX: &str = "sessions-index.json";
 /// How the file ends that describes a sub-agent.
 const META: &str = ".meta.json";
 
@@ -69,7 +72,9 @@ pub(super) fn traces(file: &Path, session: &str) -> Vec<Trace> {
     }
     let home = folder.parent().filter(|above| above.ends_with(SESSIONS)).and_then(Path::parent);
     let named = home.map(|home| Trace::Named(home.to_owned()));
-    [Trace::Below(folder.join(session))].into_iter().chain(named).collect()
+    let list = Trace::List(folder.join(INDEX));
+    let near = [Trace::Below(folder.join(session)), Trace::Beside(folder.to_owned()), list];
+    near.into_iter().chain(named).collect()
 }
 
 /// Returns the session's file next to which another one is kept.

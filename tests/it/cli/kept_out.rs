@@ -135,6 +135,29 @@ fn lines_of_a_forgotten_session_are_known_wherever_they_come() {
 }
 
 #[test]
+fn a_list_of_names_brings_nothing_back_and_is_told_of() {
+    let stdin = SECRET.as_bytes();
+    for args in
+        [&["redact", "--yes"][..], &["redact", "--yes", "--rekey"], &["forget", "019a", "--yes"]]
+    {
+        let env = TestEnv::new();
+        let [_, _, codex] = sessions(&env);
+        let list = env.home().join(".codex/session_index.jsonl");
+        let id = "019a0000-0000-7000-8000-000000000001";
+        let named = serde_json::json!({ "id": id, "thread_name": format!("name {SECRET}") });
+        fs::write(&list, format!("{named}\n")).unwrap();
+        env.run(&["import"]).success();
+        assert!(env.run(&["sessions"]).success().stdout.contains("name tok-"));
+        let done = env.run_with_stdin(args, stdin).success();
+        assert!(done.stderr.contains("session_index.jsonl lies next to"), "{done}");
+        env.run(&["import"]).success();
+        assert!(!env.run(&["sessions"]).success().stdout.contains("name tok-"));
+        assert!(!traces(&env).contains(&codex));
+        env.run(&["verify"]).success();
+    }
+}
+
+#[test]
 fn undertext_itself_writes_nothing_that_was_taken_out() {
     let env = TestEnv::new();
     let files = redacted(&env);

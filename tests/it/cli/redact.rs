@@ -612,6 +612,11 @@ fn what_lies_under_the_name_of_a_session_is_told_of_if_it_has_it() {
         (home.join(format!("tasks/{ONE}/1.json")), SECRET),
         (home.join(format!("todos/{ONE}-agent-other.json")), "nothing"),
         (own.join("session-memory/other.md"), "nothing"),
+        (file.with_file_name(format!("{ONE}.jsonl.old.txt")), SECRET),
+        (
+            file.with_file_name("sessions-index.json"),
+            &format!("[{{\"sessionId\":\"{ONE}\"}}, \"{SECRET}\"]"),
+        ),
     ] {
         here(&path, said);
     }
@@ -629,15 +634,16 @@ fn what_lies_under_the_name_of_a_session_is_told_of_if_it_has_it() {
         paths.map(|path| path.as_str().unwrap().rsplit('/').next().unwrap().to_owned()).collect()
     };
     let todo = format!("{ONE}-agent-{ONE}.json");
-    let debug = format!("{ONE}.txt");
+    let (debug, old) = (format!("{ONE}.txt"), format!("{ONE}.jsonl.old.txt"));
     assert_eq!(
         beside(&done.stdout),
-        [&debug, "deep.md", "summary.md", "1.json", &todo].map(String::from)
+        [&debug, "deep.md", "summary.md", &old, "sessions-index.json", "1.json", &todo]
+            .map(String::from)
     );
-    assert_eq!(traces(&env).len(), 5);
+    assert_eq!(traces(&env).len(), 7);
     // What is forgotten may stand in any of them; it goes from its sub-agents too.
     let done = env.run(&["forget", "-s", "8f14", "--yes", "--json"]).success();
-    assert_eq!(beside(&done.stdout).len(), 7);
+    assert_eq!(beside(&done.stdout).len(), 9);
     assert!(env.run(&["search", "its agent says"]).stdout.is_empty());
     assert!(!fs::read_to_string(own.join("subagents/agent-a1.jsonl")).unwrap().contains("says"));
     env.run(&["verify"]).success();
