@@ -20,8 +20,8 @@ const LISTED: usize = 10;
 ///
 /// Without ENTRY it reads a secret from stdin: a key, a password, any text of 4 bytes or more. It is found in every session, in
 /// branches that were left and beneath truncations too, as it is, as JSON escapes it (also JSON within JSON), in base64 and as
-/// addresses and forms encode it, whatever of it; one of fewer than 8 bytes as a whole word, and not in ids and times. With ENTRY, all that this entry says is taken out, and
-/// its longer texts wherever else they stand. With --found, nothing
+/// addresses and forms encode it, whatever of it; one of fewer than 8 bytes as a whole word, and not in ids and times. With ENTRY, all that this entry says is taken out, what the agent
+/// wrote of the same message for itself in the same session, and its longer texts wherever else they stand. With --found, nothing
 /// is read from stdin: what `audit --secrets` finds is taken out, wherever it stands, and the names of the rules stay with the entries;
 /// what stands in a name that cannot be covered is told of and stays. A line that was read before it was finished goes as a whole if it
 /// has any of it or ends within it; blanks take its place in a file that still ends with it.

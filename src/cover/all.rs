@@ -1,6 +1,6 @@
 //! Covering all that a line says.
 
-use std::ops::Range;
+use std::{collections::BTreeSet, ops::Range};
 
 use super::{
     place::{Filling, fill},
@@ -50,6 +50,20 @@ pub(crate) fn cover_all(
                 let inner = text.raw(span.start + 1..span.end.saturating_sub(1));
                 fill(covered.get_mut(inner).unwrap_or_default(), Filling::Mark);
             }
+        }
+    }
+    covered
+}
+
+/// Returns a line with those of the strings covered that somebody said and that are one of these texts, but for space around them.
+pub(crate) fn cover_texts(line: &[u8], frame: &Frame, texts: &BTreeSet<String>) -> Vec<u8> {
+    let mut covered = line.to_vec();
+    for value in Raw::object(line).into_iter().flat_map(|record| said(record, Some(frame))) {
+        if value.text().is_some_and(|text| texts.contains(text.trim()))
+            && let Some(span) = value.span_in(line)
+        {
+            let inner = span.start + 1..span.end.saturating_sub(1);
+            fill(covered.get_mut(inner).unwrap_or_default(), Filling::Mark);
         }
     }
     covered
@@ -155,6 +169,17 @@ mod tests {
         check(r#"{"a":"{\"n\":\u0034\u00302}"}"#, r#"{"a":"{\"*\":\u0031\u00311}"}"#);
         let file = b"\xef\xbb\xbf{\n  \"a\": null\n}\n";
         assert_eq!(cover_all(file, None, &|_| [0, 0]), b"\xef\xbb\xbf{\n  \"*\": null\n}\n");
+    }
+
+    #[test]
+    fn a_text_is_covered_where_a_string_is_the_same() {
+        let texts = BTreeSet::from(["he was fired".to_owned()]);
+        let line =
+            br#"{"type":"he was fired","a":["he was \u0066ired\n","he was fired yesterday"]}"#;
+        let covered = cover_texts(line, &FRAME, &texts);
+        let expected =
+            r#"{"type":"[redacted]**","a":["[redacted]*********","he was fired yesterday"]}"#;
+        assert_eq!(String::from_utf8_lossy(&covered), expected);
     }
 
     /// Makes any value.

@@ -17,7 +17,7 @@ mod secret;
 mod secrets;
 mod text;
 
-pub(crate) use all::{cover_all, said};
+pub(crate) use all::{cover_all, cover_texts, said};
 pub(crate) use kept_out::Guard;
 pub(crate) use place::LEVELS;
 pub(crate) use secret::{SHORTEST, Secret};

@@ -10,9 +10,9 @@ use std::{
 };
 
 use crate::{
-    cover::{Secret, Secrets, cover_all, said},
+    cover::{SHORTEST, Secret, Secrets, cover_all, cover_texts, said},
     json::Raw,
-    model::{EntryNumber, FileNumber, LineId, OperationNumber, State, line},
+    model::{Block, EntryNumber, FileNumber, Kind, LineId, Message, OperationNumber, State, line},
     ops::{
         OpsError,
         given::each_given,
@@ -53,6 +53,8 @@ enum Form {
     Record,
     /// All of it.
     Other,
+    /// Of a record that is no part of the conversation, what an entry says as well.
+    Echo,
 }
 
 /// What is looked for in lines.
@@ -62,6 +64,8 @@ pub(crate) struct Search {
     pub(crate) rules: Vec<&'static str>,
     /// The lines that are covered whole, and the files that are kept and covered whole.
     whole: BTreeMap<LineId, Form>,
+    /// The texts of an entry, which echoes have.
+    texts: BTreeSet<String>,
     /// The unfinished lines with which these began when they were read once.
     begun: BTreeSet<Vec<u8>>,
     /// The sessions of which all words of persons go.
@@ -83,7 +87,7 @@ impl Search {
             Wanted::Entry(..) | Wanted::Session(_) => unfinished_lines(archive)?,
             Wanted::Secret(_) | Wanted::Found(_) => BTreeSet::new(),
         };
-        let mut begun = BTreeSet::new();
+        let (mut begun, mut texts) = (BTreeSet::new(), BTreeSet::new());
         let mut goes_whole = |line: &[u8]| {
             whole.insert(LineId::of(line), Form::Record);
             begun.extend(unfinished.iter().filter(|begun| line.starts_with(begun)).cloned());
@@ -107,8 +111,14 @@ impl Search {
                     whole_lines(store, session.key, &[entry], &mut |_, line| {
                         goes_whole(&line);
                         secrets.extend(long_texts(&line));
+                        texts.extend(message_texts(session, &line));
                     })?;
                 }
+                each_line(store, session, &mut |line| {
+                    if is_echo(session, line, &texts) {
+                        whole.entry(LineId::of(line)).or_insert(Form::Echo);
+                    }
+                })?;
             }
             Wanted::Session(session) => {
                 // What its sub-agents say is what it says.
@@ -129,7 +139,7 @@ impl Search {
         }
         let secrets = Secrets::new(secrets);
         let sieve = sieve(&secrets, !whole.is_empty());
-        Ok(Self { secrets, rules, whole, begun, sessions, rekey, sieve })
+        Ok(Self { secrets, rules, whole, texts, begun, sessions, rekey, sieve })
     }
 
     /// Looks for all but these secrets.
@@ -328,6 +338,11 @@ impl Search {
                 (Some(cover_all(line, Some(&wire::FRAME), &own)), None)
             }
             Some(Form::Other) => (Some(cover_all(line, None, &|_| [0, 0])), None),
+            Some(Form::Echo) => {
+                let covered = cover_texts(line, &wire::FRAME, &self.texts);
+                let (more, rules) = self.cover_secrets(&covered);
+                (Some(more.unwrap_or(covered)), rules)
+            }
             None => self.cover_secrets(line),
         }
     }
@@ -435,6 +450,26 @@ fn each_line(
         whole_lines(store, session.key, &entries, &mut |_, line| see(&line))?;
     }
     Ok(())
+}
+
+/// Returns the texts of the messages that a line of a session is, without the space around them.
+fn message_texts(session: &Session, line: &[u8]) -> BTreeSet<String> {
+    let messages = Raw::object(line).map(|record| session.format.messages(record));
+    let texts =
+        messages.iter().flatten().flat_map(Message::parts).filter_map(|block| match block {
+            Block::Text(text) => Some(text.trim()),
+            Block::Thinking(thinking) => Some(thinking.text.trim()),
+            _ => None,
+        });
+    texts.filter(|text| text.len() >= SHORTEST).map(str::to_owned).collect()
+}
+
+/// Returns whether a line of a session is no part of the conversation, and has one of these texts as a whole: agents write much that
+/// is said once more for themselves.
+fn is_echo(session: &Session, line: &[u8], texts: &BTreeSet<String>) -> bool {
+    let Some(record) = Raw::object(line) else { return false };
+    session.format.envelope(record).kind == Kind::Meta
+        && cover_texts(line, &wire::FRAME, texts) != line
 }
 
 /// Returns the long texts that a line says.

@@ -755,6 +755,27 @@ fn a_redaction_that_was_cut_short_blocks_nothing_where_a_file_is_gone_or_not_to_
 }
 
 #[test]
+fn a_message_goes_from_the_records_that_say_it_again() {
+    let env = TestEnv::new();
+    let [_, two, codex] = sessions(&env);
+    let event = |message: &str| {
+        let payload = json!({ "type": "user_message", "message": message, "images": [] });
+        json!({ "timestamp": "2026-01-02T00:00:02.000Z", "type": "event_msg", "payload": payload })
+    };
+    let said = ["and nothing of the kind", "and nothing of the kind, you say"];
+    let events = said.map(|said| format!("{}\n", event(said)));
+    fs::write(&codex, fs::read_to_string(&codex).unwrap() + &events.concat()).unwrap();
+    env.run(&["import"]).success();
+    env.run(&["redact", "@3", "-s", "019a", "--yes"]).success();
+    let text = fs::read_to_string(&codex).unwrap();
+    assert_eq!(text.matches("nothing of the kind").count(), 1, "{text}");
+    assert!(text.contains("nothing of the kind, you say"), "{text}");
+    assert_eq!(fs::read_to_string(&two).unwrap().matches("[redacted]").count(), 0);
+    env.run(&["verify"]).success();
+    assert!(env.run(&["import"]).success().stdout.contains("0 new entries"));
+}
+
+#[test]
 fn an_entry_goes_with_its_long_texts_and_a_session_with_all_that_it_says() {
     let env = TestEnv::new();
     let files = sessions(&env);
