@@ -32,7 +32,7 @@ const LISTED: usize = 10;
 /// come later are covered as they are taken in. Not looked through: what is encrypted, or compressed within a record; a secret that is
 /// split over several lines; copies that undertext does not know (backups, the agent's own list of prompts, other machines). Files next to
 /// such a session, or under its name, that undertext does not keep, and the agent's lists of its sessions, are looked through and told
-/// of, and not covered. So change the key too.
+/// of, and not covered; so are lines that came to a file since it is no longer followed. So change the key too.
 ///
 /// An entry's id is a hash of the line that came, and stays. Where all else of that line is known, it tells whether a guess at what was
 /// taken out is right: good enough for a key of 20 random characters, and not for a PIN, a name, a date or a short password. For these
@@ -194,7 +194,7 @@ fn warn(context: &mut Context, redacted: &Redacted) {
     for path in &redacted.left {
         let path = context.env.homely(path);
         context.output.warn(&format!(
-            "{path} still holds it: a process has it open, undertext may not write there, or the store has lost the line that is to stand there"
+            "{path} still holds it: a process has it open, undertext may not write there or does not follow it, or the store has lost the line that is to stand there"
         ));
     }
     for path in &redacted.beside {

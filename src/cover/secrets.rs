@@ -55,6 +55,10 @@ impl Secrets {
         Self { all, ..secrets }
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Secret> {
         self.all.iter()
     }

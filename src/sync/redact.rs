@@ -11,7 +11,7 @@
 //! Invariant: what is cut short before the commit has changed nothing, and what is cut short behind it is carried out by the next
 //! change.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::PathBuf};
 
 use crate::{
     cover::Secrets,
@@ -132,6 +132,14 @@ pub(crate) fn redact<E: From<SyncError>>(
     // A list of sessions lies next to several.
     purged.beside.sort();
     purged.beside.dedup();
+    for session in changed.iter().filter(|_| !secrets.0.is_empty()) {
+        // Of a file that is not followed, what came later is in no line that the store knows.
+        let left = unkept::own_with_any(archive, session, &secrets.0)?;
+        purged.covered.retain(|path| !left.contains(path));
+        let is_known = |path: &PathBuf| purged.left.iter().any(|(_, known)| known == path);
+        let left: Vec<_> = left.into_iter().filter(|path| !is_known(path)).collect();
+        purged.left.extend(left.into_iter().map(|path| (session.key, path)));
+    }
     if let (true, by) = rekey {
         rekey::rekey_purged(archive, &changed, by.as_ref(), &mut purged)?;
     } else {

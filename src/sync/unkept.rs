@@ -5,7 +5,7 @@
 
 use std::{
     ffi::OsString,
-    io::{self, Read},
+    io::{self, BufRead as _, BufReader, Read},
     path::{Path, PathBuf},
 };
 
@@ -43,6 +43,23 @@ pub(super) fn with_any(
     lists.retain(|path| has(path, secrets) || all && has(path, &id));
     found.append(&mut lists);
     Ok(found)
+}
+
+/// Returns the session's own files that have any of these secrets in a line, or cannot be read: as far as the store has not taken them
+/// in, nothing in them was covered.
+pub(super) fn own_with_any(
+    archive: &Archive,
+    session: &Session,
+    secrets: &Secrets,
+) -> Result<Vec<PathBuf>, SyncError> {
+    let state = archive.store().state(session.key)?;
+    let mut own: Vec<PathBuf> =
+        state.files.iter().filter_map(|place| archive.path_of(place)).collect();
+    own.retain(|path| match line_has_any(path, secrets) {
+        Ok(has_any) => has_any,
+        Err(error) => error.kind() != io::ErrorKind::NotFound,
+    });
+    Ok(own)
 }
 
 /// Returns the files next to a session that are not kept of it, and the lists in which the agent has its sessions.
@@ -142,6 +159,19 @@ fn walk(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
 fn within(folder: &Path) -> Vec<PathBuf> {
     let names = disk::folder_below(folder, Path::new("")).and_then(|folder| disk::names(&folder));
     names.unwrap_or_default().into_iter().map(|name| folder.join(name)).collect()
+}
+
+/// Returns whether a line of a file has any of these secrets: what tells what a record is counts only in the record.
+fn line_has_any(path: &Path, secrets: &Secrets) -> io::Result<bool> {
+    let mut file = BufReader::new(disk::open(path, Links::Refuse)?);
+    let mut line = Vec::new();
+    while file.read_until(b'\n', &mut line)? > 0 {
+        if secrets.is_in(&line) {
+            return Ok(true);
+        }
+        line.clear();
+    }
+    Ok(false)
 }
 
 /// Returns whether a file has any of these secrets.

@@ -755,6 +755,27 @@ fn a_redaction_that_was_cut_short_blocks_nothing_where_a_file_is_gone_or_not_to_
 }
 
 #[test]
+fn what_came_to_a_file_that_is_not_followed_is_told_of() {
+    let env = TestEnv::new();
+    let [file, ..] = sessions(&env);
+    env.run(&["import"]).success();
+    let own = env.home().join(".config/undertext/config.toml");
+    fs::create_dir_all(own.parent().unwrap()).unwrap();
+    fs::write(own, "[exclude]\nfolders = [\"/work\"]\n").unwrap();
+    let newer = kept_out::said(ONE, ("r6", "r7"), &format!("again {SECRET}"));
+    let text = fs::read_to_string(&file).unwrap() + &newer;
+    fs::write(&file, text).unwrap();
+    let done = env.run_with_stdin(&["redact", "--yes", "--json"], SECRET.as_bytes()).success();
+    let told = json(&done.stdout);
+    let has = |key: &str| {
+        let paths = told[key].as_array().unwrap();
+        paths.iter().any(|path| path.as_str().unwrap().ends_with(&format!("{ONE}.jsonl")))
+    };
+    assert!(has("left") && !has("covered"), "{done}");
+    assert_eq!(traces(&env), [file]);
+}
+
+#[test]
 fn a_message_goes_from_the_records_that_say_it_again() {
     let env = TestEnv::new();
     let [_, two, codex] = sessions(&env);
