@@ -311,7 +311,11 @@ pub(super) fn carry_out(
             };
             context.output.note(nothing);
         }
-        return if consent.yes && !consent.dry_run { cover_again(context) } else { Ok(Exit::No) };
+        return if consent.yes && !consent.dry_run {
+            cover_again(context, wanted)
+        } else {
+            Ok(Exit::No)
+        };
     }
     if consent.dry_run {
         if !context.answer(&plan)? {
@@ -355,9 +359,9 @@ pub(super) fn carry_out(
 }
 
 /// Covers the files that hold again what was taken out before, which an older copy has brought back.
-fn cover_again(context: &mut Context) -> Result<Exit, CommandError> {
+fn cover_again(context: &mut Context, wanted: &Wanted<'_>) -> Result<Exit, CommandError> {
     let mut archive = context.open_writer()?;
-    let redacted = ops::cover_again(&mut archive)?;
+    let redacted = ops::cover_again(&mut archive, wanted)?;
     for path in &redacted.covered {
         let path = context.env.homely(path);
         context.output.note(&format!("{path} held what was taken out before; it is covered again"));

@@ -124,10 +124,12 @@ pub fn follow_moved(
     Ok(())
 }
 
-/// Covers the files of sessions that hold again what was taken out of them before, as an older copy brings it back.
-pub fn cover_again(archive: &mut Archive) -> Result<Redacted, OpsError> {
-    let sync::Purged { covered, left, .. } = sync::cover_again(archive)?;
-    Ok(Redacted { covered, left: paths(left), ..Redacted::default() })
+/// Covers the files of sessions that hold again what was taken out of them before, as an older copy brings it back, and tells of those
+/// next to them that have what is wanted.
+pub fn cover_again(archive: &mut Archive, wanted: &Wanted<'_>) -> Result<Redacted, OpsError> {
+    let search = Search::new(archive, wanted, false)?;
+    let sync::Purged { covered, left, beside, .. } = sync::cover_again(archive, &search.secrets)?;
+    Ok(Redacted { covered, left: paths(left), beside, ..Redacted::default() })
 }
 
 /// Gives a session of which something was taken out before ids that are not made of it, and those that refer to its entries.

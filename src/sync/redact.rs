@@ -149,11 +149,19 @@ pub(crate) fn redact<E: From<SyncError>>(
     Ok((redactions, purged))
 }
 
-/// Covers the files of sessions that hold again what was taken out of them before, as an older copy brings it back.
-pub(crate) fn cover_again(archive: &Archive) -> Result<Purged, SyncError> {
+/// Covers the files of sessions that hold again what was taken out of them before, as an older copy brings it back, and looks through
+/// those next to them for these secrets.
+pub(crate) fn cover_again(archive: &Archive, secrets: &Secrets) -> Result<Purged, SyncError> {
     let _lock = archive.lock()?;
     let mut purged = Purged::default();
     cover_files(archive, &mut purged)?;
+    for session in archive.every()?.iter().filter(|_| !secrets.is_empty()) {
+        if archive.store().state(session.key)?.is_covered() {
+            purged.beside.extend(unkept::with_any(archive, session, (secrets, false))?);
+        }
+    }
+    purged.beside.sort();
+    purged.beside.dedup();
     Ok(purged)
 }
 

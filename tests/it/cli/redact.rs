@@ -776,6 +776,21 @@ fn what_came_to_a_file_that_is_not_followed_is_told_of() {
 }
 
 #[test]
+fn what_comes_next_to_a_session_again_is_told_of_by_the_next_redaction() {
+    let env = TestEnv::new();
+    let [file, ..] = sessions(&env);
+    env.run(&["import"]).success();
+    env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes()).success();
+    let result = file.with_extension("").join("tool-results/x.txt");
+    fs::create_dir_all(result.parent().unwrap()).unwrap();
+    fs::write(&result, format!("long {SECRET}")).unwrap();
+    env.run(&["import"]).success();
+    let again = env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes());
+    assert!(again.stderr.contains("tool-results/x.txt lies next to"), "{again}");
+    assert_eq!(traces(&env), [result]);
+}
+
+#[test]
 fn a_message_goes_from_the_records_that_say_it_again() {
     let env = TestEnv::new();
     let [_, two, codex] = sessions(&env);
