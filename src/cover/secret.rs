@@ -51,7 +51,7 @@ impl Secret {
             .iter()
             .flat_map(|spelt| (0..3).flat_map(|before| encoded(spelt, before)))
             .collect();
-        let runs = secret.as_bytes().split(|byte| !is_kept(byte));
+        let runs = secret.as_bytes().split(|byte| !is_kept(*byte));
         let sure = runs.max_by_key(|run| run.len()).unwrap_or_default().to_vec();
         let frame = (secret.len() < LONG).then_some(frame);
         let (plain, encoded) = (plain.into_iter().collect(), encoded.into_iter().collect());
@@ -162,8 +162,8 @@ pub(super) fn said(
 }
 
 /// Returns whether a byte needs not be encoded in an address.
-fn is_kept(byte: &u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"-_.".contains(byte)
+fn is_kept(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)
 }
 
 /// How many bytes of a control sequence of a terminal stand before its last one, at most.

@@ -1,7 +1,7 @@
 //! Finding: the secrets in a text, wherever they stand in it and however they are escaped there.
 
 use std::{
-    collections::{BTreeSet, HashSet},
+    collections::BTreeSet,
     ops::{ControlFlow, Range},
 };
 
@@ -27,7 +27,7 @@ const UNSURE: usize = 160;
 const MOST: usize = 64 << 10;
 
 /// A secret that a rule found.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Found {
     /// The number of the rule.
     pub(crate) rule: usize,
@@ -47,7 +47,7 @@ type See<'s> = dyn FnMut(usize, &[u8], Range<usize>) -> ControlFlow<()> + 's;
 impl Rules {
     /// Returns the secrets in a record, or in any other text.
     pub(crate) fn find(&self, text: &[u8]) -> Vec<Found> {
-        let (mut found, mut seen): (Vec<Found>, HashSet<Found>) = Default::default();
+        let (mut found, mut seen): (Vec<Found>, BTreeSet<Found>) = Default::default();
         // Of a record nothing is meant as it is escaped.
         let is_record = Raw::object(text).is_some();
         let _ = self.each(text, is_record, &mut |rule, secret, _| {
