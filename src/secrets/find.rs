@@ -23,6 +23,8 @@ const BEFORE: usize = 64;
 const BEHIND: usize = 512;
 /// How near to where a window is cut a match is not sure to be whole: an escape may be cut, or the end of a private key.
 const UNSURE: usize = 160;
+/// What a sequence begins with that a terminal does not show.
+const ESCAPE: u8 = 0x1b;
 /// How much at most.
 const MOST: usize = 64 << 10;
 
@@ -219,6 +221,22 @@ fn readings(text: &[u8]) -> impl Iterator<Item = Vec<u8>> {
     std::iter::successors(Some(text.to_vec()), next).take(LEVELS + 1)
 }
 
+/// Returns bytes without the sequences that set colours.
+fn uncoloured(bytes: &[u8]) -> Vec<u8> {
+    let mut shown = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let Some(at) = memchr::memchr(ESCAPE, rest) {
+        let (plain, control) = rest.split_at(at);
+        shown.extend_from_slice(plain);
+        let inner = control.get(2..).filter(|_| control.starts_with(b"\x1b["));
+        let end =
+            inner.and_then(|inner| inner.iter().position(|byte| !matches!(byte, b' '..=b'?')));
+        rest = control.get(end.map_or(1, |end| end + 3)..).unwrap_or_default();
+    }
+    shown.extend_from_slice(rest);
+    shown
+}
+
 /// The bytes around a keyword.
 struct Window<'b> {
     before: &'b [u8],
@@ -242,6 +260,12 @@ impl Window<'_> {
             if level > 0 || !is_record || !goes_on {
                 let text = [before.as_slice(), behind.as_slice()].concat();
                 each(&text, before.len())?;
+                // A terminal does not show what colours a name or a value.
+                if memchr::memchr(ESCAPE, &text).is_some() {
+                    let before = uncoloured(&before);
+                    let text = [before.as_slice(), &uncoloured(&behind)].concat();
+                    each(&text, before.len())?;
+                }
             }
             if !goes_on {
                 break;
@@ -447,6 +471,40 @@ mod tests {
         }
         let hook = format!("1234567890123456789/{}", of(68));
         check(&format!("https://discord.com/api/webhooks/{hook}"), &[("discord-webhook", &hook)]);
+    }
+
+    #[test]
+    fn secrets_are_found_in_addresses_forms_and_what_shells_are_given() {
+        let (password, token) = ("Yv3crw8DaiI9", "aK3mZq8RtYw2LpVx9NbHd5GsQ1eW4rTy");
+        for (text, rule) in [
+            ("GET https://x.example/v1?user=ada&access_token=@&a=b", "secret-in-query"),
+            ("https://x.example/api?key=@#top", "secret-in-query"),
+            ("-d client_secret=@&grant_type=x", "secret-in-query"),
+            ("https://x.example/c/b?sv=2022-11-02&sp=r&sig=@", "secret-in-query"),
+            ("otpauth://totp/a:b?secret=NB2W45DFOIZA5LXT&issuer=a", "one-time-password-secret"),
+        ] {
+            let secret = if text.contains('@') { token } else { "NB2W45DFOIZA5LXT" };
+            check(&text.replace('@', secret), &[(rule, secret)]);
+        }
+        for (text, rule) in [
+            ("$ cat ~/.pgpass\ndb.internal:5432:*:app:@\n", "pgpass-password"),
+            ("echo ${DB_PASSWORD:-@}", "password-in-default"),
+            ("set -gx DB_PASSWORD @\n", "password-in-set"),
+            (
+                "kubectl create secret generic x --from-literal=password=@ -n prod",
+                "password-in-command",
+            ),
+            ("\u{1b}[32mDB_PASSWORD\u{1b}[0m=\u{1b}[33m@\u{1b}[0m\n", "password-in-variable"),
+        ] {
+            let text = text.replace('@', password);
+            check(&text, &[(rule, password)]);
+            let record = format!(r#"{{"content":{}}}"#, crate::json::quote(&text));
+            check(&record, &[(rule, password)]);
+        }
+        let bot = "8123456789:AAF3kq8vTz0LmXw5YbN3cJ7dHs9fGaPe1uV";
+        check(&format!("https://api.telegram.org/bot{bot}/getMe"), &[("telegram-token", bot)]);
+        let key = "q8Zr2LmXw5YbN3cJ7dHsq1TzKp4VbNm6RtYw9LpVx0E=";
+        check(&format!("APP_KEY=base64:{key}"), &[("laravel-app-key", key)]);
     }
 
     #[test]
