@@ -4,12 +4,13 @@
 //! that will do:
 //!
 //! ```text
-//! 1  the position's generation up to its horizon, byte for byte       if the agent would resume it at the head
-//! 2  the same, and lines that take the agent to the head              for an agent's own file
-//! 3  the entries of the path alone, one a line
+//! 1  the position's generation up to its horizon, byte for byte
+//! 2  the same, and lines that take the agent to the head
+//! 3  the entries of the path alone, one a line                        if records mean the same without those between them
+//!    the first, and the context in the place of all before it         else
 //! ```
 //!
-//! Invariant: an agent's own file is written only if a resume of its new content reads the position's context.
+//! Invariant: wherever a session is brought, a resume of what it holds then reads the position's context.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -78,7 +79,9 @@ fn reach(
     note: Option<Note<'_>>,
 ) -> Result<Reached, SyncError> {
     let Some(live) = change.before.attached() else {
-        return succeed(change, target, note);
+        let live = change.before.live_file();
+        let reached = succeed(change, live.as_ref(), target, note)?;
+        return reached.ok_or(SyncError::Nothing(Vain::Reach));
     };
     let rotates = change.before.format.traits().is_rotatable;
     if let Some(reached) = segment(change, &live, target, note)? {
@@ -89,41 +92,31 @@ fn reach(
     {
         return Ok(reached);
     }
-    if rotates {
-        for way in [Way::Generation, Way::Closed, Way::Path] {
-            if let Some(reached) = rotate(change, &live, target, note, way, true)? {
-                return Ok(reached);
-            }
-        }
+    if rotates && let Some(reached) = succeed(change, Some(&live), target, note)? {
+        return Ok(reached);
     }
     let why = "no state of it is known that the agent would resume there".to_owned();
     Err(SyncError::OutOfReach { path: live.path, why })
 }
 
-/// Brings a session whose live file is the store's, or which has none, to a position.
+/// Brings a session to a position in a successor of its live file, if it has one: the first that will do.
 fn succeed(
     change: &mut Change<'_>,
+    live: Option<&LiveFile>,
     target: Position,
     note: Option<Note<'_>>,
-) -> Result<Reached, SyncError> {
-    let live = change.before.live_file();
-    let resumes = target.horizon == 0
-        || match change.view(target) {
-            Some(view) => change.before.format.head(&view)? == target.head,
-            None => true,
-        };
-    let way = if resumes { Way::Generation } else { Way::Path };
-    let reached = if let Some(live) = live {
-        rotate(change, &live, target, note, way, false)?
-    } else {
-        let successor = successor(change, target, note, way, false)?;
-        successor.map(|successor| {
-            let reached = successor.reached(None, None);
-            change.grown(successor.growth);
-            reached
-        })
-    };
-    reached.ok_or(SyncError::Nothing(Vain::Reach))
+) -> Result<Option<Reached>, SyncError> {
+    let is_rotatable = change.before.format.traits().is_rotatable;
+    let last = if is_rotatable { Way::Path } else { Way::Whole };
+    for way in [Way::Generation, Way::Closed, last] {
+        let Some(successor) = successor(change, target, note, way)? else { continue };
+        let aside = live.map(|live| rotate(change, live, &successor)).transpose()?;
+        let written = live.filter(|live| live.attached).map(|live| live.path.clone());
+        let reached = successor.reached(aside, written);
+        change.grown(successor.growth);
+        return Ok(Some(reached));
+    }
+    Ok(None)
 }
 
 /// Goes on in another file of the session, if the agent does so.
@@ -288,6 +281,8 @@ enum Way {
     Closed,
     /// The path alone.
     Path,
+    /// The generation, and the context in the place of all that it holds.
+    Whole,
 }
 
 /// The successor of a live file before it is written.
@@ -309,13 +304,12 @@ impl Successor {
     }
 }
 
-/// Puts together a successor; returns `None` if an agent reads it that would not read the wanted context there.
+/// Puts together a successor; returns `None` if its agent would not read the wanted context there.
 fn successor(
     change: &mut Change<'_>,
     target: Position,
     note: Option<Note<'_>>,
     way: Way,
-    is_read: bool,
 ) -> Result<Option<Successor>, SyncError> {
     let target = behind_opening(change, target)?;
     let spans = match change.view(target) {
@@ -336,54 +330,57 @@ fn successor(
         None => 0,
     };
     let length = growth.length();
-    let mut more = Vec::new();
-    if way == Way::Closed {
-        let head = change.view(target).map(|view| change.before.format.head(&view)).transpose()?;
-        let from = Position { head: head.flatten(), ..target };
-        let paths = ends(&change.look(from), &change.look(target))?;
-        let Some(lines) = way_back(change, from, target.head, &paths, note)? else {
-            change.forget();
-            return Ok(None);
-        };
-        more = lines;
-    } else if let Some(note) = note {
-        let parent = target.head.map(|head| change.before.record_name(head)).transpose()?.flatten();
-        let near = change.before.near(Some(target))?;
-        let setting = change.before.setting_near(note.workspace, parent, &near);
-        let said = change.before.format.write(&Draft::Note(note.words.to_owned()), &setting);
-        more.push(said.map_err(|error| SyncError::Invalid { line: None, why: error.0 })?);
-    }
+    let Some(more) = behind(change, target, note, way)? else {
+        change.forget();
+        return Ok(None);
+    };
     let more = if more.is_empty() { Vec::new() } else { setting::behind(&growth, &more) };
     change.read_bytes(&mut growth, &more)?;
-    let head = if more.is_empty() { target.head } else { growth.last.map(|(n, _)| n) };
-    let mut position = Position { generation: growth.generation, head, horizon: growth.entries };
-    if is_read {
-        if let Some(found) = reads(change, &growth, target, note)? {
-            position = found;
-        } else {
-            change.forget();
-            return Ok(None);
-        }
-    }
+    let Some(position) = reads(change, &growth, target, note)? else {
+        change.forget();
+        return Ok(None);
+    };
     Ok(Some(Successor { spans, tail, more, length, dropped, growth, position }))
 }
 
-/// Puts a successor in the place of the live file.
-fn rotate(
+/// Returns the lines behind the entries of a successor, if there is a way to say them.
+fn behind(
     change: &mut Change<'_>,
-    live: &LiveFile,
     target: Position,
     note: Option<Note<'_>>,
     way: Way,
-    is_read: bool,
-) -> Result<Option<Reached>, SyncError> {
+) -> Result<Option<Vec<Vec<u8>>>, SyncError> {
+    match way {
+        Way::Generation | Way::Path => {}
+        Way::Closed => {
+            let head =
+                change.view(target).map(|view| change.before.format.head(&view)).transpose()?;
+            let from = Position { head: head.flatten(), ..target };
+            let paths = ends(&change.look(from), &change.look(target))?;
+            return way_back(change, from, target.head, &paths, note);
+        }
+        Way::Whole => return whole(change, target, note),
+    }
+    let Some(note) = note else { return Ok(Some(Vec::new())) };
+    let parent = target.head.map(|head| change.before.record_name(head)).transpose()?.flatten();
+    let near = change.before.near(Some(target))?;
+    let setting = change.before.setting_near(note.workspace, parent, &near);
+    let said = change.before.format.write(&Draft::Note(note.words.to_owned()), &setting);
+    Ok(Some(vec![said.map_err(|error| SyncError::Invalid { line: None, why: error.0 })?]))
+}
+
+/// Puts a successor in the place of the live file, and returns where the old file is then.
+fn rotate(
+    change: &mut Change<'_>,
+    live: &LiveFile,
+    successor: &Successor,
+) -> Result<PathBuf, SyncError> {
     let from = change.before.state.generation();
-    let Some(successor) = successor(change, target, note, way, is_read)? else { return Ok(None) };
     let path = &live.path;
     let io = |source| SyncError::Io { path: path.clone(), source };
     let old = change.before.writable_file(live)?;
     let mut file = old.fresh().map_err(io)?;
-    let Successor { spans, tail, more, length, growth, .. } = &successor;
+    let Successor { spans, tail, more, length, growth, .. } = successor;
     // The file system copies the bytes with which the live file begins already.
     if begins_with(change, from, spans)?
         && old.read(length - tail.len() as u64, Some(*length)).map_err(io)? == *tail
@@ -395,11 +392,7 @@ fn rotate(
         })?;
     }
     file.write(more).map_err(io)?;
-    let aside = change.exchange_live(live, file, (from, growth.generation))?;
-    let written = live.attached.then(|| live.path.clone());
-    let reached = successor.reached(Some(aside), written);
-    change.grown(successor.growth);
-    Ok(Some(reached))
+    change.exchange_live(live, file, (from, growth.generation))
 }
 
 /// Begins a generation with the entries of a position, if there is one, and lines behind them, and has it take the

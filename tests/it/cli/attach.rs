@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 use insta::assert_snapshot;
 use md5::{Digest, Md5};
 use rusqlite::Connection;
+use serde_json::json as object;
 
 use super::{Stored, json, store};
 use crate::env::TestEnv;
+use crate::rollout::{Rollout, THREAD};
 
 /// A home in which an agent keeps one session, and the file of that.
 pub(super) struct Kept {
@@ -168,6 +170,53 @@ fn a_detached_session_leaves_the_file_alone() {
     fs::copy(&kept.file, &elsewhere).unwrap();
     kept.env.run(&["--store", "other", "revert", "1", "-s", "copy.jsonl"]).success();
     assert_eq!(kept.said(&["copy.jsonl"]), "Build a boat. | Of wood?");
+}
+
+/// What an older rollback dropped is not in what is taken elsewhere, and the rollback would drop what is.
+#[test]
+fn a_thread_without_its_file_goes_back_behind_a_rollback_and_forth() {
+    let mut thread = Rollout::first(THREAD);
+    thread.has_ordinals = false;
+    thread.bytes = thread.bytes.replace("paginated", "legacy");
+    thread.turn("one");
+    thread.turn("two");
+    thread.event(object!({ "type": "thread_rolled_back", "num_turns": 1 }));
+    thread.turn("three");
+    let file = format!(".codex/sessions/2026/08/01/rollout-2026-08-01T10-00-00-{THREAD}.jsonl");
+    for how in ["attached", "let go", "gone"] {
+        let kept = Kept::new(&file, &thread.bytes);
+        kept.env.run(&["import"]).success();
+        match how {
+            "let go" => kept.env.run(&["attach", "--off", "-s", "019f"]).success(),
+            "gone" => {
+                fs::remove_file(&kept.file).unwrap();
+                kept.env.run(&["import"]).success()
+            }
+            _ => kept.env.run(&["status", "-s", "019f"]).success(),
+        };
+        let one = "rules | one | to one";
+        let says = |command: &[&str], words: &str| {
+            kept.env.run(&[command, &["-s", "019f"]].concat()).success();
+            assert_eq!(kept.said(&["019f"]), words, "{how}: {command:?}");
+        };
+        says(&["revert", "2"], one);
+        says(&["append", "--role", "user", "four"], &format!("{one} | four"));
+        for _ in 0..2 {
+            says(&["undo"], one);
+            says(&["redo"], &format!("{one} | four"));
+        }
+        says(&["undo"], one);
+        says(&["undo"], &format!("{one} | three | to three"));
+        // Within a turn that stays.
+        says(&["revert", "HEAD~1"], &format!("{one} | three"));
+        says(&["undo"], &format!("{one} | three | to three"));
+        says(&["redo"], &format!("{one} | three"));
+        if how == "gone" {
+            kept.env.run(&["restore", "019f"]).success();
+            assert_eq!(kept.said(&[kept.file.to_str().unwrap()]), format!("{one} | three"));
+        }
+        kept.env.run(&["verify"]).success();
+    }
 }
 
 /// An import attached it again, and took `main` from where it had been moved since.
