@@ -5,7 +5,7 @@ use std::process::Command;
 
 use anyhow::anyhow;
 use undertext::ops;
-use undertext::report::{Line, Resumed};
+use undertext::report::{Line, LiveState, Resumed};
 
 use super::Context;
 use super::error::{CommandError, Exit};
@@ -13,7 +13,8 @@ use super::words::About;
 
 /// Start the agent in a session, in the folder where the session works
 ///
-/// The agent takes the place of undertext: it resumes the current branch from its own file.
+/// The agent takes the place of undertext: it resumes the current branch from its own file. What a command that was cut short is
+/// still to write there is written first.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -33,7 +34,18 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let (archive, session) = context.find(args.about.wanted()?)?;
+    let wanted = args.about.wanted()?;
+    let (mut archive, mut session) = context.find(wanted)?;
+    if context.follow(&archive, &session) == LiveState::Pending {
+        if args.print || context.json {
+            let pending = LiveState::Pending.words();
+            context.output.warn(&format!("the agent's file {pending}"));
+        } else {
+            drop(archive);
+            (archive, session) = context.change(wanted)?;
+            context.tell(&ops::settle(&archive, &session)?);
+        }
+    }
     let name = context.short_name(&archive, &session)?;
     let lost = ops::lost_file(&archive, &session)?;
     let Some(resume) = ops::resume(&archive, &session)?.filter(|_| lost.is_none()) else {

@@ -141,6 +141,6 @@ pub use crate::{
         NoPlace, Notice, Oddity, Outcome, Queue, Quirk, Rebuilt, Rotated, RotatedState, Skipped,
         Source, Step, SyncError, Told, Vain, Waiting, Why, Work, Workspace, agent_folders,
         check_apart, file_of_session, follow, generations, import, import_changed, live_state,
-        news, peek, resume, rotations, sources, workspace,
+        news, peek, resume, rotations, settle, sources, workspace,
     },
 };

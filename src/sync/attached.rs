@@ -6,8 +6,11 @@
 //! | unfinished | the rotation is carried out |
 //! | gone | the session goes on without it |
 //! | grown | the new lines are taken in |
-//! | other, and lines of the newest command are missing | the missing lines are appended |
+//! | other, and it ends within the lines of the newest command | the rest of these is appended |
 //! | other | taken in as a new generation, which the current branch follows |
+//!
+//! Where an agent went on in its file without what a command said, or was to put in the place of the file, the session follows
+//! it, and the command's state stays on a branch: its newest work is in its context until its owner takes it from there.
 //!
 //! An idle agent keeps its conversation in memory and goes on from an entry that the file no longer holds. Its records
 //! then join the branch that holds that entry:
@@ -30,7 +33,7 @@ use std::{
 use crate::{
     disk::{self, Links},
     live::WritableFile,
-    model::{Command, EntryNumber, GenerationNumber, Kind, Parent, Position, State},
+    model::{Command, EntryNumber, Kind, Parent, Position, State},
     session::{
         Growth, Session, View, content,
         plan::{LATE, branch_text},
@@ -136,7 +139,7 @@ fn take_in(
     follow(change, live, before, growth, false)
 }
 
-/// Appends the lines of a command that the file lacks, and returns whether the file then equals the stored state.
+/// Appends what the file lacks of the lines of a command; returns whether it lacks any.
 fn put_right(
     archive: &Archive,
     session: &Session,
@@ -144,36 +147,25 @@ fn put_right(
     tip: &State,
     there: (&[u8], Option<&Sighting>),
 ) -> Result<bool, SyncError> {
-    let Some((known, rest)) = lacking(archive, session, tip, there)? else {
-        return Ok(false);
-    };
-    let (there, _) = there;
+    let Some(rest) = lacking(archive, session, tip, there)? else { return Ok(false) };
     if !archive.is_preview {
-        let end = (there.len() + rest.len()) as u64;
-        let may_write = refuse_if_loaded(archive, session, target.path())
-            .and_then(|()| target.may_append().map_err(failed(target)));
-        // What the agent went on to write is taken in all the same, and the command's state stays on a branch.
-        if may_write.is_err() && !known.starts_with(there) {
-            return Ok(false);
-        }
-        may_write?;
+        refuse_if_loaded(archive, session, target.path())?;
+        target.may_append().map_err(failed(target))?;
         listing::finish(archive, session.format, &session.name, target, tip.at())?;
+        let end = (there.0.len() + rest.len()) as u64;
         target.append_synced(&rest, end).map_err(failed(target))?;
     }
-    Ok([there, &rest].concat() == known)
+    Ok(true)
 }
 
-/// The bytes of the stored state, and those of it that are still to be appended to the file.
-type Lacking = (Vec<u8>, Vec<u8>);
-
-/// Returns the stored state and what the file lacks of it, if the newest operation is a command that is still to write that.
-/// `replaced` is the file as it was seen last, if the one that is there is another one.
+/// Returns what the file lacks of the stored state, if the newest operation is a command that is still to write that, and nothing
+/// else was written there. `replaced` is the file as it was seen last, if the one that is there is another one.
 fn lacking(
     archive: &Archive,
     session: &Session,
     tip: &State,
     (there, replaced): (&[u8], Option<&Sighting>),
-) -> Result<Option<Lacking>, SyncError> {
+) -> Result<Option<Vec<u8>>, SyncError> {
     let Some(newest) = tip.newest.map(|newest| newest.n) else { return Ok(None) };
     let by = archive.store.operations(session.key, newest.alone())?.pop();
     if !by.is_some_and(|by| is_of_a_person(&by.command) && by.runs.is_some()) {
@@ -192,11 +184,13 @@ fn lacking(
             known => known?,
         };
     // A file that the agent put in the place of the written one never held the command's lines.
-    let is_cut = |was: &Sighting| was.length == known.len() as u64 || !known.starts_with(there);
-    if replaced.is_some_and(is_cut) {
+    if replaced.is_some_and(|was| was.length == known.len() as u64) {
         return Ok(None);
     }
-    Ok(unsaid(archive, session, generation, &known, there)?.map(|rest| (known, rest)))
+    let said = content::newest(archive.store.as_ref(), session, generation)?;
+    let has_all_before = there.len() >= known.len().saturating_sub(said.len());
+    let rest = known.strip_prefix(there).filter(|rest| has_all_before && !rest.is_empty());
+    Ok(rest.map(<[u8]>::to_vec))
 }
 
 /// Returns whether an agent's file only waits for what the newest operation is still to write there.
@@ -233,30 +227,6 @@ fn take_in_whole(
     let mut growth = change.generation(Some(live.n));
     change.read(&mut growth, from(target, 0)?)?;
     follow(change, live, before, growth, true)
-}
-
-/// Returns the bytes of the newest operation, a command, that are still to be appended, if the file lacks them.
-fn unsaid(
-    archive: &Archive,
-    session: &Session,
-    generation: GenerationNumber,
-    known: &[u8],
-    there: &[u8],
-) -> Result<Option<Vec<u8>>, SyncError> {
-    let said = content::newest(archive.store.as_ref(), session, generation)?;
-    let (base, said) = known.split_at(known.len().saturating_sub(said.len()));
-    let Some(since) = there.strip_prefix(base) else { return Ok(None) };
-    if let Some(rest) = said.strip_prefix(since) {
-        return Ok((!rest.is_empty()).then(|| rest.to_vec()));
-    }
-    // A record without a name says what it says of those before it, and others stand there by now.
-    if !session.format.traits().has_names {
-        return Ok(None);
-    }
-    let line = said.trim_ascii();
-    let open: &[u8] = if there.is_empty() || there.ends_with(b"\n") { b"" } else { b"\n" };
-    let is_there = memchr::memmem::find(since, line).is_some();
-    Ok((!is_there && !line.is_empty()).then(|| [open, line, &b"\n"[..]].concat()))
 }
 
 /// How many entries before what is new are looked at first for where the session stood.

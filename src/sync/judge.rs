@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | is not there | anyone's | gone |
 //! | is still the old file of the newest rotation | the store's, an agent's | unfinished |
+//! | is that, and its agent went on in it | an agent's | other |
 //! | is as it was left | anyone's | same |
 //! | was set aside, and is another one by now, or has not grown | set aside | same |
 //! | was set aside and has grown | set aside | grown |
@@ -115,9 +116,11 @@ pub(crate) fn judge(known: &Known, seen: Option<&Seen>, looked: Looked) -> Judge
     }
     // An inode alone does not say that a file is the old one: when that is gone, its number may be given to a new file.
     let may_be_old = |(inode, least)| inode == seen.inode && seen.length >= Some(least);
+    let has_grown = known.rotation.is_some_and(|(_, length)| seen.length > Some(length));
     if known.rotation.is_some_and(may_be_old) {
         match looked.old {
             None => return Ask(Look::Old),
+            Some(true) if known.whose == Whose::Agent && has_grown => return Is(Verdict::Other),
             Some(true) => return Is(Verdict::Unfinished),
             Some(false) => {}
         }
@@ -191,6 +194,18 @@ mod tests {
     }
 
     #[test]
+    fn the_old_file_of_a_rotation_is_its_agents_where_that_went_on_in_it() {
+        let known = |whose| Known { rotation: Some((7, 90)), ..known(whose) };
+        let answers = Looked { old: Some(true), ..Looked::default() };
+        let looked = |whose, length| judged(known(whose), Some(seen(length, false)), answers);
+        for whose in [Whose::Store, Whose::Agent] {
+            assert_eq!(looked(whose, 90), (Verdict::Unfinished, vec![Look::Old]));
+        }
+        assert_eq!(looked(Whose::Store, 95), (Verdict::Unfinished, vec![Look::Old]));
+        assert_eq!(looked(Whose::Agent, 95), (Verdict::Other, vec![Look::Old]));
+    }
+
+    #[test]
     fn what_nobody_touched_is_not_read() {
         for whose in ANYONE {
             let found = judged(known(whose), Some(seen(100, true)), Looked::default());
@@ -253,7 +268,7 @@ mod tests {
     #[test]
     fn a_rotation_is_unfinished_while_the_file_is_the_old_one() {
         for whose in [Whose::Store, Whose::Agent] {
-            let rotating = |inode| Known { rotation: Some((inode, 80)), ..known(whose) };
+            let rotating = |inode| Known { rotation: Some((inode, 100)), ..known(whose) };
             for (old, verdict) in [(true, Verdict::Unfinished), (false, Verdict::Same)] {
                 let answers = Looked { old: Some(old), ..Looked::default() };
                 let found = judged(rotating(7), Some(seen(100, true)), answers);
@@ -264,7 +279,7 @@ mod tests {
             assert_eq!(found, (Verdict::Same, vec![]), "{whose:?}");
             let answers =
                 Looked { rest: Some(false), whole: Some(Whole::Other), ..Looked::default() };
-            let (verdict, asked) = judged(rotating(7), Some(seen(79, true)), answers);
+            let (verdict, asked) = judged(rotating(7), Some(seen(99, true)), answers);
             assert_eq!(verdict, Verdict::Other, "{whose:?}");
             assert!(!asked.contains(&Look::Old), "{whose:?}");
         }

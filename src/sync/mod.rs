@@ -96,7 +96,7 @@ pub(crate) use remainders::remainders;
 pub use rotations::rotations;
 pub(crate) use sources::cover_packed;
 pub use sources::{AgentFolder, Source, agent_folders, file_of_session, sources};
-pub use start::resume;
+pub use start::{resume, settle};
 pub use states::generations;
 pub(crate) use take_back::{strays, take_back};
 pub use why::{Skipped, Why};

@@ -3,8 +3,14 @@
 use crate::{
     report::Resume,
     session::{Session, View},
-    sync::{Archive, SyncError, gone::is_gone, live_file::live_file},
+    sync::{Archive, Notice, SyncError, catch_up::catch_up, gone::is_gone, live_file::live_file},
 };
+
+/// Brings the store and the live file of a session to agree, so that its agent resumes what the newest command said.
+pub fn settle(archive: &Archive, session: &Session) -> Result<Vec<Notice>, SyncError> {
+    let _lock = archive.lock()?;
+    catch_up(archive, session)
+}
 
 /// Returns how the agent of a session is started in it, if it would resume the session.
 pub fn resume(archive: &Archive, session: &Session) -> Result<Option<Resume>, SyncError> {

@@ -376,15 +376,18 @@ fn what_a_kill_cut_short_is_appended_by_the_next_change() {
         if came.is_empty() {
             assert_eq!(kept.read(), whole, "{left}");
         } else {
-            assert!(kept.read().contains("Steel is sold out."));
             assert!(kept.read().contains("Paint it."));
         }
         let file = kept.file.to_str().unwrap();
-        assert_eq!(
-            kept.said(&[file]),
-            "Build a boat. | Of wood? | Steel is sold out.",
-            "{left} {came}"
-        );
+        let is_said = kept.read().contains("Steel is sold out.");
+        let said = if is_said {
+            "Build a boat. | Of wood? | Steel is sold out."
+        } else {
+            // The agent never read what the command said, and has gone on.
+            "Build a boat. | Of wood? | Of steel. | It floats. | Paint it."
+        };
+        assert_eq!(is_said, (left, came) != (0, "came"));
+        assert_eq!(kept.said(&[file]), said, "{left} {came}");
         assert_eq!(kept.said(&["6b0a"]), kept.said(&[file]));
         kept.env.run(&["verify"]).success();
     }

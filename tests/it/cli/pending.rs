@@ -92,6 +92,68 @@ fn what_kimi_cleared_or_went_back_behind_is_not_written_again() {
     }
 }
 
+/// What Kimi went on to write is its newest work, though a command was to set its file aside.
+#[test]
+fn a_file_that_was_to_be_set_aside_is_followed_where_its_agent_went_on_in_it() {
+    for note in [&["-m", "Sell it."][..], &[]] {
+        let kept = kimi();
+        kept.env.run(&["import"]).success();
+        kept.env.run(&[&["revert", "1", "-s", "boat"], note].concat()).success();
+        let reverted = kept.said(&["boat"]);
+        fs::rename(kept.file.with_file_name("context_1.jsonl"), &kept.file).unwrap();
+        kept.append(&kimis_turn(3, "Sail it."));
+        let whole = kept.read();
+        let said = kept.said(&[kept.file.to_str().unwrap()]);
+        assert!(said.ends_with("Sail it. | Yes 3."), "{said}");
+        // What is read before it is taken in is what is taken in.
+        assert_eq!(kept.said(&["boat"]), said);
+        kept.env.run(&["import"]).success();
+        assert_eq!(kept.read(), whole);
+        assert_followed(&kept, "boat", &said);
+        let branches = said_on_branches(&kept, "boat");
+        assert!(said.starts_with(&reverted) || branches.contains(&reverted), "{branches:?}");
+        let names: Vec<_> = fs::read_dir(kept.file.parent().unwrap()).unwrap().collect();
+        assert_eq!(names.len(), 1, "{names:?}");
+        kept.env.run(&["append", "-s", "boat", "--role", "user", "Blue."]).success();
+        assert_followed(&kept, "boat", &format!("{said} | Blue."));
+    }
+}
+
+#[test]
+fn a_resume_first_brings_the_agent_what_a_command_was_still_to_write() {
+    let claude = Kept::claude();
+    let before = claude.read();
+    claude.env.run(&["import"]).success();
+    claude.env.run(&["revert", "1", "-m", "Steel is sold out.", "-s", "6b0a"]).success();
+    let whole = claude.read();
+    cut_off(&claude, before.len());
+    let kimi = kimi();
+    let old = kimi.read();
+    kimi.env.run(&["import"]).success();
+    kimi.env.run(&["revert", "2", "-s", "boat"]).success();
+    let rotated = kimi.read();
+    fs::rename(kimi.file.with_file_name("context_1.jsonl"), &kimi.file).unwrap();
+    for (kept, session, before, whole) in
+        [(claude, "6b0a", before, whole), (kimi, "boat", old, rotated)]
+    {
+        let printed = kept.env.run(&["resume", "--print", session]).success();
+        assert!(printed.stderr.contains("does not have the store's newest change"), "{printed}");
+        assert_eq!(kept.read(), before);
+        let held = File::open(&kept.file).unwrap();
+        let refused = kept.env.run(&["resume", session]).to_string();
+        assert!(refused.contains("is in use: "), "{refused}");
+        assert_eq!(kept.read(), before);
+        drop(held);
+        // No agent is installed here.
+        let told = kept.env.run(&["resume", session]).to_string();
+        assert!(told.contains("an interrupted change of"), "{told}");
+        assert_eq!(kept.read(), whole);
+        let again = kept.env.run(&["resume", session]).to_string();
+        assert!(!again.contains("an interrupted change of"), "{again}");
+        kept.env.run(&["verify"]).success();
+    }
+}
+
 #[test]
 fn a_rollback_that_was_never_written_counts_no_turn_that_came_since() {
     let kept = codex();
@@ -172,9 +234,11 @@ fn what_an_agent_went_on_to_write_is_taken_in_though_the_session_is_loaded() {
     let more = claude_record(5, 4, "user", "Paint it.");
     kept.append(&more);
     let held = File::open(&kept.file).unwrap();
+    let shown = kept.said(&["6b0a"]);
     kept.env.run(&["import"]).success();
     drop(held);
     assert_eq!(kept.read(), before + &more);
+    assert_eq!(kept.said(&["6b0a"]), shown);
     assert_followed(&kept, "6b0a", "Build a boat. | Of wood? | Of steel. | It floats. | Paint it.");
     let reverted = "Build a boat. | Of wood? | Steel is sold out.".to_owned();
     assert!(said_on_branches(&kept, "6b0a").contains(&reverted));
