@@ -8,7 +8,12 @@ use crate::{
         Session, find_place,
         plan::{Plan, Steps, branch_text, given},
     },
-    sync::{self, Archive, SyncError, Workspace, reach::Reach, resume::Note, standing::Standing},
+    sync::{
+        self, Archive, SyncError, Workspace,
+        reach::Reach,
+        resume::{Note, sends_same},
+        standing::Standing,
+    },
 };
 
 /// Goes back to a checkpoint by its number, or to an entry; with a message, the model is told that it was further already.
@@ -110,10 +115,14 @@ fn plan<'a>(
     Ok((reverted, Some(Plan { command, steps, goal: Reach { target, note } })))
 }
 
-/// Returns whether two positions see the same: the same place, or the same entries in another generation.
+/// Returns whether the agent sends the same from two positions: lines that took it back to a place stand behind that place.
 fn is_same(before: &Standing<'_>, one: Position, other: Position) -> Result<bool, SyncError> {
-    if (one.head, one.horizon) != (other.head, other.horizon) {
-        return Ok(false);
+    match (before.view(one), before.view(other)) {
+        (Some(here), Some(there)) => match sends_same(&here, &there) {
+            // What is damaged hinders no going back.
+            Err(error) if error.is_damage() => Ok(one == other),
+            same => same,
+        },
+        _ => Ok(one == other),
     }
-    Ok(one.generation == other.generation || before.path(one)? == before.path(other)?)
 }

@@ -53,6 +53,10 @@ fn is_alike(
     is_end: bool,
 ) -> Result<bool, SyncError> {
     let is_cut = |sent: &Sent| sent.edits.iter().any(|(_, edit)| matches!(edit, Edit::Turns(_)));
+    // The lines of the same entries are not read.
+    if sent.entries == others.entries && !is_cut(sent) && !is_cut(others) {
+        return Ok(true);
+    }
     let is_same = !is_cut(sent)
         && !is_cut(others)
         && is_so(&view.alone(&sent.entries)?, &other.alone(&others.entries)?, is_end);
@@ -81,7 +85,7 @@ pub(crate) fn reads(
     let position = Position { generation: growth.generation, head, horizon: growth.entries };
     let (there, here) = (change.look(wanted), change.ahead(position, growth));
     let [path_there, path_here] = ends(&there, &here)?;
-    let mut wanted = format.context(&there, &path_there)?;
+    let wanted = format.context(&there, &path_there)?;
     let mut found = format.context(&here, &path_here)?;
     if let Some(note) = note {
         let last = found.entries.pop().into_iter().collect();
@@ -92,18 +96,40 @@ pub(crate) fn reads(
             return Ok(None);
         }
     }
+    let is_same = sends(&there, wanted, (&here, found), usize::from(note.is_some()))?;
+    Ok(is_same.then_some(position))
+}
+
+/// Returns whether an agent sends the same from where two views of a session stand.
+pub(crate) fn sends_same<'v>(there: &View<'v>, here: &View<'v>) -> Result<bool, SyncError> {
+    let [path_there, path_here] = ends(there, here)?;
+    let wanted = there.format().context(there, &path_there)?;
+    let found = here.format().context(here, &path_here)?;
+    if wanted.edits != found.edits {
+        return Ok(false);
+    }
+    sends(there, wanted, (here, found), 0)
+}
+
+/// Returns whether two views send the same, given what they send of the ends of their paths; of the second one the last messages
+/// are left out, which are no part of that.
+fn sends<'v>(
+    there: &View<'v>,
+    mut wanted: Sent,
+    (here, mut found): (&View<'v>, Sent),
+    n_left_out: usize,
+) -> Result<bool, SyncError> {
     if wanted.is_whole != found.is_whole {
         // Of one only the end is known.
-        let told = [(&there, &wanted), (&here, &found)];
+        let told = [(there, &wanted), (here, &found)];
         let [all, end] = if wanted.is_whole { told } else { [told[1], told[0]] };
         if !is_alike(all, end, true)? {
-            return Ok(None);
+            return Ok(false);
         }
-        (wanted, found) = (whole(&there)?, whole(&here)?);
-        found.entries.truncate(found.entries.len() - usize::from(note.is_some()));
+        (wanted, found) = (whole(there)?, whole(here)?);
+        found.entries.truncate(found.entries.len() - n_left_out);
     }
-    let is_same = is_alike((&there, &wanted), (&here, &found), false)?;
-    Ok(is_same.then_some(position))
+    is_alike((there, &wanted), (here, &found), false)
 }
 
 #[cfg(test)]

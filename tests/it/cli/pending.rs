@@ -28,7 +28,7 @@ fn kimis_turn(n: u8, words: &str) -> String {
 }
 
 /// A thread of Codex of three turns.
-fn codex() -> Kept {
+pub(super) fn codex() -> Kept {
     let mut thread = Rollout::first(THREAD);
     thread.has_ordinals = false;
     thread.bytes = thread.bytes.replace("paginated", "legacy");

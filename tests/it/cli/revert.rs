@@ -4,6 +4,8 @@ use std::fs;
 
 use insta::assert_snapshot;
 
+use super::attach::Kept;
+use super::pending::codex;
 use super::{conversation, json, live, live_path, store};
 use crate::env::TestEnv;
 
@@ -90,6 +92,34 @@ fn a_checkpoint_that_is_not_there_changes_nothing() {
     "#);
     assert!(before == state());
     assert_eq!(fs::read_dir(store(&env).join("transcripts")).unwrap().count(), 1);
+}
+
+#[test]
+fn to_go_where_a_session_stands_is_no_change_though_lines_took_it_there() {
+    for (kept, session) in [(Kept::claude(), "6b0a"), (Kept::pi(), "boat"), (codex(), "019f")] {
+        kept.env.run(&["import"]).success();
+        let all = kept.said(&[session]);
+        for first in ["1", "0"] {
+            let change = |command: &[&str]| {
+                let told = kept.env.run(&[command, &["--json", "-s", session]].concat()).success();
+                json(&told.stdout)["operation"].is_u64()
+            };
+            assert!(change(&["revert", first]));
+            let (file, branches) =
+                (kept.read(), kept.env.run(&["branch", "-s", session]).success());
+            assert!(!change(&["revert", first]), "{session}");
+            assert!(first == "1" || !change(&["clear"]), "{session}");
+            assert_eq!(kept.read(), file);
+            let again = kept.env.run(&["branch", "-s", session]).success();
+            assert_eq!(again.stdout, branches.stdout);
+            // With a note something is said.
+            assert!(change(&["revert", first, "-m", "Of ice."]));
+            kept.env.run(&["undo", "-s", session]).success();
+            kept.env.run(&["undo", "-s", session]).success();
+            assert_eq!(kept.said(&[session]), all);
+        }
+        kept.env.run(&["verify"]).success();
+    }
 }
 
 #[test]
