@@ -298,13 +298,29 @@ fn moment(at: Timestamp) -> SystemTime {
 /// Up to how many bytes are copied together with those that are written around them.
 const PIECE: u64 = 8 << 10;
 
-/// The successor of a live file while it is written next to it.
+/// The successor of a live file while it is written next to it: it is deleted if it is never ended.
 #[derive(Debug)]
 pub struct Fresh {
     file: BufWriter<Writing>,
-    live: WritableFile,
+    live: Unended,
     /// The live file as it was when this was begun, if it was there.
     old: Option<File>,
+}
+
+/// The live file of a successor that is not ended yet.
+#[derive(Debug)]
+struct Unended {
+    live: WritableFile,
+    is_ended: bool,
+}
+
+impl Drop for Unended {
+    fn drop(&mut self) {
+        if !self.is_ended {
+            // What cannot be deleted now is by the next change.
+            let _later = self.live.sweep();
+        }
+    }
 }
 
 /// A file that is written through the disk.
@@ -330,25 +346,20 @@ impl Fresh {
     fn begin(live: &WritableFile) -> io::Result<Self> {
         live.sweep()?;
         let file = live.disk.make(&live.folder, &live.fresh_name())?;
-        let kept = match live.open() {
-            Ok(old) => live.disk.own(&file, &old).map(|()| Some(old)),
-            Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error),
+        let unended = Unended { live: live.clone(), is_ended: false };
+        let old = match live.open() {
+            Ok(old) => Some(old),
+            Err(error) if error.kind() == ErrorKind::NotFound => None,
+            Err(error) => return Err(error),
         };
-        let old = match kept {
-            Ok(old) => old,
-            Err(error) => {
-                live.sweep()?;
-                return Err(error);
-            }
-        };
+        old.as_ref().map_or(Ok(()), |old| live.disk.own(&file, old))?;
         let writing = Writing { disk: Arc::clone(&live.disk), file };
-        Ok(Self { file: BufWriter::with_capacity(1 << 20, writing), live: live.clone(), old })
+        Ok(Self { file: BufWriter::with_capacity(1 << 20, writing), live: unended, old })
     }
 
     /// Returns the live file whose place it takes.
     pub fn live(&self) -> &WritableFile {
-        &self.live
+        &self.live.live
     }
 
     /// Adds bytes.
@@ -362,7 +373,7 @@ impl Fresh {
         from.seek(SeekFrom::Start(offset))?;
         let copied = if length > PIECE {
             self.file.flush()?;
-            self.live.disk.copy(&self.file.get_ref().file, from, length)?
+            self.live.live.disk.copy(&self.file.get_ref().file, from, length)?
         } else {
             io::copy(&mut from.take(length), &mut self.file)?
         };
@@ -371,10 +382,12 @@ impl Fresh {
 
     /// Ends it: the written bytes are safe on the disk, under the temporary name.
     pub fn finish(self, at: Timestamp) -> io::Result<()> {
-        let Writing { disk, file } =
-            self.file.into_inner().map_err(io::IntoInnerError::into_error)?;
+        let Self { file, mut live, .. } = self;
+        let Writing { disk, file } = file.into_inner().map_err(io::IntoInnerError::into_error)?;
         disk.stamp(&file, moment(at))?;
         disk.sync(&file)?;
-        self.live.sync_folder()
+        live.live.sync_folder()?;
+        live.is_ended = true;
+        Ok(())
     }
 }

@@ -68,13 +68,14 @@ impl Follow {
     }
 
     /// Makes the successors safe before the operation is, and sees that what is appended to may be written; in a preview nothing
-    /// is. Only the exchange tells whether a file may be set aside: one that may not is set aside by a later change.
+    /// is. Only the exchange tells whether a file may be set aside: one that may not is set aside by a later change. Where one
+    /// fails, none is left.
     pub(crate) fn prepare(
         &mut self,
         at: Timestamp,
         is_preview: bool,
     ) -> Result<(), (PathBuf, io::Error)> {
-        for (target, step) in &mut self.0 {
+        let prepared = self.0.iter_mut().try_for_each(|(target, step)| {
             let prepared = match step {
                 Step::Exchange { fresh, .. } | Step::Begin { fresh, .. } => {
                     fresh.take().map_or(Ok(()), |fresh| fresh.finish(at))
@@ -82,16 +83,15 @@ impl Follow {
                 Step::Append { .. } if !is_preview => target.may_append(),
                 Step::Append { .. } | Step::Stamp | Step::Create => Ok(()),
             };
-            prepared.map_err(|error| (target.path().to_owned(), error))?;
-        }
-        Ok(())
+            prepared.map_err(|error| (target.path().to_owned(), error))
+        });
+        prepared.inspect_err(|_| self.abandon())
     }
 
     /// Deletes successors that will not be put in their places; what cannot be deleted now is later.
     pub(crate) fn abandon(&self) {
         for (target, step) in &self.0 {
-            if let Step::Exchange { fresh: Some(_), .. } | Step::Begin { fresh: Some(_), .. } = step
-            {
+            if let Step::Exchange { .. } | Step::Begin { .. } = step {
                 let _later = target.sweep();
             }
         }

@@ -72,7 +72,7 @@ impl Change<'_> {
         }
         let mut follow = std::mem::take(&mut self.follow);
         let attached = follow.attached().cloned();
-        let lock = self.refuse_to_write(attached.as_ref()).inspect_err(|_| follow.abandon())?;
+        let lock = self.refuse_to_write(attached.as_ref())?;
         if let Some(target) = &attached {
             let before = &self.before;
             if let Some((list, step)) =
@@ -99,7 +99,7 @@ impl Change<'_> {
         if covers_own {
             purge::mark(self.before.archive)?;
         }
-        let commit = self.sealed(command)?;
+        let commit = self.sealed(command).inspect_err(|_| follow.abandon())?;
         let n = commit.operation.n;
         let key = self.write(commit)?;
         let session = Session { key, name: self.before.name.clone(), format: self.before.format };

@@ -535,7 +535,9 @@ fn kimis_list_of_folders_has_the_one_of_a_session_that_is_written() {
         env.command().current_dir(env.home()).args(["revert", "1", "-s", "boat"]).output();
     let said = String::from_utf8(elsewhere.unwrap().stderr).unwrap();
     assert!(said.contains("which Kimi CLI would empty"), "{said}");
-    assert!(!session.join("context_1.jsonl").exists());
+    // What was made ready for the change is gone with it.
+    let names = fs::read_dir(&session).unwrap().map(|found| found.unwrap().file_name());
+    assert_eq!(names.collect::<Vec<_>>(), ["context.jsonl"]);
     assert_eq!(fs::read_to_string(&index).unwrap(), old);
     env.run(&["revert", "1", "-s", "boat"]).success();
     assert_eq!(fs::read_to_string(root.join("kimi.json.undertext-1")).unwrap(), old);
