@@ -67,6 +67,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return Ok(Exit::Yes);
     }
     let (mut archive, session) = context.change(wanted)?;
+    archive.set_manner(context.manner(false, false));
     let mut lost = ops::lost_with_sub_agents(&archive, &session)?;
     let before = lost.len();
     lost.retain(|lost| lost.session.key != session.key);

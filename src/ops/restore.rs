@@ -10,15 +10,17 @@ use crate::{
         Session,
         plan::{Plan, Steps, branch_text},
     },
-    sync::{self, Archive, Notice, SyncError, Vain, gone, reach::Reach},
+    sync::{
+        self, Archive, Notice, PutBack, SyncError, Vain, gone, live_file::live_file, reach::Reach,
+    },
 };
 
 /// Puts the files of a session that are gone back where its agent reads them, with those that it kept next to them, and
 /// attaches the agent's.
 pub fn restore(archive: &mut Archive, session: &Session) -> Result<Restored, OpsError> {
-    let (files, sidecars) = sync::exclusively(archive, |_| {
-        let files = sync::put_back(archive, session)?;
-        Ok((files, sync::put_sidecars_back(archive, session)?))
+    let (PutBack { files, unlisted }, sidecars) = sync::exclusively(archive, |_| {
+        let done = sync::put_back(archive, session)?;
+        Ok((done, sync::put_sidecars_back(archive, session)?))
     })?;
     let Some(last) = files.last() else {
         if sidecars == Sidecars::default() {
@@ -28,9 +30,11 @@ pub fn restore(archive: &mut Archive, session: &Session) -> Result<Restored, Ops
         return Ok(Restored { files, attached: None, rotated: None, notices, sidecars });
     };
     let stood = archive.store().state(session.key)?;
+    let unlisted = unlisted.map(|why| Notice::Unlisted { why: why.to_string() });
     let mut rotated = None;
     let (attached, notices) = match attach(archive, session, Some(last)) {
         Ok(mut attached) if attached.attached => {
+            attached.notices.extend(unlisted);
             rotated = go_on(archive, session, &stood, &mut attached)?;
             (Some(attached), Vec::new())
         }
@@ -85,7 +89,7 @@ fn go_on(
 
 /// Returns why there is nothing to restore.
 fn nothing(archive: &Archive, session: &Session) -> Result<SyncError, OpsError> {
-    let live = sync::live_file::live_file(archive, &archive.store().state(session.key)?);
+    let live = live_file(archive, &archive.store().state(session.key)?);
     let there = live.filter(|live| live.attached).map(|live| live.path);
     Ok(SyncError::Nothing(Vain::Restore { there }))
 }

@@ -82,6 +82,11 @@ pub enum Notice {
         /// Why.
         why: String,
     },
+    /// A file is there again that its agent would empty, because its list of folders lacks the one of the session.
+    Unlisted {
+        /// Why.
+        why: String,
+    },
     /// The agent's file is gone, and the session goes on without it.
     Gone {
         /// Where it was.
@@ -203,6 +208,7 @@ impl fmt::Display for Notice {
             Self::Unattached { why } => {
                 write!(f, "changes of the session are not written to its file: {why}")
             }
+            Self::Unlisted { why } => write!(f, "{why}: begin the agent once in that folder first"),
             Self::Gone { path, to: None } => {
                 write!(f, "{} is gone; the session goes on without it", path.display())
             }

@@ -30,8 +30,14 @@ pub(crate) fn list_folder(
     // A listing that was cut short knew the folder.
     let begun = read(&list.successor()).map_err(&io)?;
     let begun = format.listed_folder(file.path(), &begun);
-    let folder = archive.manner.folder.as_deref().or(begun.as_deref());
-    let listed = format.list_folder(file.path(), &held, folder);
+    // What the store knows of the folder, an older list said.
+    let known = match archive.session(session)? {
+        Some(session) => archive.store.card(session.key)?.folder,
+        None => None,
+    };
+    let folders = [archive.manner.folder.as_deref(), begun.as_deref(), known.as_deref()];
+    let folders: Vec<&str> = folders.into_iter().flatten().collect();
+    let listed = format.list_folder(file.path(), &held, &folders);
     let unlisted = |why: crate::wire::Invalid| SyncError::Unlisted {
         index: list.path().to_owned(),
         why: why.0,
@@ -43,7 +49,7 @@ pub(crate) fn list_folder(
     Ok(Some((list, Step::Exchange { attached: false, aside, fresh: Some(Box::new(fresh)) })))
 }
 
-/// Carries out a listing that was cut short, because the session's file is about to be brought to where a commit said.
+/// Has a session's folder listed before its file is brought to where a commit said, or is put back where it was.
 pub(crate) fn finish(
     archive: &Archive,
     format: &dyn Format,

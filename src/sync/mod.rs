@@ -89,7 +89,7 @@ pub use named::{Queue, Work};
 pub use news::news;
 pub use peek::peek;
 pub(crate) use purge::{Purged, has_uncovered, is_mark};
-pub(crate) use put_back::{put_back, put_sidecars_back};
+pub(crate) use put_back::{PutBack, put_back, put_sidecars_back};
 pub(crate) use redact::{Fixed, Found, Kept, Redaction, Unfinished, cover_again, redact};
 pub(crate) use rekey::rekey;
 pub(crate) use remainders::remainders;

@@ -8,13 +8,15 @@
 use std::{collections::BTreeSet, ffi::OsStr, io::ErrorKind, path::PathBuf};
 
 use crate::{
-    live::{Denied, Fresh},
+    live::{Denied, Fresh, WritableFile},
     model::{GenerationNumber, Place, State},
     report::Sidecars,
     session::{Session, content},
     sync::{
         Archive, SyncError, beside, catch_up,
+        file::failed,
         gone::{elsewhere, is_gone, lost, newest},
+        listing,
         live_file::LiveFile,
         sidecars::{self, Kept, is_same},
         sources,
@@ -23,12 +25,22 @@ use crate::{
     },
 };
 
-/// Writes the files of a session that are gone, and returns them, the one that the agent reads last; none if that is there.
-/// The caller holds the lock, and attaches it.
-pub(crate) fn put_back(archive: &Archive, session: &Session) -> Result<Vec<PathBuf>, SyncError> {
+/// Files that were put back.
+#[derive(Default)]
+pub(crate) struct PutBack {
+    /// Those that were written, the one that the agent reads last.
+    pub(crate) files: Vec<PathBuf>,
+    /// Why the agent would not take the session there, if its list lacks the folder.
+    pub(crate) unlisted: Option<SyncError>,
+}
+
+/// Writes the files of a session that are gone; none if all are there. The caller holds the lock, and attaches the one that the
+/// agent reads.
+pub(crate) fn put_back(archive: &Archive, session: &Session) -> Result<PutBack, SyncError> {
     catch_up::catch_up(archive, session)?;
     let state = archive.store.state(session.key)?;
-    let Some(wanted) = lost(archive, session, &state)? else { return Ok(Vec::new()) };
+    let mut done = PutBack::default();
+    let Some(wanted) = lost(archive, session, &state)? else { return Ok(done) };
     Standing::of(archive, session)?.refuse_if_left_out(&wanted.path)?;
     let mut files = Vec::new();
     let mut names = BTreeSet::new();
@@ -48,12 +60,17 @@ pub(crate) fn put_back(archive: &Archive, session: &Session) -> Result<Vec<PathB
     }
     files.reverse();
     files.sort_by_key(|(is_wanted, ..)| *is_wanted);
-    let mut written = Vec::new();
     for (_, file, generation) in files {
-        write(archive, session, &state, &file, generation)?;
-        written.push(file.path);
+        let target = target(archive, session, &file)?;
+        // Before the file is there, for its agent may begin meanwhile.
+        match listing::finish(archive, session.format, &session.name, &target, archive.now()) {
+            Err(error @ SyncError::Unlisted { .. }) => done.unlisted = Some(error),
+            listed => listed?,
+        }
+        write(archive, session, &state, &target, generation)?;
+        done.files.push(file.path);
     }
-    Ok(written)
+    Ok(done)
 }
 
 /// Writes the sidecars of a session that are gone, also where its own files are there. The caller holds the lock.
@@ -67,7 +84,7 @@ pub(crate) fn put_sidecars_back(
         if is_gone(&path) {
             let bytes = archive.store.kept(session.key, operation, at)?;
             let file = LiveFile { n: sidecar.file, path, attached: true };
-            install(archive, session, &file, |fresh| {
+            install(archive, &target(archive, session, &file)?, |fresh| {
                 let io = |source| SyncError::Io { path: file.path.clone(), source };
                 fresh.write(&bytes).map_err(io)
             })?;
@@ -84,13 +101,13 @@ fn write(
     archive: &Archive,
     session: &Session,
     state: &State,
-    file: &LiveFile,
+    target: &WritableFile,
     generation: GenerationNumber,
 ) -> Result<(), SyncError> {
-    let io = |source| SyncError::Io { path: file.path.clone(), source };
-    install(archive, session, file, |fresh| {
+    let io = failed(target);
+    install(archive, target, |fresh| {
         if let Some((operation, at, _)) = states::container(state, generation) {
-            fresh.write(&archive.store.kept(session.key, operation, at)?).map_err(io)?;
+            fresh.write(&archive.store.kept(session.key, operation, at)?).map_err(&io)?;
         } else {
             let runs = archive.store.runs(session.key, generation, 0)?;
             content::write(archive.store.as_ref(), session, &runs, &mut |part| fresh.write(part))?;
@@ -99,14 +116,12 @@ fn write(
     })
 }
 
-/// Puts a file that is gone into its place, whole, unless something lies there meanwhile.
-fn install(
+/// Returns a file that is gone as one that may be written; its folder is made.
+fn target(
     archive: &Archive,
     session: &Session,
     file: &LiveFile,
-    fill: impl FnOnce(&mut Fresh) -> Result<(), SyncError>,
-) -> Result<(), SyncError> {
-    let io = |source| SyncError::Io { path: file.path.clone(), source };
+) -> Result<WritableFile, SyncError> {
     // Who reads that it lies outside could point at a file that is there; this one is gone.
     let gone = |error| match error {
         SyncError::Denied { session, path, why: Denied::Outside } => {
@@ -118,14 +133,23 @@ fn install(
         .writable
         .make_folder(&session.name.format, &file.path)
         .map_err(|why| gone(SyncError::denied(&session.name, &file.path, why)))?;
-    let target = archive.writable_file(&session.name, file).map_err(gone)?;
-    let mut fresh = target.fresh().map_err(io)?;
+    archive.writable_file(&session.name, file).map_err(gone)
+}
+
+/// Puts a file that is gone into its place, whole, unless something lies there meanwhile.
+fn install(
+    archive: &Archive,
+    target: &WritableFile,
+    fill: impl FnOnce(&mut Fresh) -> Result<(), SyncError>,
+) -> Result<(), SyncError> {
+    let io = failed(target);
+    let mut fresh = target.fresh().map_err(&io)?;
     fill(&mut fresh)?;
     // It is new to its agent, which may delete what was not written for long.
-    fresh.finish(archive.now()).map_err(io)?;
-    if target.install_new().map_err(io)? {
+    fresh.finish(archive.now()).map_err(&io)?;
+    if target.install_new().map_err(&io)? {
         Ok(())
     } else {
-        Err(SyncError::Io { path: file.path.clone(), source: ErrorKind::AlreadyExists.into() })
+        Err(io(ErrorKind::AlreadyExists.into()))
     }
 }

@@ -210,9 +210,9 @@ impl Layout for Kimi {
         &self,
         file: &FilePath,
         index: &[u8],
-        folder: Option<&str>,
+        folders: &[&str],
     ) -> Result<Option<Vec<u8>>, Invalid> {
-        files::list_folder(file, index, folder)
+        files::list_folder(file, index, folders)
     }
 }
 

@@ -79,12 +79,13 @@ pub trait Layout {
         None
     }
 
-    /// Adds the folder of a session's file to that list and returns it, if it lacks the folder; `folder` is one that it may be.
+    /// Adds the folder of a session's file to that list and returns it, if it lacks the folder; `folders` are those that it may
+    /// be.
     fn list_folder(
         &self,
         _file: &Path,
         _index: &[u8],
-        _folder: Option<&str>,
+        _folders: &[&str],
     ) -> Result<Option<Vec<u8>>, Invalid> {
         Ok(None)
     }

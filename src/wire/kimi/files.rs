@@ -90,7 +90,7 @@ pub(super) fn listed_folder(file: &Path, index: &[u8]) -> Option<String> {
 pub(super) fn list_folder(
     file: &Path,
     index: &[u8],
-    folder: Option<&str>,
+    folders: &[&str],
 ) -> Result<Option<Vec<u8>>, Invalid> {
     let Some((_, hash)) = folder_hash(file) else { return Ok(None) };
     let invalid = |why: &str| Invalid(why.to_owned());
@@ -99,15 +99,15 @@ pub(super) fn list_folder(
         index => serde_json::from_slice(index).map_err(|error| Invalid(error.to_string()))?,
     };
     let fields = index.as_object_mut().ok_or_else(|| invalid("it is not a JSON object"))?;
-    let folders = fields.entry("work_dirs").or_insert_with(|| json!([]));
-    let folders = folders.as_array_mut().ok_or_else(|| invalid("work_dirs is no list"))?;
+    let listed = fields.entry("work_dirs").or_insert_with(|| json!([]));
+    let listed = listed.as_array_mut().ok_or_else(|| invalid("work_dirs is no list"))?;
     let is_its = |path: &str| hash_of(path) == hash;
-    if folders.iter().filter_map(|known| known["path"].as_str()).any(is_its) {
+    if listed.iter().filter_map(|known| known["path"].as_str()).any(is_its) {
         return Ok(None);
     }
     let unknown = "it does not list the folder of this session, which Kimi CLI would empty";
-    let folder = folder.filter(|folder| is_its(folder)).ok_or_else(|| invalid(unknown))?;
-    folders.push(json!({ "path": folder, "kaos": "local", "last_session_id": null }));
+    let folder = folders.iter().find(|folder| is_its(folder)).ok_or_else(|| invalid(unknown))?;
+    listed.push(json!({ "path": folder, "kaos": "local", "last_session_id": null }));
     Ok(serde_json::to_vec_pretty(&index).ok())
 }
 

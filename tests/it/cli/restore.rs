@@ -7,6 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use insta::assert_snapshot;
 
+use super::attach::kimis_folder;
 use super::json;
 use crate::env::TestEnv;
 
@@ -476,6 +477,46 @@ fn the_files_that_kimi_set_aside_come_back_with_the_one_that_it_reads() {
     env.run(&["restore", "8f14"]).success();
     assert_eq!(fs::read_to_string(folder.join("context_1.jsonl")).unwrap(), "mine");
     assert_eq!(fs::read_to_string(folder.join("context_2.jsonl")).unwrap(), said[..2].concat());
+}
+
+/// Kimi empties a session whose folder it does not list.
+#[test]
+fn a_file_comes_back_to_kimi_with_its_folder_in_kimis_list() {
+    for is_known in [true, false] {
+        let env = TestEnv::new();
+        let project = env.project().canonicalize().unwrap();
+        let file = kimis_folder(&env).join("context.jsonl");
+        fs::write(&file, "{\"role\":\"user\",\"content\":\"Build a boat.\"}\n").unwrap();
+        let list = env.home().join(".kimi/kimi.json");
+        if is_known {
+            let folders = serde_json::json!({ "work_dirs": [{ "path": project }] });
+            fs::write(&list, folders.to_string()).unwrap();
+        }
+        env.run(&["import"]).success();
+        let restored = |folder: &std::path::Path| {
+            fs::remove_dir_all(env.home().join(".kimi")).unwrap();
+            env.run(&["import"]).success();
+            let told =
+                env.command().current_dir(folder).args(["restore", "boat"]).output().unwrap();
+            assert!(told.status.success() && file.exists());
+            String::from_utf8(told.stderr).unwrap()
+        };
+        let is_listed = || {
+            let listed = json(&fs::read_to_string(&list).unwrap());
+            assert_eq!(listed["work_dirs"][0]["path"], project.to_str().unwrap());
+        };
+        let told = restored(env.home());
+        assert_eq!(told.contains("which Kimi CLI would empty"), !is_known, "{told}");
+        assert_eq!(list.exists(), is_known);
+        if is_known {
+            is_listed();
+        }
+        let told = restored(&env.project());
+        assert!(!told.contains("would empty"), "{told}");
+        is_listed();
+        env.run(&["revert", "0", "-s", "boat"]).success();
+        env.run(&["verify"]).success();
+    }
 }
 
 /// The newest file that was taken in is the one that the revert set aside: it came back alone, and as the live one.
