@@ -135,24 +135,35 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if card.hidden {
         row("hidden", Label::Warning, "lists leave it out");
     }
-    if let Some(gone) = &status.gone {
-        row("live file", Label::Plain, &context.env.homely(gone));
-        row(
-            "",
-            Label::Warning,
-            "was deleted, by its agent or somebody else; the store holds all of it",
-        );
-    } else if let Some(live) = &status.live {
-        row("live file", Label::Plain, &context.env.homely(live));
-        let label = match status.live_state {
-            LiveState::Same | LiveState::Grown => Label::Plain,
-            _ => Label::Warning,
-        };
-        row("", label, status.live_state.words());
+    for (name, label, words) in files(context, &status) {
+        row(name, label, &words);
     }
     context.show(&table)?;
     context.output.hints(standing.hints());
     context.tell_damaged(&damaged)
+}
+
+/// Returns the rows about the agent's file, and about one from which it goes on if that was deleted.
+fn files(context: &Context, status: &Status) -> Vec<(&'static str, Label, String)> {
+    let mut rows = Vec::new();
+    let is_live_gone = status.live.is_none() || status.live == status.gone;
+    if let Some(gone) = &status.gone {
+        let which = if is_live_gone { "live file" } else { "goes on from" };
+        rows.push((which, Label::Plain, context.env.homely(gone)));
+        let deleted = "was deleted, by its agent or somebody else; the store holds all of it";
+        rows.push(("", Label::Warning, deleted.to_owned()));
+    }
+    if let Some(live) = &status.live
+        && (!is_live_gone || status.gone.is_none())
+    {
+        rows.push(("live file", Label::Plain, context.env.homely(live)));
+        let label = match status.live_state {
+            LiveState::Same | LiveState::Grown => Label::Plain,
+            _ => Label::Warning,
+        };
+        rows.push(("", label, status.live_state.words().to_owned()));
+    }
+    rows
 }
 
 fn layers(

@@ -30,6 +30,11 @@ pub fn restore(archive: &mut Archive, session: &Session) -> Result<Restored, Ops
         return Ok(Restored { files, attached: None, rotated: None, notices, sidecars });
     };
     let stood = archive.store().state(session.key)?;
+    // The agent's file is there where only one came back from which it goes on.
+    if live_file(archive, &stood).is_some_and(|live| live.path != *last) {
+        let notices = Vec::new();
+        return Ok(Restored { files, attached: None, rotated: None, notices, sidecars });
+    }
     let unlisted = unlisted.map(|why| Notice::Unlisted { why: why.to_string() });
     let mut rotated = None;
     let (attached, notices) = match attach(archive, session, Some(last)) {

@@ -99,7 +99,7 @@ pub(crate) fn agree(
     Ok(notices)
 }
 
-/// Records that a session has no live file any more, or puts its successor in its place if a rotation was cut short
+/// Records that a file of a session is gone, which is its live file no more, or puts its successor in its place if a rotation was cut short
 /// where a file cannot have two names.
 pub(crate) fn record_loss(
     archive: &Archive,
@@ -116,7 +116,7 @@ pub(crate) fn record_loss(
         return Ok(Notice::Finished { path: live.path.clone() });
     }
     let mut change = Change::bare(archive, session)?;
-    if tip.live.is_some() {
+    if tip.live == Some(live.n) {
         change.set_live(None);
     }
     change.set_gone(live.n);

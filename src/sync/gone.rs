@@ -8,10 +8,10 @@ use std::{
 use crate::{
     disk,
     model::{FileNumber, GenerationNumber, Place, State},
-    session::Session,
+    session::{Session, View},
     sync::{
         Archive, SyncError, beside,
-        live_file::{LiveFile, length_of, live_file},
+        live_file::{LiveFile, file_of, length_of, live_file},
         moved::last_live,
         sources,
     },
@@ -23,14 +23,52 @@ pub(crate) fn is_gone(path: &Path) -> bool {
     fs::symlink_metadata(path).is_err_and(|error| disk::is_absent(&error))
 }
 
-/// Returns the file in which the agent had a session, if it is gone for good.
+/// Returns the file in which the agent had a session, if it is gone for good; else the first of those from which it goes on that
+/// is, for without them the agent does not resume it.
 pub(crate) fn lost(
     archive: &Archive,
     session: &Session,
     state: &State,
 ) -> Result<Option<LiveFile>, SyncError> {
     let missing = missing(archive, session, state)?;
-    Ok(missing.filter(|file| elsewhere(archive, session.format, state, file).is_none()))
+    match missing {
+        Some(file) => {
+            Ok(Some(file).filter(|file| is_nowhere(archive, session.format, state, file)))
+        }
+        None => lost_base(archive, session, state),
+    }
+}
+
+/// Returns the first of the files from which a session's live file goes on that is gone for good.
+pub(crate) fn lost_base(
+    archive: &Archive,
+    session: &Session,
+    state: &State,
+) -> Result<Option<LiveFile>, SyncError> {
+    let Some(live) = live_file(archive, state).filter(|live| live.attached) else {
+        return Ok(None);
+    };
+    if beside::name(session.format, &live.path).is_none() {
+        return Ok(None);
+    }
+    let held = newest(state).find(|(n, _)| *n == live.n);
+    let gone = newest(state).filter_map(|(n, _)| file_of(archive, state, n));
+    let gone: Vec<LiveFile> = gone
+        .filter(|file| file.attached && file.n != live.n && is_gone(&file.path))
+        .filter(|file| is_nowhere(archive, session.format, state, file))
+        .collect();
+    let Some((_, held)) = held.filter(|_| !gone.is_empty()) else { return Ok(None) };
+    let mut bases = Vec::new();
+    let view = View::whole(archive.store.as_ref(), session, state, held);
+    view.climb(&mut |view| {
+        bases.extend(state.file_of(view.position().generation));
+        Ok(())
+    })?;
+    Ok(gone.into_iter().find(|file| bases.contains(&file.n)))
+}
+
+fn is_nowhere(archive: &Archive, format: &dyn Format, state: &State, file: &LiveFile) -> bool {
+    elsewhere(archive, format, state, file).is_none()
 }
 
 /// Returns the file in which the agent had a session, if it is not in its place: its live file, or the one that the agent read

@@ -183,7 +183,8 @@ fn real(paths: &[PathBuf]) -> Vec<PathBuf> {
     paths.iter().filter_map(|path| live::real(path).ok()).collect()
 }
 
-/// Keeps as a fact that somebody deleted the agent's file of a session, if it is one that is meant.
+/// Keeps as a fact that somebody deleted the agent's file of a session, or one from which that goes on, if it is one that is
+/// meant.
 fn note_loss(
     archive: &Archive,
     session: Session,
@@ -197,11 +198,11 @@ fn note_loss(
     };
     let lost = gone::lost(archive, &session, &state)?;
     let is_news = |live: &LiveFile| {
-        is_meant(&live.path) && (state.live.is_some() || !state.gone.contains(&live.n))
+        is_meant(&live.path) && (state.live == Some(live.n) || !state.gone.contains(&live.n))
     };
     let Some(live) = lost.filter(is_news) else { return Ok(()) };
     let _lock = archive.lock()?;
-    let noted = if state.live.is_some() {
+    let noted = if state.live == Some(live.n) {
         catch_up::catch_up(archive, &session)
     } else {
         attached::record_loss(archive, &session, &live, &state).map(|notice| vec![notice])

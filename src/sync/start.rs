@@ -3,7 +3,12 @@
 use crate::{
     report::Resume,
     session::{Session, View},
-    sync::{Archive, Notice, SyncError, catch_up::catch_up, gone::is_gone, live_file::live_file},
+    sync::{
+        Archive, Notice, SyncError,
+        catch_up::catch_up,
+        gone::{is_gone, lost_base},
+        live_file::live_file,
+    },
 };
 
 /// Brings the store and the live file of a session to agree, so that its agent resumes what the newest command said.
@@ -20,6 +25,9 @@ pub fn resume(archive: &Archive, session: &Session) -> Result<Option<Resume>, Sy
     };
     // What a preview writes is nowhere.
     if is_gone(&live.path) && !archive.is_preview {
+        return Ok(None);
+    }
+    if lost_base(archive, session, &state)?.is_some() {
         return Ok(None);
     }
     if let Some(at) = state.position()

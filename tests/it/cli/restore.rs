@@ -10,6 +10,7 @@ use insta::assert_snapshot;
 use super::attach::kimis_folder;
 use super::json;
 use crate::env::TestEnv;
+use crate::rollout::{Rollout, SECOND, THREAD, write};
 
 const SESSION: &str = "8f14e45f-ceea-467f-a26a-5dba2f5b6d35";
 
@@ -515,6 +516,50 @@ fn a_file_comes_back_to_kimi_with_its_folder_in_kimis_list() {
         assert!(!told.contains("would empty"), "{told}");
         is_listed();
         env.run(&["revert", "0", "-s", "boat"]).success();
+        env.run(&["verify"]).success();
+    }
+}
+
+/// Codex refuses to resume a thread of which an older file is missing.
+#[test]
+fn a_file_from_which_the_agents_goes_on_is_noticed_and_comes_back() {
+    let env = TestEnv::new();
+    let mut first = Rollout::first(THREAD);
+    first.turn("one");
+    let one = first.end();
+    first.turn("two");
+    let mut second = Rollout::behind(THREAD, THREAD, one, &serde_json::json!({}));
+    second.turn("three");
+    let folder = env.home().join(".codex/sessions/2026/08/01");
+    let base = folder.join(format!("rollout-2026-08-01T10-00-00-{THREAD}.jsonl"));
+    let live = folder.join(format!("rollout-2026-08-01T11-00-00-{THREAD}_{SECOND}.jsonl"));
+    write(&base, first.bytes.as_bytes());
+    write(&live, second.bytes.as_bytes());
+    env.run(&["import"]).success();
+    env.run(&["resume", "--print", "019f"]).success();
+    for command in [&["restore", "019f"][..], &["restore", "--all"]] {
+        fs::remove_file(&base).unwrap();
+        let status = env.run(&["status", "019f"]).success();
+        assert!(status.stdout.contains("goes on from"), "{status}");
+        assert!(status.stdout.contains("agrees with the store"), "{status}");
+        let told = env.run(&["import", "--json"]).success().stdout;
+        assert_eq!(
+            json(told.lines().last().unwrap())["gone"],
+            u8::from(command.len() == 2 && command[1] == "019f")
+        );
+        let refused = env.run(&["resume", "--print", "019f"]);
+        assert_eq!(refused.code(), Some(2), "{refused}");
+        assert!(refused.stderr.contains("undertext restore"), "{refused}");
+        let told = env.run(command).success();
+        assert!(told.stdout.contains("is there again") && told.stderr.is_empty(), "{told}");
+        assert_eq!(fs::read(&base).unwrap(), first.bytes.as_bytes());
+        assert_eq!(fs::read(&live).unwrap(), second.bytes.as_bytes());
+        env.run(&["resume", "--print", "019f"]).success();
+        let told = json(&env.run(&["status", "019f", "--json"]).success().stdout);
+        assert!(
+            told["gone"].is_null() && told["live"].as_str().unwrap().contains(SECOND),
+            "{told}"
+        );
         env.run(&["verify"]).success();
     }
 }
