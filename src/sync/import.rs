@@ -385,7 +385,16 @@ impl Taking<'_> {
         for imported in self.gathered.drain(..) {
             self.summary.sessions += u64::from(self.counted.insert(imported.session.key));
             self.summary.see(&imported);
+            let gone = imported.notices.iter().filter_map(|notice| match notice {
+                Notice::Gone { path, to: None } => Some(path.clone()),
+                _ => None,
+            });
+            let (session, gone) = (imported.session.clone(), gone.collect::<Vec<_>>());
             (self.report)(Step::Imported(imported));
+            for path in gone {
+                self.summary.gone += 1;
+                (self.report)(Step::Gone { session: session.clone(), path });
+            }
         }
         if !self.sightings.is_empty() {
             file::keep_sightings(self.archive, &self.sightings)?;

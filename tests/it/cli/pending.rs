@@ -10,7 +10,7 @@ use crate::needs;
 use crate::rollout::{self, Rollout, THREAD};
 
 /// A session of Kimi CLI of three turns.
-fn kimi() -> Kept {
+pub(super) fn kimi() -> Kept {
     let env = TestEnv::new();
     let file = kimis_folder(&env).join("context.jsonl");
     let turns = kimis_turn(0, "Build a boat.") + &kimis_turn(1, "Of steel.");

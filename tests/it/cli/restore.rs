@@ -9,6 +9,7 @@ use insta::assert_snapshot;
 
 use super::attach::kimis_folder;
 use super::json;
+use super::pending::kimi;
 use crate::env::TestEnv;
 use crate::rollout::{Rollout, SECOND, THREAD, write};
 
@@ -518,6 +519,19 @@ fn a_file_comes_back_to_kimi_with_its_folder_in_kimis_list() {
         env.run(&["revert", "0", "-s", "boat"]).success();
         env.run(&["verify"]).success();
     }
+}
+
+#[test]
+fn the_file_that_kimi_reads_is_counted_as_gone_though_one_that_it_set_aside_is_new() {
+    let kept = kimi();
+    kept.env.run(&["import"]).success();
+    kept.env.run(&["revert", "1", "-s", "boat"]).success();
+    fs::remove_file(&kept.file).unwrap();
+    let told = kept.env.run(&["import", "--json"]).success().stdout;
+    let summary = json(told.lines().last().unwrap());
+    assert_eq!(summary["gone"], 1, "{told}");
+    let again = kept.env.run(&["import", "--json"]).success().stdout;
+    assert_eq!(json(again.lines().last().unwrap())["gone"], 0, "{again}");
 }
 
 /// Codex refuses to resume a thread of which an older file is missing.
