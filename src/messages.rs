@@ -424,6 +424,7 @@ fn notices(text: &mut String) {
         N::Unresumed { .. } => [N::Unresumed { why: "the agent reads another file" }],
         N::Unattached { .. } => [N::Unattached { why: told("a.jsonl.zst is compressed") }],
         N::Unlisted { .. } => [N::Unlisted { why: told("the list lacks the folder") }],
+        N::Packed { .. } => [N::Packed { path: path() }],
         N::Gone { .. } => [N::Gone { path: path(), to: None }, N::Gone { path: path(), to: Some(path()) }],
         N::KeptOut { .. } => [
             N::KeptOut { lines: 1, left: 0 }, N::KeptOut { lines: 2, left: 1 },

@@ -196,6 +196,9 @@ fn after_sync(error: &SyncError) -> Vec<Hint> {
         E::Nothing(Vain::Undo | Vain::Redo) => {
             vec![Line::about("operations").to("list the operations")]
         }
+        E::Compressed(_) => vec![
+            "the session follows it again once its agent, or `zstd -d`, has unpacked it there and it is taken in".into(),
+        ],
         E::Nothing(Vain::Attach) => {
             vec![Line::about("restore").to("put back the files of it that are gone")]
         }

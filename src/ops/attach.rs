@@ -17,7 +17,7 @@ use crate::{
         goal::Stay,
         gone,
         held::newest_time,
-        live_file::LiveFile,
+        live_file::{LiveFile, file_of},
         moved::{last_live, was_moved},
         sources,
         standing::Standing,
@@ -99,7 +99,13 @@ fn wanted_file(
         }
     }
     let Some((_, (n, path, generation))) = best else {
-        return Err(SyncError::Nothing(Vain::Attach));
+        // The agent's own file may be there in another form.
+        let last = last.flatten().and_then(|n| file_of(before.archive, state, n));
+        let put_away = last.and_then(|last| gone::elsewhere(before.archive, format, state, &last));
+        return Err(match put_away.filter(|_| file.is_none()) {
+            Some(path) => SyncError::Compressed(path),
+            None => SyncError::Nothing(Vain::Attach),
+        });
     };
     let live = LiveFile { n, path, attached: true };
     before.writable_file(&live)?;

@@ -87,6 +87,11 @@ pub enum Notice {
         /// Why.
         why: String,
     },
+    /// The agent compressed its file, and the session goes on without it.
+    Packed {
+        /// The compressed file.
+        path: PathBuf,
+    },
     /// The agent's file is gone, and the session goes on without it.
     Gone {
         /// Where it was.
@@ -209,6 +214,11 @@ impl fmt::Display for Notice {
                 write!(f, "changes of the session are not written to its file: {why}")
             }
             Self::Unlisted { why } => write!(f, "{why}: begin the agent once in that folder first"),
+            Self::Packed { path } => write!(
+                f,
+                "the agent compressed its file as {}; the session goes on without it, and follows it again once that is unpacked there and taken in",
+                path.display()
+            ),
             Self::Gone { path, to: None } => {
                 write!(f, "{} is gone; the session goes on without it", path.display())
             }

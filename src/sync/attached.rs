@@ -43,6 +43,7 @@ use crate::{
         Archive, Notice, SyncError,
         change::Change,
         file::{self, failed, finish_rotation, from, is_subsequence, saw},
+        gone::elsewhere,
         judge::{Seen, Verdict, Whose},
         listing,
         live_file::{self, LiveFile},
@@ -121,7 +122,12 @@ pub(crate) fn record_loss(
     }
     change.set_gone(live.n);
     change.commit(Command::CatchUp { entries: 0, branch: None, left: None })?;
-    Ok(Notice::Gone { path: live.path.clone(), to: None })
+    // One that its agent put away elsewhere as it was would have been followed.
+    let put_away = elsewhere(archive, session.format, tip, live);
+    Ok(match put_away.filter(|path| sources::length(path).is_ok_and(|length| length.is_none())) {
+        Some(path) => Notice::Packed { path },
+        None => Notice::Gone { path: live.path.clone(), to: None },
+    })
 }
 
 /// Takes in the lines that the agent appended; also returns whether no other program wrote to the file meanwhile.

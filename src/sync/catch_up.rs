@@ -164,7 +164,9 @@ pub fn live_state(
             Some(LiveState::Grown)
         }
         Notice::Gone { to: Some(_), .. } => Some(LiveState::Same),
-        Notice::Restored { .. } | Notice::Gone { to: None, .. } => Some(LiveState::Missing),
+        Notice::Restored { .. } | Notice::Packed { .. } | Notice::Gone { to: None, .. } => {
+            Some(LiveState::Missing)
+        }
         Notice::Finished { .. } => Some(LiveState::Pending),
         _ => None,
     };

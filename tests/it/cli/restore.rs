@@ -9,7 +9,7 @@ use insta::assert_snapshot;
 
 use super::attach::kimis_folder;
 use super::json;
-use super::pending::kimi;
+use super::pending::{codex, kimi};
 use crate::env::TestEnv;
 use crate::rollout::{Rollout, SECOND, THREAD, write};
 
@@ -576,6 +576,28 @@ fn a_file_from_which_the_agents_goes_on_is_noticed_and_comes_back() {
         );
         env.run(&["verify"]).success();
     }
+}
+
+#[test]
+fn of_a_file_that_its_agent_compressed_is_said_how_the_session_follows_it_again() {
+    let kept = codex();
+    kept.env.run(&["import"]).success();
+    let plain = kept.read();
+    let packed = kept.file.with_extension("jsonl.zst");
+    fs::write(&packed, zstd::encode_all(plain.as_bytes(), 3).unwrap()).unwrap();
+    fs::remove_file(&kept.file).unwrap();
+    let told = kept.env.run(&["import"]).success();
+    assert!(told.stderr.contains("the agent compressed its file as"), "{told}");
+    assert!(!told.to_string().contains("deleted") && !told.stderr.contains("is gone"), "{told}");
+    let refused = kept.env.run(&["attach", "-s", "019f"]);
+    assert_eq!(refused.code(), Some(2));
+    assert!(refused.stderr.contains(".jsonl.zst is compressed"), "{refused}");
+    assert!(refused.stderr.contains("hint: the session follows it again once"), "{refused}");
+    fs::remove_file(&packed).unwrap();
+    fs::write(&kept.file, &plain).unwrap();
+    kept.env.run(&["import"]).success();
+    let status = kept.env.run(&["status", "019f"]).success();
+    assert!(status.stdout.contains("agrees with the store"), "{status}");
 }
 
 /// The newest file that was taken in is the one that the revert set aside: it came back alone, and as the live one.
