@@ -93,10 +93,10 @@ fn open_unless_foreign(path: &Path, access: Access) -> Result<Opened, StoreError
         ));
     }
     // One that this process has open was looked at before.
-    let mut present = true;
+    let mut header = Header::InLog;
     let held = HeldOpen::of(path, || {
-        present = refuse_header(path)?;
-        if !present && access != Access::Read {
+        header = refuse_header(path)?;
+        if header == Header::Absent && access != Access::Read && !witness::is_witnessed(path) {
             // SQLite would make the file readable by others; it gives its companions the mode of the file itself.
             let made = disk::open_or_make(path);
             made.map_err(|source| StoreError::Io { path: path.to_owned(), source })?;
@@ -104,6 +104,7 @@ fn open_unless_foreign(path: &Path, access: Access) -> Result<Opened, StoreError
         Ok::<_, StoreError>(())
     })?;
     refuse_companions(path)?;
+    let present = header != Header::Absent;
     if let Some(witness) = witness::newest(path).filter(|_| !present) {
         let (path, witnessed) = (path.to_owned(), witness.seq);
         return Err(StoreError::Forgotten { path, witnessed, newest: 0 });
@@ -128,6 +129,9 @@ fn open_unless_foreign(path: &Path, access: Access) -> Result<Opened, StoreError
     }
     configure(&db)?;
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    if header == Header::Otherwise {
+        log(&db)?;
+    }
     if !present || version(&db, path)? != FORMAT_VERSION {
         make(&mut db, path)?;
     }
@@ -227,9 +231,31 @@ fn configure(db: &Connection) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Has the store keep a WAL, on which rests that what is added stays: another program may have changed that.
+fn log(db: &Connection) -> Result<(), StoreError> {
+    let mode: String = db.query_row("PRAGMA journal_mode = WAL", [], |row| row.get(0))?;
+    if mode == "wal" {
+        return Ok(());
+    }
+    Err(StoreError::Database(
+        format!("SQLite keeps no WAL there, but a journal in mode {mode}").into(),
+    ))
+}
+
+/// What lies at the place of a store.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Header {
+    /// Nothing, or an empty file.
+    Absent,
+    /// A store that keeps a WAL.
+    InLog,
+    /// A store that keeps a journal of another kind.
+    Otherwise,
+}
+
 /// Brings a store to this version from whichever it has; an empty file becomes a new store.
 fn make(db: &mut Connection, path: &Path) -> Result<(), StoreError> {
-    db.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
+    log(db)?;
     let transaction = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     // Another program may have made it meanwhile.
     let found = version(&transaction, path)?;
@@ -300,14 +326,14 @@ pub(super) fn altered(db: &Connection) -> Result<Vec<(String, &'static str)>, St
 }
 
 /// Looks at the first bytes of the file and returns whether it holds anything.
-fn refuse_header(path: &Path) -> Result<bool, StoreError> {
+fn refuse_header(path: &Path) -> Result<Header, StoreError> {
     let mut header = Vec::new();
     match disk::open(path, Links::Refuse) {
         Ok(file) => file
             .take(100)
             .read_to_end(&mut header)
             .map_err(|source| StoreError::Io { path: path.to_owned(), source })?,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(false),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Header::Absent),
         Err(source) => return Err(StoreError::Io { path: path.to_owned(), source }),
     };
     let number = |at: usize| {
@@ -315,14 +341,16 @@ fn refuse_header(path: &Path) -> Result<bool, StoreError> {
         i64::from(bytes.map_or(0, u32::from_be_bytes))
     };
     if header.is_empty() {
-        return Ok(false);
+        return Ok(Header::Absent);
     }
     if !header.starts_with(b"SQLite format 3\0") {
         return Err(StoreError::Foreign { path: path.to_owned() });
     }
     // Nothing was ever made in a database whose schema has no version: its making was cut short.
     let empty = number(40) == 0;
-    refuse_version(path, number(60), number(68), empty).map(|()| true)
+    refuse_version(path, number(60), number(68), empty)?;
+    let is_in_log = header.get(18..20) == Some(&[2, 2]);
+    Ok(if is_in_log { Header::InLog } else { Header::Otherwise })
 }
 
 /// Refuses companions of the database that are no files: SQLite would follow a link and write where it leads. They are

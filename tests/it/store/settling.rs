@@ -129,6 +129,19 @@ fn a_program_that_stays_open_leaves_no_long_log_to_the_next() {
 }
 
 #[test]
+fn a_store_whose_log_another_program_took_has_one_again() {
+    let folder = patient();
+    let mut writer = begun(&folder, "s", 3);
+    let mode = || fs::read(folder.path()).unwrap()[18..20].to_vec();
+    folder.sql().query_row("PRAGMA journal_mode = DELETE", [], |_| Ok(())).unwrap();
+    assert_eq!(mode(), [1, 1]);
+    assert_whole(&folder.read());
+    commit(&folder.write(), writer.next(&[b"more".to_vec()], |_| {})).unwrap();
+    assert_eq!(mode(), [2, 2]);
+    assert_whole(&folder.read());
+}
+
+#[test]
 fn a_journal_is_settled_at_its_limit_and_not_before() {
     for (rows, bytes) in
         [(0, 1 << 20), (5, 0), (1, 1 << 20), (3, 1 << 20), (64, 1 << 20), (64, 4000)]
