@@ -371,12 +371,14 @@ fn found_in(
     Ok(lines)
 }
 
-/// Returns the folders in which damaged stores are kept.
+/// Returns the folders in which damaged stores are kept, and what a mending that was cut short made of one.
 pub(crate) fn set_aside(root: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(root).into_iter().flatten().flatten();
+    let is_there = |path: &Path| fs::symlink_metadata(path).is_ok();
     let is_one = |path: &PathBuf| {
-        path.file_name().is_some_and(is_damaged_folder)
-            && fs::symlink_metadata(path).is_ok_and(|meta| meta.is_dir())
+        let is_damaged = path.file_name().is_some_and(is_damaged_folder);
+        let is_unfinished = path.ends_with(MENDING) && is_there(&path.join(DATABASE));
+        (is_damaged || is_unfinished) && fs::symlink_metadata(path).is_ok_and(|meta| meta.is_dir())
     };
     let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_one).collect();
     found.sort();
@@ -465,8 +467,8 @@ fn finish(root: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes a fresh store that did not take its place: its witness first, for one that is left alone is that of a store that did.
-fn clear(mending: &Path) -> io::Result<()> {
+/// Removes a store that is in no use: its witness first, for one that is left alone of a fresh store is that of one which took its place.
+pub(super) fn clear(mending: &Path) -> io::Result<()> {
     remove_file(&mending.join(WITNESS))?;
     remove(mending)
 }

@@ -122,7 +122,7 @@ pub(super) fn finish(archive: &Archive, patience: Duration) -> Result<Purged, Sy
     WordIndex::remove(root)?;
     cover_files(archive, &mut purged)?;
     for path in mend::set_aside(root) {
-        fs::remove_dir_all(&path).map_err(|source| SyncError::Io { path: path.clone(), source })?;
+        mend::clear(&path).map_err(|source| SyncError::Io { path: path.clone(), source })?;
         purged.deleted.push(path);
     }
     if !is_in_log {

@@ -1162,11 +1162,16 @@ fn a_damaged_store_is_mended_with_what_was_taken_out_of_it() {
     // What was set aside goes with the next thing that is taken out: it may have it.
     let aside = env.home().join(".local/share/undertext/damaged-1");
     assert!(aside.exists());
+    // So does what a mending made that was cut short.
+    let unfinished = env.home().join(".local/share/undertext/mending");
+    fs::create_dir(&unfinished).unwrap();
+    fs::copy(aside.join("store.db"), unfinished.join("store.db")).unwrap();
     let dry = env.run_with_stdin(&["redact", "--dry-run"], b"nothing of the kind").success();
     assert!(dry.stdout.contains("damaged-1, a damaged store") && aside.exists(), "{dry}");
     let done = env.run_with_stdin(&["redact", "--yes"], b"nothing of the kind").success();
     assert!(done.stdout.contains("deleted ~/.local/share/undertext/damaged-1"), "{done}");
-    assert!(!aside.exists());
+    assert!(done.stdout.contains("deleted ~/.local/share/undertext/mending"), "{done}");
+    assert!(!aside.exists() && !unfinished.exists());
     assert!(env.run(&["log", "-s", "c9f0"]).success().stdout.contains("[redacted]"));
 }
 
