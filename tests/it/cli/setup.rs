@@ -4,7 +4,7 @@
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use insta::assert_snapshot;
@@ -35,6 +35,13 @@ fn path(env: &TestEnv, agent: &str) -> PathBuf {
 /// Replaces the path of the program, which lies elsewhere on each machine.
 fn masked(text: &str) -> String {
     text.replace(env!("CARGO_BIN_EXE_undertext"), "/bin/undertext")
+}
+
+/// Puts the program somewhere else. Another process does: what this one has open to write, a copy of it that is about to run
+/// something has open too, and what is open to write cannot be run.
+fn copy_program(to: &Path) {
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_undertext")).arg(to).status().unwrap();
+    assert!(copied.success());
 }
 
 #[test]
@@ -415,7 +422,7 @@ fn a_program_that_was_moved_away_is_told() {
     let env = machine();
     let own = env.home().join("bin/undertext");
     fs::create_dir(own.parent().unwrap()).unwrap();
-    fs::copy(env!("CARGO_BIN_EXE_undertext"), &own).unwrap();
+    copy_program(&own);
     for (agent, _) in AGENTS {
         let mut command = Command::new(&own);
         command.env_clear().env("HOME", env.home()).args(["setup", agent, "-y"]);
@@ -478,7 +485,7 @@ fn what_an_agent_calls_works_in_any_environment_and_without_the_program() {
     let env = machine();
     let own = env.home().join("a bin/undertext");
     fs::create_dir(own.parent().unwrap()).unwrap();
-    fs::copy(env!("CARGO_BIN_EXE_undertext"), &own).unwrap();
+    copy_program(&own);
     let set_up = |agent: &str| {
         let mut command = Command::new(&own);
         command.env_clear().env("HOME", env.home()).args(["setup", agent, "-y"]);
