@@ -11,7 +11,7 @@ use crate::{
     sync::{
         self, Archive, SyncError, Workspace,
         reach::Reach,
-        resume::{Note, sends_same},
+        resume::{Note, is_same},
         standing::Standing,
     },
 };
@@ -113,16 +113,4 @@ fn plan<'a>(
     }
     let command = command(reverted.left.as_deref().map(branch_text));
     Ok((reverted, Some(Plan { command, steps, goal: Reach { target, note } })))
-}
-
-/// Returns whether the agent sends the same from two positions: lines that took it back to a place stand behind that place.
-fn is_same(before: &Standing<'_>, one: Position, other: Position) -> Result<bool, SyncError> {
-    match (before.view(one), before.view(other)) {
-        (Some(here), Some(there)) => match sends_same(&here, &there) {
-            // What is damaged hinders no going back.
-            Err(error) if error.is_damage() => Ok(one == other),
-            same => same,
-        },
-        _ => Ok(one == other),
-    }
 }

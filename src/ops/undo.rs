@@ -8,7 +8,10 @@ use crate::{
         Session,
         plan::{Plan, Steps, branch_text, obstacle, take_back},
     },
-    sync::{self, Archive, SyncError, Vain, gone, moved::newest, reach::Reach, standing::Standing},
+    sync::{
+        self, Archive, SyncError, Vain, gone, moved::newest, reach::Reach, resume::is_same,
+        standing::Standing,
+    },
 };
 
 /// Returns the newest operations, the newest first.
@@ -126,7 +129,8 @@ fn plan(
     command: impl FnOnce(OperationNumber, String, Vec<Text>) -> Command,
 ) -> Result<Planned, OpsError> {
     let n = operation.n;
-    let (mut steps, mut left) = take_back(&before.state, operation);
+    let (mut steps, mut left) =
+        take_back(&before.state, operation, |to, now| is_same(before, to, now))?;
     if let Some(end) = end_of_attached(before, &steps)?
         && steps.position(&before.state) != Some(end)
     {

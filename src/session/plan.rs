@@ -114,8 +114,12 @@ pub(crate) fn obstacle(
 }
 
 /// Returns the inverse of an operation: each step goes back to where the operation moved it from. Later ends of
-/// branches get names, which are returned too.
-pub(crate) fn take_back(state: &State, operation: &Operation) -> (Steps, Vec<String>) {
+/// branches get names, which are returned too, unless the agent reads there what it read where the operation left the branch.
+pub(crate) fn take_back<E>(
+    state: &State,
+    operation: &Operation,
+    is_same: impl Fn(Position, Position) -> Result<bool, E>,
+) -> Result<(Steps, Vec<String>), E> {
     let facts = &operation.facts;
     let (mut steps, mut later) = (Steps::default(), Vec::new());
     // A switch takes a branch to another place with the same content; the entries that it got there stay its own.
@@ -132,10 +136,11 @@ pub(crate) fn take_back(state: &State, operation: &Operation) -> (Steps, Vec<Str
             // A branch that the operation made goes, unless it was used since.
             (None, _) if came_since(state, step.to, now) => {}
             (from, now) => {
-                later.extend(
-                    now.filter(|now| came_since(state, step.to, Some(*now)))
-                        .map(|now| (branch.clone(), now)),
-                );
+                if let Some(now) = now.filter(|now| came_since(state, step.to, Some(*now)))
+                    && !step.to.map_or(Ok(false), |to| is_same(to, now))?
+                {
+                    later.push((branch.clone(), now));
+                }
                 steps.set(&branch, from);
             }
         }
@@ -153,7 +158,7 @@ pub(crate) fn take_back(state: &State, operation: &Operation) -> (Steps, Vec<Str
     steps.live = live.map(|step| Step { from: step.to, to: step.from });
     let hidden = facts.hidden.as_ref().filter(|step| step.to.is_some() == state.hidden);
     steps.hidden = hidden.map(|step| step.from.is_some());
-    (steps, left)
+    Ok((steps, left))
 }
 
 /// Returns whether a branch was moved on from where an operation left it. An undo or a redo may have brought it back to the
@@ -169,6 +174,8 @@ fn came_since(state: &State, left: Option<Position>, now: Option<Position>) -> b
 
 #[cfg(test)]
 mod tests {
+    use std::convert::Infallible;
+
     use super::*;
     use crate::model::{
         Bulk, EntryNumber, Facts, GenerationNumber, Move, SessionName, StoreId, Timestamp,
@@ -207,7 +214,8 @@ mod tests {
             facts,
             &Bulk::default(),
         );
-        let (steps, left) = take_back(state, &sealed);
+        let is_same = |_, _| Ok::<_, Infallible>(false);
+        let (steps, left) = take_back(state, &sealed, is_same).unwrap();
         let head = |(name, to): (String, Option<Position>)| {
             (name, to.and_then(|to| to.head).map(EntryNumber::get))
         };

@@ -9,7 +9,7 @@ use crate::{
         Growth, View,
         ends::{Sending, ends},
     },
-    sync::{SyncError, Workspace, change::Change},
+    sync::{SyncError, Workspace, change::Change, standing::Standing},
     wire::{Edit, Edited, Graph as _, Sent},
 };
 
@@ -100,8 +100,24 @@ pub(crate) fn reads(
     Ok(is_same.then_some(position))
 }
 
+/// Returns whether the agent sends the same from two positions: lines that took it back to a place stand behind that place.
+pub(crate) fn is_same(
+    before: &Standing<'_>,
+    one: Position,
+    other: Position,
+) -> Result<bool, SyncError> {
+    match (before.view(one), before.view(other)) {
+        (Some(here), Some(there)) => match sends_same(&here, &there) {
+            // What is damaged hinders no going back.
+            Err(error) if error.is_damage() => Ok(one == other),
+            same => same,
+        },
+        _ => Ok(one == other),
+    }
+}
+
 /// Returns whether an agent sends the same from where two views of a session stand.
-pub(crate) fn sends_same<'v>(there: &View<'v>, here: &View<'v>) -> Result<bool, SyncError> {
+fn sends_same<'v>(there: &View<'v>, here: &View<'v>) -> Result<bool, SyncError> {
     let [path_there, path_here] = ends(there, here)?;
     let wanted = there.format().context(there, &path_there)?;
     let found = here.format().context(here, &path_here)?;

@@ -29,7 +29,7 @@ PLAYS = [
     ["revert 2 note"], ["revert 1"], ["revert 0"], ["revert 0 note"], ["clear"], ["clear", "append", "undo", "undo"],
     ["revert 2 note", "undo", "redo"], ["revert 3", "wrote", "undo"], ["revert 2 note", "wrote", "revert 1", "undo"],
     ["append", "revert 2", "undo"], ["revert 1", "revert 3", "switch main.1"], ["branch side @2", "switch side", "undo"],
-    ["compact", "undo"], ["compact", "wrote", "revert 1"], ["native 1", "import", "revert 1", "undo"],
+    ["compact", "undo"], ["compact", "wrote", "revert 1"], ["native 2", "import", "revert 1", "undo"],
     ["revert 2", "native 1", "import", "undo"], ["forget", "revert 2 note", "undo", "wrote"],
 ]
 

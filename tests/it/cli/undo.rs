@@ -5,6 +5,7 @@ use std::io::Write as _;
 
 use insta::assert_snapshot;
 
+use super::attach::Kept;
 use super::{conversation, json, live, live_path};
 use crate::env::TestEnv;
 
@@ -209,4 +210,23 @@ fn the_operations_of_all_sessions_tell_these_apart() {
     let said = env.run(&["operations", "--all"]).success().stdout;
     let begin = |short: &str| said.lines().filter(|line| line.starts_with(short)).count();
     assert_eq!((begin("019fc000-4  "), begin("019fc000-9  ")), (1, 1), "{said}");
+}
+
+#[test]
+fn to_undo_and_redo_again_and_again_leaves_no_branch_where_nothing_came() {
+    let kept = Kept::claude();
+    kept.env.run(&["import", "-q"]).success();
+    let listed = kept.env.run(&["sessions", "-a", "--json"]).success().stdout;
+    let session = json(listed.lines().next().unwrap())["session"].as_str().unwrap().to_owned();
+    kept.env.run(&["revert", "1", "-s", &session]).success();
+    let reverted = kept.said(&[&session]);
+    for n in 0..3 {
+        for verb in ["undo", "redo"] {
+            let done = json(&kept.env.run(&[verb, "-s", &session, "--json"]).success().stdout);
+            assert_eq!(done["left"], serde_json::json!([]), "{verb} {n}");
+        }
+        assert_eq!(kept.said(&[&session]), reverted);
+    }
+    let branches = kept.env.run(&["branch", "--json", "-s", &session]).success().stdout;
+    assert_eq!(branches.lines().count(), 2, "{branches}");
 }
