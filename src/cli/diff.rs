@@ -85,7 +85,10 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if !context.answer(&found)? {
         context.output.page()?;
         let common = counted(found.common, "entry", "entries");
-        context.say(&format!("{common} in common, up to {}", short(found.fork)))?;
+        context.say(&match found.fork {
+            Some(_) => format!("{common} in common, up to {}", short(found.fork)),
+            None => "Nothing in common".to_owned(),
+        })?;
     }
     let told = context.tell_damaged(&found.damaged)?;
     let exit = if told == Exit::No { told } else { exit };

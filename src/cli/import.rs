@@ -84,8 +84,13 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             attach.extend(paths.iter().cloned());
         }
         if folders.is_empty() {
-            context.output.note("No agent keeps sessions on this machine. None of these is there:");
-            for home in context.homes() {
+            let homes = context.homes();
+            context.output.note(if homes.is_empty() {
+                "HOME is not set, so that no agent's folder is known"
+            } else {
+                "No agent keeps sessions on this machine. None of these is there:"
+            });
+            for home in homes {
                 let path = context.env.homely(&home.path);
                 context.output.note(&format!("  {}: {path}", home.agent));
             }

@@ -160,7 +160,7 @@ fn list(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
             context.output.hint(Line::new("import").to("take in the sessions of your agents"));
         } else {
             context.output.note("No session fits");
-            context.output.hint(Line::new("sessions").to("list the sessions of every folder"));
+            context.output.hint(Line::new("sessions").to("list all sessions"));
         }
         return Ok(Exit::Yes);
     }

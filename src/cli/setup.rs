@@ -73,6 +73,10 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let Some(agent) = args.agent.as_deref() else { return list(context) };
     let list = || Line::new("setup").to("list the agents that can be set up here");
     let Some(place) = places(context).into_iter().find(|place| place.format.name() == agent) else {
+        if discover::callers().any(|caller| caller == agent) {
+            let error = anyhow!("HOME is not set, so that the settings of {agent} are not known");
+            return Err(CommandError::user(error));
+        }
         let error = anyhow!("{agent} calls no program with the file of a session");
         let watch = Line::new("watch").to("take its sessions in as they go on");
         return Err(CommandError::user(error).hinted(watch).hinted(list()));

@@ -56,7 +56,7 @@ fn a_fork_that_writes_its_own_session_id_says_the_same() {
     fs::write(env.project().join("fork.jsonl"), forked).unwrap();
     env.run(&["import", "-q", "native-tools.jsonl", "fork.jsonl"]).success();
     assert_snapshot!(env.run(&["diff", "-s", &id, "--with", "0f0f"]).masked(), @r"
-    0 entries in common, up to start
+    Nothing in common
     = 6 entries say the same: entry-id to entry-id, on the other side entry-id to entry-id
     ~ result  entry-id is entry-id, 18 characters are 17
     @@ -1 +1,2 @@
