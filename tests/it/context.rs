@@ -136,8 +136,12 @@ fn anthropic(request: &Value) -> Option<String> {
         {
             return Some(format!("message {at} ends with thinking"));
         }
-        let ends = blocks.last().unwrap()["text"].as_str().unwrap_or_default();
-        if at + 1 == messages.len() && expected == "assistant" && ends.trim_end() != ends {
+        let last = blocks.last().unwrap();
+        if at + 1 == messages.len()
+            && expected == "assistant"
+            && last["type"] == "text"
+            && last["text"].as_str().unwrap().ends_with(char::is_whitespace)
+        {
             return Some("the model's last words end with white space".to_owned());
         }
         let results = blocks.iter().take_while(|block| block["type"] == "tool_result").count();

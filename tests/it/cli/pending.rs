@@ -44,6 +44,24 @@ fn cut_off(kept: &Kept, length: usize) {
     OpenOptions::new().write(true).open(&kept.file).unwrap().set_len(length as u64).unwrap();
 }
 
+/// Makes sessions in which a command was cut short before it wrote; returns each with its name, and its file as it is and as the
+/// command was to leave it.
+fn cut_short() -> [(Kept, &'static str, String, String); 2] {
+    let claude = Kept::claude();
+    let before = claude.read();
+    claude.env.run(&["import"]).success();
+    claude.env.run(&["revert", "1", "-m", "Steel is sold out.", "-s", "6b0a"]).success();
+    let whole = claude.read();
+    cut_off(&claude, before.len());
+    let kimi = kimi();
+    let old = kimi.read();
+    kimi.env.run(&["import"]).success();
+    kimi.env.run(&["revert", "2", "-s", "boat"]).success();
+    let rotated = kimi.read();
+    fs::rename(kimi.file.with_file_name("context_1.jsonl"), &kimi.file).unwrap();
+    [(claude, "6b0a", before, whole), (kimi, "boat", old, rotated)]
+}
+
 /// Returns what each branch of a session says.
 fn said_on_branches(kept: &Kept, session: &str) -> Vec<String> {
     let branches = kept.env.run(&["branch", "--json", "-s", session]).success().stdout;
@@ -121,21 +139,7 @@ fn a_file_that_was_to_be_set_aside_is_followed_where_its_agent_went_on_in_it() {
 
 #[test]
 fn a_resume_first_brings_the_agent_what_a_command_was_still_to_write() {
-    let claude = Kept::claude();
-    let before = claude.read();
-    claude.env.run(&["import"]).success();
-    claude.env.run(&["revert", "1", "-m", "Steel is sold out.", "-s", "6b0a"]).success();
-    let whole = claude.read();
-    cut_off(&claude, before.len());
-    let kimi = kimi();
-    let old = kimi.read();
-    kimi.env.run(&["import"]).success();
-    kimi.env.run(&["revert", "2", "-s", "boat"]).success();
-    let rotated = kimi.read();
-    fs::rename(kimi.file.with_file_name("context_1.jsonl"), &kimi.file).unwrap();
-    for (kept, session, before, whole) in
-        [(claude, "6b0a", before, whole), (kimi, "boat", old, rotated)]
-    {
+    for (kept, session, before, whole) in cut_short() {
         let printed = kept.env.run(&["resume", "--print", session]).success();
         assert!(printed.stderr.contains("does not have the store's newest change"), "{printed}");
         assert_eq!(kept.read(), before);
@@ -175,21 +179,7 @@ fn a_rollback_that_was_never_written_counts_no_turn_that_came_since() {
 
 #[test]
 fn what_was_cut_short_waits_while_an_agent_has_the_session_loaded() {
-    let claude = Kept::claude();
-    let before = claude.read();
-    claude.env.run(&["import"]).success();
-    claude.env.run(&["revert", "1", "-m", "Steel is sold out.", "-s", "6b0a"]).success();
-    let whole = claude.read();
-    cut_off(&claude, before.len());
-    let kimi = kimi();
-    let old = kimi.read();
-    kimi.env.run(&["import"]).success();
-    kimi.env.run(&["revert", "2", "-s", "boat"]).success();
-    let rotated = kimi.read();
-    fs::rename(kimi.file.with_file_name("context_1.jsonl"), &kimi.file).unwrap();
-    for (kept, session, before, whole) in
-        [(claude, "6b0a", before, whole), (kimi, "boat", old, rotated)]
-    {
+    for (kept, session, before, whole) in cut_short() {
         let held = File::open(&kept.file).unwrap();
         for command in [
             &["append", "-s", session, "--role", "user", "More."][..],
