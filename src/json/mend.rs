@@ -3,6 +3,8 @@
 //!
 //! Invariant: what a strict reader takes comes out as it is.
 
+use super::text::utf16_unit;
+
 /// The characters that stand for halves while their other halves may still come: the last ones that have no meaning to anyone.
 const HALVES: u32 = 0x10_f800;
 /// The first and the last half of a character.
@@ -60,12 +62,13 @@ fn mended_by(json: &str, half: &dyn Fn(u16) -> String) -> Option<String> {
     let mut is_text = false;
     while let Some(byte) = bytes.get(at) {
         let rest = json.get(at..).unwrap_or_default();
+        let escape = rest.as_bytes();
         at += match byte {
             b'"' => {
                 is_text = !is_text;
                 1
             }
-            b'\\' => match (unit(rest), rest.get(6..).and_then(unit)) {
+            b'\\' => match (utf16_unit(escape), escape.get(6..).and_then(utf16_unit)) {
                 (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => 12,
                 (Some(alone @ 0xd800..=0xdfff), _) => {
                     put(at, at + 6, &half(alone));
@@ -88,11 +91,6 @@ fn mended_by(json: &str, half: &dyn Fn(u16) -> String) -> Option<String> {
     }
     put(json.len(), json.len(), "");
     (out != json).then_some(out)
-}
-
-/// Returns the unit of UTF-16 that an escape names.
-fn unit(escape: &str) -> Option<u16> {
-    u16::from_str_radix(escape.strip_prefix("\\u")?.get(..4)?, 16).ok()
 }
 
 #[cfg(test)]

@@ -98,7 +98,8 @@ fn unescape(bytes: &[u8]) -> Option<(char, usize)> {
     })
 }
 
-fn utf16_unit(bytes: &[u8]) -> Option<u16> {
+/// Returns the unit of UTF-16 that an escape names.
+pub(super) fn utf16_unit(bytes: &[u8]) -> Option<u16> {
     let hex = bytes.strip_prefix(b"\\u")?.get(..4)?;
     u16::from_str_radix(str::from_utf8(hex).ok()?, 16).ok()
 }
