@@ -41,7 +41,7 @@ impl Context {
         self.reader_without(root, exclude)
     }
 
-    /// Does the same, but for what is left out.
+    /// Opens the archive in a folder to be read, without the sessions that are excluded.
     fn reader_without(&mut self, root: &Path, exclude: Exclude) -> Result<Archive, CommandError> {
         let mut archive = Archive::open(root, Access::Read, self.env.ambient())?.preview()?;
         archive.set_exclude(exclude);

@@ -321,8 +321,8 @@ fn misplaced(
             _ => line = line.with(word),
         }
     }
-    let error = anyhow!("{option} is an option of {name}, and stands behind it");
-    Some(CommandError::user(error).hinted(line.to("typed right")))
+    let error = anyhow!("{option} is an option of {name}, and goes after it");
+    Some(CommandError::user(error).hinted(line.to("write it like this")))
 }
 
 /// Returns the options that were typed and need what is missing, if the command itself can do without it.

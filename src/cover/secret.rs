@@ -178,7 +178,7 @@ fn ends_control(text: &[u8]) -> bool {
     begins.ends_with(b"\x1b[") || begins.ends_with("\u{9b}".as_bytes())
 }
 
-/// Returns whether bytes are no part of a longer word. A control sequence before them is none of it: it is not shown.
+/// Returns whether bytes are a word of their own. A control sequence before them, which is not shown, does not belong to it.
 fn is_word(text: &[u8], range: &Range<usize>) -> bool {
     let is_part = |at: Option<usize>| {
         let byte = at.and_then(|at| text.get(at));

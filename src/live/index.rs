@@ -99,7 +99,7 @@ impl Index {
         let named = named.to_str().ok_or_else(|| {
             io::Error::new(
                 io::ErrorKind::InvalidData,
-                "the agent's index has paths as text, and this one is none",
+                "the agent's index keeps paths as text, and this path is not valid UTF-8",
             )
         })?;
         let changed = index.execute(

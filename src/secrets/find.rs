@@ -108,7 +108,7 @@ impl Rules {
             let from = keyword.start.saturating_sub(before);
             let mut to = keyword.start.saturating_add(behind).min(bytes.len());
             let mut is_cut = (from > 0, to < bytes.len());
-            // What begins anew has ended: a long match holds its keyword once.
+            // A long match holds its keyword once, so that it ends where the keyword comes again.
             let again = rest.get(..to.saturating_sub(keyword.end)).filter(|_| rule.long);
             let again = again.and_then(|rest| memmem::find(rest, bytes.get(keyword.clone())?));
             if let Some(again) = again {
