@@ -33,6 +33,7 @@ mod memory;
 mod model;
 mod model_based;
 mod model_server;
+mod mutants;
 mod needs;
 mod oracle;
 mod overflow;
