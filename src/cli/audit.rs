@@ -59,7 +59,7 @@ with --secrets one object a secret instead
    \"entry\":ID or null, \"turn\":N or null, \"stands\":as search has it or null, \"branch\":NAME or null, \"sub_agent\":BOOL,
    \"summary\":BOOL, \"file\":PATH that is kept whole or null, \"operation\":N with which a person gave it, or that read the line, or null,
    \"unfinished\":whether the line was not finished yet BOOL}]}
-one of each session that could not be looked through, as sessions has it, and at the end
+one of each session that could not be looked through, as search has it, and at the end
   {\"type\":\"secrets\", \"found\":N, \"sessions\":N that were looked through, \"allowed\":N places that your settings allow,
    \"damaged\":N entries that could not be looked through}
 and of entries that are damaged, as log has them

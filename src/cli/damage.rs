@@ -1,7 +1,7 @@
 //! Damage: how a reading command names the entries that it could not read.
 
 use undertext::ops::Damaged;
-use undertext::report::{DamagedSession, Hint};
+use undertext::report::{Hint, UnreadPart, UnreadSession};
 
 use super::Context;
 use super::error::{CommandError, Exit};
@@ -18,18 +18,24 @@ impl Context {
         Ok(self.end(damaged.is_empty()))
     }
 
-    /// Names damaged sessions, and returns how a command ends that went on behind them.
-    pub(crate) fn tell_damaged_sessions(
+    /// Names sessions of which something could not be read, and returns how a command ends that went on behind them.
+    pub(crate) fn tell_unread_sessions(
         &mut self,
-        damaged: &[DamagedSession],
+        unread: &[UnreadSession],
     ) -> Result<Exit, CommandError> {
-        if !self.answer_all(damaged)? {
-            for DamagedSession { name, problem } in damaged {
-                let id = &name.id;
-                self.output.warn(&format!("session {id} ({}) is damaged: {problem}", name.format));
+        if !self.answer_all(unread)? {
+            for UnreadSession { name, part, problem } in unread {
+                let (id, format) = (&name.id, &name.format);
+                let what = match part {
+                    UnreadPart::Stored => "is damaged",
+                    UnreadPart::LiveFile => "is known as the store has it: its file cannot be read",
+                };
+                self.output.warn(&format!("session {id} ({format}) {what}: {problem}"));
             }
         }
-        Ok(self.end(damaged.is_empty()))
+        let damaged = unread.iter().any(|session| session.part == UnreadPart::Stored);
+        let whole = self.end(!damaged);
+        Ok(if unread.is_empty() { whole } else { Exit::No })
     }
 
     fn end(&mut self, is_whole: bool) -> Exit {

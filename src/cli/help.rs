@@ -109,7 +109,7 @@ pub(crate) fn overview(context: &mut Context) -> Result<Exit, CommandError> {
     let shown = SessionFilter { limit: Some(SHOWN), ..filter.clone() };
     let Listing { sessions, damaged, more } = ops::list(&archive, &shown, Order::Newest)?;
     if context.answer_all(&sessions)? {
-        return context.tell_damaged_sessions(&damaged);
+        return context.tell_unread_sessions(&damaged);
     }
     if sessions.is_empty() && damaged.is_empty() {
         return welcome(context);
@@ -142,7 +142,7 @@ pub(crate) fn overview(context: &mut Context) -> Result<Exit, CommandError> {
     }
     steps.push((Line::new("help"), "list all commands".to_owned()));
     show_steps(context, &steps)?;
-    context.tell_damaged_sessions(&damaged)
+    context.tell_unread_sessions(&damaged)
 }
 
 /// Returns the filter for the sessions of the current folder and those below it, or else of the nearest folder above that has

@@ -61,8 +61,8 @@ JSON: one object a line that has a match, of all texts unless -n says of how man
    \"stands\":WORD, \"branch\":NAME or null, \"sub_agent\":BOOL} for each other place of the same text]}
 with -l or --count one object a session
   {\"type\":\"count\", \"session\":ID, \"agent\":NAME, \"title\":TEXT or null, \"lines\":N}
-one of each session that could not be searched, as sessions has it
-  {\"type\":\"damaged\", ...}
+one of each session that could not be searched, or of which only what the store holds was, because its file cannot be read
+  {\"type\":\"damaged\" or \"unread\", \"session\":ID, \"agent\":NAME, \"problem\":TEXT}
 and at the end
   {\"type\":\"searched\", \"lines\":N that were found, \"more\":whether there may be more BOOL,
    \"damaged\":N entries that could not be searched}")]
@@ -344,7 +344,7 @@ fn end(
     sessions: u64,
     args: &Args,
 ) -> Result<Exit, CommandError> {
-    let exit = context.tell_damaged_sessions(&searched.sessions)?;
+    let exit = context.tell_unread_sessions(&searched.unread)?;
     let exit = if searched.lines > 0 { exit } else { Exit::No };
     if context.answer(searched)? {
         return Ok(exit);

@@ -98,7 +98,7 @@ fn name(context: &mut Context, archive: &Archive, name: &SessionName) -> Result<
 
 /// Tells how the search ended.
 fn end(context: &mut Context, archive: &Archive, told: &Secrets) -> Result<Exit, CommandError> {
-    let exit = context.tell_damaged_sessions(&told.damaged_sessions)?;
+    let exit = context.tell_unread_sessions(&told.unread)?;
     let exit = if told.found.is_empty() { exit } else { Exit::No };
     if context.answer(told)? {
         return Ok(if told.damaged > 0 { Exit::No } else { exit });

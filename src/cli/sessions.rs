@@ -148,7 +148,7 @@ fn list(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
         && !ops::list(&archive, &hidden, order)?.sessions.is_empty();
     Context::leave(archive);
     if context.answer_all(&sessions)? {
-        return context.tell_damaged_sessions(&damaged);
+        return context.tell_unread_sessions(&damaged);
     }
     context.output.page()?;
     if sessions.is_empty() && damaged.is_empty() {
@@ -173,7 +173,7 @@ fn list(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
         let restore = Line::new("restore").flag("all").flag("dry-run");
         context.output.hint(restore.to("see which files are gone, and how they come back"));
     }
-    context.tell_damaged_sessions(&damaged)
+    context.tell_unread_sessions(&damaged)
 }
 
 impl Context {

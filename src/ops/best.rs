@@ -19,7 +19,7 @@ use crate::{
         members::Member,
         several::Readers,
     },
-    report::{DamagedSession, Hit},
+    report::{Hit, UnreadSession},
     search::{FoundLine, Weighed, off_the_path, ranks},
     session::Stand,
     store::Store,
@@ -42,7 +42,7 @@ pub(super) fn best(
     groups: &[Vec<Member>],
     texts: &[InGroup],
     wanted: usize,
-    damaged: &mut Vec<DamagedSession>,
+    damaged: &mut Vec<UnreadSession>,
 ) -> Result<Vec<Hit>, OpsError> {
     let ranks = ranks(&texts.iter().map(|(_, text)| weighed(text)).collect::<Vec<_>>());
     let mut known: Vec<Known> = texts.iter().map(|_| Known::Nothing).collect();
@@ -86,7 +86,7 @@ fn stand(
     groups: &[Vec<Member>],
     texts: &[InGroup],
     asked: &[(usize, Vec<usize>)],
-    damaged: &mut Vec<DamagedSession>,
+    damaged: &mut Vec<UnreadSession>,
 ) -> Result<Vec<(usize, Option<Hit>)>, OpsError> {
     let members = |group: &usize| groups.get(*group).map(Vec::as_slice).unwrap_or_default();
     let is_grown = |group: &usize| members(group).iter().any(|member| member.is_grown);

@@ -21,7 +21,7 @@ use crate::{
         members::{Member, or_named, places_of},
         sought::Search,
     },
-    report::{DamagedSession, FoundPlace, Hit, HitLine},
+    report::{FoundPlace, Hit, HitLine, UnreadSession},
     search::{Found, FoundLine},
     session::{
         Damages, Session, Stand, View, entry_ids,
@@ -51,7 +51,7 @@ pub(super) fn texts(
     members: &[Member],
     found: Vec<(usize, Found)>,
     wanted: usize,
-    damaged: &mut Vec<DamagedSession>,
+    damaged: &mut Vec<UnreadSession>,
 ) -> Result<Vec<Text>, OpsError> {
     let mut by_member: BTreeMap<usize, Vec<Found>> = BTreeMap::new();
     for (n, found) in found {
@@ -97,7 +97,7 @@ pub(super) fn hits(
     store: &dyn Store,
     members: &[Member],
     mut texts: Vec<Text>,
-    damaged: &mut Vec<DamagedSession>,
+    damaged: &mut Vec<UnreadSession>,
 ) -> Result<Vec<Option<Hit>>, OpsError> {
     name_tools(store, members, &mut texts, damaged)?;
     let mut asked: BTreeMap<usize, BTreeSet<EntryNumber>> = BTreeMap::new();
@@ -145,7 +145,7 @@ fn name_tools(
     store: &dyn Store,
     members: &[Member],
     texts: &mut [Text],
-    damaged: &mut Vec<DamagedSession>,
+    damaged: &mut Vec<UnreadSession>,
 ) -> Result<(), OpsError> {
     let mut by_member: BTreeMap<usize, Vec<&mut Found>> = BTreeMap::new();
     for Text { found, at } in texts {

@@ -11,7 +11,7 @@ use crate::{
         OpsError,
         compactions::{boundaries, is_said_again},
     },
-    report::{DamagedSession, ListedSession, Listing},
+    report::{ListedSession, Listing, UnreadSession},
     session::{Bond, Kin, Session, kin, listing, replay::Replays},
     store::{Listed, SessionFilter, Store, StoreError},
     sync::{Archive, follow, gone},
@@ -37,10 +37,10 @@ pub fn list(archive: &Archive, filter: &SessionFilter, order: Order) -> Result<L
     };
     let more = found.listed.len().saturating_sub(filter.limit.unwrap_or(usize::MAX));
     found.listed.truncate(found.listed.len() - more);
-    let mut damaged: Vec<DamagedSession> = Vec::new();
+    let mut damaged: Vec<UnreadSession> = Vec::new();
     let mut damage = |name: SessionName, error: OpsError| match error {
         OpsError::Store(error @ StoreError::Corrupt { .. }) => {
-            damaged.push(DamagedSession::of(name, &error));
+            damaged.push(UnreadSession::of(name, &error));
             Ok(())
         }
         error => Err(error),

@@ -1,13 +1,14 @@
 //! Members: the sessions that a verb looks through, and where the entries stand in which it found something.
 //!
-//! Invariant: a session that is damaged hides nothing of the others, and is named.
+//! Invariant: a session that is damaged hides nothing of the others, and is named; so is one whose live file cannot be read, of
+//! which only what the store holds is looked through.
 
 use std::{cmp::Reverse, collections::BTreeMap};
 
 use crate::{
     model::{Card, EntryId, EntryNumber, SessionName, Tie, TieKind},
     ops::OpsError,
-    report::{DamagedSession, FoundPlace},
+    report::{FoundPlace, UnreadPart, UnreadSession},
     search::Index,
     session::{
         Session, Stand, entry_ids, listing,
@@ -54,7 +55,7 @@ pub(crate) fn members(
     archive: &Archive,
     (filter, some): (&SessionFilter, Option<&[Session]>),
     index: Option<&Index>,
-    damaged: &mut Vec<DamagedSession>,
+    unread: &mut Vec<UnreadSession>,
 ) -> Result<Vec<Member>, OpsError> {
     let store = archive.store();
     let since = filter.since;
@@ -72,7 +73,7 @@ pub(crate) fn members(
     } else {
         let found = listing::listed(store, &filter)?;
         let named = found.damaged.into_iter();
-        damaged.extend(named.map(|(name, error)| DamagedSession::of(name, &error)));
+        unread.extend(named.map(|(name, error)| UnreadSession::of(name, &error)));
         found.listed
     };
     let mut members = Vec::with_capacity(found.len());
@@ -88,7 +89,7 @@ pub(crate) fn members(
         }
         let state = match store.state(session.key) {
             Err(error @ StoreError::Corrupt { .. }) => {
-                damaged.push(DamagedSession::of(session.name, &error));
+                unread.push(UnreadSession::of(session.name, &error));
                 continue;
             }
             state => state?,
@@ -96,8 +97,11 @@ pub(crate) fn members(
         let held = state.next_entry();
         let indexed = index.map(|index| index.next(store, session.key, &state));
         let indexed = indexed.transpose()?.unwrap_or_default().min(held);
-        // A live file that cannot be followed is as the store has it.
-        let is_grown = follow(archive, &session, &state).unwrap_or(false);
+        let is_grown = follow(archive, &session, &state).unwrap_or_else(|error| {
+            let (name, part) = (session.name.clone(), UnreadPart::LiveFile);
+            unread.push(UnreadSession { name, part, problem: error.in_full() });
+            false
+        });
         if is_grown {
             listed.card = store.card(session.key)?;
         }
@@ -167,12 +171,12 @@ impl Hidden<'_> {
 pub(crate) fn or_named<T>(
     answer: Result<T, OpsError>,
     session: &Session,
-    damaged: &mut Vec<DamagedSession>,
+    damaged: &mut Vec<UnreadSession>,
 ) -> Result<Option<T>, OpsError> {
     match answer {
         Ok(answer) => Ok(Some(answer)),
         Err(OpsError::Store(error @ StoreError::Corrupt { .. })) => {
-            damaged.push(DamagedSession::of(session.name.clone(), &error));
+            damaged.push(UnreadSession::of(session.name.clone(), &error));
             Ok(None)
         }
         Err(error) => Err(error),
@@ -185,7 +189,7 @@ pub(crate) fn places_of(
     session: &Session,
     card: &Card,
     entries: &[EntryNumber],
-    damaged: &mut Vec<DamagedSession>,
+    damaged: &mut Vec<UnreadSession>,
 ) -> Result<Vec<FoundPlace>, OpsError> {
     let stands = stands(store, session, entries).map_err(OpsError::from);
     let unknown = || Stands { stand: Stand::Unknown, turn: None, is_of_sub_agent: false };

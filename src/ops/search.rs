@@ -28,7 +28,7 @@ use crate::{
         several::Readers,
         sought::{Search, groups, with_kin},
     },
-    report::{Counted, DamagedSession, Hit, Searched},
+    report::{Counted, Hit, Searched, UnreadSession},
     search::{Found, Index, Likely, Seeker, Sort},
     store::{Reach, SessionFilter, SessionKey, Store, StoreError},
     sync::{Archive, may_be_behind},
@@ -48,7 +48,7 @@ struct Answer<T> {
     /// The same as it is told, if the piece is all of a group.
     told: Option<Vec<T>>,
     damaged: u64,
-    sessions: Vec<DamagedSession>,
+    sessions: Vec<UnreadSession>,
 }
 
 impl<T> Default for Answer<T> {
@@ -120,7 +120,7 @@ pub fn search<E: From<OpsError>>(
         searched.lines += hit.lines.len() as u64;
         each(&hit)?;
     }
-    DamagedSession::add(sessions, &mut searched.sessions);
+    UnreadSession::add(sessions, &mut searched.unread);
     Ok(searched)
 }
 
@@ -207,7 +207,7 @@ struct Taken {
 }
 
 /// Makes of a group's texts what is told of them.
-type Tell<'t, T> = dyn Fn(&dyn Store, usize, Vec<Text>, &mut Vec<DamagedSession>) -> Result<Vec<T>, OpsError>
+type Tell<'t, T> = dyn Fn(&dyn Store, usize, Vec<Text>, &mut Vec<UnreadSession>) -> Result<Vec<T>, OpsError>
     + Sync
     + 't;
 
@@ -273,7 +273,7 @@ impl<'a> Work<'a> {
         });
         let named = named.transpose()?;
         let about = (sessions, named.as_deref());
-        let members = members(archive, about, index, &mut searched.sessions)?;
+        let members = members(archive, about, index, &mut searched.unread)?;
         let mut groups = groups(members);
         groups.retain(|members| {
             let newest = members.iter().filter_map(|member| member.listed.card.active).max();
@@ -315,7 +315,7 @@ impl<'a> Work<'a> {
                 Ok(answer) => {
                     gathered.extend(answer.found);
                     searched.damaged += answer.damaged;
-                    DamagedSession::add(answer.sessions, &mut searched.sessions);
+                    UnreadSession::add(answer.sessions, &mut searched.unread);
                     done = answer.told;
                 }
                 Err(error) => failed = Some(error.into()),
@@ -333,7 +333,7 @@ impl<'a> Work<'a> {
                     let found = self.grown(laid, *group, found, searched)?;
                     let mut sessions = Vec::new();
                     let told = self.told(laid, (*group, found), (wanted, tell), &mut sessions);
-                    DamagedSession::add(sessions, &mut searched.sessions);
+                    UnreadSession::add(sessions, &mut searched.unread);
                     told
                 },
                 Ok,
@@ -391,7 +391,7 @@ impl<'a> Work<'a> {
         store: &dyn Store,
         (group, found): (usize, Vec<(usize, Found)>),
         (wanted, tell): (usize, &Tell<'_, T>),
-        sessions: &mut Vec<DamagedSession>,
+        sessions: &mut Vec<UnreadSession>,
     ) -> Result<Vec<T>, OpsError> {
         let texts = texts(store, self.search, self.members(group), found, wanted, sessions)?;
         tell(store, group, texts, sessions)

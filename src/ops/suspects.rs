@@ -23,7 +23,7 @@ use crate::{
         members::{Member, members, places_of},
         several::{Readers, in_order},
     },
-    report::{DamagedSession, FoundPlace, Secret, SecretPlace, Secrets, Spot},
+    report::{FoundPlace, Secret, SecretPlace, Secrets, Spot, UnreadSession},
     secrets::{Allowed, Found, Rules},
     session::{Session, Stand},
     store::{SessionFilter, Sieve, Store, StoreError},
@@ -121,7 +121,7 @@ fn find(
     let mut held = Readers::of(archive.store());
     let all = SessionFilter { hidden: true, ..SessionFilter::default() };
     let sessions = (&all, suspects.session.as_ref().map(std::slice::from_ref));
-    let damaged = &mut findings.told.damaged_sessions;
+    let damaged = &mut findings.told.unread;
     findings.members = members(archive, sessions, None, damaged)?;
     let members = std::mem::take(&mut findings.members);
     let mut pieces: Vec<(usize, Part)> = Vec::new();
@@ -174,8 +174,8 @@ fn damaged_session(
     else {
         return Some(error);
     };
-    let damaged = DamagedSession::of(member.session.name.clone(), damage);
-    DamagedSession::add(vec![damaged], &mut told.damaged_sessions);
+    let damaged = UnreadSession::of(member.session.name.clone(), damage);
+    UnreadSession::add(vec![damaged], &mut told.unread);
     None
 }
 
@@ -320,7 +320,7 @@ fn stand(
         };
         match answer {
             Ok((standing, damaged)) => {
-                DamagedSession::add(damaged, &mut told.damaged_sessions);
+                UnreadSession::add(damaged, &mut told.unread);
                 found.insert(*member, standing);
             }
             Err(error) => failed = failed.take().or(damaged_session(told, Some(asked), error)),
@@ -333,7 +333,7 @@ fn standing(
     store: &dyn Store,
     Member { session, listed, .. }: &Member,
     entries: &[EntryNumber],
-) -> Result<(Standing, Vec<DamagedSession>), OpsError> {
+) -> Result<(Standing, Vec<UnreadSession>), OpsError> {
     let mut damaged = Vec::new();
     let places = places_of(store, session, &listed.card, entries, &mut damaged)?;
     let mut standing = Standing::new();

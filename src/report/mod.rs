@@ -54,8 +54,8 @@ pub use session::{Attached, Concealed, Created, LostFile, Outcome, Restored, Sid
 pub use setup::{Calling, SetUp, SettingUp};
 pub use shape::{Changed, Failed, Report};
 pub use status::{
-    Conversation, DamagedSession, Fullness, Layered, ListedSession, Listing, LiveState, Standing,
-    Status, Surroundings,
+    Conversation, Fullness, Layered, ListedSession, Listing, LiveState, Standing, Status,
+    Surroundings, UnreadPart, UnreadSession,
 };
 pub use store::{
     Ailment, BackedUp, Cure, Examined, Finding, Forgetful, LeftOut, Mended, Packed, Refilled,

@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer, ser::SerializeMap};
 use super::{
     hint::{Hint, Line},
     shape::{object, report},
-    status::DamagedSession,
+    status::UnreadSession,
 };
 use crate::{
     model::{Around, CheckpointNumber, EntryId, Role, SessionName, Timestamp},
@@ -95,8 +95,8 @@ pub struct Searched {
     pub has_more: bool,
     /// How many entries are damaged and were not searched.
     pub damaged: u64,
-    /// The sessions that are damaged and were not searched.
-    pub sessions: Vec<DamagedSession>,
+    /// The sessions of which something cannot be read, and was not searched.
+    pub unread: Vec<UnreadSession>,
     /// Whether an index answered that has all that the store holds.
     pub is_indexed: bool,
 }

@@ -6,7 +6,7 @@ use super::{
     hint::{Hint, Line},
     search::FoundPlace,
     shape::report,
-    status::DamagedSession,
+    status::UnreadSession,
 };
 use crate::model::{OperationNumber, SessionName};
 
@@ -70,8 +70,8 @@ pub struct Secrets {
     pub allowed: u64,
     /// How many entries are damaged and were not looked through.
     pub damaged: u64,
-    /// The sessions that are damaged and were not looked through.
-    pub damaged_sessions: Vec<DamagedSession>,
+    /// The sessions of which something cannot be read, and was not looked through.
+    pub unread: Vec<UnreadSession>,
 }
 
 impl SecretPlace {

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{
     hint::Line,
-    shape::{object, report},
+    shape::{Report, object, report},
 };
 use crate::{
     context::{measure::Word, plan::Nearness, window::Window},
@@ -253,17 +253,28 @@ report!(ListedSession, "session");
 
 /// A session of which something cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DamagedSession {
+pub struct UnreadSession {
     /// Its name.
     pub name: SessionName,
-    /// The damage.
+    /// What cannot be read.
+    pub part: UnreadPart,
+    /// Why.
     pub problem: String,
 }
 
-impl DamagedSession {
-    /// Names a session with what cannot be read of it.
+/// What cannot be read of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UnreadPart {
+    /// What the store holds: it is damaged.
+    Stored,
+    /// What its live file holds beyond the store.
+    LiveFile,
+}
+
+impl UnreadSession {
+    /// Names a session with what is damaged of it in the store.
     pub(crate) fn of(name: SessionName, error: &StoreError) -> Self {
-        Self { name, problem: error.to_string() }
+        Self { name, part: UnreadPart::Stored, problem: error.to_string() }
     }
 
     /// Puts sessions to those that are named already, each once.
@@ -276,11 +287,20 @@ impl DamagedSession {
     }
 }
 
-report!(DamagedSession, "damaged", |it| {
+object!(UnreadSession, |it| {
     session: it.name.id,
     agent: it.name.format,
     problem: it.problem,
 });
+
+impl Report for UnreadSession {
+    fn kind(&self) -> &'static str {
+        match self.part {
+            UnreadPart::Stored => "damaged",
+            UnreadPart::LiveFile => "unread",
+        }
+    }
+}
 
 /// The sessions of a list.
 #[derive(Clone, Debug, Default)]
@@ -288,7 +308,7 @@ pub struct Listing {
     /// Those that can be shown.
     pub sessions: Vec<ListedSession>,
     /// Those that cannot, whether or not they belong in the list.
-    pub damaged: Vec<DamagedSession>,
+    pub damaged: Vec<UnreadSession>,
     /// How many more there are, counted up to [`Self::COUNTED`].
     pub more: usize,
 }

@@ -1,12 +1,14 @@
 //! What can go wrong between the files and the store.
 
 use std::{
-    fmt,
+    error::Error,
+    fmt, io,
     path::{Path, PathBuf},
     time::Duration,
 };
 
 use crate::{
+    disk,
     live::Denied,
     model::{CheckpointNumber, OperationNumber, SessionName},
     session::{Elsewhere, SessionError},
@@ -330,6 +332,20 @@ impl SyncError {
     /// not concerned.
     pub(crate) fn is_damage(&self) -> bool {
         matches!(self, Self::Store(StoreError::Corrupt { .. } | StoreError::Refused(_)))
+    }
+
+    /// Returns the error and its causes in one line; what a session could not catch up for says which it is by itself.
+    pub(crate) fn in_full(&self) -> String {
+        let error = if let Self::Uncaught { why, .. } = self { why } else { self };
+        let mut told = error.to_string();
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            let io = error.downcast_ref::<io::Error>();
+            told += ": ";
+            told += &io.map_or_else(|| error.to_string(), disk::words);
+            cause = error.source();
+        }
+        told
     }
 
     /// Returns whether the file of one session cannot be read or written, or not now.

@@ -6,9 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::{
-    disk, model::SessionName, settings::Exclusion, sync::SyncError, wire::jsonl::ReadError,
-};
+use crate::{model::SessionName, settings::Exclusion, sync::SyncError, wire::jsonl::ReadError};
 
 /// How many files and folders are met at most: a folder is somebody's, and may hold any number.
 pub(crate) const MOST: usize = 1_000_000;
@@ -73,7 +71,7 @@ pub enum Why {
         by: Exclusion,
     },
     /// Its session has a live file that may not be written, or is damaged.
-    #[error("its session cannot be changed: {}", in_full(.0))]
+    #[error("its session cannot be changed: {}", .0.in_full())]
     Denied(Box<SyncError>),
     /// Another file of its session is left out for a reason that holds for it too.
     #[error("another file of its session cannot be taken in")]
@@ -81,23 +79,6 @@ pub enum Why {
     /// It cannot be read as lines.
     #[error(transparent)]
     Lines(ReadError),
-}
-
-/// Returns an error and its causes in one line.
-fn in_full(error: &SyncError) -> String {
-    let error = match error {
-        SyncError::Uncaught { why, .. } => why,
-        error => error,
-    };
-    let mut told = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let io = error.downcast_ref::<io::Error>();
-        told += ": ";
-        told += &io.map_or_else(|| error.to_string(), disk::words);
-        cause = error.source();
-    }
-    told
 }
 
 impl From<ReadError> for Why {

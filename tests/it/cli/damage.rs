@@ -325,6 +325,26 @@ fn an_import_says_how_the_damage_is_mended_that_keeps_it_from_a_session() {
 }
 
 #[test]
+fn who_looks_through_sessions_names_one_whose_file_cannot_be_read() {
+    let env = TestEnv::new();
+    turns(&env, &[1, 2]);
+    env.run(&["import"]).success();
+    let file = env.home().join(".claude/projects/-work/boat.jsonl");
+    fs::remove_file(&file).unwrap();
+    std::os::unix::fs::symlink("nowhere", &file).unwrap();
+    for args in [&["search", "Part"][..], &["audit", "--secrets"]] {
+        let said = env.run(args).to_string();
+        let named = "session boat (claude) is known as the store has it: its file cannot be read: ";
+        assert!(said.contains(named) && !said.contains("doctor"), "{said}");
+        assert!(said.ends_with("[exit status: 1]\n"), "{said}");
+        let said = env.run(&[args, &["--json"]].concat()).stdout;
+        let named: Vec<_> = said.lines().map(json).filter(|it| it["type"] == "unread").collect();
+        assert_eq!(named.len(), 1, "{said}");
+        assert_eq!(named[0]["session"], "boat");
+    }
+}
+
+#[test]
 fn a_line_that_is_lost_keeps_no_other_one_from_being_covered() {
     let env = TestEnv::new();
     turns(&env, &[1, 2, 3]);
