@@ -393,10 +393,30 @@ mod tests {
                 assert!(found.iter().any(|(_, secret)| secret.contains(&lines[20])), "{text}");
             }
         }
+        // Where the end is not shown, all lines that are go.
+        for text in [
+            shown(&|n| format!("{n:6}\u{2192}")),
+            shown(&|_| "+".to_owned()),
+            shown(&|_| "id_rsa-".to_owned()),
+            plain.replace('\n', "\\n\" +\n\""),
+        ] {
+            let cut: String = text.split_inclusive('\n').take(15).collect();
+            let found = find(&format!("{cut}exit 0"));
+            assert!(found.iter().any(|(_, secret)| secret.contains(&lines[13])), "{text}");
+        }
         // In a file of settings it may be encoded once more.
         for kind in ["RSA ", "EC ", "", "OPENSSH ", "ENCRYPTED ", "DSA ", "PGP "] {
             let coded = base64(pem(&format!("{kind}PRIVATE KEY"), "").as_bytes());
             check(&format!("    client-key-data: {coded}\n"), &[("encoded-private-key", &coded)]);
+        }
+        let coded = base64(pem("RSA PRIVATE KEY", "").as_bytes());
+        for width in [64, 76] {
+            let rows: Vec<&str> = (0..coded.len())
+                .step_by(width)
+                .map(|at| &coded[at..coded.len().min(at + width)])
+                .collect();
+            let text = rows.join("\n");
+            check(&format!("$ base64 id_rsa\n{text}\nexit 0"), &[("encoded-private-key", &text)]);
         }
         let public = base64(pem("CERTIFICATE", "").as_bytes());
         check(&format!("    certificate-authority-data: {public}\n"), &[]);
@@ -464,6 +484,16 @@ mod tests {
             ("tavily-key", format!("tvly-{}", of(32))),
             ("pinecone-key", format!("pcsk_{}_{}", of(6), of(63))),
             ("langsmith-key", format!("lsv2_pt_{}_{}", hex(32), hex(10))),
+            ("nvidia-key", format!("nvapi-{}", of(64))),
+            ("kimi-key", format!("sk-kimi-{}", of(64))),
+            ("cerebras-key", format!("csk-{}", &hex(48))),
+            ("together-key", format!("tgp_v1_{}", of(43))),
+            ("neon-key", format!("napi_{}", hex(64))),
+            ("notion-secret", format!("ntn_{}", of(46))),
+            ("circleci-token", format!("CCIPAT_{}_{}", of(22), hex(40))),
+            ("google-auth-key", format!("AQ.Ab8RN6{}", of(44))),
+            ("github-refresh-token", format!("ghr_{}", of(76))),
+            ("gitlab-pat-routable", format!("glpat-{}.01.{}", of(27), &hex(9))),
             ("plain-sk-key", format!("sk-{}", of(48))),
             ("plain-sk-key", format!("sk-{}", hex(32))),
         ] {
@@ -508,6 +538,94 @@ mod tests {
     }
 
     #[test]
+    fn passwords_are_found_next_to_their_names_in_forms_and_in_calls() {
+        let password = "Yv3crw8DaiI9";
+        for (text, rule) in [
+            ("env:\n- name: DB_PASSWORD\n  value: ^\n- name: X\n", "password-of-name"),
+            (r#"[{"name":"DB_PASSWORD","value":"^"},{"name":"A"}]"#, "password-of-name"),
+            ("ParameterKey=DBPassword,ParameterValue=^", "password-of-name"),
+            (r#"<property name="password" value="^"/>"#, "password-of-name"),
+            (
+                r#"{"Name": "/x/db_password", "Type": "SecureString", "Value": "^"}"#,
+                "password-of-name",
+            ),
+            (
+                "\"db_password\": {\n \"sensitive\": true,\n \"value\": \"^\"\n}",
+                "password-of-output",
+            ),
+            ("  ~ password = \"old\" -> \"^\"", "password-that-changes"),
+            ("user=ada&password=^&client_id=web", "password-in-form"),
+            ("GET /login?user=ada&pwd=^&r=1 HTTP/1.1", "password-in-form"),
+            ("root:^@tcp(127.0.0.1:3306)/test", "password-in-dsn"),
+            ("smtp://ada@x.example:^@smtp.x.example:587", "password-in-url"),
+            ("postgres://app:^@${DB_HOST}:5432/x", "password-in-url"),
+            ("os.environ[\"DB_PASSWORD\"] = \"^\"", "password-in-quotes"),
+            ("config['password'] = '^'", "password-in-quotes"),
+            ("const password: string = \"^\";", "password-in-quotes"),
+            ("DB_PW=^\n", "password-in-short-variable"),
+            ("source.setPassword(\"^\");", "password-in-call"),
+            ("storePassword \"^\"\n", "password-of-keystore"),
+            ("keytool -genkey -storepass ^ -alias x", "password-of-keystore"),
+            ("ConvertTo-SecureString \"^\" -AsPlainText", "password-as-secure-string"),
+            ("- **Password**: `^`\n", "password-in-bold"),
+            ("requirepass ^\n", "password-of-server"),
+            ("[wifi-security]\npsk=^\n", "wireless-key"),
+            ("db:5433:main:app:^\n", "pgpass-password"),
+        ] {
+            let text = text.replace('^', password);
+            check(&text, &[(rule, password)]);
+            let record = format!(r#"{{"content":{}}}"#, crate::json::quote(&text));
+            check(&record, &[(rule, password)]);
+        }
+        for (password, rule) in [
+            ("four words 9 long K7", "password-in-quoted-variable"),
+            ("Kq7pL2x>W9mKt4v", "password-in-quoted-variable"),
+            ("Kq7pL2x$W9mKt4v!", "password-in-quotes"),
+        ] {
+            let text = format!("export DB_PASSWORD=\"{password}\"\n");
+            check(&text, &[(rule, password)]);
+            let text = format!("app --password '{password}' run");
+            check(&text, &[("password-in-command", password)]);
+        }
+    }
+
+    #[test]
+    fn what_somebody_is_known_by_is_found() {
+        let chars =
+            "aK3mZq8RtYw2LpVx9NbHd5GsQ1eW4rTyUc7Jf6XoBi0MvEaK3mZq8RtYw2LpVx9NbHd5GsQ1eW4rTy";
+        let of = |n: usize| -> String { chars.chars().cycle().take(n).collect() };
+        let web = format!("eyJ{}.{}.{}.{}.{}", of(50), of(342), of(16), of(400), of(22));
+        for (text, rule, secret) in [
+            ("Set-Cookie: sessionid=^; Path=/; HttpOnly", "session-cookie", of(32)),
+            ("-H 'Cookie: theme=dark; auth_token=^'", "session-cookie", of(40)),
+            (
+                "app:^:19000:0:99999:7:::",
+                "password-hash-of-user",
+                format!("$6$aK3mZq8R${}", of(60)),
+            ),
+            ("{\"refresh_token\":\"^\",\"scope\":\"x\"}", "long-token", format!("0.{}", of(700))),
+            ("token: ^", "encrypted-web-token", web),
+            ("-H \"Authorization: ^\" https://x", "authorization-header-alone", of(40)),
+            (
+                "{\"kty\":\"EC\",\"crv\":\"P-256\",\"x\":\"a\",\"d\":\"^\"}",
+                "private-web-key",
+                of(43),
+            ),
+            (
+                "MNEMONIC=\"^\"",
+                "recovery-phrase",
+                "orbit velvet canyon maple drift sugar pencil hover jungle frozen cargo tulip"
+                    .into(),
+            ),
+        ] {
+            let text = text.replace('^', &secret);
+            check(&text, &[(rule, &secret)]);
+            let record = format!(r#"{{"content":{}}}"#, crate::json::quote(&text));
+            check(&record, &[(rule, &secret)]);
+        }
+    }
+
+    #[test]
     fn many_in_one_text_cost_in_proportion() {
         // Where each costs as much as all that are before it, this does not come to an end.
         let password = |n: u64| format!("Q{:016x}w", n.wrapping_mul(0x9e37_79b9_7f4a_7c15));
@@ -527,6 +645,18 @@ mod tests {
     #[test]
     fn what_stands_for_a_secret_is_none() {
         for text in [
+            "- name: DB_PASSWORD\n  valueFrom:\n    secretKeyRef: {name: db, key: password}\n",
+            "{\"name\":\"password\",\"value\":\"\"}",
+            "{\"name\":\"primary_key\",\"value\":\"user_id\"}",
+            "setPassword(\"newPassword\")",
+            "DB_PASSWORD=\"$(pass show db/1)\"",
+            "DB_PASSWORD=\"${PASSWORD_1:?}\"",
+            "app --password \"$DB_PASSWORD1\"",
+            "**Password**: at least 8 characters",
+            "http://localhost:3000,admin@example.org",
+            "Cookie: theme=dark; lang=en",
+            "\"tokens\": {\"input\": {\"value\": 12345678}}",
+            "-----BEGIN PRIVATE KEY-----\nyour key here\n/usr/local/share/something/else\n",
             "cache_key = \"3f786850e387550fdab836ed7e6dc881de23001b\"",
             "key: \"a94a8fe5ccb19ba61c4c0873d391e987982fbbd3\"",
             r#"{"key":"a94a8fe5ccb19ba61c4c0873d391e987982fbbd3"}"#,

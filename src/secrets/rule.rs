@@ -146,8 +146,13 @@ impl Rule {
             n => groups.get_group(n),
         };
         let secret = group.map_or(all.start()..all.end(), |at| at.start..at.end);
-        let secret = text.get(secret)?;
-        Some(Match { text, start: all.start(), end: all.end(), secret })
+        // One that is longer than its rule knows is taken whole.
+        let rest = text.get(all.end()..).filter(|_| !self.weak && secret.end == all.end());
+        let longer =
+            rest.unwrap_or_default().iter().take_while(|byte| byte.is_ascii_alphanumeric());
+        let longer = longer.count();
+        let secret = text.get(secret.start..secret.end + longer)?;
+        Some(Match { text, start: all.start(), end: all.end() + longer, secret })
     }
 
     /// Returns what the rule allows.
