@@ -419,13 +419,7 @@ fn hook(line: String, folder: PathBuf, limit: Duration) -> Hook {
 
 /// Tells people what a compaction did.
 pub(crate) fn tell_compaction(context: &mut Context, done: &Compacted) -> Result<(), CommandError> {
-    if let Some(error) = &done.fallback {
-        context.output.warn(&format!("no model wrote a summary: {error}"));
-        context.output.note("Statistics and the last requests stand for it");
-    }
-    if let Some(error) = &done.after {
-        context.output.warn(&format!("after_compaction failed: {error}"));
-    }
+    tell_failures(context, done);
     let messages = |n: usize| counted(n as u64, "message", "messages");
     context.say(&format!(
         "Compacted {}: summarised {}, kept {}",
@@ -447,6 +441,17 @@ pub(crate) fn tell_compaction(context: &mut Context, done: &Compacted) -> Result
         context.say(&format!("The state before is kept as branch {left}"))?;
     }
     context.say_written(done.written.as_deref(), done.rotated.as_deref())
+}
+
+/// Tells what failed of a compaction that was made all the same.
+pub(crate) fn tell_failures(context: &mut Context, done: &Compacted) {
+    if let Some(error) = &done.fallback {
+        context.output.warn(&format!("no model wrote a summary: {error}"));
+        context.output.note("Statistics and the last requests stand for it");
+    }
+    if let Some(error) = &done.after {
+        context.output.warn(&format!("after_compaction failed: {error}"));
+    }
 }
 
 /// Returns in words how much of each kind a summary names.

@@ -4,12 +4,12 @@ use anyhow::anyhow;
 use undertext::context::model::{Fault, ModelError};
 use undertext::context::overflow::{self, Verdict};
 use undertext::ops;
-use undertext::report::{Fitted, Line, Report as _};
+use undertext::report::{Line, Report as _};
 
 use super::Context;
 use super::common::Writing;
 use super::error::{CommandError, Exit};
-use super::models::Summing;
+use super::models::{self, Summing};
 use super::words::About;
 use crate::render::units::grouped;
 
@@ -64,22 +64,24 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         &mut |_| Ok(()),
         &mut emit,
     )?;
-    let ops::Recovered { ref operations, pre_tokens, post_tokens, window, .. } = done;
-    let fitted = Fitted { operations, pre_tokens, post_tokens, window };
-    if context.answer_change((&archive, &session), &fitted)? {
+    context.tell(&done.notices);
+    for compacted in &done.compactions {
+        models::tell_failures(context, compacted);
+    }
+    if context.answer_change((&archive, &session), &done)? {
         return Ok(Exit::Yes);
     }
-    let [before, after, window] = [pre_tokens, post_tokens, window].map(grouped);
-    if operations.is_empty() {
+    let [before, after, window] = [done.pre_tokens, done.post_tokens, done.window].map(grouped);
+    if done.operations.is_empty() {
         let fits = format!("It fits: about {after} tokens of {window}, and nothing is changed");
         context.say(&fits)?;
     } else {
         context.say(&format!("About {before} tokens are {after} now, of a window of {window}"))?;
-        let list: Vec<String> = operations.iter().map(ToString::to_string).collect();
+        let list: Vec<String> = done.operations.iter().map(ToString::to_string).collect();
         let noun = if list.len() == 1 { "operation" } else { "operations" };
         context.say(&format!("This took {noun} {}", list.join(", ")))?;
     }
-    context.output.hints(fitted.hints());
+    context.output.hints(done.hints());
     Ok(Exit::Yes)
 }
 

@@ -140,6 +140,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             .note("The prompt stands at the end already, unanswered; it is not said twice");
     }
     context.tell(&done.notices);
+    for compacted in &done.compactions {
+        models::tell_failures(context, compacted);
+    }
     if context.answer_change((&archive, &session), &done)? {
         return Ok(Exit::Yes);
     }

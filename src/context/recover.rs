@@ -170,7 +170,7 @@ pub trait Patient {
     fn compact(&mut self, keep: Keep, emit: &mut dyn FnMut(&Event)) -> Result<bool, Self::Error>;
 
     /// Whether there are results that truncation would cut.
-    fn can_truncate(&self) -> bool;
+    fn can_truncate(&self) -> Result<bool, Self::Error>;
 
     /// Cuts large results, and says whether there were any.
     fn truncate(&mut self) -> Result<bool, Self::Error>;
@@ -339,7 +339,7 @@ fn climb<P: Patient>(
         let mut finding = Finding::Overflow {
             compacted,
             is_smaller: patient.window() < window,
-            can_truncate: patient.can_truncate(),
+            can_truncate: patient.can_truncate()?,
         };
         loop {
             let rung;
@@ -354,7 +354,7 @@ fn climb<P: Patient>(
                     if patient.compact(keep, emit)? {
                         Finding::Compacted
                     } else {
-                        Finding::NotCompacted { can_truncate: patient.can_truncate() }
+                        Finding::NotCompacted { can_truncate: patient.can_truncate()? }
                     }
                 }
                 Rung::Truncate => {
@@ -451,8 +451,8 @@ mod tests {
             Ok(is_smaller)
         }
 
-        fn can_truncate(&self) -> bool {
-            self.result > 4_000
+        fn can_truncate(&self) -> Result<bool, Failed> {
+            Ok(self.result > 4_000)
         }
 
         fn truncate(&mut self) -> Result<bool, Failed> {

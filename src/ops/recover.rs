@@ -24,9 +24,9 @@ use crate::{
         context::{sendable_context, whole_context},
         oversized, truncate,
     },
-    report::Recovered,
+    report::{Compacted, Recovered},
     session::Session,
-    sync::{Archive, Workspace},
+    sync::{Archive, Notice, Workspace},
 };
 
 /// How many of the largest entries are looked up.
@@ -66,6 +66,8 @@ pub fn recover<T>(
         state: State::default(),
         before: None,
         operations: Vec::new(),
+        compactions: Vec::new(),
+        notices: Vec::new(),
         tokens: pre_tokens,
         retries: Vec::new(),
     };
@@ -82,8 +84,8 @@ pub fn recover<T>(
     let answer = ladder::recover(&room, &mut surgery, &mut told)?;
     // By the provider's count, if it told one: by that it was judged.
     let (pre_tokens, post_tokens) = (surgery.scaled(pre_tokens), surgery.scaled(surgery.tokens));
-    let Surgery { operations, window, .. } = surgery;
-    Ok(Recovered { answer, operations, pre_tokens, post_tokens, window })
+    let Surgery { operations, compactions, window, notices, .. } = surgery;
+    Ok(Recovered { answer, operations, compactions, pre_tokens, post_tokens, window, notices })
 }
 
 /// A session while it is made to fit.
@@ -102,6 +104,8 @@ struct Surgery<'a, 'w, T> {
     /// The context from before a compaction that is under way.
     before: Option<Context>,
     operations: Vec<OperationNumber>,
+    compactions: Vec<Compacted>,
+    notices: Vec<Notice>,
     /// How many tokens the last context had.
     tokens: u64,
     /// Compactions after which the attempt is made again.
@@ -156,9 +160,14 @@ impl<T> Surgery<'_, '_, T> {
                     self.retries.push(run);
                 }
                 match made {
-                    Ok(made) => {
+                    Ok(mut made) => {
                         self.operations.extend(made.operation);
-                        Ok(if is_made { Tried::Compacted } else { Tried::Nothing })
+                        Notice::add(std::mem::take(&mut made.notices), &mut self.notices);
+                        if !is_made {
+                            return Ok(Tried::Nothing);
+                        }
+                        self.compactions.push(made);
+                        Ok(Tried::Compacted)
                     }
                     Err(OpsError::Summary { strict: false, .. }) => Ok(Tried::Nothing),
                     Err(error) => Err(error),
@@ -252,14 +261,14 @@ impl<T> Patient for Surgery<'_, '_, T> {
         Ok(matches!(self.try_compact(&wanted, &context, true, emit)?, Tried::Compacted))
     }
 
-    fn can_truncate(&self) -> bool {
-        oversized(self.archive, self.session, self.bound())
-            .is_ok_and(|found| !found.results.is_empty())
+    fn can_truncate(&self) -> Result<bool, OpsError> {
+        Ok(!oversized(self.archive, self.session, self.bound())?.results.is_empty())
     }
 
     fn truncate(&mut self) -> Result<bool, OpsError> {
         let truncated = truncate(self.archive, self.session, self.bound())?;
         self.operations.extend(truncated.operation);
+        Notice::add(truncated.notices, &mut self.notices);
         Ok(truncated.operation.is_some())
     }
 

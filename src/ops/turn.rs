@@ -142,6 +142,8 @@ pub fn turn(
             (turned.window, wanted.named) = (recovered.window, Some(recovered.window));
         }
         turned.operations.extend(recovered.operations);
+        turned.compactions.extend(recovered.compactions);
+        Notice::add(recovered.notices, &mut turned.notices);
         turned.steps += 1;
         let message = recovered.answer;
         if let Some(usage) = &message.usage {

@@ -102,12 +102,16 @@ pub struct Recovered<T> {
     pub answer: T,
     /// The operations by which the session was made to fit.
     pub operations: Vec<OperationNumber>,
+    /// The compactions among them.
+    pub compactions: Vec<Compacted>,
     /// How many tokens the context had at first.
     pub pre_tokens: u64,
     /// How many it has now.
     pub post_tokens: u64,
     /// The window, by the provider's word if it named one.
     pub window: u64,
+    /// The notices of all changes.
+    pub notices: Vec<Notice>,
 }
 
 report!(Planned, "plan", |it| {
@@ -148,20 +152,12 @@ report!(Compacted, "compact", |it| {
     it.operation.map(|_| [context(), Hint::undo()]).into_iter().flatten()
 });
 
-/// A session that was made to fit its window.
-#[derive(Clone, Copy, Debug, Serialize)]
-pub struct Fitted<'a> {
-    /// The operations that did it.
-    pub operations: &'a [OperationNumber],
-    /// How many tokens the context had.
-    pub pre_tokens: u64,
-    /// How many it has now.
-    pub post_tokens: u64,
-    /// The window.
-    pub window: u64,
-}
-
-report!(Fitted<'_>, "recover", hints: |it| [if it.operations.is_empty() {
+report!(Recovered<()>, "recover", |it| {
+    operations: it.operations,
+    pre_tokens: it.pre_tokens,
+    post_tokens: it.post_tokens,
+    window: it.window,
+}, hints: |it| [if it.operations.is_empty() {
     let help = Line::new("recover").flag("help");
     help.to("if a provider refused it, pass its words with --error")
 } else {

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::{
+    compact::Compacted,
     hint::Line,
     notice::Notice,
     shape::{object, report},
@@ -45,6 +46,8 @@ pub struct Turned {
     pub window: u64,
     /// The operations, the oldest first.
     pub operations: Vec<OperationNumber>,
+    /// The compactions among them.
+    pub compactions: Vec<Compacted>,
     /// The notices of the change.
     pub notices: Vec<Notice>,
 }

@@ -140,10 +140,9 @@ impl Patient for Talk<'_> {
         Ok(self.compact_to(keep, true, emit))
     }
 
-    fn can_truncate(&self) -> bool {
-        self.messages
-            .iter()
-            .any(|(message, _)| message.role == Role::Tool && weight(message) > 5_000)
+    fn can_truncate(&self) -> Result<bool, Failed> {
+        let mut messages = self.messages.iter();
+        Ok(messages.any(|(message, _)| message.role == Role::Tool && weight(message) > 5_000))
     }
 
     fn truncate(&mut self) -> Result<bool, Failed> {

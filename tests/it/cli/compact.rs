@@ -10,6 +10,9 @@ use super::json;
 use crate::env::TestEnv;
 use crate::model_server::{Reply, Server};
 
+/// The session that is talked.
+const TALK: &str = "e572dff8-2304-400b-856a-555ac3a4558d";
+
 /// A session of so many long messages.
 fn talked(messages: usize) -> TestEnv {
     let env = TestEnv::new();
@@ -462,6 +465,41 @@ fn a_recovery_is_told_by_the_count_by_which_it_was_judged() {
     let figure = |key: &str| done[key].as_u64().unwrap();
     assert_eq!((figure("pre_tokens"), figure("window")), (90_000, 16_384));
     assert!((4_000..16_384).contains(&figure("post_tokens")), "{done}");
+}
+
+/// What `compact` tells of a compaction, a recovery and a turn tell too.
+#[test]
+fn a_recovery_and_a_turn_tell_what_failed_and_what_another_program_wrote() {
+    let hooked = "[compaction]\nafter = \"exit 7\"\n[provider.dies]\nkind = \"command\"\ncommand = \"exit 7\"\n";
+    let failed = "warning: after_compaction failed: `exit 7` ended with 7\n";
+    let env = talked(60);
+    settings(&env, hooked);
+    let live = env.home().join(format!(".local/share/undertext/transcripts/{TALK}.jsonl"));
+    let text = fs::read_to_string(&live).unwrap();
+    let last = json(text.lines().last().unwrap())["uuid"].clone();
+    let more = serde_json::json!({
+        "type": "user", "uuid": "0190-more", "parentUuid": last, "sessionId": TALK,
+        "message": { "role": "user", "content": "One more." },
+    });
+    fs::write(&live, format!("{text}{more}\n")).unwrap();
+    let said = "prompt is too long: 30000 tokens > 16000 maximum";
+    let done = env.run(&["recover", "--error", said, "--summarizer", "dies"]).success();
+    assert!(done.stdout.contains("This took operation 4\n"), "{done}");
+    for told in [
+        "warning: took in 1 entry that another program appended to the live file\n",
+        "warning: no model wrote a summary: ",
+        failed,
+    ] {
+        assert!(done.stderr.contains(told), "{told}: {done}");
+    }
+
+    let env = talked(60);
+    let message = serde_json::json!({ "content": "Done." });
+    answering(&env, &serde_json::json!({ "choices": [{ "message": message }] }).to_string());
+    let provider = fs::read_to_string(env.home().join(".config/undertext/config.toml")).unwrap();
+    settings(&env, &format!("{hooked}[window]\ndefault = 16000\n{provider}"));
+    let done = env.run(&["turn", "Hi", "--provider", "mine"]).success();
+    assert!(done.stderr.contains(failed), "{done}");
 }
 
 #[test]
