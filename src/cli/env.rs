@@ -338,14 +338,17 @@ pub(crate) fn read_stdin() -> io::Result<Vec<u8>> {
     disk::whole(io::stdin().lock(), STDIN)
 }
 
-/// The longest answer of a person.
-const ANSWER: u64 = 1 << 10;
+/// As many bytes of a line as a terminal hands on; what is typed behind them it drops in silence.
+const TYPED: u64 = if cfg!(target_os = "linux") { 4095 } else { 1023 };
 
-/// Reads the line with which a person answers a question.
-pub(crate) fn read_answer() -> io::Result<String> {
-    let mut answer = String::new();
-    io::stdin().lock().take(ANSWER).read_line(&mut answer)?;
-    Ok(answer)
+/// Reads the line that a person types; one that the terminal may have cut off is an error.
+pub(crate) fn read_typed() -> io::Result<Vec<u8>> {
+    let mut line = Vec::new();
+    io::stdin().lock().take(TYPED).read_until(b'\n', &mut line)?;
+    if line.len() as u64 == TYPED && !line.ends_with(b"\n") {
+        return Err(Refusal::TooLong(TYPED - 1).into());
+    }
+    Ok(line)
 }
 
 /// The longest event of an agent.

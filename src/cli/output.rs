@@ -219,8 +219,8 @@ impl Output {
     pub(crate) fn ask(&mut self, question: &str) -> io::Result<bool> {
         self.say(&format!("{} [y/N] ", safe::text(question)));
         let _ = self.talk.flush();
-        let answer = env::read_answer()?;
-        Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+        let answer = env::read_typed()?;
+        Ok(matches!(String::from_utf8_lossy(&answer).trim().to_lowercase().as_str(), "y" | "yes"))
     }
 
     /// Warns of what the user should know, even of a quiet command.

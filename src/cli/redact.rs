@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 
 use anyhow::anyhow;
+use undertext::disk::Refusal;
 use undertext::ops::{self, Archive, Cause, Suspects, Wanted};
 use undertext::report::{Hint, Line, Redacted, Remaining};
 
@@ -265,14 +266,23 @@ fn not_in_store() -> CommandError {
     CommandError::user(error).hinted(Line::new("import").to("take it in first"))
 }
 
-/// Reads the secret: all of stdin but for the end of its last line.
+/// Reads the secret: the line that is typed, or all of stdin but for the end of its last line.
 fn secret(context: &mut Context) -> Result<String, CommandError> {
-    if context.env.terminal.stdin {
+    let bytes = if context.env.terminal.stdin {
         let ask = "Type or paste the secret, then Enter. It is neither shown nor kept.";
-        let line = unseen::read_line(|| context.output.note(ask))?;
-        return Ok(line.trim_end_matches(['\r', '\n']).to_owned());
-    }
-    let bytes = env::read_stdin()?;
+        let typed = unseen::read_line(|| context.output.note(ask));
+        typed.map_err(|error| match Refusal::of(&error) {
+            Some(Refusal::TooLong(most)) => {
+                let error = anyhow!(
+                    "a terminal takes {most} bytes of a line, and the secret may be longer"
+                );
+                CommandError::user(error).hinted("give it by a pipe, and --yes with it")
+            }
+            _ => error.into(),
+        })?
+    } else {
+        env::read_stdin()?
+    };
     let text = String::from_utf8(bytes)
         .map_err(|_| CommandError::user(anyhow!("the secret on stdin is not UTF-8")))?;
     // Some programs mark a text as UTF-8.

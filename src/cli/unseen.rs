@@ -42,7 +42,7 @@ impl Drop for Before {
 }
 
 /// Reads the line that a person types once they are asked for it, which the terminal does not show.
-pub(crate) fn read_line(ask: impl FnOnce()) -> io::Result<String> {
+pub(crate) fn read_line(ask: impl FnOnce()) -> io::Result<Vec<u8>> {
     let is_over = Arc::new(AtomicBool::new(false));
     let mut told = Vec::new();
     for signal in SIGNALS {
@@ -55,7 +55,7 @@ pub(crate) fn read_line(ask: impl FnOnce()) -> io::Result<String> {
     let before = Before::hide()?;
     ask();
     let read = wait(&told).and_then(|came| match came {
-        None => env::read_answer().map(Ok),
+        None => env::read_typed().map(Ok),
         Some(signal) => Ok(Err(signal)),
     });
     drop(before);

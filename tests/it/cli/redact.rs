@@ -1334,3 +1334,43 @@ fn a_secret_is_typed_unseen_and_the_terminal_is_as_before() {
         assert_eq!((shows, ended.signal()), ([false, true], Some(signal.as_raw())), "{said}");
     }
 }
+
+#[test]
+fn a_long_secret_is_typed_whole_and_one_that_the_terminal_cuts_off_is_refused() {
+    let env = TestEnv::new();
+    sessions(&env);
+    env.run(&["import"]).success();
+    let long = "0123456789abcdef".repeat(60);
+    // Another line has only its beginning.
+    for said in [&long[..], &long[..long.len() - 16]] {
+        env.run(&["append", "-s", "c9f0", &format!("it is {said}.")]).success();
+    }
+    let ask = |secret: &str| {
+        let (_, said, ended) =
+            typed(&env, |host, _| host.write_all(format!("{secret}\n").as_bytes()).unwrap());
+        (said, ended.code())
+    };
+    let (said, code) = ask(&long);
+    assert!(said.contains("1 line  claude") && code == Some(0), "{said}");
+    let (said, code) = ask(&"x".repeat(5000));
+    assert!(said.contains("bytes of a line, and the secret may be longer"), "{said}");
+    assert_eq!(code, Some(2));
+    let (said, code) = ask("");
+    assert!(said.contains("there is no secret on stdin") && code == Some(2), "{said}");
+}
+
+/// What a terminal takes of a line is read to its end, so that a question is not answered by the rest.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_secret_as_long_as_a_terminal_takes_is_read_whole() {
+    let env = TestEnv::new();
+    sessions(&env);
+    env.run(&["import"]).success();
+    let long = "0123456789abcdef".repeat(250);
+    for said in [&long[..], &long[..1024]] {
+        env.run(&["append", "-s", "c9f0", &format!("it is {said}.")]).success();
+    }
+    let (_, said, ended) =
+        typed(&env, |host, _| host.write_all(format!("{long}\n").as_bytes()).unwrap());
+    assert!(said.contains("1 line  claude") && ended.success(), "{said}");
+}
