@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use undertext::model::{DATABASE, SessionName};
 use undertext::ops::{
-    self, Archive, Elsewhere, Notice, Place, Session, SessionError, SyncError, Waiting, Workspace,
+    self, Archive, Elsewhere, Here, Notice, Place, Session, SessionError, SyncError, Waiting,
+    Workspace,
 };
 use undertext::report::{Hint, Line, LiveState};
 use undertext::settings::Exclude;
@@ -26,7 +27,8 @@ impl Context {
         let root = self.root()?;
         let exclude = self.exclude_or_all();
         let unread = exclude.unread.clone();
-        let archive = self.reader_without(&root, exclude)?;
+        let here = self.here();
+        let archive = self.reader_without(&root, exclude, here)?;
         self.warn_of_place(&root);
         if let Some(why) = unread {
             let what = "what agents' files hold beyond the store is not shown until that is mended";
@@ -38,28 +40,44 @@ impl Context {
     /// Does the same for the archive in a folder, and says nothing.
     pub(crate) fn reader(&mut self, root: &Path) -> Result<Archive, CommandError> {
         let exclude = self.exclude_or_all();
-        self.reader_without(root, exclude)
+        let here = self.env.here().unwrap_or_else(|_| self.env.nowhere());
+        self.reader_without(root, exclude, here)
     }
 
-    /// Opens the archive in a folder to be read, without the sessions that are excluded.
-    fn reader_without(&mut self, root: &Path, exclude: Exclude) -> Result<Archive, CommandError> {
+    /// Opens the archive in a folder to be read on this computer, without the sessions that are excluded.
+    fn reader_without(
+        &mut self,
+        root: &Path,
+        exclude: Exclude,
+        here: Here,
+    ) -> Result<Archive, CommandError> {
         let mut archive = Archive::open(root, Access::Read, self.env.ambient())?.preview()?;
         archive.set_exclude(exclude);
-        archive.set_here(self.env.here());
+        archive.set_here(here);
         archive.set_writable(self.writable());
         Ok(archive)
+    }
+
+    /// Returns the computer that paths belong to; warns if its number cannot be read, by which files are known to lie here.
+    fn here(&mut self) -> Here {
+        self.env.here().unwrap_or_else(|error| {
+            let what = "what files of this computer hold beyond the store is not shown until that is mended";
+            self.output.warn(&format!("{}; {what}", error.in_one_line()));
+            self.env.nowhere()
+        })
     }
 
     /// Opens the archive to look at what would be taken in, but for what the user's settings leave out; an empty one if there is
     /// none.
     pub(crate) fn open_preview(&mut self) -> Result<Archive, CommandError> {
         let exclude = self.exclude()?;
+        let here = self.env.here()?;
         let mut archive = match self.open_reader() {
             Err(error) if error.is_absence() => Archive::in_memory(self.env.ambient()).preview()?,
             opened => opened?,
         };
         archive.set_exclude(exclude);
-        archive.set_here(self.env.here());
+        archive.set_here(here);
         Ok(archive)
     }
 

@@ -63,13 +63,24 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         ops::finish_mending(&root)?;
     }
     ailments.extend(ops::doctor(&root)?);
-    // Of a store that cannot be read the files of its sessions are not known.
-    if let Ok(mut archive) = Archive::open(&root, Access::Read, context.env.ambient()) {
-        archive.set_here(context.env.here());
-        archive.set_writable(context.writable());
-        let mut found = ops::remainders(&archive).unwrap_or_default();
-        found.retain(|one| !ailments.iter().any(|known| known.path == one.path));
-        ailments.extend(found);
+    match remainders(context, &root) {
+        Ok(mut found) => {
+            found.retain(|one| !ailments.iter().any(|known| known.path == one.path));
+            ailments.extend(found);
+        }
+        // Of a store that cannot be read the files of its sessions are not known.
+        Err(_) if !ailments.is_empty() => {}
+        Err(error) => {
+            let why = error.in_one_line();
+            let problem =
+                format!("what lies next to the files of its sessions is not known: {why}");
+            ailments.push(Ailment {
+                path: root.clone(),
+                problem,
+                cure: Cure::Person,
+                cured: false,
+            });
+        }
     }
     let mut mended = None;
     if fix {
@@ -111,6 +122,14 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     context.output.hints(examined.hints());
     context.output.hints(lost_calls.iter().flat_map(Report::hints).collect());
     Ok(exit)
+}
+
+/// Looks next to the files of sessions for what changes that were cut short left behind.
+fn remainders(context: &mut Context, root: &Path) -> Result<Vec<Ailment>, CommandError> {
+    let mut archive = Archive::open(root, Access::Read, context.env.ambient())?;
+    archive.set_here(context.env.here()?);
+    archive.set_writable(context.writable());
+    Ok(ops::remainders(&archive)?)
 }
 
 /// Mends the store, and takes note of what is wrong with it and does not come back.

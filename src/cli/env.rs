@@ -304,15 +304,21 @@ impl Env {
     }
 
     /// Returns the computer and account that paths belong to; without a number for this computer, all lie elsewhere.
-    pub(crate) fn here(&self) -> Here {
-        let machine = self.state_home.as_deref();
-        let machine = machine.and_then(|state| trust::machine(&state.join("undertext")).ok()?);
-        Here { machine: machine.unwrap_or_default(), home: self.home.clone() }
+    pub(crate) fn here(&self) -> Result<Here, CommandError> {
+        let state = self.state_home.as_deref();
+        let machine = state.map(|state| trust::machine(&state.join("undertext"))).transpose();
+        let machine = machine.context("cannot read the number of this computer")?.flatten();
+        Ok(Here { machine: machine.unwrap_or_default(), ..self.nowhere() })
+    }
+
+    /// Returns a computer on which no path lies.
+    pub(crate) fn nowhere(&self) -> Here {
+        Here { machine: MachineId::default(), home: self.home.clone() }
     }
 
     /// Returns the computer and account that paths belong to, and draws a number for the computer if it has none.
     pub(crate) fn drawn_here(&self) -> Result<Here, CommandError> {
-        let here = self.here();
+        let here = self.here()?;
         if here.machine != MachineId::default() {
             return Ok(here);
         }

@@ -399,3 +399,25 @@ fn programs_are_told_which_session_was_changed() {
         assert_eq!(told["format"], "native", "{command:?}");
     }
 }
+
+#[test]
+fn a_number_of_the_computer_that_cannot_be_read_is_told_of() {
+    let env = TestEnv::new();
+    conversation(&env);
+    assert!(env.run(&["doctor"]).success().stdout.ends_with("is in order\n"));
+    fs::write(env.home().join(".local/state/undertext/machine"), "x\n").unwrap();
+    let why = "cannot read the number of this computer: $HOME/.local/state/undertext/machine does not begin with a number";
+    for reading in ["status", "log", "sessions"] {
+        let told = env.run(&[reading]).success();
+        assert_eq!(told.stderr.matches(why).count(), 1, "{reading}: {told}");
+    }
+    let refused = env.run(&["append", "More."]);
+    assert!(
+        refused.stderr.contains("cannot remember the number of this computer")
+            || refused.stderr.contains(why),
+        "{refused}"
+    );
+    let examined = env.run(&["doctor"]);
+    assert!(examined.stdout.contains(why), "{examined}");
+    assert_eq!(examined.code(), Some(1));
+}
