@@ -94,11 +94,6 @@ impl CommandError {
         matches!(self.kind, Kind::User | Kind::Failed)
     }
 
-    /// Returns what failed.
-    pub(crate) fn cause(&self) -> String {
-        self.error.to_string()
-    }
-
     /// Returns what failed and why, in one line.
     pub(crate) fn in_one_line(&self) -> String {
         self.causes().join(": ")

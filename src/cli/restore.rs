@@ -130,7 +130,7 @@ fn put_back(
                     context.say_session((archive, &file.session))?;
                 }
                 let error = CommandError::from(error);
-                context.output.warn(&format!("it could not be put back: {}", error.cause()));
+                context.output.warn(&format!("it could not be put back: {}", error.in_one_line()));
             }
         }
     }

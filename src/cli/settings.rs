@@ -119,7 +119,7 @@ impl Context {
     /// mends one is sent here to see what may stand in it.
     pub(crate) fn show_settings(&mut self) -> Result<Exit, CommandError> {
         let read = self.read_settings().unwrap_or_else(|error| {
-            self.output.warn(&error.cause());
+            self.output.warn(&error.in_one_line());
             Read::default()
         });
         self.warn_of_unknown(&read);

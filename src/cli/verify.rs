@@ -60,7 +60,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         }
         // A store that is too damaged to be opened is verified all the same.
         Err(error) if error.is_damage() => {
-            let finding = Finding::of_whole_store(DATABASE, error.cause());
+            let finding = Finding::of_whole_store(DATABASE, error.in_one_line());
             written = tell(&mut context.output, json, &finding);
             Verified { damaged: 1, ..Verified::default() }
         }

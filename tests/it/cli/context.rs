@@ -241,3 +241,13 @@ fn results_are_cut_for_one_request_and_stay_in_the_session() {
     let shown = env.run(&["show", "HEAD"]).success().stdout;
     assert!(shown.contains("\n3999"));
 }
+
+#[test]
+fn settings_that_cannot_be_read_say_why() {
+    let env = TestEnv::new();
+    let path = env.home().join(".config/undertext/config.toml");
+    fs::create_dir_all(&path).unwrap();
+    let shown = env.run(&["context", "--settings"]).success();
+    let why = "warning: cannot read the settings in $HOME/.config/undertext/config.toml: it is a folder, not a file\n";
+    assert_eq!(shown.stderr, why);
+}
