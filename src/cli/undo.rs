@@ -44,19 +44,22 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let nouns = [args.operation.as_deref()];
     let words = context.words(Noun::Operation, (0, 1), &nouns, &args.about)?;
     let begun = args.moving.begin(context, words.session);
-    let wrong = |word| anyhow!("{word} is neither an operation nor a session");
     let operation = match words.nouns.first().map(|word| (word, word.parse())) {
         None => None,
         Some((_, Ok(n))) => Some(n),
-        Some((word, Err(_))) if begun.is_err() => {
-            return Err(CommandError::user(wrong(word)).hinted(Hint::sessions()));
-        }
         Some((word, Err(_))) => {
-            let hint = Line::about("operations").to("list the operations");
-            let error = CommandError::user(wrong(word)).hinted(hint);
-            let help = Line::new("help").with("revert").to("to go back to a place");
-            let is_place = words::is_place_only(OsStr::new(word));
-            return Err(if is_place { error.hinted(help) } else { error });
+            let wrong = anyhow!("{word} is neither an operation nor a session");
+            let wrong = CommandError::user(wrong);
+            return Err(match begun {
+                Err(error) if !error.is_no_session() => error,
+                Err(_) => wrong.hinted(Hint::sessions()),
+                Ok(_) => {
+                    let error = wrong.hinted(Line::about("operations").to("list the operations"));
+                    let help = Line::new("help").with("revert").to("to go back to a place");
+                    let is_place = words::is_place_only(OsStr::new(word));
+                    if is_place { error.hinted(help) } else { error }
+                }
+            });
         }
     };
     let (mut archive, session) = begun?;

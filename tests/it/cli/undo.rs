@@ -4,9 +4,10 @@ use std::fs::File;
 use std::io::Write as _;
 
 use insta::assert_snapshot;
+use rusqlite::Connection;
 
 use super::attach::Kept;
-use super::{conversation, json, live, live_path};
+use super::{conversation, json, live, live_path, store};
 use crate::env::TestEnv;
 
 #[test]
@@ -97,6 +98,18 @@ fn undo_takes_in_first_what_another_program_appended() {
     {"type":"operation","session":"e572dff8-2304-400b-856a-555ac3a4558d","operation":7,"at":"2001-02-03T04:05:11.001Z","command":"undo","detail":{"undoes":5,"command":"append","left":["main.1"]},"entries":0,"undoes":5,"undone":false,"hash":"entry-id"}
     {"type":"operation","session":"e572dff8-2304-400b-856a-555ac3a4558d","operation":6,"at":"2001-02-03T04:05:11.000Z","command":"catch-up","detail":{"entries":1},"entries":1,"undoes":null,"undone":false,"hash":"entry-id"}
     "#);
+}
+
+#[test]
+fn why_the_session_cannot_be_opened_is_told_of_any_word() {
+    let env = TestEnv::new();
+    conversation(&env);
+    crate::fixture::settle(&store(&env));
+    let database = Connection::open(store(&env).join("store.db")).unwrap();
+    database.pragma_update(None, "user_version", 99_000).unwrap();
+    let refused = env.run(&["undo", "boat"]);
+    assert_eq!(refused.code(), Some(4), "{refused}");
+    assert!(!refused.stderr.contains("neither an operation"), "{refused}");
 }
 
 #[test]
