@@ -275,7 +275,12 @@ impl Tools {
                     Some(Value::String(text)) => Some(text.clone()),
                     Some(other) => Some(other.to_string()),
                 };
-                Answer { output: text("output").unwrap_or_default(), error: text("error") }
+                match (text("output"), text("error")) {
+                    (None, None) => {
+                        failed("it printed neither \"output\" nor \"error\"".to_owned())
+                    }
+                    (output, error) => Answer { output: output.unwrap_or_default(), error },
+                }
             }
             Err(why) => failed(why),
         }

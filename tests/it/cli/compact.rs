@@ -442,6 +442,23 @@ fn an_answer_that_is_not_at_its_end_is_told_as_such() {
 }
 
 #[test]
+fn a_tool_that_prints_no_answer_has_failed() {
+    let env = TestEnv::new();
+    env.run(&["new"]).success();
+    let function = serde_json::json!({ "name": "echo", "arguments": "{}" });
+    let calls = serde_json::json!([{ "id": "s", "function": function }]);
+    let message = serde_json::json!({ "content": "ok", "tool_calls": calls });
+    answering(&env, &serde_json::json!({ "choices": [{ "message": message }] }).to_string());
+    let prints = r#"case "$(cat)" in *'"list"'*) echo '{"tools":[{"name":"echo"}]}';; *) echo '{"result":"3"}';; esac"#;
+    let tools = program(&env, "prints", prints);
+    for args in [&["turn", "Hi"][..], &["turn"]] {
+        env.run(&[args, &["--provider", "mine", "--tools", &tools]].concat()).success();
+    }
+    let log = env.run(&["log"]).success().stdout;
+    assert!(log.contains("it printed neither \"output\" nor \"error\""), "{log}");
+}
+
+#[test]
 fn a_turn_that_failed_says_how_to_go_on_as_it_was_begun() {
     let env = TestEnv::new();
     env.run(&["new"]).success();
