@@ -271,8 +271,12 @@ impl Http {
         let Ok(proxy) = proxy else { return fail("the proxy's address cannot be read") };
         let mut tls = TlsConfig::builder();
         if let Some(pem) = &endpoint.network.roots {
-            let items = parse_pem(pem.as_bytes()).filter_map(Result::ok);
+            let items: Result<Vec<_>, _> = parse_pem(pem.as_bytes()).collect();
+            let Ok(items) = items else {
+                return fail("the certificates to trust cannot be read");
+            };
             let roots: Vec<_> = items
+                .into_iter()
                 .filter_map(|item| match item {
                     PemItem::Certificate(root) => Some(root),
                     _ => None,

@@ -166,6 +166,13 @@ fn certificates_that_cannot_be_read_are_told_of_and_no_others_are_trusted() {
     ");
     let told = asked(OsStr::from_bytes(b"c\xff.pem"));
     assert!(told.starts_with("error: SSL_CERT_FILE names "), "{told}");
+    // Of a file with a part that cannot be read the rest would be trusted, and that part not.
+    let certificate =
+        |text: &str| format!("-----BEGIN CERTIFICATE-----\n{text}\n-----END CERTIFICATE-----\n");
+    let path = env.home().join("half.pem");
+    fs::write(&path, certificate("AAAA") + &certificate("!")).unwrap();
+    let told = asked(path.as_os_str());
+    assert!(told.contains("the certificates to trust cannot be read"), "{told}");
     // An empty name is no name.
     assert!(!asked(OsStr::new("")).contains("SSL_CERT_FILE"));
 }
