@@ -3,11 +3,12 @@
 //! An agent that keeps the file open has it; one that runs in the session's folder may have it; one that holds its own
 //! lock says so. Where the system shows no processes as files, `lsof` is asked.
 //!
-//! Invariant: nothing is changed, and a file or a process that cannot be read counts as not there.
+//! Invariant: nothing is changed, and a file or a process that cannot be read counts as not there. Where no process can be looked
+//! at, it is an error: nobody knows then.
 
 use std::{
     ffi::OsStr,
-    fmt, fs,
+    fmt, fs, io,
     os::unix::{ffi::OsStrExt, fs::MetadataExt},
     path::{Path, PathBuf},
     process::Command,
@@ -53,20 +54,20 @@ impl fmt::Display for Holder {
 }
 
 /// Returns the processes that have the session of a file loaded; `folder` is the one in which the session works.
-pub fn holders(file: &Path, folder: Option<&Path>, format: &Traits) -> Vec<Holder> {
+pub fn holders(file: &Path, folder: Option<&Path>, format: &Traits) -> io::Result<Vec<Holder>> {
     let programs = format.programs;
     let mut holders: Vec<Holder> =
         format.lock.and_then(|lock| locker(file, lock)).into_iter().collect();
     let processes = Path::new("/proc");
     if processes.join("self/fd").is_dir() {
-        by_proc(processes, file, folder, programs, &mut holders);
+        by_proc(processes, file, folder, programs, &mut holders)?;
     } else {
-        by_lsof(file, folder, programs, &mut holders);
+        by_lsof("lsof", file, folder, programs, &mut holders)?;
     }
     holders.retain(|holder| holder.pid != std::process::id());
     holders.sort_by_key(|holder| holder.pid);
     holders.dedup_by_key(|holder| holder.pid);
-    holders
+    Ok(holders)
 }
 
 /// Returns the process that an agent's lock on a file names, if it lives.
@@ -90,10 +91,10 @@ fn by_proc(
     folder: Option<&Path>,
     programs: &[&str],
     holders: &mut Vec<Holder>,
-) {
-    let Ok(meta) = fs::metadata(file) else { return };
+) -> io::Result<()> {
+    let Ok(meta) = fs::metadata(file) else { return Ok(()) };
     let folder = folder.and_then(|folder| fs::canonicalize(folder).ok());
-    for process in fs::read_dir(processes).into_iter().flatten().flatten() {
+    for process in fs::read_dir(processes)?.flatten() {
         let Some(pid) = process.file_name().to_str().and_then(|name| name.parse().ok()) else {
             continue;
         };
@@ -122,6 +123,7 @@ fn by_proc(
             holders.push(Holder { pid, name: name(), how: How::Folder });
         }
     }
+    Ok(())
 }
 
 /// Returns whether a process runs this program too: one that reads the file, for who writes waits for the store's lock, or a copy
@@ -139,19 +141,32 @@ fn program<'p>(command: &[u8], programs: &[&'p str]) -> Option<&'p str> {
     names.find_map(|name| programs.iter().copied().find(|program| *program == name))
 }
 
-fn by_lsof(file: &Path, folder: Option<&Path>, programs: &[&str], holders: &mut Vec<Holder>) {
+fn by_lsof(
+    lsof: &str,
+    file: &Path,
+    folder: Option<&Path>,
+    programs: &[&str],
+    holders: &mut Vec<Holder>,
+) -> io::Result<()> {
+    // It ends with an error where no process is found.
     let run = |arguments: &[&OsStr]| {
-        let output = Command::new("lsof").args(["-F", "pc"]).args(arguments).output();
-        output.map(|output| output.stdout).unwrap_or_default()
+        let output = Command::new(lsof).args(["-F", "pc"]).args(arguments).output();
+        output.map(|output| output.stdout).map_err(|error| {
+            let why = format!(
+                "{lsof}, which tells the processes that have it open, cannot be run: {error}"
+            );
+            io::Error::new(error.kind(), why)
+        })
     };
     let here = [OsStr::new("--"), file.as_os_str()];
-    holders.extend(listed(&run(&here), How::Open));
+    holders.extend(listed(&run(&here)?, How::Open));
     if let Some(folder) = folder {
         let here = ["-a", "-d", "cwd", "--"].map(OsStr::new);
         let here: Vec<&OsStr> = here.into_iter().chain([folder.as_os_str()]).collect();
-        let inside = listed(&run(&here), How::Folder).into_iter();
+        let inside = listed(&run(&here)?, How::Folder).into_iter();
         holders.extend(inside.filter(|holder| programs.contains(&holder.name.as_str())));
     }
+    Ok(())
 }
 
 /// Returns the processes in a list of `p<number>` and `c<name>` lines.
@@ -202,6 +217,19 @@ mod tests {
     }
 
     #[test]
+    fn nobody_is_taken_for_the_answer_of_a_program_that_cannot_be_run() {
+        let ask = |lsof: &str, folder: Option<&Path>| {
+            let mut holders = Vec::new();
+            by_lsof(lsof, Path::new("/session"), folder, &["pi"], &mut holders).map(|()| holders)
+        };
+        let none = ask("/nowhere/lsof", None).unwrap_err();
+        assert!(none.to_string().starts_with("/nowhere/lsof, which tells the processes"), "{none}");
+        assert_eq!(none.kind(), io::ErrorKind::NotFound);
+        // It ends so where it finds none.
+        assert_eq!(ask("false", Some(Path::new("/work"))).unwrap(), []);
+    }
+
+    #[test]
     fn a_copy_of_this_process_that_is_about_to_run_a_program_holds_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("session");
@@ -213,8 +241,8 @@ mod tests {
                     assert!(Command::new("true").status().unwrap().success());
                 }
             });
-            let found: Vec<Holder> =
-                (0..200).flat_map(|_| holders(&path, None, wire::Native.traits())).collect();
+            let look = |_| holders(&path, None, wire::Native.traits()).unwrap();
+            let found: Vec<Holder> = (0..200).flat_map(look).collect();
             done.store(true, std::sync::atomic::Ordering::Relaxed);
             assert_eq!(found, []);
         });

@@ -19,7 +19,9 @@ pub(crate) fn refuse_if_loaded(
         return Ok(());
     }
     let folder = archive.store.card(session.key)?.folder;
-    let holders = live::holders(path, folder.as_deref().map(Path::new), session.format.traits());
+    let folder = folder.as_deref().map(Path::new);
+    let holders = live::holders(path, folder, session.format.traits());
+    let holders = holders.map_err(|source| SyncError::Io { path: path.to_owned(), source })?;
     if holders.is_empty() {
         return Ok(());
     }

@@ -363,9 +363,10 @@ fn others(
     Ok(is_done)
 }
 
-/// Returns whether a process has a file open: what it writes there would go with the file.
+/// Returns whether a process has a file open, or may have: what it writes there would go with the file.
 fn is_held(target: &WritableFile, session: &Session) -> bool {
-    !live::holders(target.path(), None, session.format.traits()).is_empty()
+    let holders = live::holders(target.path(), None, session.format.traits());
+    holders.map_or(true, |holders| !holders.is_empty())
 }
 
 /// Returns whether the store holds all of a file.

@@ -296,7 +296,8 @@ pub(crate) fn agents_lock(
         Locking::Taken(lock) => Ok(Some(lock)),
         Locking::Held(_) if archive.manner.force => Ok(None),
         Locking::Held(held) => {
-            let mut holders = live::holders(&held, None, format.traits());
+            // Whoever it is, the lock is held.
+            let mut holders = live::holders(&held, None, format.traits()).unwrap_or_default();
             for holder in &mut holders {
                 holder.how = How::Lock;
             }
