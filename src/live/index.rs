@@ -113,7 +113,11 @@ impl Index {
     pub fn lock(&self, disk: &Arc<dyn Disk>, session: &str) -> io::Result<Locking> {
         let folder = self.folder.join(LOCKS);
         let is_plain = session.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
-        if !is_plain || !fs::symlink_metadata(&folder).is_ok_and(|folder| folder.is_dir()) {
+        let is_folder = match fs::symlink_metadata(&folder) {
+            Err(error) if disk::is_absent(&error) => false,
+            meta => meta?.is_dir(),
+        };
+        if !is_plain || !is_folder {
             return Ok(Locking::Unknown);
         }
         let others = coordination(&folder);
@@ -144,9 +148,15 @@ impl Index {
         let version = |file: &str| -> Option<u64> {
             file.strip_prefix(name)?.strip_suffix(".sqlite")?.parse().ok()
         };
-        let Ok(files) = fs::read_dir(&self.folder) else { return Ok(None) };
-        let names = files.flatten().filter_map(|file| file.file_name().into_string().ok());
-        let newest = names.filter_map(|name| Some((version(&name)?, name))).max();
+        let files = match fs::read_dir(&self.folder) {
+            Err(error) if disk::is_absent(&error) => return Ok(None),
+            files => files?,
+        };
+        let mut newest = None;
+        for file in files {
+            let Ok(name) = file?.file_name().into_string() else { continue };
+            newest = newest.max(version(&name).map(|version| (version, name)));
+        }
         let Some((_, name)) = newest else { return Ok(None) };
         let path = self.folder.join(name);
         drop(disk::open(&path, Links::Refuse)?);
@@ -220,6 +230,23 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::InvalidData);
         assert_eq!(index.file("a-1").unwrap(), Some(sessions.join("a")));
         assert!(index.exchange("a-1", &from, &sessions.join("b")).unwrap());
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_looked_into_is_not_taken_for_one_without_an_index() {
+        let home = tempfile::tempdir().unwrap();
+        let [none, endless] = ["none", "endless"].map(|name| home.path().join(name));
+        symlink("endless", &endless).unwrap();
+        let [none, endless] = [none, endless].map(Index::of);
+        let disk: Arc<dyn Disk> = Arc::new(Kernel);
+        let [from, to] = [Path::new("/a"), Path::new("/b")];
+        assert_eq!((none.file("a-1").unwrap(), none.listed("a-1").unwrap()), (None, 0));
+        assert!(none.exchange("a-1", from, to).unwrap());
+        assert!(matches!(none.lock(&disk, "a-1").unwrap(), Locking::Unknown));
+        endless.file("a-1").unwrap_err();
+        endless.listed("a-1").unwrap_err();
+        endless.exchange("a-1", from, to).unwrap_err();
+        endless.lock(&disk, "a-1").unwrap_err();
     }
 
     #[test]

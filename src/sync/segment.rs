@@ -21,6 +21,7 @@ use std::{
 use chrono::{NaiveDateTime, TimeDelta};
 
 use crate::{
+    disk,
     live::{self, How, Index, Lock, Locking, WritableFile, is_same},
     model::{FileNumber, PlaceNumber, Position, State, Timestamp},
     session::{Session, SessionError, View},
@@ -235,7 +236,10 @@ pub(crate) fn finish(
     }
     let known = newest(state).find(|(file, _)| *file == n).map(|(_, generation)| generation);
     let known = known.map(|generation| length_of(state.ends.get(&generation)));
-    let there = sources::length(&path).ok().flatten();
+    let there = match sources::length(&path) {
+        Err(error) if disk::is_absent(&error) => None,
+        length => length.map_err(|source| SyncError::Io { path: path.clone(), source })?,
+    };
     if let Some(index) = session.format.home(&live.path).map(Index::of)
         && (there.is_none() || there == known)
     {
