@@ -5,18 +5,18 @@
 //! command goes on in another file, that one is followed, also before the store has it.
 
 use std::collections::BTreeSet;
-use std::fs;
 use std::io::Write as _;
-use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::anyhow;
+use anyhow::{Context as _, anyhow};
+use undertext::disk::Stamp;
 use undertext::model::{EntryId, SessionName};
 use undertext::ops::{self, Archive, Line, Log, Session};
 
 use super::Context;
+use super::common::shown;
 use super::error::{CommandError, Exit};
 use super::output::Output;
 use super::shown::Shown;
@@ -45,18 +45,10 @@ pub(super) struct Following {
     left: Option<PathBuf>,
     /// When it is looked for the next one.
     due: Instant,
-    seen: Option<Seen>,
+    seen: Option<Stamp>,
     known: BTreeSet<EntryId>,
     /// The last entry that is said.
     last: Option<EntryId>,
-}
-
-/// What tells that a file did not change.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct Seen {
-    inode: u64,
-    length: u64,
-    modified: (i64, i64),
 }
 
 impl Following {
@@ -74,8 +66,9 @@ impl Following {
         let held = archive.root().map(|_| session.name.clone());
         // Who names a file that was left sees that one.
         let left = held.is_none().then(|| ops::successor_of(session, &file)).flatten();
+        let seen = Stamp::at(&file);
         let mut following = Self {
-            seen: look(&file),
+            seen: seen.with_context(|| format!("cannot look at {}", shown(&file)))?,
             file,
             held,
             session: session.clone(),
@@ -100,7 +93,8 @@ impl Following {
         let mut is_read = false;
         loop {
             is_read &= !self.moves_on(context);
-            let seen = look(&self.file);
+            // A file that cannot be looked at now is taken to be as it was.
+            let seen = Stamp::at(&self.file).unwrap_or(self.seen);
             if seen != self.seen || !is_read {
                 let before = std::mem::replace(&mut self.seen, seen);
                 self.tell(context, before);
@@ -138,15 +132,15 @@ impl Following {
         let next = ops::successor_of(&self.session, &self.file);
         self.due = Instant::now() + AGAIN.max(begun.elapsed() * SHARE);
         let Some(next) = next.filter(|next| Some(next) != self.left.as_ref()) else { return false };
+        let Ok(seen) = Stamp::at(&next) else { return false };
         let name = context.env.homely(&next);
         context.output.warn(&format!("the session goes on in {name}"));
-        self.seen = look(&next);
-        self.file = next;
+        (self.seen, self.file) = (seen, next);
         true
     }
 
     /// Tells what became of the file, if it did not only grow.
-    fn tell(&self, context: &mut Context, before: Option<Seen>) {
+    fn tell(&self, context: &mut Context, before: Option<Stamp>) {
         let file = context.env.homely(&self.file);
         match (before, self.seen) {
             (_, None) => context.output.warn(&format!("{file} was deleted")),
@@ -228,10 +222,4 @@ impl Following {
 /// Returns the last entry that is said: what is said next does not follow the agent's own records behind it.
 fn last_said(lines: &[Line]) -> Option<EntryId> {
     lines.iter().rfind(|line| !answers::is_own(line)).map(|line| line.id)
-}
-
-fn look(file: &Path) -> Option<Seen> {
-    let meta = fs::metadata(file).ok()?;
-    let modified = (meta.mtime(), meta.mtime_nsec());
-    Some(Seen { inode: meta.ino(), length: meta.len(), modified })
 }

@@ -9,6 +9,7 @@
 mod change;
 #[cfg(feature = "watch")]
 mod events;
+mod stamp;
 #[cfg(feature = "watch")]
 mod watch;
 
@@ -27,6 +28,7 @@ use std::{
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, Stat};
 
 pub use change::{Disk, Kernel, Paper};
+pub use stamp::Stamp;
 #[cfg(feature = "watch")]
 pub use watch::{Changes, Watch};
 

@@ -17,14 +17,14 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     ffi::OsString,
     fs::{self, Metadata},
-    io::ErrorKind,
+    io,
     ops::Bound,
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
 
-use crate::disk::{events::Events, is_made_up_folder};
+use crate::disk::{Stamp, events::Events, is_absent, is_made_up_folder};
 
 /// How many files and folders are known at most: a folder is somebody's, and may hold any number.
 const MOST: usize = 1_000_000;
@@ -87,24 +87,28 @@ impl Changes {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
     Folder { device: u64, inode: u64 },
-    File { inode: u64, length: u64, modified: (i64, i64), changed: (i64, i64) },
+    File { stamp: Stamp, changed: (i64, i64) },
 }
 
 impl Known {
     fn of(meta: &Metadata) -> Option<Self> {
-        let file = || Self::File {
-            inode: meta.ino(),
-            length: meta.len(),
-            modified: (meta.mtime(), meta.mtime_nsec()),
-            changed: (meta.ctime(), meta.ctime_nsec()),
-        };
+        let file =
+            || Self::File { stamp: Stamp::from(meta), changed: (meta.ctime(), meta.ctime_nsec()) };
         let folder = || Self::Folder { device: meta.dev(), inode: meta.ino() };
         if meta.is_dir() { Some(folder()) } else { meta.is_file().then(file) }
     }
 
     /// Returns what lies at a path, if it is a file or a folder.
-    fn at(path: &Path) -> Option<Self> {
-        Self::of(&fs::symlink_metadata(path).ok()?)
+    fn at(path: &Path) -> io::Result<Option<Self>> {
+        found(fs::symlink_metadata(path))
+    }
+}
+
+/// Returns what was looked at, if it is there and a file or a folder.
+fn found(meta: io::Result<Metadata>) -> io::Result<Option<Known>> {
+    match meta {
+        Err(error) if is_absent(&error) => Ok(None),
+        meta => Ok(Known::of(&meta?)),
     }
 }
 
@@ -136,7 +140,7 @@ impl Watch {
     /// Watches these folders from now on, and no others; each file in those that are new came.
     pub fn follow(&mut self, folders: &[PathBuf]) -> Changes {
         let real = folders.iter().filter_map(|folder| folder.canonicalize().ok());
-        let found = real.filter_map(|path| Some((Known::at(&path)?, path)));
+        let found = real.filter_map(|path| Some((Known::at(&path).ok()??, path)));
         let all: BTreeMap<PathBuf, Known> = found.map(|(known, path)| (path, known)).collect();
         let is_within =
             |path: &PathBuf| path.ancestors().skip(1).any(|above| all.contains_key(above));
@@ -194,7 +198,8 @@ impl Watch {
 
     /// Looks at a file or a folder of which the system told.
     fn look_at(&mut self, path: &Path, changes: &mut Changes) {
-        let there = Known::at(path);
+        // What cannot be looked at now stands for what it did.
+        let Ok(there) = Known::at(path) else { return };
         if self.folders.contains_key(path) && matches!(there, Some(Known::Folder { .. })) {
             // It may have gone and come back as the same, and the system tells no more of it.
             self.events.listen(path, self.roots.contains_key(path));
@@ -215,7 +220,7 @@ impl Watch {
             let root = self.roots.get(&folder).copied();
             let is_new = !self.folders.contains_key(&folder);
             // What became of a root is for who follows it to see.
-            if root.is_some_and(|root| Known::at(&folder) != Some(root))
+            if root.is_some_and(|root| Known::at(&folder).ok().flatten() != Some(root))
                 || self.except.as_ref() == Some(&folder)
                 || (is_new && is_made_up_folder(&folder))
             {
@@ -225,7 +230,9 @@ impl Watch {
             if is_new || is_deep {
                 self.events.listen(&folder, root.is_some());
             }
-            let Some(mut there) = names(&folder) else { continue };
+            let none = BTreeMap::new();
+            let before = self.folders.get(&folder).unwrap_or(&none);
+            let Some(mut there) = names(&folder, before) else { continue };
             let before = self.folders.entry(folder.clone()).or_default();
             let missing: Vec<OsString> =
                 before.keys().filter(|name| !there.contains_key(*name)).cloned().collect();
@@ -297,22 +304,21 @@ impl Watch {
     }
 }
 
-/// Returns the files and folders in a folder by their names; none if it cannot be looked into now.
-fn names(folder: &Path) -> Option<BTreeMap<OsString, Known>> {
+/// Returns the files and folders in a folder by their names; none if it cannot be looked into now. A name that cannot be looked
+/// at stands for what it did before.
+fn names(folder: &Path, before: &BTreeMap<OsString, Known>) -> Option<BTreeMap<OsString, Known>> {
     let children = match fs::read_dir(folder) {
         Ok(children) => children,
-        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
-            return Some(BTreeMap::new());
-        }
+        Err(error) if is_absent(&error) => return Some(BTreeMap::new()),
         Err(_) => return None,
     };
     let mut names = BTreeMap::new();
     for child in children {
         let child = child.ok()?;
+        let name = child.file_name();
         // The name is no link's: its own metadata is asked for.
-        if let Some(known) = child.metadata().ok().as_ref().and_then(Known::of) {
-            names.insert(child.file_name(), known);
-        }
+        let known = found(child.metadata()).unwrap_or_else(|_| before.get(&name).copied());
+        names.extend(known.map(|known| (name, known)));
     }
     Some(names)
 }

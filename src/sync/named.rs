@@ -22,17 +22,14 @@ use std::{
     ffi::OsStr,
     fs::{self, DirBuilder, File},
     io::{self, ErrorKind, Write},
-    os::unix::{
-        ffi::OsStrExt,
-        fs::{DirBuilderExt, MetadataExt},
-    },
+    os::unix::{ffi::OsStrExt, fs::DirBuilderExt},
     path::{Path, PathBuf},
     thread,
     time::{Duration, Instant},
 };
 
 use crate::{
-    disk::{self, Disk, Kernel, Links},
+    disk::{self, Disk, Kernel, Links, Stamp},
     model::LineId,
     sync::sources::AgentFolder,
     wire::{self, Named},
@@ -81,19 +78,16 @@ pub struct Work {
 #[derive(Debug)]
 struct Waiting {
     /// What tells when the name was left last.
-    left: Option<Seen>,
+    left: Option<Stamp>,
     format: String,
     named: Named,
     first: Instant,
     since: Instant,
     file: Option<PathBuf>,
     searched: Option<Instant>,
-    seen: Option<Seen>,
+    seen: Option<Stamp>,
     unchanged: Instant,
 }
-
-/// What tells that a file did not change: its inode, its length and its time.
-type Seen = (u64, u64, i64, i64);
 
 /// What is to be done about a name.
 enum Turn {
@@ -366,10 +360,9 @@ impl Waiting {
     }
 }
 
-/// Returns what tells whether a file has changed.
-fn look(file: &Path) -> Option<Seen> {
-    let meta = fs::metadata(file).ok()?;
-    Some((meta.ino(), meta.len(), meta.mtime(), meta.mtime_nsec()))
+/// Returns what tells whether a file has changed, if it can be looked at.
+fn look(file: &Path) -> Option<Stamp> {
+    Stamp::at(file).ok().flatten()
 }
 
 /// Finds files below a folder; links are not followed.

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::sync::mpsc::{self, Receiver};
@@ -125,6 +126,29 @@ fn programs_get_an_object_a_line() {
         .map(str::to_owned)
         .collect();
     assert!(shown.ends_with(&said[said.len() - 1..]));
+}
+
+/// As when a disk is away for a moment.
+#[test]
+fn a_file_that_cannot_be_looked_at_is_not_told_to_be_deleted() {
+    let env = with_examples();
+    let folder = env.project().join("sessions");
+    fs::create_dir(&folder).unwrap();
+    let path = folder.join("native-rewind.jsonl");
+    fs::rename(env.project().join("native-rewind.jsonl"), &path).unwrap();
+    let running = Running::new(&env, &["log", "-f", "-n", "2", path.to_str().unwrap()]);
+    until(&running.data, "Roman numerals");
+    let (away, endless) = (env.project().join("away"), env.project().join("endless"));
+    symlink("sessions", &endless).unwrap();
+    fs::rename(&folder, &away).unwrap();
+    fs::rename(&endless, &folder).unwrap();
+    // It is looked at a few times.
+    thread::sleep(Duration::from_secs(1));
+    fs::remove_file(&folder).unwrap();
+    fs::rename(&away, &folder).unwrap();
+    fs::remove_file(&path).unwrap();
+    let told = until(&running.talk, "was deleted");
+    assert_eq!(told.len(), 1, "{told:#?}");
 }
 
 #[test]
