@@ -2,20 +2,21 @@
 //!
 //! The day on which a store was warned of stands in the user's state folder, next to the list of trusted stores.
 
-use std::fs::{self, DirBuilder};
-use std::io::{self, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 
-use undertext::disk;
 use undertext::model::{DATABASE, LOG};
 use undertext::ops::{self, Place};
 use undertext::report::Line;
+use undertext::trust::List;
 
 use super::Context;
 
 /// The file that holds a day and a path a line.
-const STAMPS: &str = "warned";
+const WARNED: &str = "warned";
 /// The milliseconds of a day.
 const DAY: i64 = 24 * 60 * 60 * 1000;
 
@@ -24,9 +25,9 @@ impl Context {
     pub(crate) fn warn_of_place(&mut self, root: &Path) {
         let Some(problem) = problem(root) else { return };
         let today = self.env.ambient().now().0.div_euclid(DAY);
-        let stamp = format!("{today} {}", root.display());
         let folder = self.env.state_home.as_deref().map(|state| state.join("undertext"));
-        if folder.is_some_and(|folder| is_stamped(&folder, today, &stamp).unwrap_or(false)) {
+        // What cannot be written down is said again.
+        if folder.is_some_and(|folder| !write_down(&folder, today, root).unwrap_or(true)) {
             return;
         }
         let name = self.env.homely(root);
@@ -62,19 +63,18 @@ fn problem(root: &Path) -> Option<String> {
     }
 }
 
-/// Returns whether a store was warned of today, and writes down that it was.
-fn is_stamped(folder: &Path, today: i64, stamp: &str) -> io::Result<bool> {
-    let path = folder.join(STAMPS);
-    let known = disk::read_text(&path, disk::SMALL).unwrap_or_default();
-    if known.lines().any(|line| line == stamp) {
-        return Ok(true);
+/// Writes down that a store is warned of today; returns whether it is the first time.
+fn write_down(folder: &Path, today: i64, store: &Path) -> io::Result<bool> {
+    let of_today = format!("{today} ").into_bytes();
+    let mut warned = of_today.clone();
+    warned.extend(store.as_os_str().as_bytes());
+    let list = List::new(folder, WARNED);
+    if list.read()?.contains(&warned) {
+        return Ok(false);
     }
-    let of_today = format!("{today} ");
-    let others = known.lines().filter(|line| line.starts_with(&of_today));
-    let all: Vec<&str> = others.chain([stamp]).collect();
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
-    let mut file = disk::open_or_make(&path)?;
-    file.set_len(0)?;
-    writeln!(file, "{}", all.join("\n"))?;
-    Ok(false)
+    list.change(|all| {
+        all.retain(|one| one.starts_with(&of_today));
+        all.push(warned);
+    })?;
+    Ok(true)
 }
