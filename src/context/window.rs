@@ -2,7 +2,7 @@
 //!
 //! Invariant: the answer needs no message, so that it comes before any costly step.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, iter};
 
 /// Windows under this are of no use to an agent.
 pub const LEAST: u64 = 16_000;
@@ -59,7 +59,8 @@ pub enum Source {
     File,
     /// The known window of the model.
     Model,
-    /// An answer of the model, to a request that is larger than any other word on it.
+    /// An answer of the model to a larger request than any other word allows: the largest that the model can be booked for, or
+    /// that word doubled until the request leaves room.
     Answered,
     /// The user's cap for agents, which is smaller than the model's window.
     Cap,
@@ -85,7 +86,7 @@ impl Source {
             Self::Models => ", which your settings give the model,",
             Self::File => ", which the session's file names,",
             Self::Model => ", which the model is known to have,",
-            Self::Answered => ", to as many as the model answered,",
+            Self::Answered => ", which holds what the model answered to,",
             Self::Cap => ", which window.cap in your settings allows,",
             Self::Default => ", which window.default in your settings gives,",
         }
@@ -162,7 +163,7 @@ pub struct Evidence<'a> {
 
 impl Windows {
     /// Returns the window of a model: the one `asked` for, the table's, the session's file's, the known one of the
-    /// model, or the default; the last three at least as large as what the model answered to; and the cap where that is
+    /// model, or the default; the last three large enough for what the model answered to and more; and the cap where that is
     /// smaller. A size of zero says nothing.
     pub fn resolve(&self, asked: Option<u64>, evidence: Evidence<'_>) -> Window {
         let is_size = |tokens: &u64| *tokens > 0;
@@ -183,7 +184,7 @@ impl Windows {
             match evidence.answered.filter(|answered| *answered > tokens) {
                 Some(answered) => {
                     let most = known.map(|known| known.most).filter(|most| *most >= answered);
-                    (most.unwrap_or(answered), Source::Answered)
+                    (most.unwrap_or_else(|| doubled(tokens, answered)), Source::Answered)
                 }
                 None => (tokens, source),
             }
@@ -203,6 +204,13 @@ impl Windows {
         let least = if verdict == Verdict::Blocked { self.block } else { self.warn };
         Window { tokens, source, verdict, least }
     }
+}
+
+/// Returns a window of which nothing is known but that it is larger than this one and holds an answered request: windows of
+/// makers are mostly doubles of each other, and one that the request filled would be compacted for ever.
+fn doubled(window: u64, answered: u64) -> u64 {
+    let holds = |window: &u64| answered < window / 5 * 4;
+    iter::successors(Some(window), |window| window.checked_mul(2)).find(holds).unwrap_or(u64::MAX)
 }
 
 /// The window of a model.
@@ -376,8 +384,10 @@ mod tests {
         };
         check(None, "claude-sonnet-4-5", 199_000, 200_000, Source::Model);
         check(None, "claude-sonnet-4-5", 230_708, 1_000_000, Source::Answered);
-        check(None, "claude-sonnet-4-5", 1_200_000, 1_200_000, Source::Answered);
-        check(None, "unheard-of", 50_000, 50_000, Source::Answered);
+        check(None, "claude-sonnet-4-5", 1_200_000, 1_600_000, Source::Answered);
+        check(None, "unheard-of", 50_000, 64_000, Source::Answered);
+        check(None, "unheard-of", 60_000, 128_000, Source::Answered);
+        check(Some(100_000), "unheard-of", 100_001, 200_000, Source::Answered);
         check(Some(258_400), "gpt-5.6-sol", 260_000, 872_000, Source::Answered);
         check(None, "own-model", 100_000, 64_000, Source::Models);
     }

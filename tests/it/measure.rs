@@ -181,10 +181,25 @@ fn a_window_is_no_smaller_than_what_a_model_answered_to_even_before_a_compaction
     made.estimated += 150_000;
     made.answer("All of it.");
     made.import(&env);
-    let answered = 20_000 + made.estimated * 3 / 2;
-    assert_eq!(window(&env), (json!(answered), json!("answered")));
+    let larger = (json!(400_000), json!("answered"));
+    assert_eq!(window(&env), larger);
     env.run(&["compact", "--keep", "2", ID]).success();
-    assert_eq!(window(&env), (json!(answered), json!("answered")));
+    assert_eq!(window(&env), larger);
+}
+
+#[test]
+fn a_model_of_which_nothing_is_known_has_room_left_behind_its_largest_answer() {
+    let env = TestEnv::new();
+    let mut made = Made::new("2000-02-03T04:05:00Z");
+    made.user("Why does the kettle not whistle?");
+    let usage = json!({ "input_tokens": 60_000, "output_tokens": 3_000 });
+    made.record(json!({ "type": "assistant", "message": { "role": "assistant", "id": "m",
+        "model": "some-local", "content": [{ "type": "text", "text": "The lid." }], "usage": usage } }));
+    made.import(&env);
+    let status = env.run(&["status", ID]).success().stdout;
+    assert!(status.contains("63,000 tokens of 128,000; auto-compacts at"), "{status}");
+    let kept = told(&env, &["compact", "--trigger", "auto", "--json", ID]);
+    assert_eq!(kept["nothing"], "it is not due", "{kept}");
 }
 
 #[test]
