@@ -203,6 +203,23 @@ fn a_model_of_which_nothing_is_known_has_room_left_behind_its_largest_answer() {
 }
 
 #[test]
+fn a_file_that_the_model_was_shown_does_not_count_by_its_letters() {
+    let env = TestEnv::new();
+    let mut made = Made::new("2000-02-03T04:05:00Z");
+    let data = "JVBERi0x".repeat(200_000);
+    let source = json!({ "type": "base64", "media_type": "application/pdf", "data": data });
+    let pages = json!([{ "type": "document", "source": source }]);
+    made.user("Read manual.pdf, please.");
+    made.record(json!({ "type": "user", "message": { "role": "user", "content": pages } }));
+    made.answer("It is about kettles.");
+    made.import(&env);
+    assert_eq!(counted(&env), (20_000 + made.estimated * 3 / 2, "reported".to_owned()));
+    let exact = env.run(&["context", "--json", "--tokens", "exact", ID]).success().stdout;
+    let exact: Value = serde_json::from_str(exact.lines().next().unwrap()).unwrap();
+    assert!((1_600..1_800).contains(&exact["tokens"].as_u64().unwrap()), "{}", exact["tokens"]);
+}
+
+#[test]
 fn a_cut_that_costs_a_cache_says_so_and_waits_if_it_is_to() {
     let env = TestEnv::new();
     let made = made("2001-02-03T04:05:00Z");
