@@ -1293,7 +1293,7 @@ fn branches_whose_names_were_taken_out_stay_what_they_were() {
 fn typed(env: &TestEnv, end: impl FnOnce(&mut File, &Child)) -> ([bool; 2], String, ExitStatus) {
     let (mut host, terminal) = screens::terminal();
     let mut command = env.command();
-    command.args(["redact", "--dry-run"]).stdin(terminal.try_clone().unwrap());
+    command.args(["redact", "--dry-run"]).env("NO_COLOR", "1").stdin(terminal.try_clone().unwrap());
     command.stdout(terminal.try_clone().unwrap()).stderr(terminal.try_clone().unwrap());
     let mut child = command.spawn().unwrap();
     let read = |host: &mut File| {
