@@ -310,10 +310,10 @@ fn tell(
         width: context.output.width(),
         full: args.full,
     };
-    let command = context.output.spell(&place.show());
+    let command = place.show().map(|line| context.output.spell(&line));
     let other = hit.places.get(1).filter(|other| other.session != place.session);
     let other = other.map(|other| short_name(context, archive, &other.session)).transpose()?;
-    Ok(search::hit(&mut context.output, hit, (&command, other.as_deref()), look)?)
+    Ok(search::hit(&mut context.output, hit, (command.as_deref(), other.as_deref()), look)?)
 }
 
 /// Tells how many lines of a session were found.

@@ -74,11 +74,10 @@ fn tell(
     let mut lines = Vec::new();
     if let Some(found) = secret.shown() {
         name(context, archive, &found.session)?;
-        lines.push(context.output.spell(&found.show()));
         // A file that is looked through as it is has nothing to be taken out of.
-        if archive.root().is_some() {
-            lines.push(context.output.spell(&Secret::redact(found)));
-        }
+        let redact = Secret::redact(found).filter(|_| archive.root().is_some());
+        let commands = found.show().into_iter().chain(redact);
+        lines.extend(commands.map(|line| context.output.spell(&line)));
     }
     let styles = context.output.styles();
     let room = context.output.columns();

@@ -108,8 +108,7 @@ pub(super) fn hits(
     for (n, entries) in asked {
         let Some(Member { session, listed, .. }) = members.get(n) else { continue };
         let entries: Vec<EntryNumber> = entries.into_iter().collect();
-        let found = places_of(store, session, &listed.card, &entries, damaged);
-        let found = or_named(found, session, damaged)?.unwrap_or_default();
+        let found = places_of(store, session, &listed.card, &entries, damaged)?;
         places.extend(entries.into_iter().map(|entry| (n, entry)).zip(found));
     }
     let mut hits = Vec::with_capacity(texts.len());

@@ -6,7 +6,7 @@
 use std::{cmp::Reverse, collections::BTreeMap};
 
 use crate::{
-    model::{Card, EntryId, EntryNumber, SessionName, Tie, TieKind},
+    model::{Card, EntryNumber, SessionName, Tie, TieKind},
     ops::OpsError,
     report::{FoundPlace, UnreadPart, UnreadSession},
     search::Index,
@@ -195,13 +195,14 @@ pub(crate) fn places_of(
     let unknown = || Stands { stand: Stand::Unknown, turn: None, is_of_sub_agent: false };
     let stands = or_named(stands, session, damaged)?
         .unwrap_or_else(|| entries.iter().map(|_| unknown()).collect());
-    let ids = entry_ids(store, session, &entries.iter().copied().collect())?;
-    let parent = parent(store, session)?;
+    let ids = entry_ids(store, session, &entries.iter().copied().collect());
+    let ids = or_named(ids.map_err(OpsError::from), session, damaged)?.unwrap_or_default();
+    let parent = or_named(parent(store, session), session, damaged)?.flatten();
     let place = |(entry, stands): (&EntryNumber, Stands)| FoundPlace {
         session: session.name.clone(),
         title: card.title.clone(),
         folder: card.folder.clone(),
-        entry: ids.get(entry).copied().unwrap_or(EntryId::new([0; 32])),
+        entry: ids.get(entry).copied(),
         turn: stands.turn,
         stand: stands.stand,
         is_of_sub_agent: stands.is_of_sub_agent || parent.is_some(),

@@ -20,7 +20,7 @@ use crate::{
     ops::{
         OpsError,
         given::each_given,
-        members::{Member, members, places_of},
+        members::{Member, members, or_named, places_of},
         several::{Readers, in_order},
     },
     report::{FoundPlace, Secret, SecretPlace, Secrets, Spot, UnreadSession},
@@ -279,9 +279,10 @@ fn tell(
         };
         at.sort_by_key(rank);
         let place = |(member, at): &(usize, At)| {
-            place(archive, members.get(*member)?, standing.get(member), *at, suspects, &telling)
+            let (standing, member) = (standing.get(member), members.get(*member)?);
+            place(archive, member, standing, *at, suspects, &telling).transpose()
         };
-        let places: Vec<SecretPlace> = at.iter().filter_map(place).collect();
+        let places: Vec<SecretPlace> = at.iter().filter_map(place).collect::<Result<_, _>>()?;
         told.allowed += (at.len() - places.len()) as u64 * u64::from(suspects.entry.is_none());
         if let Some(first) = at.first().filter(|_| !places.is_empty()) {
             let rule = rules.name(*rule);
@@ -323,7 +324,7 @@ fn stand(
                 UnreadSession::add(damaged, &mut told.unread);
                 found.insert(*member, standing);
             }
-            Err(error) => failed = failed.take().or(damaged_session(told, Some(asked), error)),
+            Err(error) => failed = failed.take().or(Some(error)),
         }
     });
     failed.map_or(Ok(found), Err)
@@ -338,7 +339,8 @@ fn standing(
     let places = places_of(store, session, &listed.card, entries, &mut damaged)?;
     let mut standing = Standing::new();
     for (entry, place) in entries.iter().zip(places) {
-        let record = store.records(session.key, entry.alone())?.pop();
+        let records = store.records(session.key, entry.alone()).map_err(OpsError::from);
+        let record = or_named(records, session, &mut damaged)?.and_then(|mut found| found.pop());
         let is_summary = record.is_some_and(|record| record.kind == Kind::Summary);
         standing.insert(*entry, (place, is_summary));
     }
@@ -353,14 +355,16 @@ fn place(
     at: At,
     suspects: &Suspects,
     telling: &Telling<'_>,
-) -> Option<SecretPlace> {
+) -> Result<Option<SecretPlace>, OpsError> {
     let harmless = |text: String| if telling.is_in(&text) { MASKED.to_owned() } else { text };
     let spot = match at {
         At::Entry(entry) => {
-            let (mut found, is_summary) = standing?.get(&entry)?.clone();
-            let is_other = suspects.entry.is_some_and(|wanted| wanted != found.entry);
-            if is_other || suspects.allowed.has_entry(found.entry) {
-                return None;
+            let damage = || StoreError::corrupt(entry.to_string(), "it stands nowhere");
+            let place = standing.and_then(|all| all.get(&entry)).cloned();
+            let (mut found, is_summary) = place.ok_or_else(damage)?;
+            let is_other = suspects.entry.is_some() && suspects.entry != found.entry;
+            if is_other || found.entry.is_some_and(|id| suspects.allowed.has_entry(id)) {
+                return Ok(None);
             }
             found.title = found.title.filter(|title| !telling.is_in(title));
             found.folder = found.folder.filter(|folder| !telling.is_in(folder));
@@ -369,10 +373,11 @@ fn place(
             }
             Spot::Entry { found, is_summary }
         }
-        _ if suspects.entry.is_some() => return None,
+        _ if suspects.entry.is_some() => return Ok(None),
         At::Kept(file) => {
-            let state = archive.store().state(session.key).ok()?;
-            let place = state.file(file)?;
+            let state = archive.store().state(session.key)?;
+            let damage = || StoreError::corrupt("a session's state", "it does not name a file");
+            let place = state.file(file).ok_or_else(damage)?;
             let path = archive.path_of(place).map(|path| path.display().to_string());
             let path = path.unwrap_or_else(|| String::from_utf8_lossy(place.path()).into_owned());
             Spot::Kept { path: harmless(path) }
@@ -381,7 +386,7 @@ fn place(
         At::Given(operation) => Spot::Given { operation },
     };
     let title = listed.card.title.clone().filter(|title| !telling.is_in(title));
-    Some(SecretPlace { session: session.name.clone(), title, spot })
+    Ok(Some(SecretPlace { session: session.name.clone(), title, spot }))
 }
 
 /// Parts of secrets that tell something of them.

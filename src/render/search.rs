@@ -31,12 +31,12 @@ pub(crate) struct Look {
     pub(crate) full: bool,
 }
 
-/// Writes a hit, with the command that shows it, the name of the session of its second place if that is another one, and how
+/// Writes a hit, with the command that shows it if there is one, the name of the session of its second place if that is another one, and how
 /// many lines were left out.
 pub(crate) fn hit(
     out: &mut dyn Write,
     hit: &Hit,
-    (command, other): (&str, Option<&str>),
+    (command, other): (Option<&str>, Option<&str>),
     look: Look,
 ) -> io::Result<()> {
     let Some((place, others)) = hit.places.split_first() else { return Ok(()) };
@@ -93,7 +93,10 @@ pub(crate) fn hit(
         };
         writeln!(out, "{}", styles.paint(Label::Dim, &also))?;
     }
-    writeln!(out, "  {}", styles.paint(Label::Hint, command))
+    match command {
+        Some(command) => writeln!(out, "  {}", styles.paint(Label::Hint, command)),
+        None => Ok(()),
+    }
 }
 
 /// Returns a line with its matches marked; of one that is too long, what is around the first match.

@@ -51,7 +51,8 @@ fn place_line(place: &SecretPlace, styles: Styles, room: usize) -> String {
     let (entry, place_words) = match &place.spot {
         Spot::Entry { found, is_summary } => {
             let turn = found.turn.map(|turn| format!("@{turn} ")).unwrap_or_default();
-            let turn = format!("{turn}{:.DIGITS$}", found.entry);
+            let id = found.entry.map(|id| format!("{id:.DIGITS$}"));
+            let turn = format!("{turn}{}", id.as_deref().unwrap_or("?"));
             let summary = if *is_summary { ", in a summary" } else { "" };
             (turn, format!("{}{summary}", stands(found)))
         }

@@ -25,8 +25,8 @@ pub struct FoundPlace {
     pub folder: Option<String>,
     /// The session for which it works, if it is a sub-agent.
     pub parent: Option<String>,
-    /// The entry.
-    pub entry: EntryId,
+    /// The entry, if its id can be read.
+    pub entry: Option<EntryId>,
     /// The checkpoint before its turn.
     pub turn: Option<CheckpointNumber>,
     /// Where it stands.
@@ -113,9 +113,9 @@ pub struct Indexed {
 report!(Indexed, "index", |it| { entries: it.entries, whole: it.is_whole });
 
 impl FoundPlace {
-    /// Returns the command that shows the entry.
-    pub fn show(&self) -> Line {
-        Line::about("show").entry(self.entry)
+    /// Returns the command that shows the entry, if it can be named.
+    pub fn show(&self) -> Option<Line> {
+        Some(Line::about("show").entry(self.entry?))
     }
 
     /// Returns the branch on which it stands, if that is not the current one.

@@ -87,9 +87,9 @@ impl Secret {
         self.places.iter().find_map(SecretPlace::entry)
     }
 
-    /// Returns the command that takes out what was found in an entry.
-    pub fn redact(found: &FoundPlace) -> Line {
-        Line::about("redact").flag("found").entry(found.entry)
+    /// Returns the command that takes out what was found in an entry, if that can be named.
+    pub fn redact(found: &FoundPlace) -> Option<Line> {
+        Some(Line::about("redact").flag("found").entry(found.entry?))
     }
 }
 
@@ -103,7 +103,7 @@ impl Serialize for SecretPlace {
         object.serialize_entry("session", &self.session.id)?;
         object.serialize_entry("agent", &self.session.format)?;
         object.serialize_entry("title", &self.title)?;
-        object.serialize_entry("entry", &found.map(|found| found.entry))?;
+        object.serialize_entry("entry", &found.and_then(|found| found.entry))?;
         object.serialize_entry("turn", &found.and_then(|found| found.turn))?;
         object.serialize_entry("stands", &found.map(|found| found.stand.as_str()))?;
         object.serialize_entry("branch", &found.and_then(FoundPlace::branch))?;

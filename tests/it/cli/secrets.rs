@@ -292,6 +292,23 @@ fn a_damaged_session_is_named_and_hides_nothing_of_the_others() {
 }
 
 #[test]
+fn what_stands_in_a_damaged_session_is_found_and_not_taken_for_allowed() {
+    let env = TestEnv::new();
+    session(&env, ONE, &leaking());
+    env.run(&["import"]).success();
+    let db = rusqlite::Connection::open(super::store(&env).join("store.db")).unwrap();
+    assert_eq!(db.execute("UPDATE record SET kind = 99", []).unwrap(), 5);
+    let told = env.run(&["audit", "--secrets"]);
+    keeps_secret(&told);
+    assert!(told.stdout.contains("github-pat, 40 characters"), "{told}");
+    assert!(told.stdout.contains("in a damaged session"), "{told}");
+    assert!(told.stderr.contains(ONE) && !told.stderr.contains("settings allow"), "{told}");
+    assert_eq!(told.code(), Some(1));
+    let told = env.run(&["redact", "--found", "--dry-run"]);
+    assert!(told.to_string().contains("github-pat"), "{told}");
+}
+
+#[test]
 fn a_document_masks_what_looks_like_a_secret_and_a_file_nothing() {
     let env = TestEnv::new();
     let mut records = leaking();
