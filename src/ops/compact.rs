@@ -264,9 +264,13 @@ pub fn compact_if_due(
     wanted: &Compacting<'_>,
     emit: &mut dyn FnMut(&Event),
 ) -> Result<Compacted, OpsError> {
+    // What the live file holds beyond the store counts too.
+    let mut notices = sync::settle(archive, session)?;
     let Nearness { tokens, window, is_due, .. } = nearness(archive, session, wanted)?;
     if is_due {
-        return compact(archive, session, workspace, wanted, emit);
+        let done = compact(archive, session, workspace, wanted, emit)?;
+        Notice::add(done.notices, &mut notices);
+        return Ok(Compacted { notices, ..done });
     }
     Ok(Compacted {
         nothing: Some(Nothing::NotDue),
@@ -274,6 +278,7 @@ pub fn compact_if_due(
         pre_tokens: tokens,
         post_tokens: tokens,
         window,
+        notices,
         ..Compacted::default()
     })
 }

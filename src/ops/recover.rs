@@ -26,7 +26,7 @@ use crate::{
     },
     report::{Compacted, Recovered},
     session::Session,
-    sync::{Archive, Notice, Workspace},
+    sync::{self, Archive, Notice, Workspace},
 };
 
 /// How many of the largest entries are looked up.
@@ -45,6 +45,8 @@ pub fn recover<T>(
     attempt: &mut dyn FnMut(&Context) -> Result<T, ModelError>,
     emit: &mut dyn FnMut(&Event),
 ) -> Result<Recovered<T>, OpsError> {
+    // What the live file holds beyond the store has to fit too.
+    let notices = sync::settle(archive, session)?;
     let first = sendable_context(archive, session, wanted.asked)?;
     let own = RefCell::new(Vec::new());
     let log = wanted.log.unwrap_or(&own);
@@ -67,7 +69,7 @@ pub fn recover<T>(
         before: None,
         operations: Vec::new(),
         compactions: Vec::new(),
-        notices: Vec::new(),
+        notices,
         tokens: pre_tokens,
         retries: Vec::new(),
     };

@@ -145,6 +145,31 @@ fn an_automatic_compaction_waits_until_it_is_due() {
     assert_eq!(events[1]["event"], "compaction_end");
 }
 
+/// A session grows by more than half its window in its live file, which the store has not taken in.
+#[test]
+fn what_the_live_file_holds_beyond_the_store_is_taken_in_before_its_size_is_judged() {
+    for command in [&["compact", "--trigger", "auto"][..], &["recover"]] {
+        let env = talked(2);
+        let live = super::live_path(&env, TALK);
+        let mut lines = fs::read_to_string(&live).unwrap();
+        let mut record = json(lines.lines().last().unwrap());
+        for n in 0..40 {
+            record["parentUuid"] = record["uuid"].clone();
+            record["uuid"] = format!("00000000-0000-4000-8000-{n:012}").into();
+            let role = if n % 2 == 0 { "user" } else { "assistant" };
+            record["type"] = role.into();
+            record["message"]["role"] = role.into();
+            lines.push_str(&format!("{record}\n"));
+        }
+        fs::write(&live, lines).unwrap();
+        settings(&env, "[compaction]\npercent = 20\n");
+        let done = env.run(&[command, &["--window", "16000", "--json"]].concat()).success();
+        let done = json(done.stdout.lines().last().unwrap());
+        assert!(done["pre_tokens"].as_u64() > Some(6_000), "{done}");
+        assert!(done["post_tokens"].as_u64() < done["pre_tokens"].as_u64(), "{done}");
+    }
+}
+
 #[test]
 fn an_append_compacts_where_it_is_asked_to_and_due() {
     let env = talked(20);
