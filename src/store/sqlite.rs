@@ -82,6 +82,7 @@ use crate::{
         CacheStore, Came, Cursor, FactStore, Fault, FaultKind, KeptOut, Listed, OTHER_WITNESS,
         SessionFilter, SessionKey, Sieve, Sighting, Sizes, Store, StoreError, Total, Transaction,
         answer::{answer_by_look, check},
+        error::sound,
         overlay::{Overlay, laid::Laid},
     },
 };
@@ -280,36 +281,35 @@ impl SqliteStore {
         only: Option<SessionKey>,
         report: &mut dyn FnMut(Fault),
     ) -> Result<(), StoreError> {
-        self.check_witness(report)?;
+        let compared = self.check_witness(report);
         let _look = self.begin_look()?;
         match self.refresh() {
             Ok(()) => {
                 let over = &self.journal.borrow().overlay;
-                check(&Laid { beneath: Some(&self.tables), over }, only, report)
+                check(&Laid { beneath: Some(&self.tables), over }, only, report)?;
             }
             Err(error) => {
                 report(Fault::of_error(error, None)?);
-                check(&self.tables, only, report)
+                check(&self.tables, only, report)?;
             }
         }
+        // What is damaged was told with the rest.
+        sound(compared).map(|_| ())
     }
 
     /// Compares the store as it is now, whichever moment is looked at here, with its witness.
     fn check_witness(&self, report: &mut dyn FnMut(Fault)) -> Result<(), StoreError> {
         let problem = match self.witness() {
-            Ok(None) if self.has_others_witness().unwrap_or(false) => OTHER_WITNESS.to_owned(),
+            Ok(None) if self.has_others_witness()? => OTHER_WITNESS.to_owned(),
             Ok(None) => return Ok(()),
             Err(error) => error.to_string(),
-            Ok(Some(witness)) => {
-                let Ok(now) = Self::open(&self.path, Access::Read) else { return Ok(()) };
-                match now.forgotten()? {
-                    None => return Ok(()),
-                    Some((witnessed, newest)) if newest < witnessed => {
-                        format!("it has seen change {witnessed}, and the store holds {newest}")
-                    }
-                    Some(_) => format!("it has seen another change {} of the store", witness.seq),
+            Ok(Some(witness)) => match Self::open(&self.path, Access::Read)?.forgotten()? {
+                None => return Ok(()),
+                Some((witnessed, newest)) if newest < witnessed => {
+                    format!("it has seen change {witnessed}, and the store holds {newest}")
                 }
-            }
+                Some(_) => format!("it has seen another change {} of the store", witness.seq),
+            },
         };
         report(Fault { kind: FaultKind::Forgotten, ..Fault::of(None, WITNESS, problem) });
         Ok(())

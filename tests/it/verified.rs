@@ -94,6 +94,17 @@ fn a_live_file_is_compared_whole_in_whatever_order_the_store_has_its_lines() {
 }
 
 #[test]
+fn a_store_that_cannot_be_compared_with_its_witness_is_told_to_be() {
+    let folder = tempfile::tempdir().unwrap();
+    let (archive, _) = begun(folder.path(), false);
+    assert_eq!(told(&archive), []);
+    // What is open is read on; it is opened once more to be compared.
+    fs::rename(folder.path().join("store.db"), folder.path().join("other")).unwrap();
+    let told = told(&archive);
+    assert!(told.iter().any(|(_, said)| said.contains("there is no store at")), "{told:?}");
+}
+
+#[test]
 fn a_line_that_was_changed_is_all_the_damage_though_its_record_would_be_another() {
     let folder = TempDir::new().unwrap();
     let (archive, _) = begun(folder.path(), false);
