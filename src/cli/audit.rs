@@ -53,7 +53,7 @@ and the sum of what stands: what is neither undone nor replaced again
 with --boundary one object a compaction instead, the agent's own first, each in order
   {\"type\":\"boundary\", \"operation\":N or null of the agent's own, \"entry\":ID of the agent's own or null, \"at\":TIME or null,
    \"undone\":BOOL, \"summarised\":MESSAGES, \"kept\":MESSAGES, \"model\":NAME or null,
-   \"fallback\":BOOL, \"losses\":[LOSS as compact has it]}
+   \"fallback\":BOOL, \"losses\":[LOSS as compact has it], \"redacted\":whether these were taken out BOOL}
 with --secrets one object a secret instead
   {\"type\":\"secret\", \"rule\":NAME, \"characters\":N, \"places\":[{\"session\":ID, \"agent\":NAME, \"title\":TEXT or null,
    \"entry\":ID or null, \"turn\":N or null, \"stands\":as search has it or null, \"branch\":NAME or null, \"sub_agent\":BOOL,
@@ -226,7 +226,9 @@ fn show_boundaries(context: &mut Context, boundaries: &[Boundary]) -> Result<Exi
             counted(one.summarised, "message", "messages"),
             one.kept,
         ))?;
-        if one.losses.is_empty() {
+        if one.is_redacted {
+            context.say("  What its summary lost was known, and was taken out by redact")?;
+        } else if one.losses.is_empty() {
             context
                 .say("  Nothing in them was there to compare, or the summary was not checked")?;
         }

@@ -12,7 +12,7 @@ use std::{borrow::Cow, collections::BTreeSet};
 
 use crate::{
     context::{Item, loss::Check, plan::Piece},
-    model::{Command, EntryNumber, Kind, Message, Operation, Role},
+    model::{Command, EntryNumber, Kind, Message, Operation, Role, Text},
     ops::{
         OpsError,
         compactions::{is_agents, own},
@@ -41,6 +41,7 @@ pub fn audit_boundaries(archive: &Archive, session: &Session) -> Result<Vec<Boun
         let Command::Compact { summarised, kept, model, fallback, losses, .. } = command else {
             continue;
         };
+        let is_redacted = matches!(losses, Some(Text::Absent(_)));
         let losses = losses.map(|losses| losses.to_text());
         ours.push(Boundary {
             operation: Some(n),
@@ -54,6 +55,7 @@ pub fn audit_boundaries(archive: &Archive, session: &Session) -> Result<Vec<Boun
             losses: losses
                 .and_then(|losses| serde_json::from_str(&losses).ok())
                 .unwrap_or_default(),
+            is_redacted,
         });
     }
     boundaries.append(&mut ours);
@@ -196,6 +198,7 @@ fn checked(
         model: None,
         fallback: false,
         losses,
+        is_redacted: false,
     };
     Ok(Some((entry, boundary)))
 }

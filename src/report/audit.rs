@@ -162,6 +162,8 @@ pub struct Boundary {
     pub fallback: bool,
     /// What it lost, by kinds; none if it was not checked.
     pub losses: Vec<Loss>,
+    /// Whether that was taken out.
+    pub is_redacted: bool,
 }
 
 report!(Boundary, "boundary", |it| {
@@ -174,6 +176,7 @@ report!(Boundary, "boundary", |it| {
     model: it.model,
     fallback: it.fallback,
     losses: it.losses,
+    redacted: it.is_redacted,
 });
 
 /// The sum of the replacements in force.

@@ -593,6 +593,12 @@ fn what_a_summary_lost_is_counted_before_and_listed_after() {
         (told["type"].as_str(), told["losses"][0]["kind"].as_str()),
         (Some("boundary"), Some("paths"))
     );
+    // What names it goes as a whole, and does not count as nothing.
+    env.run_with_stdin(&["redact", "--yes"], b"build_all").success();
+    let audit = env.run(&["audit", "--boundary"]).success().stdout;
+    assert!(audit.contains("taken out by redact") && !audit.contains("Nothing"), "{audit}");
+    let told = json(&env.run(&["audit", "--boundary", "--json"]).success().stdout);
+    assert_eq!((&told["losses"], &told["redacted"]), (&serde_json::json!([]), &true.into()));
 }
 
 #[test]
