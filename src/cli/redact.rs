@@ -62,6 +62,7 @@ JSON: one object
    \"fixed\":[{\"rule\":NAME, \"session\":ID, \"place\":TEXT}] what stands where it cannot be taken out, and stays,
    \"left\":[PATH] that still hold it,
    \"beside\":[PATH] next to a session that undertext does not keep, which have it or may have it, \"in_log\":whether the store's log does BOOL,
+   \"unseen\":[PATH] of folders and files that could not be looked through, which may have it,
    \"files\":[PATH] kept whole, such as long answers of tools, that have it,
    \"deleted\":[PATH] of damaged stores that were set aside, and of what changes that were cut short left behind,
    \"rekeyed\":[{\"session\":ID, \"format\":NAME, \"head\":HASH with which its chain ended, \"salt\":HEX of the commitment to it}]}")]
@@ -203,6 +204,10 @@ fn warn(context: &mut Context, redacted: &Redacted) {
         context.output.warn(&format!(
             "{path} lies next to a session and is no part of what undertext keeps: it was not covered, and has it or may have it"
         ));
+    }
+    for path in &redacted.unseen {
+        let path = context.env.homely(path);
+        context.output.warn(&format!("{path} could not be looked through, and may have it"));
     }
     if redacted.is_in_log {
         context.output.warn(
@@ -356,8 +361,9 @@ pub(super) fn carry_out(
     }
     let mut archive = context.open_writer()?;
     let folders: Vec<_> = context.agent_folders().into_iter().map(|folder| folder.path).collect();
-    ops::follow_moved(&mut archive, &plan, &folders)?;
-    let redacted = ops::redact(&mut archive, wanted, cause)?;
+    let unseen = ops::follow_moved(&mut archive, &plan, &folders)?;
+    let mut redacted = ops::redact(&mut archive, wanted, cause)?;
+    redacted.unseen.extend(unseen);
     if !redacted.is_nowhere() {
         context.remember(format!("it is {}", taken_out(&redacted)));
     }

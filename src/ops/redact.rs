@@ -18,7 +18,7 @@ use crate::{
     session::{Session, plan::given},
     settings::Exclude,
     store::SessionKey,
-    sync::{self, Archive, Fixed, Found, Redaction, SyncError},
+    sync::{self, Archive, Fixed, Found, Redaction, Step, SyncError, Why},
 };
 
 /// Who takes something out, and why.
@@ -91,18 +91,19 @@ pub fn redact(
     redacted.deleted = done.deleted;
     redacted.is_in_log = done.is_in_log;
     redacted.beside = done.beside;
+    redacted.unseen = done.unseen;
     redacted.rekeyed = done.rekeyed;
     redacted.notices = done.notices;
     Ok(redacted)
 }
 
 /// Takes in the files of the sessions that have it which an agent moved below these folders, or compressed there, since they were taken
-/// in last: what is not known is not covered.
+/// in last: what is not known is not covered. Returns what could not be looked through for them, or not be taken in.
 pub fn follow_moved(
     archive: &mut Archive,
     plan: &Redacted,
     folders: &[PathBuf],
-) -> Result<(), OpsError> {
+) -> Result<Vec<PathBuf>, OpsError> {
     let mut lost = BTreeSet::new();
     for session in archive.every()? {
         let is_it = |one: &RedactedSession| {
@@ -114,22 +115,30 @@ pub fn follow_moved(
             lost.insert(session.name);
         }
     }
+    let mut unseen = Vec::new();
     if lost.is_empty() {
-        return Ok(());
+        return Ok(unseen);
     }
-    let mut found = sync::sources(folders, &Exclude::default(), &mut |_| ());
+    let mut found = sync::sources(folders, &Exclude::default(), &mut |skipped| {
+        unseen.extend(matches!(skipped.why, Why::Unreadable(_)).then_some(skipped.path));
+    });
     found.retain(|source| lost.contains(&source.session));
     let paths: Vec<PathBuf> = found.into_iter().map(|source| source.path).collect();
-    sync::import(archive, &paths, folders, &mut |_| ())?;
-    Ok(())
+    sync::import(archive, &paths, folders, &mut |step| {
+        if let Step::Skipped(skipped) = step {
+            unseen.push(skipped.path);
+        }
+    })?;
+    Ok(unseen)
 }
 
 /// Covers the files of sessions that hold again what was taken out of them before, as an older copy brings it back, and tells of those
 /// next to them that have what is wanted.
 pub fn cover_again(archive: &mut Archive, wanted: &Wanted<'_>) -> Result<Redacted, OpsError> {
     let search = Search::new(archive, wanted, false)?;
-    let sync::Purged { covered, left, beside, .. } = sync::cover_again(archive, &search.secrets)?;
-    Ok(Redacted { covered, left: paths(left), beside, ..Redacted::default() })
+    let sync::Purged { covered, left, beside, unseen, .. } =
+        sync::cover_again(archive, &search.secrets)?;
+    Ok(Redacted { covered, left: paths(left), beside, unseen, ..Redacted::default() })
 }
 
 /// Gives a session of which something was taken out before ids that are not made of it, and those that refer to its entries.
@@ -196,7 +205,8 @@ fn refuse_said(search: &Search, cause: Cause<'_>) -> Result<(), OpsError> {
 fn report(archive: &Archive, found: &[Redaction], planned: bool) -> Result<Redacted, OpsError> {
     let mut redacted = Redacted { planned, ..Redacted::default() };
     if planned && let Some(root) = archive.root() {
-        redacted.deleted = sync::set_aside(root);
+        let io = |source| SyncError::Io { path: root.to_owned(), source };
+        redacted.deleted = sync::set_aside(root).map_err(io)?;
     }
     for Redaction { session, lines, words, kept, unfinished, .. } in found {
         let card = archive.store().card(session.key)?;

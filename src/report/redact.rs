@@ -32,6 +32,8 @@ pub struct Redacted {
     pub left: Vec<PathBuf>,
     /// The files next to its sessions that undertext does not keep, and that have it or may have it.
     pub beside: Vec<PathBuf>,
+    /// What could not be looked through and may have it: folders near its sessions, and where files of these may have been moved to.
+    pub unseen: Vec<PathBuf>,
     /// The files that are kept whole, such as long answers of tools, and have it.
     pub files: Vec<PathBuf>,
     /// The folders with damaged stores that were set aside, and what changes that were cut short left behind, which are deleted.
@@ -104,6 +106,7 @@ report!(Redacted, "redact", |it| {
     covered: texts(&it.covered),
     left: texts(&it.left),
     beside: texts(&it.beside),
+    unseen: texts(&it.unseen),
     in_log: it.is_in_log,
     files: texts(&it.files),
     deleted: texts(&it.deleted),

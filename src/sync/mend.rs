@@ -372,8 +372,8 @@ fn found_in(
 }
 
 /// Returns the folders in which damaged stores are kept, and what a mending that was cut short made of one.
-pub(crate) fn set_aside(root: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(root).into_iter().flatten().flatten();
+pub(crate) fn set_aside(root: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(root)?.collect::<io::Result<Vec<_>>>()?.into_iter();
     let is_there = |path: &Path| fs::symlink_metadata(path).is_ok();
     let is_one = |path: &PathBuf| {
         let is_damaged = path.file_name().is_some_and(is_damaged_folder);
@@ -382,7 +382,7 @@ pub(crate) fn set_aside(root: &Path) -> Vec<PathBuf> {
     };
     let mut found: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(is_one).collect();
     found.sort();
-    found
+    Ok(found)
 }
 
 /// Keeps the damaged store in a folder of its own, puts the fresh one in its place, and returns that folder.
@@ -420,7 +420,7 @@ fn change_places(root: &Path, mending: &Path) -> io::Result<PathBuf> {
 /// may have made an empty log; what was written into another one since then is newer than the kept one, which stays where it is.
 fn put_back(root: &Path) -> io::Result<()> {
     let Some(store) = identity(&root.join(DATABASE))? else { return Ok(()) };
-    for kept in set_aside(root) {
+    for kept in set_aside(root)? {
         if identity(&kept.join(DATABASE))? != Some(store) {
             // One that holds nothing yet, or nothing any more.
             let _ = fs::remove_dir(&kept);

@@ -64,6 +64,8 @@ pub(crate) struct Purged {
     pub(crate) deleted: Vec<PathBuf>,
     /// Files next to sessions that are not kept of these, and have it or may have it.
     pub(crate) beside: Vec<PathBuf>,
+    /// Folders near sessions that could not be looked through, and may have it.
+    pub(crate) unseen: Vec<PathBuf>,
     /// Sessions that have other ids now.
     pub(crate) rekeyed: Vec<Rekeyed>,
     /// Whether a program that reads an older state of the store keeps it in the store's log.
@@ -72,16 +74,27 @@ pub(crate) struct Purged {
     pub(crate) notices: Vec<(SessionName, Notice)>,
 }
 
+impl Purged {
+    /// Adds what was found next to a session, and what could not be looked through there; some lies next to several.
+    pub(super) fn looked_beside(&mut self, (found, unseen): (Vec<PathBuf>, Vec<PathBuf>)) {
+        for (all, more) in [(&mut self.beside, found), (&mut self.unseen, unseen)] {
+            all.extend(more);
+            all.sort();
+            all.dedup();
+        }
+    }
+}
+
 impl Archive {
     /// Waits until no other program changes this archive, and keeps the others out while the answer lives. A redaction that was
     /// cut short is carried out first.
     pub(crate) fn lock(&self) -> Result<Option<File>, SyncError> {
         let lock = self.lock_alone()?;
         if let Some(root) = self.root().filter(|_| lock.is_some()) {
-            let done = if root.join(MARK).exists() {
+            let done = if !is_gone(&root.join(MARK)) {
                 // Who still reads what was there keeps it in the log, and hinders no change.
                 finish(self, Duration::ZERO).map(drop)
-            } else if root.join(LEFT).exists() {
+            } else if !is_gone(&root.join(LEFT)) {
                 try_again(self, root)
             } else {
                 Ok(())
@@ -99,7 +112,7 @@ pub(crate) fn is_mark(name: &OsStr) -> bool {
 
 /// Returns whether files of sessions in a store's folder are still to be covered.
 pub(crate) fn has_uncovered(root: &Path) -> bool {
-    root.join(LEFT).exists()
+    !is_gone(&root.join(LEFT))
 }
 
 /// Says in the store's folder that bytes are being taken out.
@@ -121,7 +134,8 @@ pub(super) fn finish(archive: &Archive, patience: Duration) -> Result<Purged, Sy
     let Some(root) = archive.root() else { return Ok(purged) };
     WordIndex::remove(root)?;
     cover_files(archive, &mut purged)?;
-    for path in mend::set_aside(root) {
+    let kept = mend::set_aside(root);
+    for path in kept.map_err(|source| failed(root, source))? {
         mend::clear(&path).map_err(|source| SyncError::Io { path: path.clone(), source })?;
         purged.deleted.push(path);
     }

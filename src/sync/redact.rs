@@ -127,11 +127,8 @@ pub(crate) fn redact<E: From<SyncError>>(
     commit(archive, (command, rule), &redactions, (kept_out, &secrets.0))?;
     let mut purged = Purged { notices, ..finish(archive, PATIENCE)? };
     for session in &changed {
-        purged.beside.extend(unkept::with_any(archive, session, (&secrets.0, secrets.1))?);
+        purged.looked_beside(unkept::with_any(archive, session, (&secrets.0, secrets.1))?);
     }
-    // A list of sessions lies next to several.
-    purged.beside.sort();
-    purged.beside.dedup();
     for session in changed.iter().filter(|_| !secrets.0.is_empty()) {
         // Of a file that is not followed, what came later is in no line that the store knows.
         let left = unkept::own_with_any(archive, session, &secrets.0)?;
@@ -157,11 +154,9 @@ pub(crate) fn cover_again(archive: &Archive, secrets: &Secrets) -> Result<Purged
     cover_files(archive, &mut purged)?;
     for session in archive.every()?.iter().filter(|_| !secrets.is_empty()) {
         if archive.store().state(session.key)?.is_covered() {
-            purged.beside.extend(unkept::with_any(archive, session, (secrets, false))?);
+            purged.looked_beside(unkept::with_any(archive, session, (secrets, false))?);
         }
     }
-    purged.beside.sort();
-    purged.beside.dedup();
     Ok(purged)
 }
 

@@ -16,7 +16,7 @@ use crate::{
     live,
     model::{FileNumber, State},
     session::Session,
-    sync::{Archive, SyncError},
+    sync::{Archive, SyncError, gone::is_gone},
     wire::Trace,
 };
 
@@ -27,22 +27,33 @@ const OVERLAP: usize = 64 << 10;
 /// How deep folders may lie in each other that are looked through.
 const DEPTH: usize = 8;
 
+/// What lies near a session and is not kept of it.
+#[derive(Default)]
+struct Near {
+    /// What lies next to it or under its name.
+    found: Vec<PathBuf>,
+    /// The lists in which the agent has its sessions.
+    lists: Vec<PathBuf>,
+    /// The folders that could not be looked through.
+    unseen: Vec<PathBuf>,
+}
+
 /// Returns the files next to a session that are not kept of it, and have any of these secrets or cannot be read; `all` of them if what
-/// they may have is not known, and of lists of sessions those that name it.
+/// they may have is not known, and of lists of sessions those that name it. Then the folders that could not be looked through.
 pub(super) fn with_any(
     archive: &Archive,
     session: &Session,
     (secrets, all): (&Secrets, bool),
-) -> Result<Vec<PathBuf>, SyncError> {
+) -> Result<(Vec<PathBuf>, Vec<PathBuf>), SyncError> {
     let state = archive.store().state(session.key)?;
-    let (mut found, mut lists) = unkept(archive, session, &state)?;
+    let Near { mut found, mut lists, unseen } = unkept(archive, session, &state)?;
     let is_named = |path: &Path| secrets.is_in(path.as_os_str().as_encoded_bytes());
     let has = |path: &Path, any: &Secrets| has_any(path, any).unwrap_or(true);
     found.retain(|path| all || is_named(path) || has(path, secrets));
     let id = Secrets::new(Secret::new(&session.name.id, &Frame::NONE).into_iter().collect());
     lists.retain(|path| has(path, secrets) || all && has(path, &id));
     found.append(&mut lists);
-    Ok(found)
+    Ok((found, unseen))
 }
 
 /// Returns the session's own files that have any of these secrets in a line, or cannot be read: as far as the store has not taken them
@@ -62,18 +73,14 @@ pub(super) fn own_with_any(
     Ok(own)
 }
 
-/// Returns the files next to a session that are not kept of it, and the lists in which the agent has its sessions.
-fn unkept(
-    archive: &Archive,
-    session: &Session,
-    state: &State,
-) -> Result<(Vec<PathBuf>, Vec<PathBuf>), SyncError> {
+/// Looks for what lies near a session.
+fn unkept(archive: &Archive, session: &Session, state: &State) -> Result<Near, SyncError> {
     let own = FileNumber::FIRST.onwards().zip(&state.files);
     let own = own.map(|(n, place)| (state.sidecars.contains_key(&n), archive.path_of(place)));
     let own: Vec<(bool, PathBuf)> =
         own.filter_map(|(is_sidecar, path)| Some((is_sidecar, path?))).collect();
     let mut folders: Vec<(PathBuf, PathBuf, Option<OsString>)> = Vec::new();
-    let (mut found, mut lists) = (Vec::new(), Vec::new());
+    let mut near = Near::default();
     for (_, path) in own.iter().filter(|(is_sidecar, _)| !is_sidecar) {
         let annexes = session.format.annexes(path, &session.name.id).into_iter();
         let annexes = annexes.filter(|annex| {
@@ -82,7 +89,7 @@ fn unkept(
         });
         folders.extend(annexes.map(|annex| (annex.from, annex.folder, annex.name.map(Into::into))));
         for trace in session.format.traces(path, &session.name.id) {
-            gather(&trace, &session.name.id, &mut found, &mut lists);
+            near.gather(&trace, &session.name.id);
         }
         // Where each session has a folder, all in there is of the session.
         let name = path.file_name().and_then(|name| name.to_str());
@@ -95,14 +102,20 @@ fn unkept(
     folders.sort();
     folders.dedup();
     for (from, below, name) in folders {
-        let Ok(folder) = disk::folder_below(&from, &below) else { continue };
-        let names =
-            name.map_or_else(|| disk::names(&folder).unwrap_or_default(), |name| vec![name]);
-        found.extend(names.into_iter().map(|name| from.join(&below).join(name)));
+        let mut inner = near.within(&from, &below);
+        if let Some(name) = name {
+            let path = from.join(&below).join(name);
+            inner.retain(|found| *found == path);
+        }
+        near.found.append(&mut inner);
     }
+    let Near { mut found, mut lists, mut unseen } = near;
     found.retain(|path| {
-        let is_file = path.symlink_metadata().is_ok_and(|meta| !meta.is_dir());
-        is_file && !live::is_aside(path) && !own.iter().any(|(_, own)| own == path)
+        let is_folder = path.symlink_metadata().is_ok_and(|meta| meta.is_dir());
+        !is_folder
+            && !is_gone(path)
+            && !live::is_aside(path)
+            && !own.iter().any(|(_, own)| own == path)
     });
     let asides = state.rotations.iter().map(|(_, rotation)| rotation.aside.as_slice());
     let asides: Vec<&[u8]> = asides.collect();
@@ -112,6 +125,7 @@ fn unkept(
     });
     found.sort();
     found.dedup();
+    unseen.retain(|folder| found.binary_search(folder).is_err());
     let mut unkept = Vec::new();
     for path in found {
         // A sub-agent's is of a session of its own.
@@ -119,46 +133,62 @@ fn unkept(
             unkept.push(path);
         }
     }
-    lists.retain(|list| list.symlink_metadata().is_ok());
-    lists.sort();
-    lists.dedup();
-    Ok((unkept, lists))
+    lists.retain(|list| !is_gone(list));
+    for all in [&mut lists, &mut unseen] {
+        all.sort();
+        all.dedup();
+    }
+    Ok(Near { found: unkept, lists, unseen })
 }
 
-/// Gathers all that lies somewhere under the name of a session, and the lists that may name it.
-fn gather(trace: &Trace, session: &str, found: &mut Vec<PathBuf>, lists: &mut Vec<PathBuf>) {
-    let mut named = |folder: &Path| {
-        let is_named = |path: &PathBuf| {
+impl Near {
+    /// Gathers all that lies somewhere under the name of a session, and the lists that may name it.
+    fn gather(&mut self, trace: &Trace, session: &str) {
+        match trace {
+            Trace::Below(folder) => self.walk(folder, DEPTH),
+            Trace::Named(home) => {
+                for folder in self.within(home, Path::new("")) {
+                    self.named(&folder, session);
+                }
+            }
+            Trace::Beside(folder) => self.named(folder, session),
+            Trace::List(list) => self.lists.push(list.clone()),
+        }
+    }
+
+    /// Gathers what lies in a folder under the name of a session.
+    fn named(&mut self, folder: &Path, session: &str) {
+        for path in self.within(folder, Path::new("")) {
             let name = path.file_name().unwrap_or_default().as_encoded_bytes();
-            name.starts_with(session.as_bytes())
-        };
-        for path in within(folder).into_iter().filter(is_named) {
-            walk(&path, DEPTH, found);
-            found.push(path);
+            if name.starts_with(session.as_bytes()) {
+                self.walk(&path, DEPTH);
+                self.found.push(path);
+            }
         }
-    };
-    match trace {
-        Trace::Below(folder) => walk(folder, DEPTH, found),
-        Trace::Named(home) => within(home).iter().for_each(|folder| named(folder)),
-        Trace::Beside(folder) => named(folder),
-        Trace::List(list) => lists.push(list.clone()),
     }
-}
 
-/// Gathers all that lies below a folder. No link is followed.
-fn walk(folder: &Path, depth: usize, found: &mut Vec<PathBuf>) {
-    for path in within(folder) {
-        if depth > 0 {
-            walk(&path, depth - 1, found);
+    /// Gathers all that lies below a folder. No link is followed.
+    fn walk(&mut self, folder: &Path, depth: usize) {
+        for path in self.within(folder, Path::new("")) {
+            if depth > 0 {
+                self.walk(&path, depth - 1);
+            } else if path.is_dir() {
+                self.unseen.push(path.clone());
+            }
+            self.found.push(path);
         }
-        found.push(path);
     }
-}
 
-/// Returns the paths of what lies in a folder; nothing if it is none.
-fn within(folder: &Path) -> Vec<PathBuf> {
-    let names = disk::folder_below(folder, Path::new("")).and_then(|folder| disk::names(&folder));
-    names.unwrap_or_default().into_iter().map(|name| folder.join(name)).collect()
+    /// Returns the paths of what lies in a folder below another; nothing if it is none. One that cannot be listed is noted, and so
+    /// is a link, which is not followed.
+    fn within(&mut self, from: &Path, below: &Path) -> Vec<PathBuf> {
+        let names = disk::folder_below(from, below).and_then(|folder| disk::names(&folder));
+        let folder: PathBuf = from.join(below).components().collect();
+        if names.is_err() && !is_gone(&folder) && !folder.is_file() {
+            self.unseen.push(folder.clone());
+        }
+        names.unwrap_or_default().into_iter().map(|name| folder.join(name)).collect()
+    }
 }
 
 /// Returns whether a line of a file has any of these secrets: what tells what a record is counts only in the record.

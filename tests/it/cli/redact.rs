@@ -776,6 +776,22 @@ fn what_came_to_a_file_that_is_not_followed_is_told_of() {
 }
 
 #[test]
+fn a_folder_that_is_not_looked_through_is_named() {
+    let env = TestEnv::new();
+    let [file, ..] = sessions(&env);
+    env.run(&["import"]).success();
+    let elsewhere = env.home().join("elsewhere");
+    fs::create_dir_all(elsewhere.join(ONE)).unwrap();
+    fs::write(elsewhere.join(ONE).join("notes"), SECRET).unwrap();
+    let home = file.ancestors().nth(3).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, home.join("file-history")).unwrap();
+    let done = env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes()).success();
+    assert!(done.stderr.contains("file-history could not be looked through"), "{done}");
+    let again = env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes());
+    assert!(again.stderr.contains("file-history could not be looked through"), "{again}");
+}
+
+#[test]
 fn what_comes_next_to_a_session_again_is_told_of_by_the_next_redaction() {
     let env = TestEnv::new();
     let [file, ..] = sessions(&env);
