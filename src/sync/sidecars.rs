@@ -36,8 +36,8 @@ const ALL: u64 = 256 << 20;
 pub(crate) struct Changed {
     /// Where it lies.
     pub(crate) path: PathBuf,
-    folder: Rc<File>,
-    name: OsString,
+    /// Its folder, and its name there; none if it is a folder that cannot be listed.
+    place: Option<(Rc<File>, OsString)>,
     /// How it was found; none if it cannot be read.
     sighting: Option<Sighting>,
 }
@@ -54,19 +54,24 @@ pub(crate) enum Taken {
 pub(crate) fn changed(archive: &Archive, source: &Source) -> Result<Vec<Changed>, SyncError> {
     let mut changed = Vec::new();
     for annex in source.format.annexes(&source.path, &source.session.id) {
-        let Ok(folder) = disk::folder_below(&annex.from, &annex.folder) else { continue };
         let path = annex.from.join(&annex.folder);
         if annex.is_apart && !archive.writable.has(source.format.name(), &path) {
             continue;
         }
-        let names = match annex.name {
-            Some(name) => vec![name.into()],
-            None => disk::names(&folder).unwrap_or_default(),
+        let listed = disk::folder_below(&annex.from, &annex.folder).and_then(|folder| {
+            let names = annex.name.map(|name| vec![name.into()]);
+            Ok((names.map_or_else(|| disk::names(&folder), Ok)?, Rc::new(folder)))
+        });
+        let Ok((names, folder)) = listed else {
+            if !is_gone(&path) && !path.is_file() {
+                changed.push(Changed { path, place: None, sighting: None });
+            }
+            continue;
         };
-        let folder = Rc::new(folder);
         for name in names {
-            let path = path.join(&name);
-            let mut found = Changed { path, folder: Rc::clone(&folder), name, sighting: None };
+            let place = (Rc::clone(&folder), name);
+            let path = path.join(&place.1);
+            let mut found = Changed { path, place: Some(place), sighting: None };
             match found.open() {
                 Ok((_, sighting)) if !is_seen(archive, &sighting)? => {
                     found.sighting = Some(sighting);
@@ -99,8 +104,8 @@ fn is_left(error: &std::io::Error) -> bool {
 
 impl Changed {
     fn open(&self) -> std::io::Result<(File, Sighting)> {
-        let name = Path::new(&self.name);
-        let file = disk::open_at(&self.folder, name, Links::Refuse, OFlags::RDONLY)?;
+        let Some((folder, name)) = &self.place else { return Err(ErrorKind::IsADirectory.into()) };
+        let file = disk::open_at(folder, Path::new(name), Links::Refuse, OFlags::RDONLY)?;
         let sighting = sources::sighting(&self.path, &file.metadata()?);
         Ok((file, sighting))
     }
@@ -112,6 +117,12 @@ impl Changed {
             Ok(opened) => opened,
             Err(error) if matches!(Refusal::of(&error), Some(Refusal::Link)) => {
                 return left_out(None, "it is a link next to the session, which is not followed");
+            }
+            Err(_) if self.place.is_none() => {
+                return left_out(
+                    None,
+                    "it is a folder next to the session that is a link or cannot be listed",
+                );
             }
             Err(_) => return left_out(None, "it lies next to the session and cannot be read"),
         };

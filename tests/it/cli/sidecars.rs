@@ -187,6 +187,20 @@ fn no_link_no_pipe_and_no_path_in_a_record_leads_to_a_file() {
 }
 
 #[test]
+fn a_folder_that_cannot_be_looked_through_is_named() {
+    let env = TestEnv::new();
+    session(&env, 1, "elsewhere");
+    let folder = result(&env, "a.txt").parent().unwrap().to_owned();
+    fs::create_dir_all(folder.parent().unwrap()).unwrap();
+    let elsewhere = env.home().join("elsewhere");
+    fs::create_dir(&elsewhere).unwrap();
+    symlink(&elsewhere, &folder).unwrap();
+    let told = env.run(&["import", "-v"]).success();
+    let is = "tool-results: it is a folder next to the session that is a link or cannot be listed";
+    assert!(told.stdout.contains(is), "{told}");
+}
+
+#[test]
 fn what_is_too_long_or_too_much_is_left_out_and_named() {
     let env = TestEnv::new();
     session(&env, 1, "elsewhere");
