@@ -117,9 +117,7 @@ fn damage(root: &Path, told: &mut dyn FnMut(&Finding)) -> Result<Damage, OpsErro
         told(finding);
     };
     match Archive::open(root, Access::Read, Box::new(Machine)) {
-        Ok(archive) => {
-            verify_store(&archive, &mut tell);
-        }
+        Ok(archive) => verify_store(&archive, &mut tell)?,
         Err(SyncError::Store(error)) if is_broken(root, &error) => {
             tell(&Finding::of_whole_store(DATABASE, error.to_string()));
         }

@@ -89,9 +89,12 @@ pub fn verify(
 }
 
 /// Verifies the store, without the files of its sessions.
-pub(crate) fn verify_store(archive: &Archive, report: &mut dyn FnMut(&Finding)) -> Verified {
+pub(crate) fn verify_store(
+    archive: &Archive,
+    report: &mut dyn FnMut(&Finding),
+) -> Result<(), OpsError> {
     let mut tell = |told: Verifying<'_>| told.found().map_or((), &mut *report);
-    look(archive, None, &mut tell, false).0
+    look(archive, None, &mut tell, false).1.map_or(Ok(()), Err)
 }
 
 /// Returns whether an error says that what was read is not what was written, and not that the machine failed to read it.
