@@ -191,17 +191,24 @@ fn note_loss(
     is_meant: &dyn Fn(&Path) -> bool,
     (summary, report): (&mut Summary, &mut dyn FnMut(Step<'_>)),
 ) -> Result<(), SyncError> {
-    let state = match archive.store.state(session.key) {
-        // Nothing of it is wanted here, and verify tells of it.
-        Err(StoreError::Corrupt { .. }) => return Ok(()),
-        state => state?,
+    let look = || {
+        let state = match archive.store.state(session.key) {
+            // Nothing of it is wanted here, and verify tells of it.
+            Err(StoreError::Corrupt { .. }) => return Ok(None),
+            state => state?,
+        };
+        let lost = gone::lost(archive, &session, &state)?;
+        let is_news = |live: &LiveFile| {
+            is_meant(&live.path) && (state.live == Some(live.n) || !state.gone.contains(&live.n))
+        };
+        Ok::<_, SyncError>(lost.filter(is_news).map(|live| (live, state)))
     };
-    let lost = gone::lost(archive, &session, &state)?;
-    let is_news = |live: &LiveFile| {
-        is_meant(&live.path) && (state.live == Some(live.n) || !state.gone.contains(&live.n))
-    };
-    let Some(live) = lost.filter(is_news) else { return Ok(()) };
+    if look()?.is_none() {
+        return Ok(());
+    }
     let _lock = archive.lock()?;
+    // Another program may have put it back, or noted it, before the lock was free.
+    let Some((live, state)) = look()? else { return Ok(()) };
     let noted = if state.live == Some(live.n) {
         catch_up::catch_up(archive, &session)
     } else {
