@@ -31,6 +31,15 @@ pub fn attach(
     session: &Session,
     file: Option<&Path>,
 ) -> Result<Attached, OpsError> {
+    attach_file(archive, session, file)
+}
+
+/// Does the same, also as a step of another change.
+pub(crate) fn attach_file(
+    archive: &Archive,
+    session: &Session,
+    file: Option<&Path>,
+) -> Result<Attached, OpsError> {
     let (mut attached, done) = sync::execute_uncaught(archive, session, |before| {
         let (n, path, generation) = wanted_file(before, file)?;
         let mut attached =

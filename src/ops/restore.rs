@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::{
     model::{Command, MAIN, State},
-    ops::{OpsError, attach, members::family},
+    ops::{OpsError, attach::attach_file, members::family},
     report::{Attached, LostFile, Restored, Sidecars},
     session::{
         Session,
@@ -18,10 +18,13 @@ use crate::{
 /// Puts the files of a session that are gone back where its agent reads them, with those that it kept next to them, and
 /// attaches the agent's.
 pub fn restore(archive: &mut Archive, session: &Session) -> Result<Restored, OpsError> {
-    let (PutBack { files, unlisted }, sidecars) = sync::exclusively(archive, |_| {
-        let done = sync::put_back(archive, session)?;
-        Ok((done, sync::put_sidecars_back(archive, session)?))
-    })?;
+    // What is decided in one step holds in the next ones.
+    sync::exclusively(archive, |_| put_back(archive, session))
+}
+
+fn put_back(archive: &Archive, session: &Session) -> Result<Restored, OpsError> {
+    let PutBack { files, unlisted } = sync::put_back(archive, session)?;
+    let sidecars = sync::put_sidecars_back(archive, session)?;
     let Some(last) = files.last() else {
         if sidecars == Sidecars::default() {
             return Err(nothing(archive, session)?.into());
@@ -37,7 +40,7 @@ pub fn restore(archive: &mut Archive, session: &Session) -> Result<Restored, Ops
     }
     let unlisted = unlisted.map(|why| Notice::Unlisted { why: why.to_string() });
     let mut rotated = None;
-    let (attached, notices) = match attach(archive, session, Some(last)) {
+    let (attached, notices) = match attach_file(archive, session, Some(last)) {
         Ok(mut attached) if attached.attached => {
             attached.notices.extend(unlisted);
             rotated = go_on(archive, session, &stood, &mut attached)?;

@@ -7,7 +7,7 @@ use std::{
     io::ErrorKind,
     os::unix::{ffi::OsStrExt, fs::DirBuilderExt},
     path::{Path, PathBuf},
-    sync::Arc,
+    sync::{Arc, Weak},
 };
 
 #[expect(clippy::disallowed_types, reason = "this is where the machine's time zone comes in")]
@@ -142,6 +142,8 @@ pub struct Archive {
     pub(crate) writable: Writable,
     pub(crate) exclude: Exclude,
     waiting: Waiting,
+    /// The lock, as long as anything here holds it.
+    held: RefCell<Weak<File>>,
     doors: Doors,
     /// Whether changes are only laid over the store, and no file is written.
     pub(crate) is_preview: bool,
@@ -198,7 +200,7 @@ impl Archive {
         let (ambient, here) = (RefCell::new(ambient), Here::default());
         let (disk, waiting) = (Arc::new(Kernel), Waiting::default());
         let (root, is_preview, exclude) = (None, false, Exclude::default());
-        let doors = Doors::default();
+        let (held, doors) = (RefCell::default(), Doors::default());
         Self {
             store,
             root,
@@ -209,6 +211,7 @@ impl Archive {
             writable,
             exclude,
             waiting,
+            held,
             doors,
             is_preview,
         }
@@ -310,9 +313,16 @@ impl Archive {
     }
 
     /// Takes the lock, whatever another program has left half-done.
-    pub(super) fn lock_alone(&self) -> Result<Option<File>, SyncError> {
+    pub(super) fn lock_alone(&self) -> Result<Option<Arc<File>>, SyncError> {
         let Some(root) = self.root.as_ref().filter(|_| !self.is_preview) else { return Ok(None) };
-        lock::lock(&self.disk, root, &self.waiting).map(Some)
+        let lock = Arc::new(lock::lock(&self.disk, root, &self.waiting)?);
+        self.held.replace(Arc::downgrade(&lock));
+        Ok(Some(lock))
+    }
+
+    /// Returns the lock, if this archive holds it already: what is done of several steps holds it all the time.
+    pub(super) fn held_lock(&self) -> Option<Arc<File>> {
+        self.held.borrow().upgrade()
     }
 
     /// Keeps other programs from watching for this archive while the answer lives: what did so before, unless it belongs to a

@@ -24,6 +24,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs::File,
     io::Read,
+    sync::Arc,
 };
 
 use crate::{
@@ -76,7 +77,7 @@ pub(crate) struct Change<'a> {
     moved: BTreeMap<String, (Option<Position>, Option<Position>)>,
     follow: Follow,
     writing: Writing<'a>,
-    _lock: Option<File>,
+    _lock: Option<Arc<File>>,
 }
 
 /// The transaction to which a change belongs.
@@ -102,7 +103,7 @@ impl<'a> Change<'a> {
         archive: &'a Archive,
         name: SessionName,
         format: &'static dyn Format,
-        lock: Option<File>,
+        lock: Option<Arc<File>>,
     ) -> Result<Self, SyncError> {
         Ok(Self { _lock: lock, ..Self::first(archive, name, format)? })
     }
@@ -130,7 +131,7 @@ impl<'a> Change<'a> {
     pub(crate) fn locked(
         archive: &'a Archive,
         session: &Session,
-        lock: Option<File>,
+        lock: Option<Arc<File>>,
         notices: Vec<Notice>,
     ) -> Result<Self, SyncError> {
         Ok(Self { _lock: lock, notices, ..Self::bare(archive, session)? })

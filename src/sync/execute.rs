@@ -134,11 +134,11 @@ pub(crate) fn commit(mut change: Change<'_>, command: Command) -> Result<Outcome
     Ok(outcome)
 }
 
-/// Does work on a store that is not an operation, while no other program changes it.
-pub(crate) fn exclusively<T>(
+/// Does work on a store that is not an operation, or of several steps, while no other program changes it.
+pub(crate) fn exclusively<T, E: From<SyncError>>(
     archive: &Archive,
-    work: impl FnOnce(&dyn Store) -> Result<T, SyncError>,
-) -> Result<T, SyncError> {
+    work: impl FnOnce(&dyn Store) -> Result<T, E>,
+) -> Result<T, E> {
     let _lock = archive.lock()?;
     work(archive.store())
 }
@@ -152,4 +152,31 @@ pub(crate) fn cache(
     work(writing.as_mut())?;
     writing.commit()?;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{
+        store::Access,
+        sync::{Machine, Waiting},
+    };
+
+    #[test]
+    fn what_is_done_of_several_steps_keeps_others_out_until_its_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let [archive, mut other] = [(); 2]
+            .map(|()| Archive::open(folder.path(), Access::Write, Box::new(Machine)).unwrap());
+        other.set_waiting(Waiting { limit: Duration::ZERO, ..Waiting::default() });
+        let is_kept_out = |other: &Archive| matches!(other.lock(), Err(SyncError::Held { .. }));
+        exclusively(&archive, |_| {
+            drop(archive.lock()?);
+            assert!(is_kept_out(&other));
+            Ok::<_, SyncError>(())
+        })
+        .unwrap();
+        assert!(!is_kept_out(&other));
+    }
 }

@@ -22,6 +22,7 @@ use std::{
     io::{self, ErrorKind, Read, Seek, SeekFrom},
     os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
+    sync::Arc,
     time::Duration,
 };
 
@@ -88,7 +89,10 @@ impl Purged {
 impl Archive {
     /// Waits until no other program changes this archive, and keeps the others out while the answer lives. A redaction that was
     /// cut short is carried out first.
-    pub(crate) fn lock(&self) -> Result<Option<File>, SyncError> {
+    pub(crate) fn lock(&self) -> Result<Option<Arc<File>>, SyncError> {
+        if let Some(held) = self.held_lock() {
+            return Ok(Some(held));
+        }
         let lock = self.lock_alone()?;
         if let Some(root) = self.root().filter(|_| lock.is_some()) {
             let done = if !is_gone(&root.join(MARK)) {

@@ -1,6 +1,6 @@
 //! Many changes that become durable together: the transaction and the lock that they share.
 
-use std::fs::File;
+use std::{fs::File, sync::Arc};
 
 use crate::{
     store::{Chain, Commit, Coverings, Derived, SessionKey, StoreError, Transaction},
@@ -19,7 +19,7 @@ pub(crate) struct Together<'a> {
     /// How many bytes its changes have: their lines, their kept files, and rows.
     bytes: u64,
     /// The archive's lock, while it is open.
-    lock: Option<File>,
+    lock: Option<Arc<File>>,
 }
 
 impl Gathering for Together<'_> {
