@@ -24,8 +24,8 @@
 //!   several by the first one of the file, which may stand behind.
 //! - Blocks of a message on the chain that hang elsewhere are put among its blocks on the chain, behind the first one, and
 //!   their results among the results there, in the order of the file. So are words of the program (attachments, `system`,
-//!   `isMeta`) that follow a block or a result of a message with calls in single file to the end; others that hang there
-//!   are not.
+//!   `isMeta`) that follow a block or a result of a message with calls in single file to the end, or to blocks of that
+//!   message; others that hang there are not. What stands between blocks in the user's place parts their message.
 //! - An object behind another on one physical line is not read.
 //! - An error of the interface (`isApiErrorMessage`) that no model gave, a command's words (`isDisplayOnly`) and a message
 //!   that is only shown (`isVirtual`) are not sent. The rest is, as [`sent`] and [`Traits::takes_results_in_place`] say.

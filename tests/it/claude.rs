@@ -671,6 +671,49 @@ fn words_of_the_program_behind_a_result_or_a_call_next_to_the_chain_are_sent_wit
     assert_eq!(leaves(&left), ["go call:a call:b result:a skill result:b left"]);
 }
 
+/// Each of these was resumed by Claude Code 2.1.329, and this is what it sent.
+#[test]
+fn words_of_the_program_on_which_the_next_block_of_a_message_hangs_are_sent_between_the_calls() {
+    let calls = || vec![user(1, 0, "go"), call(2, 1, "M", "a")];
+    let said = |n, parent| block(n, parent, "M", &json!({ "type": "text", "text": "more" }));
+    let meta = |n, parent, text| with(user(n, parent, text), &[("isMeta", json!(true))]);
+    let fields = [("subtype", json!("local_command")), ("content", json!("local"))];
+    let local = |n, parent| with(link("system", n, parent, &Value::Null), &fields);
+    let queued = |n, parent| {
+        let attachment = json!({ "type": "queued_command", "prompt": "wait" });
+        with(link("attachment", n, parent, &json!({})), &[("attachment", attachment)])
+    };
+    let end = [call(6, 2, "M", "b"), result(7, 2, "a"), result(8, 6, "b"), answer(9, 8, "end")];
+    let behind = "result:a result:b";
+    for (beside, whole) in [
+        (vec![queued(3, 2), said(4, 3)], format!("go call:a more call:b {behind} wait end")),
+        (
+            vec![queued(3, 2), call(4, 3, "M", "c"), result(5, 4, "c")],
+            format!("go call:a call:c call:b result:c {behind} wait end"),
+        ),
+        (
+            vec![queued(3, 2), said(4, 3), user(5, 4, "left")],
+            format!("go call:a more call:b {behind} wait end"),
+        ),
+        (
+            vec![result(3, 2, "c"), meta(4, 3, "skill"), said(5, 4)],
+            format!("go call:a more call:b result:c skill {behind} end"),
+        ),
+        // The program says these in the user's place, where they part the message.
+        (vec![local(3, 2), said(4, 3)], format!("go call:a local more call:b {behind} end")),
+        (
+            vec![meta(3, 2, "skill"), said(4, 3)],
+            format!("go call:a skill more call:b {behind} end"),
+        ),
+        (vec![meta(3, 2, "skill")], format!("go call:a skill call:b {behind} end")),
+        (vec![queued(3, 2), answer(4, 3, "left")], format!("go call:a call:b {behind} end")),
+    ] {
+        check(calls(), &[&beside[..], &end].concat(), &whole);
+    }
+    let between = [local(3, 2), call(4, 3, "M", "b"), result(5, 4, "b"), answer(6, 5, "end")];
+    check(calls(), &between, "go call:a local call:b result:b end");
+}
+
 fn leaves(records: &[Value]) -> Vec<String> {
     let graph = FileGraph::read(&Claude, file(records).as_bytes());
     graph.leaves().into_iter().map(|leaf| said(&graph, &graph.path(leaf))).collect()

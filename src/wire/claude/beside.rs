@@ -28,8 +28,8 @@ pub(super) struct Index<'g> {
     /// The blocks of each message, and the results of its calls, by their places.
     blocks: BTreeMap<(NameTag, PlaceNumber), EntryNumber>,
     results: BTreeMap<(NameTag, PlaceNumber), EntryNumber>,
-    /// The first of the words behind each block and result, by their places.
-    runs: BTreeMap<(NameTag, PlaceNumber), EntryNumber>,
+    /// The first of the words behind each block and result, by their places, and whether that is a block.
+    runs: BTreeMap<(NameTag, PlaceNumber), (EntryNumber, bool)>,
     /// The messages that call tools, with the place of the last call.
     calling: BTreeMap<NameTag, PlaceNumber>,
     /// What follows an entry, results apart, the last one first.
@@ -62,11 +62,11 @@ enum Class {
 /// The entries that hang next to a chain and belong to it.
 #[cfg_attr(test, derive(Debug, PartialEq))]
 pub(super) struct Beside {
-    /// The blocks of messages on the chain, and what hangs on words on the chain, each by the entry on the chain behind which
-    /// it belongs, in the order of the file.
+    /// The blocks of messages on the chain, the words between them, and what hangs on words on the chain, each by the entry on
+    /// the chain behind which it belongs, in the order of the file.
     behind: BTreeMap<EntryNumber, Vec<EntryNumber>>,
-    /// The results of their calls and the words behind those and the blocks, behind their places, by the last block on the
-    /// chain.
+    /// The results of their calls and the words behind those and the last block, behind their places, by the last block on
+    /// the chain.
     results: BTreeMap<EntryNumber, Vec<(PlaceNumber, EntryNumber)>>,
     /// The entries behind the head that are no messages.
     tail: Vec<EntryNumber>,
@@ -164,21 +164,24 @@ impl<'g> Index<'g> {
             _ => message(&above),
         };
         if let Some(of) = of {
-            self.runs.insert((of, place), entry);
+            self.runs.insert((of, place), (entry, above.kind != Kind::Result));
         }
         Ok(())
     }
 
     /// Returns whether the words from an entry on are sent with the answer next to which they hang, if the whole file was read.
     pub(super) fn is_run(&self, first: EntryNumber) -> Result<bool, Failure> {
-        let calls = caller(self.graph, first)?.is_some_and(|of| self.calling.contains_key(&of));
-        Ok(calls && !self.run(first, PlaceNumber::FIRST, &EntrySet::default())?.is_empty())
+        let of = caller(self.graph, first)?.filter(|of| self.calling.contains_key(of));
+        let Some(of) = of else { return Ok(false) };
+        Ok(!self.run(first, of, PlaceNumber::FIRST, &EntrySet::default())?.is_empty())
     }
 
-    /// Returns the words from an entry on, if they follow each other in single file to the end, from a place on.
+    /// Returns the words from an entry on, if they follow each other in single file to the end, or to blocks of their message,
+    /// from a place on.
     fn run(
         &self,
         first: EntryNumber,
+        of: NameTag,
         from: PlaceNumber,
         on_chain: &EntrySet,
     ) -> Result<Vec<(PlaceNumber, EntryNumber)>, Failure> {
@@ -203,6 +206,7 @@ impl<'g> Index<'g> {
                         Class::Words | Class::Meta if next.is_side == is_side && at.is_none() => {
                             at = Some((next.place, next.entry));
                         }
+                        Class::Other if message(&self.graph.record(next.entry)?) == Some(of) => {}
                         _ => return Ok(Vec::new()),
                     }
                 }
@@ -247,18 +251,24 @@ impl<'g> Index<'g> {
                 apart.reverse();
                 apart
             };
-            for (place, block) in apart(&self.blocks) {
+            let (mut blocks, mut apart) = (apart(&self.blocks), apart(&self.results));
+            if self.calls(message, from) {
+                let last = anchors.iter().chain(&blocks).map(|(place, _)| *place).max();
+                let firsts = self.runs.range((message, from)..(message, self.graph.end()));
+                for (_, &(first, is_behind_block)) in firsts {
+                    for (place, word) in self.run(first, message, from, &on_chain)? {
+                        taken.insert(word);
+                        let is_between = is_behind_block && Some(place) < last;
+                        if is_between { &mut blocks } else { &mut apart }.push((place, word));
+                    }
+                }
+                blocks.sort_unstable();
+                apart.sort_unstable();
+            }
+            for (place, block) in blocks {
                 let before = anchors.iter().rfind(|(anchor, _)| *anchor < place);
                 let anchor = before.map_or(first, |(_, entry)| *entry);
                 behind.entry(anchor).or_default().push(block);
-            }
-            let mut apart = apart(&self.results);
-            if self.calls(message, from) {
-                let firsts = self.runs.range((message, from)..(message, self.graph.end()));
-                for (_, &first) in firsts {
-                    apart.extend(self.run(first, from, &on_chain)?);
-                }
-                apart.sort_unstable();
             }
             taken.extend(apart.iter().map(|(_, entry)| *entry));
             if let Some((_, last)) = anchors.last().filter(|_| !apart.is_empty()) {
@@ -289,25 +299,28 @@ impl<'g> Index<'g> {
         if self.followers.is_empty() {
             return Ok(found);
         }
-        let mut calls = false;
+        let mut calling = None;
         for &entry in chain {
             let record = self.graph.record(entry)?;
             if !is_beside(&record) {
-                calls = match message(&record) {
-                    Some(message) => anchors.contains_key(&message) && self.calls(message, from),
-                    None => calls && record.kind == Kind::Result,
+                let is_calling = |of: &NameTag| anchors.contains_key(of) && self.calls(*of, from);
+                calling = match message(&record) {
+                    Some(message) => Some(message).filter(is_calling),
+                    None => calling.filter(|_| record.kind == Kind::Result),
                 };
                 continue;
             }
+            let Some(of) = calling else { continue };
             let side = Hint::of(&record).has(Hint::SIDE);
-            let next = self.followers.get(&entry).filter(|_| calls).into_iter().flatten();
+            let next = self.followers.get(&entry).into_iter().flatten();
             let is_first = |next: &&Follower| {
                 let is_words = matches!(next.class, Class::Words | Class::Meta);
                 is_words && next.is_side == side && next.place >= from
             };
             let mut run = Vec::new();
             for first in next.rev().filter(is_first) {
-                run.extend(self.run(first.entry, from, on_chain)?.into_iter().map(|(_, one)| one));
+                let found = self.run(first.entry, of, from, on_chain)?;
+                run.extend(found.into_iter().map(|(_, one)| one));
             }
             if !run.is_empty() {
                 found.push((entry, run));
@@ -386,7 +399,7 @@ impl Beside {
     }
 }
 
-/// Moves the blocks of a message together, over the results between them.
+/// Moves the blocks of a message together, over the results and the attachments between them.
 pub(super) fn join(
     graph: &dyn Graph,
     entries: Vec<EntryNumber>,
@@ -400,7 +413,8 @@ pub(super) fn join(
         let message = message(&record);
         let is_between = message.is_none()
             && open.is_some()
-            && (!is_message(record.kind) || record.kind == Kind::Result);
+            && (!is_message(record.kind) || record.kind == Kind::Result)
+            && !is_said(&record);
         if is_between {
             between.push(entry);
             continue;
@@ -425,6 +439,11 @@ pub(super) fn is_beside(record: &Record) -> bool {
     let hint = Hint::of(record);
     let is_note = record.kind == Kind::Note && (hint.has(Hint::META) || hint.has(Hint::SENT));
     hint.has(Hint::CHAIN) && (is_note || record.kind == Kind::System)
+}
+
+/// Returns whether an entry that is no message is sent as one of the user's: a command's words.
+fn is_said(record: &Record) -> bool {
+    record.kind == Kind::System && Hint::of(record).has(Hint::LOCAL | Hint::SENT)
 }
 
 /// Returns whether an entry behind an answer of the model is one of what came of it: a result, or words of the program.
@@ -580,27 +599,42 @@ mod tests {
                 continue;
             }
             let is_result = record(entry).kind == Kind::Result;
-            let found = if is_result { vec![entry] } else { run(graph, entry, &apart().collect()) };
+            let found =
+                if is_result { vec![entry] } else { run(graph, entry, owner, &apart().collect()) };
             taken.extend(found.iter().copied());
-            if !found.is_empty() {
-                results.entry(last).or_default().extend(found.into_iter().map(placed));
+            let is_block = |entry: &EntryNumber| message(&record(*entry)) == owner;
+            let end = all.iter().chain(chain).copied().filter(is_block).max();
+            let is_behind_block = above.is_some_and(|above| record(above).kind != Kind::Result);
+            for found in found {
+                if !is_result && is_behind_block && Some(found) < end {
+                    let before = on_chain.iter().rev().find(|anchor| **anchor < found);
+                    behind.entry(*before.unwrap_or(&first)).or_default().push(found);
+                } else {
+                    results.entry(last).or_default().push(placed(found));
+                }
             }
+        }
+        for behind in behind.values_mut() {
+            behind.sort();
         }
         for results in results.values_mut() {
             results.sort();
         }
-        let mut of_calls = false;
+        let mut calling = None;
         for &entry in chain {
             let own = record(entry);
             if !is_beside(&own) {
-                of_calls = message(&own).map_or(of_calls && own.kind == Kind::Result, calls);
+                calling = match message(&own) {
+                    Some(message) => Some(message).filter(|message| calls(*message)),
+                    None => calling.filter(|_| own.kind == Kind::Result),
+                };
                 continue;
             }
-            for next in apart().filter(|_| of_calls) {
+            for next in apart().filter(|_| calling.is_some()) {
                 let follows =
                     graph.parent(next).unwrap() == Some(entry) && side(next) == side(entry);
                 if follows && is_beside(&record(next)) {
-                    let run = run(graph, next, &apart().collect());
+                    let run = run(graph, next, calling, &apart().collect());
                     taken.extend(run.iter().copied());
                     if !run.is_empty() {
                         behind.entry(entry).or_default().extend(run);
@@ -638,8 +672,13 @@ mod tests {
         None
     }
 
-    /// Returns the words from an entry on, if no more than one of these entries follows any of them.
-    fn run(graph: &Plain, first: EntryNumber, apart: &BTreeSet<EntryNumber>) -> Vec<EntryNumber> {
+    /// Returns the words from an entry on, if no more than one of these entries follows any of them, blocks of a message apart.
+    fn run(
+        graph: &Plain,
+        first: EntryNumber,
+        of: Option<NameTag>,
+        apart: &BTreeSet<EntryNumber>,
+    ) -> Vec<EntryNumber> {
         let record = |entry| graph.record(entry).unwrap();
         let side = |entry| Hint::of(&record(entry)).has(Hint::SIDE);
         let mut run = vec![first];
@@ -648,9 +687,11 @@ mod tests {
             let mut next: Vec<EntryNumber> = Vec::new();
             let mut passed = vec![last];
             while let Some(above) = passed.pop() {
-                for entry in
-                    apart.iter().copied().filter(|entry| record(*entry).kind != Kind::Result)
-                {
+                let is_passed = |entry: &EntryNumber| {
+                    let own = record(*entry);
+                    own.kind == Kind::Result || message(&own).is_some() && message(&own) == of
+                };
+                for entry in apart.iter().copied().filter(|entry| !is_passed(entry)) {
                     if graph.parent(entry).unwrap() != Some(above) {
                         continue;
                     }
@@ -681,6 +722,7 @@ mod tests {
                     open = Some((message, end + 1));
                 }
                 (Some(message), _) => open = Some((message, at + 1)),
+                (None, _) if is_said(&record) => open = None,
                 (None, _) if is_message(record.kind) && record.kind != Kind::Result => open = None,
                 (None, _) => {}
             }
@@ -713,6 +755,7 @@ mod tests {
                         Kind::Assistant if flags > 3 => Hint::CALLS,
                         Kind::Note if flags > 5 => Hint::META,
                         Kind::Note if flags > 3 => Hint::SENT,
+                        Kind::System if flags > 5 => Hint::LOCAL | Hint::SENT,
                         Kind::Meta => Hint::PROGRESS,
                         _ => 0,
                     };
