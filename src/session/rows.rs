@@ -72,18 +72,23 @@ fn derive(
     for batch in EntryNumber::batches(EntryNumber::FIRST..state.next_entry(), BATCH) {
         let entries: Vec<EntryNumber> = EntryNumber::each(batch).collect();
         store.lines(session.key, &entries, &mut |n, bytes| {
-            let Ok(bytes) = bytes else {
-                let record = lost(store, session, n);
-                derive::see_entry(
-                    &mut card,
-                    record.kind,
-                    record.time,
-                    None,
-                    session.format,
-                    is_new(n),
-                );
-                failed = failed.take().or(deriver.keep(record).err());
-                return;
+            let bytes = match bytes {
+                Ok(bytes) => bytes,
+                Err(StoreError::Corrupt { .. }) => {
+                    let kept = lost(store, session, n).map_err(SessionError::from);
+                    let kept = kept.and_then(|record| {
+                        let (kind, time) = (record.kind, record.time);
+                        let format = session.format;
+                        derive::see_entry(&mut card, kind, time, None, format, is_new(n));
+                        deriver.keep(record)
+                    });
+                    failed = failed.take().or(kept.err());
+                    return;
+                }
+                Err(error) => {
+                    failed = failed.take().or(Some(error.into()));
+                    return;
+                }
             };
             each_line(n, &bytes);
             let record = Raw::object(&bytes);
@@ -116,16 +121,19 @@ fn derive(
 }
 
 /// Returns the record of an entry whose line is lost: as it was derived while there was a line, if that can be read.
-fn lost(store: &dyn Store, session: &Session, n: EntryNumber) -> Record {
-    let kept = store.records(session.key, n.alone()).ok().and_then(|mut kept| kept.pop());
-    kept.unwrap_or(Record {
+fn lost(store: &dyn Store, session: &Session, n: EntryNumber) -> Result<Record, StoreError> {
+    let kept = match store.records(session.key, n.alone()) {
+        Err(StoreError::Corrupt { .. }) => None,
+        kept => kept?.pop(),
+    };
+    Ok(kept.unwrap_or(Record {
         n,
         kind: Kind::Opaque,
         name: None,
         parent: Parent::Root,
         time: None,
         hint: Arc::default(),
-    })
+    }))
 }
 
 /// Folds a session's operations into its state, and shows each.

@@ -289,9 +289,11 @@ fn follow(
         let held = change.view(before).map(|view| view.sequence()).transpose()?;
         is_subsequence(&held.unwrap_or_default(), &found)
     } else {
-        before
-            .head
-            .is_none_or(|stood| is_on_path(&change, position, (stood, entries)).unwrap_or(true))
+        match before.head.map(|stood| is_on_path(&change, position, (stood, entries))) {
+            // Where the path is damaged, nothing tells that the agent left it.
+            Some(Err(error)) if error.is_damage() => true,
+            is_on_path => is_on_path.transpose()?.unwrap_or(true),
+        }
     };
     let mut left = None;
     let is_kept = is_led && !is_held || is_to_be_kept(&change.before, &current, position)?;

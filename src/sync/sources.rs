@@ -3,6 +3,7 @@
 //! Invariant: nothing here writes, and no file that cannot be read ends the search.
 
 use std::{
+    cell::Cell,
     collections::{BTreeMap, BTreeSet},
     fs::{self, File, Metadata},
     io::{self, Read, Seek, SeekFrom, Write as _},
@@ -30,7 +31,7 @@ use crate::{
     wire::{
         self, Format,
         discover::{self, Home},
-        jsonl::Reader,
+        jsonl::{ReadError, Reader},
         unread,
     },
 };
@@ -305,9 +306,9 @@ fn children(folder: &Path) -> io::Result<Vec<PathBuf>> {
 pub(crate) fn identify(path: &Path) -> Identity {
     let mut begin = Vec::new();
     let mut stream = open(path, 0)?;
-    let read = stream.by_ref().take(1 << 12).read_to_end(&mut begin);
-    if begin.is_empty() {
-        read?;
+    match stream.by_ref().take(1 << 12).read_to_end(&mut begin) {
+        Err(error) if begin.is_empty() || is_of_system(&error) => return Err(error.into()),
+        _ => {}
     }
     if unread::is_database(&begin) {
         let mentions = |needle: &[u8]| mentions(path, needle, LOOKED).unwrap_or(false);
@@ -319,8 +320,12 @@ pub(crate) fn identify(path: &Path) -> Identity {
     let (mut first, mut opaque, mut held, mut lines) = (None, 0, 0, Vec::<Vec<u8>>::new());
     while lines.len() < ASKED && opaque < OPAQUE && held < LOOKED {
         let next = reader.next_line();
-        // Where a file cannot be read on, what stands before that tells.
-        let next = next.or_else(|error| if lines.is_empty() { Err(error) } else { Ok(None) });
+        // Where a file cannot be decoded further, what stands before that tells.
+        let next = next.or_else(|error| match &error {
+            ReadError::Io { source, .. } if is_of_system(source) => Err(error),
+            _ if lines.is_empty() => Err(error),
+            _ => Ok(None),
+        });
         let Some(located) = next? else { break };
         first.get_or_insert_with(|| EntryId::of(None, LineId::of(located.line.bytes)));
         if located.line.shape.is_some() {
@@ -340,11 +345,25 @@ pub(crate) fn identify(path: &Path) -> Identity {
         let agent = unread::agent_of_rest(&records, path, &begin).map(Why::Unread);
         agent.unwrap_or_else(|| keeper().map_or(Why::NoFormat, beside))
     })?;
-    // The error of a file that cannot be read to its end is reported when the file is taken in.
-    let mentions = |needle: &[u8]| mentions(path, needle, u64::MAX).unwrap_or(false);
+    // That a file cannot be decoded to its end is reported when it is taken in.
+    let failed = Cell::new(None);
+    let mentions = |needle: &[u8]| {
+        mentions(path, needle, u64::MAX).unwrap_or_else(|error| {
+            failed.set(Some(error).filter(is_of_system));
+            false
+        })
+    };
     let id = format.session_of(path, &records, &mentions).filter(|id| !id.is_empty());
+    if let Some(error) = failed.take() {
+        return Err(error.into());
+    }
     let id = id.or_else(|| first.map(|first| first.to_string())).unwrap_or_default();
     Ok((format, SessionName { format: format.name().to_owned(), id }))
+}
+
+/// Returns whether an error is of the system, and not of the bytes that were read: nothing is known then of what stands there.
+fn is_of_system(error: &io::Error) -> bool {
+    error.raw_os_error().is_some()
 }
 
 /// The format of a file and the name of its session, or why the file has none.

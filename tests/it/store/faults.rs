@@ -25,7 +25,7 @@ use super::{
     writer::Writer,
 };
 use crate::{
-    fixture::{number, numbers},
+    fixture::{self, number, numbers},
     needs,
     vfs::{Failure, Faults},
 };
@@ -415,6 +415,36 @@ fn a_read_that_fails_is_no_damage_and_no_full_disk() {
     }
     assert!(failed > 5, "{failed}");
     assert_eq!(everything(&folder).unwrap(), whole);
+}
+
+/// Each line has pages of its own, so that some read fetches nothing else.
+#[test]
+fn a_line_that_cannot_be_read_is_not_derived_as_one_that_is_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut archive = fixture::open(folder.path(), 1);
+    let session = fixture::session(&mut archive);
+    for n in 0..4 {
+        let words: String =
+            (0..2000).map(|word| format!("{:x} ", (word + n) * 2_654_435_761_u64)).collect();
+        fixture::say(&mut archive, &session, &words);
+    }
+    drop(archive);
+    fixture::settle(folder.path());
+    let mut failed = 0;
+    for n in 1.. {
+        let faulty = Faults::arm(folder.path(), Failure::Read, n, false);
+        if let Ok(mut archive) = Archive::open(folder.path(), Access::Write, Box::new(Machine)) {
+            failed += usize::from(ops::rebuild(&mut archive, &session).is_err());
+        }
+        let is_over = !faulty.fired();
+        drop(faulty);
+        let mut archive = fixture::open(folder.path(), 1);
+        assert!(ops::rebuild(&mut archive, &session).unwrap().equal, "{n}");
+        if is_over {
+            break;
+        }
+    }
+    assert!(failed > 4, "{failed}");
 }
 
 #[test]
