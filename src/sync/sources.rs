@@ -435,16 +435,18 @@ pub(crate) fn identify_all(paths: &[&Path]) -> std::vec::IntoIter<Identity> {
         }
     };
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
-    let mut found = thread::scope(|scope| {
+    let found = thread::scope(|scope| {
         let begin = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
         let beside: Vec<_> = (1..cores.min(paths.len())).filter_map(begin).collect();
         let mut found = work();
         found.extend(beside.into_iter().flat_map(|thread| thread.join().unwrap_or_default()));
         found
     });
-    found.sort_unstable_by_key(|(n, _)| *n);
-    let found: Vec<Identity> = found.into_iter().map(|(_, identity)| identity).collect();
-    found.into_iter()
+    // One that a thread has left out is identified here, so that none gets that of another.
+    let mut found: BTreeMap<usize, Identity> = found.into_iter().collect();
+    let all = paths.iter().enumerate();
+    let all = all.map(|(n, path)| found.remove(&n).unwrap_or_else(|| identify(path)));
+    all.collect::<Vec<Identity>>().into_iter()
 }
 
 /// Returns whether bytes occur in the first part of a file.
