@@ -33,8 +33,9 @@ impl Tables {
         self.standing.borrow_mut().clear();
     }
 
-    /// Returns the state and the card of a session. A damaged one is rebuilt from the operations, because
-    /// it is derived, and nothing could be added to the session otherwise.
+    /// Returns the state and the card of a session, to which something is added or laid over. A damaged state is rebuilt from the
+    /// operations, for nothing could be added to the session otherwise. The operations do not tell a card: an empty one stands
+    /// for one that is damaged until the session is rebuilt, and verify tells that it is not the one that the facts give.
     pub(super) fn standing(&self, session: SessionKey) -> Result<(State, Card), StoreError> {
         if let Some(known) = self.standing.borrow().get(&session) {
             return Ok(known.clone());
