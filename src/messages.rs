@@ -169,6 +169,7 @@ fn sync(text: &mut String) {
             uncaught(E::Loaded { path: path(), holders: vec![holder.clone()] }),
         ],
         E::Loaded { .. } => [E::Loaded { path: path(), holders: vec![holder.clone()] }],
+        E::Another { .. } => [E::Another { path: path(), session: told("boat"), live: PathBuf::from("b.jsonl") }],
         E::Left { .. } => [E::Left { path: path(), by: PathBuf::from("b.jsonl") }],
         E::Unread(_) => [
             E::Unread(gap(Gap::Parent(told("70d782f7")))), E::Unread(gap(Gap::Missing)),

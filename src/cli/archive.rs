@@ -259,6 +259,7 @@ impl Context {
     ) -> Result<(Archive, Session), CommandError> {
         let found = if let Some(file) = self.file(wanted) {
             let mut archive = self.open_intake()?;
+            ops::check_live(&archive, &file)?;
             let (session, mut attached) = ops::take_up(&mut archive, &file)?;
             self.point_at(&attached.path, &session)?;
             // The change says it itself.
@@ -290,6 +291,7 @@ impl Context {
         }
         let Some(file) = self.file(wanted) else { return self.find(wanted) };
         let mut archive = self.open_preview()?;
+        ops::check_live(&archive, &file)?;
         let (session, _) = ops::take_up(&mut archive, &file)?;
         let found = (archive, session);
         self.name(wanted, &found)?;

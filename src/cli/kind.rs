@@ -68,6 +68,7 @@ fn kind_of(error: &OpsError) -> Kind {
         )
         | E::Sync(
             SyncError::NoFormat(_)
+            | SyncError::Another { .. }
             | SyncError::UnreadAgent { .. }
             | SyncError::Excluded { .. }
             | SyncError::LeftOut { .. }

@@ -153,6 +153,12 @@ fn after_sync(error: &SyncError) -> Vec<Hint> {
             "or insist, with --force".into(),
         ],
         E::Uncaught { session, why, .. } => uncaught(session, why),
+        E::Another { path, session, .. } => vec![
+            Line::new("status")
+                .option("session", session)
+                .to("to change it where it goes on, name it by its id or by that file, as here"),
+            Line::new("attach").with(path).to("to have it go on in the file that you named"),
+        ],
         E::Left { by, .. } => {
             vec![
                 Line::new("import").with(by).to("take that file in, and the session goes on there"),

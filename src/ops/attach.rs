@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::{
+    live::is_same,
     model::{Command, FileNumber, GenerationNumber, MAIN, Step},
     ops::OpsError,
     report::Attached,
@@ -17,9 +18,9 @@ use crate::{
         goal::Stay,
         gone,
         held::newest_time,
-        live_file::{LiveFile, file_of},
+        live_file::{LiveFile, file_of, live_file},
         moved::{last_live, was_moved},
-        sources,
+        segment, sources,
         standing::Standing,
     },
 };
@@ -126,6 +127,31 @@ fn wanted_file(
         return Err(SyncError::Compressed(path));
     }
     Ok((n, path, generation))
+}
+
+/// Refuses a file of a session that goes on in another one, which is there: to name it in a command that changes the session does
+/// not have it go on here, but to attach it does.
+pub fn check_live(archive: &Archive, path: &Path) -> Result<(), OpsError> {
+    // What cannot be read is told where it is taken in.
+    let Ok(path) = path.canonicalize() else { return Ok(()) };
+    let held = archive.store().files(&archive.place_of(&path))?.pop();
+    let name = match held {
+        Some((_, name, _)) => name,
+        None => match sources::identify(&path) {
+            Ok((_, name)) => name,
+            Err(_) => return Ok(()),
+        },
+    };
+    let Some(session) = archive.session(&name)? else { return Ok(()) };
+    let live = live_file(archive, &archive.store().state(session.key)?);
+    let Some(live) = live.filter(|live| live.path != path && !gone::is_gone(&live.path)) else {
+        return Ok(());
+    };
+    let successor = segment::successor(session.format, &name.id, &live.path);
+    if successor.is_some_and(|successor| is_same(&successor, &path)) {
+        return Ok(());
+    }
+    Err(SyncError::Another { path, session: name.id, live: live.path }.into())
 }
 
 /// Takes in a session file, makes it the live file of its session, and returns that session. A caller who names the

@@ -73,7 +73,7 @@ mod wanted;
 
 pub use advice::{shortened, spelling};
 pub use append::{append, append_cut};
-pub use attach::{attach, detach, take_up};
+pub use attach::{attach, check_live, detach, take_up};
 pub use audit::audit;
 pub use backup::{Copying, backup};
 pub use boundaries::audit_boundaries;

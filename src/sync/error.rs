@@ -206,6 +206,16 @@ pub enum SyncError {
         /// Who has it loaded.
         holders: Vec<crate::live::Holder>,
     },
+    /// A session goes on in another file than the one by which it was named.
+    #[error("session {session} goes on in {live}, and not in {path}; nothing is changed")]
+    Another {
+        /// The file that was named.
+        path: PathBuf,
+        /// The session's id.
+        session: String,
+        /// Its live file.
+        live: PathBuf,
+    },
     /// The agent goes on in another file of the session, and would not see new lines in this one.
     #[error("{path} is no longer read: the agent goes on in {by}")]
     Left {

@@ -56,7 +56,7 @@ pub(crate) mod replay;
 pub(crate) mod resume;
 pub(crate) mod rotations;
 pub(crate) mod scan;
-mod segment;
+pub(crate) mod segment;
 pub(crate) mod setting;
 pub(crate) mod sidecars;
 pub(crate) mod sources;

@@ -290,3 +290,37 @@ fn a_store_of_another_user_is_read_and_not_changed() {
     let made = json(&env.run(&["--store", "mine", "new", "--json"]).success().stdout);
     assert!(made["session"].is_string());
 }
+
+#[test]
+fn a_command_that_names_a_copy_does_not_take_the_session_there() {
+    let (env, file) = kept();
+    fs::write(env.project().join("copy.jsonl"), records()).unwrap();
+    env.run(&["export", "-o", "out.jsonl", "-s", "boat"]).success();
+    let operations = env.run(&["operations", "boat"]).success().stdout;
+    assert_snapshot!(env.run(&["revert", "1", "-s", "copy.jsonl"]), @"
+    ------- stderr -------
+    error: session boat goes on in $HOME/.claude/projects/-work/boat.jsonl, and not in $HOME/project/copy.jsonl; nothing is changed
+    hint: to change it where it goes on, name it by its id or by that file, as here: undertext status -s boat
+    hint: to have it go on in the file that you named: undertext attach $HOME/project/copy.jsonl
+    [exit status: 2]
+    ");
+    for change in CHANGES {
+        for copy in ["copy.jsonl", "out.jsonl"] {
+            for dry in [&[][..], &["-n"][..]] {
+                let told = env.run(&[change, &["-s", copy], dry].concat());
+                assert_eq!(told.code(), Some(2), "{change:?}: {told}");
+            }
+        }
+    }
+    assert_eq!(env.run(&["operations", "boat"]).success().stdout, operations);
+    assert_eq!(fs::read_to_string(env.project().join("copy.jsonl")).unwrap(), records());
+    // The agent's own file goes on as the session's.
+    env.run(&["revert", "1", "-m", "Named.", "-s", file.to_str().unwrap()]).success();
+    assert!(fs::read_to_string(&file).unwrap().contains("Named."));
+    // Who attaches the copy means it; where the other one is gone, there is nothing to lose.
+    env.run(&["attach", "copy.jsonl"]).success();
+    env.run(&["append", "--note", "Here.", "-s", "copy.jsonl"]).success();
+    fs::remove_file(env.project().join("copy.jsonl")).unwrap();
+    env.run(&["append", "--note", "There.", "-s", file.to_str().unwrap()]).success();
+    assert!(fs::read_to_string(&file).unwrap().contains("There."));
+}
