@@ -29,7 +29,8 @@ JSON: one object a finding
   {\"type\":\"finding\", \"severity\":\"damage\" or \"note\", \"session\":ID or null, \"item\":TEXT, \"problem\":TEXT}
 and finally
   {\"type\":\"verified\", \"ok\":BOOL, \"sessions\":N, \"operations\":N, \"entries\":N, \"damaged\":N, \"notes\":N,
-   \"unread\":N files that cannot be read, each with a note, \"redacted\":N entries of whose lines something was taken out}")]
+   \"unread\":N files that cannot be read, each with a note, \"redacted\":N entries of whose lines something was taken out,
+   \"lost\":N entries that a damaged store lost, and that did not come back when it was mended, each with a note}")]
 pub(crate) struct Args {
     #[command(flatten)]
     about: OneOrAll,
@@ -88,7 +89,8 @@ fn tell(output: &mut Output, json: bool, finding: &Finding) -> io::Result<()> {
 fn conclude(context: &mut Context, verified: Verified) -> Result<Exit, CommandError> {
     let ok = verified.is_ok();
     if !context.answer(&verified)? {
-        let Verified { sessions, operations, entries, damaged, unread, redacted, .. } = verified;
+        let Verified { sessions, operations, entries, damaged, unread, redacted, lost, .. } =
+            verified;
         let found = if damaged == 0 {
             "no damage found".to_owned()
         } else {
@@ -101,12 +103,16 @@ fn conclude(context: &mut Context, verified: Verified) -> Result<Exit, CommandEr
             0 => String::new(),
             redacted => format!("; intact, {redacted} redacted"),
         };
+        let lost = match lost {
+            0 => String::new(),
+            lost => format!("; {} lost", counted(lost, "entry was", "entries were")),
+        };
         let unread = match unread {
             0 => String::new(),
             unread => format!("; {} not be read", counted(unread, "file could", "files could")),
         };
         context.say(&format!(
-            "Verified {sessions}, {operations}, {entries}: {found}{redacted}{unread}"
+            "Verified {sessions}, {operations}, {entries}: {found}{lost}{redacted}{unread}"
         ))?;
         context.output.hints(verified.hints());
     }

@@ -261,8 +261,9 @@ fn look(
                 }
                 checked => failed = failed.take().or(checked.err()),
             }
-            let Verified { operations, entries, outdated, files, unread, redacted, .. } =
+            let Verified { operations, entries, outdated, files, unread, redacted, lost, .. } =
                 whole.verified;
+            verified.lost += lost;
             verified.operations += operations;
             verified.entries += entries;
             verified.outdated += outdated;
@@ -418,6 +419,8 @@ impl<'a> Check<'a> {
         let (store, key) = (self.store, self.session.key);
         for range in EntryNumber::batches(EntryNumber::FIRST..state.next_entry(), BATCH) {
             let entries = store.entries(key, range.clone())?;
+            let lost = entries.iter().filter(|entry| key.has_lost(entry)).count();
+            self.seen.verified.lost += lost as u64;
             if entries.len() as u64 != range.end.since(range.start) {
                 self.damage(
                     &format!("entries {} to {}", range.start, range.end.minus(1)),

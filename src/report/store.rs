@@ -168,6 +168,8 @@ pub struct Verified {
     pub files: u64,
     /// How many files cannot be read, so that nothing is known of them.
     pub unread: u64,
+    /// How many entries were lost when the store was damaged: none of their lines came back when it was mended.
+    pub lost: u64,
 }
 
 report!(Finding, "finding");
@@ -188,6 +190,7 @@ report!(Verified, "verified", |it| {
     notes: it.notes,
     unread: it.unread,
     redacted: it.redacted,
+    lost: it.lost,
 }, hints: |it| {
     let again = || Line::new("verify").to("to compare what could not be read, once it can be");
     if it.damaged > it.outdated + it.files {

@@ -3,7 +3,8 @@
 //! A live file is ahead of its store if it was stamped with a later operation, or holds what the store does not know. For each
 //! operation that may be one of the session's, one that says `lost` takes its number, and a checkpoint that leads nowhere
 //! takes one of its numbers, so that no number that a person may have noted is given again. Then the session goes on where
-//! the live file stands; where the store stood before stays as a branch. A live file without a session becomes one.
+//! the live file stands; where the store stood before stays as a branch. A live file without a session becomes one. Where a
+//! session has a hole in the middle, since an operation there is lost, the live file may still hold what belongs into it.
 //!
 //! ```text
 //! an agent's file that has only grown    no more operations than new lines: each of those that may be lost took in one or wrote one
@@ -25,7 +26,7 @@ use std::{
 use crate::{
     live,
     model::{
-        Command, EntryNumber, FileNumber, Kind, MAIN, Position, Run, SessionName, State,
+        Command, Entry, EntryNumber, FileNumber, Kind, MAIN, Position, Run, SessionName, State,
         TRANSCRIPTS,
     },
     report::TakenBack,
@@ -101,10 +102,11 @@ fn take_back_one(
         stand(archive, session, &tip)?;
     }
     let tip = archive.store.state(session.key)?;
+    let has_hole = has_hole(archive, session)?;
     let live = live_file(archive, &tip).filter(|live| match live::look(&live.path) {
         Ok(Some(seen)) => {
             let is_ahead = !live.attached && live_file::is_ahead(&seen, &tip);
-            is_ahead || forgotten > 0 && seen.length != expected(&tip)
+            has_hole || is_ahead || forgotten > 0 && seen.length != expected(&tip)
         }
         _ => false,
     });
@@ -112,6 +114,8 @@ fn take_back_one(
         return Ok(None);
     };
     let held = Held::of(&live.path, session.format)?;
+    // An operation that made a hole has its place already.
+    let lost = if has_hole && forgotten == 0 { 0 } else { lost };
     let lost = match tip.position().filter(|_| live.attached) {
         Some(at) => {
             let state = (at.generation, tip.growth());
@@ -128,6 +132,21 @@ fn take_back_one(
     lose(archive, &session.name, session.format, (lost, held.turns))?;
     let mut change = Change::bare(archive, session)?;
     follow(&mut change, &live.path, live.n).map(Some)
+}
+
+/// Returns whether entries are lost of the state of the file in which a session stands: behind some that are known, or before.
+pub(crate) fn has_hole(archive: &Archive, session: &Session) -> Result<bool, SyncError> {
+    let (store, key) = (&archive.store, session.key);
+    let Some(position) = store.state(key)?.position() else { return Ok(false) };
+    let mut place = 0;
+    for run in store.runs(key, position.generation, 0)? {
+        let is_lost = |entry: &Entry| key.has_lost(entry);
+        if run.start != place || store.entries(key, run.entries())?.iter().any(is_lost) {
+            return Ok(true);
+        }
+        place = run.end();
+    }
+    Ok(false)
 }
 
 /// Returns the live files below the store's folder that no session has.
