@@ -11,7 +11,7 @@ use undertext::ops::{
 };
 use undertext::report::{Hint, Line, LiveState};
 use undertext::settings::Exclude;
-use undertext::store::{Access, StoreError};
+use undertext::store::{Access, Fault, StoreError};
 use undertext::wire;
 
 use super::Context;
@@ -30,11 +30,24 @@ impl Context {
         let here = self.here();
         let archive = self.reader_without(&root, exclude, here)?;
         self.warn_of_place(&root);
+        self.warn_of_torn(&archive);
         if let Some(why) = unread {
             let what = "what agents' files hold beyond the store is not shown until that is mended";
             self.output.warn(&format!("{why}; {what}"));
         }
         Ok(archive)
+    }
+
+    /// Warns, once, of a store of which the last changes cannot be read.
+    fn warn_of_torn(&mut self, archive: &Archive) {
+        let Some(Fault { item, problem, .. }) = archive.torn() else { return };
+        // A verification tells it itself.
+        if std::mem::replace(&mut self.is_torn, true) || self.verb == "verify" {
+            return;
+        }
+        let what = "what the store took in from there on is not shown, and nothing can be changed";
+        self.output.warn(&format!("{item} is damaged: {problem}; {what}"));
+        self.output.hint(Hint::mend());
     }
 
     /// Does the same for the archive in a folder, and says nothing.

@@ -21,6 +21,8 @@ pub(crate) struct Context {
     pub(super) store: Option<PathBuf>,
     /// Whether the keys were warned of that are not taken from settings.
     pub(super) is_warned: bool,
+    /// Whether the last changes of the store cannot be read, which was warned of.
+    pub(super) is_torn: bool,
     /// How long another program is waited for.
     pub(super) wait: Duration,
     /// The session that the command set out to change, and how many operations it had.

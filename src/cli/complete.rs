@@ -233,6 +233,7 @@ impl Typed {
             begun: None,
             done: None,
             is_warned: false,
+            is_torn: false,
             wait: Duration::ZERO,
             describe: || clap::Command::new(NAME),
             env,

@@ -325,6 +325,7 @@ fn run(env: Env, cli: &Cli, verb: String) -> ExitCode {
         begun: None,
         done: None,
         is_warned: false,
+        is_torn: false,
         wait: Duration::from_secs(*wait),
         describe: command,
     };
@@ -334,6 +335,8 @@ fn run(env: Env, cli: &Cli, verb: String) -> ExitCode {
         None => help::overview(&mut context),
     };
     let written = context.output.finish().map_err(CommandError::from);
+    // An answer in which something is missing is not whole.
+    let answer = answer.map(|exit| if context.is_torn { Exit::No } else { exit });
     let answer = answer.and_then(|exit| written.map(|()| exit));
     let answer = answer.map_err(|error| error.after(|| context.made()));
     conclude(&mut context.output, answer, context.json)

@@ -122,6 +122,8 @@ pub struct SqliteStore {
     failed: Cell<bool>,
     /// Whether it was opened for a thread that reads next to others.
     is_one_of_several: bool,
+    /// Whether what stands before a row of the journal that cannot be read is shown.
+    is_left_torn: bool,
 }
 
 /// The journal as this connection knows it.
@@ -136,6 +138,8 @@ struct Journal {
     newest: Option<(u64, OperationId)>,
     /// The number that SQLite counts up when another connection has written; None: not read yet, or no longer true.
     version: Option<i64>,
+    /// What is wrong with the row behind these, if it cannot be read.
+    torn: Option<Fault>,
 }
 
 impl SqliteStore {
@@ -168,7 +172,16 @@ impl SqliteStore {
             limits: (if is_brief { JOURNAL_ROWS_BRIEF } else { JOURNAL_ROWS }, JOURNAL_BYTES),
             failed: Cell::new(false),
             is_one_of_several: false,
+            is_left_torn: false,
         }
+    }
+
+    /// Shows what stands before a row of the journal that cannot be read, and nothing of what came later; returns what is wrong
+    /// with the row, if there is one. Nobody may write to that.
+    pub(crate) fn leave_torn(&mut self) -> Result<Option<Fault>, StoreError> {
+        self.is_left_torn = self.access == Access::Read;
+        let _snapshot = self.snapshot()?;
+        Ok(self.journal.borrow().torn.clone())
     }
 
     /// Returns whether lines or files are lost for which a mending kept the place, and which a file may give back.
@@ -285,8 +298,9 @@ impl SqliteStore {
         let _look = self.begin_look()?;
         match self.refresh() {
             Ok(()) => {
-                let over = &self.journal.borrow().overlay;
-                check(&Laid { beneath: Some(&self.tables), over }, only, report)?;
+                let journal = self.journal.borrow();
+                journal.torn.iter().cloned().for_each(&mut *report);
+                check(&Laid { beneath: Some(&self.tables), over: &journal.overlay }, only, report)?;
             }
             Err(error) => {
                 report(Fault::of_error(error, None)?);
@@ -352,9 +366,21 @@ impl SqliteStore {
     }
 
     fn read_journal(&self, version: i64) -> Result<Journal, StoreError> {
-        let (tables, mut overlay) = (&self.tables, Overlay::default());
-        let (mut rows, mut bytes) = (0, 0);
-        let mut newest = tables.newest()?;
+        let newest = self.tables.newest()?;
+        let mut journal = Journal { newest, version: Some(version), ..Journal::default() };
+        if let Err(error) = self.lay_out(&mut journal) {
+            if !self.is_left_torn {
+                return Err(error);
+            }
+            journal.torn = Some(Fault::of_error(error, None)?);
+        }
+        Ok(journal)
+    }
+
+    /// Lays the rows of the journal over the tables, up to one that cannot be read.
+    fn lay_out(&self, journal: &mut Journal) -> Result<(), StoreError> {
+        let tables = &self.tables;
+        let Journal { overlay, rows, bytes, newest, .. } = journal;
         let mut tails: BTreeMap<SessionKey, (SessionName, OperationId, _, _)> = BTreeMap::new();
         let mut query = self.db().prepare_cached("SELECT seq, body FROM journal ORDER BY seq")?;
         let mut found = query.query([])?;
@@ -374,7 +400,7 @@ impl SqliteStore {
                 }
             };
             let (name, hash, next, first) = tail;
-            let follows = newest.map_or(1, |(seq, _)| seq + 1) == seq
+            let follows = newest.as_ref().map_or(1, |(seq, _)| seq + 1) == seq
                 && operation.n == *next
                 && operation.first == *first
                 && operation.hash == operation.hash_after(Some(*hash), self.own_id()?, name);
@@ -384,12 +410,12 @@ impl SqliteStore {
             }
             (*hash, *next) = (operation.hash, operation.n.next());
             *first = operation.added().end;
-            newest = Some((seq, operation.hash));
-            (rows, bytes) = (rows + 1, bytes + body.len() as u64);
+            *newest = Some((seq, operation.hash));
+            (*rows, *bytes) = (*rows + 1, *bytes + body.len() as u64);
             commit.session = name.clone();
             overlay.add(session, seq, commit, || Ok((state, card)))?;
         }
-        Ok(Journal { overlay, rows, bytes, newest, version: Some(version) })
+        Ok(())
     }
 
     fn writable(&self) -> Result<(), StoreError> {
@@ -432,7 +458,7 @@ impl Store for SqliteStore {
             || !self.tables.is_writing.get() && !lengths::has_long_lines(self.db()).unwrap_or(true);
         let opened = may_be.then(|| open::to_read_on(&self.path).ok()).flatten()?;
         let mut reader = Self::over(opened, &self.path, Access::Read);
-        reader.is_one_of_several = true;
+        (reader.is_one_of_several, reader.is_left_torn) = (true, self.is_left_torn);
         Some(Box::new(reader))
     }
 

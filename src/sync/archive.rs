@@ -21,7 +21,7 @@ use crate::{
     model::{self, DATABASE, MachineId, SessionName, TRANSCRIPTS, Timestamp},
     session::Session,
     settings::Exclude,
-    store::{Access, MemoryStore, SessionFilter, SqliteStore, Store, StoreError},
+    store::{Access, Fault, MemoryStore, SessionFilter, SqliteStore, Store, StoreError},
     sync::{
         SyncError,
         door::{Door, Doors},
@@ -147,6 +147,8 @@ pub struct Archive {
     doors: Doors,
     /// Whether changes are only laid over the store, and no file is written.
     pub(crate) is_preview: bool,
+    /// Why the store's last changes cannot be read, if they cannot.
+    torn: Option<Fault>,
 }
 
 impl Archive {
@@ -181,12 +183,14 @@ impl Archive {
             Err(error) if error.kind() == ErrorKind::NotFound => root.to_owned(),
             other => other.map_err(io)?,
         };
-        let store = database(&root, access)?;
+        let mut store = database(&root, access)?;
+        // What else cannot be read fails where it is asked for.
+        let torn = store.leave_torn().ok().flatten();
         // A refused store gets nothing new, not even a folder.
         if access != Access::Read {
             make(&root.join(TRANSCRIPTS))?;
         }
-        let archive = Self { root: Some(root), ..Self::over(Box::new(store), ambient) };
+        let archive = Self { root: Some(root), torn, ..Self::over(Box::new(store), ambient) };
         if access != Access::Read && archive.store.is_stale()? {
             let _lock = archive.lock_alone()?;
             rebuild_all(archive.store(), told)?;
@@ -199,7 +203,7 @@ impl Archive {
         let (manner, writable) = (Manner::default(), Writable::default());
         let (ambient, here) = (RefCell::new(ambient), Here::default());
         let (disk, waiting) = (Arc::new(Kernel), Waiting::default());
-        let (root, is_preview, exclude) = (None, false, Exclude::default());
+        let (root, is_preview, exclude, torn) = (None, false, Exclude::default(), None);
         let (held, doors) = (RefCell::default(), Doors::default());
         Self {
             store,
@@ -214,6 +218,7 @@ impl Archive {
             held,
             doors,
             is_preview,
+            torn,
         }
     }
 
@@ -267,6 +272,11 @@ impl Archive {
     /// Returns whether changes are only looked at.
     pub fn is_preview(&self) -> bool {
         self.is_preview
+    }
+
+    /// Returns why the store's last changes cannot be read, if they cannot: what it held before them is what is read.
+    pub fn torn(&self) -> Option<&Fault> {
+        self.torn.as_ref()
     }
 
     /// Returns the folder, if there is one.
