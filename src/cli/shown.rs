@@ -122,15 +122,24 @@ impl Shown {
                 }
             }
         }
-        let (shown, met): (Vec<_>, Vec<_>) =
-            log.damaged.into_iter().partition(|damaged| in_place.contains(&damaged.entry));
+        let mut met = log.damaged;
+        met.retain(|damaged| !in_place.contains(&damaged.entry));
         let exit = context.tell_damaged(&met)?;
         let is_missed = log.lines.is_empty() && self.grep.is_some();
-        let exit = if shown.is_empty() && !is_missed { exit } else { Exit::No };
+        let is_damaged = log.lines.is_empty()
+            && self.grep.is_none()
+            && met.is_empty()
+            && is_damaged(archive, session);
+        let is_whole = in_place.is_empty() && !is_missed && !is_damaged;
+        let exit = if is_whole { exit } else { Exit::No };
         if context.json {
             return Ok(exit);
         }
-        if log.lines.is_empty() {
+        if is_damaged {
+            context.output.warn("the session is damaged: nothing of what was said can be read");
+            context.output.hint(report::Line::about("verify").to("see what is damaged"));
+            context.output.hint(Hint::mend());
+        } else if log.lines.is_empty() && met.is_empty() {
             let told = if is_missed { "Nothing was found" } else { "Nothing has been said yet" };
             context.output.note(told);
             if !is_missed && archive.store().state(session.key)?.branches.len() > 1 {
@@ -164,9 +173,16 @@ impl Shown {
             command: &command,
         };
         conversation::write(&mut context.output, &log.lines, &beneath, manner)?;
-        if !shown.is_empty() && met.is_empty() {
+        if !in_place.is_empty() && met.is_empty() {
             context.output.hint(Hint::mend());
         }
         Ok(exit)
     }
+}
+
+/// Returns whether nothing is shown of a session because it is damaged, or the store that should have more of it.
+fn is_damaged(archive: &Archive, session: &Session) -> bool {
+    let verified = ops::verify(archive, Some(session), &mut |_| ());
+    archive.torn().is_some()
+        || verified.is_ok_and(|verified| verified.damaged > verified.files || verified.lost > 0)
 }
