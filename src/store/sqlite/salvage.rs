@@ -393,13 +393,14 @@ impl Salvage {
         if self.db().prepare_cached(there)?.exists(key)? || !self.names.contains_key(&row.session) {
             return Ok(());
         }
-        if self.has_facts_of(row.session, by)? {
+        if self.has_facts_of(row.session, &row.commit)? {
             self.db().execute(
                 "INSERT INTO operation (seq, session, store, n, hash, record) VALUES (?, ?, ?, ?, ?, ?)",
                 params![seq, row.session.0, OWN, by.n, by.hash.as_bytes(), by.record],
             )?;
             return Ok(());
         }
+        self.drop_strays(row.session, by)?;
         // The lines of the rows before it stay, whatever becomes of this one.
         self.fresh.bytes.borrow_mut().settle(self.db())?;
         self.db().execute_batch("SAVEPOINT settled")?;

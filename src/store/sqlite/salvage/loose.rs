@@ -29,7 +29,7 @@ use crate::{
     disk::{self, Links},
     model::{Named, Operation, OperationId, OperationNumber},
     store::{
-        FactStore, SessionKey, StoreError,
+        Commit, FactStore, SessionKey, StoreError,
         sqlite::{
             add::OWN,
             journal,
@@ -307,22 +307,47 @@ impl Salvage {
         Ok(())
     }
 
-    /// Returns whether anything is there that an operation brought.
+    /// Returns whether any of the facts is there that an operation of the journal brought. A row that only says to be of it was read
+    /// from the pages of another table, or is damaged.
     pub(super) fn has_facts_of(
         &self,
         session: SessionKey,
-        by: &Operation,
+        commit: &Commit,
     ) -> Result<bool, StoreError> {
-        if !self.fresh.entries(session, by.added())?.is_empty() {
-            return Ok(true);
-        }
-        for table in ["run", "checkpoint", "origin", "words", "kept"] {
+        let (by, bulk) = (&commit.operation, &commit.bulk);
+        let entries = self.fresh.entries(session, by.added())?;
+        let mut is_there = entries.iter().any(|entry| {
+            bulk.entries.iter().any(|brought| (brought.n, brought.id) == (entry.n, entry.id))
+        });
+        let found = self.facts_of(session, by.n).unwrap_or_default();
+        is_there |= found.runs.iter().any(|run| bulk.runs.contains(run));
+        is_there |= found.origins.iter().any(|origin| bulk.origins.contains(origin));
+        is_there |= found.checkpoints.iter().any(|one| {
+            bulk.checkpoints.iter().any(|given| (given.n, &given.place) == (one.n, &one.place))
+        });
+        let has = |table: &str| -> Result<bool, StoreError> {
             let sql = format!("SELECT 1 FROM {table} WHERE session = ? AND operation = ?");
-            if self.db().prepare_cached(&sql)?.exists(params![session.0, by.n])? {
-                return Ok(true);
-            }
+            Ok(self.db().prepare_cached(&sql)?.exists(params![session.0, by.n])?)
+        };
+        // Nothing else tells of one that brought nothing else.
+        let is_all = bulk.entries.is_empty() && bulk.runs.is_empty() && bulk.checkpoints.is_empty();
+        Ok(is_there || is_all && (has("words")? || has("kept")?))
+    }
+
+    /// Leaves out rows that stand where those of an operation belong.
+    pub(super) fn drop_strays(
+        &self,
+        session: SessionKey,
+        by: &Operation,
+    ) -> Result<(), StoreError> {
+        for table in ["run", "checkpoint", "origin", "words", "kept"] {
+            let sql = format!("DELETE FROM {table} WHERE session = ? AND operation = ?");
+            self.db().prepare_cached(&sql)?.execute(params![session.0, by.n])?;
         }
-        Ok(false)
+        let sql = "DELETE FROM entry WHERE session = ? AND n >= ? AND n < ?";
+        let Range { start, end } = by.added();
+        self.db().prepare_cached(sql)?.execute(params![session.0, start, end])?;
+        Ok(())
     }
 
     /// Takes the rows that operations name, if they then have as many, and those of their digest.
