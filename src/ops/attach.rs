@@ -144,7 +144,8 @@ pub fn check_live(archive: &Archive, path: &Path) -> Result<(), OpsError> {
     };
     let Some(session) = archive.session(&name)? else { return Ok(()) };
     let live = live_file(archive, &archive.store().state(session.key)?);
-    let Some(live) = live.filter(|live| live.path != path && !gone::is_gone(&live.path)) else {
+    let Some(live) = live.filter(|live| !is_same(&live.path, &path) && !gone::is_gone(&live.path))
+    else {
         return Ok(());
     };
     let successor = segment::successor(session.format, &name.id, &live.path);
