@@ -47,6 +47,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FORMAT", requires = "all", conflicts_with_all = ["session", "named"], value_parser = super::common::format, add = super::complete::agents())]
     agent: Option<String>,
 
+    /// Put a file back even if a process has the deleted one open
+    #[arg(long)]
+    force: bool,
+
     /// List the files that would be put back
     #[arg(short = 'n', long)]
     dry_run: bool,
@@ -67,7 +71,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return Ok(Exit::Yes);
     }
     let (mut archive, session) = context.change(wanted)?;
-    archive.set_manner(context.manner(false, false));
+    archive.set_manner(context.manner(args.force, false));
     let mut lost = ops::lost_with_sub_agents(&archive, &session)?;
     let before = lost.len();
     lost.retain(|lost| lost.session.key != session.key);
@@ -97,6 +101,7 @@ fn all(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let mut archive = context.open_reader()?;
     if !args.dry_run {
         archive = context.open_writer()?;
+        archive.set_manner(context.manner(args.force, false));
     }
     let lost = ops::lost(&archive, args.agent.as_deref())?;
     if lost.is_empty() {

@@ -1,6 +1,6 @@
 //! Loaded: which processes have an agent's session in memory, and would not see bytes that are written to its file.
 //!
-//! An agent that keeps the file open has it; one that runs in the session's folder may have it; one that holds its own
+//! An agent that keeps the file open has it, also once that is deleted; one that runs in the session's folder may have it; one that holds its own
 //! lock says so. Where the system shows no processes as files, `lsof` is asked.
 //!
 //! Invariant: nothing is changed, and a file or a process that cannot be read counts as not there. Where no process can be looked
@@ -14,6 +14,7 @@ use std::{
     process::Command,
 };
 
+use super::writable::real;
 use crate::{
     disk,
     json::Raw,
@@ -84,6 +85,9 @@ fn locker(file: &Path, lock: Lock) -> Option<Holder> {
     is_there.then(|| Holder { pid, name: "a program".to_owned(), how: How::Lock })
 }
 
+/// How Linux marks the name of an open file that was deleted.
+const DELETED: &str = " (deleted)";
+
 #[expect(clippy::disallowed_methods, reason = "the system itself shows what runs under /proc")]
 fn by_proc(
     processes: &Path,
@@ -92,8 +96,12 @@ fn by_proc(
     programs: &[&str],
     holders: &mut Vec<Holder>,
 ) -> io::Result<()> {
-    let Ok(meta) = fs::metadata(file) else { return Ok(()) };
+    let meta = fs::metadata(file).ok();
+    // Who runs in the folder may have it loaded as long as it is there.
+    let folder = folder.filter(|_| meta.is_some());
     let folder = folder.and_then(|folder| fs::canonicalize(folder).ok());
+    let mut deleted = real(file).unwrap_or_else(|_| file.to_owned()).into_os_string();
+    deleted.push(DELETED);
     for process in fs::read_dir(processes)?.flatten() {
         let Some(pid) = process.file_name().to_str().and_then(|name| name.parse().ok()) else {
             continue;
@@ -105,6 +113,9 @@ fn by_proc(
             program(&command, programs).map_or_else(|| name.trim().to_owned(), str::to_owned)
         };
         let is_open = |descriptor: PathBuf| {
+            let Some(meta) = &meta else {
+                return fs::read_link(descriptor).is_ok_and(|to| to.as_os_str() == deleted);
+            };
             // A link to a socket or a pipe does not name a file; only the device and the inode tell.
             fs::metadata(descriptor)
                 .is_ok_and(|found| (found.dev(), found.ino()) == (meta.dev(), meta.ino()))

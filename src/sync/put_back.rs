@@ -18,6 +18,7 @@ use crate::{
         gone::{elsewhere, is_gone, lost, newest},
         listing,
         live_file::LiveFile,
+        loaded::refuse_if_loaded,
         sidecars::{self, Kept, is_same},
         sources,
         standing::Standing,
@@ -60,6 +61,10 @@ pub(crate) fn put_back(archive: &Archive, session: &Session) -> Result<PutBack, 
     }
     files.reverse();
     files.sort_by_key(|(is_wanted, ..)| *is_wanted);
+    for (_, file, _) in &files {
+        // Who has the deleted one open would go on writing there.
+        refuse_if_loaded(archive, session, &file.path)?;
+    }
     for (_, file, generation) in files {
         let target = target(archive, session, &file)?;
         // Before the file is there, for its agent may begin meanwhile.

@@ -3,6 +3,8 @@
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+use std::process::Stdio;
+use std::thread;
 use std::time::{Duration, SystemTime};
 
 use insta::assert_snapshot;
@@ -11,6 +13,7 @@ use super::attach::kimis_folder;
 use super::json;
 use super::pending::{codex, kimi};
 use crate::env::TestEnv;
+use crate::needs;
 use crate::rollout::{Rollout, SECOND, THREAD, write};
 
 const SESSION: &str = "8f14e45f-ceea-467f-a26a-5dba2f5b6d35";
@@ -319,6 +322,50 @@ fn a_file_that_was_moved_leaves_no_branch() {
     fs::rename(&path, now.join(path.file_name().unwrap())).unwrap();
     env.run(&["import"]).success();
     assert_eq!(branches(), held);
+}
+
+#[test]
+fn a_file_that_a_process_still_has_open_comes_back_if_that_is_insisted_on() {
+    let Some(_) = needs::proc() else { return };
+    let env = TestEnv::new();
+    let path = session(&env, SESSION);
+    env.run(&["import"]).success();
+    let open = fs::File::open(&path).unwrap();
+    fs::remove_file(&path).unwrap();
+    let refused = env.run(&["restore", "8f14"]);
+    let holder = format!("(process {}) keeps it open", std::process::id());
+    assert!(refused.code() == Some(3) && refused.stderr.contains(&holder), "{refused}");
+    let refused = env.run(&["restore", "--all"]);
+    assert!(refused.code() == Some(1) && refused.stderr.contains(&holder), "{refused}");
+    assert!(!path.exists());
+    env.run(&["restore", "8f14", "--force"]).success();
+    assert!(path.exists());
+    fs::remove_file(&path).unwrap();
+    drop(open);
+    env.run(&["restore", "8f14"]).success();
+    assert!(path.exists());
+}
+
+#[test]
+fn a_file_that_came_back_while_an_import_waited_is_not_noted_as_gone() {
+    let env = TestEnv::new();
+    let path = session(&env, SESSION);
+    env.run(&["import"]).success();
+    env.run(&["attach", "8f14", "--off"]).success();
+    let text = fs::read(&path).unwrap();
+    fs::remove_file(&path).unwrap();
+    let lock = env.home().join(".local/share/undertext/lock");
+    let lock = fs::File::options().write(true).open(lock).unwrap();
+    lock.lock().unwrap();
+    let mut importing = env.command();
+    let child = importing.args(["import", "--json"]).stdout(Stdio::piped()).spawn().unwrap();
+    thread::sleep(Duration::from_secs(1));
+    fs::write(&path, text).unwrap();
+    drop(lock);
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    let summary = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(json(summary.lines().last().unwrap())["gone"], 0, "{summary}");
 }
 
 #[test]
