@@ -12,7 +12,9 @@ impl Context {
     pub(crate) fn tell_damaged(&mut self, damaged: &[Damaged]) -> Result<Exit, CommandError> {
         if !self.answer_all(damaged)? {
             for Damaged { entry, problem } in damaged {
-                self.output.warn(&format!("entry {entry:.DIGITS$} is damaged: {problem}"));
+                let id = entry.map(|id| format!("entry {id:.DIGITS$}"));
+                let entry = id.as_deref().unwrap_or("an entry without an id");
+                self.output.warn(&format!("{entry} is damaged: {problem}"));
             }
         }
         Ok(self.end(damaged.is_empty()))

@@ -176,7 +176,10 @@ impl Following {
         let mut asked = NEWEST;
         let (mut log, known) = loop {
             let log = how.newest(&archive, &session, asked)?;
-            let known = log.lines.iter().rposition(|line| self.known.contains(&line.id));
+            let known = log
+                .lines
+                .iter()
+                .rposition(|line| line.id.is_some_and(|id| self.known.contains(&id)));
             if known.is_some() || log.lines.len() < asked {
                 break (log, known);
             }
@@ -214,12 +217,12 @@ impl Following {
     }
 
     fn see(&mut self, log: &Log) {
-        self.known.extend(log.lines.iter().map(|line| line.id));
+        self.known.extend(log.lines.iter().filter_map(|line| line.id));
         self.last = last_said(&log.lines).or(self.last);
     }
 }
 
 /// Returns the last entry that is said: what is said next does not follow the agent's own records behind it.
 fn last_said(lines: &[Line]) -> Option<EntryId> {
-    lines.iter().rfind(|line| !answers::is_own(line)).map(|line| line.id)
+    lines.iter().rfind(|line| !answers::is_own(line)).and_then(|line| line.id)
 }

@@ -253,7 +253,9 @@ fn found(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
             if let Some(entry) = entry {
                 let target = ops::find_entry(archive.store(), &session, entry)?;
                 let shown = ops::show(&archive, &session, &target)?;
-                suspects.entry = shown.map(|(line, _)| line.id);
+                let unnamed = || CommandError::user(anyhow!("the entry's id cannot be read"));
+                let id = shown.map(|(line, _)| line.id.ok_or_else(unnamed));
+                suspects.entry = id.transpose()?;
                 line = line.with(entry);
             }
             suspects.session = Some(session);

@@ -282,7 +282,9 @@ fn head(context: &mut Context, line: &Line, branch: Option<&str>) -> Result<(), 
     let mut row = |name: &str, label, text: &str| {
         table.row([Cell::new(Label::Dim, name), Cell::new(label, text)]);
     };
-    row("entry", Label::Id, &line.id.to_string());
+    if let Some(id) = line.id {
+        row("entry", Label::Id, &id.to_string());
+    }
     if let Some(uuid) = &line.uuid {
         row("uuid", Label::Plain, uuid);
     }

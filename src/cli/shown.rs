@@ -103,13 +103,13 @@ impl Shown {
         }
         for (what, entries) in repairs {
             let first = log.lines.iter().find(|line| entries.contains(&line.n));
-            let id = first.map(|line| format!("{:.8}", line.id)).unwrap_or_default();
+            let id = first.map(conversation::short).unwrap_or_default();
             context.output.warn(&match entries.len() {
                 1 => format!("entry {id}: {what}"),
                 n => format!("{n} entries, such as {id}: {what}"),
             });
         }
-        let in_place: Vec<EntryId> =
+        let in_place: Vec<Option<EntryId>> =
             log.lines.iter().filter(|line| line.damage.is_some()).map(|line| line.id).collect();
         if context.json {
             for line in &log.lines {
@@ -117,7 +117,7 @@ impl Shown {
                     Some(damaged) => context.answer(&damaged)?,
                     None => context.answer(line)?,
                 };
-                for agent in log.sub_agents.iter().filter(|agent| agent.caller == line.id) {
+                for agent in log.sub_agents.iter().filter(|agent| Some(agent.caller) == line.id) {
                     context.answer(agent)?;
                 }
             }

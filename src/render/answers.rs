@@ -108,7 +108,7 @@ impl<'a> Answers<'a> {
 /// Returns whether an entry has nothing before it, behind it or beneath it.
 pub(crate) fn is_plain(line: &Line, beneath: &BTreeMap<EntryId, Vec<String>>) -> bool {
     let is_marked = line.checkpoint.is_some() || !line.marks.is_empty();
-    !is_marked && line.damage.is_none() && !beneath.contains_key(&line.id)
+    !is_marked && line.damage.is_none() && !line.id.is_some_and(|id| beneath.contains_key(&id))
 }
 
 /// Returns whether an entry is a record of the agent's own, which says nothing to a reader.

@@ -19,7 +19,9 @@
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 
-use undertext::model::{Block, EntryId, Image, Kind, Message, Text, Thinking, Timestamp};
+use undertext::model::{
+    Block, EntryId, EntryNumber, Image, Kind, Message, Text, Thinking, Timestamp,
+};
 use undertext::ops::Line;
 use undertext::wire::{Earlier, How};
 
@@ -121,6 +123,11 @@ fn listed(mut name: String, json: &str) -> String {
     name
 }
 
+/// Returns the beginning of an entry's id, as it is typed.
+pub(crate) fn short(line: &Line) -> String {
+    line.id.map_or_else(|| "?".to_owned(), |id| format!("{id:.8}"))
+}
+
 /// Returns the label of an entry's kind.
 pub(crate) fn label(kind: Kind) -> Label {
     match kind {
@@ -176,7 +183,7 @@ struct Teller<'a> {
     folded: usize,
     voice: Voice,
     /// The entry whose head was written last.
-    headed: Option<EntryId>,
+    headed: Option<EntryNumber>,
 }
 
 impl<'a> Teller<'a> {
@@ -240,7 +247,7 @@ impl<'a> Teller<'a> {
                 }
             }
             self.body(line)?;
-            for words in beneath.get(&line.id).into_iter().flatten() {
+            for words in line.id.and_then(|id| beneath.get(&id)).into_iter().flatten() {
                 self.rows(Label::Hint, self.indent, words)?;
             }
             for checkpoint in &line.marks {
@@ -275,7 +282,7 @@ impl<'a> Teller<'a> {
         if self.voice != Voice::Nobody {
             writeln!(self.out)?;
         }
-        self.headed = Some(line.id);
+        self.headed = Some(line.n);
         let Manner { styles, zone, now, every, .. } = self.manner;
         let mut head = Vec::new();
         if let Some(n) = line.checkpoint {
@@ -285,7 +292,7 @@ impl<'a> Teller<'a> {
             head.push((Label::Checkpoint, safe::line(own).into_owned()));
         }
         head.push((label(line.kind), line.kind.as_str().to_owned()));
-        head.push((Label::Id, format!("{:.8}", line.id)));
+        head.push((Label::Id, short(line)));
         let time = |time| if every { zone.show(time) } else { zone.short(now, time) };
         head.extend(line.time.map(|at| (Label::Time, time(at))));
         head.extend(tokens(&line.earlier).map(|tokens| (Label::Dim, tokens)));
@@ -383,7 +390,7 @@ impl<'a> Teller<'a> {
     fn call(&mut self, line: &Line, said: &Said) -> io::Result<()> {
         let Manner { styles, full, every, .. } = self.manner;
         let is_command = said.answer == Worth::Ends;
-        let has_id = !every && self.indent > 0 && self.headed != Some(line.id);
+        let has_id = !every && self.indent > 0 && self.headed != Some(line.n);
         let room = self.room(self.indent + if has_id { ID } else { 2 });
         let mut rows = if is_command || full {
             let (head, mark, _) = self.cut(line, &said.title, COMMAND, room);
@@ -393,7 +400,7 @@ impl<'a> Teller<'a> {
         };
         let rest = rows.split_off(rows.len().min(1));
         let id = if has_id {
-            format!("  {}", styles.paint(Label::Dim, &format!("{:.8}", line.id)))
+            format!("  {}", styles.paint(Label::Dim, &short(line)))
         } else {
             String::new()
         };
@@ -525,12 +532,12 @@ impl<'a> Teller<'a> {
             (1, _) => "1 more line".to_owned(),
             (n, _) => format!("{n} more lines"),
         };
-        let command = (self.manner.command)(&format!("{:.8}", line.id), false);
+        let command = (self.manner.command)(&short(line), false);
         (head, Some(format!("… {more}: {command}")), tail)
     }
 
     fn mark(&mut self, line: &Line, indent: usize, what: &str, hidden: bool) -> io::Result<()> {
-        let command = (self.manner.command)(&format!("{:.8}", line.id), hidden);
+        let command = (self.manner.command)(&short(line), hidden);
         self.rows(Label::Hint, indent, &format!("… {what}: {command}"))
     }
 

@@ -56,10 +56,10 @@ pub(crate) fn changed(
         (conversation::whole(&one.messages), conversation::whole(&other.messages));
     let size = |text: &str| grouped(text.chars().count() as u64);
     let head = format!(
-        "~ {}  {:.8} is {:.8}, {} characters are {}",
+        "~ {}  {} is {}, {} characters are {}",
         one.kind.as_str(),
-        one.id,
-        other.id,
+        conversation::short(one),
+        conversation::short(other),
         size(&before),
         size(&after)
     );

@@ -82,9 +82,9 @@ report!(Renewed, "renewed");
 #[derive(Clone, Debug, Serialize)]
 pub struct Reworded {
     /// On the first side.
-    pub one: EntryId,
+    pub one: Option<EntryId>,
     /// On the second.
-    pub other: EntryId,
+    pub other: Option<EntryId>,
     /// The words that differ, as a unified diff.
     pub diff: String,
 }

@@ -41,7 +41,7 @@ pub struct Shown {
 impl Shown {
     /// Returns the turn as a damaged entry, if it is one.
     pub fn damaged(&self) -> Option<Damaged> {
-        Some(Damaged { entry: self.before?, problem: self.damage.clone()? })
+        Some(Damaged { entry: self.before, problem: self.damage.clone()? })
     }
 }
 

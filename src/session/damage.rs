@@ -14,8 +14,8 @@ use crate::{
 /// An entry whose line is damaged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Damaged {
-    /// The entry.
-    pub entry: EntryId,
+    /// The entry, if its id can be read.
+    pub entry: Option<EntryId>,
     /// The damage.
     pub problem: String,
 }
@@ -90,9 +90,10 @@ impl Damages {
         let Some(gathered) = &self.0 else { return Ok(Vec::new()) };
         let gathered = gathered.borrow();
         let ids = entry_ids(store, session, &gathered.keys().copied().collect())?;
-        let damaged = |(n, problem): (&EntryNumber, &String)| {
-            Some(Damaged { entry: *ids.get(n)?, problem: problem.clone() })
+        let damaged = |(n, problem): (&EntryNumber, &String)| Damaged {
+            entry: ids.get(n).copied(),
+            problem: problem.clone(),
         };
-        Ok(gathered.iter().filter_map(damaged).collect())
+        Ok(gathered.iter().map(damaged).collect())
     }
 }

@@ -31,8 +31,8 @@ const RECENT_ENTRIES: usize = 200;
 pub struct Line {
     /// Its number in the session.
     pub n: EntryNumber,
-    /// Its id.
-    pub id: EntryId,
+    /// Its id, if that can be read.
+    pub id: Option<EntryId>,
     /// Its record's name.
     pub uuid: Option<String>,
     /// Its kind.
@@ -116,7 +116,7 @@ impl Conversation<'_> {
     /// Reads all of it.
     fn log(self) -> Result<Log, SessionError> {
         let lines = self.read(&self.entries)?;
-        let path: Vec<_> = lines.iter().map(|line| (line.n, line.id)).collect();
+        let path: Vec<_> = lines.iter().filter_map(|line| Some((line.n, line.id?))).collect();
         let sub_agents = inner::sub_agents(self.store, self.session, &self.view, &path)?;
         Ok(Log { lines, sub_agents, damaged: self.damaged()?, repairs: self.repairs })
     }
@@ -275,7 +275,7 @@ fn lines_between(
         let envelope = record.map(|record| session.format.envelope(record));
         lines.push(Line {
             n,
-            id: ids.get(&n).copied().unwrap_or(EntryId::new([0; 32])),
+            id: ids.get(&n).copied(),
             uuid: envelope.as_ref().and_then(|envelope| envelope.name.clone()),
             kind: Kind::Opaque,
             time: envelope.and_then(|envelope| envelope.time),

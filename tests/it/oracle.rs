@@ -558,7 +558,7 @@ impl Rig {
                 let line = log.iter().find(|line| {
                     line.kind == Kind::User && format!("{:?}", line.messages).contains(&mark)
                 });
-                (line.unwrap().id.to_string(), Some(talk[..=*end].to_vec()))
+                (line.unwrap().id.unwrap().to_string(), Some(talk[..=*end].to_vec()))
             }
         }
     }

@@ -62,6 +62,22 @@ fn the_conversation_shows_a_damaged_entry_in_its_place() {
     ");
 }
 
+#[test]
+fn an_entry_of_which_the_id_is_lost_is_named_without_one() {
+    let env = damaged(3);
+    database(&env)
+        .execute_batch("DROP TRIGGER entry_is_not_deleted; DELETE FROM entry WHERE n = 3")
+        .unwrap();
+    for args in [&["log"][..], &["context"], &["export", "--leave-damaged", "-o", "rest.jsonl"]] {
+        let said = env.run(args).to_string();
+        assert!(said.contains("it has no line") && !said.contains("00000000"), "{said}");
+        assert!(said.ends_with("[exit status: 1]\n"), "{said}");
+    }
+    let said = env.run(&["log", "--json"]).stdout;
+    let named = said.lines().map(json).find(|line| line["type"] == "damaged").unwrap();
+    assert!(named["entry"].is_null(), "{named}");
+}
+
 /// Damaged entries are shown, so they count as much as others do.
 #[test]
 fn the_newest_entries_are_as_many_as_were_asked_for() {
