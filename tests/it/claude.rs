@@ -686,14 +686,14 @@ fn words_of_the_program_on_which_the_next_block_of_a_message_hangs_are_sent_betw
     let end = [call(6, 2, "M", "b"), result(7, 2, "a"), result(8, 6, "b"), answer(9, 8, "end")];
     let behind = "result:a result:b";
     for (beside, whole) in [
-        (vec![queued(3, 2), said(4, 3)], format!("go call:a more call:b {behind} wait end")),
+        (vec![queued(3, 2), said(4, 3)], format!("go call:a more call:b wait {behind} end")),
         (
             vec![queued(3, 2), call(4, 3, "M", "c"), result(5, 4, "c")],
-            format!("go call:a call:c call:b result:c {behind} wait end"),
+            format!("go call:a call:c call:b wait result:c {behind} end"),
         ),
         (
             vec![queued(3, 2), said(4, 3), user(5, 4, "left")],
-            format!("go call:a more call:b {behind} wait end"),
+            format!("go call:a more call:b wait {behind} end"),
         ),
         (
             vec![result(3, 2, "c"), meta(4, 3, "skill"), said(5, 4)],

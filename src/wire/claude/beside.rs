@@ -14,7 +14,7 @@ use std::{
     collections::{BTreeMap, BinaryHeap},
 };
 
-use super::read::{Hint, is_message};
+use super::read::{Hint, is_message, is_queued};
 use crate::{
     model::{EntryNumber, EntrySet, Kind, NameTag, PlaceNumber, Record},
     wire::{Failure, Graph},
@@ -413,7 +413,7 @@ pub(super) fn join(
         let message = message(&record);
         let is_between = message.is_none()
             && open.is_some()
-            && (!is_message(record.kind) || record.kind == Kind::Result)
+            && (!is_message(record.kind) || record.kind == Kind::Result || is_queued(&record))
             && !is_said(&record);
         if is_between {
             between.push(entry);
@@ -723,6 +723,7 @@ mod tests {
                 }
                 (Some(message), _) => open = Some((message, at + 1)),
                 (None, _) if is_said(&record) => open = None,
+                (None, _) if is_queued(&record) => {}
                 (None, _) if is_message(record.kind) && record.kind != Kind::Result => open = None,
                 (None, _) => {}
             }
