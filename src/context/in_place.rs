@@ -15,7 +15,8 @@
 //!   it, and nothing has answered that call; a call whose id an earlier one has goes.
 //! - Words of the agent stand where that leaves a message without any.
 //!
-//! Calls without a result that stay get theirs in [`pairing`], as everywhere.
+//! Calls without a result that stay get theirs in [`pairing`], as everywhere, and in the agent's own words where they are shown
+//! as it sends them.
 //!
 //! Invariant: a record is left out or joined, and no word of it changes.
 //!
@@ -25,7 +26,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     context::{
-        Act, Change, Item, Step,
+        Act, Change, Item, Origin, Step,
         item::{Tag, put_in, sift},
         packing::Half,
         pairing::Repaired,
@@ -47,6 +48,31 @@ pub(super) fn keep(items: Vec<Item>, changes: &mut Vec<Change>) -> (Vec<Item>, R
     let items = turn_round(items, changes);
     let items = join(items, changes);
     leave_misplaced(items, changes)
+}
+
+/// Puts the agent's words into results that are missing; those that had not come at the end stand behind the others.
+pub(super) fn answer(items: &mut [Item], [missing, interrupted]: [&str; 2]) {
+    let last = items.iter().rposition(|item| item.role() == Role::Assistant);
+    let is_asked = items.iter().rposition(|item| item.role() == Role::User) > last;
+    for (at, item) in items.iter_mut().enumerate() {
+        if item.origin != Origin::Synthetic || !item.is_only_result() {
+            continue;
+        }
+        let words = if is_asked || Some(at) < last { missing } else { interrupted };
+        item.change(|message| {
+            for block in &mut message.blocks {
+                if let Block::Result { blocks, .. } = block {
+                    *blocks = vec![Block::Text(words.to_owned())];
+                }
+            }
+        });
+    }
+    let end = last.filter(|_| !is_asked).and_then(|last| items.get_mut(last..));
+    let is_result = |item: &Item| item.role() == Role::Tool;
+    for run in end.into_iter().flat_map(|end| end.chunk_by_mut(|a, b| is_result(a) && is_result(b)))
+    {
+        run.sort_by_key(|item| item.origin == Origin::Synthetic);
+    }
 }
 
 /// Leaves out the records whose calls nothing answered, where the conversation went on.
@@ -342,6 +368,27 @@ mod tests {
         check("q 1:+A =A =A 2:end", "q 1:+A =A 2:end");
         check("q 1:said =Z q2 2:end", "q 1:said q2 2:end");
         check("q =Z 2:end", "q 2:end");
+    }
+
+    #[test]
+    fn a_missing_result_is_told_in_the_agents_words_and_one_at_the_end_in_others() {
+        let answered = |said: &str| {
+            let mut items = items(said);
+            for item in &mut items {
+                if item.results().any(|id| id.starts_with('-')) {
+                    item.origin = Origin::Synthetic;
+                }
+            }
+            answer(&mut items, ["missing", "interrupted"]);
+            let told = |item: &Item| match item.message().blocks.first() {
+                Some(block @ Block::Result { id, .. }) => format!("{id}:{}", block.answer_text()),
+                _ => item.message().text(),
+            };
+            items.iter().map(told).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(answered("q 1:said =-A =B"), "q said B:out -A:interrupted");
+        assert_eq!(answered("q 1:said =-A =B 2:end"), "q said -A:missing B:out end");
+        assert_eq!(answered("q 1:said =-A =B q2"), "q said -A:missing B:out q2");
     }
 
     #[test]

@@ -32,9 +32,10 @@ use crate::{
 /// The words in the place of a missing result.
 const MISSING: &str = "[undertext: the result of this call is missing in the session]";
 /// The words of others in that place.
-const THEIRS: [&str; 2] = [
+const THEIRS: [&str; 3] = [
     "missing tool result in session history; inserted synthetic error result",
     "[Tool result missing due to internal error]",
+    "[Tool call interrupted: the session ended before this call's result was recorded",
 ];
 
 /// The figures of a repair.

@@ -30,8 +30,9 @@ pub struct Plan {
     pub counting: Counting,
     /// How many tokens these counts stand for.
     pub measure: Measure,
-    /// Whether the agent takes results only where they stand.
-    pub in_place: bool,
+    /// If the agent takes results only where they stand, its words in the place of a missing one, and of one that had not come
+    /// at the end.
+    pub in_place: Option<[&'static str; 2]>,
 }
 
 /// A request, and the changes that made it one.
@@ -63,8 +64,10 @@ pub fn prepare(items: Vec<Item>, plan: &Plan, cutting: Option<&Cutting<'_>>) -> 
     let is_agents = hygiene.shape == Shape::Agent;
     let shape = if is_agents { Shape::Messages } else { hygiene.shape };
     let mut changes = Vec::new();
-    let (items, left) =
-        if in_place { in_place::keep(items, &mut changes) } else { (items, Repaired::default()) };
+    let (items, left) = match in_place {
+        Some(_) => in_place::keep(items, &mut changes),
+        None => (items, Repaired::default()),
+    };
     let mut items = sanitize::sanitise(items, hygiene, &mut changes);
     if let Some(cutting) = cutting {
         results::cut(&mut items, cutting, &mut changes);
@@ -79,6 +82,9 @@ pub fn prepare(items: Vec<Item>, plan: &Plan, cutting: Option<&Cutting<'_>>) -> 
     let (mut items, mut repaired) = pairing::repair(items, &mut changes);
     if let Some(order) = order {
         put_back(&mut items, &order);
+    }
+    if let Some(words) = in_place.filter(|_| is_agents) {
+        in_place::answer(&mut items, words);
     }
     repaired.duplicates += left.duplicates;
     repaired.orphans += left.orphans;

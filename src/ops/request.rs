@@ -73,7 +73,7 @@ pub(super) fn request(
     });
     let is_agents = asked.shape == Shape::Agent && asked.images;
     let shape = match asked.shape {
-        Shape::Agent if !(in_place && asked.images) => Shape::Messages,
+        Shape::Agent if !(in_place.is_some() && asked.images) => Shape::Messages,
         shape => shape,
     };
     let hygiene = Hygiene { shape, images: asked.images, maker, no_model };

@@ -85,7 +85,11 @@ const TRAITS: Traits = Traits {
     secrets: &[".claude.json"],
     has_sub_agents_within: true,
     omissions: &[Kind::Result, Kind::Boundary, Kind::System, Kind::Note],
-    takes_results_in_place: true,
+    takes_results_in_place: Some([
+        "[Tool result missing due to internal error]",
+        "[Tool call interrupted: the session ended before this call's result was recorded, so its outcome is unknown. \
+         Check whether it took effect before relying on it or running it again.]",
+    ]),
     nearby: Nearby::Head,
     interface: Some(Interface::Anthropic),
     no_model: Some(read::NO_MODEL),

@@ -43,8 +43,9 @@ pub struct Traits {
     pub joins_first_call: bool,
     /// Whether all calls of an answer are part of the answer's own record.
     pub joins_calls: bool,
-    /// Whether the agent sends a result only right behind its call, moves none, and leaves out calls that nothing answered.
-    pub takes_results_in_place: bool,
+    /// If the agent sends a result only right behind its call, moves none, and leaves out calls that nothing answered: its words
+    /// in the place of a result that is missing, and of one that had not come at the end.
+    pub takes_results_in_place: Option<[&'static str; 2]>,
     /// Whether a record can be written as a caller wrote it.
     pub takes_records: bool,
     /// How the agent sends results as they stand, if it does, and what it puts in the place of one that is missing.
@@ -188,7 +189,7 @@ impl Traits {
             omissions: &[],
             joins_first_call: false,
             joins_calls: false,
-            takes_results_in_place: false,
+            takes_results_in_place: None,
             takes_records: true,
             unanswered: None,
             nearby: Nearby::Nothing,

@@ -298,7 +298,7 @@ pub(crate) fn plan(shape: Shape, limits: Limits) -> Plan {
         limits,
         counting: Counting::Estimate,
         measure: Measure::default(),
-        in_place: false,
+        in_place: None,
     }
 }
 
@@ -312,7 +312,11 @@ fn checked(items: &[Item], shape: Shape, limits: Limits) -> Prepared {
     if let Some(broken) = broken_rule(&request, shape) {
         panic!("{shape:?}: {broken}\n{items:#?}\n{:#?}", prepared.items);
     }
-    let strict = context::prepare(items.to_vec(), &Plan { in_place: true, ..plan }, None);
+    let strict = context::prepare(
+        items.to_vec(),
+        &Plan { in_place: Some(["missing", "interrupted"]), ..plan },
+        None,
+    );
     let request = context::request(&strict.items, shape);
     let request: Value = serde_json::from_str(&told(&request)).unwrap();
     assert_eq!(broken_rule(&request, shape), None, "{shape:?}, in place\n{items:#?}");
@@ -680,7 +684,7 @@ fn what_an_agent_sends_stands_as_it_is_whatever_a_provider_would_take() {
         model(vec![Block::Call { id: id.clone(), name, input, signature: None }]),
         Message::new(Role::Tool, vec![Block::Result { id, name: None, blocks, error: false }]),
     ];
-    for in_place in [true, false] {
+    for in_place in [Some(["missing", "interrupted"]), None] {
         let plan = Plan { in_place, ..plan(Shape::Agent, Limits::default()) };
         let prepared = context::prepare(items(said.clone()), &plan, None);
         let sent: Vec<Message> =
