@@ -38,6 +38,7 @@
 #![deny(clippy::indexing_slicing)]
 
 mod annex;
+mod attached;
 mod beside;
 mod chain;
 mod head;

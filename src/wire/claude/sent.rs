@@ -7,6 +7,7 @@
 //! user       origin {kind: task-notification}                     a reminder that nobody asked this
 //! user       isMeta, hookText, hookTextLead                       a reminder of what a hook put out, behind that lead
 //! user       isMeta, ownNote, ownNoteText                         a reminder of a note, or of the words that it became
+//! attachment                                                      as [`attached`] says
 //! attachment {type: queued_command, prompt, commandMode, ..}      a reminder of what came while the model worked
 //!            rendered [{content}, ..] next to it                  those words, as they were sent at first
 //! user       a result with tool_reference blocks                  "Tool loaded." behind it
@@ -18,7 +19,10 @@
 
 use std::borrow::Cow;
 
-use super::read::{self, is, is_true};
+use super::{
+    attached,
+    read::{self, is, is_true},
+};
 use crate::{
     json::{Kind, Raw},
     model::{Block, Message},
@@ -77,7 +81,7 @@ const RENAMED: [(&str, &str); 1] = [("Task", "Agent")];
 /// How the name of a server's tool begins.
 const SERVER: &str = "mcp__";
 
-/// Returns the message of a record as the program sends it, with the results cut that other records tell of: of
+/// Returns the message of a record as the program sends it, if it does, with the results cut that other records tell of: of
 /// those that tell of one result the first counts.
 ///
 /// What is of no type is no content.
@@ -109,12 +113,17 @@ pub(super) fn message(record: Raw<'_>, edits: &[Edited<'_>]) -> Option<Message> 
             (*today).clone_into(name);
         }
     }
-    if let Some(texts) = rendered(record) {
+    if let Some(texts) = attached::texts(record) {
+        if texts.is_empty() {
+            return None;
+        }
+        message.blocks = texts.into_iter().map(Block::Text).collect();
+    } else if let Some(texts) = rendered(record) {
         message.blocks = texts.into_iter().map(Block::Text).collect();
     } else if let [Block::Text(own)] = &message.blocks[..]
         && let Some(words) = noted(record, own)
     {
-        message.blocks = vec![Block::Text(format!("{BEGIN}{words}{END}"))];
+        message.blocks = vec![Block::Text(reminder(words))];
     } else if let Some(words) = around(record) {
         wrap(&mut message.blocks, words);
     } else if loads(record) {
@@ -196,8 +205,13 @@ fn noted(record: Raw<'_>, own: &str) -> Option<String> {
     })
 }
 
+/// Returns a reminder of these words.
+pub(super) fn reminder(words: String) -> String {
+    [BEGIN, &words, END].concat()
+}
+
 /// Returns a text in which nothing begins or ends a reminder, also not with what follows the text.
-fn unclosed(text: &str) -> String {
+pub(super) fn unclosed(text: &str) -> String {
     let mut parts = text.split('<').peekable();
     let mut kept = parts.next().unwrap_or_default().to_owned();
     while let Some(part) = parts.next() {
@@ -265,5 +279,5 @@ fn wrap(blocks: &mut Vec<Block>, [before, behind]: [&str; 2]) {
         _ => true,
     });
     let own = texts.join("\n");
-    blocks.insert(0, Block::Text(format!("{BEGIN}{before}{own}{behind}{END}")));
+    blocks.insert(0, Block::Text(reminder(format!("{before}{own}{behind}"))));
 }
