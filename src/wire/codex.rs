@@ -52,6 +52,7 @@
 
 mod back;
 mod backwards;
+mod failed;
 mod files;
 mod hint;
 mod hooks;

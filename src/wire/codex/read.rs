@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::{
+    failed::failed,
     hint::{
         BASE, MODEL, OPENS, PREPARES, ROLLBACK, STARTS, TURN, WINDOW, call, of_call, of_history,
         prepares,
@@ -481,10 +482,8 @@ pub(super) fn item_message(item: Raw<'_>, time: Option<Timestamp>) -> Option<Mes
         "function_call_output" | "custom_tool_call_output" | "tool_search_output" => {
             let output = item.get("output").or_else(|| item.get("tools"));
             let blocks = output.map(content).unwrap_or_default();
-            (
-                Role::Tool,
-                vec![Block::Result { id: field("call_id"), name: None, blocks, error: false }],
-            )
+            let error = failed(&blocks);
+            (Role::Tool, vec![Block::Result { id: field("call_id"), name: None, blocks, error }])
         }
         _ if item_kind(&kind, None, None) == Kind::Assistant => {
             (Role::Assistant, vec![other(item)])
