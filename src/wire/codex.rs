@@ -57,6 +57,7 @@ mod files;
 mod hint;
 mod hooks;
 mod images;
+mod long;
 mod read;
 mod segment;
 mod types;
@@ -321,14 +322,15 @@ impl Read for Codex {
         }
     }
 
-    /// Of an answer in several parts the empty ones are left out, of a history the answers to calls of another kind, and words
-    /// stand in for pictures that are not sent.
+    /// Of an answer in several parts the empty ones are left out, of a history the answers to calls of another kind, a long
+    /// answer is cut, and words stand in for pictures that are not sent.
     fn sent(&self, record: Raw<'_>, edits: &[Edited<'_>]) -> Vec<Message> {
         let items = match (edits, part(record)) {
             ([Edited::Turns(turns)], _) => Some(left_of(record, *turns)),
             (_, Part::Compacted(payload)) => history(payload).map(|items| items.items().collect()),
             _ => None,
         };
+        let is_history = items.is_some();
         let mut messages = items.map_or_else(
             || self.messages(record),
             |items| {
@@ -342,10 +344,12 @@ impl Read for Codex {
         }
         let blocks = messages.iter_mut().flat_map(|message| &mut message.blocks);
         for block in blocks {
-            if let Block::Result { blocks, .. } = block
-                && blocks.len() > 1
-            {
+            let Block::Result { blocks, .. } = block else { continue };
+            if blocks.len() > 1 {
                 blocks.retain(|part| !matches!(part, Block::Text(text) if text.is_empty()));
+            }
+            if !is_history {
+                long::cut(blocks);
             }
         }
         messages
