@@ -159,7 +159,8 @@ fn what_the_live_file_holds_beyond_the_store_is_taken_in_before_its_size_is_judg
             let role = if n % 2 == 0 { "user" } else { "assistant" };
             record["type"] = role.into();
             record["message"]["role"] = role.into();
-            lines.push_str(&format!("{record}\n"));
+            lines += &record.to_string();
+            lines.push('\n');
         }
         fs::write(&live, lines).unwrap();
         settings(&env, "[compaction]\npercent = 20\n");

@@ -424,9 +424,9 @@ fn a_line_that_cannot_be_read_is_not_derived_as_one_that_is_lost() {
     let mut archive = fixture::open(folder.path(), 1);
     let session = fixture::session(&mut archive);
     for n in 0..4 {
-        let words: String =
-            (0..2000).map(|word| format!("{:x} ", (word + n) * 2_654_435_761_u64)).collect();
-        fixture::say(&mut archive, &session, &words);
+        let words: Vec<String> =
+            (0..2000).map(|word| ((word + n) * 2_654_435_761_u64).to_string()).collect();
+        fixture::say(&mut archive, &session, &words.join(" "));
     }
     drop(archive);
     fixture::settle(folder.path());
