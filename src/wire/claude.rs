@@ -46,6 +46,7 @@ mod hooks;
 mod leaves;
 mod marks;
 mod read;
+mod reminder;
 mod sent;
 mod settled;
 mod side;

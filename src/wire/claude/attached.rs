@@ -18,7 +18,7 @@ use std::fmt::Write as _;
 
 use serde_json::json;
 
-use super::sent::{reminder, unclosed};
+use super::reminder::{reminder, unclosed};
 use crate::{
     json::Raw,
     wire::fields::{shown, string, text},

@@ -22,6 +22,7 @@ use std::borrow::Cow;
 use super::{
     attached,
     read::{self, is, is_true},
+    reminder::{reminder, unclosed},
 };
 use crate::{
     json::{Kind, Raw},
@@ -31,9 +32,6 @@ use crate::{
         fields::{string, text},
     },
 };
-
-const BEGIN: &str = "<system-reminder>\n";
-const END: &str = "\n</system-reminder>";
 
 /// Around what a task in the background tells.
 const TASK: [&str; 2] = [
@@ -72,8 +70,6 @@ const RETRY: [&str; 3] = [
      words to them say that you made this call without being asked and that it was refused before it ran; then go on \
      with what they did ask for.",
 ];
-/// The name of the element that a reminder is.
-const REMINDER: &str = "system-reminder";
 /// Behind a result that loads tools.
 const LOADED: &str = "Tool loaded.";
 /// Tools that had other names, each with the name of today.
@@ -203,29 +199,6 @@ fn noted(record: Raw<'_>, own: &str) -> Option<String> {
         }
         string(note).filter(is_plain).unwrap_or_else(|| format!("{begin}{end}"))
     })
-}
-
-/// Returns a reminder of these words.
-pub(super) fn reminder(words: String) -> String {
-    [BEGIN, &words, END].concat()
-}
-
-/// Returns a text in which nothing begins or ends a reminder, also not with what follows the text.
-pub(super) fn unclosed(text: &str) -> String {
-    let mut parts = text.split('<').peekable();
-    let mut kept = parts.next().unwrap_or_default().to_owned();
-    while let Some(part) = parts.next() {
-        let name = part.trim_start();
-        let name = name.strip_prefix('/').unwrap_or(name).trim_start();
-        let is_word = |char: char| char.is_ascii_alphanumeric() || char == '_';
-        let is_reminder = name.split_at_checked(REMINDER.len()).is_some_and(|(name, rest)| {
-            name.eq_ignore_ascii_case(REMINDER) && !rest.starts_with(is_word)
-        });
-        let is_open = name.is_empty() && parts.peek().is_none();
-        kept.push_str(if is_reminder || is_open { "&lt;" } else { "<" });
-        kept.push_str(part);
-    }
-    kept
 }
 
 /// Returns the words around a record's own, if there are any.
