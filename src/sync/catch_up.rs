@@ -146,6 +146,11 @@ pub fn live_state(
     if !archive.is_preview {
         return Ok(LiveState::Same);
     }
+    // A file that a change cut short was to begin is not judged before the next change has finished that.
+    let unfinished = |live: LiveFile| segment::unfinished(archive, session, &live, tip);
+    if live_file(archive, tip).map(unfinished).transpose()?.flatten().is_some() {
+        return Ok(LiveState::Pending);
+    }
     let is_put_away = || {
         let live = live_file(archive, tip);
         live.is_some_and(|live| put_away::place(archive, session, &live, tip).is_some())

@@ -8,6 +8,8 @@ use chrono::FixedOffset;
 use serde_json::{Value, json};
 use undertext::model::Timestamp;
 use undertext::ops::{self, Ambient, Archive, Manner, OpsError, Session, SyncError, Workspace};
+use undertext::report::LiveState;
+use undertext::store::Access;
 
 use crate::{
     codex::{import, live, peeked, sent},
@@ -136,6 +138,27 @@ fn a_thread_goes_back_in_a_file_that_goes_on_from_the_old_one() {
     followed.undo();
     followed.agrees(&format!("{said} | four | to four"));
     assert_eq!(followed.base(), Some(more.end()));
+}
+
+/// What was cut short before the file was there was told to be whole.
+#[test]
+fn a_change_that_is_still_to_begin_its_file_is_told_to_wait() {
+    let rollout = thread(&["one", "two"]);
+    let mut followed = Followed::new(&rollout, Some(rollout.end().1));
+    followed.revert("1", None).unwrap();
+    let live = followed.live();
+    let root = followed.home.0.path().join("store");
+    fs::remove_file(&live).unwrap();
+    index(&followed.home.codex(), &followed.file, rollout.end().1);
+    let store = rusqlite::Connection::open(root.join("store.db")).unwrap();
+    store.execute("DELETE FROM sighting", []).unwrap();
+    let read = Archive::open(&root, Access::Read, Seeded::boxed(7)).unwrap().preview().unwrap();
+    let tip = read.store().state(followed.session.key).unwrap();
+    let state = ops::live_state(&read, &followed.session, &tip).unwrap();
+    assert_eq!(state, LiveState::Pending);
+    // The next change begins the file first, and goes on in that.
+    say(&mut followed.archive, &followed.session, "three");
+    assert!(fs::read_to_string(&live).unwrap().contains("three"));
 }
 
 #[test]
