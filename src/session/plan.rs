@@ -128,10 +128,19 @@ pub(crate) fn take_back<E>(
         Command::Undo { command, .. } => command == "switch",
         _ => false,
     };
+    let renamed = renamed(state, operation);
     for step in &facts.moves {
         let branch = step.branch.to_text();
         let now = state.branches.get(&branch).copied();
-        match (step.from, now) {
+        let from = match &renamed {
+            Some((_, new, _)) if *new == branch => {
+                steps.set(&branch, None);
+                continue;
+            }
+            Some((old, _, at)) if *old == branch => Some(*at),
+            _ => step.from,
+        };
+        match (from, now) {
             _ if is_switch && came_since(state, step.to, now) => {}
             // A branch that the operation made goes, unless it was used since.
             (None, _) if came_since(state, step.to, now) => {}
@@ -159,6 +168,19 @@ pub(crate) fn take_back<E>(
     let hidden = facts.hidden.as_ref().filter(|step| step.to.is_some() == state.hidden);
     steps.hidden = hidden.map(|step| step.from.is_some());
     Ok((steps, left))
+}
+
+/// Returns the old and the new name of a branch that an operation renamed, and where that stands now: what came to it since goes
+/// back with it to its old name.
+fn renamed(state: &State, operation: &Operation) -> Option<(String, String, Position)> {
+    let moves = &operation.facts.moves;
+    moves.iter().find_map(|old| {
+        let at = old.from.filter(|_| old.to.is_none())?;
+        let new = moves.iter().find(|new| new.from.is_none() && new.to == Some(at))?;
+        let (old, new) = (old.branch.to_text(), new.branch.to_text());
+        let now = state.branches.get(&new).copied()?;
+        Some((old, new, now))
+    })
 }
 
 /// Returns whether a branch was moved on from where an operation left it. An undo or a redo may have brought it back to the
@@ -254,6 +276,20 @@ mod tests {
     fn a_branch_that_was_made_and_used_since_stays() {
         let (set, _) = taken_back(&state(&[("side", 9), ("main", 1)]), &[("side", None, Some(5))]);
         assert!(set.is_empty());
+    }
+
+    /// It stood where it was renamed, and what was said since was left on the new name.
+    #[test]
+    fn what_came_to_a_renamed_branch_goes_back_with_it_to_its_name() {
+        let renamed = [("main", Some(5), None), ("trunk", None, Some(5))];
+        let (set, left) = taken_back(&state(&[("trunk", 7)]), &renamed);
+        assert_eq!(set, [("main".into(), Some(7)), ("trunk".into(), None)]);
+        assert!(left.is_empty());
+        // One that came to have the old name keeps what it has under another one.
+        let (set, left) = taken_back(&state(&[("trunk", 7), ("main", 9)]), &renamed);
+        let all = [("main", Some(7)), ("main.1", Some(9)), ("trunk", None)];
+        assert_eq!(set, all.map(|(name, at)| (name.to_owned(), at)));
+        assert_eq!(left, ["main.1"]);
     }
 
     #[test]
