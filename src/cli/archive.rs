@@ -278,6 +278,10 @@ impl Context {
             // The change says it itself.
             attached.notices.retain(|notice| !matches!(notice, Notice::Unresumed { .. }));
             self.tell(&attached.notices);
+            if let Some(left) = &attached.left {
+                let words = "main follows the file; where it stood is kept as branch";
+                self.output.warn(&format!("{words} {left}"));
+            }
             (archive, session)
         } else {
             let archive = self.open_existing().map_err(|error| match self.no_file(wanted) {

@@ -324,3 +324,16 @@ fn a_command_that_names_a_copy_does_not_take_the_session_there() {
     env.run(&["append", "--note", "There.", "-s", file.to_str().unwrap()]).success();
     assert!(fs::read_to_string(&file).unwrap().contains("There."));
 }
+
+/// What a change of the session had left was on a branch of which nobody was told.
+#[test]
+fn a_command_that_attaches_the_file_that_it_names_tells_what_that_leaves() {
+    let (env, file) = kept();
+    env.run(&["attach", "boat", "--off"]).success();
+    env.run(&["revert", "1", "-s", "boat"]).success();
+    let told = env.run(&["append", "--note", "Here.", "-s", file.to_str().unwrap()]).success();
+    let words = "warning: main follows the file; where it stood is kept as branch main.2";
+    assert!(told.stderr.contains(words), "{told}");
+    let listed = env.run(&["branch", "-s", "boat"]).success().stdout;
+    assert!(listed.contains("main.2"), "{listed}");
+}
