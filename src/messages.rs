@@ -423,6 +423,7 @@ fn notices(text: &mut String) {
         N::Unsettled { .. } => [N::Unsettled { why: told("the disk is broken") }],
         N::Elsewhere => [N::Elsewhere],
         N::Unresumed { .. } => [N::Unresumed { why: "the agent reads another file" }],
+        N::Detached { .. } => [N::Detached { path: path() }],
         N::Unattached { .. } => [N::Unattached { why: told("a.jsonl.zst is compressed") }],
         N::Unlisted { .. } => [N::Unlisted { why: told("the list lacks the folder") }],
         N::Packed { .. } => [N::Packed { path: path() }],

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use undertext::ops::{Archive, Session};
+use undertext::ops::{Archive, Notice, Session};
 use undertext::report::{Kept, Landing, Line, Report, Resume, Reverted, TouchedFile, Turn, Undone};
 
 use super::Context;
@@ -89,6 +89,10 @@ pub(crate) fn tell_undone(
     context.tell(&undone.notices);
     if context.answer_change(changed, report)? {
         return Ok(Exit::Yes);
+    }
+    if undone.notices.iter().any(|notice| matches!(notice, Notice::Detached { .. })) {
+        let attach = Line::about("attach").to("to have the session follow it, and changes written");
+        context.output.hint(attach);
     }
     let landing = &undone.landing;
     let did = if landing.dry_run { "Would undo" } else { "Undid" };

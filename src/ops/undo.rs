@@ -9,7 +9,7 @@ use crate::{
         plan::{Plan, Steps, branch_text, obstacle, take_back},
     },
     sync::{
-        self, Archive, SyncError, Vain, gone, moved::newest, reach::Reach, resume::is_same,
+        self, Archive, Notice, SyncError, Vain, gone, moved::newest, reach::Reach, resume::is_same,
         standing::Standing,
     },
 };
@@ -117,7 +117,8 @@ fn execute(
     if let Some(reached) = done.reached.flatten() {
         (undone.rotated, undone.written) = (reached.aside, reached.written);
     }
-    (undone.operation, undone.notices) = (done.operation.unwrap_or_default(), done.notices);
+    undone.operation = done.operation.unwrap_or_default();
+    undone.notices.extend(done.notices);
     undone.landing = landing(archive, session, from, None);
     Ok(undone)
 }
@@ -151,6 +152,9 @@ fn plan(
     // A file that is let go or attached again is not written.
     let is_elsewhere = before.position() != Some(target) && steps.live.is_none();
     let goal = is_elsewhere.then_some(Reach { target, note: None });
+    let is_let_go = steps.live.as_ref().is_some_and(|live| live.to.is_none());
+    let let_go = before.attached().filter(|_| is_let_go);
+    let notices = let_go.into_iter().map(|live| Notice::Detached { path: live.path }).collect();
     let word = operation.command.as_str();
     let names = left.iter().map(|left| branch_text(left)).collect();
     let plan = Plan { command: command(n, word.to_owned(), names), steps, goal };
@@ -162,7 +166,7 @@ fn plan(
         rotated: None,
         written: None,
         landing: Landing::default(),
-        notices: Vec::new(),
+        notices,
     };
     Ok((undone, Some(plan)))
 }

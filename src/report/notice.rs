@@ -77,6 +77,11 @@ pub enum Notice {
         /// Why.
         why: &'static str,
     },
+    /// The session goes on without a file that it followed, which is left as it is.
+    Detached {
+        /// The file.
+        path: PathBuf,
+    },
     /// A file is there that cannot become the live file: changes of the session are not written to it.
     Unattached {
         /// Why.
@@ -210,6 +215,9 @@ impl fmt::Display for Notice {
                 "the session's file lies on another computer or in another account; only the store is changed",
             ),
             Self::Unresumed { why } => write!(f, "{why}; only the store is changed"),
+            Self::Detached { path } => {
+                write!(f, "{} is left as it is; the session goes on without it", path.display())
+            }
             Self::Unattached { why } => {
                 write!(f, "changes of the session are not written to its file: {why}")
             }

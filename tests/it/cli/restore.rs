@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use insta::assert_snapshot;
 
-use super::attach::kimis_folder;
+use super::attach::{Kept, kimis_folder};
 use super::json;
 use super::pending::{codex, kimi};
 use crate::env::TestEnv;
@@ -865,4 +865,23 @@ fn the_doctor_tells_which_agent_deletes_sessions_and_how_it_keeps_them() {
         fs::write(&settings, text).unwrap();
         assert!(!doctor().contains("deletes"), "{text:?}: {}", doctor());
     }
+}
+
+/// The session went on without its file in silence.
+#[test]
+fn an_undo_of_a_restore_tells_that_the_file_is_let_go_and_how_it_is_attached_again() {
+    let kept = Kept::claude();
+    kept.env.run(&["import"]).success();
+    fs::remove_file(&kept.file).unwrap();
+    kept.env.run(&["import"]).success();
+    kept.env.run(&["restore", "6b0a"]).success();
+    let undone = kept.env.run(&["undo", "-s", "6b0a"]).success();
+    assert!(
+        undone.stderr.contains("jsonl is left as it is; the session goes on without it"),
+        "{undone}"
+    );
+    assert!(undone.stderr.contains("undertext attach -s 6b0a1c52"), "{undone}");
+    kept.env.run(&["attach", "-s", "6b0a1c52"]).success();
+    kept.env.run(&["append", "--note", "Of oak.", "-s", "6b0a"]).success();
+    assert!(kept.read().contains("Of oak."));
 }
