@@ -222,6 +222,7 @@ fn sync(text: &mut String) {
         E::NoPlace { why: NoPlace::InStore, .. } => [E::NoPlace { path: path(), why: NoPlace::InStore }],
         E::NoPlace { why: NoPlace::AgentsFile, .. } => [E::NoPlace { path: path(), why: NoPlace::AgentsFile }],
         E::NoPlace { why: NoPlace::NotEmpty, .. } => [E::NoPlace { path: path(), why: NoPlace::NotEmpty }],
+        E::NoPlace { why: NoPlace::Taken, .. } => [E::NoPlace { path: path(), why: NoPlace::Taken }],
         E::NoPlace { why: NoPlace::NotAFolder, .. } => [E::NoPlace { path: path(), why: NoPlace::NotAFolder }],
         E::NoPlace { why: NoPlace::Unfinished, .. } => [E::NoPlace { path: path(), why: NoPlace::Unfinished }],
     });

@@ -12,7 +12,7 @@ use crate::{
     session::{Elsewhere, Gap, SessionError},
     settings::Exclusion,
     store::StoreError,
-    sync::{NoPlace, SyncError, Vain},
+    sync::{self, NoPlace, SyncError, Vain},
 };
 
 /// How many names a hint lists.
@@ -239,6 +239,7 @@ fn after_sync(error: &SyncError) -> Vec<Hint> {
             let_go(session, vec![full()])
         }
         E::Denied { session, .. } => let_go(session, Vec::new()),
+        E::NoPlace { why: NoPlace::Taken, .. } => vec![elsewhere()],
         E::NoPlace { why: NoPlace::AgentsFile, .. } => vec![
             "name another file: revert, switch and restore write an agent's own, and keep what it held".into(),
         ],
@@ -280,6 +281,7 @@ fn after_store(error: &StoreError) -> Vec<Hint> {
         E::Newer { .. } | E::NewerFacts { .. } => {
             vec!["update undertext, or name another store with --store".into()]
         }
+        E::Absent { path } if sync::has_others(path) => vec![elsewhere()],
         E::Absent { .. } => beginnings().into(),
         E::Foreign { .. } => vec![
             Line::new("doctor").to("look at its folder"),
@@ -315,6 +317,11 @@ fn after_recovery(error: &Unrecovered) -> Vec<Hint> {
             largest.into_iter().chain(rest).collect()
         }
     }
+}
+
+/// Returns what can be done about a folder that is no store's.
+fn elsewhere() -> Hint {
+    "name the folder of a store with --store, or one that is empty or not there yet".into()
 }
 
 /// Returns the ways to a first session.

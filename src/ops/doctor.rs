@@ -13,7 +13,7 @@ use rustix::fs::{Access as Reach, AtFlags, CWD};
 use crate::{
     disk,
     json::Raw,
-    model::{DATABASE, MENDING, TRANSCRIPTS, WITNESS},
+    model::{self, DATABASE, MENDING, TRANSCRIPTS, WITNESS, WORDS},
     ops::OpsError,
     report::{Ailment, Cure, Forgetful},
     store::{Access, OTHER_WITNESS, SqliteStore, StoreError},
@@ -74,6 +74,13 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
             Cure::Person,
         );
     }
+    // The modes of what somebody else has put there, and of a folder that is not for the store alone, are their own.
+    let is_shared = sync::has_others(&root);
+    let is_judged = |path: &Path| match path.parent() {
+        _ if path == root => !is_shared,
+        Some(folder) if folder == root => path.file_name().is_some_and(model::is_own),
+        _ => true,
+    };
     let (mut is_kept_out, mut is_read_only) = (false, false);
     for path in paths {
         let meta = fs::symlink_metadata(&path).map_err(io(&path))?;
@@ -84,9 +91,9 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
         }
         let wanted = wanted_mode(&meta);
         let mode = meta.mode() & 0o7777;
-        if meta.uid() != own {
+        if is_judged(&path) && meta.uid() != own {
             ail(&path, "it belongs to another user", Cure::Person);
-        } else if !meta.is_symlink() && mode & 0o077 != 0 {
+        } else if is_judged(&path) && !meta.is_symlink() && mode & 0o077 != 0 {
             ail(&path, &format!("its mode is {mode:04o}: others can reach it"), Cure::Mode(wanted));
         }
         if meta.uid() == own && is_too_strict(&root, &path, &meta) {
@@ -195,7 +202,7 @@ fn is_in_the_way(root: &Path, path: &Path) -> Option<String> {
     let bytes = name.as_encoded_bytes();
     let is_folder = name == TRANSCRIPTS || name == MENDING;
     let is_file = name == WITNESS
-        || bytes.starts_with(b"search.")
+        || bytes.starts_with(WORDS.as_bytes())
         || sync::is_mark(name)
         || sync::is_lock(name);
     if is_folder && !path.is_dir() {
@@ -315,8 +322,7 @@ fn wanted_mode(meta: &Metadata) -> u32 {
 
 /// Returns whether undertext reads and writes a file or folder in a store's folder.
 fn is_needed(root: &Path, path: &Path, meta: &Metadata) -> bool {
-    let name = path.file_name().unwrap_or_default().as_encoded_bytes();
-    let is_own = [&b"store."[..], b"search.", b"lock"].iter().any(|own| name.starts_with(own));
+    let is_own = model::is_own(path.file_name().unwrap_or_default());
     let transcripts = root.join(TRANSCRIPTS);
     let is_live = || path.extension().is_some_and(|end| end == "jsonl");
     (meta.is_dir() && (path == root || path == transcripts))

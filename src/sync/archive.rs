@@ -176,6 +176,7 @@ impl Archive {
         };
         if access != Access::Read {
             owner::check(root)?;
+            owner::check_place(root)?;
             make(root)?;
         }
         // Links are followed once, so that they cannot lead elsewhere between two steps.

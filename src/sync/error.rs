@@ -107,6 +107,9 @@ pub enum NoPlace {
     /// Something is in it.
     #[error("is not empty; a backup is made in a folder of its own")]
     NotEmpty,
+    /// It holds what undertext has not made.
+    #[error("holds other files, and no store; no store is made among them")]
+    Taken,
     /// It is something else.
     #[error("is not a folder; name one that is not there yet, or is empty")]
     NotAFolder,

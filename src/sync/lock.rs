@@ -18,6 +18,7 @@ use rustix::fs::{CWD, OFlags};
 
 use crate::{
     disk::{self, Disk, Links},
+    model::{LOCK, WATCHED},
     sync::{
         SyncError,
         holder::{Holder, holder},
@@ -51,13 +52,13 @@ pub(crate) fn lock(
     root: &Path,
     waiting: &Waiting,
 ) -> Result<File, SyncError> {
-    let (disk, path) = (Arc::clone(disk), root.join(NAME));
+    let (disk, path) = (Arc::clone(disk), root.join(LOCK));
     wait(root, waiting, move |waits| disk.lock(&path, waits))
 }
 
 /// Locks a folder that may hold no archive, and makes nothing there.
 pub(crate) fn lock_if_there(root: &Path, waiting: &Waiting) -> Result<Option<File>, SyncError> {
-    let path = root.join(NAME);
+    let path = root.join(LOCK);
     let taken = wait(root, waiting, move |waits| {
         let file = disk::open_at(CWD, &path, Links::Refuse, OFlags::WRONLY)?;
         if waits {
@@ -81,7 +82,7 @@ fn wait(
     waiting: &Waiting,
     take: impl Fn(bool) -> io::Result<Option<File>> + Send + 'static,
 ) -> Result<File, SyncError> {
-    let path = root.join(NAME);
+    let path = root.join(LOCK);
     let io = |source| SyncError::Io { path: path.clone(), source };
     if let Some(file) = take(false).map_err(io)? {
         return Ok(file);
@@ -100,7 +101,7 @@ fn wait(
         Ok(Err(source)) => Err(io(source)),
         Ok(Ok(None)) | Err(_) => {
             let (path, limit) = (root.to_owned(), waiting.limit);
-            Err(SyncError::Held { path, holder: holder(&root.join(NAME)), limit })
+            Err(SyncError::Held { path, holder: holder(&root.join(LOCK)), limit })
         }
     }
 }
@@ -126,10 +127,5 @@ pub(crate) fn watch_alone(
 
 /// Returns whether a name in a store's folder is that of a file whose lock programs hold.
 pub(crate) fn is_lock(name: &OsStr) -> bool {
-    name == NAME || name == WATCHED
+    name == LOCK || name == WATCHED
 }
-
-/// The file whose lock a program holds that changes the archive.
-const NAME: &str = "lock";
-/// The file whose lock a program holds that watches for the archive.
-const WATCHED: &str = "watched";

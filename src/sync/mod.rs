@@ -87,6 +87,7 @@ pub(crate) use lock::{is_lock, lock_if_there};
 pub(crate) use mend::{Mending, is_broken, set_aside, sweep};
 pub use named::{Queue, Work};
 pub use news::news;
+pub(crate) use owner::has_others;
 pub use peek::peek;
 pub(crate) use purge::{Purged, has_uncovered, is_mark};
 pub(crate) use put_back::{PutBack, put_back, put_sidecars_back};

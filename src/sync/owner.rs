@@ -1,8 +1,13 @@
-//! Owners: a store is changed by the user to whom it belongs, so that under `sudo` no file of another one comes into it.
+//! Owners: a store is changed by the user to whom it belongs, so that under `sudo` no file of another one comes into it, and lies in
+//! a folder of its own.
 
 use std::{fs, io::ErrorKind, os::unix::fs::MetadataExt, path::Path};
 
-use crate::{disk, model::DATABASE, sync::SyncError};
+use crate::{
+    disk,
+    model::{DATABASE, WITNESS, is_own},
+    sync::{NoPlace, SyncError},
+};
 
 /// Refuses to change a store that belongs to another user, and to make one where only that user should.
 pub(crate) fn check(root: &Path) -> Result<(), SyncError> {
@@ -43,3 +48,21 @@ fn name_of(user: u32) -> String {
     });
     name.unwrap_or_else(|| format!("user {user}"))
 }
+
+/// Returns whether a folder holds what undertext has not made, as far as it can be listed.
+pub(crate) fn has_others(folder: &Path) -> bool {
+    let names = fs::read_dir(folder).into_iter().flatten().flatten().map(|one| one.file_name());
+    names.into_iter().any(|name| !is_own(&name) && name != IGNORE)
+}
+
+/// Refuses to make a store among what is not undertext's own: a folder that was named by mistake is left alone.
+pub(crate) fn check_place(root: &Path) -> Result<(), SyncError> {
+    let is_there = |name: &&str| fs::symlink_metadata(root.join(name)).is_ok();
+    if [DATABASE, WITNESS].iter().any(is_there) || !has_others(root) {
+        return Ok(());
+    }
+    Err(SyncError::NoPlace { path: root.to_owned(), why: NoPlace::Taken })
+}
+
+/// The file that keeps a store in a folder out of git.
+const IGNORE: &str = ".gitignore";

@@ -30,8 +30,8 @@ use crate::{
     disk::{self, Disk, Kernel, Links, Refusal},
     live::{self, Denied, Seen, WritableFile},
     model::{
-        Digest, EntryNumber, FileNumber, LineId, OperationNumber, Rotation, SessionName, State,
-        Timestamp,
+        Digest, EntryNumber, FileNumber, LineId, OperationNumber, REDACTING, Rotation, SessionName,
+        State, Timestamp, UNCOVERED,
     },
     report::Rekeyed,
     session::{Damages, Session},
@@ -45,10 +45,6 @@ use crate::{
     wire::jsonl::Reader,
 };
 
-/// The file in the store's folder that says that bytes are being taken out.
-const MARK: &str = "redacting";
-/// The file that names the sessions, a number a line, of which only files are still to be covered.
-const LEFT: &str = "uncovered";
 /// How long who reads an older state of the store is waited for.
 pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// How often a file is covered that another program writes to meanwhile.
@@ -95,10 +91,10 @@ impl Archive {
         }
         let lock = self.lock_alone()?;
         if let Some(root) = self.root().filter(|_| lock.is_some()) {
-            let done = if !is_gone(&root.join(MARK)) {
+            let done = if !is_gone(&root.join(REDACTING)) {
                 // Who still reads what was there keeps it in the log, and hinders no change.
                 finish(self, Duration::ZERO).map(drop)
-            } else if !is_gone(&root.join(LEFT)) {
+            } else if !is_gone(&root.join(UNCOVERED)) {
                 try_again(self, root)
             } else {
                 Ok(())
@@ -111,18 +107,18 @@ impl Archive {
 
 /// Returns whether a name in a store's folder is that of a file that says what is to be done yet.
 pub(crate) fn is_mark(name: &OsStr) -> bool {
-    name == MARK || name == LEFT
+    name == REDACTING || name == UNCOVERED
 }
 
 /// Returns whether files of sessions in a store's folder are still to be covered.
 pub(crate) fn has_uncovered(root: &Path) -> bool {
-    !is_gone(&root.join(LEFT))
+    !is_gone(&root.join(UNCOVERED))
 }
 
 /// Says in the store's folder that bytes are being taken out.
 pub(super) fn mark(archive: &Archive) -> Result<(), SyncError> {
     let Some(root) = archive.root() else { return Ok(()) };
-    let path = root.join(MARK);
+    let path = root.join(REDACTING);
     let made = disk::open_or_make(&path).and_then(|_| disk::sync_folder(root));
     made.map_err(|source| SyncError::Io { path, source })
 }
@@ -144,7 +140,7 @@ pub(super) fn finish(archive: &Archive, patience: Duration) -> Result<Purged, Sy
         purged.deleted.push(path);
     }
     if !is_in_log {
-        unmark(root, MARK)?;
+        unmark(root, REDACTING)?;
     }
     Ok(purged)
 }
@@ -163,7 +159,7 @@ pub(super) fn cover_files(archive: &Archive, purged: &mut Purged) -> Result<(), 
 
 /// Covers the files that could not be covered before, where they can be now.
 fn try_again(archive: &Archive, root: &Path) -> Result<(), SyncError> {
-    let path = root.join(LEFT);
+    let path = root.join(UNCOVERED);
     let text = disk::read(&path, disk::TEXT);
     let text = text.map_err(|source| SyncError::Io { path, source })?;
     let mut sessions = archive.every()?;
@@ -190,11 +186,11 @@ fn left_in(text: &[u8]) -> Option<BTreeSet<SessionKey>> {
 /// Keeps which sessions have files that are still to be covered.
 fn keep_left(root: &Path, left: &BTreeSet<SessionKey>) -> Result<(), SyncError> {
     if left.is_empty() {
-        return unmark(root, LEFT);
+        return unmark(root, UNCOVERED);
     }
-    let fresh = format!("{LEFT}.new");
+    let fresh = format!("{UNCOVERED}.new");
     unmark(root, &fresh)?;
-    let (path, fresh) = (root.join(LEFT), root.join(fresh));
+    let (path, fresh) = (root.join(UNCOVERED), root.join(fresh));
     let keys: Vec<String> = left.iter().map(|key| key.0.to_string()).collect();
     let write = || {
         let file = disk::make(&fresh)?;

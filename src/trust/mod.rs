@@ -24,7 +24,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use crate::model::{DATABASE, MENDING, MachineId, StoreId, TRANSCRIPTS, is_damaged_folder};
+use crate::model::{
+    DATABASE, MENDING, MachineId, StoreId, TRANSCRIPTS, is_damaged_folder, is_part,
+};
 
 /// The list that holds the number of this computer.
 const MACHINE: &str = "machine";
@@ -254,8 +256,7 @@ fn is_folder(name: &Path) -> bool {
 
 /// Returns whether a part of a store's folder is one that only undertext writes.
 fn is_own(name: &Path) -> bool {
-    let bytes = name.as_os_str().as_bytes();
-    is_folder(name) || bytes.starts_with(b"store.") || bytes.starts_with(b"search.")
+    is_part(name.as_os_str())
 }
 
 fn is_open(meta: &Metadata) -> bool {

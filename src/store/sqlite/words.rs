@@ -35,7 +35,7 @@ use super::{
 };
 use crate::{
     disk,
-    model::{EntryNumber, OperationId, OperationNumber, StoreId},
+    model::{EntryNumber, OperationId, OperationNumber, StoreId, WORDS},
     store::{Cursor, SessionKey, Store, StoreError},
 };
 
@@ -131,7 +131,7 @@ pub struct WordIndex {
 impl WordIndex {
     /// Returns where the index of a store lies, by the store's folder.
     pub fn path(root: &Path) -> PathBuf {
-        root.join("search.db")
+        root.join(WORDS)
     }
 
     /// Opens the index of a store, if it is there, of this version, and as it was left.

@@ -202,6 +202,23 @@ fn the_doctor_leaves_a_folder_alone_that_is_no_store() {
         let names = fs::read_dir(env.project()).unwrap().map(|entry| entry.unwrap().file_name());
         assert_eq!(names.collect::<Vec<_>>(), ["run.sh"]);
     }
+    // Nor does a command make a store among what is there.
+    for command in [&["new"][..], &["store", "index"], &["append", "Hi."]] {
+        let said = env.run(&[command, &["--store", "."]].concat());
+        assert_eq!(said.code(), Some(2), "{said}");
+        assert!(said.stderr.contains("hint: name the folder of a store with --store"), "{said}");
+        assert_eq!(fs::read_dir(env.project()).unwrap().count(), 1, "{said}");
+    }
+    // In one that came to hold other files, these keep their modes.
+    fs::remove_file(&script).unwrap();
+    env.run(&["--store", ".", "new"]).success();
+    fs::write(&script, "true\n").unwrap();
+    let database = env.project().join("store.db");
+    for (path, open) in [(&script, 0o755), (&env.project(), 0o755), (&database, 0o644)] {
+        fs::set_permissions(path, Permissions::from_mode(open)).unwrap();
+    }
+    env.run(&["doctor", "--fix", "--store", "."]).success();
+    assert_eq!((mode(&script), mode(&env.project()), mode(&database)), (0o755, 0o755, 0o600));
     // The witness of a store tells that there was one.
     conversation(&env);
     fs::remove_file(store(&env).join("store.db")).unwrap();
