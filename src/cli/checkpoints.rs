@@ -2,6 +2,7 @@
 
 use undertext::model::Text;
 use undertext::ops;
+use undertext::report::Hint;
 
 use super::Context;
 use super::common;
@@ -46,7 +47,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let at = ops::standing_at(archive.store(), &session)?;
     let [left, right] = [Align::Left, Align::Right];
     let mut table = Table::new([left, right, left, left, left, left]);
-    let (mut damaged, mut is_any) = (Vec::new(), false);
+    let (mut damaged, mut is_any, mut is_nowhere) = (Vec::new(), false, false);
     ops::each_checkpoint(archive.store(), &session, wanted, |shown| {
         is_any = true;
         damaged.extend(shown.damaged());
@@ -62,12 +63,18 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             (None, None) if shown.damage.is_some() => (Label::Error, "damaged"),
             (None, _) => (Label::Plain, common::first_line(said.as_deref().unwrap_or_default())),
         };
+        let place = if shown.is_nowhere() {
+            is_nowhere = true;
+            Cell::new(Label::Error, "damaged")
+        } else {
+            Cell::new(Label::Id, &common::short(shown.entry))
+        };
         let time = shown.time.map(|time| zone.age(now, time)).unwrap_or_default();
         table.row([
             Cell::new(Label::Head, if at == Some(checkpoint.n) { "*" } else { "" }),
             Cell::new(Label::Checkpoint, &format!("@{}", checkpoint.n)),
             Cell::new(Label::Checkpoint, shown.own.as_deref().unwrap_or_default()),
-            Cell::new(Label::Id, &common::short(shown.entry)),
+            place,
             Cell::new(Label::Time, &time),
             Cell::new(label, words),
         ]);
@@ -77,5 +84,10 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         context.output.note("Nothing to go back to: there is no checkpoint yet");
     }
     context.show(&table)?;
+    if is_nowhere && damaged.is_empty() {
+        context.output.warn("the entry behind which a checkpoint stands cannot be read");
+        context.output.hint(Hint::mend());
+        return Ok(Exit::No);
+    }
     context.tell_damaged(&damaged)
 }

@@ -39,6 +39,11 @@ pub struct Shown {
 }
 
 impl Shown {
+    /// Returns whether the entry behind which it stands is damaged: nothing is known of it but its number.
+    pub fn is_nowhere(&self) -> bool {
+        self.entry.is_none() && self.checkpoint.place.head.is_some()
+    }
+
     /// Returns the turn as a damaged entry, if it is one.
     pub fn damaged(&self) -> Option<Damaged> {
         Some(Damaged { entry: self.before, problem: self.damage.clone()? })
