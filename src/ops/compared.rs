@@ -21,6 +21,10 @@ use crate::{
     wire::jsonl::ReadError,
 };
 
+/// What differs of a file where the store itself is damaged.
+const BLAMELESS: &str =
+    "it is not what the store has of it, which is damaged: it may well be as it was";
+
 /// What is found of a file.
 pub(super) struct Found {
     pub(super) severity: Severity,
@@ -72,12 +76,13 @@ impl<'a> Files<'a> {
         &mut self,
         tip: &State,
         hashed: Option<Hashed>,
-        has_forgotten: bool,
+        (has_forgotten, is_damaged): (bool, bool),
     ) -> Result<(), OpsError> {
         for rotated in rotations::rotations(self.archive, self.session)? {
             let item = rotated.path.display().to_string();
             match rotated.state {
                 RotatedState::Whole => {}
+                RotatedState::Changed if is_damaged => self.note(&item, BLAMELESS),
                 RotatedState::Changed => {
                     self.changed(
                         &item,
@@ -154,7 +159,9 @@ impl<'a> Files<'a> {
             let behind = live_file::is_behind(self.archive, tip)?;
             let is_pending =
                 attached && attached::is_pending(self.archive, self.session, tip, &path)?;
-            if is_pending {
+            if is_damaged {
+                self.note(&item, BLAMELESS);
+            } else if is_pending {
                 self.note(
                     &item,
                     "it does not have the store's newest change yet; the next change brings it there",

@@ -239,6 +239,8 @@ fn look(
             let (before, hashed) = (derived.take().zip(odd.take()), hashed.take());
             let (Some(session), Some((derived, odd))) = (told.next(), before) else { return };
             verified.sessions += 1;
+            let is_bad = |found: &Finding| found.severity == Severity::Damage;
+            let is_damaged = archive.torn().is_some() || whole.findings.iter().any(is_bad);
             let checked = state.and_then(|state| {
                 whole.add(derived.0);
                 // What cannot be read is not odd.
@@ -251,7 +253,7 @@ fn look(
                     return Ok(());
                 }
                 let mut files = Files::new(archive, session);
-                let checked = files.compare(&state, hashed, has_forgotten);
+                let checked = files.compare(&state, hashed, (has_forgotten, is_damaged));
                 whole.take_in(session, files.found);
                 checked
             });
