@@ -536,6 +536,8 @@ impl From<rusqlite::Error> for StoreError {
                 | rusqlite::Error::Utf8Error(..) => {
                     Self::database("a value in it is of another kind than its column's")
                 }
+                // All that is asked for is in the schema.
+                _ if error.to_string().starts_with("no such ") => Self::database(error.to_string()),
                 _ => Self::Database(Box::new(error)),
             },
         }

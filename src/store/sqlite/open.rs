@@ -188,9 +188,28 @@ fn open_to_read(path: &Path) -> Result<Connection, StoreError> {
         {
             told("immutable=1")
         }
+        // Nor can it be made where nothing may be written, and what is in the WAL is not to be left out.
+        Err(error) if is_unopened(&error) && !beside(path, "-shm").exists() => {
+            let why = "the store's newest changes are in store.db-wal, and to read that, this file has to be made, which \
+                       cannot be done there: copy the folder to where it can be";
+            let source = std::io::Error::other(why);
+            Err(StoreError::Io { path: beside(path, "-shm"), source })
+        }
         // The index of the WAL had no room on the disk: it is made in memory where its file is not to be written.
         Err(StoreError::Full) => told("readonly_shm=1"),
         other => other,
+    }
+}
+
+/// Returns whether SQLite says that it cannot open a file that it needs.
+fn is_unopened(error: &StoreError) -> bool {
+    match error {
+        StoreError::ReadOnly { .. } => true,
+        StoreError::Database(why) => {
+            let why = why.downcast_ref::<rusqlite::Error>().and_then(|why| why.sqlite_error_code());
+            why == Some(rusqlite::ErrorCode::CannotOpen)
+        }
+        _ => false,
     }
 }
 
@@ -269,6 +288,11 @@ fn make(db: &mut Connection, path: &Path) -> Result<(), StoreError> {
         transaction.execute_batch(&format!("PRAGMA application_id = {APPLICATION_ID}"))?;
     } else if found < FORMAT_VERSION {
         for part in younger(found) {
+            // They are all there if only the version is damaged.
+            let is_there = "SELECT 1 FROM sqlite_schema WHERE upper(type) || ' ' || name = ?";
+            if transaction.prepare(is_there)?.exists([part])? {
+                continue;
+            }
             transaction.execute_batch(definition(part))?;
             match part {
                 "TABLE total" => totals::sum_up(&transaction, &Bytes::default())?,
@@ -345,6 +369,12 @@ fn refuse_header(path: &Path) -> Result<Header, StoreError> {
     }
     if !header.starts_with(b"SQLite format 3\0") {
         return Err(StoreError::Foreign { path: path.to_owned() });
+    }
+    // SQLite tells of these only that it does not know them, or that the file cannot be written.
+    let ways = header.get(18..20).unwrap_or_default();
+    let is_sound = number(44) <= 4 && number(56) <= 1 && ways.iter().all(|way| *way <= 2);
+    if !is_sound && number(68) == APPLICATION_ID {
+        return Err(StoreError::database("its header says what no store's does"));
     }
     // Nothing was ever made in a database whose schema has no version: its making was cut short.
     let empty = number(40) == 0;
