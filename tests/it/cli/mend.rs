@@ -452,13 +452,158 @@ fn a_damaged_row_of_the_journal_hides_nothing_any_more_when_it_is_mended() {
         );
         db.execute_batch(&sql).unwrap();
         drop(db);
-        assert_eq!(home.run(&["sessions"]).code(), Some(3));
+        let listed = home.run(&["sessions"]);
+        assert_eq!(listed.code(), Some(1), "{listed}");
+        assert!(listed.stdout.contains("5e550000"), "{listed}");
+        assert!(listed.stderr.contains("is damaged") && listed.stderr.contains("doctor --fix"));
+        let refused = home.run(&["append", "-s", &home.own, "Go on."]);
+        assert_eq!(refused.code(), Some(3), "{refused}");
         // What the row held is lost, but for what live files hold.
         assert!(matches!(home.run(&["doctor", "--fix"]).code(), Some(0 | 1)));
         let listed = home.run(&["sessions", "--json", "--all"]).success().stdout;
         assert!(said.keys().all(|session| listed.contains(session.as_str())), "{listed}");
         home.run(&["append", "-s", &home.own, "We go on."]).success();
     }
+}
+
+/// Writes so many lines of the first agent's session and takes them in.
+fn grow(home: &Home, lines: usize) {
+    fs::write(agents_file(home, 0), (0..lines).map(|n| record(0, n)).collect::<String>()).unwrap();
+    home.run(&["import"]).success();
+}
+
+/// Damages the row of the journal that so many others follow.
+fn damage_row(home: &Home, behind: usize) {
+    let db = home.settle();
+    let sql = format!(
+        "DROP TRIGGER journal_is_not_updated;
+         UPDATE journal SET body = zeroblob(length(body))
+         WHERE seq = (SELECT seq FROM journal ORDER BY seq DESC LIMIT 1 OFFSET {behind})"
+    );
+    db.execute_batch(&sql).unwrap();
+}
+
+#[test]
+fn what_an_operation_in_the_middle_brought_comes_back_from_the_live_file() {
+    let home = Home::new();
+    fixture::settle(&store(&home.env));
+    for lines in [82, 84, 86] {
+        grow(&home, lines);
+    }
+    let said = home.said();
+    damage_row(&home, 1);
+    let read = home.run(&["log", "5e550000", "--json", "-n", "500"]);
+    assert_eq!((read.code(), read.stdout.lines().count()), (Some(1), 86), "{read}");
+    let verified = home.run(&["verify"]);
+    assert_eq!(verified.code(), Some(1), "{verified}");
+    assert!(!verified.to_string().contains("another program"), "{verified}");
+    let fixed = home.run(&["doctor", "--fix"]);
+    assert_eq!(fixed.code(), Some(1), "{fixed}");
+    assert!(fixed.stdout.contains("2 entries of session 5e550000 came back"), "{fixed}");
+    assert!(fixed.stdout.contains("lost: operation"), "{fixed}");
+    assert_eq!(home.said(), said);
+    let verified = home.run(&["verify"]).success();
+    assert!(verified.stdout.contains("no damage found; 2 entries were lost"), "{verified}");
+    // That is all that there is to do.
+    let again = home.run(&["doctor", "--fix"]).success();
+    assert!(again.stdout.ends_with("is in order\n"), "{again}");
+}
+
+#[test]
+fn a_session_that_cannot_be_read_at_all_is_not_one_in_which_nothing_was_said() {
+    let home = Home::new();
+    fixture::settle(&store(&home.env));
+    let fresh = conversation(&home.env);
+    fs::remove_file(live_path(&home.env, &fresh)).unwrap();
+    let journal: usize =
+        home.settle().query_row("SELECT count(*) FROM journal", [], |row| row.get(0)).unwrap();
+    damage_row(&home, journal - 1);
+    let read = home.run(&["log", &fresh]);
+    assert_eq!(read.code(), Some(1), "{read}");
+    assert!(read.stderr.contains("the session is damaged"), "{read}");
+    assert!(read.stderr.contains("undertext doctor --fix"), "{read}");
+    assert!(!read.stderr.contains("Nothing has been said"), "{read}");
+}
+
+#[test]
+fn rows_that_only_say_to_be_of_an_operation_of_the_journal_do_not_keep_it_out() {
+    let home = Home::new();
+    fixture::settle(&store(&home.env));
+    for lines in [82, 84, 86] {
+        grow(&home, lines);
+    }
+    let said = home.said();
+    let db = home.settle();
+    db.execute_batch(
+        "INSERT INTO kept (session, operation, n, line) SELECT key, 2, 0, 1 FROM session WHERE id LIKE '5e550000%';
+         INSERT INTO checkpoint (session, n, operation, generation, horizon)
+         SELECT key, 700, 3, 1, 5 FROM session WHERE id LIKE '5e550000%'",
+    )
+    .unwrap();
+    drop(db);
+    damage_first_page(&home.database());
+    fs::remove_file(agents_file(&home, 0)).unwrap();
+    let fixed = home.run(&["doctor", "--fix"]);
+    assert!(fixed.stdout.contains("Mended: "), "{fixed}");
+    assert_eq!(home.said(), said, "{fixed}");
+}
+
+#[test]
+fn a_header_or_a_table_that_is_damaged_leads_to_no_dead_end() {
+    let home = Home::new();
+    fixture::settle(&store(&home.env));
+    let said = home.said();
+    drop(home.settle());
+    let whole = fs::read(home.database()).unwrap();
+    let flipped = |at: usize, to: u8| {
+        let mut bytes = whole.clone();
+        bytes[at] = to;
+        fs::write(home.database(), bytes).unwrap();
+    };
+    let drop_table = |table: &str| {
+        let db = Connection::open(home.database()).unwrap();
+        db.execute_batch(&format!("DROP TABLE {table}")).unwrap();
+        db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    };
+    let cases: [(&str, &dyn Fn()); 6] = [
+        ("schema format", &|| flipped(47, 0x44)),
+        ("way of writing", &|| flipped(18, 0x82)),
+        ("encoding", &|| flipped(59, 3)),
+        ("version", &|| flipped(63, 2)),
+        ("store", &|| drop_table("store")),
+        ("rules", &|| drop_table("rules")),
+    ];
+    for (what, damage) in cases {
+        for name in ["store.db-wal", "store.db-shm"] {
+            let _ = fs::remove_file(store(&home.env).join(name));
+        }
+        fs::write(home.database(), &whole).unwrap();
+        damage();
+        let fixed = home.run(&["doctor", "--fix"]);
+        assert!(matches!(fixed.code(), Some(0 | 1)), "{what}: {fixed}");
+        assert_eq!(home.said(), said, "{what}: {fixed}");
+        home.run(&["checkpoint", "-q", "-s", &home.own]).success();
+        let _ = fs::remove_dir_all(store(&home.env).join("damaged-1"));
+    }
+}
+
+#[test]
+fn a_checkpoint_behind_an_entry_that_is_damaged_does_not_stand_at_the_start() {
+    let home = Home::new();
+    fixture::settle(&store(&home.env));
+    let db = home.settle();
+    db.execute_batch(
+        "DROP TRIGGER entry_is_not_deleted;
+         DELETE FROM entry WHERE (session, n) IN
+             (SELECT session, head FROM checkpoint WHERE head IS NOT NULL ORDER BY session, n LIMIT 1)",
+    )
+    .unwrap();
+    drop(db);
+    let listed = home.run(&["checkpoints", "5e550000"]);
+    assert_eq!(listed.code(), Some(1), "{listed}");
+    assert_eq!(listed.stdout.matches("start").count(), 1, "{listed}");
+    assert!(listed.stdout.contains("damaged"), "{listed}");
+    assert!(listed.stderr.contains("doctor --fix"), "{listed}");
 }
 
 #[test]
