@@ -10,7 +10,7 @@ use super::{
     rules::Rules,
 };
 use crate::{
-    cover::{Secret, Secrets},
+    cover::{SHORTEST, Secret, Secrets},
     json::Frame,
 };
 
@@ -38,6 +38,8 @@ pub struct Masked<'t> {
 pub struct Masking {
     masks: Masks,
     known: Known,
+    /// The secrets that are known as they are, each with its rule.
+    whole: Vec<(String, &'static str)>,
 }
 
 /// Secrets, and the rules that found them, in the same order.
@@ -79,7 +81,21 @@ impl std::fmt::Debug for Masking {
 impl Masking {
     /// Masks what is to be masked, and these secrets, each with the rule that found it.
     pub(crate) fn new(masks: Masks, known: BTreeMap<String, &'static str>) -> Self {
-        Self { masks, known: Known::new(known) }
+        let whole = known.iter().map(|(secret, rule)| (secret.clone(), *rule)).collect();
+        Self { masks, known: Known::new(known), whole }
+    }
+
+    /// Puts a mark in the place of the beginning of a secret with which a text ends that was cut off there, if it does.
+    pub fn mask_beginning(&self, text: &str) -> Option<String> {
+        let beginning = |(secret, rule): &(String, &'static str)| {
+            let ends = secret.char_indices().map(|(at, _)| at).rev();
+            let mut beginnings = ends.filter_map(|end| secret.get(..end));
+            let found = beginnings.find(|begin| text.ends_with(begin))?;
+            Some((found.len(), *rule)).filter(|(length, _)| *length >= SHORTEST)
+        };
+        let (length, rule) = self.whole.iter().filter_map(beginning).max()?;
+        let before = text.get(..text.len() - length)?;
+        Some(format!("{before}[masked: {rule}]"))
     }
 
     /// Puts marks in the place of all that is to be masked in a text.

@@ -355,6 +355,19 @@ fn a_document_masks_a_secret_also_where_nothing_tells_it() {
 }
 
 #[test]
+fn the_beginning_of_a_secret_at_the_end_of_a_title_is_masked_too() {
+    let env = TestEnv::new();
+    // A title has 120 characters.
+    let words = "so ".repeat(36);
+    session(&env, ONE, &[said("user", format!("{words}{KEY} is the key"))]);
+    env.run(&["import"]).success();
+    let masked = env.run(&["export", "--as", "markdown", ONE]).success();
+    let title = masked.stdout.lines().next().unwrap();
+    assert_eq!(title, format!("# {words}[masked: github-pat]"));
+    assert!(masked.stderr.starts_with("2 secrets are masked"), "{masked}");
+}
+
+#[test]
 fn what_is_found_is_taken_out_with_the_names_of_the_rules() {
     let env = TestEnv::new();
     let one = session(&env, ONE, &leaking());
