@@ -82,7 +82,7 @@ impl Pairs {
     /// Returns the results in these entries.
     pub(crate) fn answers<'a>(&'a self, lines: &'a [Line]) -> Answers<'a> {
         let held = lines.iter().filter(|line| self.lines.contains(line.n));
-        let held = held.map(|line| (line.n, line)).collect();
+        let held = held.map(|line| (line.n, (line, blocks(line).collect()))).collect();
         Answers { by_call: &self.by_call, held, lines: &self.lines }
     }
 }
@@ -90,8 +90,8 @@ impl Pairs {
 /// The results that are shown beneath their calls.
 pub(crate) struct Answers<'a> {
     by_call: &'a BTreeMap<At, At>,
-    /// The entries with the results.
-    held: BTreeMap<EntryNumber, &'a Line>,
+    /// The entries with the results, and the blocks of each.
+    held: BTreeMap<EntryNumber, (&'a Line, Vec<&'a Block>)>,
     /// The entries that hold nothing else.
     pub(crate) lines: &'a EntrySet,
 }
@@ -100,8 +100,8 @@ impl<'a> Answers<'a> {
     /// Returns the result of the call that is this block of an entry, and the entry that holds it.
     pub(crate) fn of(&self, line: &Line, nth: usize) -> Option<(&'a Line, &'a Block)> {
         let (entry, at) = self.by_call.get(&(line.n, nth))?;
-        let held = *self.held.get(entry)?;
-        Some((held, blocks(held).nth(*at)?))
+        let (held, blocks) = self.held.get(entry)?;
+        Some((held, blocks.get(*at)?))
     }
 }
 

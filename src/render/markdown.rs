@@ -17,8 +17,9 @@ use std::io::{self, Write};
 
 use undertext::model::{Block, Kind};
 use undertext::ops::{Line, Masking};
+use undertext::wire::Earlier;
 
-use super::answers::{Answers, blocks, is_own};
+use super::answers::{Answers, is_own};
 use super::call::{self, Worth};
 use super::conversation::{image, omitted};
 use super::style::Label;
@@ -53,7 +54,12 @@ impl<'a> Document<'a> {
     pub(crate) fn begin(out: &mut dyn Write, front: Front<'a>) -> io::Result<Self> {
         let mut document = Self { front, own: 0, speaks: None, masked: 0 };
         let mut room = Vec::new();
-        writeln!(room, "# {}\n", escaped(&safe::line(front.title)))?;
+        let mut title = safe::line(front.title).into_owned();
+        // What is cut off a secret at the end of a title keeps the rest from being known by its rule.
+        if let Some(masked) = front.masks.and_then(|masks| masks.mask_beginning(&title)) {
+            (title, document.masked) = (masked, 1);
+        }
+        writeln!(room, "# {}\n", escaped(&title))?;
         writeln!(room, "Session {} of {}", span(front.session), span(front.agent))?;
         if let Some(folder) = front.folder {
             writeln!(room, "in {}", span(folder))?;
@@ -178,10 +184,8 @@ fn result(out: &mut dyn Write, line: &Line, block: &Block) -> io::Result<()> {
     if let Some(hidden) = line.hidden(id) {
         writeln!(out, "\n*cut: {} characters hidden*", units::grouped(hidden))?;
     }
-    let is_of_it = |block: &&Block| matches!(block, Block::Result { id: other, .. } if other == id);
-    let owner = blocks(line).any(|block| is_of_it(&block)).then_some(line);
-    let earlier = owner.into_iter().flat_map(|line| &line.earlier);
-    for earlier in earlier.filter(|earlier| earlier.call.as_deref() == Some(id.as_str())) {
+    let is_of_it = |earlier: &&Earlier| earlier.call.as_deref() == Some(id.as_str());
+    for earlier in line.earlier.iter().filter(is_of_it) {
         writeln!(out, "\n{}", span(&omitted(earlier)))?;
     }
     Ok(())
