@@ -218,7 +218,7 @@ pub enum Trace {
     Below(PathBuf),
     /// In the folders within this one, where the names begin with the session's id.
     Named(PathBuf),
-    /// In this folder, where the names begin with the session's id.
+    /// Next to this path, where the names begin with its own.
     Beside(PathBuf),
     /// In this file, which tells of other sessions as well.
     List(PathBuf),

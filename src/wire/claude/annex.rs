@@ -16,6 +16,8 @@
 //! todos/<id>-agent-<id>.json                       its list of things to do
 //! debug/<id>.txt, tasks/<id>/*, session-env/<id>/* and the like
 //! projects/<slug>/sessions-index.json              how each session of the folder begins, and what it is about
+//! usage-data/facets/<id>.json and the like         what it found of a session when it summed up how it was used
+//! usage-data/report.html                           that of all sessions
 //! ```
 
 use std::path::{Path, PathBuf};
@@ -32,6 +34,10 @@ pub(super) const SUB_AGENTS: &str = "subagents";
 const RESULTS: &str = "tool-results";
 /// The file that lists the sessions of a folder.
 const INDEX: &str = "sessions-index.json";
+/// The folder in which the program sums up how it was used.
+const USAGE: &str = "usage-data";
+/// The file in it that tells of all sessions.
+const REPORT: &str = "report.html";
 /// How the file ends that describes a sub-agent.
 const META: &str = ".meta.json";
 
@@ -71,10 +77,15 @@ pub(super) fn traces(file: &Path, session: &str) -> Vec<Trace> {
         return Vec::new();
     }
     let home = folder.parent().filter(|above| above.ends_with(SESSIONS)).and_then(Path::parent);
-    let named = home.map(|home| Trace::Named(home.to_owned()));
+    let apart = home.into_iter().flat_map(|home| {
+        let usage = home.join(USAGE);
+        let report = Trace::List(usage.join(REPORT));
+        [Trace::Named(home.to_owned()), Trace::Named(usage), report]
+    });
+    let own = folder.join(session);
     let list = Trace::List(folder.join(INDEX));
-    let near = [Trace::Below(folder.join(session)), Trace::Beside(folder.to_owned()), list];
-    near.into_iter().chain(named).collect()
+    let near = [Trace::Below(own.clone()), Trace::Beside(own), list];
+    near.into_iter().chain(apart).collect()
 }
 
 /// Returns the session's file next to which another one is kept.

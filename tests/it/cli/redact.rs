@@ -609,6 +609,8 @@ fn what_lies_under_the_name_of_a_session_is_told_of_if_it_has_it() {
         (own.join("session-memory/more/deep.md"), SECRET),
         (home.join(format!("todos/{ONE}-agent-{ONE}.json")), SECRET),
         (home.join(format!("debug/{ONE}.txt")), SECRET),
+        (home.join(format!("usage-data/facets/{ONE}.json")), SECRET),
+        (home.join("usage-data/report.html"), SECRET),
         (home.join(format!("tasks/{ONE}/1.json")), SECRET),
         (home.join(format!("todos/{ONE}-agent-other.json")), "nothing"),
         (own.join("session-memory/other.md"), "nothing"),
@@ -633,20 +635,54 @@ fn what_lies_under_the_name_of_a_session_is_told_of_if_it_has_it() {
         let paths = told["beside"].as_array().unwrap().iter();
         paths.map(|path| path.as_str().unwrap().rsplit('/').next().unwrap().to_owned()).collect()
     };
-    let todo = format!("{ONE}-agent-{ONE}.json");
+    let (todo, facet) = (format!("{ONE}-agent-{ONE}.json"), format!("{ONE}.json"));
     let (debug, old) = (format!("{ONE}.txt"), format!("{ONE}.jsonl.old.txt"));
     assert_eq!(
         beside(&done.stdout),
-        [&debug, "deep.md", "summary.md", &old, "sessions-index.json", "1.json", &todo]
-            .map(String::from)
+        [
+            &debug,
+            "deep.md",
+            "summary.md",
+            &old,
+            "sessions-index.json",
+            "1.json",
+            &todo,
+            &facet,
+            "report.html"
+        ]
+        .map(String::from)
     );
-    assert_eq!(traces(&env).len(), 7);
+    assert_eq!(traces(&env).len(), 9);
     // What is forgotten may stand in any of them; it goes from its sub-agents too.
     let done = env.run(&["forget", "-s", "8f14", "--yes", "--json"]).success();
-    assert_eq!(beside(&done.stdout).len(), 9);
+    assert_eq!(beside(&done.stdout).len(), 10);
     assert!(env.run(&["search", "its agent says"]).stdout.is_empty());
     assert!(!fs::read_to_string(own.join("subagents/agent-a1.jsonl")).unwrap().contains("says"));
     env.run(&["verify"]).success();
+}
+
+#[test]
+fn what_openclaw_keeps_next_to_a_session_is_told_of_if_it_has_it() {
+    let env = TestEnv::new();
+    let folder = env.home().join(".openclaw/agents/main/sessions");
+    fs::create_dir_all(&folder).unwrap();
+    let header = format!(
+        "{{\"type\":\"session\",\"version\":3,\"id\":\"{ONE}\",\"timestamp\":\"2026-01-01T00:00:00Z\",\"cwd\":\"/work\"}}\n"
+    );
+    let said = format!(
+        "{{\"type\":\"message\",\"id\":\"a1b2c3d4\",\"parentId\":null,\"timestamp\":\"2026-01-01T00:00:01Z\",\
+         \"message\":{{\"role\":\"user\",\"content\":\"{SECRET}\"}}}}\n"
+    );
+    fs::write(folder.join(format!("{ONE}.jsonl")), header + &said).unwrap();
+    let kept = [format!("{ONE}.jsonl.bak-12-1767225600000"), "sessions.json".to_owned()];
+    for name in &kept {
+        fs::write(folder.join(name), SECRET).unwrap();
+    }
+    env.run(&["import"]).success();
+    let done = env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes()).success();
+    for name in &kept {
+        assert!(done.stderr.contains(&format!("{name} lies next to a session")), "{done}");
+    }
 }
 
 #[test]
