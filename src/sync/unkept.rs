@@ -148,19 +148,22 @@ impl Near {
             Trace::Below(folder) => self.walk(folder, DEPTH),
             Trace::Named(home) => {
                 for folder in self.within(home, Path::new("")) {
-                    self.named(&folder, session);
+                    self.named(&folder, session.as_bytes());
                 }
             }
-            Trace::Beside(folder) => self.named(folder, session),
+            Trace::Beside(path) => {
+                if let (Some(folder), Some(name)) = (path.parent(), path.file_name()) {
+                    self.named(folder, name.as_encoded_bytes());
+                }
+            }
             Trace::List(list) => self.lists.push(list.clone()),
         }
     }
 
-    /// Gathers what lies in a folder under the name of a session.
-    fn named(&mut self, folder: &Path, session: &str) {
+    /// Gathers what lies in a folder under names that begin so.
+    fn named(&mut self, folder: &Path, begin: &[u8]) {
         for path in self.within(folder, Path::new("")) {
-            let name = path.file_name().unwrap_or_default().as_encoded_bytes();
-            if name.starts_with(session.as_bytes()) {
+            if path.file_name().unwrap_or_default().as_encoded_bytes().starts_with(begin) {
                 self.walk(&path, DEPTH);
                 self.found.push(path);
             }
