@@ -24,6 +24,8 @@ pub const WATCHED: &str = "watched";
 pub const REDACTING: &str = "redacting";
 /// The file that names the sessions, a number a line, of which only files are still to be covered.
 pub const UNCOVERED: &str = "uncovered";
+/// The files that a store's user may put next to these: settings, and what keeps a store in a folder out of git.
+pub const BESIDE: [&str; 2] = ["config.toml", ".gitignore"];
 
 /// Returns the name of a folder in which a damaged store is kept: 1, 2, 3 ...
 pub fn damaged_folder(n: u32) -> String {

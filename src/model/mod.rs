@@ -39,8 +39,8 @@ pub use id::{
     Digest, EntryId, IdPrefix, LineId, MachineId, NameTag, OperationId, Running, StoreId,
 };
 pub use layout::{
-    DATABASE, LOCK, LOG, MENDING, REDACTING, SHARED, TRANSCRIPTS, UNCOVERED, WATCHED, WITNESS,
-    WORDS, damaged_folder, is_damaged_folder, is_own, is_part,
+    BESIDE, DATABASE, LOCK, LOG, MENDING, REDACTING, SHARED, TRANSCRIPTS, UNCOVERED, WATCHED,
+    WITNESS, WORDS, damaged_folder, is_damaged_folder, is_own, is_part,
 };
 pub use message::{
     Block, Image, Message, Role, Source, Stop, Thinking, Usage, first_line, shell_line,

@@ -18,14 +18,11 @@ use std::{
 use crate::{
     disk::{self, Disk, Kernel, Links},
     live::is_fresh,
-    model::{DATABASE, TRANSCRIPTS},
+    model::{BESIDE, DATABASE, TRANSCRIPTS},
     report::LeftOut,
     store::Access,
     sync::{SyncError, Waiting, archive::database, lock_if_there},
 };
-
-/// The files of a store's folder that are copied besides its database: what its user set, and what keeps it out of git.
-const BESIDE: [&str; 2] = ["config.toml", ".gitignore"];
 
 /// Copies an archive into a new folder, tells how many bytes of its store are copied and how many there are, and returns how
 /// many transcripts were copied, and what was left out.

@@ -5,7 +5,7 @@ use std::{fs, io::ErrorKind, os::unix::fs::MetadataExt, path::Path};
 
 use crate::{
     disk,
-    model::{DATABASE, WITNESS, is_own},
+    model::{BESIDE, DATABASE, WITNESS, is_own},
     sync::{NoPlace, SyncError},
 };
 
@@ -52,7 +52,7 @@ fn name_of(user: u32) -> String {
 /// Returns whether a folder holds what undertext has not made, as far as it can be listed.
 pub(crate) fn has_others(folder: &Path) -> bool {
     let names = fs::read_dir(folder).into_iter().flatten().flatten().map(|one| one.file_name());
-    names.into_iter().any(|name| !is_own(&name) && name != IGNORE)
+    names.into_iter().any(|name| !is_own(&name) && BESIDE.iter().all(|one| name != *one))
 }
 
 /// Refuses to make a store among what is not undertext's own: a folder that was named by mistake is left alone.
@@ -63,6 +63,3 @@ pub(crate) fn check_place(root: &Path) -> Result<(), SyncError> {
     }
     Err(SyncError::NoPlace { path: root.to_owned(), why: NoPlace::Taken })
 }
-
-/// The file that keeps a store in a folder out of git.
-const IGNORE: &str = ".gitignore";
