@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    model::{EntryNumber, PlaceNumber, Position, Run, State},
+    model::{EntryNumber, Place, PlaceNumber, Position, Run, State},
     session::{Damages, Session, SessionError, View},
     store::Store,
     wire::{Departure, Format, Graph as _},
@@ -41,6 +41,10 @@ pub(crate) fn departures(
         let [at, next] = pair else { continue };
         let (old, next) = (look(at), look(next));
         let Some(by) = session.format.departure(&old, &next)? else { continue };
+        // Where a command went elsewhere, its branches tell that.
+        if by != Departure::Compaction && is_by_command(state, at) {
+            continue;
+        }
         let Some(head) = session.format.head(&old)? else { continue };
         let mut first = None;
         if by == Departure::Compaction {
@@ -53,6 +57,16 @@ pub(crate) fn departures(
         found.push(Left { at: Position { head: Some(head), ..*at }, head, by, next: first });
     }
     Ok(found)
+}
+
+/// Returns whether a command set a file aside, which may have been taken in since under its new name.
+fn is_by_command(state: &State, at: &Position) -> bool {
+    let place = state.file_of(at.generation).and_then(|file| state.file(file));
+    let name = place.and_then(Place::name);
+    state.rotations.iter().any(|(_, rotation)| {
+        let aside = str::from_utf8(&rotation.aside).ok();
+        rotation.old == at.generation || name.is_some() && name == aside
+    })
 }
 
 /// Returns the ends of the files that an agent set aside for the next one, in order, with the live one behind them.

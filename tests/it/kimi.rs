@@ -366,3 +366,21 @@ fn what_the_agent_does_not_read_is_not_sent() {
         messages.map(|message| message["content"][0]["text"].as_str().unwrap()).collect();
     assert_eq!(said, ["You keep a lighthouse.", "Light the lamp.", "It burns."]);
 }
+
+/// The agent was told to have gone back where a command had.
+#[test]
+fn what_a_command_left_is_not_called_left_by_the_agent() {
+    let env = TestEnv::new();
+    let state = [
+        vec![PROMPT.to_owned()],
+        turn(0, "Light the lamp.", "It burns."),
+        turn(1, "Mount it.", "It stands."),
+    ];
+    write(&env.project().join("k"), &[state.concat()]);
+    env.run(&["import", "k", "-q"]).success();
+    for place in ["1", "main.1"] {
+        env.run(&["revert", place, "-s", "k/context.jsonl"]).success();
+        let drawn = env.run(&["graph", "-s", "k"]).success().stdout;
+        assert!(drawn.contains("[main.1]") && !drawn.contains("left by"), "{drawn}");
+    }
+}
