@@ -132,6 +132,9 @@ fn plan(
     let n = operation.n;
     let (mut steps, mut left) =
         take_back(&before.state, operation, |to, now| is_same(before, to, now))?;
+    if matches!(operation.command, Command::Branch { .. }) && steps == Steps::default() {
+        return Err(OpsError::NotUndoable { n, why: "the branch that it made was used since" });
+    }
     if let Some(end) = end_of_attached(before, &steps)?
         && steps.position(&before.state) != Some(end)
     {

@@ -186,3 +186,20 @@ fn a_branch_with_a_name_like_a_number_is_found_by_it() {
     let told = env.run(&["revert", "+1", "--dry-run", "--json"]).success().stdout;
     assert!(json(&told)["checkpoint"].is_null(), "{told}");
 }
+
+/// It was told to be undone, and the branch was there and current.
+#[test]
+fn an_undo_of_a_branch_that_was_used_since_is_refused() {
+    let env = TestEnv::new();
+    conversation(&env);
+    env.run(&["branch", "side", "HEAD~2"]).success();
+    let made = env.run(&["operations", "-n", "1", "--json"]).success().stdout;
+    let made = json(&made)["operation"].to_string();
+    env.run(&["switch", "side"]).success();
+    env.run(&["append", "And then?"]).success();
+    let before = env.run(&["operations"]).success().stdout;
+    let refused = env.run(&["undo", &made]);
+    assert_eq!(refused.code(), Some(2), "{refused}");
+    assert!(refused.stderr.contains("the branch that it made was used since"), "{refused}");
+    assert_eq!(env.run(&["operations"]).success().stdout, before);
+}
