@@ -71,17 +71,6 @@ pub(crate) struct Purged {
     pub(crate) notices: Vec<(SessionName, Notice)>,
 }
 
-impl Purged {
-    /// Adds what was found next to a session, and what could not be looked through there; some lies next to several.
-    pub(super) fn looked_beside(&mut self, (found, unseen): (Vec<PathBuf>, Vec<PathBuf>)) {
-        for (all, more) in [(&mut self.beside, found), (&mut self.unseen, unseen)] {
-            all.extend(more);
-            all.sort();
-            all.dedup();
-        }
-    }
-}
-
 impl Archive {
     /// Waits until no other program changes this archive, and keeps the others out while the answer lives. A redaction that was
     /// cut short is carried out first.
@@ -134,8 +123,7 @@ pub(super) fn finish(archive: &Archive, patience: Duration) -> Result<Purged, Sy
     let Some(root) = archive.root() else { return Ok(purged) };
     WordIndex::remove(root)?;
     cover_files(archive, &mut purged)?;
-    let kept = mend::set_aside(root);
-    for path in kept.map_err(|source| failed(root, source))? {
+    for path in mend::set_aside(root).map_err(|source| failed(root, source))? {
         mend::clear(&path).map_err(|source| SyncError::Io { path: path.clone(), source })?;
         purged.deleted.push(path);
     }
@@ -160,8 +148,7 @@ pub(super) fn cover_files(archive: &Archive, purged: &mut Purged) -> Result<(), 
 /// Covers the files that could not be covered before, where they can be now.
 fn try_again(archive: &Archive, root: &Path) -> Result<(), SyncError> {
     let path = root.join(UNCOVERED);
-    let text = disk::read(&path, disk::TEXT);
-    let text = text.map_err(|source| SyncError::Io { path, source })?;
+    let text = disk::read(&path, disk::TEXT).map_err(|source| failed(&path, source))?;
     let mut sessions = archive.every()?;
     let named = left_in(&text);
     // A list that cannot be read may have named any of them.
@@ -205,9 +192,7 @@ fn keep_left(root: &Path, left: &BTreeSet<SessionKey>) -> Result<(), SyncError> 
 /// Removes a file in the store's folder.
 fn unmark(root: &Path, name: &str) -> Result<(), SyncError> {
     match fs::remove_file(root.join(name)).and_then(|()| disk::sync_folder(root)) {
-        Err(source) if source.kind() != ErrorKind::NotFound => {
-            Err(SyncError::Io { path: root.join(name), source })
-        }
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(failed(&root.join(name), error)),
         _ => Ok(()),
     }
 }

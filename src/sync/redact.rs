@@ -160,6 +160,17 @@ pub(crate) fn cover_again(archive: &Archive, secrets: &Secrets) -> Result<Purged
     Ok(purged)
 }
 
+impl Purged {
+    /// Adds what was found next to a session, and what could not be looked through there; some lies next to several.
+    fn looked_beside(&mut self, (found, unseen): (Vec<PathBuf>, Vec<PathBuf>)) {
+        for (all, more) in [(&mut self.beside, found), (&mut self.unseen, unseen)] {
+            all.extend(more);
+            all.sort();
+            all.dedup();
+        }
+    }
+}
+
 /// Refuses to take bytes out of sessions that an agent has loaded: it would go on with them, and write them again.
 fn refuse_if_loaded(archive: &Archive, redactions: &[Redaction]) -> Result<(), SyncError> {
     for Redaction { session, .. } in redactions {
