@@ -42,7 +42,7 @@ pub const END: u64 = 2;
 /// The tokens of a picture: the most that a provider asks for one before it makes it smaller.
 const IMAGE: u64 = 1_600;
 /// A string of at most so many characters takes no more than a picture as words.
-const AS_WORDS: usize = 4 * IMAGE as usize;
+const AS_WORDS: u64 = 4 * IMAGE;
 /// From this many messages on, counting is worth a second thread.
 const FEW: usize = 16;
 
@@ -100,7 +100,9 @@ impl Encoding {
 ///
 /// What only its provider can read is spelt in the alphabet for addresses, and is the words that it stands for.
 fn is_file(string: Raw<'_>) -> bool {
-    let Some(text) = string.text().filter(|text| text.len() > AS_WORDS) else { return false };
+    let Some(text) = string.text().filter(|text| text.len() as u64 > AS_WORDS) else {
+        return false;
+    };
     let inline = text.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
     let data = inline.map_or(&*text, |(_, data)| data).trim_end_matches('=');
     data.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/'))
@@ -172,7 +174,7 @@ impl Counting {
     /// Returns how many tokens a block takes of which only its JSON is known.
     fn unknown(self, json: &str) -> u64 {
         let (mut words, mut files, mut at) = (String::new(), 0, 0);
-        let strings = Raw::value(json.as_bytes()).filter(|_| json.len() > AS_WORDS);
+        let strings = Raw::value(json.as_bytes()).filter(|_| json.len() as u64 > AS_WORDS);
         for string in strings.into_iter().flat_map(|block| block.strings(|_| false)) {
             let span = string.span_in(json.as_bytes()).filter(|_| is_file(string));
             if let Some(before) = span.as_ref().and_then(|span| json.get(at..span.start)) {
