@@ -52,7 +52,7 @@ pub(super) fn texts(record: Raw<'_>) -> Option<Vec<String>> {
             _ => vec![told(attachment, &class)?],
         }
     };
-    Some(words.into_iter().map(reminder).collect())
+    Some(words.iter().map(|words| reminder(words)).collect())
 }
 
 /// Returns the words of what a hook did.

@@ -6,8 +6,8 @@ const END: &str = "\n</system-reminder>";
 const REMINDER: &str = "system-reminder";
 
 /// Returns a reminder of these words.
-pub(super) fn reminder(words: String) -> String {
-    [BEGIN, &words, END].concat()
+pub(super) fn reminder(words: &str) -> String {
+    [BEGIN, words, END].concat()
 }
 
 /// Returns a text in which nothing begins or ends a reminder, also not with what follows the text.

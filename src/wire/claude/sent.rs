@@ -119,7 +119,7 @@ pub(super) fn message(record: Raw<'_>, edits: &[Edited<'_>]) -> Option<Message> 
     } else if let [Block::Text(own)] = &message.blocks[..]
         && let Some(words) = noted(record, own)
     {
-        message.blocks = vec![Block::Text(reminder(words))];
+        message.blocks = vec![Block::Text(reminder(&words))];
     } else if let Some(words) = around(record) {
         wrap(&mut message.blocks, words);
     } else if loads(record) {
@@ -252,5 +252,5 @@ fn wrap(blocks: &mut Vec<Block>, [before, behind]: [&str; 2]) {
         _ => true,
     });
     let own = texts.join("\n");
-    blocks.insert(0, Block::Text(reminder(format!("{before}{own}{behind}"))));
+    blocks.insert(0, Block::Text(reminder(&format!("{before}{own}{behind}"))));
 }
