@@ -8,11 +8,14 @@
 //! in two files     u1 a1 u2 a2     boundary (kept) u3           the state that was set aside is
 //! ```
 
-use std::{borrow::Cow, collections::BTreeSet};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use crate::{
     context::{Item, loss::Check, plan::Piece},
-    model::{Command, EntryNumber, Kind, Message, Operation, Role, Text},
+    model::{Command, EntryNumber, Kind, Message, Operation, PlaceNumber, Role, Text},
     ops::{
         OpsError,
         compactions::{is_agents, own},
@@ -85,7 +88,7 @@ fn by_agent(
         let path = format.path(&next, head, usize::MAX)?.entries;
         let before = context(session, &old, &before)?;
         for at in boundaries(&next, &path, is_theirs)?.into_iter().take(1) {
-            found.extend(checked(session, &before, &next, &path, at)?);
+            found.extend(checked(session, &before, &next, &path, (at, true))?);
         }
     }
     if let Some(view) = lines::view(archive.store(), session, None)? {
@@ -96,8 +99,17 @@ fn by_agent(
             if path.get(at).is_none_or(|entry| known.contains(entry)) {
                 continue;
             }
-            let before = context(session, &view, path.get(..at).unwrap_or_default())?;
-            found.extend(checked(session, &before, &view, &path, at)?);
+            // What a later compaction keeps still stands where it was said.
+            let before = match at.checked_sub(1).and_then(|last| path.get(last)) {
+                Some(&last) => {
+                    let end = path.get(at).map_or(Ok(None), |entry| view.place(*entry))?;
+                    let then = until(&view, session, (last, end));
+                    let path = format.path(&then, last, usize::MAX)?.entries;
+                    context(session, &then, &path)?
+                }
+                None => Vec::new(),
+            };
+            found.extend(checked(session, &before, &view, &path, (at, false))?);
         }
     }
     let entries = found.iter().map(|(entry, _)| *entry).collect();
@@ -133,12 +145,12 @@ fn context(
 
 /// Checks the summary behind the boundary at a place of a path against the context in front of it; where the agent only
 /// cleared something, there is no summary.
-fn checked(
-    session: &Session,
+fn checked<'a>(
+    session: &'a Session,
     before: &[Item],
-    view: &View<'_>,
+    view: &View<'a>,
     path: &[EntryNumber],
-    at: usize,
+    (at, is_anew): (usize, bool),
 ) -> Result<Option<(EntryNumber, Boundary)>, OpsError> {
     let Some(&entry) = path.get(at) else { return Ok(None) };
     let near = path.get(at..path.len().min(at + SUMMARY_WITHIN)).unwrap_or_default();
@@ -149,28 +161,27 @@ fn checked(
             break;
         }
     }
-    let Some(end) = said.iter().rev().find(|item| item.is_summary()).and_then(Item::entry) else {
+    let Some(summary) = said.iter().rfind(|item| item.is_summary()).and_then(Item::entry) else {
         return Ok(None);
     };
-    let mut end = path.iter().position(|entry| *entry == end).unwrap_or(at);
-    // What the agent keeps stands above the boundary in the file, or is said again behind the summary.
-    let place = view.place(entry)?;
-    let words: BTreeSet<String> = before.iter().map(|item| item.message().text()).collect();
-    while let Some(&next) = path.get(end + 1) {
-        let again = items(session, view, (&[next], &[]), &StandIns::default(), None)?;
-        let is_again = again.iter().all(|item| words.contains(&item.message().text()));
-        if !is_again && view.place(next)? >= place {
-            break;
-        }
-        end += 1;
+    let mut head = summary;
+    if is_anew {
+        let behind = path.iter().position(|entry| *entry == summary).unwrap_or(at) + 1;
+        let behind = path.get(behind..).unwrap_or_default();
+        head = said_again(session, before, view, behind)?.unwrap_or(summary);
     }
-    let after = context(session, view, path.get(..=end).unwrap_or_default())?;
-    let is_said = |item: &&Item| !item.is_summary() && item.role() != Role::System;
-    let kept: BTreeSet<String> =
-        after.iter().filter(is_said).map(|item| item.message().text()).collect();
-    let messages = before.iter().filter(is_said).map(|item| (item.message(), item.begins_turn));
-    let gone: Vec<(Cow<'_, Message>, bool)> =
-        messages.filter(|(message, _)| !kept.contains(&message.text())).collect();
+    let at_place = view.place(entry)?;
+    let end = view.place(head)?.map(PlaceNumber::next);
+    let then = until(view, session, (head, end));
+    let head = if is_anew { head } else { session.format.last_kept(&then, summary)? };
+    let after = context(session, &then, &session.format.path(&then, head, usize::MAX)?.entries)?;
+    let mut above = BTreeSet::new();
+    for entry in after.iter().filter_map(Item::entry) {
+        if view.place(entry)?.is_some_and(|place| Some(place) < at_place) {
+            above.insert(entry);
+        }
+    }
+    let gone = gone(before, &after, &above);
     // It stands for the summaries before it too.
     let earlier: Vec<Cow<'_, Message>> =
         before.iter().filter(|item| item.is_summary()).map(Item::message).collect();
@@ -194,11 +205,79 @@ fn checked(
         at: view.record(entry)?.time,
         undone: false,
         summarised: gone.len() as u64,
-        kept: after.iter().filter(is_said).count() as u64,
+        kept: after.iter().filter(|item| is_said(item)).count() as u64,
         model: None,
         fallback: false,
         losses,
         is_redacted: false,
     };
     Ok(Some((entry, boundary)))
+}
+
+/// Returns whether an item is one that a compaction keeps or summarises.
+fn is_said(item: &Item) -> bool {
+    !item.is_summary() && item.role() != Role::System
+}
+
+/// Returns the session as it was when it ended at a place, seen from an entry.
+fn until<'a>(
+    view: &View<'a>,
+    session: &'a Session,
+    (head, end): (EntryNumber, Option<PlaceNumber>),
+) -> View<'a> {
+    let mut position = view.position();
+    position.head = Some(head);
+    position.horizon = end.map_or(position.horizon, PlaceNumber::get);
+    View::new(view.store(), session, position, Some(&view.kept)).gathering(view.damages())
+}
+
+/// Returns the last of the entries behind a summary that say again what stood at the end of the context before it, where an
+/// agent begins a new file.
+fn said_again(
+    session: &Session,
+    before: &[Item],
+    view: &View<'_>,
+    behind: &[EntryNumber],
+) -> Result<Option<EntryNumber>, OpsError> {
+    let words = |item: &Item| (item.role(), item.message().text());
+    let before: Vec<(Role, String)> = before.iter().map(words).collect();
+    let mut again = Vec::new();
+    for &entry in behind {
+        if again.len() >= before.len() {
+            break;
+        }
+        let items = items(session, view, (&[entry], &[]), &StandIns::default(), None)?;
+        again.extend(items.iter().map(|item| (entry, words(item))));
+    }
+    let most = again.len().min(before.len());
+    let is_end = |n: &usize| {
+        let again = again.iter().take(*n).map(|(_, words)| words);
+        again.eq(before.iter().skip(before.len() - n))
+    };
+    let n = (1..=most).rev().find(is_end);
+    Ok(n.and_then(|n| again.get(n - 1)).map(|(entry, _)| *entry))
+}
+
+/// Returns the messages of a context that are not in the one after it, of which these entries are above the boundary; one that
+/// is said again behind it stands for one that says the same, the last one first.
+fn gone<'i>(
+    before: &'i [Item],
+    after: &[Item],
+    above: &BTreeSet<EntryNumber>,
+) -> Vec<(Cow<'i, Message>, bool)> {
+    let mut again: BTreeMap<(&str, String), usize> = BTreeMap::new();
+    let is_above = |item: &Item| item.entry().is_some_and(|entry| above.contains(&entry));
+    for item in after.iter().filter(|item| is_said(item) && !is_above(item)) {
+        *again.entry((item.role().as_str(), item.message().text())).or_default() += 1;
+    }
+    let mut gone = Vec::new();
+    for item in before.iter().rev().filter(|item| is_said(item) && !is_above(item)) {
+        let message = item.message();
+        match again.get_mut(&(item.role().as_str(), message.text())) {
+            Some(left) if *left > 0 => *left -= 1,
+            _ => gone.push((message, item.begins_turn)),
+        }
+    }
+    gone.reverse();
+    gone
 }

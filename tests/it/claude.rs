@@ -714,6 +714,29 @@ fn words_of_the_program_on_which_the_next_block_of_a_message_hangs_are_sent_betw
     check(calls(), &between, "go call:a local call:b result:b end");
 }
 
+/// A message that is said again is another one, and what an older compaction kept it kept.
+#[test]
+fn each_compaction_is_checked_by_the_entries_that_it_kept() {
+    let checked = |records: &[Value]| -> Vec<(u64, u64)> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(format!("{SESSION}.jsonl"));
+        fs::write(&path, file(records)).unwrap();
+        let (archive, session) = crate::resume::peek(&path).unwrap();
+        let found = ops::audit_boundaries(&archive, &session).unwrap();
+        found.iter().map(|boundary| (boundary.summarised, boundary.kept)).collect()
+    };
+    let said = [user(1, 0, "go"), answer(2, 1, "x"), user(3, 2, "go"), answer(4, 3, "x")];
+    let after = [user(7, 6, "go"), answer(8, 7, "x")];
+    let once = |metadata: &Value| {
+        [&said[..], &[boundary(5, 4, metadata), summary(6, 5)], &after[..]].concat()
+    };
+    assert_eq!(checked(&once(&json!({}))), [(4, 0)]);
+    assert_eq!(checked(&once(&kept(&[3, 4]))), [(2, 2)]);
+    let again = [boundary(9, 8, &json!({})), summary(10, 9), user(11, 10, "go")];
+    let twice = [once(&kept(&[3, 4])), again.to_vec()].concat();
+    assert_eq!(checked(&twice), [(2, 2), (4, 0)]);
+}
+
 fn leaves(records: &[Value]) -> Vec<String> {
     let graph = FileGraph::read(&Claude, file(records).as_bytes());
     graph.leaves().into_iter().map(|leaf| said(&graph, &graph.path(leaf))).collect()
