@@ -239,8 +239,7 @@ fn look(
             let (before, hashed) = (derived.take().zip(odd.take()), hashed.take());
             let (Some(session), Some((derived, odd))) = (told.next(), before) else { return };
             verified.sessions += 1;
-            let is_bad = |found: &Finding| found.severity == Severity::Damage;
-            let is_damaged = archive.torn().is_some() || whole.findings.iter().any(is_bad);
+            let is_damaged = archive.torn().is_some() || whole.has_damage();
             let checked = state.and_then(|state| {
                 whole.add(derived.0);
                 // What cannot be read is not odd.
@@ -263,15 +262,7 @@ fn look(
                 }
                 checked => failed = failed.take().or(checked.err()),
             }
-            let Verified { operations, entries, outdated, files, unread, redacted, lost, .. } =
-                whole.verified;
-            verified.lost += lost;
-            verified.operations += operations;
-            verified.entries += entries;
-            verified.outdated += outdated;
-            verified.files += files;
-            verified.unread += unread;
-            verified.redacted += redacted;
+            whole.sum_up(&mut verified);
             for finding in whole.findings {
                 tell(&finding, &mut verified, each);
             }
@@ -338,6 +329,23 @@ impl Seen {
 
     fn damage(&mut self, session: &Session, item: &str, problem: &str) {
         self.find(session, Severity::Damage, item, problem);
+    }
+
+    fn has_damage(&self) -> bool {
+        self.findings.iter().any(|found| found.severity == Severity::Damage)
+    }
+
+    /// Adds how much was looked at to what was before.
+    fn sum_up(&self, verified: &mut Verified) {
+        let Verified { operations, entries, outdated, files, unread, redacted, lost, .. } =
+            self.verified;
+        verified.operations += operations;
+        verified.entries += entries;
+        verified.outdated += outdated;
+        verified.files += files;
+        verified.unread += unread;
+        verified.redacted += redacted;
+        verified.lost += lost;
     }
 
     /// Finds that the session cannot be read.

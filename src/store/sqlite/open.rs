@@ -206,7 +206,8 @@ fn is_unopened(error: &StoreError) -> bool {
     match error {
         StoreError::ReadOnly { .. } => true,
         StoreError::Database(why) => {
-            let why = why.downcast_ref::<rusqlite::Error>().and_then(|why| why.sqlite_error_code());
+            let why =
+                why.downcast_ref::<rusqlite::Error>().and_then(rusqlite::Error::sqlite_error_code);
             why == Some(rusqlite::ErrorCode::CannotOpen)
         }
         _ => false,
