@@ -144,6 +144,7 @@ fn sync(text: &mut String) {
     let holder = crate::live::Holder { pid: 12, name: told("agent"), how: crate::live::How::Open };
     let held = |holder| E::Held { path: path(), holder, limit: Duration::from_secs(30) };
     let process = |command: &str| Some(crate::sync::Holder { pid: 12, command: told(command) });
+    let loaded = |is_final| E::Loaded { path: path(), holders: vec![holder.clone()], is_final };
     let uncaught =
         |why| E::Uncaught { session: told("7c2a51de"), path: path(), why: Box::new(why) };
     let denied = |why| E::Denied { session: told("7c2a51de"), path: path(), why };
@@ -166,9 +167,9 @@ fn sync(text: &mut String) {
         E::Foreign { .. } => [E::Foreign { path: path(), owner: told("ann") }],
         E::Uncaught { .. } => [
             uncaught(E::Io { path: path(), source: broken() }),
-            uncaught(E::Loaded { path: path(), holders: vec![holder.clone()] }),
+            uncaught(loaded(false)),
         ],
-        E::Loaded { .. } => [E::Loaded { path: path(), holders: vec![holder.clone()] }],
+        E::Loaded { .. } => [loaded(false), loaded(true)],
         E::Another { .. } => [E::Another { path: path(), session: told("boat"), live: PathBuf::from("b.jsonl") }],
         E::Left { .. } => [E::Left { path: path(), by: PathBuf::from("b.jsonl") }],
         E::Unread(_) => [

@@ -142,16 +142,24 @@ fn uncaught(session: &str, why: &SyncError) -> Vec<Hint> {
     let_go(session, first)
 }
 
+/// Returns what can be done about a process that has a session loaded.
+fn loaded(is_final: bool) -> Vec<Hint> {
+    if is_final {
+        let first =
+            "end the agent first: it would go on with what is taken out, and write it again";
+        return vec![first.into()];
+    }
+    let first =
+        "end the agent first: it would not see what is written, and go on from what it knows";
+    vec![first.into(), "or insist, with --force".into()]
+}
+
 /// Returns what can be done where files and store do not agree.
 fn after_sync(error: &SyncError) -> Vec<Hint> {
     use SyncError as E;
     match error {
         E::Held { .. } => vec!["try again, or wait longer with --wait SECONDS".into()],
-        E::Loaded { .. } => vec![
-            "end the agent first: it would not see what is written, and go on from what it knows"
-                .into(),
-            "or insist, with --force".into(),
-        ],
+        E::Loaded { is_final, .. } => loaded(*is_final),
         E::Uncaught { session, why, .. } => uncaught(session, why),
         E::Another { path, session, .. } => vec![
             Line::new("status")

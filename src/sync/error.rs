@@ -208,6 +208,8 @@ pub enum SyncError {
         path: PathBuf,
         /// Who has it loaded.
         holders: Vec<crate::live::Holder>,
+        /// Whether no caller may insist: the agent would write again what is taken out.
+        is_final: bool,
     },
     /// A session goes on in another file than the one by which it was named.
     #[error("session {session} goes on in {live}, and not in {path}; nothing is changed")]

@@ -25,5 +25,5 @@ pub(crate) fn refuse_if_loaded(
     if holders.is_empty() {
         return Ok(());
     }
-    Err(SyncError::Loaded { path: path.to_owned(), holders })
+    Err(SyncError::Loaded { path: path.to_owned(), holders, is_final: false })
 }

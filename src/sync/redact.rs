@@ -171,6 +171,16 @@ impl Purged {
     }
 }
 
+/// Says of a refusal that nobody may insist.
+fn finally(error: SyncError) -> SyncError {
+    match error {
+        SyncError::Loaded { path, holders, .. } => {
+            SyncError::Loaded { path, holders, is_final: true }
+        }
+        error => error,
+    }
+}
+
 /// Refuses to take bytes out of sessions that an agent has loaded: it would go on with them, and write them again.
 fn refuse_if_loaded(archive: &Archive, redactions: &[Redaction]) -> Result<(), SyncError> {
     for Redaction { session, .. } in redactions {
@@ -178,7 +188,7 @@ fn refuse_if_loaded(archive: &Archive, redactions: &[Redaction]) -> Result<(), S
         if let Some(live) = change.before.live_file() {
             change.before.writable_file(&live)?;
             if live.attached {
-                loaded::refuse_if_loaded(archive, session, &live.path)?;
+                loaded::refuse_if_loaded(archive, session, &live.path).map_err(finally)?;
             }
         }
     }

@@ -305,7 +305,7 @@ pub(crate) fn agents_lock(
             for holder in &mut holders {
                 holder.how = How::Lock;
             }
-            Err(SyncError::Loaded { path: file.to_owned(), holders })
+            Err(SyncError::Loaded { path: file.to_owned(), holders, is_final: false })
         }
     }
 }
