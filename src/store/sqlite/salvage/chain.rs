@@ -64,7 +64,12 @@ impl Salvage {
         let found = self.operations(session)?;
         // A number that is far beyond the others is damaged itself.
         let credible = OperationNumber::FIRST.plus(found.len() as u64 + GAP);
-        let found = found.into_iter().filter(|by| by.n < credible);
+        let (found, far): (Vec<_>, Vec<_>) = found.into_iter().partition(|by| by.n < credible);
+        for by in far {
+            self.drop_operation(session, by.n)?;
+            self.lose(session, format!("operation {}, which is too far behind the others", by.n));
+        }
+        let found = found.into_iter();
         let found: BTreeMap<OperationNumber, Operation> = found.map(|by| (by.n, by)).collect();
         let named = self.last_named(session)?;
         let last = found.keys().next_back().copied().unwrap_or_default();
@@ -128,9 +133,7 @@ impl Salvage {
         standing: &Standing,
         later: &[&Operation],
     ) -> Result<Operation, StoreError> {
-        self.db()
-            .prepare_cached("DELETE FROM operation WHERE session = ? AND store = ? AND n = ?")?
-            .execute(params![session.0, OWN, n])?;
+        self.drop_operation(session, n)?;
         let first = standing.entries;
         if later.is_empty() {
             self.drop_unknown_runs(session, n)?;
@@ -144,7 +147,12 @@ impl Salvage {
                 session,
             )?,
         };
+        let known = end;
         let end = end.min(first.plus(GAP));
+        if known > end {
+            let item = format!("{} entries from {end} on, which are too many", known.since(end));
+            self.lose(session, item);
+        }
         // All that is missing before the next one that is there is taken for a part of the first lost one.
         let mut begun = later.iter().filter_map(|by| by.facts.generations.first());
         let generations = match begun.next() {
@@ -189,6 +197,13 @@ impl Salvage {
             )?
             .execute(params![session.0, OWN, n, by.hash.as_bytes(), by.record])?;
         Ok(by)
+    }
+
+    fn drop_operation(&self, session: SessionKey, n: OperationNumber) -> Result<(), StoreError> {
+        self.db()
+            .prepare_cached("DELETE FROM operation WHERE session = ? AND store = ? AND n = ?")?
+            .execute(params![session.0, OWN, n])?;
+        Ok(())
     }
 
     /// Leaves out the runs of operations from this one on, which are all lost, if nothing is known of their entries: these come
