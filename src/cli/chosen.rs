@@ -146,6 +146,21 @@ impl Context {
         Ok(trusted)
     }
 
+    /// Returns the folders of the stores that this user has besides the one that is used: their own, and those that they trust.
+    pub(crate) fn other_stores(&mut self) -> Vec<PathBuf> {
+        let own = self.env.data_home.as_ref().map(|data| data.join("undertext"));
+        let listed = self.stores().ok().and_then(|stores| stores.all().ok()).unwrap_or_default();
+        let trusted = listed.into_iter().map(|store| store.path);
+        let trusted = trusted.filter(|folder| self.trusted(folder).is_ok());
+        let mut others: Vec<PathBuf> = own.into_iter().chain(trusted).collect();
+        others.retain(|folder| folder.join(DATABASE).is_file());
+        let used = self.root().and_then(|root| Ok(fs::canonicalize(root)?)).ok();
+        others.retain(|folder| fs::canonicalize(folder).ok() != used);
+        others.sort();
+        others.dedup();
+        others
+    }
+
     /// Returns the list of trusted stores.
     pub(crate) fn stores(&self) -> Result<Stores, CommandError> {
         let state = self.env.state_home.as_deref().ok_or_else(|| {

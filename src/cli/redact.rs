@@ -316,6 +316,7 @@ pub(super) fn carry_out(
     let plan = ops::redaction(&archive, wanted, cause)?;
     drop(archive);
     if plan.is_nowhere() {
+        warn_of_others(context, wanted);
         if !context.answer(&plan)? {
             let is_found = matches!(wanted, Wanted::Found(_));
             warn_of_fixed(context, &plan);
@@ -370,10 +371,31 @@ pub(super) fn carry_out(
         context.remember(format!("it is {}", taken_out(&redacted)));
     }
     context.tell_of_each(&redacted.notices);
+    warn_of_others(context, wanted);
     if context.answer(&redacted)? {
         return Ok(Exit::Yes);
     }
     tell(context, &redacted, consent.rekey)
+}
+
+/// Warns of other stores of this user that are known here, and have a secret as well.
+fn warn_of_others(context: &mut Context, wanted: &Wanted<'_>) {
+    if !matches!(wanted, Wanted::Secret(_)) {
+        return;
+    }
+    for root in context.other_stores() {
+        let cause = Cause { rule: None, by: None, reason: None, rekey: false };
+        let archive = context.reader(&root).ok();
+        let plan = archive.and_then(|archive| ops::redaction(&archive, wanted, cause).ok());
+        if plan.is_some_and(|plan| !plan.is_nowhere()) {
+            let mut naming = context.output.naming().clone();
+            naming.store = Some(root.clone());
+            let (name, line) = (context.env.homely(&root), naming.spell(&Line::new("redact")));
+            context.output.warn(&format!(
+                "another store of yours, {name}, has it too: give the same on stdin to {line}"
+            ));
+        }
+    }
 }
 
 /// Covers the files that hold again what was taken out before, which an older copy has brought back.

@@ -662,6 +662,22 @@ fn what_lies_under_the_name_of_a_session_is_told_of_if_it_has_it() {
 }
 
 #[test]
+fn another_store_that_has_it_is_told_of() {
+    let env = TestEnv::new();
+    let [file, ..] = sessions(&env);
+    env.run(&["import", file.to_str().unwrap()]).success();
+    let other = env.home().join("other");
+    let other = other.to_str().unwrap();
+    env.run(&["import", "--store", other, file.to_str().unwrap()]).success();
+    let done =
+        env.run_with_stdin(&["redact", "--yes", "--store", other], SECRET.as_bytes()).success();
+    assert!(done.stderr.contains("another store of yours, "), "{done}");
+    assert!(done.stderr.contains("give the same on stdin to undertext redact --store "), "{done}");
+    let done = env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes()).success();
+    assert!(!done.stderr.contains("another store of yours"), "{done}");
+}
+
+#[test]
 fn what_openclaw_keeps_next_to_a_session_is_told_of_if_it_has_it() {
     let env = TestEnv::new();
     let folder = env.home().join(".openclaw/agents/main/sessions");
