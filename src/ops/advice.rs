@@ -2,7 +2,7 @@
 //!
 //! A list of what could have been meant is a field of its error, and a face shows it as it shows such things.
 
-use std::io;
+use std::{io, path::Path};
 
 use crate::{
     context::recover::Unrecovered,
@@ -223,30 +223,7 @@ fn after_sync(error: &SyncError) -> Vec<Hint> {
             vec!["nothing is lost; the next command that changes the session tries again".into()]
         }
         E::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => vec![full()],
-        E::Denied { session, path, why: Denied::Outside } => vec![
-            Line::new("attach").with(path).to("if it is the session's own file"),
-            Line::new("attach")
-                .option("session", session)
-                .flag("off")
-                .to("or leave it alone from now on"),
-        ],
-        E::Denied { session, path, why: Denied::Gone } => vec![
-            "if its agent keeps sessions there, make the folder in which it does, and try again"
-                .into(),
-            Line::new("export")
-                .option("session", session)
-                .option("out", path.file_name().unwrap_or_default())
-                .to("or write it to a file in this folder"),
-        ],
-        E::Denied { why: Denied::InPlace(_), .. } => vec![
-            "move it away: the next command that changes the session writes the file again".into(),
-        ],
-        E::Denied { session, why: Denied::Io(error), .. }
-            if error.kind() == io::ErrorKind::StorageFull =>
-        {
-            let_go(session, vec![full()])
-        }
-        E::Denied { session, .. } => let_go(session, Vec::new()),
+        E::Denied { session, path, why } => denied(session, path, why),
         E::NoPlace { why: NoPlace::Taken, .. } => vec![elsewhere()],
         E::NoPlace { why: NoPlace::AgentsFile, .. } => vec![
             "name another file: revert, switch and restore write an agent's own, and keep what it held".into(),
@@ -256,6 +233,34 @@ fn after_sync(error: &SyncError) -> Vec<Hint> {
             "reading commands still work".into(),
         ],
         _ => Vec::new(),
+    }
+}
+
+/// Returns what can be done about a file that may not be written.
+fn denied(session: &str, path: &Path, why: &Denied) -> Vec<Hint> {
+    match why {
+        Denied::Outside => vec![
+            Line::new("attach").with(path).to("if it is the session's own file"),
+            Line::new("attach")
+                .option("session", session)
+                .flag("off")
+                .to("or leave it alone from now on"),
+        ],
+        Denied::Gone => vec![
+            "if its agent keeps sessions there, make the folder in which it does, and try again"
+                .into(),
+            Line::new("export")
+                .option("session", session)
+                .option("out", path.file_name().unwrap_or_default())
+                .to("or write it to a file in this folder"),
+        ],
+        Denied::InPlace(_) => vec![
+            "move it away: the next command that changes the session writes the file again".into(),
+        ],
+        Denied::Io(error) if error.kind() == io::ErrorKind::StorageFull => {
+            let_go(session, vec![full()])
+        }
+        _ => let_go(session, Vec::new()),
     }
 }
 
