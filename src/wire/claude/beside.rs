@@ -642,9 +642,22 @@ mod tests {
                 }
             }
         }
+        let left: Vec<_> = apart().filter(|entry| !taken.contains(entry)).collect();
+        let tail = tail_by_definition(graph, &left, head);
+        Beside { behind, results, tail }
+    }
+
+    /// Returns the words among these entries that follow the head, one behind another.
+    fn tail_by_definition(
+        graph: &Plain,
+        left: &[EntryNumber],
+        head: EntryNumber,
+    ) -> Vec<EntryNumber> {
+        let record = |entry| graph.record(entry).unwrap();
+        let side = |entry| Hint::of(&record(entry)).has(Hint::SIDE);
         let mut after = BTreeSet::from([head]);
         let mut tail = Vec::new();
-        for entry in apart().filter(|entry| *entry > head && !taken.contains(entry)) {
+        for entry in left.iter().copied().filter(|entry| *entry > head) {
             let one = record(entry);
             let is_words =
                 is_beside(&one) && !(one.kind == Kind::Note && Hint::of(&one).has(Hint::META));
@@ -656,7 +669,7 @@ mod tests {
                 tail.push(entry);
             }
         }
-        Beside { behind, results, tail }
+        tail
     }
 
     /// Returns the entry that one follows, over those that are nothing to the program.

@@ -60,7 +60,8 @@ mod tests {
             told.collect::<Vec<_>>()
         };
         let whole = text(12_000, "a");
-        assert_eq!(sent(std::slice::from_ref(&whole)), [whole.clone()]);
+        let only = std::slice::from_ref(&whole);
+        assert_eq!(sent(only), only);
         let half = text(6_000, "a");
         assert_eq!(sent(&[text(12_001, "a")]), [format!("{half}…1 chars truncated…{half}")]);
         let half = text(3_000, "é");
