@@ -385,15 +385,25 @@ fn warn_of_others(context: &mut Context, wanted: &Wanted<'_>) {
     }
     for root in context.other_stores() {
         let cause = Cause { rule: None, by: None, reason: None, rekey: false };
-        let archive = context.reader(&root).ok();
-        let plan = archive.and_then(|archive| ops::redaction(&archive, wanted, cause).ok());
-        if plan.is_some_and(|plan| !plan.is_nowhere()) {
-            let mut naming = context.output.naming().clone();
-            naming.store = Some(root.clone());
-            let (name, line) = (context.env.homely(&root), naming.spell(&Line::new("redact")));
-            context.output.warn(&format!(
-                "another store of yours, {name}, has it too: give the same on stdin to {line}"
-            ));
+        let plan =
+            context.reader(&root).and_then(|archive| Ok(ops::redaction(&archive, wanted, cause)?));
+        let name = context.env.homely(&root);
+        match plan {
+            Ok(plan) if plan.is_nowhere() => {}
+            Ok(_) => {
+                let mut naming = context.output.naming().clone();
+                naming.store = Some(root.clone());
+                let line = naming.spell(&Line::new("redact"));
+                context.output.warn(&format!(
+                    "another store of yours, {name}, has it too: give the same on stdin to {line}"
+                ));
+            }
+            Err(error) => {
+                let why = error.in_one_line();
+                context.output.warn(&format!(
+                    "another store of yours, {name}, could not be looked through, and may have it: {why}"
+                ));
+            }
         }
     }
 }
