@@ -51,7 +51,7 @@ fn a_sound_store_is_verified() {
     let env = TestEnv::new();
     conversation(&env);
     assert_snapshot!(env.run(&["verify"]), @"Verified 1 session, 5 operations, 4 entries: no damage found");
-    assert_snapshot!(env.run(&["verify", "--json"]), @r#"{"type":"verified","ok":true,"sessions":1,"operations":5,"entries":4,"damaged":0,"notes":0,"unread":0,"redacted":0}"#);
+    assert_snapshot!(env.run(&["verify", "--json"]), @r#"{"type":"verified","ok":true,"sessions":1,"operations":5,"entries":4,"damaged":0,"notes":0,"unread":0,"redacted":0,"lost":0}"#);
     assert_snapshot!(env.run(&["verify", "no such session"]), @r#"
     ------- stderr -------
     error: no session matches "no such session"
@@ -89,7 +89,7 @@ fn damage_is_told_from_notes() {
     fs::write(&aside, "something else\n").unwrap();
     assert_snapshot!(env.run(&["verify", "--json"]), @r#"
     {"type":"finding","severity":"damage","session":"e572dff8-2304-400b-856a-555ac3a4558d","item":"$HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1","problem":"it was set aside and has been changed since; the store holds what it was"}
-    {"type":"verified","ok":false,"sessions":1,"operations":8,"entries":5,"damaged":1,"notes":0,"unread":0,"redacted":0}
+    {"type":"verified","ok":false,"sessions":1,"operations":8,"entries":5,"damaged":1,"notes":0,"unread":0,"redacted":0,"lost":0}
     [exit status: 1]
     "#);
 }
@@ -146,7 +146,7 @@ fn a_store_that_cannot_be_opened_is_damage_too() {
     fs::write(&path, bytes).unwrap();
     assert_snapshot!(env.run(&["verify", "--json"]), @r#"
     {"type":"finding","severity":"damage","session":null,"item":"store.db","problem":"store.db is damaged: database disk image is malformed"}
-    {"type":"verified","ok":false,"sessions":0,"operations":0,"entries":0,"damaged":1,"notes":0,"unread":0,"redacted":0}
+    {"type":"verified","ok":false,"sessions":0,"operations":0,"entries":0,"damaged":1,"notes":0,"unread":0,"redacted":0,"lost":0}
     [exit status: 1]
     "#);
 }
