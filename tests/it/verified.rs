@@ -101,7 +101,7 @@ fn a_store_that_cannot_be_compared_with_its_witness_is_told_to_be() {
     // What is open is read on; it is opened once more to be compared.
     fs::rename(folder.path().join("store.db"), folder.path().join("other")).unwrap();
     let told = told(&archive);
-    assert!(told.iter().any(|(_, said)| said.contains("there is no store at")), "{told:?}");
+    assert!(told.iter().any(|(_, said)| said.contains("has lost changes")), "{told:?}");
 }
 
 #[test]
