@@ -9,6 +9,7 @@
 use std::borrow::Cow;
 
 use serde_json::Value;
+use undertext::wire::Heading;
 
 /// The tags around words that a reader wants to see.
 const TELLING: [&str; 6] = [
@@ -23,19 +24,6 @@ const TELLING: [&str; 6] = [
 const OWN: &str = "system";
 /// How a message begins that an agent sent back to itself.
 const MAIL: &str = "You just got a D-Mail";
-/// How the lines begin that Codex says of a command before its output.
-const REPORT: [&str; 10] = [
-    "Chunk ID: ",
-    "Exit code: ",
-    "Original token count: ",
-    "Process exited with code ",
-    "Process running with session ID ",
-    "Script ",
-    "Total output lines: ",
-    "Wall time ",
-    "Wall time: ",
-    "Warning: truncated output",
-];
 /// What Codex says of a command beside its output, in JSON.
 const REPORTED: [&str; 8] = [
     "chunk_id",
@@ -95,24 +83,12 @@ pub(crate) fn output(text: &str) -> (Option<String>, Cow<'_, str>) {
     if let Some((code, output)) = reported(text) {
         return (code, output.into());
     }
-    let mut rest = text;
-    let mut code = None;
-    while let Some((line, behind)) = rest.split_once('\n') {
-        if line.trim_end() == "Output:" {
-            let code = code.map(str::to_owned);
-            return match reported(behind) {
-                Some((inner, output)) => (inner.or(code), output.into()),
-                None => (code, behind.into()),
-            };
-        }
-        if !line.trim().is_empty() && !REPORT.iter().any(|begin| line.starts_with(begin)) {
-            break;
-        }
-        let told = ["Process exited with code ", "Exit code: "];
-        code = code.or(told.iter().find_map(|told| line.strip_prefix(told)).filter(|n| *n != "0"));
-        rest = behind;
+    let Some(Heading { code, output, .. }) = Heading::of(text) else { return (None, text.into()) };
+    let code = code.map(str::to_owned);
+    match reported(output) {
+        Some((inner, output)) => (inner.or(code), output.into()),
+        None => (code, output.into()),
     }
-    (None, text.into())
 }
 
 /// Returns the output that a report in JSON holds beside nothing but what is said of every one, and the exit code of a

@@ -64,6 +64,8 @@ mod types;
 mod walk;
 mod write;
 
+pub use failed::Heading;
+
 use std::path::{Path as FilePath, PathBuf};
 
 use hint::{BASE, MODEL, OPENS, UNFRAMED, WINDOW, hint, is_unframed, of_history};

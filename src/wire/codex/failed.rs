@@ -22,6 +22,8 @@ const HEADING: [&str; 10] = [
     "Wall time: ",
     "Warning: truncated output",
 ];
+/// How the lines begin that tell the exit code.
+const CODES: [&str; 2] = ["Exit code: ", "Process exited with code "];
 
 /// Returns whether the blocks of an output say that the command failed.
 pub(super) fn failed(blocks: &[Block]) -> bool {
@@ -30,32 +32,47 @@ pub(super) fn failed(blocks: &[Block]) -> bool {
         _ => None,
     });
     let Some(first) = texts.next() else { return false };
-    match heading(first) {
-        Some((is_failed, behind)) => {
-            is_failed || std::iter::once(behind).chain(texts).any(is_reported)
+    match Heading::of(first) {
+        Some(Heading { is_failed, output, .. }) => {
+            is_failed || std::iter::once(output).chain(texts).any(is_reported)
         }
         None => is_reported(first),
     }
 }
 
-/// Returns whether a heading says that the command failed, and what stands behind it.
-fn heading(text: &str) -> Option<(bool, &str)> {
-    let mut is_failed = false;
-    let mut rest = text;
-    while let Some((line, behind)) = rest.split_once('\n') {
-        let line = line.trim_end();
-        if line == "Output:" {
-            return Some((is_failed, behind));
+/// What Codex says of a command before its output.
+#[derive(Clone, Copy, Debug)]
+pub struct Heading<'t> {
+    /// The first exit code that is not zero.
+    pub code: Option<&'t str>,
+    /// Whether it says that the command failed.
+    pub is_failed: bool,
+    /// What stands behind it.
+    pub output: &'t str,
+}
+
+impl<'t> Heading<'t> {
+    /// Reads the heading with which an output begins, if it has one.
+    pub fn of(text: &'t str) -> Option<Self> {
+        let (mut code, mut is_failed) = (None, false);
+        let mut rest = text;
+        while let Some((line, output)) = rest.split_once('\n') {
+            let line = line.trim_end();
+            if line == "Output:" {
+                return Some(Self { code, is_failed, output });
+            }
+            if !line.is_empty() && !HEADING.iter().any(|begin| line.starts_with(begin)) {
+                return None;
+            }
+            let mut codes = CODES.iter().filter_map(|begin| line.strip_prefix(begin));
+            let told = codes.find(|code| *code != "0");
+            is_failed |= line == "Script failed"
+                || told.is_some_and(|code| code.parse::<i64>().is_ok_and(|code| code != 0));
+            code = code.or(told);
+            rest = output;
         }
-        if !line.is_empty() && !HEADING.iter().any(|begin| line.starts_with(begin)) {
-            return None;
-        }
-        let codes = ["Exit code: ", "Process exited with code "];
-        let code = codes.iter().find_map(|begin| line.strip_prefix(begin)?.parse::<i64>().ok());
-        is_failed |= code.is_some_and(|code| code != 0) || line == "Script failed";
-        rest = behind;
+        None
     }
-    None
 }
 
 /// Returns whether a report in JSON says that the command failed.
