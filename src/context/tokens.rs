@@ -41,7 +41,7 @@ const CALL: u64 = 10;
 pub const END: u64 = 2;
 /// The tokens of a picture: the most that a provider asks for one before it makes it smaller.
 const IMAGE: u64 = 1_600;
-/// A string of at most so many characters takes no more than a picture as words.
+/// Up to this many characters, a string counted as words takes no more tokens than a picture.
 const AS_WORDS: u64 = 4 * IMAGE;
 /// From this many messages on, counting is worth a second thread.
 const FEW: usize = 16;

@@ -182,8 +182,8 @@ impl Near {
         }
     }
 
-    /// Returns the paths of what lies in a folder below another; nothing if it is none. One that cannot be listed is noted, and so
-    /// is a link, which is not followed.
+    /// Returns the paths of what lies in a folder below another, or nothing if there is no such folder. A folder that cannot
+    /// be listed is noted. So is a link, which is not followed.
     fn within(&mut self, from: &Path, below: &Path) -> Vec<PathBuf> {
         let names = disk::folder_below(from, below).and_then(|folder| disk::names(&folder));
         let folder: PathBuf = from.join(below).components().collect();

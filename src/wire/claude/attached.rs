@@ -31,7 +31,7 @@ const SELECTED: usize = 2_000;
 const AMBIENT: &str = "\n\nThis is ambient context \u{2014} do not narrate it to the user unless they ask or it is \
                        directly relevant to their request.";
 
-/// Returns the texts that are sent of an attachment; nothing if the record is none, or of a class that is unknown here.
+/// Returns the texts that are sent for an attachment, or nothing if the record is not one or its class is unknown here.
 pub(super) fn texts(record: Raw<'_>) -> Option<Vec<String>> {
     let [class, attachment] = record.pick(["type", "attachment"]);
     if class?.text()? != "attachment" {
