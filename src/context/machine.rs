@@ -104,11 +104,6 @@ impl State {
         self.in_flight.is_none() && self.retries.is_empty()
     }
 
-    /// The compaction in flight.
-    pub fn in_flight(&self) -> Option<Run> {
-        self.in_flight
-    }
-
     /// The number of waiters.
     pub fn n_waiters(&self) -> usize {
         self.waiters.len()

@@ -85,11 +85,6 @@ impl Ladder {
         }
     }
 
-    /// How many compactions there were.
-    pub fn n_compactions(&self) -> u32 {
-        self.n_compactions
-    }
-
     /// Whether results were cut.
     pub fn is_truncated(&self) -> bool {
         self.n_truncations > 0
@@ -583,7 +578,7 @@ mod tests {
         {
             let over = overflow(false, false);
             let (ladder, _) = Ladder::new(keep).step(over);
-            assert_eq!((ladder.step(nothing).1, ladder.n_compactions()), (rung, 0), "{keep}");
+            assert_eq!((ladder.step(nothing).1, ladder.n_compactions), (rung, 0), "{keep}");
         }
     }
 

@@ -280,13 +280,6 @@ pub fn read_text(path: &Path, cap: u64) -> io::Result<String> {
     text.map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))
 }
 
-/// Reads the beginning of a file, as far as the cap.
-pub fn read_begin(path: &Path, cap: u64) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    open(path, Links::Follow)?.take(cap).read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
 /// Reads a stream to its end; one that is longer than the cap is an error.
 pub fn whole(stream: impl Read, cap: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
@@ -325,8 +318,6 @@ mod tests {
             let path = path(name);
             assert_eq!(word(open(&path, Links::Follow)), follow, "{name}, followed");
             assert_eq!(word(open(&path, Links::Refuse)), refuse, "{name}, not followed");
-            let cut = read_begin(&path, 2).map(|bytes| assert_eq!(bytes, b"sa"));
-            assert_eq!(word(cut), follow, "{name}, to a cap");
         };
         let absent = "No such file or directory (os error 2)";
         let [device, link] = ["it is a device, not a file", "it is a link, not a file"];
@@ -370,7 +361,6 @@ mod tests {
         assert_eq!(read(&path, 4).unwrap(), b"said");
         assert_eq!(read_text(&path, 4).unwrap(), "said");
         assert_eq!(word(read(&path, 3)), "it is longer than 3 bytes");
-        assert_eq!(read_begin(&path, 3).unwrap(), b"sai");
         let opened = open(&path, Links::Follow).unwrap();
         File::options().append(true).open(&path).unwrap().write_all(b" more").unwrap();
         let error = whole(opened, 4).unwrap_err();

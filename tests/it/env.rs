@@ -176,6 +176,14 @@ impl fmt::Display for CommandOutput {
     }
 }
 
+/// Returns a signal that ends what a test begins: TERM in the place of one that these tests ignore themselves, as what a shell
+/// has in the background may.
+pub(crate) fn ending(signal: Signal) -> Signal {
+    let ignored = format!("kill -{} $$", signal.as_raw());
+    let is_ignored = Command::new("sh").args(["-c", &ignored]).status().unwrap().success();
+    if is_ignored { Signal::TERM } else { signal }
+}
+
 fn masked(text: &str) -> String {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-';
     let mut shown = String::with_capacity(text.len());

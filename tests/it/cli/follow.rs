@@ -5,12 +5,14 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
-use std::sync::mpsc::{self, Receiver};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread;
 use std::time::Duration;
 
+use rustix::process::{Pid, Signal, kill_process};
+
 use super::{conversation, json, live_path, with_examples};
-use crate::env::TestEnv;
+use crate::env::{TestEnv, ending};
 use crate::rollout::{Rollout, SECOND, THREAD, write};
 
 /// How long a line is waited for.
@@ -228,9 +230,8 @@ fn it_ends_when_nobody_reads_it() {
     // By ctrl-C without a word.
     let running = Running::new(&env, &["log", "-f"]);
     until(&running.data, "Done.");
-    let process = rustix::process::Pid::from_child(&running.child);
-    rustix::process::kill_process(process, rustix::process::Signal::INT).unwrap();
-    assert!(running.talk.recv_timeout(PATIENCE).is_err());
+    kill_process(Pid::from_child(&running.child), ending(Signal::INT)).unwrap();
+    assert_eq!(running.talk.recv_timeout(PATIENCE), Err(RecvTimeoutError::Disconnected));
     fs::remove_file(live_path(&env, &session)).unwrap();
     let none = env.run(&["log", "-f", "--at", "@1"]);
     assert_eq!(none.code(), Some(2));

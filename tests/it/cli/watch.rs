@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
 use super::json;
-use crate::env::TestEnv;
+use crate::env::{TestEnv, ending};
 use crate::needs;
 
 /// How long a line is waited for: no test is to fail because a machine is busy.
@@ -79,12 +79,7 @@ impl Watching {
 
     /// Ends it by a signal, and returns its exit code.
     fn end(&mut self, signal: Signal) -> Option<i32> {
-        let pid = Pid::from_child(&self.child);
-        // Where these tests ignore it, as what a shell has in the background may, a watch does too.
-        let ignored = format!("kill -{} $$", signal.as_raw());
-        let is_ignored = Command::new("sh").args(["-c", &ignored]).status().unwrap().success();
-        let signal = if is_ignored { Signal::TERM } else { signal };
-        kill_process(pid, signal).unwrap();
+        kill_process(Pid::from_child(&self.child), ending(signal)).unwrap();
         self.child.wait().unwrap().code()
     }
 
