@@ -7,12 +7,17 @@
 //! at, it is an error: nobody knows then.
 
 use std::{
-    ffi::OsStr,
-    fmt, fs, io,
-    os::unix::{ffi::OsStrExt, fs::MetadataExt},
-    path::{Path, PathBuf},
+    ffi::{CStr, CString, OsStr, OsString},
+    fmt, io,
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::ffi::OsStrExt,
+    },
+    path::Path,
     process::Command,
 };
+
+use rustix::fs::{AtFlags, Dir, Mode, OFlags, Stat, openat, readlinkat, statat};
 
 use super::writable::real;
 use crate::{
@@ -88,7 +93,8 @@ fn locker(file: &Path, lock: Lock) -> Option<Holder> {
 /// How Linux marks the name of an open file that was deleted.
 const DELETED: &str = " (deleted)";
 
-#[expect(clippy::disallowed_methods, reason = "the system itself shows what runs under /proc")]
+/// Looks at each process through its folder, of which each file costs a look by itself: on a machine with many processes most of
+/// a small change goes by here.
 fn by_proc(
     processes: &Path,
     file: &Path,
@@ -96,40 +102,35 @@ fn by_proc(
     programs: &[&str],
     holders: &mut Vec<Holder>,
 ) -> io::Result<()> {
-    let meta = fs::metadata(file).ok();
+    let sought = Sought::of(file);
     // Who runs in the folder may have it loaded as long as it is there.
-    let folder = folder.filter(|_| meta.is_some());
-    let folder = folder.and_then(|folder| fs::canonicalize(folder).ok());
-    let mut deleted = real(file).unwrap_or_else(|_| file.to_owned()).into_os_string();
-    deleted.push(DELETED);
-    for process in fs::read_dir(processes)?.flatten() {
-        let Some(pid) = process.file_name().to_str().and_then(|name| name.parse().ok()) else {
+    let folder = folder.filter(|_| matches!(sought, Sought::File(_)));
+    let folder = folder.and_then(|folder| folder.canonicalize().ok());
+    let processes = rustix::fs::open(processes, FOLDER, Mode::empty())?;
+    for process in Dir::read_from(&processes)?.flatten() {
+        let Some(pid) = process.file_name().to_str().ok().and_then(|name| name.parse().ok()) else {
             continue;
         };
-        let process = process.path();
-        let command = fs::read(process.join("cmdline")).unwrap_or_default();
+        let Ok(process) = openat(&processes, process.file_name(), FOLDER, Mode::empty()) else {
+            continue;
+        };
+        let command = beginning(&process, "cmdline");
+        // Only what the system itself runs was not begun by a command, and keeps no files.
+        if command.is_empty() {
+            continue;
+        }
         let name = || {
-            let name = fs::read_to_string(process.join("comm")).unwrap_or_default();
-            program(&command, programs).map_or_else(|| name.trim().to_owned(), str::to_owned)
-        };
-        let is_open = |descriptor: PathBuf| {
-            let Some(meta) = &meta else {
-                return fs::read_link(descriptor).is_ok_and(|to| to.as_os_str() == deleted);
-            };
-            // A link to a socket or a pipe does not name a file; only the device and the inode tell.
-            fs::metadata(descriptor)
-                .is_ok_and(|found| (found.dev(), found.ino()) == (meta.dev(), meta.ino()))
-        };
-        let has_it_open = || {
-            let mut descriptors = fs::read_dir(process.join("fd")).into_iter().flatten().flatten();
-            descriptors.any(|descriptor| is_open(descriptor.path()))
+            let name =
+                || String::from_utf8_lossy(beginning(&process, "comm").trim_ascii()).into_owned();
+            program(&command, programs).map_or_else(name, str::to_owned)
         };
         // Once a copy of this process runs the other program, it holds none of this one's files: so it is asked twice.
-        if has_it_open() && !is_own(&process) && has_it_open() {
+        if sought.is_open_in(&process) && !is_own(&process) && sought.is_open_in(&process) {
             holders.push(Holder { pid, name: name(), how: How::Open });
-        } else if program(&command, programs).is_some()
-            && folder.is_some()
-            && fs::read_link(process.join("cwd")).ok() == folder
+        } else if let Some(folder) = &folder
+            && program(&command, programs).is_some()
+            && link(&process, c"cwd")
+                .is_some_and(|cwd| cwd.to_bytes() == folder.as_os_str().as_bytes())
         {
             holders.push(Holder { pid, name: name(), how: How::Folder });
         }
@@ -137,11 +138,67 @@ fn by_proc(
     Ok(())
 }
 
+const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
+
+/// What an open file is known by.
+enum Sought {
+    /// The file as it is there. A link to a socket or a pipe does not name a file; only the device and the inode tell.
+    File(Stat),
+    /// The name of a file that is not there any more.
+    Deleted(OsString),
+}
+
+impl Sought {
+    fn of(file: &Path) -> Self {
+        rustix::fs::stat(file).map_or_else(
+            |_| {
+                let mut name = real(file).unwrap_or_else(|_| file.to_owned()).into_os_string();
+                name.push(DELETED);
+                Self::Deleted(name)
+            },
+            Self::File,
+        )
+    }
+
+    fn is_open_in(&self, process: &OwnedFd) -> bool {
+        let open = openat(process, "fd", FOLDER, Mode::empty()).and_then(Dir::new);
+        let Ok(mut descriptors) = open else { return false };
+        while let Some(Ok(descriptor)) = descriptors.next() {
+            let Ok(folder) = descriptors.fd() else { return false };
+            let name = descriptor.file_name();
+            let is_it = match self {
+                Self::File(file) => statat(folder, name, AtFlags::empty())
+                    .is_ok_and(|found| (found.st_dev, found.st_ino) == (file.st_dev, file.st_ino)),
+                Self::Deleted(file) => {
+                    link(folder, name).is_some_and(|to| to.to_bytes() == file.as_bytes())
+                }
+            };
+            if is_it {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+fn link(folder: impl AsFd, name: &CStr) -> Option<CString> {
+    readlinkat(folder, name, Vec::new()).ok()
+}
+
+/// Returns how a file of a process begins; nothing if it cannot be read.
+fn beginning(process: &OwnedFd, name: &str) -> Vec<u8> {
+    let mut bytes = vec![0; 4096];
+    let file = openat(process, name, OFlags::CLOEXEC, Mode::empty());
+    let read = file.and_then(|file| rustix::io::read(file, &mut bytes));
+    bytes.truncate(read.unwrap_or(0));
+    bytes
+}
+
 /// Returns whether a process runs this program too: one that reads the file, for who writes waits for the store's lock, or a copy
 /// of this process that is about to run another program.
-fn is_own(process: &Path) -> bool {
-    let program = |process: &Path| fs::read_link(process.join("exe")).ok();
-    program(process).is_some_and(|exe| Some(exe) == program(Path::new("/proc/self")))
+fn is_own(process: &OwnedFd) -> bool {
+    let own = rustix::fs::readlink("/proc/self/exe", Vec::new()).ok();
+    own.is_some() && link(process, c"exe") == own
 }
 
 /// Returns which of the programs a command line runs, by itself or through an interpreter.
