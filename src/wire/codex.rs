@@ -224,7 +224,8 @@ impl Layout for Codex {
 
 impl Files for Codex {
     fn traces(&self, file: &FilePath, _session: &str) -> Vec<Trace> {
-        let lists = [self.title_list(file), self.index(file)];
+        let prompts = files::home(file).map(|home| home.join("history.jsonl"));
+        let lists = [self.title_list(file), self.index(file), prompts];
         lists.into_iter().flatten().map(Trace::List).collect()
     }
 

@@ -18,6 +18,7 @@
 //! projects/<slug>/sessions-index.json              how each session of the folder begins, and what it is about
 //! usage-data/facets/<id>.json and the like         what it found of a session when it summed up how it was used
 //! usage-data/report.html                           that of all sessions
+//! history.jsonl                                    what a person typed in any session
 //! ```
 
 use std::path::{Path, PathBuf};
@@ -38,6 +39,8 @@ const INDEX: &str = "sessions-index.json";
 const USAGE: &str = "usage-data";
 /// The file in it that tells of all sessions.
 const REPORT: &str = "report.html";
+/// The file in which the program keeps what was typed in any session.
+const PROMPTS: &str = "history.jsonl";
 /// How the file ends that describes a sub-agent.
 const META: &str = ".meta.json";
 
@@ -79,8 +82,8 @@ pub(super) fn traces(file: &Path, session: &str) -> Vec<Trace> {
     let home = folder.parent().filter(|above| above.ends_with(SESSIONS)).and_then(Path::parent);
     let apart = home.into_iter().flat_map(|home| {
         let usage = home.join(USAGE);
-        let report = Trace::List(usage.join(REPORT));
-        [Trace::Named(home.to_owned()), Trace::Named(usage), report]
+        let lists = [usage.join(REPORT), home.join(PROMPTS)].map(Trace::List);
+        [Trace::Named(home.to_owned()), Trace::Named(usage)].into_iter().chain(lists)
     });
     let own = folder.join(session);
     let list = Trace::List(folder.join(INDEX));

@@ -146,10 +146,15 @@ fn a_list_of_names_brings_nothing_back_and_is_told_of() {
         let id = "019a0000-0000-7000-8000-000000000001";
         let named = serde_json::json!({ "id": id, "thread_name": format!("name {SECRET}") });
         fs::write(&list, format!("{named}\n")).unwrap();
+        let typed =
+            serde_json::json!({ "session_id": id, "ts": 1, "text": format!("it is {SECRET}") });
+        fs::write(env.home().join(".codex/history.jsonl"), format!("{typed}\n")).unwrap();
         env.run(&["import"]).success();
         assert!(env.run(&["sessions"]).success().stdout.contains("name tok-"));
         let done = env.run_with_stdin(args, stdin).success();
-        assert!(done.stderr.contains("session_index.jsonl lies next to"), "{done}");
+        for name in ["session_index.jsonl", "history.jsonl"] {
+            assert!(done.stderr.contains(&format!("{name} lies next to")), "{done}");
+        }
         env.run(&["import"]).success();
         assert!(!env.run(&["sessions"]).success().stdout.contains("name tok-"));
         assert!(!traces(&env).contains(&codex));

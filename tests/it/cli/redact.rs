@@ -611,6 +611,10 @@ fn what_lies_under_the_name_of_a_session_is_told_of_if_it_has_it() {
         (home.join(format!("debug/{ONE}.txt")), SECRET),
         (home.join(format!("usage-data/facets/{ONE}.json")), SECRET),
         (home.join("usage-data/report.html"), SECRET),
+        (
+            home.join("history.jsonl"),
+            &format!("{{\"display\":\"it is {SECRET}\",\"sessionId\":\"{ONE}\"}}\n"),
+        ),
         (home.join(format!("tasks/{ONE}/1.json")), SECRET),
         (home.join(format!("todos/{ONE}-agent-other.json")), "nothing"),
         (own.join("session-memory/other.md"), "nothing"),
@@ -641,6 +645,7 @@ fn what_lies_under_the_name_of_a_session_is_told_of_if_it_has_it() {
         beside(&done.stdout),
         [
             &debug,
+            "history.jsonl",
             "deep.md",
             "summary.md",
             &old,
@@ -652,10 +657,10 @@ fn what_lies_under_the_name_of_a_session_is_told_of_if_it_has_it() {
         ]
         .map(String::from)
     );
-    assert_eq!(traces(&env).len(), 9);
+    assert_eq!(traces(&env).len(), 10);
     // What is forgotten may stand in any of them; it goes from its sub-agents too.
     let done = env.run(&["forget", "-s", "8f14", "--yes", "--json"]).success();
-    assert_eq!(beside(&done.stdout).len(), 10);
+    assert_eq!(beside(&done.stdout).len(), 11);
     assert!(env.run(&["search", "its agent says"]).stdout.is_empty());
     assert!(!fs::read_to_string(own.join("subagents/agent-a1.jsonl")).unwrap().contains("says"));
     env.run(&["verify"]).success();
