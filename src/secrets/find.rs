@@ -198,6 +198,7 @@ fn gives_way(one: &str, other: &str) -> Option<bool> {
         return Some(true);
     }
     let is_named = |long: &str, short: &str| {
+        let long = long.trim_end_matches(['"', '\'']);
         long.strip_suffix(short).is_some_and(|name| name.ends_with(['=', ':']))
     };
     let is_worse = |long: &str, short: &str| {
@@ -260,11 +261,18 @@ impl Window<'_> {
             if level > 0 || !is_record || !goes_on {
                 let text = [before.as_slice(), behind.as_slice()].concat();
                 each(&text, before.len())?;
-                // A terminal does not show what colours a name or a value.
-                if memchr::memchr(ESCAPE, &text).is_some() {
-                    let before = uncoloured(&before);
-                    let text = [before.as_slice(), &uncoloured(&behind)].concat();
-                    each(&text, before.len())?;
+                let is_there = |(mark, _): &(u8, _)| memchr::memchr(*mark, &text).is_some();
+                for reading in READINGS.into_iter().filter(is_there) {
+                    // Of an address what is found is told as it stands there.
+                    if reading.0 == b'%' && memmem::find(&text, QUOTE).is_none() {
+                        continue;
+                    }
+                    let (head, tail) = (read(&before, reading), read(&behind, reading));
+                    if head.is_some() || tail.is_some() {
+                        let head = head.as_deref().unwrap_or(&before);
+                        let text = [head, tail.as_deref().unwrap_or(&behind)].concat();
+                        each(&text, head.len())?;
+                    }
                 }
             }
             if !goes_on {
@@ -473,6 +481,8 @@ mod tests {
             "aK3mZq8RtYw2LpVx9NbHd5GsQ1eW4rTyUc7Jf6XoBi0MvEaK3mZq8RtYw2LpVx9NbHd5GsQ1eW4rTy";
         let hex = "3f786850e387550fdab836ed7e6dc881de23001b3f786850e387550fdab836ed";
         let (of, hex) = (|n: usize| &chars[..n], |n: usize| &hex[..n]);
+        let up = |n: usize| chars[..n].to_ascii_uppercase();
+        let uuid = "3f786850-e387-550f-dab8-36ed7e6dc881";
         for (rule, token) in [
             (
                 "slack-browser-token",
@@ -496,6 +506,47 @@ mod tests {
             ("gitlab-pat-routable", format!("glpat-{}.01.{}", of(27), &hex(9))),
             ("plain-sk-key", format!("sk-{}", of(48))),
             ("plain-sk-key", format!("sk-{}", hex(32))),
+            ("crates-token", format!("cio{}", of(32))),
+            ("azure-key", format!("{}JQQJ99{}", of(52), of(26))),
+            ("azure-key", format!("{}+ASt{}==", of(76), of(6))),
+            ("azure-key", format!("{}AIoT{}=", of(33), of(6))),
+            ("vercel-token", format!("vcp_{}", of(56))),
+            ("atlassian-token", format!("ATCTT3{}", of(78).repeat(2))),
+            ("vault-token", format!("hvs.{}", of(24))),
+            ("dynatrace-token", format!("dt0s01.{}.{}", up(8), up(64))),
+            ("braintree-token", format!("access_token$production${}${}", hex(16), hex(32))),
+            ("plaid-token", format!("access-production-{uuid}")),
+            ("shopify-token", format!("shpua_{}", hex(32))),
+            ("resend-key", format!("re_{}_{}", of(8), of(24))),
+            ("render-key", format!("rnd_{}", of(32))),
+            ("elevenlabs-key", format!("sk_{}", hex(48))),
+            ("apify-token", format!("apify_api_{}", of(36))),
+            ("smtp-key", format!("xsmtpsib-{}-{}", hex(64), of(16))),
+            ("mailchimp-key", format!("{}-us21", hex(32))),
+            ("hubspot-token", format!("pat-na1-{uuid}")),
+            ("clickup-token", format!("pk_12345678_{}", up(32))),
+            ("typeform-api-token", format!("tfp_{}", of(59))),
+            ("sonar-token", format!("squ_{}", hex(40))),
+            ("salesforce-token", format!("00D{}!{}", of(12), of(48).repeat(2))),
+            ("riot-key", format!("RGAPI-{uuid}")),
+            ("llama-cloud-key", format!("llx-{}", of(48))),
+            ("context7-key", format!("ctx7sk-{uuid}")),
+            ("brave-key", format!("BSA{}", of(28))),
+            ("daytona-key", format!("dtn_{}", hex(64))),
+            ("cursor-key", format!("key_{}", hex(64))),
+            ("mollie-key", format!("live_{}", of(30))),
+            ("xendit-key", format!("xnd_production_{}", of(60))),
+            ("neon-password", format!("npg_{}", of(12))),
+            ("aiven-password", format!("AVNS_{}", of(19))),
+            ("cockroach-key", format!("CCDB1_{}_{}", of(22), of(40))),
+            ("xata-key", format!("xau_{}", of(40))),
+            ("axiom-token", format!("xaat-{uuid}")),
+            ("logfire-token", format!("pylf_v1_us_{}", of(43))),
+            ("swarm-token", format!("SWMTKN-1-{}-{}", hex(50), hex(25))),
+            ("k3s-token", format!("K10{}::server:{}", hex(64), hex(32))),
+            ("matrix-token", format!("syt_{}_{}_{}", of(12), "kZmRtYwLpVxNbHdGsQeW", of(6))),
+            ("new-relic-key", format!("NRII-{}", of(32))),
+            ("circleci-token", format!("CCIPRJ_{}_{}", of(22), hex(40))),
         ] {
             check(&format!("here: {token}\nend"), &[(rule, &token)]);
         }
@@ -586,6 +637,84 @@ mod tests {
             check(&text, &[(rule, password)]);
             let text = format!("app --password '{password}' run");
             check(&text, &[("password-in-command", password)]);
+        }
+    }
+
+    #[test]
+    fn passwords_that_programs_are_given_are_found() {
+        let password = "Yv3crw8DaiI9";
+        for (text, rule) in [
+            ("mongosh -u admin -p '^' --host db", "password-of-program"),
+            ("mongodump -u admin -p^ -d x", "password-of-program"),
+            ("/opt/tools/bin/sqlcmd -S host -U sa -P \"^\" -Q 'select 1'", "password-of-program"),
+            ("mosquitto_pub -h x -u ada -P ^ -t t", "password-of-program"),
+            ("ldapsearch -x -D cn=admin,dc=x -w ^ -b dc=x", "password-of-program"),
+            ("openssl enc -aes-256-cbc -k ^ -in x", "password-of-program"),
+            ("htpasswd -b .htpasswd ada ^\n", "password-of-program"),
+            ("htpasswd -nbB -C 10 ada ^", "password-of-program"),
+            ("unzip -P ^ a.zip", "password-of-program"),
+            ("7z x -p^ a.7z", "password-of-program"),
+            ("net user ada ^ /add", "password-of-program"),
+            ("rabbitmqctl add_user ada ^", "password-of-program"),
+            ("az login --service-principal -u x -p ^ --tenant t", "password-of-client"),
+            ("openssl rsa -in k.pem -passin pass:^ -out x", "password-of-openssl"),
+            ("http -a ada:^ https://x.example", "password-of-user"),
+            ("https --auth 'ada:^' x.example", "password-of-user"),
+            ("curl -u ada:^ https://x.example", "password-of-user"),
+            ("curl -s --user 'ada:^' https://x.example", "password-of-user"),
+            ("curl -su ada:^ https://x.example", "password-of-user"),
+            ("curl --proxy-user ada:^ https://x.example", "password-of-user"),
+            ("smbclient //srv/share -U ada%^", "password-of-user"),
+            ("lftp -u ada,^ ftp://x", "password-of-user"),
+            ("sqlplus system/^@db", "password-of-user"),
+            ("echo '^' | sudo -S apt install x", "password-in-pipe"),
+            ("echo \"root:^\" | chpasswd", "password-in-pipe"),
+            ("echo ^ | docker login -u x --password-stdin", "password-in-pipe"),
+            ("sudo -S true <<< '^'", "password-in-pipe"),
+            ("INSERT INTO users (name, password) VALUES ('bob', '^');", "password-in-row"),
+            ("insert into `u` (`id`, `pwd`, `at`)\n  values (7, '^', now())", "password-in-row"),
+            ("INSERT INTO passwords VALUES ('bob', '^')", "password-in-row"),
+            ("password: ^  # changed in May\nport: 1", "password-in-configuration"),
+            ("db_password = ^ // old\n", "password-in-configuration"),
+            ("db_pass: ^  # old\n", "password-in-setting"),
+        ] {
+            let text = text.replace('^', password);
+            check(&text, &[(rule, password)]);
+            let record = format!(r#"{{"content":{}}}"#, crate::json::quote(&text));
+            check(&record, &[(rule, password)]);
+        }
+        for text in [
+            "mongosh -u admin -p --host db1.example",
+            "mongo --port 27017 -p $PASS1",
+            "sqlcmd -S tcp:host,1433 -P \"$(cat /run/x1)\"",
+            "7z x archive-p1.7z",
+            "7z a out.7z dir1 -mx9",
+            "openssl rsa -passin env:PASS1",
+            "openssl enc -aes-256-cbc -k $KEY1 -in x",
+            "htpasswd -c .htpasswd user12345",
+            "htpasswd -bc /etc/nginx/.htpasswd admin1 \"$PASS1\"",
+            "net user ada1234567 /add",
+            "rabbitmqctl add_vhost vhost123",
+            "curl https://x.example/a -u https://y.example:8443/abc1",
+            "curl -sSfL -o file:abc123 https://x",
+            "curl -U proxy https://x:8080",
+            "the http request to https://x.example:8080 -a",
+            "smbclient -U user //srv/share1",
+            "sqlplus user@db12345",
+            "echo hello2world | sudo tee /etc/x1",
+            "echo \"deb http://x 1\" | sudo tee -a /etc/apt/s1",
+            "echo $PASS1 | sudo -S apt install",
+            "INSERT INTO users VALUES ('bob', 'Tr0ub4dor&3')",
+            "INSERT INTO users (id, name) VALUES (1, 'bob123xyz9');",
+            "INSERT INTO users (name, password) VALUES ('bob12345x', $1);",
+            "INSERT INTO users (name, password) VALUES ('bob12345x', crypt('x', 'y1'));",
+            "INSERT INTO u (name, password) VALUES ('bob', '5f4dcc3b5aa765d61d8327deb882cf99');",
+            "INSERT INTO u (name, password_hash) VALUES ('bob', '$2b$10$aK3mZq8RtYw2LpVx9NbHd5');",
+            "password: string  # at least 8",
+            "password = hash2(x) // changed",
+            "password = input1.value // from the form",
+        ] {
+            check(text, &[]);
         }
     }
 
