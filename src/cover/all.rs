@@ -30,7 +30,7 @@ pub(crate) fn cover_all(
         }
         // Between the quotation marks.
         let inner = range.start + 1..range.end.saturating_sub(1);
-        let from = (inner.start..=inner.end).collect();
+        let from = inner.clone().map(|at| at..at + 1).collect();
         let bytes = line.get(inner.clone()).unwrap_or_default().to_vec();
         let text = Text { bytes, from: Some(from) }.unescaped();
         // What is an object or a list stays one, such as the arguments of a call.

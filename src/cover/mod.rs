@@ -6,6 +6,8 @@
 //! escaped again      "{\"token\":\"hunter2\\u0021\"}"       JSON in JSON, as often as that goes on
 //! in base64          aHVudGVyMiE=                          wherever it begins in what was encoded
 //! in an address      hunter2%21, %68unter2!                whatever of it is encoded there; in a form with + for a space
+//! in HTML            hunter2&#33;, hunter2&amp;            by a name or a number
+//! coloured           hunt\x1b[1mer2!                       as a terminal shows it
 //! ```
 //!
 //! Invariant: a covered line has the length of the line, is an object if that was one, and its strings stand where they stood.
@@ -22,7 +24,7 @@ pub(crate) use kept_out::Guard;
 pub(crate) use place::LEVELS;
 pub(crate) use secret::{SHORTEST, Secret};
 pub(crate) use secrets::Secrets;
-pub(crate) use text::unescaped;
+pub(crate) use text::{READINGS, read, unescaped};
 
 /// A frame of records that have a name.
 #[cfg(test)]

@@ -85,7 +85,8 @@ pub(super) struct Spelt {
 pub(super) struct Layers {
     /// Those that are escaped within it.
     pub(super) escaped: bool,
-    /// Those in which a plus in any of these is a space, as forms have it. What is encoded for addresses is always looked through.
+    /// Those in which a plus in any of these is a space, as forms have it. What is encoded for addresses, for HTML or coloured is always
+    /// looked through.
     pub(super) forms: bool,
 }
 

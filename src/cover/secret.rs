@@ -313,6 +313,38 @@ mod tests {
     }
 
     #[test]
+    fn colours_within_a_secret_are_covered_with_it_and_those_around_it_stay() {
+        let secret = "hunter2!bunny";
+        check(
+            secret,
+            "\u{1b}[1mhunt\u{1b}[1mer2!bunny\u{1b}[0m x",
+            "\u{1b}[1m[redacted]*******\u{1b}[0m x",
+        );
+        check(
+            secret,
+            r#"{"a":"hunt\u001b[1;31mer2!bunny\u001b[m"}"#,
+            r#"{"a":"[redacted]***************\u001b[m"}"#,
+        );
+        check(secret, "hunt\u{1b}[1mer3!bunny", "hunt\u{1b}[1mer3!bunny");
+    }
+
+    #[test]
+    fn what_has_a_name_or_a_number_in_html_is_covered_too() {
+        check(
+            "a&b<c>d\"e",
+            "x=a&amp;b&lt;c&gt;d&quot;e;",
+            &format!("x=[redacted]{};", "*".repeat(14)),
+        );
+        check("hunter2!", "hunter2&#33;", "[redacted]**");
+        check("hunter2!", r#"{"a":"&#104;unter2&#x21;"}"#, r#"{"a":"[redacted]********"}"#);
+        check(
+            "hunter2!",
+            "hunter2&#34; hunter2&#; hunter2&#x;",
+            "hunter2&#34; hunter2&#; hunter2&#x;",
+        );
+    }
+
+    #[test]
     fn a_text_may_be_escaped_as_often_as_it_fits() {
         let secret = Secret::new("q\"q-secret-99", &FRAME).unwrap();
         let mut text = "is q\"q-secret-99".to_owned();

@@ -15,6 +15,8 @@ use super::{
 
 /// How an escape of any character by its number begins.
 const ESCAPED: &[u8] = b"\\u00";
+/// How what parts the characters of one begins where they are coloured, and where HTML has them by number.
+const PARTING: [&[u8]; 2] = [b"\x1b", b"&#"];
 
 /// How often what stands in the place of some is looked through for others.
 const ROUNDS: usize = 4;
@@ -46,7 +48,8 @@ impl Secrets {
                 None => _ = secrets.anywhere.insert(n),
             }
         }
-        needles.extend((!all.is_empty()).then(|| ESCAPED.to_vec()));
+        let parting = PARTING.into_iter().chain([ESCAPED]).map(<[u8]>::to_vec);
+        needles.extend(parting.filter(|_| !all.is_empty()));
         needles.extend(all.iter().flat_map(Secret::in_addresses).collect::<BTreeSet<_>>());
         secrets.needles = AhoCorasick::new(needles).ok();
         if secrets.needles.is_none() {

@@ -13,7 +13,7 @@ use super::{
     rules::Rules,
 };
 use crate::{
-    cover::{LEVELS, SHORTEST, unescaped},
+    cover::{LEVELS, READINGS, SHORTEST, read, unescaped},
     json::Raw,
 };
 
@@ -23,8 +23,8 @@ const BEFORE: usize = 64;
 const BEHIND: usize = 512;
 /// How near to where a window is cut a match is not sure to be whole: an escape may be cut, or the end of a private key.
 const UNSURE: usize = 160;
-/// What a sequence begins with that a terminal does not show.
-const ESCAPE: u8 = 0x1b;
+/// A quote in an address: what is encoded there is more than a part of the address.
+const QUOTE: &[u8] = b"%22";
 /// How much at most.
 const MOST: usize = 64 << 10;
 
@@ -202,7 +202,8 @@ fn gives_way(one: &str, other: &str) -> Option<bool> {
         long.strip_suffix(short).is_some_and(|name| name.ends_with(['=', ':']))
     };
     let is_worse = |long: &str, short: &str| {
-        let is_escape = long.strip_prefix(short).is_some_and(|rest| rest.starts_with('\\'));
+        let is_start = |rest: &str| rest.starts_with('\\') || rest.starts_with("&amp");
+        let is_escape = long.strip_prefix(short).is_some_and(is_start);
         is_named(long, short) || is_escape
     };
     if one.contains(other) {
@@ -216,26 +217,15 @@ fn is_spelling(text: &str, of: &str) -> bool {
     readings(text.as_bytes()).skip(1).any(|reading| reading == of.as_bytes())
 }
 
-/// Returns a text as it is, without its escapes, without those that are in it then, and so on.
+/// Returns a text as it is, without its escapes, without those that are in it then, and so on, and each of them in the other ways in
+/// which it may be read.
 fn readings(text: &[u8]) -> impl Iterator<Item = Vec<u8>> {
     let next = |text: &Vec<u8>| Some(unescaped(text)).filter(|next| next.len() < text.len());
-    std::iter::successors(Some(text.to_vec()), next).take(LEVELS + 1)
-}
-
-/// Returns bytes without the sequences that set colours.
-fn uncoloured(bytes: &[u8]) -> Vec<u8> {
-    let mut shown = Vec::with_capacity(bytes.len());
-    let mut rest = bytes;
-    while let Some(at) = memchr::memchr(ESCAPE, rest) {
-        let (plain, control) = rest.split_at(at);
-        shown.extend_from_slice(plain);
-        let inner = control.get(2..).filter(|_| control.starts_with(b"\x1b["));
-        let end =
-            inner.and_then(|inner| inner.iter().position(|byte| !matches!(byte, b' '..=b'?')));
-        rest = control.get(end.map_or(1, |end| end + 3)..).unwrap_or_default();
-    }
-    shown.extend_from_slice(rest);
-    shown
+    let levels = std::iter::successors(Some(text.to_vec()), next).take(LEVELS + 1);
+    levels.flat_map(|text| {
+        let others: Vec<_> = READINGS.iter().filter_map(|one| read(&text, *one)).collect();
+        std::iter::once(text).chain(others)
+    })
 }
 
 /// The bytes around a keyword.
@@ -719,6 +709,35 @@ mod tests {
     }
 
     #[test]
+    fn what_html_and_addresses_spell_otherwise_is_found() {
+        let (password, token) = ("Yv3crw8DaiI9", "aK3mZq8RtYw2LpVx9NbHd5GsQ1eW4rTy");
+        for (text, rule) in [
+            ("password=&quot;^&quot;", "password-in-quotes"),
+            ("password=&#34;^&#34;", "password-in-quotes"),
+            ("&lt;add key=&quot;DbPassword&quot; value=&quot;^&quot;/&gt;", "password-of-name"),
+            ("https://x.example/?user=ada&amp;password=^&amp;b=2", "password-in-form"),
+            ("body=%7B%22password%22%3A%22^%22%7D", "password-in-quotes"),
+            ("see {\\\"password\\\":\\\"^\\\"} there", "password-in-quotes"),
+        ] {
+            let text = text.replace('^', password);
+            check(&text, &[(rule, password)]);
+            let record = format!(r#"{{"content":{}}}"#, crate::json::quote(&text));
+            check(&record, &[(rule, password)]);
+        }
+        let address = format!("https://x.example/?a=1&amp;access_token={token}&amp;b=2");
+        check(&address, &[("secret-in-query", token)]);
+        // It is told as it was meant, and once.
+        check("password=\"Tr0ub4dor&amp;3x\"", &[("password-in-quotes", "Tr0ub4dor&3x")]);
+        for text in [
+            "password=&quot;&quot;, title=&quot;abc1234567&quot;",
+            "<a href=\"x?a=1&amp;token=short&amp;b=2\">",
+            "password=%22%24PASSWORD1%22",
+        ] {
+            check(text, &[]);
+        }
+    }
+
+    #[test]
     fn what_somebody_is_known_by_is_found() {
         let chars =
             "aK3mZq8RtYw2LpVx9NbHd5GsQ1eW4rTyUc7Jf6XoBi0MvEaK3mZq8RtYw2LpVx9NbHd5GsQ1eW4rTy";
@@ -822,6 +841,12 @@ mod tests {
             "Authorization: Bearer $TOKEN",
             "Authorization: Bearer <token>",
             "AKIAIOSFODNN7EXAMPLE",
+            "re_compile_abcdefghijklmnopqrstuvwx",
+            "precious_cio12345678901234567890123456789012",
+            "https://us1.api.mailchimp.com/3.0/",
+            "hvs.method_of_a_long_class_1",
+            "m0-abcdefghijklmnopqrstuvwxyzabcdefghijklmnop",
+            "token-abcde:abc, oauth:user, live_streaming1234567890123456789",
             "-----BEGIN PRIVATE KEY-----\n...\n-----END PRIVATE KEY-----",
         ] {
             check(text, &[]);
