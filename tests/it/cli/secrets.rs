@@ -423,7 +423,7 @@ fn what_is_found_is_taken_out_with_the_names_of_the_rules() {
 fn what_is_found_between_colours_or_in_html_is_taken_out() {
     let env = TestEnv::new();
     let (begin, end) = PASSWORD.split_at(4);
-    let (html, meant) = ("k9v&amp;Lq2z&lt;Rt7", "k9v&Lq2z<Rt7");
+    let (html, meant) = ("k9v&amp;Lq2zRt7", "k9v&Lq2zRt7");
     let records = [
         said("user", format!("DB_PASSWORD={begin}\u{1b}[1;31m{end}\u{1b}[0m\nPORT=80")),
         said("assistant", format!("password=&quot;{html}&quot;")),
