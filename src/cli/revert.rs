@@ -12,8 +12,9 @@ use super::{Context, complete};
 
 /// Go back to a checkpoint or an entry, and perhaps leave the model a note from the future
 ///
-/// Nothing is lost: the old end is kept as a branch, and the previous live file under another name. With a message the
-/// model is told that it has been further already, and reads the message.
+/// Nothing is lost: the old end is kept as a branch, and the previous live file under another name. Going forward to that end,
+/// with nothing said in between, is as if one had never gone: its name goes too. With a message the model is told that it has
+/// been further already, and reads the message.
 ///
 /// git's revert makes a commit that takes another one back, and goes on. This one goes back to a place, as git's reset does, and
 /// what was behind it stays on a branch. Files are left as they are: those that the agent changed since are named.

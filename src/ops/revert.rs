@@ -11,7 +11,7 @@ use crate::{
     sync::{
         self, Archive, SyncError, Workspace,
         reach::Reach,
-        resume::{Note, is_same},
+        resume::{Note, is_same, leads_on},
         standing::Standing,
     },
 };
@@ -92,7 +92,8 @@ fn go_back<'a>(
     Ok(reverted)
 }
 
-/// Returns the change that going back to a position wants: the branch stands there, and another one keeps the old end.
+/// Returns the change that going back to a position wants: the branch stands there, and another one keeps the old end, unless
+/// the way there begins with it.
 fn plan<'a>(
     before: &Standing<'_>,
     target: Position,
@@ -109,7 +110,14 @@ fn plan<'a>(
     }
     let mut steps = Steps::default();
     if let Some(from) = from.filter(|_| !stays) {
-        reverted.left = Some(steps.leave(&before.state, &reverted.branch, from));
+        if leads_on(before, from, target)? {
+            // What the branch goes on from needs no name, nor does an end that is its own again.
+            if note.is_none() {
+                steps.take_up(&before.state, target);
+            }
+        } else {
+            reverted.left = Some(steps.leave(&before.state, &reverted.branch, from));
+        }
     }
     let command = command(reverted.left.as_deref().map(branch_text));
     Ok((reverted, Some(Plan { command, steps, goal: Reach { target, note } })))

@@ -61,6 +61,17 @@ impl Steps {
         left
     }
 
+    /// Takes away the names under which ends of the current branch were left at a position, which it takes up again.
+    pub(crate) fn take_up(&mut self, state: &State, at: Position) {
+        let number =
+            |name: &str| name.strip_prefix(state.current())?.strip_prefix('.')?.parse::<u64>().ok();
+        let is_left = |name: &str| number(name).is_some();
+        let left = state.branches.iter().filter(|(name, left)| **left == at && is_left(name));
+        for (name, _) in left {
+            self.set(name, None);
+        }
+    }
+
     /// Returns the branch that is current from now on.
     pub(crate) fn current<'a>(&'a self, state: &'a State) -> &'a str {
         self.current.as_deref().unwrap_or(state.current())

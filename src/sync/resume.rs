@@ -116,6 +116,20 @@ pub(crate) fn is_same(
     }
 }
 
+/// Returns whether the path to a position begins with the path to another one.
+pub(crate) fn leads_on(
+    before: &Standing<'_>,
+    from: Position,
+    to: Position,
+) -> Result<bool, SyncError> {
+    let (Some(here), Some(there)) = (before.view(from), before.view(to)) else { return Ok(false) };
+    match ends(&here, &there).map_err(SyncError::from) {
+        // What is damaged hinders no going back.
+        Err(error) if error.is_damage() => Ok(false),
+        found => found.map(|[here, there]| there.starts_with(&here)),
+    }
+}
+
 /// Returns whether an agent sends the same from where two views of a session stand.
 fn sends_same<'v>(there: &View<'v>, here: &View<'v>) -> Result<bool, SyncError> {
     let [path_there, path_here] = ends(there, here)?;

@@ -77,7 +77,7 @@ pub(crate) struct Checkpoint {
 pub(crate) struct Answer {
     pub(crate) operation: bool,
     pub(crate) left: Vec<String>,
-    /// The branches that an undo left.
+    /// The branches that an undo or a revert left.
     pub(crate) branches: Vec<String>,
 }
 
@@ -285,6 +285,7 @@ impl Model {
         let mut to = self.state.clone();
         to.branches.insert(to.current.clone(), talk.iter().copied().chain(note).collect());
         to.leave(answer.left.first(), from.clone());
+        to.take_up(&answer.branches);
         // Open: what stands on another branch anyway may be left without a name of its own.
         assert!(
             to.branches.values().any(|one| one.starts_with(&from)),
@@ -379,6 +380,16 @@ impl State {
         if let Some(name) = name {
             assert!(self.branches.insert(name.clone(), talk).is_none(), "{name} is another branch");
         }
+    }
+
+    /// Lets the names go of which none is among these: the current branch must have taken up what they keep.
+    fn take_up(&mut self, names: &[String]) {
+        let (current, talk) = (format!("{}.", self.current), self.branches[&self.current].clone());
+        self.branches.retain(|name, kept| {
+            let is_there = names.is_empty() || names.contains(name);
+            assert!(is_there || *kept == talk && name.starts_with(&current), "{name} is gone");
+            is_there
+        });
     }
 
     /// Returns the state with what an operation moved where it came from, and names for what came since.

@@ -414,7 +414,8 @@ impl Rig {
                 };
                 match (&made, talk) {
                     (Ok(done), Some(talk)) => {
-                        let answer = answer(done.operation, done.left.as_ref());
+                        let mut answer = answer(done.operation, done.left.as_ref());
+                        answer.branches = self.branches().0.into_keys().collect();
                         next.go("revert", &talk, note.map(Item::Said), &answer);
                     }
                     (_, None) => model = Err("there is no such place"),

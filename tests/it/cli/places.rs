@@ -69,12 +69,12 @@ fn what_a_revert_was_to_is_recorded() {
     assert_snapshot!(env.run(&["revert", "@0"]).masked(), @r#"
     Session entry-id  Why does the build fail?  (native)
     main is now just before @0 "Why does the build fail?"
-    @0 to @1 (2 turns) are kept on main.3
+    @0 to @1 (2 turns) are kept on main.2
     Undo:    undertext undo
     "#);
     assert_snapshot!(env.run(&["operations", "-n", "3"]).masked(), @"
-    9  2001-02-03 04:05  revert  to checkpoint 0; the old end is main.3
-    8  2001-02-03 04:05  revert  to branch end with a note; the old end is main.2
+    9  2001-02-03 04:05  revert  to checkpoint 0; the old end is main.2
+    8  2001-02-03 04:05  revert  to branch end with a note
     7  2001-02-03 04:05  revert  to entry entry-id; the old end is main.1
     ");
 }

@@ -64,6 +64,40 @@ fn an_entry_is_no_branch_and_the_note_is_not_the_place() {
     assert!(told.contains("to branch main.1; the old end is main.2"), "{told}");
 }
 
+/// Each time there and back left two names more.
+#[test]
+fn back_and_forth_on_one_line_leaves_no_name() {
+    let env = TestEnv::new();
+    conversation(&env);
+    let names = || {
+        let listed = env.run(&["branch", "--json"]).success().stdout;
+        listed.lines().map(|line| json(line)["branch"].clone()).collect::<Vec<_>>()
+    };
+    let said = || env.run(&["log"]).success().stdout;
+    let before = said();
+    for place in ["1", "0"] {
+        env.run(&["revert", place]).success();
+        assert_eq!(names(), ["main", "main.1"]);
+        env.run(&["revert", "main.1"]).success();
+        assert_eq!((names(), said()), (vec!["main".into()], before.clone()));
+    }
+    env.run(&["undo"]).success();
+    assert_eq!(names(), ["main", "main.1"]);
+    env.run(&["redo"]).success();
+    assert_eq!((names(), said()), (vec!["main".into()], before.clone()));
+    // Where something was said meanwhile, each of the two has a name.
+    env.run(&["revert", "1"]).success();
+    env.run(&["append", "Or not."]).success();
+    env.run(&["revert", "main.1"]).success();
+    assert_eq!(names(), ["main", "main.1", "main.2"]);
+    // A name that a person gave stays.
+    env.run(&["branch", "mine"]).success();
+    env.run(&["revert", "0"]).success();
+    env.run(&["revert", "mine"]).success();
+    assert!(names().contains(&"mine".into()));
+    env.run(&["verify"]).success();
+}
+
 #[test]
 fn a_checkpoint_that_is_not_there_changes_nothing() {
     let env = TestEnv::new();
