@@ -16,7 +16,7 @@ use std::{
 };
 
 use rustix::{
-    fs::{AtFlags, Dir, Mode, OFlags},
+    fs::{Access, AtFlags, Dir, Mode, OFlags},
     io::Errno,
 };
 
@@ -191,6 +191,12 @@ impl WritableFile {
             }
         }
         Err(ErrorKind::AlreadyExists.into())
+    }
+
+    /// Sees that a successor may be written in its folder.
+    pub fn may_have_successor(&self) -> io::Result<()> {
+        let wanted = Access::WRITE_OK | Access::EXEC_OK;
+        Ok(rustix::fs::accessat(&self.folder, ".", wanted, AtFlags::empty())?)
     }
 
     /// Returns its successor, which may be there, as a file.

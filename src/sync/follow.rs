@@ -67,9 +67,9 @@ impl Follow {
         })
     }
 
-    /// Makes the successors safe before the operation is, and sees that what is appended to may be written; in a preview nothing
-    /// is. Only the exchange tells whether a file may be set aside: one that may not is set aside by a later change. Where one
-    /// fails, none is left.
+    /// Makes the successors safe before the operation is, and sees that what is appended to may be written; in a preview it only
+    /// sees whether the agent's own file and its folder may be. Only the exchange tells whether a file may be set aside: one that
+    /// may not is set aside by a later change. Where one fails, none is left.
     pub(crate) fn prepare(
         &mut self,
         at: Timestamp,
@@ -77,10 +77,13 @@ impl Follow {
     ) -> Result<(), (PathBuf, io::Error)> {
         let prepared = self.0.iter_mut().try_for_each(|(target, step)| {
             let prepared = match step {
+                Step::Exchange { attached: true, .. } | Step::Begin { .. } if is_preview => {
+                    target.may_have_successor()
+                }
                 Step::Exchange { fresh, .. } | Step::Begin { fresh, .. } => {
                     fresh.take().map_or(Ok(()), |fresh| fresh.finish(at))
                 }
-                Step::Append { .. } if !is_preview => target.may_append(),
+                Step::Append { attached, .. } if *attached || !is_preview => target.may_append(),
                 Step::Append { .. } | Step::Stamp | Step::Create => Ok(()),
             };
             prepared.map_err(|error| (target.path().to_owned(), error))

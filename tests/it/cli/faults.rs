@@ -263,10 +263,14 @@ fn a_file_that_may_not_be_written_is_found_out_before_anything_is_changed() {
         "mount --bind {path} {path}; mount -o remount,ro,bind {path}
          export HOME={home}; cd {home}
          {program} append -s 7c2a51de 'more words' 2>&1 || echo exit $?
-         {program} revert 1 -m 'not so' -s 7c2a51de 2>&1 || echo exit $?"
+         {program} revert 1 -m 'not so' -s 7c2a51de 2>&1 || echo exit $?
+         {program} revert 1 -m 'not so' -s 7c2a51de --dry-run 2>&1 || echo exit $?"
     );
     let told = namespaces.run(&script, env.home());
-    assert_eq!(told.matches("exit 3").count(), 2, "{told}");
+    assert_eq!(told.matches("exit 3").count(), 3, "{told}");
+    // A dry run says what the change itself does.
+    let refused: Vec<&str> = told.split("exit 3").map(str::trim).collect();
+    assert_eq!(refused[1], refused[2], "{told}");
     assert!(!told.contains("is kept"), "{told}");
     let operations = env.run(&["operations", "-s", "7c2a51de"]).success();
     assert_eq!(operations.stdout.lines().count(), 1, "{operations}");
