@@ -135,6 +135,11 @@ fn words(view: &OperationView) -> String {
         Command::CatchUp { .. } if !operation.facts.gone.is_empty() => {
             "noticed that the agent's file is gone".to_owned()
         }
+        Command::CatchUp { .. }
+            if operation.facts.live.as_ref().is_some_and(|live| live.from.is_none()) =>
+        {
+            "follows its agent's file again".to_owned()
+        }
         Command::CatchUp { .. } if operation.facts.title.is_some() => {
             "has the title that the agent gave it".to_owned()
         }

@@ -14,7 +14,7 @@ use crate::{
         plan::{Plan, Steps, branch_text},
     },
     sync::{
-        self, Archive, Notice, SyncError, Vain, beside,
+        self, Archive, Notice, SyncError, Vain, back, beside,
         goal::Stay,
         gone,
         held::newest_time,
@@ -185,6 +185,7 @@ pub fn take_up(archive: &mut Archive, path: &Path) -> Result<(Session, Attached)
 
 /// Lets a session go on without the agent's file, which stays as it is.
 pub fn detach(archive: &mut Archive, session: &Session) -> Result<Attached, OpsError> {
+    sync::exclusively(archive, |_| back::follow(archive, session))?;
     let (path, done) = sync::execute_uncaught(archive, session, |before| {
         let live = before.attached().ok_or(SyncError::Nothing(Vain::Detach))?;
         let steps =

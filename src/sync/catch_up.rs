@@ -28,7 +28,7 @@ use crate::{
         plan::{OUTSIDE, branch_text},
     },
     sync::{
-        Archive, Notice, SyncError, Vain, attached,
+        Archive, Notice, SyncError, Vain, attached, back,
         change::Change,
         file::{self, aside_of, failed, finish_rotation, from, is_subsequence, write_fresh},
         gone::is_gone,
@@ -146,6 +146,8 @@ pub fn live_state(
     if !archive.is_preview {
         return Ok(LiveState::Same);
     }
+    let back = back::follow(archive, session)?;
+    let tip = back.as_ref().unwrap_or(tip);
     // A file that a change cut short was to begin is not judged before the next change has finished that.
     let unfinished = |live: LiveFile| segment::unfinished(archive, session, &live, tip);
     if live_file(archive, tip).map(unfinished).transpose()?.flatten().is_some() {

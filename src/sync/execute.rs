@@ -15,7 +15,7 @@ use crate::{
     session::{Session, plan::Plan},
     store::{Store, StoreError, Transaction},
     sync::{
-        Archive, Notice, Outcome, SyncError, catch_up, change::Change, goal::Goal,
+        Archive, Notice, Outcome, SyncError, back, catch_up, change::Change, goal::Goal,
         standing::Standing,
     },
     wire::Format,
@@ -109,6 +109,7 @@ fn prepare<G: Goal>(
 /// Begins a change of a session: locks the archive, catches up, and sees where the session stands.
 fn begin<'a>(archive: &'a Archive, session: &Session) -> Result<Change<'a>, SyncError> {
     let lock = archive.lock()?;
+    back::follow(archive, session)?;
     let notices = catch_up::catch_up(archive, session)?;
     Change::locked(archive, session, lock, notices)
 }

@@ -25,6 +25,13 @@ pub(crate) fn live_file(archive: &Archive, tip: &State) -> Option<LiveFile> {
     file_of(archive, tip, tip.live?)
 }
 
+/// Returns the agent's file in which a session stands that has no live one, since that was deleted: it may be there again.
+pub(crate) fn deleted(archive: &Archive, tip: &State) -> Option<LiveFile> {
+    let n = tip.file_of(tip.generation())?;
+    let is_deleted = tip.live.is_none() && tip.gone.contains(&n);
+    file_of(archive, tip, n).filter(|file| is_deleted && file.attached)
+}
+
 /// Returns a file of a session.
 pub(crate) fn file_of(archive: &Archive, tip: &State, n: FileNumber) -> Option<LiveFile> {
     located(tip, n, |place| archive.path_of(place))
@@ -71,8 +78,8 @@ fn is_longer_or_shorter(path: PathBuf, expected: u64) -> Result<bool, SyncError>
 
 /// Returns what tells, as long as the session takes in no operation, whether its live file goes beyond it.
 pub(crate) fn mark(archive: &Archive, tip: &State) -> Mark {
-    match (tip.live, live_file(archive, tip)) {
-        (None, _) => Mark::Nothing,
+    match (tip.live, live_file(archive, tip).or_else(|| deleted(archive, tip))) {
+        (None, None) => Mark::Nothing,
         (_, Some(LiveFile { path, attached: true, .. })) => {
             Mark::File { path, length: expected(tip) }
         }

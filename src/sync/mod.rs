@@ -13,6 +13,7 @@ mod adopt;
 mod apart;
 mod archive;
 pub(crate) mod attached;
+pub(crate) mod back;
 pub(crate) mod beside;
 mod catch_up;
 mod change;

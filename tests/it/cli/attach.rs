@@ -464,6 +464,37 @@ fn a_file_that_was_rewritten_or_is_gone_is_told() {
     assert_eq!(kept.said(&["6b0a"]), "Build a boat. | Or a raft?");
 }
 
+/// What the agent wrote was not shown, and a change was not written to its file, until somebody attached or imported it.
+#[test]
+fn a_file_that_was_deleted_is_followed_again_once_it_is_back() {
+    let kept = Kept::claude();
+    let away = kept.env.home().join("away.jsonl");
+    let go = || {
+        fs::rename(&kept.file, &away).unwrap();
+        kept.env.run(&["import"]).success();
+        assert!(kept.env.run(&["status", "6b0a"]).success().stdout.contains("was deleted"));
+        fs::rename(&away, &kept.file).unwrap();
+    };
+    let newest = || kept.env.run(&["operations", "-n", "1", "6b0a"]).success().stdout;
+    kept.env.run(&["import"]).success();
+    go();
+    assert!(kept.env.run(&["status", "6b0a"]).success().stdout.contains("agrees with the store"));
+    assert!(newest().contains("is gone"), "whoever reads changes nothing");
+    kept.env.run(&["append", "--note", "Of oak.", "-s", "6b0a"]).success();
+    assert!(kept.read().contains("Of oak."));
+    go();
+    kept.append(&claude_record(9, 0, "user", "Or a raft?"));
+    assert!(kept.said(&["6b0a"]).contains("Or a raft?"));
+    kept.env.run(&["checkpoint", "-s", "6b0a"]).success();
+    assert!(kept.said(&["6b0a"]).contains("Or a raft?"));
+    // One that a person let go is left alone.
+    kept.env.run(&["attach", "6b0a", "--off"]).success();
+    go();
+    kept.append(&claude_record(8, 0, "user", "Or a kite?"));
+    assert!(!kept.said(&["6b0a"]).contains("Or a kite?"));
+    kept.env.run(&["verify"]).success();
+}
+
 #[test]
 fn derived_rows_of_older_rules_are_made_anew() {
     let kept = Kept::claude();
