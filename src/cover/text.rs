@@ -113,6 +113,8 @@ fn form(rest: &[u8]) -> Option<(Option<u8>, usize)> {
 
 /// Reads a character that has a name or a number in HTML.
 fn entity(rest: &[u8]) -> Option<(Option<u8>, usize)> {
+    // Most of them have nothing to do with it.
+    rest.get(1).filter(|byte| matches!(byte, b'#' | b'a' | b'g' | b'l' | b'q'))?;
     let end = memchr::memchr(b';', rest.get(..ENTITY).unwrap_or(rest))?;
     let byte = match rest.get(..end)? {
         b"&amp" => b'&',
