@@ -199,7 +199,7 @@ mod tests {
         }
 
         #[test]
-        fn it_does_in_any_other_way_too(text in r#"(?:[a-z;]|%[0-9]{1,2}|&(?:amp|lt|#[0-9]{1,3}|#x[0-9]{1,2});?|\x1b(?:\[[0-9;]{0,3}m?)?){0,12}"#) {
+        fn it_does_in_any_other_way_too(text in r"(?:[a-z;]|%[0-9]{1,2}|&(?:amp|lt|#[0-9]{1,3}|#x[0-9]{1,2});?|\x1b(?:\[[0-9;]{0,3}m?)?){0,12}") {
             for reading in READINGS {
                 let whole = Text { bytes: text.clone().into_bytes(), from: None };
                 let read = read(text.as_bytes(), reading);
