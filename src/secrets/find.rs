@@ -293,6 +293,13 @@ mod tests {
         assert_eq!(found, expected, "{text}");
     }
 
+    /// Checks a text as it is, and as what a record says.
+    #[track_caller]
+    fn check_in_record(text: &str, expected: &[(&str, &str)]) {
+        check(text, expected);
+        check(&format!(r#"{{"content":{}}}"#, crate::json::quote(text)), expected);
+    }
+
     const KEY: &str = "ghp_R2kq8vTz0LmXw5YbN3cJ7dHs9fGaPe1uVi4o";
 
     #[test]
@@ -454,9 +461,7 @@ mod tests {
             ("machine api.example.net\n  login me\n  password @\n", "netrc-password"),
         ] {
             let text = text.replace('@', password);
-            check(&text, &[(rule, password)]);
-            let record = format!(r#"{{"content":{}}}"#, crate::json::quote(&text));
-            check(&record, &[(rule, password)]);
+            check_in_record(&text, &[(rule, password)]);
         }
         for password in ["Yv3cr$8DaiI", "Zv3c(r)8Dai", "Qv3c&r8DaiI", "Rv3c,r8DaiI", "Sv3c[r8DaiI"]
         {
@@ -568,9 +573,7 @@ mod tests {
             ("\u{1b}[32mDB_PASSWORD\u{1b}[0m=\u{1b}[33m@\u{1b}[0m\n", "password-in-variable"),
         ] {
             let text = text.replace('@', password);
-            check(&text, &[(rule, password)]);
-            let record = format!(r#"{{"content":{}}}"#, crate::json::quote(&text));
-            check(&record, &[(rule, password)]);
+            check_in_record(&text, &[(rule, password)]);
         }
         let bot = "8123456789:AAF3kq8vTz0LmXw5YbN3cJ7dHs9fGaPe1uV";
         check(&format!("https://api.telegram.org/bot{bot}/getMe"), &[("telegram-token", bot)]);
@@ -614,9 +617,7 @@ mod tests {
             ("db:5433:main:app:^\n", "pgpass-password"),
         ] {
             let text = text.replace('^', password);
-            check(&text, &[(rule, password)]);
-            let record = format!(r#"{{"content":{}}}"#, crate::json::quote(&text));
-            check(&record, &[(rule, password)]);
+            check_in_record(&text, &[(rule, password)]);
         }
         for (password, rule) in [
             ("four words 9 long K7", "password-in-quoted-variable"),
@@ -669,9 +670,7 @@ mod tests {
             ("db_pass: ^  # old\n", "password-in-setting"),
         ] {
             let text = text.replace('^', password);
-            check(&text, &[(rule, password)]);
-            let record = format!(r#"{{"content":{}}}"#, crate::json::quote(&text));
-            check(&record, &[(rule, password)]);
+            check_in_record(&text, &[(rule, password)]);
         }
         for text in [
             "mongosh -u admin -p --host db1.example",
@@ -720,9 +719,7 @@ mod tests {
             ("see {\\\"password\\\":\\\"^\\\"} there", "password-in-quotes"),
         ] {
             let text = text.replace('^', password);
-            check(&text, &[(rule, password)]);
-            let record = format!(r#"{{"content":{}}}"#, crate::json::quote(&text));
-            check(&record, &[(rule, password)]);
+            check_in_record(&text, &[(rule, password)]);
         }
         let address = format!("https://x.example/?a=1&amp;access_token={token}&amp;b=2");
         check(&address, &[("secret-in-query", token)]);
@@ -767,9 +764,7 @@ mod tests {
             ),
         ] {
             let text = text.replace('^', &secret);
-            check(&text, &[(rule, &secret)]);
-            let record = format!(r#"{{"content":{}}}"#, crate::json::quote(&text));
-            check(&record, &[(rule, &secret)]);
+            check_in_record(&text, &[(rule, &secret)]);
         }
     }
 
