@@ -3,7 +3,7 @@
 //! Invariant: a record is a function of its line and of the entries with smaller numbers, so that a later line never
 //! changes an earlier record, and `rebuild` makes the same ones.
 
-use std::sync::Arc;
+use std::{fmt, ops::Deref, sync::Arc};
 
 use crate::model::{EntryNumber, NameTag, Timestamp};
 
@@ -93,9 +93,65 @@ pub struct Record {
     pub parent: Parent,
     /// When it was written, by its own word.
     pub time: Option<Timestamp>,
-    /// Other data for its format's path rule, in a form of the format's own; walks hand records on, and share it. More than a
-    /// byte of it makes a record that is no part of the conversation a signpost.
-    pub hint: Arc<[u8]>,
+    /// Other data for its format's path rule, in a form of the format's own. More than a byte of it makes a record that is no part
+    /// of the conversation a signpost.
+    pub hint: HintBytes,
+}
+
+/// The bytes of a hint. Walks hand records on again and again: the few bytes that most hints have lie in the record, those of a
+/// longer one are shared.
+#[derive(Clone)]
+pub struct HintBytes(Kept);
+
+#[derive(Clone)]
+enum Kept {
+    Few { len: u8, bytes: [u8; FEW] },
+    Many(Arc<[u8]>),
+}
+
+/// How many bytes take no more room than a reference to those that are shared.
+const FEW: usize = 22;
+
+impl Deref for HintBytes {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match &self.0 {
+            Kept::Few { len, bytes } => bytes.get(..usize::from(*len)).unwrap_or_default(),
+            Kept::Many(bytes) => bytes,
+        }
+    }
+}
+
+impl<B: AsRef<[u8]>> From<B> for HintBytes {
+    fn from(hint: B) -> Self {
+        let hint = hint.as_ref();
+        let mut bytes = [0; FEW];
+        let few = bytes.get_mut(..hint.len()).zip(u8::try_from(hint.len()).ok());
+        let Some((room, len)) = few else { return Self(Kept::Many(hint.into())) };
+        room.copy_from_slice(hint);
+        Self(Kept::Few { len, bytes })
+    }
+}
+
+impl Default for HintBytes {
+    fn default() -> Self {
+        Self::from([])
+    }
+}
+
+impl PartialEq for HintBytes {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for HintBytes {}
+
+impl fmt::Debug for HintBytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
+    }
 }
 
 impl Record {
@@ -184,4 +240,22 @@ pub struct Card {
 impl Card {
     /// How many characters a title has at most; the rest of one that is longer is not kept here.
     pub const TITLE: usize = 120;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hint_is_its_bytes_however_many_they_are() {
+        for len in [0, 1, FEW - 1, FEW, FEW + 1, 300] {
+            let bytes: Vec<u8> = (0..len).map(|n| (n % 251) as u8).collect();
+            let hint = HintBytes::from(&bytes);
+            assert_eq!(*hint, *bytes, "{len}");
+            assert_eq!(hint.clone(), hint, "{len}");
+            assert_ne!(hint, HintBytes::from([bytes, vec![0]].concat()), "{len}");
+        }
+        let one = size_of::<HintBytes>();
+        assert_eq!(one, size_of::<(usize, Arc<[u8]>)>(), "few bytes take no more room");
+    }
 }

@@ -1,9 +1,6 @@
 //! At hand: the records of a session that were read last, so that each is read once on the way along a path.
 
-use std::{
-    cell::RefCell,
-    collections::{BTreeMap, btree_map::Entry},
-};
+use std::{cell::RefCell, collections::BTreeMap, mem};
 
 use crate::{
     model::{EntryNumber, Record},
@@ -15,9 +12,18 @@ const CHUNK: u64 = 256;
 /// How many times that are kept at hand: a path goes on near to where it was.
 const CHUNKS: usize = 1024;
 
-/// Records that lie together, by where they begin.
+/// The records that are at hand.
 #[derive(Default)]
-pub(super) struct AtHand(RefCell<BTreeMap<u64, Vec<Record>>>);
+pub(super) struct AtHand(RefCell<Chunks>);
+
+/// Records that lie together, by the numbers of their chunks.
+#[derive(Default)]
+struct Chunks {
+    /// The chunk that was asked last, as the next one mostly is.
+    number: u64,
+    records: Vec<Record>,
+    others: BTreeMap<u64, Vec<Record>>,
+}
 
 impl AtHand {
     /// Returns the record of an entry, which is read with those around it if it is not at hand.
@@ -27,30 +33,39 @@ impl AtHand {
         session: SessionKey,
         entry: EntryNumber,
     ) -> Result<Record, StoreError> {
-        let chunk = entry.get() / CHUNK;
-        let mut records = self.0.borrow_mut();
-        if records.len() >= CHUNKS && !records.contains_key(&chunk) {
-            let is_late = records.keys().nth(CHUNKS / 2).is_some_and(|middle| *middle < chunk);
-            let _farthest = if is_late { records.pop_first() } else { records.pop_last() };
+        let mut chunks = self.0.borrow_mut();
+        let number = entry.get() / CHUNK;
+        if number != chunks.number {
+            chunks.turn_to(number);
         }
-        let first = EntryNumber::new(chunk * CHUNK);
-        let range = first.max(EntryNumber::FIRST)..first.plus(CHUNK);
-        let is_read = records.contains_key(&chunk);
-        let chunk = match records.entry(chunk) {
-            Entry::Occupied(read) => read.into_mut(),
-            Entry::Vacant(unread) => unread.insert(store.records(session, range.clone())?),
-        };
+        let records = &mut chunks.records;
         // Another program may have added to the session since these were read.
-        if is_read && chunk.last().is_none_or(|last| last.n < entry) {
-            *chunk = store.records(session, range)?;
+        if records.last().is_none_or(|last| last.n < entry) {
+            let first = EntryNumber::new(number * CHUNK);
+            *records = store.records(session, first.max(EntryNumber::FIRST)..first.plus(CHUNK))?;
         }
         // Where none is missing, a record stands as far behind the first one as its number says.
-        let found = chunk.first().and_then(|first| chunk.get(entry.index_from(first.n)?));
+        let found = records.first().and_then(|first| records.get(entry.index_from(first.n)?));
         let found = found.filter(|record| record.n == entry).or_else(|| {
-            let at = chunk.binary_search_by_key(&entry, |record| record.n).ok()?;
-            chunk.get(at)
+            let at = records.binary_search_by_key(&entry, |record| record.n).ok()?;
+            records.get(at)
         });
         let missing = || StoreError::corrupt(format!("entry {entry}"), "it has no record");
         found.cloned().ok_or_else(missing)
+    }
+}
+
+impl Chunks {
+    /// Takes a chunk for the one that is asked, with no records if it is not at hand.
+    fn turn_to(&mut self, number: u64) {
+        let next = self.others.remove(&number).unwrap_or_default();
+        let (last, records) =
+            (mem::replace(&mut self.number, number), mem::replace(&mut self.records, next));
+        self.others.insert(last, records);
+        if self.others.len() >= CHUNKS {
+            let middle = self.others.keys().nth(CHUNKS / 2);
+            let is_late = middle.is_some_and(|middle| *middle < number);
+            let _farthest = if is_late { self.others.pop_first() } else { self.others.pop_last() };
+        }
     }
 }

@@ -1,12 +1,13 @@
 //! Derived rows of a session, computed from its facts and bytes, and a digest of them in the order of their keys.
 
-use std::{collections::BTreeMap, ops::Range, sync::Arc};
+use std::{collections::BTreeMap, ops::Range};
 
 use crate::{
     json::Raw,
     model::{
-        Bulk, Card, CheckpointNumber, Digest, EntryNumber, EntrySet, GenerationNumber, Kind,
-        NameTag, Operation, OperationNumber, Parent, Position, Record, Run, State, Tagged, Tie,
+        Bulk, Card, CheckpointNumber, Digest, EntryNumber, EntrySet, GenerationNumber, HintBytes,
+        Kind, NameTag, Operation, OperationNumber, Parent, Position, Record, Run, State, Tagged,
+        Tie,
     },
     session::{
         Deriver, Session, SessionError, View,
@@ -132,7 +133,7 @@ fn lost(store: &dyn Store, session: &Session, n: EntryNumber) -> Result<Record, 
         name: None,
         parent: Parent::Root,
         time: None,
-        hint: Arc::default(),
+        hint: HintBytes::default(),
     }))
 }
 

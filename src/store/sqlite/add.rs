@@ -189,7 +189,7 @@ pub(super) fn add_records(
             row.set(session)?.set(record.n)?.set(record.kind.code())?;
             row.set(record.name.map(NameTag::get))?.set(parent)?;
             row.set(record.time.map(|time| time.0))?;
-            row.set(Some(&record.hint).filter(|hint| !hint.is_empty()))?;
+            row.set(Some(&*record.hint).filter(|hint| !hint.is_empty()))?;
             Ok(())
         },
     )

@@ -185,7 +185,8 @@ impl Ground {
 
     /// Returns whether an entry stands before the boundary before which nothing is read, which does not keep it.
     fn is_unread(&self, graph: &dyn Graph, entry: EntryNumber) -> Result<bool, Failure> {
-        Ok(graph.place(entry)?.is_some_and(|place| self.is_below(place, entry)))
+        let may_be = self.floor.is_some();
+        Ok(may_be && graph.place(entry)?.is_some_and(|place| self.is_below(place, entry)))
     }
 
     fn is_below(&self, place: PlaceNumber, entry: EntryNumber) -> bool {

@@ -1,10 +1,10 @@
 //! Backwards: the records of a thread, the last one first, without those that Codex passes.
 
-use std::{collections::VecDeque, sync::Arc};
+use std::collections::VecDeque;
 
 use super::hint::{OPENS, ROLLBACK, hint, is_unframed, starts};
 use crate::{
-    model::{Kind, PlaceNumber, Record},
+    model::{HintBytes, Kind, PlaceNumber, Record},
     wire::{Before, Failure, Graph, first_record},
 };
 
@@ -43,7 +43,7 @@ impl<'g> Backwards<'g> {
                 if let Some(entry) = self.graph.at(self.end)? {
                     let mut record = self.graph.record(entry)?;
                     if is_unframed(&record) && self.passes()? {
-                        (record.kind, record.hint) = (Kind::Opaque, Arc::default());
+                        (record.kind, record.hint) = (Kind::Opaque, HintBytes::default());
                     }
                     return Ok(Some(record));
                 }
