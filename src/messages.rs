@@ -343,6 +343,7 @@ fn reasons(text: &mut String) {
         Why::MadeUp => [Why::MadeUp],
         Why::TooMany => [Why::TooMany],
         Why::Aside => [Why::Aside],
+        Why::Unheld => [Why::Unheld],
         Why::Store => [Why::Store],
         Why::Beside(_) => [Why::Beside("an agent")],
         Why::Unread(_) => [Why::Unread("Copilot")],

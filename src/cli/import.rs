@@ -43,7 +43,7 @@ JSON: one object a session, then one for all
   {\"type\":\"summary\", \"files\":N, \"unchanged\":N, \"skipped\":N, \"left_out\":{REASON:N}, \"sessions\":N,
    \"entries\":N, \"sidecars\":N, \"bytes\":N, \"gone\":sessions whose file was deleted N, \"oddities\":{KIND:N}} with the kinds
    opaque, glued, torn, rewritten, repeated, unkept, too-long, unreadable, left-out and mended, and the reasons no-format,
-   emptied, beside, unread, aside, link, twice, special, made-up, store, excluded, denied, unreadable, too-long and too-many
+   emptied, beside, unread, aside, unheld, link, twice, special, made-up, store, excluded, denied, unreadable, too-long and too-many
 and with --dry-run one a file
   {\"type\":\"source\", \"session\":ID, \"agent\":NAME, \"path\":PATH, \"bytes\":N}")]
 pub(crate) struct Args {
@@ -418,6 +418,7 @@ fn reason(why: &Why) -> &'static str {
         Why::Link => "links",
         Why::Twice => "met before",
         Why::Special => "pipes, sockets and devices",
+        Why::Unheld => "set aside and not in this store",
         Why::Unreadable(_) | Why::Lines(_) => "unreadable",
         _ => "left alone",
     }

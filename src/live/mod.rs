@@ -30,7 +30,7 @@ mod writable;
 pub use file::{Fresh, WritableFile};
 pub use index::{Index, Lock, Locking, is_same};
 pub use loaded::{Holder, How, holders};
-pub(crate) use name::fresh_path;
+pub(crate) use name::{fresh_path, set_aside_from};
 pub use name::{is_aside, is_fresh};
 pub use seen::{Seen, look};
 pub use settings::{exchange_settings, settings};

@@ -2,20 +2,27 @@
 
 use std::{
     ffi::{OsStr, OsString},
+    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
 
-/// Returns whether a file of this name was set aside here.
+use memchr::memmem;
+
+/// Returns whether a file of this name was set aside here, or is a successor.
 pub fn is_aside(path: &Path) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    name.rsplit_once(MARK).is_some_and(|(_, what)| {
-        what == NEW || (!what.is_empty() && what.bytes().all(|byte| byte.is_ascii_digit()))
-    })
+    set_aside_from(path).is_some() || path.file_name().is_some_and(is_fresh)
+}
+
+/// Returns the live file in whose place a file of this name was, if it was set aside here.
+pub(crate) fn set_aside_from(path: &Path) -> Option<PathBuf> {
+    let (live, n) = split(path.file_name()?)?;
+    let is_number = !n.is_empty() && n.iter().all(u8::is_ascii_digit);
+    is_number.then(|| path.with_file_name(live))
 }
 
 /// Returns whether a file of this name is a successor that was not put in its place yet.
 pub fn is_fresh(name: &OsStr) -> bool {
-    successor_of(name).is_some()
+    split(name).is_some_and(|(_, what)| what == NEW.as_bytes())
 }
 
 /// Returns where the successor of a file lies until it is put in its place.
@@ -25,8 +32,15 @@ pub(crate) fn fresh_path(live: &Path) -> PathBuf {
 
 /// Returns the name of the live file of which a file of this name is the successor.
 pub(super) fn successor_of(name: &OsStr) -> Option<&str> {
-    let (live, what) = name.to_str()?.rsplit_once(MARK)?;
-    (what == NEW).then_some(live)
+    let (live, what) = split(name)?;
+    if what == NEW.as_bytes() { live.to_str() } else { None }
+}
+
+/// Returns the name of a live file, and what stands behind the mark.
+fn split(name: &OsStr) -> Option<(&OsStr, &[u8])> {
+    let at = memmem::rfind(name.as_bytes(), MARK.as_bytes())?;
+    let (live, rest) = name.as_bytes().split_at_checked(at)?;
+    Some((OsStr::from_bytes(live), rest.strip_prefix(MARK.as_bytes())?))
 }
 
 /// The mark between a live file's name and the number of a rotation.

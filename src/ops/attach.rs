@@ -88,7 +88,7 @@ fn wanted_file(
     }
     let is_wanted = |path: &Path| match file {
         Some(file) => file == path,
-        None => sources::rotation(path, format).is_none() && path.is_file(),
+        None => !sources::is_set_aside(path, format) && path.is_file(),
     };
     let found = gone::newest(state).filter_map(|(n, generation)| {
         let path = before.archive.path_of(state.file(n)?)?;

@@ -120,8 +120,7 @@ fn last_of_agent(
     let located = |(n, _)| {
         let place = state.file(n).filter(|place| !matches!(place, Place::Store(_)))?;
         let path = archive.path_of(place)?;
-        // One that the agent set aside is none that it reads.
-        let is_read = sources::rotation(&path, session.format).is_none();
+        let is_read = !sources::is_set_aside(&path, session.format);
         is_read.then_some(LiveFile { n, path, attached: true })
     };
     let mut files: Vec<LiveFile> = newest(state).filter_map(located).collect();

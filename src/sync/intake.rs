@@ -498,7 +498,7 @@ impl Intake<'_> {
         let (archive, format) = (self.change.before.archive, self.change.before.format);
         self.attach.iter().any(|folder| path.starts_with(folder))
             && archive.writable.agents_file(&archive.disk, format.name(), path).is_ok()
-            && sources::rotation(path, format).is_none()
+            && !sources::is_set_aside(path, format)
     }
 
     /// Returns the file of the session that the agent's own index names.
@@ -575,7 +575,7 @@ impl Intake<'_> {
                     _ => continue,
                 },
             };
-            let is_live = sources::rotation(path, self.change.before.format).is_none();
+            let is_live = !sources::is_set_aside(path, self.change.before.format);
             let is_there = !is_gone(path);
             let begun = beside::name(self.change.before.format, path);
             let position = Position { generation, head: None, horizon: entries };

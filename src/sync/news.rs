@@ -4,13 +4,16 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    ffi::OsStr,
     io,
+    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
 
 use rustix::io::Errno;
 
 use crate::{
+    live,
     model::SessionName,
     report::Summary,
     session::Session,
@@ -67,7 +70,9 @@ pub(super) fn gather(
     let mut numbers: BTreeMap<SessionName, usize> = BTreeMap::new();
     for (met, held) in met.into_iter().zip(held) {
         let (path, meta, asked) = match met {
-            Met::Skipped(skipped) => {
+            Met::Skipped(Skipped { path, why, asked }) => {
+                let why = if matches!(why, Why::Aside) { unheld(archive, &path)? } else { why };
+                let skipped = Skipped { path, why, asked };
                 summary.leave_out(&skipped.path, &skipped.why)?;
                 report(skipped);
                 continue;
@@ -153,6 +158,38 @@ fn holder(archive: &Archive, path: &Path) -> Result<Option<Session>, SyncError> 
         }
     }
     Ok(None)
+}
+
+/// Returns why a file is left out that was set aside: another store may have been in use then.
+fn unheld(archive: &Archive, path: &Path) -> Result<Why, SyncError> {
+    let Some(live) = live::set_aside_from(path) else { return Ok(Why::Aside) };
+    let store = archive.store();
+    let name = path.file_name().map(OsStr::as_bytes);
+    let is_held_by = |session| match store.state(session) {
+        // What it holds is not known, and verify tells of it.
+        Err(StoreError::Corrupt { .. }) => Ok(true),
+        state => Ok::<_, SyncError>(
+            state?.rotations.iter().any(|(_, rotation)| Some(&*rotation.aside) == name),
+        ),
+    };
+    let mut is_held = !store.files(&archive.place_of(path))?.is_empty();
+    for (session, ..) in store.files(&archive.place_of(&live))? {
+        is_held = is_held || is_held_by(session)?;
+    }
+    if is_held {
+        return Ok(Why::Aside);
+    }
+    let (format, session) = match sources::identify(path) {
+        Ok(found) => found,
+        Err(why) => return Ok(why),
+    };
+    // It may have been set aside where the store knew another path of it.
+    let known = archive.session(&session)?;
+    if known.map(|known| is_held_by(known.key)).transpose()? == Some(true) {
+        return Ok(Why::Aside);
+    }
+    let excluded = archive.exclusion(&session, format, Some(path));
+    Ok(excluded.map_or(Why::Unheld, |by| Why::Excluded { session, by }))
 }
 
 /// Returns why a file is left out, given why it would be if the store did not know it.

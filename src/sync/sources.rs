@@ -180,6 +180,11 @@ pub(crate) fn rotation(path: &Path, format: &dyn Format) -> Option<u64> {
     format.rotation(path.file_name()?.to_str()?)
 }
 
+/// Returns whether an agent, or a command, set a file aside, so that no agent reads it.
+pub(crate) fn is_set_aside(path: &Path, format: &dyn Format) -> bool {
+    rotation(path, format).is_some() || live::is_aside(path)
+}
+
 /// Returns the sighting of a file, which tells whether it was changed since.
 pub(crate) fn sighting(path: &Path, meta: &Metadata) -> Sighting {
     let nanos =
@@ -242,7 +247,6 @@ pub(crate) fn walk(paths: &[PathBuf], archive: Option<&Archive>, each: &mut dyn 
         } else if !met.insert((meta.dev(), meta.ino())) {
             skip(&path, Why::Twice);
         } else if meta.is_file() && !asked && live::is_aside(&real) {
-            // Its content is in the session of the file that took its place.
             skip(&path, Why::Aside);
         } else if meta.is_file() {
             each(Met::File { path: real, meta, asked });

@@ -47,6 +47,9 @@ pub enum Why {
     /// It was set aside by a command, which keeps its content.
     #[error("it was set aside here")]
     Aside,
+    /// It was set aside by a command on another store, and may have what its session lacks.
+    #[error("it was set aside, and this store does not hold it; name it to take it in")]
+    Unheld,
     /// It is the store's own.
     #[error("it is the store")]
     Store,
@@ -120,6 +123,7 @@ impl Why {
             Self::MadeUp => "made-up",
             Self::TooMany => "too-many",
             Self::Aside => "aside",
+            Self::Unheld => "unheld",
             Self::Store => "store",
             Self::Beside(_) => "beside",
             Self::Unread(_) => "unread",

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use insta::assert_snapshot;
 use md5::{Digest, Md5};
 use rusqlite::Connection;
-use serde_json::json as object;
+use serde_json::{Value, json as object};
 
 use super::{Stored, json, store};
 use crate::env::TestEnv;
@@ -425,6 +425,54 @@ fn an_agent_that_goes_on_is_followed_and_one_that_went_on_from_the_old_state_joi
     assert_eq!(kept.said(&[kept.file.to_str().unwrap()]), whole);
     assert_eq!(kept.said(&["boat"]), whole);
     kept.env.run(&["verify"]).success();
+}
+
+/// It was said in no word, though nothing else has what the session was before.
+#[test]
+fn a_file_that_another_store_set_aside_is_named_and_is_never_the_one_that_the_agent_reads() {
+    let whole = "Build a boat. | Of wood? | Of steel. | It floats.";
+    for kept in [Kept::pi(), Kept::claude()] {
+        let env = &kept.env;
+        env.run(&["import"]).success();
+        let import = |wanted: &[&str]| env.run(&[&["import"], wanted].concat()).success();
+        let id = json(&env.run(&["sessions", "--json"]).success().stdout)["session"].clone();
+        let id = id.as_str().unwrap();
+        env.run(&["revert", "1", "--rotate", "-s", id]).success();
+        let name = kept.file.file_name().unwrap().to_str().unwrap();
+        let aside = kept.file.with_file_name(format!("{name}.undertext-1"));
+        assert!(!import(&[]).stderr.contains("undertext-1"));
+
+        for is_named_first in [false, true] {
+            fs::remove_dir_all(store(env)).unwrap();
+            if is_named_first {
+                import(&[aside.to_str().unwrap()]);
+                let status = json(&env.run(&["status", id, "--json"]).success().stdout);
+                assert_eq!(status["live"], Value::Null, "{status}");
+                assert_eq!(kept.said(&[id]), whole);
+                assert!(env.run(&["attach", "-s", id]).stderr.contains("nothing to attach"));
+            } else {
+                for wanted in [&[][..], &["--dry-run"], &["-v"]] {
+                    let told = import(wanted);
+                    let why =
+                        "it was set aside, and this store does not hold it; name it to take it in";
+                    assert!(told.stderr.contains(&format!("{name}.undertext-1: {why}")), "{told}");
+                }
+                import(&[aside.to_str().unwrap()]);
+            }
+            assert!(!import(&[]).stderr.contains("undertext-1"));
+            let status = json(&env.run(&["status", id, "--json"]).success().stdout);
+            assert!(status["live"].as_str().unwrap().ends_with(name), "{status}");
+            assert_eq!(kept.said(&[id]), "Build a boat. | Of wood?");
+            let found = env.run(&["search", "floats", "--json"]).success();
+            assert!(found.stdout.contains("It floats"), "{found}");
+            env.run(&["verify"]).success();
+        }
+        fs::remove_dir_all(store(env)).unwrap();
+        fs::create_dir_all(env.home().join(".config/undertext")).unwrap();
+        let config = format!("[exclude]\nsessions = [\"{id}\"]\n");
+        fs::write(env.home().join(".config/undertext/config.toml"), config).unwrap();
+        assert!(!import(&[]).stderr.contains("undertext-1"));
+    }
 }
 
 #[test]
