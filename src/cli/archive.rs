@@ -187,6 +187,18 @@ impl Context {
         Ok((archive, session))
     }
 
+    /// Opens a session to read it, and to try a change of it: a session file that is named would be taken in first.
+    pub(crate) fn look_ahead(
+        &mut self,
+        wanted: Option<&OsStr>,
+    ) -> Result<(Archive, Session), CommandError> {
+        if self.file(wanted).is_some() {
+            self.change_or_preview(wanted, true)
+        } else {
+            self.look(wanted)
+        }
+    }
+
     /// Lays over the store what a session's live file holds beyond it; returns how it compares.
     pub(crate) fn follow(&mut self, archive: &Archive, session: &Session) -> LiveState {
         // A live file that cannot be read hinders no reading of the store.

@@ -71,9 +71,11 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let settings = context.settings()?;
     let cause = if args.trigger == Trigger::Auto { Cause::Auto } else { Cause::Manual };
     if args.dry_run {
-        let (archive, session) = context.look(args.about.wanted()?)?;
+        let (mut archive, session) = context.look_ahead(args.about.wanted()?)?;
+        archive.set_manner(args.writing.manner(context));
         let kit = context.kit(&args.summing, &settings, &archive, &session)?;
-        let plan = ops::plan_compaction(&archive, &session, &kit.compacting())?;
+        let (workspace, wanted) = (context.workspace(), kit.compacting());
+        let plan = ops::plan_compaction(&mut archive, &session, &workspace, &wanted)?;
         show(context, &plan)?;
         return Ok(Exit::Yes);
     }

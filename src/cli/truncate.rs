@@ -73,12 +73,15 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let settings = context.settings()?;
     if args.dry_run {
-        let (archive, session) = context.look(args.about.wanted()?)?;
+        let (mut archive, session) = context.look_ahead(args.about.wanted()?)?;
+        archive.set_manner(context.manner(args.force, false));
         let bound = bound(args, &settings, &archive, &session)?;
         let found = ops::oversized(&archive, &session, bound)?;
         let cached = ops::cached(&archive, &session, &asked(args, &settings), || {
             Ok(found.results.first().map(|result| result.entry))
         })?;
+        // What the change itself refuses is refused here.
+        ops::truncate(&mut archive, &session, bound)?;
         show(context, &found.results)?;
         if let Some(cached) = cached {
             warn(context, cached);

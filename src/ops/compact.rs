@@ -219,11 +219,12 @@ fn nearness(
     Ok(wanted.rule.near(found.window(wanted), wanted.all(found.measured)))
 }
 
-/// Returns the effect that a compaction would have by the extract; nothing is written, and no model is asked. A window that is too
-/// small is refused, as a compaction refuses it.
+/// Returns the effect that a compaction would have by the extract; no model is asked, and nothing is written. A window that is too
+/// small is refused, as a compaction refuses it; in a preview, in which that is tried, so is a file that may not be written.
 pub fn plan_compaction(
-    archive: &Archive,
+    archive: &mut Archive,
     session: &Session,
+    workspace: &Workspace,
     wanted: &Compacting<'_>,
 ) -> Result<Planned, OpsError> {
     let found = Found::of(archive, session, wanted)?;
@@ -243,7 +244,13 @@ pub fn plan_compaction(
             Err(_) => {}
         }
     }
-    Ok(Planned { near: wanted.rule.near(task.window, task.tokens), parts, losses })
+    let near = wanted.rule.near(task.window, task.tokens);
+    if parts.is_ok() && archive.is_preview() {
+        // What refuses one summary refuses any other.
+        let tried = Compacting { by: None, before: None, after: None, log: None, ..*wanted };
+        compact(archive, session, workspace, &tried, &mut |_| ())?;
+    }
+    Ok(Planned { near, parts, losses })
 }
 
 /// Catches up, and refuses a session whose conversation a summary cannot replace, before a model is asked.

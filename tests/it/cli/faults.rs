@@ -13,6 +13,7 @@ use serde_json::Value;
 use undertext::model::{Bulk, Operation, OperationId, OperationNumber, Tagged as _};
 use undertext::store::{Access, CacheStore as _, FactStore as _, SqliteStore};
 
+use super::attach::{Kept, claude_record};
 use super::{conversation, live, store};
 use crate::env::TestEnv;
 use crate::needs;
@@ -273,5 +274,48 @@ fn a_file_that_may_not_be_written_is_found_out_before_anything_is_changed() {
     assert_eq!(refused[1], refused[2], "{told}");
     assert!(!told.contains("is kept"), "{told}");
     let operations = env.run(&["operations", "-s", "7c2a51de"]).success();
+    assert_eq!(operations.stdout.lines().count(), 1, "{operations}");
+}
+
+/// They said that all was well, and the change then failed, for a compaction only once its summary was there.
+#[test]
+fn a_dry_run_of_a_truncation_or_a_compaction_refuses_what_the_change_would() {
+    let Some(namespaces) = needs::namespaces() else { return };
+    let kept = Kept::claude();
+    let long = "planks and nails ".repeat(400);
+    kept.append(&claude_record(5, 4, "user", &long));
+    kept.append(&claude_record(6, 5, "assistant", &long));
+    let call =
+        "[{\"type\":\"tool_use\",\"id\":\"t1\",\"name\":\"Bash\",\"input\":{\"command\":\"ls\"}}]";
+    kept.append(&claude_record(7, 6, "assistant", "CALL").replace("\"CALL\"", call));
+    let result =
+        format!("[{{\"type\":\"tool_result\",\"tool_use_id\":\"t1\",\"content\":\"{long}\"}}]");
+    kept.append(&claude_record(8, 7, "user", "RESULT").replace("\"RESULT\"", &result));
+    let env = &kept.env;
+    env.run(&["import"]).success();
+    let folder = kept.file.parent().unwrap();
+    let held = kept.read();
+    let changes = ["truncate --max-chars 2000 -s 6b0a", "compact --keep 1 -s 6b0a"];
+    for change in changes {
+        let words: Vec<&str> = change.split(' ').chain(["--dry-run"]).collect();
+        env.run(&words).success();
+    }
+    assert_eq!((kept.read(), fs::read_dir(folder).unwrap().count()), (held, 1));
+    let (home, folder, program) =
+        (env.home().display(), folder.display(), env!("CARGO_BIN_EXE_undertext"));
+    for change in changes {
+        let script = format!(
+            "mount --bind {folder} {folder}; mount -o remount,ro,bind {folder}
+             export HOME={home}; cd {home}
+             {program} {change} --dry-run 2>&1 || echo exit $?
+             {program} {change} 2>&1 || echo exit $?"
+        );
+        let told = namespaces.run(&script, env.home());
+        let refused: Vec<&str> = told.split("exit 3").map(str::trim).collect();
+        assert_eq!(refused.len(), 3, "{told}");
+        assert!(refused[0].contains("read-only file system"), "{told}");
+        assert_eq!(refused[0], refused[1], "{told}");
+    }
+    let operations = env.run(&["operations", "-s", "6b0a"]).success();
     assert_eq!(operations.stdout.lines().count(), 1, "{operations}");
 }
