@@ -114,7 +114,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     if args.dry_run {
         let left_out = LeftOut { verbose: args.verbose, ..LeftOut::default() };
-        return list(context, &paths, left_out);
+        return list(context, (&paths, &attach), left_out);
     }
     let again = args.paths.iter().fold(Line::new("import"), Line::with);
     let again = if args.detached { again.flag("detached") } else { again };
@@ -184,14 +184,14 @@ pub(super) fn take_in(
 
 fn list(
     context: &mut Context,
-    paths: &[PathBuf],
+    (paths, attach): (&[PathBuf], &[PathBuf]),
     mut left_out: LeftOut,
 ) -> Result<Exit, CommandError> {
     let archive = context.open_preview()?;
     context.settings()?;
     let output = &mut context.output;
     let (sources, unchanged) =
-        ops::news(&archive, paths, &mut |skipped| left_out.tell(output, &skipped))?;
+        ops::news(archive, paths, attach, &mut |skipped| left_out.tell(output, &skipped))?;
     let sides = [Align::Left, Align::Left, Align::Right, Align::Left];
     let mut table = Table::new(sides).yielding(&[1]);
     for source in &sources {

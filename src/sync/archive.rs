@@ -226,6 +226,9 @@ impl Archive {
     /// Makes of an archive one in which changes can be looked at: nobody else sees them, no file is written, and they end with
     /// the value.
     pub fn preview(self) -> Result<Self, SyncError> {
+        if self.is_preview {
+            return Ok(self);
+        }
         let store = Box::new(MemoryStore::over(self.store)?);
         Ok(Self { store, disk: Arc::new(Paper), is_preview: true, doors: Doors::default(), ..self })
     }

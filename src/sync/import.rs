@@ -32,7 +32,7 @@ use crate::{
         live_file::LiveFile,
         news::{gather, meet, with_states},
         scan::Ahead,
-        sources::{self, Met},
+        sources::{self, Known, Met},
         titles::Lists,
         together::Together,
     },
@@ -125,6 +125,40 @@ pub fn import_changed(
     Ok(summary)
 }
 
+/// Returns the session files at and below these paths that bring an archive anything, and how many bring nothing; nothing is
+/// written. Those whose content the archive has are taken in where nobody sees it, which tells.
+pub fn news(
+    archive: Archive,
+    paths: &[PathBuf],
+    attach: &[PathBuf],
+    report: &mut dyn FnMut(Skipped),
+) -> Result<(Vec<Source>, u64), SyncError> {
+    let archive = archive.preview()?;
+    let (attach, mut shelved) = (real(attach), Shelved::default());
+    let met = meet(&archive, paths, &mut shelved);
+    let (mut summary, mut lists) = (Summary::default(), Lists::default());
+    let mut groups = gather(&archive, met, (&mut summary, &mut lists), report)?;
+    let is_known = |group: &Vec<Source>| group.iter().all(|source| source.known == Known::All);
+    let known: Vec<_> = groups.iter().filter(|group| is_known(group)).cloned().collect();
+    let mut changed = BTreeMap::new();
+    let mut step = |step: Step<'_>| match step {
+        Step::Skipped(skipped) => report(skipped),
+        Step::Imported(it) => _ = changed.insert(it.session.name, it.files),
+        Step::Reading { .. } | Step::Gone { .. } => {}
+    };
+    let taking = Taking::new(&archive, (&attach, shelved), &known, summary, &mut step);
+    let mut unchanged = taking.all(known, None)?.unchanged;
+    groups.retain(|group| {
+        let known = group.first().filter(|_| is_known(group));
+        let files = known.and_then(|source| changed.get(&source.session));
+        // What is listed is not counted as well.
+        let counted = files.map_or(0, |files| (group.len() as u64).saturating_sub(*files));
+        unchanged = unchanged.saturating_sub(counted);
+        known.is_none() || files.is_some()
+    });
+    Ok((groups.concat(), unchanged))
+}
+
 /// Takes in files that were met.
 fn take(
     archive: &Archive,
@@ -147,24 +181,10 @@ fn take(
     // of a day stay as they were met, folder by folder: those of a project share most.
     let day = |source: &Source| source.sighting.modified.div_euclid(DAY);
     groups.sort_by_cached_key(|group| group.iter().map(day).max());
-    let new = groups.iter().flatten().filter(|source| source.new);
+    let new = groups.iter().flatten().filter(|source| source.known == Known::Nothing);
     let ahead = Ahead::new(new.map(|source| (source.path.clone(), source.format)).collect());
-    let taking = Taking {
-        numbers: ahead.numbers(),
-        archive,
-        attach,
-        shelved,
-        report,
-        summary,
-        total: groups.iter().map(|group| group.len() as u64).sum(),
-        of: groups.iter().flatten().filter(|source| source.new).map(|source| source.bytes).sum(),
-        done: 0,
-        sightings: Vec::new(),
-        changed: Vec::new(),
-        counted: BTreeSet::new(),
-        gathered: Vec::new(),
-        open: Together::new(archive),
-    };
+    let mut taking = Taking::new(archive, (attach, shelved), &groups, summary, report);
+    taking.numbers = ahead.numbers();
     // With one processor, each file is read where it is taken in.
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     let readers = if cores > 1 { cores.min(READERS) } else { 0 };
@@ -254,7 +274,33 @@ struct Taking<'a> {
     open: Together<'a>,
 }
 
-impl Taking<'_> {
+impl<'a> Taking<'a> {
+    fn new(
+        archive: &'a Archive,
+        (attach, shelved): (&'a [PathBuf], Shelved),
+        groups: &[Vec<Source>],
+        summary: Summary,
+        report: &'a mut dyn FnMut(Step<'_>),
+    ) -> Self {
+        let new = groups.iter().flatten().filter(|source| source.known == Known::Nothing);
+        Self {
+            numbers: BTreeMap::new(),
+            archive,
+            attach,
+            shelved,
+            report,
+            summary,
+            total: groups.iter().map(|group| group.len() as u64).sum(),
+            of: new.map(|source| source.bytes).sum(),
+            done: 0,
+            sightings: Vec::new(),
+            changed: Vec::new(),
+            counted: BTreeSet::new(),
+            gathered: Vec::new(),
+            open: Together::new(archive),
+        }
+    }
+
     fn all(
         mut self,
         groups: Vec<Vec<Source>>,

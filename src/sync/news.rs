@@ -24,24 +24,11 @@ use crate::{
         held::{States, judged},
         judge::Verdict,
         sidecars,
-        sources::{self, Met},
+        sources::{self, Known, Met},
         titles::Lists,
     },
     wire,
 };
-
-/// Returns the session files at and below these paths that an import would read, and how many the archive holds as they are;
-/// reports the files and folders that are left out.
-pub fn news(
-    archive: &Archive,
-    paths: &[PathBuf],
-    report: &mut dyn FnMut(Skipped),
-) -> Result<(Vec<Source>, u64), SyncError> {
-    let met = meet(archive, paths, &mut Shelved::default());
-    let (mut summary, mut lists) = (Summary::default(), Lists::default());
-    let groups = gather(archive, met, (&mut summary, &mut lists), report)?;
-    Ok((groups.concat(), summary.unchanged))
-}
 
 /// Meets the files at and below these paths, and those of the same sessions.
 pub(super) fn meet(archive: &Archive, paths: &[PathBuf], shelved: &mut Shelved) -> Vec<Met> {
@@ -63,7 +50,7 @@ pub(super) fn gather(
     let belongs = |met: &Met| belonging(archive, met);
     let held = met.iter().map(belongs).collect::<Result<Vec<_>, SyncError>>()?;
     // A file that goes on from no session's state is identified by its content alone, many files at a time.
-    let asked = met.iter().zip(&held).filter(|(_, held)| matches!(held, Held::No { .. }));
+    let asked = met.iter().zip(&held).filter(|(_, held)| matches!(held, Held::No(_)));
     let asked: Vec<&Path> = asked.filter_map(|(met, _)| met.path()).collect();
     let mut identities = sources::identify_all(&asked);
     let mut groups: Vec<Vec<Source>> = Vec::new();
@@ -79,13 +66,13 @@ pub(super) fn gather(
             }
             Met::File { path, meta, asked } => (path, meta, asked),
         };
-        let (named, new) = match held {
+        let (named, known) = match held {
             Held::Unchanged => {
                 (summary.files, summary.unchanged) = (summary.files + 1, summary.unchanged + 1);
                 continue;
             }
-            Held::By(session) => (Ok((session.format, session.name)), false),
-            Held::No { new } => (identities.next().unwrap_or(Err(Why::NoFormat)), new),
+            Held::By(session, known) => (Ok((session.format, session.name)), known),
+            Held::No(known) => (identities.next().unwrap_or(Err(Why::NoFormat)), known),
         };
         let named = named.and_then(|(format, session)| {
             match archive.exclusion(&session, format, Some(&path)) {
@@ -100,7 +87,7 @@ pub(super) fn gather(
                     groups.push(Vec::new());
                     groups.len() - 1
                 });
-                let source = Source { new, ..Source::of(path, &meta, format, session) };
+                let source = Source { known, ..Source::of(path, &meta, format, session) };
                 groups.get_mut(n).into_iter().for_each(|group| group.push(source.clone()));
             }
             Err(why) => {
@@ -117,16 +104,16 @@ pub(super) fn gather(
 enum Held {
     /// All of it, as it is.
     Unchanged,
-    /// A session that holds a state from which the file goes on.
-    By(Session),
-    /// No state from which the file goes on; `new` if no session has a file of this path.
-    No { new: bool },
+    /// A session that holds a state from which the file goes on, or the file itself.
+    By(Session, Known),
+    /// No state from which the file goes on.
+    No(Known),
 }
 
 fn belonging(archive: &Archive, met: &Met) -> Result<Held, SyncError> {
     let Met::File { path, meta, .. } = met else { return Ok(Held::Unchanged) };
     if archive.store().files(&archive.place_of(path))?.is_empty() {
-        return Ok(Held::No { new: true });
+        return Ok(Held::No(Known::Nothing));
     }
     let sighting = sources::sighting(path, meta);
     if archive.store().sighting(&sighting.path)?.is_some_and(|last| last == sighting) {
@@ -134,27 +121,29 @@ fn belonging(archive: &Archive, met: &Met) -> Result<Held, SyncError> {
             let session = Session::from_store(key, name)?;
             let source = Source::of(path.clone(), meta, session.format, session.name.clone());
             if sidecars::are_changed(archive, &source)? {
-                return Ok(Held::By(session));
+                return Ok(Held::By(session, Known::All));
             }
         }
         return Ok(Held::Unchanged);
     }
-    Ok(holder(archive, path)?.map_or(Held::No { new: false }, Held::By))
+    let holder = holder(archive, path)?;
+    Ok(holder.map_or(Held::No(Known::Part), |(session, known)| Held::By(session, known)))
 }
 
-/// Returns the session of a file, if the file goes on from the state of it that the session holds.
-fn holder(archive: &Archive, path: &Path) -> Result<Option<Session>, SyncError> {
+/// Returns the session of a file, if the file goes on from the state of it that the session holds, and how much of it that is.
+fn holder(archive: &Archive, path: &Path) -> Result<Option<(Session, Known)>, SyncError> {
     for (key, name, file) in archive.store().files(&archive.place_of(path))? {
         let session = Session::from_store(key, name)?;
         let states = match archive.store().state(key) {
             // It is left out, with its reason, where it is taken in.
-            Err(StoreError::Corrupt { .. }) => return Ok(Some(session)),
+            Err(StoreError::Corrupt { .. }) => return Ok(Some((session, Known::All))),
             state => States::of(archive, &state?),
         };
-        if let Some(held) = states.newest(file)
-            && matches!(judged(archive, &session, held, path), Ok(Verdict::Same | Verdict::Grown))
-        {
-            return Ok(Some(session));
+        let verdict = states.newest(file).map(|held| judged(archive, &session, held, path));
+        match verdict {
+            Some(Ok(Verdict::Same)) => return Ok(Some((session, Known::All))),
+            Some(Ok(Verdict::Grown)) => return Ok(Some((session, Known::Part))),
+            _ => {}
         }
     }
     Ok(None)

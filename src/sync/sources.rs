@@ -61,8 +61,18 @@ pub struct Source {
     /// The format of its records.
     pub(crate) format: &'static dyn Format,
     pub(crate) sighting: Sighting,
-    /// Whether no session has a file of this path.
-    pub(crate) new: bool,
+    pub(crate) known: Known,
+}
+
+/// How much of a session file the archive holds that was not seen as it lies there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Known {
+    /// No session has a file of this path.
+    Nothing,
+    /// A session has a file of this path, which held less, or something else.
+    Part,
+    /// A session has all that it holds, unless that session is damaged.
+    All,
 }
 
 /// A folder in which an agent keeps its sessions.
@@ -166,7 +176,7 @@ impl Source {
         session: SessionName,
     ) -> Self {
         let sighting = sighting(&path, meta);
-        Self { path, bytes: meta.len(), session, format, sighting, new: false }
+        Self { path, bytes: meta.len(), session, format, sighting, known: Known::Part }
     }
 
     /// Returns the agent's number of a rotated file.

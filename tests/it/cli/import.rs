@@ -7,6 +7,7 @@ use std::os::unix::fs::symlink;
 use std::os::unix::process::ExitStatusExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use std::time::SystemTime;
 
 use insta::assert_snapshot;
 use rustix::process::{Pid, Signal, kill_process};
@@ -141,6 +142,47 @@ fn a_dry_run_lists_what_an_import_would_read() {
     assert_eq!(listed(), ["oars.jsonl"]);
     env.run(&["import"]).success();
     assert_eq!(listed(), [""; 0]);
+}
+
+/// It listed all files as new or changed, of which the import then read none.
+#[test]
+fn a_dry_run_in_a_home_that_was_copied_lists_what_the_import_reads() {
+    let (env, copied) = (TestEnv::new(), TestEnv::new());
+    let folder = ".claude/projects/-work";
+    claude(&env, &format!("{folder}/boat.jsonl"), "");
+    let text = fs::read_to_string(env.home().join(folder).join("boat.jsonl")).unwrap();
+    let packed = zstd::encode_all(text.replace("boat", "raft").as_bytes(), 3).unwrap();
+    fs::write(env.home().join(folder).join("raft.jsonl.zst"), packed).unwrap();
+    let sidecar = format!("{folder}/boat/tool-results/long.txt");
+    fs::create_dir_all(env.home().join(&sidecar).parent().unwrap()).unwrap();
+    fs::write(env.home().join(&sidecar), "an answer").unwrap();
+    env.run(&["import"]).success();
+    for folder in [".claude", ".local"] {
+        fs::create_dir(copied.home().join(folder)).unwrap();
+        crate::format::copy(&env.home().join(folder), &copied.home().join(folder));
+    }
+    let dry = || {
+        let told = copied.run(&["import", "--dry-run"]).success();
+        let listed = told.stdout.matches(".jsonl").count();
+        assert!(listed == 0 || listed == 1 && told.stdout.contains("boat.jsonl"), "{told}");
+        let unchanged = [2, 1].map(|n| told.stderr.contains(&format!("{n} file")));
+        assert_eq!(unchanged, [listed == 0, listed == 1], "{told}");
+        listed
+    };
+    assert_eq!(dry(), 0);
+    fs::write(copied.home().join(&sidecar), "another answer").unwrap();
+    assert_eq!(dry(), 1);
+    fs::write(copied.home().join(&sidecar), "an answer").unwrap();
+    assert_eq!(dry(), 0);
+    let summary = json(&copied.run(&["import", "--json", "-q"]).success().stdout);
+    assert_eq!((&summary["unchanged"], &summary["sessions"]), (&2.into(), &0.into()), "{summary}");
+    // Of one file nothing but the time is another one, and then it has grown.
+    let boat = copied.home().join(folder).join("boat.jsonl");
+    let boat = fs::File::options().append(true).open(boat).unwrap();
+    boat.set_modified(SystemTime::now()).unwrap();
+    assert_eq!(dry(), 0);
+    writeln!(&boat, "{{}}").unwrap();
+    assert_eq!(dry(), 1);
 }
 
 #[test]
