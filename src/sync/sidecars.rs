@@ -55,7 +55,9 @@ pub(crate) fn changed(archive: &Archive, source: &Source) -> Result<Vec<Changed>
     let mut changed = Vec::new();
     for annex in source.format.annexes(&source.path, &source.session.id) {
         let path = annex.from.join(&annex.folder);
-        if annex.is_apart && !archive.writable.has(source.format.name(), &path) {
+        // Where the session's own folder leads, if it is a link, does not count: that is told below.
+        let is_agents = |above| archive.writable.has(source.format.name(), above);
+        if annex.is_apart && !path.parent().is_some_and(is_agents) {
             continue;
         }
         let listed = disk::folder_below(&annex.from, &annex.folder).and_then(|folder| {

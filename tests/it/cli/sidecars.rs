@@ -172,7 +172,7 @@ fn no_link_no_pipe_and_no_path_in_a_record_leads_to_a_file() {
     fs::create_dir_all(&history).unwrap();
     symlink(env.home().join(".ssh"), history.join(SESSION)).unwrap();
     let summary = import(&env);
-    assert_eq!((&summary["sidecars"], &summary["oddities"]["left-out"]), (&1.into(), &2.into()));
+    assert_eq!((&summary["sidecars"], &summary["oddities"]["left-out"]), (&1.into(), &3.into()));
 
     // A folder that is named like an agent's, elsewhere, is not one.
     let copy = env.home().join("copy/projects/-work").join(path.file_name().unwrap());
@@ -195,9 +195,19 @@ fn a_folder_that_cannot_be_looked_through_is_named() {
     let elsewhere = env.home().join("elsewhere");
     fs::create_dir(&elsewhere).unwrap();
     symlink(&elsewhere, &folder).unwrap();
+    // One apart from the session leads out of all folders of the agent, and one leads nowhere.
+    for (apart, to) in [("file-history", "elsewhere"), ("image-cache", "nowhere")] {
+        let folder = env.home().join(".claude").join(apart);
+        fs::create_dir(&folder).unwrap();
+        symlink(env.home().join(to), folder.join(SESSION)).unwrap();
+    }
     let told = env.run(&["import", "-v"]).success();
-    let is = "tool-results: it is a folder next to the session that is a link or cannot be listed";
-    assert!(told.stdout.contains(is), "{told}");
+    let is = "it is a folder next to the session that is a link or cannot be listed";
+    for folder in
+        ["tool-results", &format!("file-history/{SESSION}"), &format!("image-cache/{SESSION}")]
+    {
+        assert!(told.stdout.contains(&format!("{folder}: {is}")), "{told}");
+    }
 }
 
 #[test]
