@@ -158,8 +158,7 @@ pub fn check_live(archive: &Archive, path: &Path) -> Result<(), OpsError> {
 /// Takes in a session file, makes it the live file of its session, and returns that session. A caller who names the
 /// file points at it: it may be written while the archive is open.
 pub fn take_up(archive: &mut Archive, path: &Path) -> Result<(Session, Attached), OpsError> {
-    let io = |source| SyncError::Io { path: path.to_owned(), source };
-    let path = path.canonicalize().map_err(io)?;
+    let path = path.canonicalize().map_err(SyncError::at(path))?;
     archive.writable.file(path.clone());
     let mut skipped = None;
     let mut notices = Vec::new();

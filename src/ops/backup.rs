@@ -39,11 +39,7 @@ pub fn backup(
     waiting: &Waiting,
     each: &mut dyn FnMut(Copying),
 ) -> Result<BackedUp, OpsError> {
-    let io = |path: &Path| {
-        let path = path.to_owned();
-        move |source| SyncError::Io { path, source }
-    };
-    let root = fs::canonicalize(root).map_err(io(root))?;
+    let root = fs::canonicalize(root).map_err(SyncError::at(root))?;
     let to = place(&root, to)?;
     let folder = to.parent().unwrap_or(Path::new("/"));
     let mut name = to.file_name().unwrap_or_default().to_owned();
@@ -53,8 +49,8 @@ pub fn backup(
         return Err(SyncError::NoPlace { path: fresh, why: NoPlace::Unfinished }.into());
     }
     let made = fill(&root, &fresh, waiting, each).and_then(|mut made| {
-        fs::rename(&fresh, &to).map_err(io(&to))?;
-        disk::sync_folder(folder).map_err(io(folder))?;
+        fs::rename(&fresh, &to).map_err(SyncError::at(&to))?;
+        disk::sync_folder(folder).map_err(SyncError::at(folder))?;
         made.path.clone_from(&to);
         Ok(made)
     });
@@ -71,7 +67,7 @@ fn place(root: &Path, to: &Path) -> Result<PathBuf, OpsError> {
     let Some(name) = to.file_name() else { return refuse(NoPlace::NoName) };
     let parent = to.parent().filter(|parent| *parent != OsStr::new("")).unwrap_or(Path::new("."));
     let found = fs::canonicalize(parent);
-    let parent = found.map_err(|source| SyncError::Io { path: parent.to_owned(), source })?;
+    let parent = found.map_err(SyncError::at(parent))?;
     let place = parent.join(name);
     if place.starts_with(root) || sync::is_in_store(&parent) {
         return refuse(NoPlace::InStore);
@@ -92,10 +88,6 @@ fn fill(
     waiting: &Waiting,
     each: &mut dyn FnMut(Copying),
 ) -> Result<BackedUp, OpsError> {
-    let io = |path: &Path| {
-        let path = path.to_owned();
-        move |source| SyncError::Io { path, source }
-    };
     let mut bytes = 0;
     let (files, left_out) = sync::copy(root, fresh, waiting, &mut |done, all| {
         bytes = all;
@@ -120,15 +112,15 @@ fn fill(
     for name in [LOG, SHARED] {
         match fs::remove_file(fresh.join(name)) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
-                return Err(io(&fresh.join(name))(error).into());
+                return Err(SyncError::at(&fresh.join(name))(error).into());
             }
             _ => {}
         }
     }
     let synced = disk::open(&database, Links::Refuse).and_then(|file| disk::sync_data(&file));
-    synced.map_err(io(&database))?;
+    synced.map_err(SyncError::at(&database))?;
     for folder in [&fresh.join(TRANSCRIPTS), fresh] {
-        disk::sync_folder(folder).map_err(io(folder))?;
+        disk::sync_folder(folder).map_err(SyncError::at(folder))?;
     }
     Ok(BackedUp {
         path: fresh.to_owned(),

@@ -183,8 +183,7 @@ impl<'a> Files<'a> {
 
     /// Hashes the live file.
     fn hash(&self, path: &Path, tip: &State) -> Result<(Running, Vec<u8>), SyncError> {
-        let io = |source| SyncError::Io { path: path.to_owned(), source };
-        let file = disk::open(path, Links::Refuse).map_err(io)?;
+        let file = disk::open(path, Links::Refuse).map_err(SyncError::at(path))?;
         let store = self.archive.store();
         let runs = store.runs(self.session.key, tip.generation(), 0)?;
         let mut links = Linked::of(store, self.session.key, &runs);

@@ -55,10 +55,10 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
         let (path, problem) = (path.to_owned(), problem.to_owned());
         ailments.push(Ailment { path, problem, cure, cured: false });
     };
-    if fs::symlink_metadata(root).map_err(io(root))?.is_symlink() {
+    if fs::symlink_metadata(root).map_err(SyncError::at(root))?.is_symlink() {
         ail(root, "it is a link; the store is where it leads", Cure::Person);
     }
-    let root = fs::canonicalize(root).map_err(io(root))?;
+    let root = fs::canonicalize(root).map_err(SyncError::at(root))?;
     if let Some(problem) = misplaced(&root) {
         ail(&root, problem, Cure::Person);
     }
@@ -83,7 +83,7 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
     };
     let (mut is_kept_out, mut is_read_only) = (false, false);
     for path in paths {
-        let meta = fs::symlink_metadata(&path).map_err(io(&path))?;
+        let meta = fs::symlink_metadata(&path).map_err(SyncError::at(&path))?;
         if let Some(problem) = is_in_the_way(&root, &path) {
             ail(&path, &problem, Cure::Person);
             is_kept_out = true;
@@ -191,7 +191,7 @@ fn look_at_database(
 /// there.
 pub fn is_obstructed(root: &Path) -> Result<bool, OpsError> {
     refuse_other(root)?;
-    let root = fs::canonicalize(root).map_err(io(root))?;
+    let root = fs::canonicalize(root).map_err(SyncError::at(root))?;
     Ok(paths(&root)?.iter().any(|path| is_in_the_way(&root, path).is_some()))
 }
 
@@ -264,28 +264,24 @@ fn unopened_in_words(error: &StoreError) -> String {
 /// Sets right the modes that keep this user from a store's folder and the files in it, and returns them as cured.
 pub fn let_in(root: &Path) -> Result<Vec<Ailment>, OpsError> {
     refuse_other(root)?;
-    let root = fs::canonicalize(root).map_err(io(root))?;
+    let root = fs::canonicalize(root).map_err(SyncError::at(root))?;
     let own = rustix::process::geteuid().as_raw();
     let mut cured = Vec::new();
     // A folder that is let in shows what lies in it.
     for folder in [root.clone(), root.join(TRANSCRIPTS), root.clone()] {
         for path in paths(&root)?.into_iter().filter(|path| path.starts_with(&folder)) {
-            let meta = fs::symlink_metadata(&path).map_err(io(&path))?;
+            let meta = fs::symlink_metadata(&path).map_err(SyncError::at(&path))?;
             if meta.uid() != own || !is_too_strict(&root, &path, &meta) {
                 continue;
             }
             let (mode, wanted) = (meta.mode() & 0o7777, wanted_mode(&meta));
-            fs::set_permissions(&path, fs::Permissions::from_mode(wanted)).map_err(io(&path))?;
+            fs::set_permissions(&path, fs::Permissions::from_mode(wanted))
+                .map_err(SyncError::at(&path))?;
             let problem = format!("its mode is {mode:04o}: undertext cannot read and write it");
             cured.push(Ailment { path, problem, cure: Cure::Mode(wanted), cured: true });
         }
     }
     Ok(cured)
-}
-
-fn io(path: &Path) -> impl Fn(std::io::Error) -> SyncError + use<> {
-    let path = path.to_owned();
-    move |source| SyncError::Io { path: path.clone(), source }
 }
 
 /// Returns a store's folder and what lies in it, as far as it can be listed.
@@ -295,7 +291,7 @@ fn paths(root: &Path) -> Result<Vec<PathBuf>, OpsError> {
         match fs::read_dir(&folder) {
             Ok(entries) => {
                 for entry in entries {
-                    paths.push(entry.map_err(io(&folder))?.path());
+                    paths.push(entry.map_err(SyncError::at(&folder))?.path());
                 }
             }
             // A file in its place is told where its name is.
@@ -303,7 +299,7 @@ fn paths(root: &Path) -> Result<Vec<PathBuf>, OpsError> {
                 if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {}
             // What keeps its owner out is told; of what another user keeps to themselves nothing can be.
             Err(error) if error.kind() == ErrorKind::PermissionDenied && is_own(root) => {}
-            Err(error) => return Err(io(&folder)(error).into()),
+            Err(error) => return Err(SyncError::at(&folder)(error).into()),
         }
     }
     paths.sort();
@@ -357,7 +353,7 @@ pub fn treat(root: &Path, ailments: &mut [Ailment]) -> Result<(), OpsError> {
             },
             Cure::Mend | Cure::Person => continue,
         };
-        done.map_err(|source| SyncError::Io { path: ailment.path.clone(), source })?;
+        done.map_err(SyncError::at(&ailment.path))?;
         ailment.cured = true;
     }
     Ok(())

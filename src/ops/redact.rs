@@ -205,8 +205,7 @@ fn refuse_said(search: &Search, cause: Cause<'_>) -> Result<(), OpsError> {
 fn report(archive: &Archive, found: &[Redaction], planned: bool) -> Result<Redacted, OpsError> {
     let mut redacted = Redacted { planned, ..Redacted::default() };
     if planned && let Some(root) = archive.root() {
-        let io = |source| SyncError::Io { path: root.to_owned(), source };
-        redacted.deleted = sync::set_aside(root).map_err(io)?;
+        redacted.deleted = sync::set_aside(root).map_err(SyncError::at(root))?;
     }
     for Redaction { session, lines, words, kept, unfinished, .. } in found {
         let card = archive.store().card(session.key)?;

@@ -33,7 +33,7 @@ pub fn setup(place: &HookFile, call: Option<&Call>) -> Result<Setup, OpsError> {
     let HookFile { format, path, .. } = place;
     let refused = |why: String| OpsError::Unset { path: path.clone(), why };
     let before = live::settings(path).map_err(|source| match source.raw_os_error() {
-        Some(_) => SyncError::Io { path: path.clone(), source }.into(),
+        Some(_) => SyncError::at(path)(source).into(),
         None => refused(source.to_string()),
     })?;
     let without = |settings: &Option<Vec<u8>>| match settings {
@@ -82,7 +82,7 @@ fn exchange(
 ) -> Result<(), OpsError> {
     let done = live::exchange_settings(path, before, after, at);
     done.map_err(|source| match source.raw_os_error() {
-        Some(_) => SyncError::Io { path: path.to_owned(), source }.into(),
+        Some(_) => SyncError::at(path)(source).into(),
         None => OpsError::Unset { path: path.to_owned(), why: source.to_string() },
     })
 }

@@ -1,6 +1,9 @@
 //! What can go wrong in a store, by what the caller can do about it.
 
-use std::path::PathBuf;
+use std::{
+    io,
+    path::{Path, PathBuf},
+};
 
 use crate::model::{DATABASE, OperationNumber};
 
@@ -122,7 +125,7 @@ pub enum StoreError {
         path: PathBuf,
         /// How it failed.
         #[source]
-        source: std::io::Error,
+        source: io::Error,
     },
     /// The database failed.
     #[error("the database failed")]
@@ -141,6 +144,11 @@ fn spelt(version: i64) -> String {
 }
 
 impl StoreError {
+    /// Makes a [`StoreError::Io`] of a failure of the file system at a path.
+    pub(crate) fn at(path: &Path) -> impl Fn(io::Error) -> Self + Copy {
+        move |source| Self::Io { path: path.to_owned(), source }
+    }
+
     /// Makes a [`StoreError::Corrupt`] of one thing.
     pub(crate) fn corrupt(item: impl Into<String>, problem: impl Into<String>) -> Self {
         Self::Corrupt { kind: FaultKind::Thing, item: item.into(), problem: problem.into() }

@@ -258,7 +258,7 @@ impl SqliteStore {
     pub fn witness(&self) -> Result<Option<Witness>, StoreError> {
         let path = witness::path_of(&self.path);
         let read = witness::read(&path, self.own_id()?);
-        read.map_err(|source| StoreError::Io { path, source })
+        read.map_err(StoreError::at(&path))
     }
 
     /// Returns how many bytes a page has.

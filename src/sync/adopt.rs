@@ -56,8 +56,7 @@ impl Part {
     /// Opens what there is of it.
     fn open(&self) -> Result<impl Read, SyncError> {
         let stream: Box<dyn Read + '_> = match &self.lies {
-            Lies::File(path) => sources::open(path, 0)
-                .map_err(|source| SyncError::Io { path: path.clone(), source })?,
+            Lies::File(path) => sources::open(path, 0).map_err(SyncError::at(path))?,
             Lies::Held(bytes) => Box::new(bytes.as_slice()),
         };
         Ok(stream.take(self.bytes))
@@ -65,8 +64,8 @@ impl Part {
 
     /// Returns how many bytes there are of it: a history may name more than the file has.
     fn length(&self) -> Result<u64, SyncError> {
-        let failed = |source| SyncError::Io { path: self.name.clone().into(), source };
-        io::copy(&mut self.open()?, &mut io::sink()).map_err(failed)
+        let copied = io::copy(&mut self.open()?, &mut io::sink());
+        copied.map_err(SyncError::at(Path::new(&self.name)))
     }
 }
 

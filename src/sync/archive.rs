@@ -164,14 +164,13 @@ impl Archive {
         ambient: Box<dyn Ambient>,
         told: &mut dyn FnMut(u64, u64),
     ) -> Result<Self, SyncError> {
-        let io = |source| SyncError::Io { path: root.to_owned(), source };
         let make = |folder: &Path| {
             let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
             made.map_err(|source| match source.kind() {
                 ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied => {
                     StoreError::ReadOnly { path: root.to_owned() }.into()
                 }
-                _ => SyncError::Io { path: folder.to_owned(), source },
+                _ => SyncError::at(folder)(source),
             })
         };
         if access != Access::Read {
@@ -182,7 +181,7 @@ impl Archive {
         // Links are followed once, so that they cannot lead elsewhere between two steps.
         let root = match fs::canonicalize(root) {
             Err(error) if error.kind() == ErrorKind::NotFound => root.to_owned(),
-            other => other.map_err(io)?,
+            other => other.map_err(SyncError::at(root))?,
         };
         let mut store = database(&root, access)?;
         // What else cannot be read fails where it is asked for.

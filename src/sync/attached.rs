@@ -42,7 +42,7 @@ use crate::{
     sync::{
         Archive, Notice, SyncError,
         change::Change,
-        file::{self, failed, finish_rotation, from, is_subsequence, saw},
+        file::{self, finish_rotation, from, is_subsequence, saw},
         gone::elsewhere,
         judge::{Seen, Verdict, Whose},
         listing,
@@ -63,7 +63,8 @@ pub(crate) fn agree(
     target: &WritableFile,
     tip: &State,
 ) -> Result<Vec<Notice>, SyncError> {
-    let meta = target.open().and_then(|file| file.metadata()).map_err(failed(target))?;
+    let meta =
+        target.open().and_then(|file| file.metadata()).map_err(SyncError::at(target.path()))?;
     let sighting = sources::sighting(target.path(), &meta);
     let last = archive.store.sighting(&sighting.path)?;
     let is_untouched = last.as_ref() == Some(&sighting);
@@ -83,7 +84,7 @@ pub(crate) fn agree(
         }
         Verdict::Grown => take_in(archive, session, live, target)?,
         Verdict::Short | Verdict::Other => {
-            let there = target.read(0, None).map_err(failed(target))?;
+            let there = target.read(0, None).map_err(SyncError::at(target.path()))?;
             if put_right(archive, session, target, tip, (&there, replaced.as_ref()))? {
                 (vec![Notice::Finished { path: live.path.clone() }], true)
             } else {
@@ -156,10 +157,10 @@ fn put_right(
     let Some(rest) = lacking(archive, session, tip, there)? else { return Ok(false) };
     if !archive.is_preview {
         refuse_if_loaded(archive, session, target.path())?;
-        target.may_append().map_err(failed(target))?;
+        target.may_append().map_err(SyncError::at(target.path()))?;
         listing::finish(archive, session.format, &session.name, target, tip.at())?;
         let end = (there.0.len() + rest.len()) as u64;
-        target.append_synced(&rest, end).map_err(failed(target))?;
+        target.append_synced(&rest, end).map_err(SyncError::at(target.path()))?;
     }
     Ok(true)
 }
@@ -206,7 +207,7 @@ pub(crate) fn is_pending(
     tip: &State,
     path: &Path,
 ) -> Result<bool, SyncError> {
-    let io = |source| SyncError::Io { path: path.to_owned(), source };
+    let io = SyncError::at(path);
     let mut file = disk::open(path, Links::Refuse).map_err(io)?;
     let meta = file.metadata().map_err(io)?;
     // Of a file that is as long as it should be, or longer, none of it is read here.

@@ -30,7 +30,7 @@ use crate::{
     sync::{
         Archive, Notice, SyncError, Vain, attached, back,
         change::Change,
-        file::{self, aside_of, failed, finish_rotation, from, is_subsequence, write_fresh},
+        file::{self, aside_of, finish_rotation, from, is_subsequence, write_fresh},
         gone::is_gone,
         judge::{Judgement, Known, Looked, Seen, Verdict, Whose, judge},
         listing,
@@ -88,7 +88,6 @@ fn catch_up_from(
     }
     // A file that may not be written is not read either: nothing of it is taken in, and no change is made without it.
     let target = archive.writable_file(&session.name, &live)?;
-    let io = failed(&target);
     if live.attached {
         notices.extend(attached::agree(archive, session, &live, &target, tip)?);
         listing::sweep(session.format, &session.name, &target)?;
@@ -96,7 +95,7 @@ fn catch_up_from(
     } else {
         notices.extend(agree(archive, session, &live, &target, tip)?);
     }
-    target.sweep().map_err(&io)?;
+    target.sweep().map_err(SyncError::at(target.path()))?;
     for rotated in &tip.rotations {
         notices.extend(late(archive, session, &target, rotated, tip)?);
     }
@@ -191,8 +190,8 @@ fn agree(
     target: &WritableFile,
     tip: &State,
 ) -> Result<Option<Notice>, SyncError> {
-    let io = failed(target);
-    let seen = target.look().map_err(&io)?;
+    let io = SyncError::at(target.path());
+    let seen = target.look().map_err(io)?;
     if seen.is_some_and(|seen| live_file::is_ahead(&seen, tip)) {
         return Err(SyncError::Ahead { path: live.path.clone() });
     }
@@ -205,13 +204,13 @@ fn agree(
     Ok(match file::verdict(archive, session, target, tip, (Whose::Store, seen.as_ref()))? {
         Verdict::Same => {
             if seen.is_some_and(|seen| !seen.is_untouched) {
-                target.stamp(tip.at()).map_err(&io)?;
+                target.stamp(tip.at()).map_err(io)?;
             }
             None
         }
         Verdict::Gone => {
             write_fresh(archive, session, target, tip)?;
-            target.install().map_err(&io)?;
+            target.install().map_err(io)?;
             Some(Notice::Restored { path })
         }
         Verdict::Unfinished => {
@@ -226,7 +225,7 @@ fn agree(
             let store = archive.store.as_ref();
             let known = content::last(store, session, generation, tip.growth(), missing)?;
             let rest = known.get(known.len().saturating_sub(missing)..).unwrap_or_default();
-            target.append(rest, end, tip.at()).map_err(&io)?;
+            target.append(rest, end, tip.at()).map_err(io)?;
             Some(Notice::Finished { path })
         }
         Verdict::Grown => Some(take_in(archive, session, target)?),
@@ -262,7 +261,6 @@ fn take_in_whole(
     target: &WritableFile,
     tip: &State,
 ) -> Result<Notice, SyncError> {
-    let io = failed(target);
     let Some(position) = tip.position() else { return Err(SyncError::Nothing(Vain::CatchUp)) };
     let runs = archive.store.runs(session.key, position.generation, 0)?;
     let held = View::new(archive.store.as_ref(), session, position, Some(&tip.spans)).sequence()?;
@@ -282,7 +280,7 @@ fn take_in_whole(
     }
     let branch = change.left_name(OUTSIDE);
     change.set_branch(&branch, Some(taken));
-    let mut fresh = target.fresh().map_err(&io)?;
+    let mut fresh = target.fresh().map_err(SyncError::at(target.path()))?;
     content::write(change.before.archive.store.as_ref(), session, &runs, &mut |part| {
         fresh.write(part)
     })?;

@@ -32,11 +32,8 @@ pub(crate) fn copy(
     waiting: &Waiting,
     each: &mut dyn FnMut(u64, u64),
 ) -> Result<(u64, Vec<LeftOut>), SyncError> {
-    let io = |path: &Path| {
-        let path = path.to_owned();
-        move |source| SyncError::Io { path, source }
-    };
-    let make = |folder: &Path| DirBuilder::new().mode(0o700).create(folder).map_err(io(folder));
+    let make =
+        |folder: &Path| DirBuilder::new().mode(0o700).create(folder).map_err(SyncError::at(folder));
     let lock = match lock_if_there(root, waiting) {
         // Where nobody may write, nobody has to wait.
         Err(SyncError::Io { source, .. })
@@ -57,18 +54,19 @@ pub(crate) fn copy(
     match fs::read_dir(&transcripts) {
         Err(error) if error.kind() == ErrorKind::NotFound => {}
         names => {
-            for name in names.map_err(io(&transcripts))? {
-                let name = name.map_err(io(&transcripts))?.file_name();
+            for name in names.map_err(SyncError::at(&transcripts))? {
+                let name = name.map_err(SyncError::at(&transcripts))?.file_name();
                 if !is_fresh(&name) {
                     let copied =
                         copy_file(&transcripts, &to.join(TRANSCRIPTS), &name, &mut left_out);
-                    files += u64::from(copied.map_err(io(&transcripts.join(&name)))?);
+                    files += u64::from(copied.map_err(SyncError::at(&transcripts.join(&name)))?);
                 }
             }
         }
     }
     for name in BESIDE {
-        copy_file(root, to, OsStr::new(name), &mut left_out).map_err(io(&root.join(name)))?;
+        copy_file(root, to, OsStr::new(name), &mut left_out)
+            .map_err(SyncError::at(&root.join(name)))?;
     }
     drop(lock);
     let page = store.page_size()?;

@@ -343,6 +343,11 @@ fn words(holder: Option<&Holder>) -> String {
 }
 
 impl SyncError {
+    /// Makes a [`SyncError::Io`] of a failure of the file system at a path.
+    pub(crate) fn at(path: &Path) -> impl Fn(io::Error) -> Self + Copy {
+        move |source| Self::Io { path: path.to_owned(), source }
+    }
+
     /// Returns whether something that the store holds of a session is damaged, or contradicts what would come to it: others are
     /// not concerned.
     pub(crate) fn is_damage(&self) -> bool {

@@ -3,7 +3,7 @@
 use std::{
     ffi::OsStr,
     fs::File,
-    io::{self, Seek, SeekFrom},
+    io::{Seek, SeekFrom},
     os::unix::ffi::OsStrExt,
 };
 
@@ -28,7 +28,7 @@ pub(crate) fn saw(
     live: &WritableFile,
 ) -> Result<(), SyncError> {
     let held = expected(&archive.store.state(session)?);
-    let meta = live.open().and_then(|file| file.metadata()).map_err(failed(live))?;
+    let meta = live.open().and_then(|file| file.metadata()).map_err(SyncError::at(live.path()))?;
     if meta.len() != held {
         return Ok(());
     }
@@ -37,7 +37,7 @@ pub(crate) fn saw(
 
 /// Keeps the sighting of a file of which all is in the store.
 pub(crate) fn sight(archive: &Archive, file: &WritableFile) -> Result<(), SyncError> {
-    let meta = file.open().and_then(|file| file.metadata()).map_err(failed(file))?;
+    let meta = file.open().and_then(|file| file.metadata()).map_err(SyncError::at(file.path()))?;
     keep_sightings(archive, &[sources::sighting(file.path(), &meta)])
 }
 
@@ -50,12 +50,6 @@ pub(crate) fn keep_sightings(archive: &Archive, sightings: &[Sighting]) -> Resul
     writing.sight(&sightings)?;
     writing.commit()?;
     Ok(())
-}
-
-/// Returns the error of an access to a live file.
-pub(crate) fn failed(live: &WritableFile) -> impl Fn(io::Error) -> SyncError + use<> {
-    let path = live.path().to_owned();
-    move |source| SyncError::Io { path: path.clone(), source }
 }
 
 /// Returns the rotation that the newest operation asks for, whether it was carried out or not.
@@ -74,7 +68,7 @@ fn open_rotation<'a>(
     let is_old = |rotation: &&Rotation| seen.is_some_and(|seen| seen.inode == rotation.inode);
     let Some(rotation) = newest_rotation(tip).filter(is_old) else { return Ok(None) };
     let aside = aside_of(live, rotation)?;
-    let found = aside.look().map_err(failed(&aside))?;
+    let found = aside.look().map_err(SyncError::at(aside.path()))?;
     Ok(found.is_none_or(|found| found.inode == rotation.inode).then_some(rotation))
 }
 
@@ -82,7 +76,7 @@ fn open_rotation<'a>(
 pub(crate) fn is_only_set_aside(live: &WritableFile, tip: &State) -> Result<bool, SyncError> {
     let Some(rotation) = newest_rotation(tip) else { return Ok(false) };
     let inode = |file: &WritableFile| -> Result<Option<u64>, SyncError> {
-        Ok(file.look().map_err(failed(file))?.map(|seen| seen.inode))
+        Ok(file.look().map_err(SyncError::at(file.path()))?.map(|seen| seen.inode))
     };
     Ok(inode(&live.successor())?.is_some()
         && inode(&aside_of(live, rotation)?)? == Some(rotation.inode))
@@ -115,7 +109,7 @@ pub(crate) fn verdict(
         },
     };
     looking.verdict(&known, seen).map_err(|trouble| match trouble {
-        Trouble::File(source) => failed(live)(source),
+        Trouble::File(source) => SyncError::at(live.path())(source),
         Trouble::Session(error) => error.into(),
     })
 }
@@ -123,7 +117,7 @@ pub(crate) fn verdict(
 /// Opens a live file at an offset.
 pub(crate) fn from(live: &WritableFile, offset: u64) -> Result<File, SyncError> {
     let at = |mut file: File| file.seek(SeekFrom::Start(offset)).map(|_| file);
-    live.open().and_then(at).map_err(failed(live))
+    live.open().and_then(at).map_err(SyncError::at(live.path()))
 }
 
 /// Writes the current state under the temporary name.
@@ -133,8 +127,8 @@ pub(crate) fn write_fresh(
     live: &WritableFile,
     tip: &State,
 ) -> Result<(), SyncError> {
-    let io = failed(live);
-    let mut fresh = live.fresh().map_err(&io)?;
+    let io = SyncError::at(live.path());
+    let mut fresh = live.fresh().map_err(io)?;
     let generation = tip.generation();
     let runs = archive.store.runs(session.key, generation, 0)?;
     content::write(archive.store.as_ref(), session, &runs, &mut |part| fresh.write(part))?;
@@ -151,7 +145,7 @@ pub(crate) fn finish_rotation(
     let Some(rotation) = newest_rotation(tip) else { return Ok(()) };
     let aside = aside_of(live, rotation)?;
     write_fresh(archive, session, live, tip)?;
-    live.exchange(&aside).map_err(failed(live))
+    live.exchange(&aside).map_err(SyncError::at(live.path()))
 }
 
 /// Returns the file that a rotation set aside; its name is a fact of the store.
@@ -159,7 +153,7 @@ pub(crate) fn aside_of(
     live: &WritableFile,
     rotation: &Rotation,
 ) -> Result<WritableFile, SyncError> {
-    live.sibling(OsStr::from_bytes(&rotation.aside)).map_err(failed(live))
+    live.sibling(OsStr::from_bytes(&rotation.aside)).map_err(SyncError::at(live.path()))
 }
 
 pub(crate) fn is_subsequence(wanted: &[EntryNumber], found: &[EntryNumber]) -> bool {

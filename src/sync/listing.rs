@@ -11,7 +11,6 @@ use crate::{
     model::{SessionName, Timestamp},
     sync::{
         Archive, SyncError,
-        file::failed,
         follow::{Follow, Step},
     },
     wire::Format,
@@ -25,10 +24,10 @@ pub(crate) fn list_folder(
     file: &WritableFile,
 ) -> Result<Option<(WritableFile, Step)>, SyncError> {
     let Some(list) = list_of(format, session, file)? else { return Ok(None) };
-    let io = failed(&list);
-    let held = read(&list).map_err(&io)?;
+    let io = SyncError::at(list.path());
+    let held = read(&list).map_err(io)?;
     // A listing that was cut short knew the folder.
-    let begun = read(&list.successor()).map_err(&io)?;
+    let begun = read(&list.successor()).map_err(io)?;
     let begun = format.listed_folder(file.path(), &begun);
     // What the store knows of the folder, an older list said.
     let known = match archive.session(session)? {
@@ -43,9 +42,9 @@ pub(crate) fn list_folder(
         why: why.0,
     };
     let Some(listed) = listed.map_err(unlisted)? else { return Ok(None) };
-    let aside = list.aside(1, &|_| None).map_err(&io)?;
-    let mut fresh = list.fresh().map_err(&io)?;
-    fresh.write(&listed).map_err(&io)?;
+    let aside = list.aside(1, &|_| None).map_err(io)?;
+    let mut fresh = list.fresh().map_err(io)?;
+    fresh.write(&listed).map_err(io)?;
     Ok(Some((list, Step::Exchange { attached: false, aside, fresh: Some(Box::new(fresh)) })))
 }
 
@@ -71,7 +70,7 @@ pub(crate) fn sweep(
     file: &WritableFile,
 ) -> Result<(), SyncError> {
     match list_of(format, session, file)? {
-        Some(list) => list.sweep().map_err(failed(&list)),
+        Some(list) => list.sweep().map_err(SyncError::at(list.path())),
         None => Ok(()),
     }
 }

@@ -62,7 +62,7 @@ pub(crate) fn is_behind(archive: &Archive, tip: &State) -> Result<bool, SyncErro
     if attached {
         return is_longer_or_shorter(path, expected(tip));
     }
-    let seen = live::look(&path).map_err(|source| SyncError::Io { path, source })?;
+    let seen = live::look(&path).map_err(SyncError::at(&path))?;
     Ok(seen.is_none_or(|seen| seen.length != expected(tip) || seen.stamp != Some(tip.at())))
 }
 

@@ -21,7 +21,7 @@ pub(crate) fn refuse_if_loaded(
     let folder = archive.store.card(session.key)?.folder;
     let folder = folder.as_deref().map(Path::new);
     let holders = live::holders(path, folder, session.format.traits());
-    let holders = holders.map_err(|source| SyncError::Io { path: path.to_owned(), source })?;
+    let holders = holders.map_err(SyncError::at(path))?;
     if holders.is_empty() {
         return Ok(());
     }

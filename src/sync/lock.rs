@@ -83,7 +83,7 @@ fn wait(
     take: impl Fn(bool) -> io::Result<Option<File>> + Send + 'static,
 ) -> Result<File, SyncError> {
     let path = root.join(LOCK);
-    let io = |source| SyncError::Io { path: path.clone(), source };
+    let io = SyncError::at(&path);
     if let Some(file) = take(false).map_err(io)? {
         return Ok(file);
     }
@@ -121,7 +121,7 @@ pub(crate) fn watch_alone(
         return Ok(before);
     }
     let taken = disk.lock(&path, false);
-    let taken = taken.map_err(|source| SyncError::Io { path: path.clone(), source })?;
+    let taken = taken.map_err(SyncError::at(&path))?;
     taken.ok_or_else(|| SyncError::Watched { path: root.to_owned(), holder: holder(&path) })
 }
 

@@ -70,9 +70,11 @@ fn take_lock(root: &Path) -> Result<File, SyncError> {
 
 /// Takes back what a mending that was cut short left behind.
 pub(crate) fn sweep(root: &Path) -> Result<(), SyncError> {
-    let io = |source| SyncError::Io { path: root.to_owned(), source };
     let _lock = take_lock(root)?;
-    put_back(root).and_then(|()| finish(root)).and_then(|()| clear(&root.join(MENDING))).map_err(io)
+    put_back(root)
+        .and_then(|()| finish(root))
+        .and_then(|()| clear(&root.join(MENDING)))
+        .map_err(SyncError::at(root))
 }
 
 /// A fresh store with all that could be salvaged of a damaged one. Dropped, it is forgotten.
@@ -97,13 +99,9 @@ impl Mending {
         (here, folders): (&Here, &[PathBuf]),
         each: &mut dyn FnMut(u64, u64),
     ) -> Result<Self, SyncError> {
-        let io = |path: &Path| {
-            let path = path.to_owned();
-            move |source| SyncError::Io { path, source }
-        };
         let lock = take_lock(root)?;
         let folder = root.join(MENDING);
-        DirBuilder::new().mode(0o700).create(&folder).map_err(io(&folder))?;
+        DirBuilder::new().mode(0o700).create(&folder).map_err(SyncError::at(&folder))?;
         let fresh = folder.join(DATABASE);
         // Dropped where a step fails, it leaves nothing behind.
         let mut mending = Self {
@@ -141,10 +139,9 @@ impl Mending {
 
     /// Puts the fresh store in the place of the damaged one, and returns the folder in which that is kept.
     pub(crate) fn accept(&self) -> Result<PathBuf, SyncError> {
-        let io = |source| SyncError::Io { path: self.root.clone(), source };
         // Sessions keep their numbers, by which the index knows them, but that of one whose name is lost may be given again.
         WordIndex::remove(&self.root)?;
-        change_places(&self.root, &self.folder).map_err(io)
+        change_places(&self.root, &self.folder).map_err(SyncError::at(&self.root))
     }
 }
 

@@ -226,8 +226,7 @@ impl Summary {
         if let Some(code) = why.os_error()
             && [Errno::MFILE, Errno::NFILE].map(Errno::raw_os_error).contains(&code)
         {
-            let source = io::Error::from_raw_os_error(code);
-            return Err(SyncError::Io { path: path.to_owned(), source });
+            return Err(SyncError::at(path)(io::Error::from_raw_os_error(code)));
         }
         self.skipped += 1;
         *self.left_out.entry(why.as_str()).or_default() += 1;

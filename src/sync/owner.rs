@@ -12,7 +12,6 @@ use crate::{
 /// Refuses to change a store that belongs to another user, and to make one where only that user should.
 pub(crate) fn check(root: &Path) -> Result<(), SyncError> {
     let own = rustix::process::geteuid().as_raw();
-    let io = |path: &Path, source| SyncError::Io { path: path.to_owned(), source };
     let foreign = |path: &Path, owner: u32| {
         Err(SyncError::Foreign { path: path.to_owned(), owner: name_of(owner) })
     };
@@ -22,7 +21,7 @@ pub(crate) fn check(root: &Path) -> Result<(), SyncError> {
             Err(error)
                 if !matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
             {
-                return Err(io(&part, error));
+                return Err(SyncError::at(&part)(error));
             }
             _ => {}
         }

@@ -31,8 +31,7 @@ pub fn peek(path: &Path, ambient: Box<dyn Ambient>) -> Result<(Archive, Session)
     for &(file, is_wanted) in &files {
         let n = change.file(archive.place_of(file));
         let mut growth = change.generation(Some(n));
-        let stream = sources::open(file, 0)
-            .map_err(|source| SyncError::Io { path: file.clone(), source })?;
+        let stream = sources::open(file, 0).map_err(SyncError::at(file))?;
         change.read(&mut growth, stream)?;
         let (generation, horizon) = (growth.generation, growth.entries);
         change.grown(growth);

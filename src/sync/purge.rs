@@ -109,7 +109,7 @@ pub(super) fn mark(archive: &Archive) -> Result<(), SyncError> {
     let Some(root) = archive.root() else { return Ok(()) };
     let path = root.join(REDACTING);
     let made = disk::open_or_make(&path).and_then(|_| disk::sync_folder(root));
-    made.map_err(|source| SyncError::Io { path, source })
+    made.map_err(SyncError::at(&path))
 }
 
 /// Leaves nothing of what was taken out: not in the database, not in the index of words, not in the sessions' files. If a
@@ -123,8 +123,8 @@ pub(super) fn finish(archive: &Archive, patience: Duration) -> Result<Purged, Sy
     let Some(root) = archive.root() else { return Ok(purged) };
     WordIndex::remove(root)?;
     cover_files(archive, &mut purged)?;
-    for path in mend::set_aside(root).map_err(|source| failed(root, source))? {
-        mend::clear(&path).map_err(|source| SyncError::Io { path: path.clone(), source })?;
+    for path in mend::set_aside(root).map_err(SyncError::at(root))? {
+        mend::clear(&path).map_err(SyncError::at(&path))?;
         purged.deleted.push(path);
     }
     if !is_in_log {
@@ -148,7 +148,7 @@ pub(super) fn cover_files(archive: &Archive, purged: &mut Purged) -> Result<(), 
 /// Covers the files that could not be covered before, where they can be now.
 fn try_again(archive: &Archive, root: &Path) -> Result<(), SyncError> {
     let path = root.join(UNCOVERED);
-    let text = disk::read(&path, disk::TEXT).map_err(|source| failed(&path, source))?;
+    let text = disk::read(&path, disk::TEXT).map_err(SyncError::at(&path))?;
     let mut sessions = archive.every()?;
     let named = left_in(&text);
     // A list that cannot be read may have named any of them.
@@ -186,13 +186,15 @@ fn keep_left(root: &Path, left: &BTreeSet<SessionKey>) -> Result<(), SyncError> 
         fs::rename(&fresh, &path)?;
         disk::sync_folder(root)
     };
-    write().map_err(|source| SyncError::Io { path: path.clone(), source })
+    write().map_err(SyncError::at(&path))
 }
 
 /// Removes a file in the store's folder.
 fn unmark(root: &Path, name: &str) -> Result<(), SyncError> {
     match fs::remove_file(root.join(name)).and_then(|()| disk::sync_folder(root)) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(failed(&root.join(name), error)),
+        Err(error) if error.kind() != ErrorKind::NotFound => {
+            Err(SyncError::at(&root.join(name))(error))
+        }
         _ => Ok(()),
     }
 }
@@ -374,7 +376,7 @@ fn is_known(
     file: Option<FileNumber>,
     target: &WritableFile,
 ) -> Result<bool, SyncError> {
-    let length = target.look().map_err(file::failed(target))?.map(|seen| seen.length);
+    let length = target.look().map_err(SyncError::at(target.path()))?.map(|seen| seen.length);
     let newest = gone::newest(state).find(|(n, _)| Some(*n) == file);
     Ok(newest.is_some_and(|(_, held)| length == Some(length_of(state.ends.get(&held)))))
 }
@@ -399,7 +401,7 @@ fn digest_of(path: &Path) -> Result<Option<Digest>, SyncError> {
     let Some(file) = own_file(path)? else { return Ok(None) };
     match disk::whole(file, sources::CONTAINER) {
         Err(error) if Refusal::of(&error).is_some() => Ok(None),
-        bytes => Ok(Some(Digest::of_bytes(&bytes.map_err(|source| failed(path, source))?))),
+        bytes => Ok(Some(Digest::of_bytes(&bytes.map_err(SyncError::at(path))?))),
     }
 }
 
@@ -410,11 +412,11 @@ fn put_kept(
     target: &WritableFile,
     (operation, at): (OperationNumber, u64),
 ) -> Result<(), SyncError> {
-    let io = file::failed(target);
-    let mut fresh = target.fresh().map_err(&io)?;
-    fresh.write(&archive.store().kept(session.key, operation, at)?).map_err(&io)?;
-    fresh.finish(archive.now()).map_err(&io)?;
-    target.install().map_err(&io)
+    let io = SyncError::at(target.path());
+    let mut fresh = target.fresh().map_err(io)?;
+    fresh.write(&archive.store().kept(session.key, operation, at)?).map_err(io)?;
+    fresh.finish(archive.now()).map_err(io)?;
+    target.install().map_err(io)
 }
 
 /// The lines of a session that are to be covered.
@@ -490,11 +492,11 @@ fn cover_lines(
     covered: &CoveredLines,
     at: Timestamp,
 ) -> Result<Covered, SyncError> {
-    let io = file::failed(target);
+    let io = SyncError::at(target.path());
     for _ in 0..TRIED {
         let open = match target.open() {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Covered::Nothing),
-            open => open.map_err(&io)?,
+            open => open.map_err(io)?,
         };
         let found = stretches(&open, &|found| covered.has(found))?;
         if found.is_empty() {
@@ -503,28 +505,28 @@ fn cover_lines(
         if is_held(target, session) {
             return Ok(Covered::Held);
         }
-        let seen = Seen::from(&open.metadata().map_err(&io)?);
-        let mut fresh = target.fresh().map_err(&io)?;
+        let seen = Seen::from(&open.metadata().map_err(io)?);
+        let mut fresh = target.fresh().map_err(io)?;
         let mut from = 0;
         for Stretch { offset, length, id, is_unfinished } in found {
             let line = covered.lines.get(&id).filter(|_| !is_unfinished).cloned();
             let line = line.unwrap_or_else(|| vec![b' '; length]);
-            fresh.copy(from, offset - from).and_then(|()| fresh.write(&line)).map_err(&io)?;
+            fresh.copy(from, offset - from).and_then(|()| fresh.write(&line)).map_err(io)?;
             from = offset + line.len() as u64;
         }
-        fresh.copy(from, seen.length.saturating_sub(from)).map_err(&io)?;
-        fresh.finish(at).map_err(&io)?;
+        fresh.copy(from, seen.length.saturating_sub(from)).map_err(io)?;
+        fresh.finish(at).map_err(io)?;
         // Who opened it since then would write into a file without a name.
         let is_held = is_held(target, session);
-        if is_held || target.look().map_err(&io)? != Some(seen) {
-            target.sweep().map_err(&io)?;
+        if is_held || target.look().map_err(io)? != Some(seen) {
+            target.sweep().map_err(io)?;
             if is_held {
                 break;
             }
             continue;
         }
-        target.install().map_err(&io)?;
-        take_over(open, seen.length, target).map_err(&io)?;
+        target.install().map_err(io)?;
+        take_over(open, seen.length, target).map_err(io)?;
         return Ok(Covered::Done);
     }
     Ok(Covered::Held)
@@ -586,10 +588,6 @@ fn holds(path: &Path, is_asked: &dyn Fn(&Stretch) -> bool) -> Result<bool, SyncE
 fn own_file(path: &Path) -> Result<Option<File>, SyncError> {
     match disk::open(path, Links::Refuse) {
         Err(error) if disk::is_absent(&error) || Refusal::of(&error).is_some() => Ok(None),
-        opened => opened.map(Some).map_err(|source| failed(path, source)),
+        opened => opened.map(Some).map_err(SyncError::at(path)),
     }
-}
-
-fn failed(path: &Path, source: io::Error) -> SyncError {
-    SyncError::Io { path: path.to_owned(), source }
 }

@@ -14,7 +14,6 @@ use crate::{
     session::{Session, content},
     sync::{
         Archive, SyncError, beside, catch_up,
-        file::failed,
         gone::{elsewhere, is_gone, lost, newest},
         listing,
         live_file::LiveFile,
@@ -90,8 +89,7 @@ pub(crate) fn put_sidecars_back(
             let bytes = archive.store.kept(session.key, operation, at)?;
             let file = LiveFile { n: sidecar.file, path, attached: true };
             install(archive, &target(archive, session, &file)?, |fresh| {
-                let io = |source| SyncError::Io { path: file.path.clone(), source };
-                fresh.write(&bytes).map_err(io)
+                fresh.write(&bytes).map_err(SyncError::at(&file.path))
             })?;
             all.written.push(file.path);
         } else if !is_same(&path, &sidecar) {
@@ -109,10 +107,11 @@ fn write(
     target: &WritableFile,
     generation: GenerationNumber,
 ) -> Result<(), SyncError> {
-    let io = failed(target);
     install(archive, target, |fresh| {
         if let Some((operation, at, _)) = states::container(state, generation) {
-            fresh.write(&archive.store.kept(session.key, operation, at)?).map_err(&io)?;
+            fresh
+                .write(&archive.store.kept(session.key, operation, at)?)
+                .map_err(SyncError::at(target.path()))?;
         } else {
             let runs = archive.store.runs(session.key, generation, 0)?;
             content::write(archive.store.as_ref(), session, &runs, &mut |part| fresh.write(part))?;
@@ -147,12 +146,12 @@ fn install(
     target: &WritableFile,
     fill: impl FnOnce(&mut Fresh) -> Result<(), SyncError>,
 ) -> Result<(), SyncError> {
-    let io = failed(target);
-    let mut fresh = target.fresh().map_err(&io)?;
+    let io = SyncError::at(target.path());
+    let mut fresh = target.fresh().map_err(io)?;
     fill(&mut fresh)?;
     // It is new to its agent, which may delete what was not written for long.
-    fresh.finish(archive.now()).map_err(&io)?;
-    if target.install_new().map_err(&io)? {
+    fresh.finish(archive.now()).map_err(io)?;
+    if target.install_new().map_err(io)? {
         Ok(())
     } else {
         Err(io(ErrorKind::AlreadyExists.into()))

@@ -377,7 +377,7 @@ fn rotate(
 ) -> Result<PathBuf, SyncError> {
     let from = change.before.state.generation();
     let path = &live.path;
-    let io = |source| SyncError::Io { path: path.clone(), source };
+    let io = SyncError::at(path);
     let old = change.before.writable_file(live)?;
     let mut file = old.fresh().map_err(io)?;
     let Successor { spans, tail, more, length, growth, .. } = successor;
@@ -413,7 +413,7 @@ pub(crate) fn anew(
     let more = [line_start(&growth), more.to_vec()].concat();
     change.read_bytes(&mut growth, &more)?;
     let Some(live) = live else { return Ok((growth, None)) };
-    let io = |source| SyncError::Io { path: live.path.clone(), source };
+    let io = SyncError::at(&live.path);
     let mut file = change.before.writable_file(&live)?.fresh().map_err(io)?;
     file.copy(0, length).map_err(io)?;
     file.write(&more).map_err(io)?;

@@ -227,7 +227,7 @@ struct Copy {
 
 impl Copy {
     fn begin(live: &WritableFile) -> Result<Self, SyncError> {
-        let fresh = live.fresh().map_err(|source| io(live, source))?;
+        let fresh = live.fresh().map_err(SyncError::at(live.path()))?;
         Ok(Self { fresh, from: 0, length: 0 })
     }
 
@@ -239,14 +239,14 @@ impl Copy {
     /// Puts other bytes in the place of the next ones.
     fn put(&mut self, bytes: &[u8], instead_of: u64) -> Result<(), SyncError> {
         self.flush()?;
-        self.fresh.write(bytes).map_err(|source| io(self.fresh.live(), source))?;
+        self.fresh.write(bytes).map_err(SyncError::at(self.fresh.live().path()))?;
         self.from += instead_of;
         Ok(())
     }
 
     fn flush(&mut self) -> Result<(), SyncError> {
         let copied = self.fresh.copy(self.from, self.length);
-        copied.map_err(|source| io(self.fresh.live(), source))?;
+        copied.map_err(SyncError::at(self.fresh.live().path()))?;
         self.from += std::mem::take(&mut self.length);
         Ok(())
     }
@@ -255,8 +255,4 @@ impl Copy {
         self.flush()?;
         Ok(self.fresh)
     }
-}
-
-fn io(live: &WritableFile, source: std::io::Error) -> SyncError {
-    SyncError::Io { path: live.path().to_owned(), source }
 }

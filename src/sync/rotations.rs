@@ -77,7 +77,7 @@ fn state(
     (rotation, is_newest): (&Rotation, bool),
     covered: &BTreeMap<LineId, LineId>,
 ) -> Result<RotatedState, SyncError> {
-    let io = |source| SyncError::Io { path: path.to_owned(), source };
+    let io = SyncError::at(path);
     let seen = live::look(path).map_err(io)?;
     // The old file's number may have been given to another one, if the old one lies where it was to be set aside.
     let is_elsewhere = seen.is_some_and(|seen| seen.inode != rotation.inode);

@@ -29,7 +29,7 @@ use crate::{
         Archive, Notice, SyncError,
         beside::{self, Shelved},
         change::Change,
-        file::{failed, saw, write_fresh},
+        file::{saw, write_fresh},
         follow::Step,
         gone::{is_gone, newest},
         live_file::{LiveFile, length_of},
@@ -90,10 +90,10 @@ pub(crate) fn begin(
     for (&entry, origin) in growth.sequence().iter().skip(1).zip(segment.again) {
         change.stand_for(entry, origin)?;
     }
-    let io = failed(&target);
+    let io = SyncError::at(target.path());
     sweep(format, &name.id, &target)?;
-    let mut fresh = target.fresh().map_err(&io)?;
-    fresh.write(&bytes).map_err(&io)?;
+    let mut fresh = target.fresh().map_err(io)?;
+    fresh.write(&bytes).map_err(io)?;
     change.begin_live(
         target,
         Step::Begin {
@@ -229,22 +229,22 @@ pub(crate) fn finish(
     let denied = |why| SyncError::denied(&session.name, &live.path, why);
     archive.writable.make_folder(&session.name.format, &live.path).map_err(denied)?;
     let target = archive.writable_file(&session.name, live)?;
-    let io = failed(&target);
+    let io = SyncError::at(target.path());
     if is_gone(&live.path) {
         write_fresh(archive, session, &target, state)?;
-        target.install_new().map_err(&io)?;
+        target.install_new().map_err(io)?;
     }
     let known = newest(state).find(|(file, _)| *file == n).map(|(_, generation)| generation);
     let known = known.map(|generation| length_of(state.ends.get(&generation)));
     let there = match sources::length(&path) {
         Err(error) if disk::is_absent(&error) => None,
-        length => length.map_err(|source| SyncError::Io { path: path.clone(), source })?,
+        length => length.map_err(SyncError::at(&path))?,
     };
     if let Some(index) = session.format.home(&live.path).map(Index::of)
         && (there.is_none() || there == known)
     {
         let _lock = agents_lock(archive, session.format, &session.name.id, &live.path)?;
-        index.exchange(&session.name.id, &path, &live.path).map_err(&io)?;
+        index.exchange(&session.name.id, &path, &live.path).map_err(io)?;
     }
     saw(archive, session.key, &target)?;
     Ok(Some(Notice::Finished { path: live.path.clone() }))
@@ -260,7 +260,7 @@ pub(crate) fn sweep(
         return Ok(());
     }
     let is_own = |name: &str| format.file_name(name).is_some_and(|name| name.session == session);
-    file.sweep_beside(&is_own).map_err(failed(file))
+    file.sweep_beside(&is_own).map_err(SyncError::at(file.path()))
 }
 
 /// Returns the file from which the newest operation took the agent to the live one, if that was never seen whole.
@@ -295,7 +295,7 @@ pub(crate) fn agents_lock(
 ) -> Result<Option<Lock>, SyncError> {
     let Some(index) = format.home(file).map(Index::of) else { return Ok(None) };
     let locked = index.lock(&archive.disk, session);
-    match locked.map_err(|source| SyncError::Io { path: file.to_owned(), source })? {
+    match locked.map_err(SyncError::at(file))? {
         Locking::Unknown => Ok(None),
         Locking::Taken(lock) => Ok(Some(lock)),
         Locking::Held(_) if archive.manner.force => Ok(None),

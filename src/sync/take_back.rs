@@ -165,7 +165,7 @@ fn transcripts(archive: &Archive) -> Result<Vec<PathBuf>, SyncError> {
     let Some(folder) = archive.root().map(|root| root.join(TRANSCRIPTS)) else {
         return Ok(Vec::new());
     };
-    let io = |source| SyncError::Io { path: folder.clone(), source };
+    let io = SyncError::at(&folder);
     let entries = match fs::read_dir(&folder) {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries.map_err(io)?,
@@ -191,8 +191,7 @@ struct Held {
 
 impl Held {
     fn of(path: &Path, format: &dyn Format) -> Result<Self, SyncError> {
-        let io = |source| SyncError::Io { path: path.to_owned(), source };
-        let mut reader = Reader::new(sources::open(path, 0).map_err(io)?);
+        let mut reader = Reader::new(sources::open(path, 0).map_err(SyncError::at(path))?);
         let mut held = Self::default();
         while let Some(located) = reader.next_line()? {
             let kind = located.line.record().map(|record| format.envelope(record).kind);
@@ -245,7 +244,6 @@ fn stand(archive: &Archive, session: &Session, tip: &State) -> Result<(), SyncEr
 
 /// Lets a session stand where its live file stands.
 fn follow(change: &mut Change<'_>, path: &Path, file: FileNumber) -> Result<TakenBack, SyncError> {
-    let io = |source| SyncError::Io { path: path.to_owned(), source };
     let first = change.before.state.next_entry();
     let position = change.position();
     let held = match (&change.before.session, position) {
@@ -259,7 +257,7 @@ fn follow(change: &mut Change<'_>, path: &Path, file: FileNumber) -> Result<Take
     let (taken, found) = read(change, path, file)?;
     let goes_on = held.is_some_and(|held| is_subsequence(&held, &found));
     let branch = change.before.state.current().to_owned();
-    for aside in asides(path, &change.before.state).map_err(io)? {
+    for aside in asides(path, &change.before.state).map_err(SyncError::at(path))? {
         let below = change.before.archive.place_in(&aside);
         let file = change.file(below);
         let (taken, _) = read(change, &aside, file)?;
@@ -285,9 +283,8 @@ fn read(
     path: &Path,
     file: FileNumber,
 ) -> Result<(Position, Vec<EntryNumber>), SyncError> {
-    let io = |source| SyncError::Io { path: path.to_owned(), source };
     let mut growth = change.generation(Some(file));
-    change.read(&mut growth, sources::open(path, 0).map_err(io)?)?;
+    change.read(&mut growth, sources::open(path, 0).map_err(SyncError::at(path))?)?;
     let head = change.head(&growth)?;
     let taken = Position { generation: growth.generation, head, horizon: growth.entries };
     let found = growth.sequence();

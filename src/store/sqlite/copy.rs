@@ -22,9 +22,8 @@ impl SqliteStore {
     /// Copies the database, as it is at the moment that this store looks at, into a new file, and tells how many of how many
     /// pages are there. A store opened to read looks at one moment for as long as it lives.
     pub fn copy(&self, to: &Path, each: &mut dyn FnMut(u64, u64)) -> Result<(), StoreError> {
-        let io = |source| StoreError::Io { path: to.to_owned(), source };
         let _look = self.snapshot()?;
-        disk::make(to).map_err(io)?;
+        disk::make(to).map_err(StoreError::at(to))?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut copy = Connection::open_with_flags(to, flags)?;
         let backup = Backup::new(self.db(), &mut copy)?;
@@ -47,7 +46,7 @@ impl SqliteStore {
             let path = witness::path_of(to);
             let mut file = WitnessFile::new(path.clone());
             let written = file.write(&Witness { store: copy.own_id()?, seq, hash });
-            written.and_then(|()| file.sync()).map_err(|source| StoreError::Io { path, source })?;
+            written.and_then(|()| file.sync()).map_err(StoreError::at(&path))?;
         }
         Ok(())
     }

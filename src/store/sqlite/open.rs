@@ -99,7 +99,7 @@ fn open_unless_foreign(path: &Path, access: Access) -> Result<Opened, StoreError
         if header == Header::Absent && access != Access::Read && !witness::is_witnessed(path) {
             // SQLite would make the file readable by others; it gives its companions the mode of the file itself.
             let made = disk::open_or_make(path);
-            made.map_err(|source| StoreError::Io { path: path.to_owned(), source })?;
+            made.map_err(StoreError::at(path))?;
         }
         Ok::<_, StoreError>(())
     })?;
@@ -139,8 +139,7 @@ fn open_unless_foreign(path: &Path, access: Access) -> Result<Opened, StoreError
         // The names of new files have to reach the disk too, once and not with each first commit of a program.
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new("."));
-        disk::sync_folder(folder)
-            .map_err(|source| StoreError::Io { path: folder.to_owned(), source })?;
+        disk::sync_folder(folder).map_err(StoreError::at(folder))?;
     }
     let told = Arc::clone(&wal_pages);
     db.wal_hook(Some(move |_: &'_ mut rusqlite::hooks::Wal, n| {
@@ -354,12 +353,9 @@ pub(super) fn altered(db: &Connection) -> Result<Vec<(String, &'static str)>, St
 fn refuse_header(path: &Path) -> Result<Header, StoreError> {
     let mut header = Vec::new();
     match disk::open(path, Links::Refuse) {
-        Ok(file) => file
-            .take(100)
-            .read_to_end(&mut header)
-            .map_err(|source| StoreError::Io { path: path.to_owned(), source })?,
+        Ok(file) => file.take(100).read_to_end(&mut header).map_err(StoreError::at(path))?,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Header::Absent),
-        Err(source) => return Err(StoreError::Io { path: path.to_owned(), source }),
+        Err(error) => return Err(StoreError::at(path)(error)),
     };
     let number = |at: usize| {
         let bytes = header.get(at..at + 4).and_then(|bytes| bytes.try_into().ok());
@@ -389,7 +385,7 @@ fn refuse_header(path: &Path) -> Result<Header, StoreError> {
 fn refuse_companions(path: &Path) -> Result<(), StoreError> {
     for end in ["-wal", "-shm", "-journal"] {
         let path = beside(path, end);
-        disk::look(&path).map_err(|source| StoreError::Io { path, source })?;
+        disk::look(&path).map_err(StoreError::at(&path))?;
     }
     Ok(())
 }

@@ -17,10 +17,7 @@ impl SqliteStore {
     pub(super) fn rekey(&self, session: SessionKey, chain: &Chain) -> Result<(), StoreError> {
         // It knows one of the hashes that go, and would tell of damage if this ended before it is written again.
         let forgotten = self.witness.borrow_mut().forget();
-        forgotten.map_err(|source| {
-            let path = witness::path_of(&self.path);
-            StoreError::Io { path, source }
-        })?;
+        forgotten.map_err(StoreError::at(&witness::path_of(&self.path)))?;
         put(self.db(), session, chain)?;
         self.tables.forget_standing();
         Ok(())

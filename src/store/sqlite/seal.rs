@@ -61,7 +61,7 @@ pub(super) fn renew(
     write: impl FnOnce() -> Result<(), StoreError>,
 ) -> Result<bool, StoreError> {
     let path = path(index);
-    let io = |source| StoreError::Io { path: path.clone(), source };
+    let io = StoreError::at(&path);
     let seal = disk::open_or_make(&path).map_err(io)?;
     match seal.try_lock() {
         Ok(()) => {}

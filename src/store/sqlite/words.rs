@@ -156,8 +156,7 @@ impl WordIndex {
         let path = Self::path(root);
         let is_made = seal::renew(&path, || {
             remove(&files(&path))?;
-            let io = |source| StoreError::Io { path: path.clone(), source };
-            disk::open_or_make(&path).map_err(io)?;
+            disk::open_or_make(&path).map_err(StoreError::at(&path))?;
             let mut db = connect(&path)?;
             let making = db.transaction()?;
             making.execute_batch(SCHEMA)?;
@@ -399,7 +398,7 @@ fn remove(files: &[PathBuf]) -> Result<(), StoreError> {
     for path in files {
         match fs::remove_file(path) {
             Err(source) if source.kind() != ErrorKind::NotFound => {
-                return Err(StoreError::Io { path: path.clone(), source });
+                return Err(StoreError::at(path)(source));
             }
             _ => {}
         }

@@ -41,7 +41,7 @@ impl Change<'_> {
         fresh: Fresh,
         (old, new): (GenerationNumber, GenerationNumber),
     ) -> Result<PathBuf, SyncError> {
-        let io = |source| SyncError::Io { path: live.path.clone(), source };
+        let io = SyncError::at(&live.path);
         let (target, attached) = (fresh.live().clone(), live.attached);
         let seen = target.look().map_err(io)?;
         let aside = target.aside(self.before.state.generations.len() as u64, &|names| {

@@ -14,7 +14,7 @@ use std::{
     fs,
     io::{self, ErrorKind, Read as _},
     os::unix::fs::FileExt,
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 use rusqlite::{Connection, OpenFlags, params};
@@ -74,7 +74,7 @@ pub(super) fn open(damaged: &Path, fresh: &Path) -> Result<Connection, StoreErro
         opened => return opened,
     }
     let copy = fresh.with_file_name("copy.db");
-    let io = |source| StoreError::Io { path: copy.clone(), source };
+    let io = StoreError::at(&copy);
     copy_of(damaged, &copy).map_err(io)?;
     let log = beside(&copy, "-wal");
     if let Err(error) = copy_of(&beside(damaged, "-wal"), &log)
@@ -175,7 +175,7 @@ fn write_first_page(copy: &Path, fresh: &Path) -> Result<(), StoreError> {
         page.get_mut(HEADER..HEADER + 8).unwrap_or_default().copy_from_slice(&rows);
         disk::write_at(&disk::open_or_make(copy)?, &page, 0)
     };
-    write().map_err(|source| StoreError::Io { path: copy.to_owned(), source })
+    write().map_err(StoreError::at(copy))
 }
 
 /// Puts the list of tables together and writes it into the copy.
@@ -210,12 +210,8 @@ fn tables(store: &Path) -> Result<Vec<Table>, StoreError> {
 
 /// Returns the page at which each table begins, as far as there is one.
 fn roots(copy: &Path, fresh: &Path, tables: &[Table]) -> Result<BTreeMap<String, u32>, StoreError> {
-    let io = |path: &Path| {
-        let path: PathBuf = path.to_owned();
-        move |source| StoreError::Io { path, source }
-    };
-    let file = disk::open(copy, Links::Refuse).map_err(io(copy))?;
-    let pages = Pages::of(&file).map_err(io(copy))?;
+    let file = disk::open(copy, Links::Refuse).map_err(StoreError::at(copy))?;
+    let pages = Pages::of(&file).map_err(StoreError::at(copy))?;
     let mut roots = listed(&pages, tables);
     if tables.iter().all(|table| roots.contains_key(&table.name)) {
         return Ok(roots);

@@ -190,12 +190,11 @@ impl Salvage {
         let open = |path| match disk::open(path, Links::Refuse) {
             Ok(file) => Ok(Some(file)),
             Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(StoreError::Io { path: path.to_owned(), source }),
+            Err(error) => Err(StoreError::at(path)(error)),
         };
         let Some(file) = open(&self.damaged)? else { return Ok(()) };
         let log: Option<File> = open(&beside(&self.damaged, "-wal"))?;
-        let io = |source| StoreError::Io { path: self.damaged.clone(), source };
-        let mut pages = Pages::of(&file).map_err(io)?;
+        let mut pages = Pages::of(&file).map_err(StoreError::at(&self.damaged))?;
         if let Some(log) = &log {
             pages = pages.with_log(log);
         }
@@ -431,7 +430,7 @@ impl Salvage {
         }
         let path = self.fresh.path.with_file_name("bytes.db");
         let made = disk::open_or_make(&path);
-        made.map_err(|source| StoreError::Io { path: path.clone(), source })?;
+        made.map_err(StoreError::at(&path))?;
         let all = Connection::open(&path)?;
         all.execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF")?;
         all.execute_batch(SCHEMA)?;
