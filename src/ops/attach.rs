@@ -184,7 +184,7 @@ pub fn take_up(archive: &mut Archive, path: &Path) -> Result<(Session, Attached)
 
 /// Lets a session go on without the agent's file, which stays as it is.
 pub fn detach(archive: &mut Archive, session: &Session) -> Result<Attached, OpsError> {
-    sync::exclusively(archive, |_| back::follow(archive, session))?;
+    sync::exclusively(archive, |store| back::follow(archive, session, &store.state(session.key)?))?;
     let (path, done) = sync::execute_uncaught(archive, session, |before| {
         let live = before.attached().ok_or(SyncError::Nothing(Vain::Detach))?;
         let steps =

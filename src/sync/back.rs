@@ -13,9 +13,12 @@ use crate::{
 
 /// Has a session follow the file again in which it stands, if that was deleted, is there again and is still the session's; returns
 /// where the session stands then. One that went on without its file is taken back to it by an import alone.
-pub(crate) fn follow(archive: &Archive, session: &Session) -> Result<Option<State>, SyncError> {
-    let tip = archive.store.state(session.key)?;
-    let Some(file) = deleted(archive, &tip).filter(|file| !is_gone(&file.path)) else {
+pub(crate) fn follow(
+    archive: &Archive,
+    session: &Session,
+    tip: &State,
+) -> Result<Option<State>, SyncError> {
+    let Some(file) = deleted(archive, tip).filter(|file| !is_gone(&file.path)) else {
         return Ok(None);
     };
     let is_its = archive.exclusion(&session.name, session.format, Some(&file.path)).is_none()

@@ -42,9 +42,17 @@ use crate::{
 
 /// Brings the store and the live file to agree; the caller holds the lock.
 pub(crate) fn catch_up(archive: &Archive, session: &Session) -> Result<Vec<Notice>, SyncError> {
-    let tip = archive.store.state(session.key)?;
-    catch_up_from(archive, session, &tip).map_err(|error| {
-        match live_file(archive, &tip).filter(|live| live.attached && error.is_of_a_file()) {
+    catch_up_from(archive, session, &archive.store.state(session.key)?)
+}
+
+/// Does the same for a session that stands there.
+pub(crate) fn catch_up_from(
+    archive: &Archive,
+    session: &Session,
+    tip: &State,
+) -> Result<Vec<Notice>, SyncError> {
+    bring_together(archive, session, tip).map_err(|error| {
+        match live_file(archive, tip).filter(|live| live.attached && error.is_of_a_file()) {
             Some(LiveFile { path, .. }) => {
                 let session = session.name.id.clone();
                 SyncError::Uncaught { session, path, why: Box::new(error) }
@@ -54,7 +62,7 @@ pub(crate) fn catch_up(archive: &Archive, session: &Session) -> Result<Vec<Notic
     })
 }
 
-fn catch_up_from(
+fn bring_together(
     archive: &Archive,
     session: &Session,
     tip: &State,
@@ -145,7 +153,7 @@ pub fn live_state(
     if !archive.is_preview {
         return Ok(LiveState::Same);
     }
-    let back = back::follow(archive, session)?;
+    let back = back::follow(archive, session, tip)?;
     let tip = back.as_ref().unwrap_or(tip);
     // A file that a change cut short was to begin is not judged before the next change has finished that.
     let unfinished = |live: LiveFile| segment::unfinished(archive, session, &live, tip);
@@ -162,7 +170,7 @@ pub fn live_state(
     if live_file(archive, tip).is_some_and(|live| is_left_out(archive, session, &live)) {
         return Ok(LiveState::LeftOut);
     }
-    let notices = catch_up(archive, session)?;
+    let notices = catch_up_from(archive, session, tip)?;
     let state = |notice: &Notice| match notice {
         Notice::Followed { .. } => Some(LiveState::Rewritten),
         Notice::SetAside { .. } => Some(LiveState::Replaced),

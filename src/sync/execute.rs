@@ -109,8 +109,9 @@ fn prepare<G: Goal>(
 /// Begins a change of a session: locks the archive, catches up, and sees where the session stands.
 fn begin<'a>(archive: &'a Archive, session: &Session) -> Result<Change<'a>, SyncError> {
     let lock = archive.lock()?;
-    back::follow(archive, session)?;
-    let notices = catch_up::catch_up(archive, session)?;
+    let tip = archive.store.state(session.key)?;
+    let tip = back::follow(archive, session, &tip)?.unwrap_or(tip);
+    let notices = catch_up::catch_up_from(archive, session, &tip)?;
     Change::locked(archive, session, lock, notices)
 }
 
