@@ -114,7 +114,7 @@ fn unkept(archive: &Archive, session: &Session, state: &State) -> Result<Near, S
         let is_folder = path.symlink_metadata().is_ok_and(|meta| meta.is_dir());
         !is_folder
             && !is_gone(path)
-            && !live::is_aside(path)
+            && !path.file_name().is_some_and(live::is_fresh)
             && !own.iter().any(|(_, own)| own == path)
     });
     let asides = state.rotations.iter().map(|(_, rotation)| rotation.aside.as_slice());

@@ -595,6 +595,21 @@ fn what_is_left_out_next_to_a_session_is_told_of_and_its_name_is_in_no_row() {
     assert_eq!(sighted(), Vec::<String>::new());
 }
 
+/// Nobody told of it: it was taken for one that this store has set aside, and covers.
+#[test]
+fn a_file_that_another_store_set_aside_is_told_of_if_it_has_it() {
+    let env = TestEnv::new();
+    let [file, ..] = sessions(&env);
+    env.run(&["import"]).success();
+    env.run(&["revert", "1", "--rotate", "-s", ONE]).success();
+    fs::remove_dir_all(env.home().join(".local/share/undertext")).unwrap();
+    env.run(&["import"]).success();
+    let done = env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes()).success();
+    assert!(done.stderr.contains(&format!("{ONE}.jsonl.undertext-1 lies next to")), "{done}");
+    let aside = file.with_extension("jsonl.undertext-1");
+    assert!(fs::read_to_string(aside).unwrap().contains(SECRET));
+}
+
 #[test]
 fn what_lies_under_the_name_of_a_session_is_told_of_if_it_has_it() {
     let env = TestEnv::new();
