@@ -74,9 +74,13 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         let (mut archive, session) = context.look_ahead(args.about.wanted()?)?;
         archive.set_manner(args.writing.manner(context));
         let kit = context.kit(&args.summing, &settings, &archive, &session)?;
-        let (workspace, wanted) = (context.workspace(), kit.compacting());
-        let plan = ops::plan_compaction(&mut archive, &session, &workspace, &wanted)?;
+        let wanted = kit.compacting();
+        let plan = ops::plan_compaction(&archive, &session, &wanted)?;
         show(context, &plan)?;
+        if plan.parts.is_ok() && archive.is_preview() {
+            let workspace = context.workspace();
+            ops::try_compaction(&mut archive, &session, &workspace, &wanted)?;
+        }
         return Ok(Exit::Yes);
     }
     let (mut archive, session) = context.change(args.about.wanted()?)?;

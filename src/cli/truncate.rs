@@ -80,22 +80,22 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         let cached = ops::cached(&archive, &session, &asked(args, &settings), || {
             Ok(found.results.first().map(|result| result.entry))
         })?;
-        // What the change itself refuses is refused here.
-        ops::truncate(&mut archive, &session, bound)?;
         show(context, &found.results)?;
         if let Some(cached) = cached {
             warn(context, cached);
         }
         if context.json {
             context.answer_change((&archive, &session), &bounded(&found, bound, cached))?;
-            return Ok(Exit::Yes);
+        } else {
+            leave(context, bound.limit, found.edited)?;
+            let count = counted(found.results.len() as u64, "result", "results");
+            match found.results.as_slice() {
+                [] => nothing(context, bound.limit, found.edited)?,
+                _ => context.output.note(&format!("{count} would be cut; nothing is changed")),
+            }
         }
-        leave(context, bound.limit, found.edited)?;
-        let count = counted(found.results.len() as u64, "result", "results");
-        match found.results.as_slice() {
-            [] => nothing(context, bound.limit, found.edited)?,
-            _ => context.output.note(&format!("{count} would be cut; nothing is changed")),
-        }
+        // What the change itself refuses is refused here.
+        ops::truncate(&mut archive, &session, bound)?;
         return Ok(Exit::Yes);
     }
     let (mut archive, session) = context.change(args.about.wanted()?)?;

@@ -219,12 +219,11 @@ fn nearness(
     Ok(wanted.rule.near(found.window(wanted), wanted.all(found.measured)))
 }
 
-/// Returns the effect that a compaction would have by the extract; no model is asked, and nothing is written. A window that is too
-/// small is refused, as a compaction refuses it; in a preview, in which that is tried, so is a file that may not be written.
+/// Returns the effect that a compaction would have by the extract; nothing is written, and no model is asked. A window that is too
+/// small is refused, as a compaction refuses it.
 pub fn plan_compaction(
-    archive: &mut Archive,
+    archive: &Archive,
     session: &Session,
-    workspace: &Workspace,
     wanted: &Compacting<'_>,
 ) -> Result<Planned, OpsError> {
     let found = Found::of(archive, session, wanted)?;
@@ -244,20 +243,31 @@ pub fn plan_compaction(
             Err(_) => {}
         }
     }
-    let near = wanted.rule.near(task.window, task.tokens);
-    if parts.is_ok() && archive.is_preview() {
-        // What refuses one summary refuses any other.
-        let tried = Compacting { by: None, before: None, after: None, log: None, ..*wanted };
-        compact(archive, session, workspace, &tried, &mut |_| ())?;
-    }
-    Ok(Planned { near, parts, losses })
+    Ok(Planned { near: wanted.rule.near(task.window, task.tokens), parts, losses })
 }
 
-/// Catches up, and refuses a session whose conversation a summary cannot replace, before a model is asked.
+/// Refuses, in a preview, what a compaction would refuse: it is tried with the extract, because what refuses one summary refuses
+/// any other.
+pub fn try_compaction(
+    archive: &mut Archive,
+    session: &Session,
+    workspace: &Workspace,
+    wanted: &Compacting<'_>,
+) -> Result<(), OpsError> {
+    let tried = Compacting { by: None, before: None, after: None, log: None, ..*wanted };
+    compact(archive, session, workspace, &tried, &mut |_| ()).map(drop)
+}
+
+/// Catches up, and refuses a session whose conversation a summary cannot replace, or whose file may not be written, before a model
+/// is asked.
 fn prepare(archive: &Archive, session: &Session) -> Result<Vec<Notice>, OpsError> {
     let ((), done) = sync::execute(archive, session, |before| {
         before.refuse_without_past()?;
-        before.attached().map_or(Ok(()), |live| before.refuse_if_left_out(&live.path))?;
+        if let Some(live) = before.attached() {
+            before.refuse_to_write(&live.path)?;
+            let target = before.writable_file(&live)?;
+            target.may_append().map_err(SyncError::at(target.path()))?;
+        }
         Ok::<_, OpsError>(((), None::<Plan<Stay>>))
     })?;
     Ok(done.notices)

@@ -80,7 +80,7 @@ pub use boundaries::audit_boundaries;
 pub use branch::{branch, branches, hide_branch, is_branch_name, rename_branch, switch};
 pub use cached::cached;
 pub use checkpoint::checkpoint;
-pub use compact::{compact, compact_if_due, plan_compaction};
+pub use compact::{compact, compact_if_due, plan_compaction, try_compaction};
 pub use compacting::{Compacting, Hook, Rule};
 pub use context::{context, explain, fullness, window};
 pub use counts::{counts, keep_counts};

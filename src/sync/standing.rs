@@ -16,6 +16,7 @@ use crate::{
     sync::{
         Archive, SyncError,
         live_file::{LiveFile, live_file},
+        loaded::refuse_if_loaded,
     },
     wire::{Format, Graph},
 };
@@ -161,6 +162,13 @@ impl<'a> Standing<'a> {
             let session = self.name.id.clone();
             Err(SyncError::LeftOut { session, path: path.to_owned(), by })
         })
+    }
+
+    /// Refuses to write an agent's file that the user's settings leave out, or whose session a process has loaded.
+    pub(crate) fn refuse_to_write(&self, path: &Path) -> Result<(), SyncError> {
+        self.refuse_if_left_out(path)?;
+        let session = self.session.as_ref();
+        session.map_or(Ok(()), |session| refuse_if_loaded(self.archive, session, path))
     }
 
     /// Refuses to go on if the history of the current branch begins where it cannot be read.

@@ -29,7 +29,6 @@ use crate::{
         follow::Step,
         listing,
         live_file::LiveFile,
-        loaded::refuse_if_loaded,
         purge, segment,
     },
     wire::{TIED, Titled},
@@ -197,14 +196,11 @@ impl Change<'_> {
         let before = &self.before;
         // Where another file begins, the agent has the old one.
         let read = before.attached().map_or_else(|| target.path().to_owned(), |live| live.path);
-        before.refuse_if_left_out(&read)?;
         if let Some(by) = segment::successor(before.format, &before.name.id, &read) {
             return Err(SyncError::Left { path: read, by });
         }
         self.refuse_if_not_resumed(&read)?;
-        if let Some(session) = &before.session {
-            refuse_if_loaded(before.archive, session, &read)?;
-        }
+        before.refuse_to_write(&read)?;
         segment::agents_lock(before.archive, before.format, &before.name.id, &read)
     }
 

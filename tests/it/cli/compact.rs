@@ -6,6 +6,7 @@ use std::path::Path;
 
 use insta::assert_snapshot;
 
+use super::attach::{Kept, claude_record};
 use super::json;
 use crate::env::TestEnv;
 use crate::model_server::{Reply, Server};
@@ -252,6 +253,37 @@ fn a_failing_summariser_falls_back_and_with_strict_changes_nothing() {
     [exit status: 2]
     "#);
     env.run(&["verify"]).success();
+}
+
+/// It was asked, for minutes and for money, and only then the file was found in use.
+#[test]
+fn no_model_is_asked_for_a_summary_that_cannot_be_written() {
+    let kept = Kept::claude();
+    let env = &kept.env;
+    for n in 5..9 {
+        let role = if n % 2 == 1 { "user" } else { "assistant" };
+        kept.append(&claude_record(n, n - 1, role, &format!("{n} {}", "planks ".repeat(400))));
+    }
+    env.run(&["import"]).success();
+    let asked = env.home().join("asked");
+    let command = program(env, "writes", &format!("touch {}; echo A boat.", asked.display()));
+    settings(env, &format!("[provider.writes]\nkind = \"command\"\ncommand = \"{command}\"\n"));
+    let compact = ["compact", "--summarizer", "writes", "--keep", "1", "-s", "6b0a"];
+    let dry = [&compact[..], &["--dry-run"]].concat();
+    let held = fs::File::open(&kept.file).unwrap();
+    for change in [&compact[..], &dry] {
+        let refused = env.run(change);
+        assert!(refused.stderr.contains("keeps it open"), "{refused}");
+        assert!(refused.to_string().contains("[exit status: 3]"), "{refused}");
+        // What would be done is of use while the agent runs.
+        assert_eq!(refused.stdout.contains("summarised"), change == dry, "{refused}");
+        assert!(!asked.exists(), "{refused}");
+    }
+    drop(held);
+    env.run(&dry).success();
+    assert!(!asked.exists());
+    env.run(&compact).success();
+    assert!(asked.exists());
 }
 
 #[test]

@@ -314,7 +314,7 @@ fn a_dry_run_of_a_truncation_or_a_compaction_refuses_what_the_change_would() {
         let refused: Vec<&str> = told.split("exit 3").map(str::trim).collect();
         assert_eq!(refused.len(), 3, "{told}");
         assert!(refused[0].contains("read-only file system"), "{told}");
-        assert_eq!(refused[0], refused[1], "{told}");
+        assert!(refused[0].ends_with(refused[1]) && !refused[1].is_empty(), "{told}");
     }
     let operations = env.run(&["operations", "-s", "6b0a"]).success();
     assert_eq!(operations.stdout.lines().count(), 1, "{operations}");
