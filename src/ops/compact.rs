@@ -445,9 +445,9 @@ impl Writing<'_> {
         let nowhere = || SyncError::Nothing(Vain::Compact);
         let from = before.position().ok_or_else(nowhere)?;
         let (head, view) = from.head.zip(before.view(from)).ok_or_else(nowhere)?;
-        let path = before.path(from)?;
+        let sent = view.sending()?.sent;
         if before.state.hash() != self.hash {
-            self.take_in(before, &view, &path)?;
+            self.take_in(before, &view, &sent)?;
         }
         let metadata = Metadata {
             trigger: self.cause.as_str(),
@@ -460,7 +460,7 @@ impl Writing<'_> {
         };
         let wanted = compaction::Compaction {
             from: head,
-            path: &path,
+            sent: &sent,
             system: &self.system,
             kept: &self.kept,
             summary: &compacted.text,
@@ -518,9 +518,8 @@ impl Writing<'_> {
         &mut self,
         before: &Standing<'_>,
         view: &dyn Graph,
-        path: &[EntryNumber],
+        sent: &[EntryNumber],
     ) -> Result<(), OpsError> {
-        let sent = before.format.context(view, path)?.entries;
         let known = &self.found.material.sent;
         let Some(more) = sent.strip_prefix(known.as_slice()) else {
             return Err(OpsError::Overtaken);

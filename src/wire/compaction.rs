@@ -11,8 +11,8 @@ use crate::model::EntryNumber;
 pub struct Compaction<'a> {
     /// The head, which the new records follow.
     pub from: EntryNumber,
-    /// The path to it.
-    pub path: &'a [EntryNumber],
+    /// What is sent of the path to it.
+    pub sent: &'a [EntryNumber],
     /// The session's own system prompt, which stays in front.
     pub system: &'a [Said],
     /// The kept messages, in the order of the context.

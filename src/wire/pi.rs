@@ -303,7 +303,7 @@ impl Write for Pi {
         compaction: &Compaction<'_>,
         [setting, _]: &[Setting; 2],
     ) -> Result<Option<Lines>, Failure> {
-        let Compaction { path, kept, summary, metadata, .. } = compaction;
+        let Compaction { sent, kept, summary, metadata, .. } = compaction;
         let (key, first) = if walk::is_chain(graph)? {
             // pi numbers the entries as it opens the file. An index behind the last one keeps nothing.
             let first = match kept.first() {
@@ -322,7 +322,7 @@ impl Write for Pi {
         };
         let Some(first) = first else { return Ok(None) };
         let mut system = System::default();
-        for entry in walk::context(graph, path)?.entries {
+        for &entry in *sent {
             if matches!(graph.record(entry)?.kind, Kind::System | Kind::Boundary) {
                 system.see(&graph.line(entry)?);
             }

@@ -11,10 +11,12 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use undertext::{
-    context::{Shape, cut::Limit, history::Limits, tokens::Counting, window::Windows},
+    context::{Shape, cut::Limit, history::Limits, plan::Keep, tokens::Counting, window::Windows},
     json::Raw,
-    model::{EntryNumber, EntrySet, Landmark, NameTag, PlaceNumber, Record, SessionName},
-    ops::{self, Archive, Asked, Bound, Machine, Session},
+    model::{
+        EntryNumber, EntrySet, Landmark, NameTag, PlaceNumber, Record, SessionName, Timestamp,
+    },
+    ops::{self, Archive, Asked, Bound, Compacting, Machine, Session},
     store::{Access, SessionFilter},
     wire::{self, Claude, Codex, Draft, Failure, Format, Graph, Native, Pi, Read as _, Walk as _},
 };
@@ -232,6 +234,24 @@ fn a_change_of_a_long_session_reads_as_little_as_of_a_short_one() {
         check("append", &|archive, session| {
             let words = Draft::Note("more words".into());
             ops::append(archive, session, &nowhere, &[words]).unwrap();
+        });
+        let asked = asked();
+        let compact = |archive: &mut Archive, session: &Session| {
+            let wanted = Compacting::of(&asked, &|| Timestamp(0));
+            let wanted = Compacting { keep: Keep::Last(2), ..wanted };
+            ops::compact(archive, session, &nowhere, &wanted, &mut |_| ()).unwrap()
+        };
+        for (store, _) in &kept {
+            let mut archive = fixture::open(store, 2);
+            let session = named(&archive, 1);
+            assert!(compact(&mut archive, &session).operation.is_some());
+            for n in 0..20 {
+                let words = Draft::Note(format!("{n} {}", "words behind a summary ".repeat(20)));
+                ops::append(&mut archive, &session, &nowhere, &[words]).unwrap();
+            }
+        }
+        check("compact", &|archive, session| {
+            assert!(compact(archive, session).operation.is_some());
         });
     }
 }
