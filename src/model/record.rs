@@ -249,7 +249,7 @@ mod tests {
     #[test]
     fn a_hint_is_its_bytes_however_many_they_are() {
         for len in [0, 1, FEW - 1, FEW, FEW + 1, 300] {
-            let bytes: Vec<u8> = (0..len).map(|n| (n % 251) as u8).collect();
+            let bytes: Vec<u8> = (0..=250).cycle().take(len).collect();
             let hint = HintBytes::from(&bytes);
             assert_eq!(*hint, *bytes, "{len}");
             assert_eq!(hint.clone(), hint, "{len}");
