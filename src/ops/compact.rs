@@ -266,7 +266,10 @@ fn prepare(archive: &Archive, session: &Session) -> Result<Vec<Notice>, OpsError
         if let Some(live) = before.attached() {
             before.refuse_to_write(&live.path)?;
             let target = before.writable_file(&live)?;
-            target.may_append().map_err(SyncError::at(target.path()))?;
+            // Only the format tells then whether it is appended to, or gets a successor.
+            let either =
+                target.may_append().or_else(|error| target.may_have_successor().map_err(|_| error));
+            either.map_err(SyncError::at(target.path()))?;
         }
         Ok::<_, OpsError>(((), None::<Plan<Stay>>))
     })?;
