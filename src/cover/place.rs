@@ -133,6 +133,9 @@ pub(super) fn places(line: &[u8], layers: Layers, find: &mut Find<'_>) -> Vec<Pl
 
 /// Returns a line with these places written over, if that changes it. Those that overlap are one.
 pub(super) fn cover(line: &[u8], mut places: Vec<Place>) -> Option<Vec<u8>> {
+    if places.is_empty() {
+        return None;
+    }
     places.sort_by_key(Place::order);
     places.dedup_by(|next, last| {
         let is_one = next.filling == last.filling && next.range.start < last.range.end;

@@ -332,7 +332,7 @@ impl IdPrefix {
 ///
 /// Names that begin with 8 hexadecimal digits keep these as their high 31 bits and one, so that a typed prefix is a
 /// range; the rest is hashed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NameTag(u64);
 
 impl NameTag {

@@ -4,7 +4,7 @@
 
 use std::{
     cell::{OnceCell, RefCell},
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     ops::Range,
 };
 
@@ -32,7 +32,7 @@ pub(crate) struct Pending<'a> {
     pub(crate) records: &'a [Record],
     pub(crate) lines: &'a [NewLine],
     pub(crate) twins: &'a BTreeSet<NameTag>,
-    pub(crate) newest: &'a BTreeMap<NameTag, EntryNumber>,
+    pub(crate) newest: &'a HashMap<NameTag, EntryNumber>,
     pub(crate) runs: Vec<Run>,
     pub(crate) names: OnceCell<BTreeMap<NameTag, Vec<EntryNumber>>>,
 }

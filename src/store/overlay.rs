@@ -13,7 +13,7 @@ pub(super) mod laid;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    sync::Arc,
+    sync::{Arc, OnceLock},
 };
 
 use crate::{
@@ -39,18 +39,36 @@ struct Sheet {
     /// Each behind its number in the store.
     operations: Vec<(u64, Operation)>,
     entries: Vec<(Entry, Arc<Vec<u8>>)>,
-    ids: BTreeMap<EntryId, EntryNumber>,
     runs: Vec<(OperationNumber, Run)>,
     checkpoints: Vec<(OperationNumber, Checkpoint)>,
     /// Each by its entry and its operation.
     origins: BTreeMap<(EntryNumber, OperationNumber), Origin>,
     kept: BTreeMap<(OperationNumber, u64), Arc<Vec<u8>>>,
     records: Vec<Record>,
-    names: BTreeMap<NameTag, Vec<EntryNumber>>,
     twins: BTreeSet<NameTag>,
     ties: BTreeMap<GenerationNumber, Vec<Tie>>,
     card: Card,
     counts: BTreeMap<(u64, EntryNumber), Vec<u64>>,
+    /// By what its entries are found, once one was looked for.
+    index: OnceLock<Index>,
+}
+
+/// The entries of a sheet by their ids, and by the names of their records.
+#[derive(Clone, Debug, Default)]
+struct Index {
+    ids: BTreeMap<EntryId, EntryNumber>,
+    names: BTreeMap<NameTag, Vec<EntryNumber>>,
+}
+
+impl Index {
+    fn add(&mut self, entries: &[(Entry, Arc<Vec<u8>>)], records: &[Record]) {
+        self.ids.extend(entries.iter().map(|(entry, _)| (entry.id, entry.n)));
+        for record in records {
+            if let Some(name) = record.name {
+                self.names.entry(name).or_default().push(record.n);
+            }
+        }
+    }
 }
 
 /// The recent operations of all sessions. A clone is cheap: a transaction goes back to one.
@@ -90,9 +108,8 @@ impl Overlay {
     pub(super) fn derive(&mut self, key: SessionKey, derived: &Derived) {
         if let Some(sheet) = self.sheets.get_mut(&key) {
             let sheet = Arc::make_mut(sheet);
-            sheet.names.clear();
-            sheet.records.clear();
-            sheet.add_records(derived.records.clone());
+            sheet.index = OnceLock::new();
+            sheet.records.clone_from(&derived.records);
             sheet.twins = derived.twins.iter().copied().collect();
             sheet.ties.clear();
             sheet.tie(derived.ties.clone());
@@ -153,7 +170,7 @@ impl Overlay {
         for ((held, _), entry) in sheet.entries.iter_mut().zip(added) {
             held.id = entry.id;
         }
-        sheet.ids = sheet.entries.iter().map(|(entry, _)| (entry.id, entry.n)).collect();
+        sheet.index = OnceLock::new();
         sheet.runs = chain
             .iter()
             .flat_map(|(by, bulk)| bulk.runs.iter().map(|run| (by.n, run.clone())))
@@ -207,17 +224,16 @@ impl Sheet {
             state,
             operations: Vec::new(),
             entries: Vec::new(),
-            ids: BTreeMap::new(),
             runs: Vec::new(),
             checkpoints: Vec::new(),
             origins: BTreeMap::new(),
             kept: BTreeMap::new(),
             records: Vec::new(),
-            names: BTreeMap::new(),
             twins: BTreeSet::new(),
             ties: BTreeMap::new(),
             card,
             counts: BTreeMap::new(),
+            index: OnceLock::new(),
         }
     }
 
@@ -226,28 +242,21 @@ impl Sheet {
         self.state.apply(&operation, &bulk);
         let n = operation.n;
         self.operations.push((seq, operation));
-        for (entry, line) in bulk.entries.into_iter().zip(lines) {
-            self.ids.insert(entry.id, entry.n);
-            self.entries.push((entry, Arc::new(NewLine::into_bytes(line))));
+        let lines = lines.into_iter().map(|line| Arc::new(NewLine::into_bytes(line)));
+        let added: Vec<_> = bulk.entries.into_iter().zip(lines).collect();
+        if let Some(index) = self.index.get_mut() {
+            index.add(&added, &records);
         }
+        self.entries.extend(added);
+        self.records.extend(records);
         self.runs.extend(bulk.runs.into_iter().map(|run| (n, run)));
         self.checkpoints.extend(bulk.checkpoints.into_iter().map(|given| (n, given)));
         self.origins.extend(bulk.origins.into_iter().map(|origin| ((origin.entry, n), origin)));
         self.kept.extend((0..).zip(kept).map(|(at, bytes)| ((n, at), Arc::new(bytes))));
-        self.add_records(records);
         self.twins.extend(twins);
         self.tie(ties);
         if let Some(card) = card {
             self.card = card;
-        }
-    }
-
-    fn add_records(&mut self, records: Vec<Record>) {
-        for record in records {
-            if let Some(name) = record.name {
-                self.names.entry(name).or_default().push(record.n);
-            }
-            self.records.push(record);
         }
     }
 
@@ -257,6 +266,14 @@ impl Sheet {
             ties.dedup();
             self.ties.insert(generation, ties);
         }
+    }
+
+    fn index(&self) -> &Index {
+        self.index.get_or_init(|| {
+            let mut index = Index::default();
+            index.add(&self.entries, &self.records);
+            index
+        })
     }
 
     fn entry(&self, n: EntryNumber) -> Option<&(Entry, Arc<Vec<u8>>)> {

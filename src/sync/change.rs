@@ -21,7 +21,7 @@ pub(crate) use settle::Buried;
 
 use std::{
     cell::OnceCell,
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashMap},
     fs::File,
     io::Read,
     sync::Arc,
@@ -68,7 +68,7 @@ pub(crate) struct Change<'a> {
     bearers: Bearers,
     /// The names that several entries of the store have, once they were asked for.
     held_twins: Option<BTreeSet<NameTag>>,
-    fresh_ids: BTreeMap<EntryId, EntryNumber>,
+    fresh_ids: HashMap<EntryId, EntryNumber>,
     /// The lines of the session that stand in the place of others.
     covered: BTreeMap<LineId, LineId>,
     /// What is kept out of the store, once it was asked for; how many lines were covered for it, and how many could not be.
@@ -168,7 +168,7 @@ impl<'a> Change<'a> {
             deriver: Deriver::default(),
             bearers: Bearers::default(),
             held_twins: None,
-            fresh_ids: BTreeMap::new(),
+            fresh_ids: HashMap::new(),
             door: None,
             kept_out: (0, 0),
             moved: BTreeMap::new(),

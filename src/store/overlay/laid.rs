@@ -192,7 +192,8 @@ impl FactStore for Laid<'_> {
         let mut found = self.beneath_of(session, |store| store.find(session, prefix))?;
         if let Some(sheet) = self.sheet(session) {
             let (low, high) = prefix.bounds();
-            let mut late: Vec<EntryNumber> = sheet.ids.range(low..=high).map(|(_, n)| *n).collect();
+            let mut late: Vec<EntryNumber> =
+                sheet.index().ids.range(low..=high).map(|(_, n)| *n).collect();
             late.sort_unstable();
             found.extend(late);
         }
@@ -488,7 +489,7 @@ impl CacheStore for Laid<'_> {
         self.known(session)?;
         let mut found = self.beneath_of(session, |store| store.named(session, low, high))?;
         if let Some(sheet) = self.sheet(session).filter(|_| low <= high) {
-            found.extend(sheet.names.range(low..=high).flat_map(|(_, entries)| entries));
+            found.extend(sheet.index().names.range(low..=high).flat_map(|(_, entries)| entries));
             found.sort_unstable();
         }
         Ok(found)
