@@ -206,6 +206,11 @@ impl<'a> Raw<'a> {
         self.inner().map(decode)
     }
 
+    /// Returns how a string begins, decoded, as far as so many of its bytes tell; the last character may be cut.
+    pub(crate) fn head(self, bytes: usize) -> Option<Cow<'a, str>> {
+        self.inner().map(|inner| decode(inner.get(..bytes).unwrap_or(inner)))
+    }
+
     /// Returns a number that is spelt as a whole one and fits.
     pub fn u64(self) -> Option<u64> {
         self.digits()?.parse().ok()

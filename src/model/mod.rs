@@ -4,7 +4,7 @@
 //! lines), `fact` (the lasting facts), `command`, `text` and `operation` (how a command puts its facts on record), `tagged` and
 //! `varint` (the encoding), `span` (what stands in a generation), `tombstones`, `state` (a session's state, folded from its
 //! operations), `record` (the values from a line), `message` (its words), `cut` (a shorter text in its place), `around` (what stands
-//! around a hit), `layout` (the names in a store's folder).
+//! around a hit), `lookup` (values that have no order), `layout` (the names in a store's folder).
 
 mod around;
 mod command;
@@ -14,6 +14,7 @@ mod fact;
 mod id;
 mod layout;
 pub mod line;
+mod lookup;
 mod message;
 mod number;
 mod operation;
@@ -42,6 +43,7 @@ pub use layout::{
     BESIDE, DATABASE, LOCK, LOG, MENDING, REDACTING, SHARED, TRANSCRIPTS, UNCOVERED, WATCHED,
     WITNESS, WORDS, damaged_folder, is_damaged_folder, is_own, is_part,
 };
+pub(crate) use lookup::Lookup;
 pub use message::{
     Block, Image, Message, Role, Source, Stop, Thinking, Usage, first_line, shell_line,
 };

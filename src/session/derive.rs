@@ -1,12 +1,12 @@
 //! Deriving: rows are computed from lines and operations, the same way when these arrive and when rows are rebuilt.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     json::Raw,
     model::{
-        Card, Command, EntryNumber, Kind, NameTag, Operation, Parent, Record, SessionName, Tie,
-        Timestamp, first_line,
+        Card, Command, EntryNumber, Kind, Lookup, NameTag, Operation, Parent, Record, SessionName,
+        Tie, Timestamp, first_line,
     },
     session::SessionError,
     store::{SessionKey, Store},
@@ -20,7 +20,7 @@ const KNOWN: usize = 1 << 18;
 #[derive(Default)]
 pub(crate) struct Deriver {
     /// The newest entry of each name.
-    pub(crate) names: HashMap<NameTag, EntryNumber>,
+    pub(crate) names: Lookup<NameTag, EntryNumber>,
     /// Whether these are all names of the session, so that no store is asked.
     is_all: bool,
     /// The last answer of the store.
@@ -33,7 +33,7 @@ impl Deriver {
     /// Begins behind the records that were derived here; `is_all` if the session had no others.
     pub(crate) fn behind(self, is_all: bool) -> Self {
         let is_all = (is_all || self.is_all) && self.names.len() < KNOWN;
-        let names = if is_all { self.names } else { HashMap::new() };
+        let names = if is_all { self.names } else { Lookup::default() };
         Self { names, is_all, ..Self::default() }
     }
 

@@ -4,15 +4,15 @@
 
 use std::{
     cell::{OnceCell, RefCell},
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet},
     ops::Range,
 };
 
 use crate::{
     json::Raw,
     model::{
-        Bulk, EntryId, EntryNumber, Facts, GenerationNumber, Kind, Landmark, LineId, NameTag,
-        Parent, PlaceNumber, Position, Record, Run, Span, Spans, State,
+        Bulk, EntryId, EntryNumber, Facts, GenerationNumber, Kind, Landmark, LineId, Lookup,
+        NameTag, Parent, PlaceNumber, Position, Record, Run, Span, Spans, State,
     },
     session::{
         Damages, Session, SessionError, at_hand::AtHand, content, elsewhere::Begins, places::Places,
@@ -32,7 +32,7 @@ pub(crate) struct Pending<'a> {
     pub(crate) records: &'a [Record],
     pub(crate) lines: &'a [NewLine],
     pub(crate) twins: &'a BTreeSet<NameTag>,
-    pub(crate) newest: &'a HashMap<NameTag, EntryNumber>,
+    pub(crate) newest: &'a Lookup<NameTag, EntryNumber>,
     pub(crate) runs: Vec<Run>,
     pub(crate) names: OnceCell<BTreeMap<NameTag, Vec<EntryNumber>>>,
 }

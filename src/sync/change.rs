@@ -21,7 +21,7 @@ pub(crate) use settle::Buried;
 
 use std::{
     cell::OnceCell,
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet},
     fs::File,
     io::Read,
     sync::Arc,
@@ -31,8 +31,8 @@ use crate::{
     json::Raw,
     model::{
         Bulk, Checkpoint, CheckpointNumber, Cutting, Entry, EntryId, EntryNumber, Facts,
-        FileNumber, Generation, GenerationNumber, Kind, LineId, NameTag, OperationNumber, Origin,
-        Parent, Place, Position, Run, SessionName, Step, Text, line::Line,
+        FileNumber, Generation, GenerationNumber, Kind, LineId, Lookup, NameTag, OperationNumber,
+        Origin, Parent, Place, Position, Run, SessionName, Step, Text, line::Line,
     },
     session::{
         Deriver, Growth, Pending, Session, View, is_marked,
@@ -68,7 +68,7 @@ pub(crate) struct Change<'a> {
     bearers: Bearers,
     /// The names that several entries of the store have, once they were asked for.
     held_twins: Option<BTreeSet<NameTag>>,
-    fresh_ids: HashMap<EntryId, EntryNumber>,
+    fresh_ids: Lookup<EntryId, EntryNumber>,
     /// The lines of the session that stand in the place of others.
     covered: BTreeMap<LineId, LineId>,
     /// What is kept out of the store, once it was asked for; how many lines were covered for it, and how many could not be.
@@ -168,7 +168,7 @@ impl<'a> Change<'a> {
             deriver: Deriver::default(),
             bearers: Bearers::default(),
             held_twins: None,
-            fresh_ids: HashMap::new(),
+            fresh_ids: Lookup::default(),
             door: None,
             kept_out: (0, 0),
             moved: BTreeMap::new(),

@@ -420,56 +420,70 @@ pub(super) fn answers(record: Raw<'_>) -> Answers<'_> {
     if text(record, "type").as_deref() != Some("user") {
         return Answers::default();
     }
+    Answers { sent: sent(record).collect(), beside: strings(record.get("toolUseResult")) }
+}
+
+/// Returns the tools' answers that a record sends.
+fn sent(record: Raw<'_>) -> impl Iterator<Item = Answer<'_>> {
     let content = record.get("message").and_then(|message| message.get("content"));
     let results = content.into_iter().flat_map(Raw::items).filter(|item| is(*item, "tool_result"));
-    let sent = results.map(|item| Answer {
+    results.map(|item| Answer {
         call: text(item, "tool_use_id").unwrap_or_default(),
         texts: parts(item.get("content"), "text").into_iter().filter_map(Piece::new).collect(),
-    });
-    Answers { sent: sent.collect(), beside: strings(record.get("toolUseResult")) }
+    })
 }
 
 /// Returns the program's omissions that a record tells: answers in files, cleared ones, compactions.
 pub(super) fn earlier(record: Raw<'_>) -> Vec<Earlier> {
+    match text(record, "type").as_deref() {
+        Some("system") => compacted(record).into_iter().collect(),
+        Some("user") => sent(record)
+            .flat_map(|Answer { call, texts }| {
+                texts.into_iter().filter_map(move |piece| omitted(piece, &call))
+            })
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Returns the omission that a boundary tells.
+fn compacted(record: Raw<'_>) -> Option<Earlier> {
+    let number = |of: Option<Raw<'_>>, key| of.and_then(|of| of.get(key)).and_then(Raw::u64);
+    match text(record, "subtype").as_deref()? {
+        "compact_boundary" => {
+            let of = record.get("compactMetadata");
+            let tokens = (number(of, "preTokens"), number(of, "postTokens"));
+            Some(Earlier { tokens, ..Earlier::new(How::Compacted) })
+        }
+        "microcompact_boundary" => {
+            let of = record.get("microcompactMetadata");
+            let before = number(of, "preTokens");
+            let after = before.zip(number(of, "tokensSaved"));
+            let after = after.map(|(before, saved)| before.saturating_sub(saved));
+            Some(Earlier { tokens: (before, after), ..Earlier::new(How::Cleared) })
+        }
+        _ => None,
+    }
+}
+
+/// Returns the omission of the answer to a call that its text tells.
+fn omitted(piece: Piece<'_>, call: &str) -> Option<Earlier> {
     const FILED: &str = "<persisted-output>";
     const CLEARED: &str = "[Old tool result content cleared]";
-    if text(record, "type").as_deref() == Some("system") {
-        let metadata = |key| record.get(key);
-        let number = |of: Option<Raw<'_>>, key| of.and_then(|of| of.get(key)).and_then(Raw::u64);
-        return match text(record, "subtype").as_deref() {
-            Some("compact_boundary") => {
-                let of = metadata("compactMetadata");
-                let tokens = (number(of, "preTokens"), number(of, "postTokens"));
-                vec![Earlier { tokens, ..Earlier::new(How::Compacted) }]
-            }
-            Some("microcompact_boundary") => {
-                let of = metadata("microcompactMetadata");
-                let before = number(of, "preTokens");
-                let after = before.zip(number(of, "tokensSaved"));
-                let after = after.map(|(before, saved)| before.saturating_sub(saved));
-                vec![Earlier { tokens: (before, after), ..Earlier::new(How::Cleared) }]
-            }
-            _ => Vec::new(),
-        };
+    // Most answers are whole, and long: they begin with other words.
+    let head = piece.string.head(1 << 10)?;
+    let words = head.trim_start();
+    let call = || Some(call.to_owned());
+    if words.starts_with(FILED) {
+        let whole = piece.text();
+        return Some(Earlier {
+            call: call(),
+            size: between(&whole, "too large (", ")").map(str::to_owned),
+            file: between(&whole, "saved to: ", "\n").map(str::to_owned),
+            ..Earlier::new(How::Filed)
+        });
     }
-    let mut found = Vec::new();
-    for answer in answers(record).sent {
-        for words in answer.texts.into_iter().map(Piece::text) {
-            let call = Some(answer.call.clone());
-            let words = words.trim_start();
-            if let Some(marker) = words.strip_prefix(FILED) {
-                found.push(Earlier {
-                    call,
-                    size: between(marker, "too large (", ")").map(str::to_owned),
-                    file: between(marker, "saved to: ", "\n").map(str::to_owned),
-                    ..Earlier::new(How::Filed)
-                });
-            } else if words.starts_with(CLEARED) {
-                found.push(Earlier { call, ..Earlier::new(How::Cleared) });
-            }
-        }
-    }
-    found
+    words.starts_with(CLEARED).then(|| Earlier { call: call(), ..Earlier::new(How::Cleared) })
 }
 
 /// Returns whether a head can stand at an entry of this kind.

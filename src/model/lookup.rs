@@ -1,0 +1,40 @@
+//! Lookup tables: values by their keys, in no order, which therefore shows nowhere.
+
+#![expect(
+    clippy::disallowed_types,
+    reason = "nothing goes through the map, so that its order is seen nowhere"
+)]
+
+use std::{collections::HashMap, hash::Hash};
+
+/// Values that are found by their keys alone.
+#[derive(Clone, Debug)]
+pub(crate) struct Lookup<K, V>(HashMap<K, V>);
+
+impl<K, V> Default for Lookup<K, V> {
+    fn default() -> Self {
+        Self(HashMap::new())
+    }
+}
+
+impl<K: Eq + Hash, V> Lookup<K, V> {
+    /// Returns the value of a key.
+    pub(crate) fn get(&self, key: &K) -> Option<&V> {
+        self.0.get(key)
+    }
+
+    /// Gives a key a value, in the place of the one that it had.
+    pub(crate) fn insert(&mut self, key: K, value: V) {
+        self.0.insert(key, value);
+    }
+
+    /// Returns how many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Takes all out.
+    pub(crate) fn clear(&mut self) {
+        self.0.clear();
+    }
+}
