@@ -98,7 +98,8 @@ impl<'a> Raw<'a> {
         for (raw, value) in self.fields() {
             let said = said(raw);
             for (slot, key) in values.iter_mut().zip(keys) {
-                if *said == *key.as_bytes() {
+                // Most keys begin with another letter.
+                if said.first() == key.as_bytes().first() && *said == *key.as_bytes() {
                     *slot = Some(value);
                 }
             }

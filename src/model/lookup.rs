@@ -23,9 +23,9 @@ impl<K: Eq + Hash, V> Lookup<K, V> {
         self.0.get(key)
     }
 
-    /// Gives a key a value, in the place of the one that it had.
-    pub(crate) fn insert(&mut self, key: K, value: V) {
-        self.0.insert(key, value);
+    /// Gives a key a value, and returns the one that it had.
+    pub(crate) fn insert(&mut self, key: K, value: V) -> Option<V> {
+        self.0.insert(key, value)
     }
 
     /// Returns how many there are.

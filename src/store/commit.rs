@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     model::{
-        Bulk, Card, Digest, EntryId, EntryNumber, GenerationNumber, LineId, NameTag, Named,
+        Bulk, Card, Digest, EntryId, EntryNumber, GenerationNumber, LineId, Lookup, NameTag, Named,
         Operation, OperationId, OperationNumber, Parent, Record, Run, SessionName, State, StoreId,
         Tie, Tombstone,
         line::{Line, TEXT_MIN},
@@ -430,9 +430,8 @@ impl Commit {
                 return Err(refused("this entry exists"));
             }
         }
-        let mut ids: Vec<&EntryId> = entries.iter().map(|entry| &entry.id).collect();
-        ids.sort_unstable();
-        if ids.windows(2).any(|pair| matches!(pair, [a, b] if a == b)) {
+        let mut ids = Lookup::default();
+        if entries.iter().any(|entry| ids.insert(entry.id, ()).is_some()) {
             return Err(refused("an entry stands twice"));
         }
         let mut replaced = BTreeSet::new();
