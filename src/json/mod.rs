@@ -20,6 +20,6 @@ pub(crate) use frame::{Frame, Owner, owners};
 pub use graft::{with_item, without_item};
 pub use mend::{joined, mended, with_halves};
 pub(crate) use raw::Part;
-pub use raw::{Kind, Raw};
+pub use raw::{Fields, Kind, Raw};
 pub use scan::{Looked, Visit, is_blank, scan};
 pub use text::{has_half_pair, place_of, quote};

@@ -107,6 +107,11 @@ impl<'a> Raw<'a> {
         values
     }
 
+    /// Returns the fields of an object, to be asked for many of them: the object is gone through once.
+    pub fn gathered(self) -> Fields<'a> {
+        Fields(self.fields().collect())
+    }
+
     /// Returns an object's fields in file order: the bytes between the key's quotes, and the value.
     pub fn fields(self) -> impl Iterator<Item = (&'a [u8], Self)> {
         let bytes = self.0;
@@ -238,6 +243,21 @@ impl<'a> Raw<'a> {
 
     fn digits(self) -> Option<&'a str> {
         (self.kind() == Kind::Number).then(|| str::from_utf8(self.0).ok())?
+    }
+}
+
+/// The fields of an object, in file order.
+pub struct Fields<'a>(Vec<(&'a [u8], Raw<'a>)>);
+
+impl<'a> Fields<'a> {
+    /// Returns the value of a key, as [`Raw::get`] does.
+    pub fn get(&self, key: &str) -> Option<Raw<'a>> {
+        self.0.iter().rev().find(|(raw, _)| same(raw, key)).map(|(_, value)| *value)
+    }
+
+    /// Returns a string, decoded.
+    pub fn text(&self, key: &str) -> Option<Cow<'a, str>> {
+        self.get(key).and_then(Raw::text)
     }
 }
 

@@ -15,16 +15,13 @@ use std::path::Path;
 
 use memchr::memmem;
 
-use crate::{
-    json::{Kind, Raw},
-    wire::fields::text,
-};
+use crate::json::{Fields, Kind, Raw};
 
 /// How a database begins.
 const DATABASE: &[u8] = b"SQLite format 3\0";
 
 /// An agent, and whether a record is of its making.
-type Agent = (&'static str, fn(Raw<'_>) -> bool);
+type Agent = (&'static str, fn(&Fields<'_>) -> bool);
 
 const COPILOT: Agent = ("Copilot CLI", |record| {
     let has = |key| record.get(key).is_some();
@@ -35,7 +32,7 @@ const KIMI_CODE: Agent = ("kimi-code", |record| {
     let is_number = |key| record.get(key).is_some_and(|value| value.kind() == Kind::Number);
     let has = |key| record.get(key).is_some();
     let is_first = has("protocol_version") && is_number("created_at");
-    let is_event = has_dotted_type(record) || text(record, "kind").as_deref() == Some("event");
+    let is_event = has_dotted_type(record) || record.text("kind").as_deref() == Some("event");
     let is_of_index = has("sessionId") && has("sessionDir") && has("workDir");
     is_first || is_of_index || is_event && is_number("time")
 });
@@ -45,7 +42,7 @@ const GEMINI: Agent = ("Gemini CLI", |record| {
     has("sessionId") && has("projectHash")
         || has("$set")
         || has("$rewindTo")
-        || has("id") && text(record, "type").as_deref() == Some("gemini")
+        || has("id") && record.text("type").as_deref() == Some("gemini")
 });
 
 const QWEN: Agent = ("Qwen Code", |record| {
@@ -55,11 +52,11 @@ const QWEN: Agent = ("Qwen Code", |record| {
 });
 
 const OPENCODE: Agent = ("opencode", |record| {
-    let is_id = |of: Raw<'_>| {
-        let begins = |id: String| ["ses_", "msg_", "prt_"].iter().any(|tag| id.starts_with(tag));
-        text(of, "id").is_some_and(begins)
+    let is_id = |id: Option<Raw<'_>>| {
+        let id = id.and_then(Raw::text).unwrap_or_default();
+        ["ses_", "msg_", "prt_"].iter().any(|tag| id.starts_with(tag))
     };
-    is_id(record) || record.get("info").is_some_and(is_id)
+    is_id(record.get("id")) || is_id(record.get("info").and_then(|info| info.get("id")))
 });
 
 const AGENTS: [Agent; 5] = [COPILOT, KIMI_CODE, GEMINI, QWEN, OPENCODE];
@@ -77,14 +74,15 @@ const DATABASES: [(&str, &[&[u8]]); 2] =
 
 /// Returns the agent of which most of these records are.
 pub fn agent_of_most(records: &[Raw<'_>]) -> Option<&'static str> {
-    let of = |knows: fn(Raw<'_>) -> bool| records.iter().filter(|record| knows(**record)).count();
+    let records: Vec<Fields<'_>> = records.iter().map(|record| record.gathered()).collect();
+    let of = |knows: fn(&Fields<'_>) -> bool| records.iter().filter(|of| knows(of)).count();
     let (agent, _) = AGENTS.into_iter().find(|(_, knows)| of(*knows) * 2 > records.len())?;
     Some(agent)
 }
 
 /// Returns the agent of a file of which no record is of a format that is read: by its records, its place, or its beginning.
 pub fn agent_of_rest(records: &[Raw<'_>], file: &Path, begin: &[u8]) -> Option<&'static str> {
-    let of = |(_, knows): &Agent| records.iter().any(|record| knows(*record));
+    let of = |(_, knows): &Agent| records.iter().any(|record| knows(&record.gathered()));
     let by_record = AGENTS.into_iter().find(of).map(|(agent, _)| agent);
     let by_place = || is_beside_kimi_code(file).then_some(KIMI_CODE.0);
     let holds = |texts: &&[&[u8]]| texts.iter().all(|text| memmem::find(begin, text).is_some());
@@ -117,8 +115,8 @@ pub(super) fn is_beside_kimi_code(file: &Path) -> bool {
     })
 }
 
-fn has_dotted_type(record: Raw<'_>) -> bool {
-    text(record, "type").is_some_and(|kind| kind.contains('.'))
+fn has_dotted_type(record: &Fields<'_>) -> bool {
+    record.text("type").is_some_and(|kind| kind.contains('.'))
 }
 
 #[cfg(test)]
