@@ -350,13 +350,15 @@ pub(crate) fn identify(path: &Path) -> Identity {
         }
     }
     let records: Vec<Raw<'_>> = lines.iter().map(|line| Raw::scanned(line)).collect();
-    if let Some(agent) = unread::agent_of_most(&records) {
+    // To ask each record for each of its fields is to go through it as often.
+    let fields: Vec<_> = records.iter().map(|record| record.gathered()).collect();
+    if let Some(agent) = unread::agent_of_most(&fields) {
         return Err(Why::Unread(agent));
     }
     let keeper = || wire::FORMATS.into_iter().find(|format| format.accompanies(path));
     let beside = |keeper: &dyn Format| Why::Beside(keeper.name());
-    let format = wire::detect(&records).ok_or_else(|| {
-        let agent = unread::agent_of_rest(&records, path, &begin).map(Why::Unread);
+    let format = wire::detect(&fields).ok_or_else(|| {
+        let agent = unread::agent_of_rest(&fields, path, &begin).map(Why::Unread);
         agent.unwrap_or_else(|| keeper().map_or(Why::NoFormat, beside))
     })?;
     // That a file cannot be decoded to its end is reported when it is taken in.

@@ -56,7 +56,7 @@ mod write;
 pub(crate) use marks::CAVEAT;
 
 use crate::{
-    json::Raw,
+    json::{Fields, Raw},
     model::{EntryNumber, Kind, Message, Record, Tie},
     wire::{
         Annex, Answers, Back, Call, Callers, Cleanup, Draft, Earlier, Edited, Envelope, Failure,
@@ -103,11 +103,11 @@ impl Identify for Claude {
         &TRAITS
     }
 
-    fn knows(&self, record: Raw<'_>) -> bool {
+    fn knows(&self, record: &Fields<'_>) -> bool {
         read::is_known(record)
     }
 
-    fn resembles(&self, record: Raw<'_>) -> bool {
+    fn resembles(&self, record: &Fields<'_>) -> bool {
         read::is_alike(record)
     }
 

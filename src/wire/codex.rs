@@ -75,7 +75,7 @@ use read::{
 };
 
 use crate::{
-    json::Raw,
+    json::{Fields, Raw},
     model::{
         Block, EntryNumber, Kind, Message, PlaceNumber, Record, Role, Tie, TieKind, put_varint,
     },
@@ -136,12 +136,12 @@ impl Identify for Codex {
         &TRAITS
     }
 
-    fn knows(&self, record: Raw<'_>) -> bool {
+    fn knows(&self, record: &Fields<'_>) -> bool {
         let has = |key| record.get(key).is_some();
         if has("uuid") || has("parentId") {
             return false;
         }
-        match text(record, "type").as_deref() {
+        match record.text("type").as_deref() {
             Some(_) if has("payload") => has("timestamp"),
             Some(kind) => {
                 item_kind(kind, record.get("role"), record.get("content")) != Kind::Meta

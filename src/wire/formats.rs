@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::{
-    json::Raw,
+    json::Fields,
     wire::{Claude, Codex, Format, Kimi, Native, Pi},
 };
 
@@ -19,14 +19,14 @@ pub fn by_name(name: &str) -> Option<&'static dyn Format> {
 }
 
 /// Returns the format that knows the most of the first of these records, else of all, else that one which some resemble.
-pub fn detect(records: &[Raw<'_>]) -> Option<&'static dyn Format> {
+pub fn detect(records: &[Fields<'_>]) -> Option<&'static dyn Format> {
     let known =
-        |format: &dyn Format, of: &[Raw<'_>]| of.iter().filter(|of| format.knows(**of)).count();
-    let most = |of: &[Raw<'_>]| {
+        |format: &dyn Format, of: &[Fields<'_>]| of.iter().filter(|of| format.knows(of)).count();
+    let most = |of: &[Fields<'_>]| {
         let known = FORMATS.map(|format| (known(format, of), format)).into_iter();
         known.filter(|(n, _)| *n > 0).max_by_key(|(n, _)| *n).map(|(_, format)| format)
     };
-    let resembles = |format: &&dyn Format| records.iter().any(|record| format.resembles(*record));
+    let resembles = |format: &&dyn Format| records.iter().any(|record| format.resembles(record));
     let first = records.get(..SURE).unwrap_or(records);
     most(first).or_else(|| most(records)).or_else(|| FORMATS.into_iter().find(resembles))
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::{
-    json::Raw,
+    json::{Fields, Raw},
     model::{Tie, TieKind},
     wire::{Failure, Graph, Traits},
 };
@@ -17,10 +17,10 @@ pub trait Identify {
     fn traits(&self) -> &'static Traits;
 
     /// Returns whether a record can only be of this format.
-    fn knows(&self, record: Raw<'_>) -> bool;
+    fn knows(&self, record: &Fields<'_>) -> bool;
 
     /// Returns whether a record may be of this format though it lacks what the agent always writes.
-    fn resembles(&self, _record: Raw<'_>) -> bool {
+    fn resembles(&self, _record: &Fields<'_>) -> bool {
         false
     }
 

@@ -33,7 +33,7 @@ use files::{LIVE, STATE, SUB_AGENTS};
 use serde_json::{Value, json};
 
 use crate::{
-    json::{self, Raw},
+    json::{self, Fields, Raw},
     model::{
         Block, EntryNumber, Image, Kind, LineId, Message, PlaceNumber, Record, Role, Thinking, Tie,
         TieKind, Usage,
@@ -108,9 +108,9 @@ impl Identify for Kimi {
         &TRAITS
     }
 
-    fn knows(&self, record: Raw<'_>) -> bool {
+    fn knows(&self, record: &Fields<'_>) -> bool {
         let has = |key| record.get(key).is_some();
-        match text(record, "role").as_deref() {
+        match record.text("role").as_deref() {
             Some("_system_prompt" | "_checkpoint" | "_usage") => true,
             Some("user" | "assistant" | "tool" | "system") => {
                 has("content") && !has("type") && !has("uuid")

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 
 use crate::{
     dag,
-    json::{self, Raw},
+    json::{self, Fields, Raw},
     model::{Block, EntryNumber, Kind, Message, NameTag, Parent, Role, Stop, Thinking, Timestamp},
     wire::{
         Answer, Answers, Draft, Earlier, Envelope, Failure, Files, Folder, Graph, Hooks, How,
@@ -64,8 +64,8 @@ impl Identify for Native {
         &TRAITS
     }
 
-    fn knows(&self, record: Raw<'_>) -> bool {
-        let kind = text(record, "type");
+    fn knows(&self, record: &Fields<'_>) -> bool {
+        let kind = record.text("type");
         let has = |key| record.get(key).is_some();
         kind.is_some_and(|kind| TYPES.iter().any(|(name, _)| *name == kind))
             && has("uuid")

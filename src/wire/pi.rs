@@ -24,7 +24,7 @@ use read::{HEADER, MODEL, SENT, header, hint, link, linked};
 use write::{CUSTOM_TYPE, System, entry};
 
 use crate::{
-    json::Raw,
+    json::{Fields, Raw},
     model::{EntryNumber, Kind, LineId, Message, Record, Tie, TieKind},
     wire::{
         Answers, Back, Call, Draft, Earlier, Edited, Envelope, Failure, Files, Folder, Graph,
@@ -91,9 +91,9 @@ impl Identify for Pi {
         &TRAITS
     }
 
-    fn knows(&self, record: Raw<'_>) -> bool {
+    fn knows(&self, record: &Fields<'_>) -> bool {
         let has = |key| record.get(key).is_some();
-        match text(record, "type").as_deref() {
+        match record.text("type").as_deref() {
             Some("session") => has("id") && has("timestamp") && has("cwd"),
             Some(_) if has("uuid") || has("payload") => false,
             Some("message") => has("message") && has("timestamp") && has("id") == has("parentId"),

@@ -73,16 +73,15 @@ const DATABASES: [(&str, &[&[u8]]); 2] =
     [(OPENCODE.0, &[b"ses_", b"msg_", b"prt_"]), ("OpenClaw", &[b"transcript_events"])];
 
 /// Returns the agent of which most of these records are.
-pub fn agent_of_most(records: &[Raw<'_>]) -> Option<&'static str> {
-    let records: Vec<Fields<'_>> = records.iter().map(|record| record.gathered()).collect();
+pub fn agent_of_most(records: &[Fields<'_>]) -> Option<&'static str> {
     let of = |knows: fn(&Fields<'_>) -> bool| records.iter().filter(|of| knows(of)).count();
     let (agent, _) = AGENTS.into_iter().find(|(_, knows)| of(*knows) * 2 > records.len())?;
     Some(agent)
 }
 
 /// Returns the agent of a file of which no record is of a format that is read: by its records, its place, or its beginning.
-pub fn agent_of_rest(records: &[Raw<'_>], file: &Path, begin: &[u8]) -> Option<&'static str> {
-    let of = |(_, knows): &Agent| records.iter().any(|record| knows(&record.gathered()));
+pub fn agent_of_rest(records: &[Fields<'_>], file: &Path, begin: &[u8]) -> Option<&'static str> {
+    let of = |(_, knows): &Agent| records.iter().any(knows);
     let by_record = AGENTS.into_iter().find(of).map(|(agent, _)| agent);
     let by_place = || is_beside_kimi_code(file).then_some(KIMI_CODE.0);
     let holds = |texts: &&[&[u8]]| texts.iter().all(|text| memmem::find(begin, text).is_some());
@@ -124,8 +123,8 @@ mod tests {
     use super::*;
 
     fn agent(lines: &[&str]) -> Option<&'static str> {
-        let records: Vec<Raw<'_>> =
-            lines.iter().filter_map(|line| Raw::object(line.as_bytes())).collect();
+        let records = lines.iter().filter_map(|line| Raw::object(line.as_bytes()));
+        let records: Vec<_> = records.map(Raw::gathered).collect();
         agent_of_most(&records)
     }
 

@@ -404,7 +404,7 @@ mod pi {
         let mut file = with(&[]);
         for note in [None, Some("go left")] {
             for line in file.way(Some(number(3)), note, &setting(Some("b"))).unwrap() {
-                assert!(Pi.knows(Raw::object(&line).unwrap()));
+                assert!(Pi.knows(&Raw::object(&line).unwrap().gathered()));
                 file.push(&line);
             }
             assert_eq!(file.sent(), ["a b", note.unwrap_or_default()].join(" ").trim());
@@ -736,7 +736,9 @@ mod codex {
             ],
         );
         assert!(
-            (1..=7).filter(|&entry| entry != 6).all(|entry| Codex.knows(file.raw(number(entry))))
+            (1..=7)
+                .filter(|&entry| entry != 6)
+                .all(|entry| Codex.knows(&file.raw(number(entry)).gathered()))
         );
         assert_eq!(Codex.session(file.raw(number(1))).as_deref(), Some("s"));
         assert_eq!(file.context(), [3, 4, 5, 7]);
@@ -912,7 +914,8 @@ fn every_corpus_file_is_known_by_its_own_format() {
                 while let Some(located) = reader.next_line().unwrap() {
                     lines.push(located.line.bytes.to_vec());
                 }
-                let records: Vec<_> = lines.iter().filter_map(|line| Raw::object(line)).collect();
+                let records = lines.iter().filter_map(|line| Raw::object(line));
+                let records: Vec<_> = records.map(Raw::gathered).collect();
                 assert_eq!(detect(&records).map(Format::name), Some(format), "{name}");
                 n_known += 1;
             }

@@ -239,7 +239,8 @@ fn every_result_of_the_corpus_is_cut_cleanly() {
                 lines.push(located.line.bytes.to_vec());
             }
             let records: Vec<Raw<'_>> = lines.iter().filter_map(|line| Raw::object(line)).collect();
-            let Some(format) = detect(&records) else { continue };
+            let fields: Vec<_> = records.iter().map(|record| record.gathered()).collect();
+            let Some(format) = detect(&fields) else { continue };
             let mut counts = [0; 3];
             for (window, count) in [8_000, 32_000, 128_000].into_iter().zip(&mut counts) {
                 let limit = Limit::of_window(window);

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use undertext::{
     context::cut::Limit,
     disk::{Disk, Kernel},
-    json::Raw,
+    json::{Fields, Raw},
     model::{EntryNumber, Landmark, Message, OperationNumber, Timestamp},
     ops::{self, Ambient, Archive, Bound, Compacting, Notice, OpsError, Session},
     store::{Access, SessionFilter, StoreError},
@@ -207,7 +207,7 @@ impl Identify for Deaf {
         Native.traits()
     }
 
-    fn knows(&self, record: Raw<'_>) -> bool {
+    fn knows(&self, record: &Fields<'_>) -> bool {
         Native.knows(record)
     }
 

@@ -7,7 +7,7 @@
 
 use super::marks::{LOCAL, TOLD};
 use crate::{
-    json::{self, Raw},
+    json::{self, Fields, Raw},
     model::{Block, Kind, Message, NameTag, Record, Role, Stop},
     wire::{
         Answer, Answers, Earlier, Envelope, How, Link, Piece, Titled, Told,
@@ -125,9 +125,9 @@ impl Hinted<'_> {
 }
 
 /// Returns whether a record can only be Claude Code's.
-pub(super) fn is_known(record: Raw<'_>) -> bool {
+pub(super) fn is_known(record: &Fields<'_>) -> bool {
     let has = |key| record.get(key).is_some();
-    match text(record, "type").as_deref() {
+    match record.text("type").as_deref() {
         Some("user" | "assistant" | "system" | "attachment" | "progress") => {
             has("uuid") && has("parentUuid") && has("sessionId") && has("isSidechain")
         }
@@ -139,9 +139,9 @@ pub(super) fn is_known(record: Raw<'_>) -> bool {
 }
 
 /// Returns whether a record may have been Claude Code's before something went through it.
-pub(super) fn is_alike(record: Raw<'_>) -> bool {
+pub(super) fn is_alike(record: &Fields<'_>) -> bool {
     let has = |key| record.get(key).is_some();
-    matches!(text(record, "type").as_deref(), Some("user" | "assistant"))
+    matches!(record.text("type").as_deref(), Some("user" | "assistant"))
         && has("message")
         && has("timestamp")
 }
