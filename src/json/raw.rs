@@ -109,7 +109,11 @@ impl<'a> Raw<'a> {
 
     /// Returns the fields of an object, to be asked for many of them: the object is gone through once.
     pub fn gathered(self) -> Fields<'a> {
-        Fields(self.fields().collect())
+        let mut gathered: Vec<_> = self.fields().take(Fields::MANY + 1).collect();
+        if gathered.len() > Fields::MANY {
+            gathered = Vec::new();
+        }
+        Fields { of: self, gathered }
     }
 
     /// Returns an object's fields in file order: the bytes between the key's quotes, and the value.
@@ -247,12 +251,22 @@ impl<'a> Raw<'a> {
 }
 
 /// The fields of an object, in file order.
-pub struct Fields<'a>(Vec<(&'a [u8], Raw<'a>)>);
+pub struct Fields<'a> {
+    of: Raw<'a>,
+    /// None where there are too many to be held: then each is sought in the object.
+    gathered: Vec<(&'a [u8], Raw<'a>)>,
+}
 
 impl<'a> Fields<'a> {
+    /// How many fields are held at most: more than any agent writes.
+    const MANY: usize = 1000;
+
     /// Returns the value of a key, as [`Raw::get`] does.
     pub fn get(&self, key: &str) -> Option<Raw<'a>> {
-        self.0.iter().rev().find(|(raw, _)| same(raw, key)).map(|(_, value)| *value)
+        if self.gathered.is_empty() {
+            return self.of.get(key);
+        }
+        self.gathered.iter().rev().find(|(raw, _)| same(raw, key)).map(|(_, value)| *value)
     }
 
     /// Returns a string, decoded.

@@ -18,6 +18,20 @@ fn check(bytes: impl AsRef<[u8]>, expected: Result<usize, usize>) {
 }
 
 #[test]
+fn gathered_fields_are_those_that_get_gives_however_many_there_are() {
+    for more in [0, 2000] {
+        let more: String = (0..more).map(|n| format!(r#","f{n}":{n}"#)).collect();
+        let line = format!(r#"{{"a":1,"b\u0062":[2,{{"a":3}}],"c":"x"{more},"a":"last"}}"#);
+        let record = Raw::object(line.as_bytes()).unwrap();
+        let fields = record.gathered();
+        for key in ["a", "bb", "c", "f0", "f1999", "none", ""] {
+            assert_eq!(fields.get(key), record.get(key), "{key}");
+        }
+        assert_eq!(fields.text("a").as_deref(), Some("last"));
+    }
+}
+
+#[test]
 fn picked_fields_are_those_that_get_gives() {
     let record = Raw::object(br#"{"a":1,"b":[2],"\u0061":3,"c":{"a":4}}"#).unwrap();
     let picked = record.pick(["a", "x", "c", "a"]);
