@@ -35,6 +35,7 @@ use std::{
     ops::Range,
     path::{Path, PathBuf},
     process::{Command, Stdio},
+    sync::LazyLock,
     time::{Duration, Instant},
 };
 
@@ -118,13 +119,28 @@ const LONG: Duration = Duration::from_secs(20);
 
 /// Returns the program that is measured.
 fn own() -> &'static Path {
-    Path::new(UNDERTEXT)
+    static OWN: LazyLock<PathBuf> = LazyLock::new(|| installed(Path::new(UNDERTEXT), "undertext"));
+    &OWN
 }
 
 /// Returns the program with which figures of processes are paired, if there is one.
 #[expect(clippy::disallowed_methods, reason = "another binary lies outside of the project")]
-fn baseline() -> Option<PathBuf> {
-    std::env::var_os("UNDERTEXT_BASELINE").map(PathBuf::from)
+fn baseline() -> Option<&'static Path> {
+    static BASELINE: LazyLock<Option<PathBuf>> = LazyLock::new(|| {
+        let program = std::env::var_os("UNDERTEXT_BASELINE")?;
+        Some(installed(Path::new(&program), "baseline"))
+    });
+    BASELINE.as_deref()
+}
+
+/// Copies a program, as who installs it does: of what a linker has just written the system has many small pieces in memory,
+/// which make each start longer.
+#[expect(clippy::disallowed_methods, reason = "a program that was built is copied whole")]
+fn installed(program: &Path, name: &str) -> PathBuf {
+    let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_file(&copy);
+    std::fs::copy(program, &copy).unwrap();
+    copy
 }
 
 /// How long one side took, the shortest time first.
@@ -177,7 +193,7 @@ fn compare_programs(
     ours: (&str, impl FnMut(&Path) -> Duration),
     yardstick: (&str, impl FnMut() -> Duration),
 ) {
-    measure(name, limit, rounds, baseline().as_deref(), ours, yardstick);
+    measure(name, limit, rounds, baseline(), ours, yardstick);
 }
 
 fn measure(
@@ -219,7 +235,7 @@ fn within_programs(
     rounds: usize,
     ours: impl FnMut(&Path) -> Duration,
 ) {
-    limited(name, limit, rounds, baseline().as_deref(), ours);
+    limited(name, limit, rounds, baseline(), ours);
 }
 
 fn limited(

@@ -20,7 +20,7 @@ fn check(bytes: impl AsRef<[u8]>, expected: Result<usize, usize>) {
 #[test]
 fn gathered_fields_are_those_that_get_gives_however_many_there_are() {
     for more in [0, 2000] {
-        let more: String = (0..more).map(|n| format!(r#","f{n}":{n}"#)).collect();
+        let more = (0..more).map(|n| format!(r#","f{n}":{n}"#)).collect::<Vec<_>>().concat();
         let line = format!(r#"{{"a":1,"b\u0062":[2,{{"a":3}}],"c":"x"{more},"a":"last"}}"#);
         let record = Raw::object(line.as_bytes()).unwrap();
         let fields = record.gathered();
