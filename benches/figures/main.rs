@@ -133,8 +133,8 @@ fn baseline() -> Option<&'static Path> {
     BASELINE.as_deref()
 }
 
-/// Copies a program, as who installs it does: of what a linker has just written the system has many small pieces in memory,
-/// which make each start longer.
+/// Copies a program, as installing it does: the system holds what the linker has just written in many small pieces of memory,
+/// and each start takes longer for it.
 #[expect(clippy::disallowed_methods, reason = "a program that was built is copied whole")]
 fn installed(program: &Path, name: &str) -> PathBuf {
     let copy = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);

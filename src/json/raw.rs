@@ -107,7 +107,7 @@ impl<'a> Raw<'a> {
         values
     }
 
-    /// Returns the fields of an object, to be asked for many of them: the object is gone through once.
+    /// Gathers the fields of an object in one pass, for a caller that asks for many of them.
     pub fn gathered(self) -> Fields<'a> {
         let mut gathered: Vec<_> = self.fields().take(Fields::MANY + 1).collect();
         if gathered.len() > Fields::MANY {
@@ -216,7 +216,7 @@ impl<'a> Raw<'a> {
         self.inner().map(decode)
     }
 
-    /// Returns how a string begins, decoded, as far as so many of its bytes tell; the last character may be cut.
+    /// Returns the beginning of a string, decoded from at most this many of its bytes; the last character may be cut short.
     pub(crate) fn head(self, bytes: usize) -> Option<Cow<'a, str>> {
         self.inner().map(|inner| decode(inner.get(..bytes).unwrap_or(inner)))
     }
@@ -253,12 +253,12 @@ impl<'a> Raw<'a> {
 /// The fields of an object, in file order.
 pub struct Fields<'a> {
     of: Raw<'a>,
-    /// None where there are too many to be held: then each is sought in the object.
+    /// Empty if there are too many to hold: then each is looked for in the object.
     gathered: Vec<(&'a [u8], Raw<'a>)>,
 }
 
 impl<'a> Fields<'a> {
-    /// How many fields are held at most: more than any agent writes.
+    /// The most fields that are held: more than any agent writes.
     const MANY: usize = 1000;
 
     /// Returns the value of a key, as [`Raw::get`] does.

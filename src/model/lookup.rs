@@ -1,9 +1,6 @@
-//! Lookup tables: values by their keys, in no order, which therefore shows nowhere.
+//! Lookup tables: values that are found by their keys, and have no order that could show anywhere.
 
-#![expect(
-    clippy::disallowed_types,
-    reason = "nothing goes through the map, so that its order is seen nowhere"
-)]
+#![expect(clippy::disallowed_types, reason = "the map is never iterated, so its order cannot show")]
 
 use std::{collections::HashMap, hash::Hash};
 
@@ -33,7 +30,7 @@ impl<K: Eq + Hash, V> Lookup<K, V> {
         self.0.len()
     }
 
-    /// Takes all out.
+    /// Removes all of them.
     pub(crate) fn clear(&mut self) {
         self.0.clear();
     }

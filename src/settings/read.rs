@@ -183,7 +183,7 @@ impl Read {
 impl Settings {
     /// Reads settings from files, of which the later ones count.
     pub fn read(files: &[File<'_>]) -> Result<Read, SettingsError> {
-        // Most have none, and then nothing is compared with the keys that there are.
+        // Most users have no such file, and then the known keys need not be read.
         if files.is_empty() {
             return Ok(Read::default());
         }

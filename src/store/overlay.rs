@@ -49,7 +49,7 @@ struct Sheet {
     ties: BTreeMap<GenerationNumber, Vec<Tie>>,
     card: Card,
     counts: BTreeMap<(u64, EntryNumber), Vec<u64>>,
-    /// By what its entries are found, once one was looked for.
+    /// The index of its entries, which is built when one is first looked for.
     index: OnceLock<Index>,
 }
 

@@ -350,7 +350,7 @@ pub(crate) fn identify(path: &Path) -> Identity {
         }
     }
     let records: Vec<Raw<'_>> = lines.iter().map(|line| Raw::scanned(line)).collect();
-    // To ask each record for each of its fields is to go through it as often.
+    // Each question about a field would go through the whole record again.
     let fields: Vec<_> = records.iter().map(|record| record.gathered()).collect();
     if let Some(agent) = unread::agent_of_most(&fields) {
         return Err(Why::Unread(agent));

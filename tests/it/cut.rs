@@ -6,7 +6,10 @@ use undertext::{
     json::Raw,
     model::Block,
     ops::{self, Archive, Bound, Machine, Session, Severity, View},
-    wire::{Claude, Codex, Format, Kimi, Native, Pi, cut::Shortened, detect, jsonl::Reader},
+    wire::{
+        Claude, Codex, Earlier, Format, How, Kimi, Native, Pi, Read as _, cut::Shortened, detect,
+        jsonl::Reader,
+    },
 };
 
 use crate::needs::{self, FOLDERS};
@@ -92,6 +95,29 @@ fn a_native_result_is_cut_in_its_output() {
     for small in [json!(""), json!(null), json!([]), json!(17), json!({ "data": text })] {
         let line = record(small).to_string();
         assert_eq!(shorten(&Native, line.as_bytes(), Limit::of_chars(3_000)), None, "{line:.200}");
+    }
+}
+
+#[test]
+fn claude_code_tells_what_it_left_out_behind_any_white_space() {
+    let filed =
+        "<persisted-output>\nOutput too large (147.9KB). Full output saved to: /t/a.txt\n\nPreview";
+    for space in [0, 40, 1000, 1023, 5000] {
+        let earlier = |words: &str| {
+            let text = "\n".repeat(space) + words;
+            let record = json!({ "type": "user", "message": { "role": "user", "content": [
+                { "tool_use_id": "c", "type": "tool_result", "content": text } ] } });
+            let line = record.to_string();
+            let earlier = Claude.earlier(Raw::object(line.as_bytes()).unwrap());
+            let told = |one: Earlier| (one.how, one.call, one.size, one.file);
+            earlier.into_iter().map(told).collect::<Vec<_>>()
+        };
+        let call = Some("c".to_owned());
+        let (size, file) = (Some("147.9KB".to_owned()), Some("/t/a.txt".to_owned()));
+        assert_eq!(earlier(filed), [(How::Filed, call.clone(), size, file)], "{space}");
+        let cleared = earlier("[Old tool result content cleared]");
+        assert_eq!(cleared, [(How::Cleared, call, None, None)], "{space}");
+        assert_eq!(earlier(&format!("It is whole: {filed}")), [], "{space}");
     }
 }
 

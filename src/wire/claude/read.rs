@@ -448,18 +448,17 @@ pub(super) fn earlier(record: Raw<'_>) -> Vec<Earlier> {
 
 /// Returns the omission that a boundary tells.
 fn compacted(record: Raw<'_>) -> Option<Earlier> {
-    let number = |of: Option<Raw<'_>>, key| of.and_then(|of| of.get(key)).and_then(Raw::u64);
+    let number = |of, key| record.get(of).and_then(|of| of.get(key)).and_then(Raw::u64);
     match text(record, "subtype").as_deref()? {
         "compact_boundary" => {
-            let of = record.get("compactMetadata");
+            let of = "compactMetadata";
             let tokens = (number(of, "preTokens"), number(of, "postTokens"));
             Some(Earlier { tokens, ..Earlier::new(How::Compacted) })
         }
         "microcompact_boundary" => {
-            let of = record.get("microcompactMetadata");
-            let before = number(of, "preTokens");
-            let after = before.zip(number(of, "tokensSaved"));
-            let after = after.map(|(before, saved)| before.saturating_sub(saved));
+            let of = "microcompactMetadata";
+            let (before, saved) = (number(of, "preTokens"), number(of, "tokensSaved"));
+            let after = before.zip(saved).map(|(before, saved)| before.saturating_sub(saved));
             Some(Earlier { tokens: (before, after), ..Earlier::new(How::Cleared) })
         }
         _ => None,
@@ -470,20 +469,20 @@ fn compacted(record: Raw<'_>) -> Option<Earlier> {
 fn omitted(piece: Piece<'_>, call: &str) -> Option<Earlier> {
     const FILED: &str = "<persisted-output>";
     const CLEARED: &str = "[Old tool result content cleared]";
-    // Most answers are whole, and long: they begin with other words.
+    // Most answers are whole and long, and their beginning tells that. Behind much white space the whole text is needed.
     let head = piece.string.head(1 << 10)?;
-    let words = head.trim_start();
-    let call = || Some(call.to_owned());
-    if words.starts_with(FILED) {
+    let is_enough = head.trim_start().len() > 2 * CLEARED.len();
+    let text = if is_enough { head } else { piece.text().into() };
+    let told = |how| Earlier { call: Some(call.to_owned()), ..Earlier::new(how) };
+    if text.trim_start().starts_with(FILED) {
         let whole = piece.text();
         return Some(Earlier {
-            call: call(),
             size: between(&whole, "too large (", ")").map(str::to_owned),
             file: between(&whole, "saved to: ", "\n").map(str::to_owned),
-            ..Earlier::new(How::Filed)
+            ..told(How::Filed)
         });
     }
-    words.starts_with(CLEARED).then(|| Earlier { call: call(), ..Earlier::new(How::Cleared) })
+    text.trim_start().starts_with(CLEARED).then(|| told(How::Cleared))
 }
 
 /// Returns whether a head can stand at an entry of this kind.
