@@ -87,7 +87,14 @@ fn look(
         if let (Some(&first), Some(&last)) = (numbers.first(), numbers.last()) {
             landing.kept = Some(Kept { branch, first, last, turns });
         }
-        landing.files = touched(archive, session, &left)?;
+        // A user's words call no tool, so their lines are not read.
+        let mut acts = Vec::with_capacity(left.len());
+        for &entry in &left {
+            if old.as_derived(entry)?.kind != Kind::User {
+                acts.push(entry);
+            }
+        }
+        landing.files = touched(archive, session, &acts)?;
     }
     Ok(landing)
 }

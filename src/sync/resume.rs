@@ -20,27 +20,39 @@ pub(crate) struct Note<'a> {
     pub(crate) workspace: &'a Workspace,
 }
 
-/// Returns the messages of entries, whatever their records look like; of a history that a rollback reached into, those that
-/// it left.
-fn says(view: &View<'_>, sent: &Sent) -> Result<Vec<(Role, Vec<Block>)>, SyncError> {
+/// A message as it is compared.
+type Said = (Role, Vec<Block>);
+
+/// Returns the messages of entries from the last to the first, whatever their records look like; of a history that a rollback
+/// reached into, only what the rollback left. Lines are read one by one, because two paths usually differ at their last message.
+fn says<'s>(
+    view: &'s View<'_>,
+    sent: &'s Sent,
+) -> impl Iterator<Item = Result<Said, SyncError>> + 's {
     let format = view.format();
     let cut = sent.edits.iter().find_map(|(entry, edit)| match edit {
         Edit::Turns(turns) => Some((*entry, *turns)),
         Edit::Content(_) | Edit::Later => None,
     });
-    let mut said = Vec::new();
-    for &entry in &sent.entries {
+    let messages = move |entry| {
         let line = view.line(entry)?;
-        let Some(record) = Raw::object(&line) else { continue };
-        let messages = match cut {
+        let record = Raw::object(&line);
+        let messages = record.map(|record| match cut {
             Some((history, turns)) if history == entry => {
                 format.sent(record, &[Edited::Turns(turns)])
             }
             _ => format.messages(record),
+        });
+        let said = messages.into_iter().flatten().map(|message| (message.role, message.blocks));
+        Ok::<_, SyncError>(said.collect::<Vec<_>>())
+    };
+    sent.entries.iter().rev().flat_map(move |&entry| {
+        let (said, failed) = match messages(entry) {
+            Ok(said) => (said, None),
+            Err(error) => (Vec::new(), Some(Err(error))),
         };
-        said.extend(messages.into_iter().map(|message| (message.role, message.blocks)));
-    }
-    Ok(said)
+        said.into_iter().rev().map(Ok).chain(failed)
+    })
 }
 
 /// A view, and what is sent of the end of its path.
@@ -57,14 +69,35 @@ fn is_alike(
     if sent.entries == others.entries && !is_cut(sent) && !is_cut(others) {
         return Ok(true);
     }
-    let is_same = !is_cut(sent)
-        && !is_cut(others)
-        && is_so(&view.alone(&sent.entries)?, &other.alone(&others.entries)?, is_end);
-    Ok(is_same || is_so(&says(view, sent)?, &says(other, others)?, is_end))
+    if !is_cut(sent) && !is_cut(others) {
+        let before = sent.entries.len().checked_sub(others.entries.len());
+        let end = before.filter(|before| is_end || *before == 0);
+        let end = end.and_then(|before| sent.entries.get(before..));
+        if let Some(end) = end
+            && view.alone(end)? == other.alone(&others.entries)?
+        {
+            return Ok(true);
+        }
+    }
+    is_alike_backwards(says(view, sent), says(other, others), is_end)
 }
 
-fn is_so<T: PartialEq>(one: &[T], other: &[T], is_end: bool) -> bool {
-    if is_end { one.ends_with(other) } else { one == other }
+/// Returns whether two sequences are the same, or one what the other ends with, given from their ends. Nothing is asked of them
+/// after their first difference.
+fn is_alike_backwards<T: PartialEq, E>(
+    ours: impl IntoIterator<Item = Result<T, E>>,
+    theirs: impl IntoIterator<Item = Result<T, E>>,
+    is_end: bool,
+) -> Result<bool, E> {
+    let (mut ours, mut theirs) = (ours.into_iter(), theirs.into_iter());
+    loop {
+        match (ours.next().transpose()?, theirs.next().transpose()?) {
+            (None, None) => return Ok(true),
+            (Some(_), None) => return Ok(is_end),
+            (one, another) if one == another => {}
+            _ => return Ok(false),
+        }
+    }
 }
 
 /// Returns all that a view sends.
@@ -89,7 +122,8 @@ pub(crate) fn reads(
     let mut found = format.context(&here, &path_here)?;
     if let Some(note) = note {
         let last = found.entries.pop().into_iter().collect();
-        let said = says(&here, &Sent { entries: last, ..Sent::default() })?;
+        let last = Sent { entries: last, ..Sent::default() };
+        let said = says(&here, &last).collect::<Result<Vec<_>, _>>()?;
         let is_note =
             |block: &Block| matches!(block, Block::Text(text) if text.contains(note.words));
         if !said.iter().any(|(_, blocks)| blocks.iter().any(is_note)) {
@@ -446,6 +480,24 @@ mod tests {
             (made[300], made[396]) = ((21, 1, older), (21, 1, newest));
             assert_eq!(compare("claude", &made, &[[(0, 0), before]]), 1, "{older} {newest}");
         }
+    }
+
+    #[test]
+    fn paths_are_compared_from_their_ends_and_not_beyond_their_first_difference() {
+        let check = |ours: &str, theirs: &str, is_end, expect| {
+            let said =
+                |text: &str| text.chars().rev().map(|c| if c == '!' { Err(()) } else { Ok(c) });
+            let (ours, theirs) = (said(ours).collect::<Vec<_>>(), said(theirs).collect::<Vec<_>>());
+            assert_eq!(super::is_alike_backwards(ours, theirs, is_end), expect);
+        };
+        check("abc", "abc", false, Ok(true));
+        check("abc", "bc", false, Ok(false));
+        check("abc", "bc", true, Ok(true));
+        check("bc", "abc", true, Ok(false));
+        // What cannot be read is before the difference.
+        check("!!c", "!!d", false, Ok(false));
+        check("!bc", "c", true, Err(()));
+        check("!c", "bc", false, Err(()));
     }
 
     #[test]
