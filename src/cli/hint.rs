@@ -42,7 +42,7 @@ impl Naming {
     pub(crate) fn spell(&self, line: &Line) -> String {
         let named = |name, value: Option<OsString>| Some(Argument::Option { name, value: value? });
         let session = self.session.clone().filter(|_| line.is_about_session);
-        let store = self.store.clone().map(OsString::from);
+        let store = self.store.clone().filter(|_| line.takes_store()).map(OsString::from);
         let naming = [named("session", session), named("store", store)];
         // Behind a lone -- nothing is an option.
         let is_end = |argument: &Argument| matches!(argument, Argument::Word(word) if word == "--");

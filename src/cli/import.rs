@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use undertext::model::SessionName;
-use undertext::ops::{self, Imported, Notice, Quirk, Skipped, Step, Summary, Why};
+use undertext::ops::{self, Imported, Notice, Quirk, Skipped, Step, Summary, UnreadFolder, Why};
 use undertext::report::{FoundFile, Hint, Line, QuirkKind, Report as _};
 use undertext::settings::Exclusion;
 
@@ -83,14 +83,23 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             paths.extend(homes.filter(is_missing));
             attach.extend(paths.iter().cloned());
         }
+        let mut unread = context.unread_folders();
+        unread.retain(|folder| folder.files > 0 || folders.is_empty());
+        for UnreadFolder { agent, path, files } in &unread {
+            let (files, path) =
+                (counted(*files, "session file", "session files"), context.env.homely(path));
+            context
+                .output
+                .note(&format!("{agent}: {path}, {files} that undertext does not read yet"));
+        }
         if folders.is_empty() {
             let homes = context.homes();
-            context.output.note(if homes.is_empty() {
-                "HOME is not set, so that no agent's folder is known"
-            } else {
-                "No agent keeps sessions on this machine. None of these is there:"
+            context.output.note(match (homes.as_slice(), unread.as_slice()) {
+                ([], _) => "HOME is not set, so that no agent's folder is known",
+                (_, []) => "No agent keeps sessions on this machine. None of these is there:",
+                _ => "Undertext reads the sessions of these agents, and none is there:",
             });
-            for home in homes {
+            for home in homes.iter().filter(|home| is_missing(&home.path)) {
                 let path = context.env.homely(&home.path);
                 context.output.note(&format!("  {}: {path}", home.agent));
             }
@@ -401,9 +410,9 @@ impl LeftOut {
         }
         if taken == 0 && self.failed > 0 {
             let error = CommandError::new(Kind::Failed, anyhow!("nothing could be taken in"));
-            let list = Line::new("import").flag("dry-run");
-            let list = list.to("see which files of your agents it takes in");
-            return Err(error.hinted(if self.is_damaged { Hint::mend() } else { list }));
+            let help = Line::new("import").flag("help");
+            let help = help.to("which agents' sessions undertext reads");
+            return Err(error.hinted(if self.is_damaged { Hint::mend() } else { help }));
         }
         if self.is_damaged {
             output.hint(Hint::mend());

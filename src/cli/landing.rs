@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use undertext::ops::{Archive, Notice, Session};
+use undertext::ops::{self, Archive, Notice, Session};
 use undertext::report::{Kept, Landing, Line, Report, Resume, Reverted, TouchedFile, Turn, Undone};
+use undertext::wire;
 
 use super::Context;
 use super::common::counted;
@@ -116,7 +117,7 @@ pub(crate) fn tell_undone(
         context.say(&format!("What came after it is kept on {}", undone.left.join(", ")))?;
     }
     let back = match report.kind() {
-        "redo" => ("Undo", Line::about("undo")),
+        "redo" => ("Undo", Line::about("undo").with(undone.original.to_string())),
         _ => ("Redo", Line::about("redo")),
     };
     let files = (undone.written.as_deref(), undone.rotated.as_deref());
@@ -218,6 +219,11 @@ impl Context {
         if let Some(resume) = landing.resume.as_ref().filter(|_| written.is_some()) {
             let line = self.spell_resume(resume);
             self.say(&format!("Resume:  {line}"))?;
+            if let Some(ended) = ended(session) {
+                self.output.warn(ended);
+            }
+        } else if written.is_some() && ops::is_unsaid(archive, session)? {
+            self.say("Its agent cannot resume it: the file holds no message now; start a new session, or undo")?;
         }
         let line = self.output.spell(back);
         self.say(&format!("{name}:    {line}"))
@@ -246,6 +252,11 @@ impl Context {
             _ => whole,
         }
     }
+}
+
+/// Returns what to know before the agent of a session is started, if its newest version resumes nothing.
+pub(super) fn ended(session: &Session) -> Option<&'static str> {
+    wire::by_name(&session.name.format)?.traits().ended
 }
 
 /// Returns the last part of a path.

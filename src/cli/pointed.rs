@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use undertext::live::Writable;
-use undertext::ops::{self, AgentFolder, Session};
+use undertext::ops::{self, AgentFolder, Session, UnreadFolder};
 use undertext::report::Forgetful;
 use undertext::trust::Files;
 use undertext::wire::discover::{self, Home};
@@ -35,6 +35,11 @@ impl Context {
     /// Returns the folders in which agents keep their sessions on this machine.
     pub(crate) fn agent_folders(&self) -> Vec<AgentFolder> {
         ops::agent_folders(self.env.home.as_deref(), &self.variables())
+    }
+
+    /// Returns the folders on this machine in which agents keep sessions that undertext does not read yet.
+    pub(crate) fn unread_folders(&self) -> Vec<UnreadFolder> {
+        ops::unread_folders(self.env.home.as_deref(), &self.variables())
     }
 
     /// Returns the folders away from their sessions in which agents keep more of them, each behind the format.

@@ -9,6 +9,7 @@ use undertext::report::{Line, LiveState, Resumed};
 
 use super::Context;
 use super::error::{CommandError, Exit};
+use super::landing::ended;
 use super::words::About;
 
 /// Start the agent in a session, in the folder where the session works
@@ -60,6 +61,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
                     .with("turn")
                     .to("it is undertext's own; to have a model answer in it"),
             ),
+            None if ops::is_unsaid(&archive, &session)? => error.hinted(Line::about("branch").to(
+                "its file holds no message; find the branch with what was said, and `switch` to it",
+            )),
             None => error.hinted(Line::about("status").to("see where its file is")),
         });
     };
@@ -67,6 +71,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return Ok(Exit::Yes);
     }
     let line = context.spell_resume(&resume);
+    if let Some(ended) = ended(&session) {
+        context.output.warn(ended);
+    }
     if args.print {
         context.say(&line)?;
         return Ok(Exit::Yes);

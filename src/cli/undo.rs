@@ -12,16 +12,17 @@ use super::error::{CommandError, Exit};
 use super::landing::{landed, tell_undone};
 use super::words::{self, About, Noun};
 
-/// Undo the newest operation, or the one of a number
+/// Undo the newest operation that moved the conversation, or the one with a number
 ///
-/// What the operation moved goes back to where it was, the live file too. What came after it is kept as a branch. Nothing
-/// is erased: an undo is an operation itself.
+/// Without a number, this undoes the newest append, revert, switch, clear, truncate or compact. To undo another operation, such as
+/// an attach, a restore, a checkpoint or the name of a branch, give its number. What the operation moved goes back to where it
+/// was, the live file too. What came after it is kept as a branch. Nothing is erased: an undo is an operation itself.
 #[derive(Debug, clap::Args)]
 #[command(after_help = concat!("\
 Examples:
   undertext undo
   undertext undo 7
-  undertext undo 7c2a51de                the newest operation of the session 7c2a51de
+  undertext undo 7c2a51de                in the session 7c2a51de
   undertext operations
 
 JSON: one object

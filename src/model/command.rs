@@ -377,6 +377,11 @@ impl Command {
         self.goes_elsewhere() || matches!(self, Self::Compact { .. })
     }
 
+    /// Returns whether it moved the conversation: what the model sees next is different after it.
+    pub fn moves(&self) -> bool {
+        self.says_again() || matches!(self, Self::Append { .. })
+    }
+
     /// Returns whether it was work on the conversation, not on how the session is kept.
     pub fn is_work(&self) -> bool {
         let is_kept = matches!(

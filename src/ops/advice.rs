@@ -95,10 +95,8 @@ fn after_session(error: &SessionError) -> Vec<Hint> {
         E::AmbiguousEntry { wanted, matches } => {
             let more = format!("type more of one of these: {}", listed(matches)).into();
             let is_number = wanted.parse::<u64>().is_ok();
-            let checkpoint = Line::about("show").with(format!("@{wanted}"));
-            let checkpoint =
-                is_number.then(|| checkpoint.to("to see the checkpoint of that number"));
-            checkpoint.into_iter().chain([more]).collect()
+            let checkpoints = Line::about("checkpoints").to("a checkpoint is @N; list them");
+            is_number.then_some(checkpoints).into_iter().chain([more]).collect()
         }
         E::NoEntry(wanted) => {
             let log = Line::about("log").to("list the entries with their ids");
@@ -187,7 +185,7 @@ fn after_sync(error: &SyncError) -> Vec<Hint> {
                 .to("list the states that can be written to a file of their own"),
         ],
         E::NoFormat(_) | E::UnreadAgent { .. } => {
-            vec![Line::new("import").flag("dry-run").to("see which files of your agents it takes in")]
+            vec![Line::new("import").flag("help").to("which agents' sessions undertext reads")]
         }
         E::Excluded { .. } | E::LeftOut { by: Exclusion::Unread(_), .. } => {
             vec![Hint::settings("")]

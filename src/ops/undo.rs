@@ -58,7 +58,7 @@ pub fn operations_of_all(archive: &Archive, limit: usize) -> Result<Vec<Operatio
     Ok(found)
 }
 
-/// Takes back the newest operation that can be, or the one of this number.
+/// Takes back the newest operation that moved the conversation, or the one with this number.
 pub fn undo(
     archive: &mut Archive,
     session: &Session,
@@ -67,7 +67,8 @@ pub fn undo(
     execute(archive, session, |before| {
         let undone = before.state.undone();
         let is_meant = |operation: &Operation| {
-            operation.command.is_final() || obstacle(operation, &undone).is_none()
+            let command = &operation.command;
+            command.is_final() || command.moves() && obstacle(operation, &undone).is_none()
         };
         let operation = match wanted {
             Some(n) => {
@@ -164,6 +165,7 @@ fn plan(
     let undone = Undone {
         operation: OperationNumber::default(),
         undoes: n,
+        original: operation.undoes().unwrap_or(n),
         command: word,
         left,
         rotated: None,

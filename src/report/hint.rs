@@ -8,7 +8,7 @@ use std::path::Path;
 
 use serde::{Serialize, Serializer};
 
-use crate::model::EntryId;
+use crate::model::{EntryId, OperationNumber};
 
 /// A next step: words, and perhaps the command that they speak of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,7 +99,7 @@ impl Hint {
             session: session
                 .filter(|_| line.is_about_session)
                 .map(|name| name.display().to_string()),
-            store: store.map(|store| store.display().to_string()),
+            store: store.filter(|_| line.takes_store()).map(|store| store.display().to_string()),
         });
         NamedHint { words: &self.words, line }
     }
@@ -107,6 +107,11 @@ impl Hint {
     /// Returns the hint to undo the change.
     pub(super) fn undo() -> Self {
         Line::about("undo").to("to undo")
+    }
+
+    /// Returns the hint to undo one operation, whatever came after it.
+    pub(super) fn undo_of(operation: OperationNumber) -> Self {
+        Line::about("undo").with(operation.to_string()).to("to undo")
     }
 
     /// Returns the hint to list sessions.
@@ -164,6 +169,11 @@ impl Line {
     /// Returns the hint to give this command for the purpose that the words tell.
     pub fn to(self, words: impl Into<String>) -> Hint {
         Hint { words: words.into(), line: Some(self) }
+    }
+
+    /// Returns whether the command works on the store that was typed; `new --here` makes one of its own.
+    pub fn takes_store(&self) -> bool {
+        self.verb != "new" || !self.arguments.contains(&Argument::Flag("here"))
     }
 
     fn and(mut self, argument: Argument) -> Self {

@@ -66,7 +66,7 @@ pub struct Branched {
 report!(Branched, "branch", hints: |it| {
     let is_new = it.from.is_none() && !it.hidden;
     let switch = || Line::about("switch").with(&it.branch).to("to go on there");
-    [if is_new { switch() } else { Hint::undo() }]
+    it.operation.map(|n| if is_new { switch() } else { Hint::undo_of(n) })
 });
 
 /// The result of making a branch current.
@@ -114,6 +114,9 @@ pub struct Undone {
     pub operation: OperationNumber,
     /// The operation that it took back.
     pub undoes: OperationNumber,
+    /// The same, or of a redo the operation that is done again.
+    #[serde(skip)]
+    pub original: OperationNumber,
     /// The command of that operation.
     pub command: &'static str,
     /// The branches that hold the entries since.
@@ -175,7 +178,7 @@ report!(Undone, "undo", hints: |_| [Line::about("redo").to("to redo")]);
 #[serde(transparent)]
 pub struct Redone<'a>(pub &'a Undone);
 
-report!(Redone<'_>, "redo", hints: |_| [Hint::undo()]);
+report!(Redone<'_>, "redo", hints: |it| [Hint::undo_of(it.0.original)]);
 
 /// A checkpoint that was set, or stood there.
 #[derive(Clone, Debug, Serialize)]

@@ -31,7 +31,7 @@ use std::{
 use crate::{
     disk::{self, Disk, Kernel, Links, Stamp},
     model::LineId,
-    sync::sources::AgentFolder,
+    sync::folders::AgentFolder,
     wire::{self, Named},
 };
 

@@ -30,7 +30,6 @@ use crate::{
     },
     wire::{
         self, Format,
-        discover::{self, Home},
         jsonl::{ReadError, Reader},
         unread,
     },
@@ -73,38 +72,6 @@ pub(crate) enum Known {
     Part,
     /// A session has all that it holds, unless that session is damaged.
     All,
-}
-
-/// A folder in which an agent keeps its sessions.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AgentFolder {
-    /// The agent.
-    pub agent: &'static str,
-    /// The format of its sessions.
-    pub format: &'static str,
-    /// Where it lies.
-    pub path: PathBuf,
-}
-
-/// Returns the folders in which agents keep sessions on this machine; `variable` tells the folders that the agents were
-/// given.
-pub fn agent_folders(
-    home: Option<&Path>,
-    variable: &dyn Fn(&str) -> Option<PathBuf>,
-) -> Vec<AgentFolder> {
-    let mut folders = Vec::new();
-    for Home { agent, format, path, each, .. } in discover::homes(home, variable) {
-        let paths = match each {
-            None => vec![path],
-            Some(below) => {
-                let inner = children(&path).unwrap_or_default();
-                inner.into_iter().map(|path| path.join(below)).collect()
-            }
-        };
-        folders.extend(paths.into_iter().map(|path| AgentFolder { agent, format, path }));
-    }
-    folders.retain(|folder| folder.path.is_dir());
-    folders
 }
 
 /// Finds the session files at and below these paths; reports the files and folders that are left out.
@@ -307,7 +274,7 @@ fn keeper(path: &Path) -> Option<PathBuf> {
 }
 
 /// Returns the paths in a folder, in the order of the names.
-fn children(folder: &Path) -> io::Result<Vec<PathBuf>> {
+pub(crate) fn children(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut children = Vec::new();
     for child in fs::read_dir(folder)? {
         children.push(child?.path());

@@ -1,6 +1,7 @@
 //! Starting the agent in a session: the command by which it resumes what is shown.
 
 use crate::{
+    model::EntryNumber,
     report::Resume,
     session::{Session, View},
     sync::{
@@ -35,7 +36,28 @@ pub fn resume(archive: &Archive, session: &Session) -> Result<Option<Resume>, Sy
     {
         return Ok(None);
     }
+    if is_unsaid(archive, session)? {
+        return Ok(None);
+    }
     let command = session.format.resume(&session.name.id, &live.path);
     let folder = archive.store.card(session.key)?.folder.map(Into::into);
     Ok(command.map(|command| Resume { folder, command }))
+}
+
+/// Returns true if the live file of a session holds no message and its agent resumes no such file.
+pub fn is_unsaid(archive: &Archive, session: &Session) -> Result<bool, SyncError> {
+    let state = archive.store.state(session.key)?;
+    let Some(at) = state.position().filter(|_| state.live.is_some()) else { return Ok(false) };
+    if !session.format.traits().resumes_messages_only {
+        return Ok(false);
+    }
+    let view = View::whole(archive.store(), session, &state, at.generation);
+    // The first message of a file is near its beginning.
+    for entry in view.spans()?.iter().flat_map(|span| EntryNumber::each(span.entries())) {
+        let record = view.as_derived(entry)?;
+        if record.kind.is_conversation() && !session.format.is_of_sub_agent(&record) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }

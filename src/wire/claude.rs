@@ -85,6 +85,7 @@ const TRAITS: Traits = Traits {
     programs: &["claude"],
     cleanup: Some(Cleanup { settings: "settings.json", field: "cleanupPeriodDays", days: 30 }),
     secrets: &[".claude.json"],
+    resumes_messages_only: true,
     has_sub_agents_within: true,
     omissions: &[Kind::Result, Kind::Boundary, Kind::System, Kind::Note],
     takes_results_in_place: Some([

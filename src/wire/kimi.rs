@@ -91,6 +91,10 @@ const TRAITS: Traits = Traits {
         annexes: &[],
     }],
     programs: &["kimi", "kimi-cli"],
+    ended: Some(
+        "Kimi CLI is no longer maintained, and from 1.52 on it resumes nothing: use an older version; \
+         undertext does not read its successor, kimi-code, yet",
+    ),
     live_name: Some(LIVE),
     has_names: false,
     has_times: false,

@@ -19,6 +19,10 @@ pub struct Traits {
     pub cleanup: Option<Cleanup>,
     /// The names of files in which its agent keeps keys, in small letters, wherever they lie.
     pub secrets: &'static [&'static str],
+    /// What to know before the agent is started, if its newest version resumes nothing.
+    pub ended: Option<&'static str>,
+    /// Whether the agent resumes no file without a message.
+    pub resumes_messages_only: bool,
     /// The agent's own lock on a file of a session, if it has one.
     pub lock: Option<Lock>,
     /// The name of the file that the agent reads, if it archives older states of it under names of its own.
@@ -177,6 +181,8 @@ impl Traits {
             programs: &[],
             cleanup: None,
             secrets: &[],
+            ended: None,
+            resumes_messages_only: false,
             lock: None,
             live_name: None,
             is_rotatable: true,

@@ -1,4 +1,5 @@
-//! Agents whose files are told from all others and are not read yet, so that none of them is taken for another's.
+//! Agents whose files are told from all others and are not read yet, so that none of them is taken for another's; and where
+//! they keep them.
 //!
 //! ```text
 //! Copilot CLI    {"type": "session.start", "data", "id", "timestamp", "parentId"}   a dot in each type, and data
@@ -11,7 +12,7 @@
 //!
 //! Invariant: what another format reads stays that format's, because one odd record decides nothing.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use memchr::memmem;
 
@@ -59,6 +60,9 @@ const OPENCODE: Agent = ("opencode", |record| {
     is_id(record.get("id")) || is_id(record.get("info").and_then(|info| info.get("id")))
 });
 
+/// Since 2026.9 it keeps its sessions in databases.
+const OPENCLAW: &str = "OpenClaw";
+
 const AGENTS: [Agent; 5] = [COPILOT, KIMI_CODE, GEMINI, QWEN, OPENCODE];
 
 /// The texts that all stand in a document of an agent, not far from its beginning.
@@ -70,7 +74,43 @@ const DOCUMENTS: [(&str, &[&[u8]]); 3] = [
 
 /// The texts that all stand in a database of an agent: how its ids begin, or the name of a table.
 const DATABASES: [(&str, &[&[u8]]); 2] =
-    [(OPENCODE.0, &[b"ses_", b"msg_", b"prt_"]), ("OpenClaw", &[b"transcript_events"])];
+    [(OPENCODE.0, &[b"ses_", b"msg_", b"prt_"]), (OPENCLAW, &[b"transcript_events"])];
+
+/// Where an agent keeps its session files: the agent, the variable that names its own folder, that folder in the home, the
+/// folder in it that holds the sessions, and the path of a session file below that, where `*` stands for any characters.
+type Place = (&'static str, Option<&'static str>, &'static str, &'static str, &'static str);
+
+#[rustfmt::skip]
+const PLACES: [Place; 6] = [
+    (COPILOT.0, Some("COPILOT_HOME"), ".copilot", "session-state", "*/events.jsonl"),
+    (KIMI_CODE.0, Some("KIMI_CODE_HOME"), ".kimi-code", "sessions", "*/session_*/agents/main/wire.jsonl"),
+    (GEMINI.0, Some("GEMINI_CLI_HOME"), "", ".gemini/tmp", "*/chats/session-*"),
+    (QWEN.0, None, ".qwen", "projects", "*/chats/*.jsonl"),
+    (OPENCODE.0, Some("XDG_DATA_HOME"), ".local/share", "opencode", "opencode.db"),
+    (OPENCLAW, Some("OPENCLAW_STATE_DIR"), ".openclaw", "agents", "*/agent/openclaw-agent.sqlite"),
+];
+
+/// The folder in which an agent of a user keeps session files that are not read yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnreadHome {
+    /// The agent.
+    pub agent: &'static str,
+    /// The folder.
+    pub path: PathBuf,
+    /// The path of a session file in it; `*` stands for any characters of a name.
+    pub files: &'static str,
+}
+
+/// Returns where the agents of a user that are not read yet keep session files; `variable` looks up the folders that they were
+/// given.
+pub fn homes(home: Option<&Path>, variable: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<UnreadHome> {
+    let home_of = |place: Place| {
+        let (agent, name, usual, folder, files) = place;
+        let root = name.and_then(variable).or_else(|| Some(home?.join(usual)))?;
+        Some(UnreadHome { agent, path: root.join(folder), files })
+    };
+    PLACES.into_iter().filter_map(home_of).collect()
+}
 
 /// Returns the agent of which most of these records are.
 pub fn agent_of_most(records: &[Fields<'_>]) -> Option<&'static str> {

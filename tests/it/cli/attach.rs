@@ -274,15 +274,16 @@ fn a_copy_is_not_attached_unasked_and_to_undo_an_attaching_writes_no_file() {
             assert_eq!(fs::read_to_string(&copy).unwrap(), &whole[..=end], "{context}");
         };
         let mut told = Vec::new();
+        // Without its number, `undo` takes back none of these.
         for step in [
             &["attach", "--off", id][..],
             &["attach", id],
-            &["undo", "-s", id],
-            &["undo", "-s", id],
+            &["undo", "4", "-s", id],
+            &["undo", "3", "-s", id],
             &["attach", copy.to_str().unwrap()],
-            &["undo", "-s", id],
+            &["undo", "7", "-s", id],
             &["redo", "-s", id],
-            &["undo", "-s", id],
+            &["undo", "7", "-s", id],
         ] {
             kept.env.run(step).success();
             unchanged(&step.join(" "));

@@ -100,7 +100,7 @@ fn a_branch_that_is_hidden_is_in_no_list_and_keeps_what_it_led_to() {
     Session entry-id  Why does the build fail?  (native)
     main.1, which ends at entry-id, is hidden
     ------- stderr -------
-    hint: to undo: undertext undo
+    hint: to undo: undertext undo 7
     ");
     assert_eq!(env.run(&["branch", "--json"]).success().stdout.lines().count(), 1);
     assert_snapshot!(env.run(&["operations", "-n", "1"]), @"7  2001-02-03 04:05  hide  left main.1 out of lists");
@@ -119,8 +119,8 @@ fn a_branch_that_is_hidden_is_in_no_list_and_keeps_what_it_led_to() {
     // Its end is found by its id, and its name is free.
     let last = json(whole.lines().last().unwrap())["entry"].as_str().unwrap().to_owned();
     env.run(&["branch", "main.1", &last]).success();
-    env.run(&["undo"]).success();
-    env.run(&["undo"]).success();
+    env.run(&["undo", "8"]).success();
+    env.run(&["undo", "7"]).success();
     env.run(&["switch", "main.1"]).success();
     assert_eq!(env.run(&["log", "--json"]).success().stdout, whole);
     env.run(&["verify"]).success();
@@ -149,7 +149,7 @@ fn a_branch_gets_another_name_and_its_old_one_back() {
     Session e572dff8  Why does the build fail?  (native)
     main.1 is called wrong-turn now
     ------- stderr -------
-    hint: to undo: undertext undo
+    hint: to undo: undertext undo 7
     ");
     assert_eq!(names(), ["main", "wrong-turn"]);
     // The current branch stays the current one, and goes on under its name.
@@ -162,8 +162,8 @@ fn a_branch_gets_another_name_and_its_old_one_back() {
      8  2001-02-03 04:05  branch  renamed main to again
     ");
     env.run(&["undo"]).success();
-    env.run(&["undo"]).success();
-    env.run(&["undo"]).success();
+    env.run(&["undo", "8"]).success();
+    env.run(&["undo", "7"]).success();
     assert_eq!(names(), ["main", "main.1"]);
     env.run(&["verify"]).success();
     for (old, new, words) in [

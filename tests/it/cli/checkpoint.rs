@@ -40,7 +40,7 @@ fn an_undone_number_is_hidden_and_never_given_again() {
     let env = TestEnv::new();
     conversation(&env);
     env.run(&["checkpoint"]).success();
-    env.run(&["undo"]).success();
+    env.run(&["undo", "6"]).success();
     assert_snapshot!(env.run(&["revert", "2"]), @r#"
     ------- stderr -------
     error: no checkpoint matches "2"

@@ -207,7 +207,7 @@ fn what_holds_no_session_is_left_out_with_a_reason() {
     warning: skipped $HOME/project/in/notes.txt: it holds no session of a known format
     warning: skipped $HOME/project/no\x1bwhere: cannot read it: there is no such file or folder
     error: nothing could be taken in
-    hint: see which files of your agents it takes in: undertext import --dry-run
+    hint: which agents' sessions undertext reads: undertext import --help
     [exit status: 3]
     ");
     let summary = env.run(&["import", "--json", "-q", "in"]).success().stdout;
@@ -430,9 +430,70 @@ fn files_of_agents_that_are_not_read_yet_are_named_once_and_left_alone() {
     assert_snapshot!(env.run(&["log", "in/one"]), @"
     ------- stderr -------
     error: $HOME/project/in/one is a file of Copilot CLI, which undertext does not read yet
-    hint: see which files of your agents it takes in: undertext import --dry-run
+    hint: which agents' sessions undertext reads: undertext import --help
     [exit status: 2]
     ");
+    // No hint leads back to where it came from.
+    for path in ["in/one", "in/opencode.db"] {
+        for command in ["import", "log"] {
+            let refused = env.run(&[command, path]);
+            assert!(refused.stderr.contains("which undertext does not read yet"), "{refused}");
+            assert!(refused.stderr.contains("undertext import --help"), "{refused}");
+            assert!(!refused.stderr.contains("--dry-run"), "{refused}");
+        }
+    }
+}
+
+#[test]
+fn agents_that_are_not_read_yet_are_named_with_the_number_of_their_files() {
+    let places = [
+        ("Copilot CLI", ".copilot/session-state", &["1/events.jsonl", "2/events.jsonl"][..]),
+        ("kimi-code", ".kimi-code/sessions", &["wd_boat_0/session_1/agents/main/wire.jsonl"]),
+        ("Gemini CLI", ".gemini/tmp", &["p/chats/session-1.jsonl", "q/chats/session-2.json"]),
+        ("Qwen Code", ".qwen/projects", &["-work/chats/1.jsonl"]),
+        ("opencode", ".local/share/opencode", &["opencode.db"]),
+        ("OpenClaw", ".openclaw/agents", &["main/agent/openclaw-agent.sqlite"]),
+    ];
+    let all = TestEnv::new();
+    for (agent, folder, files) in places {
+        let one = TestEnv::new();
+        for (env, file) in
+            [&one, &all].into_iter().flat_map(|env| files.iter().map(move |file| (env, file)))
+        {
+            let file = env.home().join(folder).join(file);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(&file, "{}\n").unwrap();
+            // Nor is what lies next to it a session file.
+            fs::write(file.with_file_name("notes.txt"), "{}\n").unwrap();
+        }
+        let n = files.len();
+        let line =
+            format!("{agent}: ~/{folder}, {n} session file{} that", if n == 1 { "" } else { "s" });
+        for command in [&["import"][..], &["import", "--dry-run"]] {
+            let said = one.run(command).success();
+            assert!(said.stderr.contains(&line), "{line}: {said}");
+            assert!(!said.stderr.contains("No agent keeps sessions"), "{said}");
+            assert!(!said.stderr.contains(&format!("  {agent}: ")), "{said}");
+        }
+    }
+    // They are named next to an agent that is read, and only where they hold something.
+    claude(&all, ".claude/projects/-work/boat.jsonl", "");
+    fs::remove_file(all.home().join(".local/share/opencode/opencode.db")).unwrap();
+    let said = all.run(&["import"]).success();
+    assert_eq!(said.stderr.matches("does not read yet").count(), places.len() - 1, "{said}");
+    assert!(said.stdout.contains("1 session (1 new)"), "{said}");
+    // A folder without a session is no reason to say that its agent is not there.
+    let empty = TestEnv::new();
+    fs::create_dir_all(empty.home().join(".gemini/tmp/p")).unwrap();
+    let said = empty.run(&["import"]).success();
+    assert!(said.stderr.contains("Gemini CLI: ~/.gemini/tmp, 0 session files that"), "{said}");
+    // A variable names another folder.
+    let elsewhere = all.home().join("elsewhere");
+    fs::create_dir_all(elsewhere.join("sessions/wd_a/session_2/agents/main")).unwrap();
+    fs::write(elsewhere.join("sessions/wd_a/session_2/agents/main/wire.jsonl"), "").unwrap();
+    let output = all.command().arg("import").env("KIMI_CODE_HOME", &elsewhere).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("kimi-code: ~/elsewhere/sessions, 1 session file that"), "{said}");
 }
 
 /// How long the session is, at first, that is being read as the signal comes.

@@ -294,7 +294,7 @@ fn what_is_no_session_is_an_error() {
     assert_snapshot!(env.run(&["log", "notes.txt"]), @"
     ------- stderr -------
     error: $HOME/project/notes.txt holds no session of a known format
-    hint: see which files of your agents it takes in: undertext import --dry-run
+    hint: which agents' sessions undertext reads: undertext import --help
     [exit status: 2]
     ");
 }

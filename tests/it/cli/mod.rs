@@ -84,6 +84,12 @@ fn json(line: &str) -> Value {
     serde_json::from_str(line).unwrap()
 }
 
+/// Returns the number of a session's newest operation.
+fn newest_operation(env: &TestEnv, session: &str) -> String {
+    let newest = env.run(&["operations", "-n", "1", "--json", "-s", session]).success();
+    json(&newest.stdout)["operation"].to_string()
+}
+
 /// Returns the folder of the store.
 fn store(env: &TestEnv) -> PathBuf {
     env.home().join(".local/share/undertext")

@@ -100,7 +100,7 @@ fn a_store_that_came_from_elsewhere_writes_no_file_that_its_facts_name() {
     assert_snapshot!(named, @"
     ------- stderr -------
     error: $HOME/.bashrc holds no session of a known format
-    hint: see which files of your agents it takes in: undertext import --dry-run
+    hint: which agents' sessions undertext reads: undertext import --help
     [exit status: 2]
     ");
     env.run(&["attach", "boat", "--off"]).success();

@@ -10,8 +10,8 @@ use std::time::{Duration, SystemTime};
 use insta::assert_snapshot;
 
 use super::attach::{Kept, kimis_folder};
-use super::json;
 use super::pending::{codex, kimi};
+use super::{json, newest_operation};
 use crate::env::TestEnv;
 use crate::needs;
 use crate::rollout::{Rollout, SECOND, THREAD, write};
@@ -875,7 +875,8 @@ fn an_undo_of_a_restore_tells_that_the_file_is_let_go_and_how_it_is_attached_aga
     fs::remove_file(&kept.file).unwrap();
     kept.env.run(&["import"]).success();
     kept.env.run(&["restore", "6b0a"]).success();
-    let undone = kept.env.run(&["undo", "-s", "6b0a"]).success();
+    let attaching = newest_operation(&kept.env, "6b0a");
+    let undone = kept.env.run(&["undo", &attaching, "-s", "6b0a"]).success();
     assert!(
         undone.stderr.contains("jsonl is left as it is; the session goes on without it"),
         "{undone}"

@@ -190,3 +190,52 @@ fn clear_begins_anew_and_rotations_are_checked() {
     let shown = env.run(&["rotations"]).success().stdout;
     assert!(shown.starts_with("6  clear   changed"), "{shown}");
 }
+
+/// The agent says "No conversation found" about such a file.
+#[test]
+fn a_claude_file_without_a_message_has_no_resume_line() {
+    let kept = Kept::claude();
+    let env = &kept.env;
+    env.run(&["import"]).success();
+    for command in [&["revert", "0", "--rotate"][..], &["clear", "--rotate"]] {
+        let typed = [command, &["-s", "6b0a"]].concat();
+        let reverted = env.run(&typed).success();
+        assert!(!reverted.stdout.contains("Resume:"), "{reverted}");
+        assert!(reverted.stdout.contains("the file holds no message"), "{reverted}");
+        assert!(reverted.stdout.contains("Undo:    undertext undo -s 6b0a1c52"), "{reverted}");
+        let refused = env.run(&["resume", "--print", "6b0a"]);
+        assert_eq!((refused.code(), refused.stdout.as_str()), (Some(2), ""), "{refused}");
+        assert!(refused.stderr.contains("holds no message"), "{refused}");
+        assert!(refused.stderr.contains(": undertext branch -s 6b0a1c52"), "{refused}");
+        env.run(&["undo", "-s", "6b0a"]).success();
+        env.run(&["resume", "--print", "6b0a"]).success();
+        let told = env.run(&[&typed[..], &["--json"]].concat()).success();
+        assert!(json(&told.stdout)["resume"].is_null(), "{told}");
+        env.run(&["undo", "-s", "6b0a"]).success();
+    }
+    // A note is a message, and a file that only grew holds what was said before.
+    for command in [&["revert", "0", "--rotate", "-m", "Of oak."][..], &["revert", "0"]] {
+        let reverted = env.run(&[command, &["-s", "6b0a"]].concat()).success();
+        assert!(reverted.stdout.contains("Resume:"), "{reverted}");
+        env.run(&["undo", "-s", "6b0a"]).success();
+    }
+    let kept = Kept::pi();
+    kept.env.run(&["import"]).success();
+    let reverted = kept.env.run(&["revert", "0", "--rotate", "-s", "boat"]).success();
+    assert!(reverted.stdout.contains("Resume:"), "{reverted}");
+}
+
+#[test]
+fn a_resume_line_of_kimi_says_that_kimi_cli_has_ended() {
+    let kept = super::pending::kimi();
+    kept.env.run(&["import"]).success();
+    for command in [&["revert", "1", "-s", "boat"][..], &["resume", "boat", "--print"]] {
+        let said = kept.env.run(command).success();
+        assert!(said.stdout.contains("kimi --session boat"), "{said}");
+        assert!(said.stderr.contains("is no longer maintained"), "{said}");
+    }
+    let claude = Kept::claude();
+    claude.env.run(&["import"]).success();
+    let said = claude.env.run(&["revert", "1", "-s", "6b0a"]).success();
+    assert!(said.stdout.contains("Resume:") && said.stderr.is_empty(), "{said}");
+}

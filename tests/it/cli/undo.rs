@@ -41,7 +41,7 @@ fn undo_and_redo_restore_the_live_file_to_the_byte() {
     Undid operation 7 (undo)
     main now ends with @0 "Why does the build fail?"
     @1 (1 turn) is kept on main.1
-    Undo:    undertext undo
+    Undo:    undertext undo 6
     "#);
     assert!(live(&env, &session) == reverted);
     assert_snapshot!(env.run(&["undo", "--json"]).masked(), @r#"{"type":"undo","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","format":"native","operation":9,"undoes":6,"command":"revert","left":[],"rotated":"$HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-4","written":null,"before":null,"at":{"checkpoint":1,"words":"Then mend it."},"kept":null,"files":[],"resume":null,"dry_run":false}"#);
@@ -76,6 +76,63 @@ fn undo_of_an_older_operation_keeps_what_came_since() {
     *  main    entry-id  just now  A symbol is missing.
        main.1  entry-id  just now  Done.
     ");
+}
+
+#[test]
+fn an_undo_without_a_number_takes_back_what_moved_the_conversation() {
+    let kept = Kept::claude();
+    let (env, id) = (&kept.env, "6b0a");
+    env.run(&["import"]).success();
+    let whole = kept.said(&[id]);
+    env.run(&["revert", "1", "-s", id]).success();
+    let file = kept.file.to_str().unwrap();
+    // How the session is kept and what its places are called: none of these moves the conversation.
+    for command in [
+        &["attach", "--off", "-s", id][..],
+        &["attach", file],
+        &["checkpoint", "-m", "here", "-s", id],
+        &["branch", "side", "HEAD", "-s", id],
+        &["branch", "--rename", "side", "other", "-s", id],
+        &["branch", "--hide", "other", "-s", id],
+        &["sessions", "--hide", "6b0a1c52"],
+    ] {
+        env.run(command).success();
+    }
+    let undone = env.run(&["undo", "-s", id]).success();
+    assert!(undone.stdout.contains("(revert)"), "{undone}");
+    assert_eq!(kept.said(&[id]), whole);
+    let hidden = json(&env.run(&["sessions", "--hidden", "--json"]).success().stdout);
+    assert_eq!((&hidden["hidden"], &hidden["gone"]), (&true.into(), &false.into()));
+    let status = json(&env.run(&["status", id, "--json"]).success().stdout);
+    assert!(status["live"].is_string(), "it is attached still: {status}");
+    let none = env.run(&["undo", "-s", id]);
+    assert!(none.code() == Some(2) && none.stderr.contains("nothing to undo"), "{none}");
+}
+
+#[test]
+fn a_restored_file_stays_attached_when_the_change_before_it_is_undone() {
+    let kept = Kept::claude();
+    kept.env.run(&["import"]).success();
+    let whole = kept.said(&["6b0a"]);
+    kept.env.run(&["revert", "1", "-s", "6b0a"]).success();
+    std::fs::remove_file(&kept.file).unwrap();
+    kept.env.run(&["import"]).success();
+    kept.env.run(&["restore", "6b0a"]).success();
+    let undone = kept.env.run(&["undo", "-s", "6b0a"]).success();
+    assert!(undone.stdout.contains("(revert)"), "{undone}");
+    assert_eq!(kept.said(&[kept.file.to_str().unwrap()]), whole);
+}
+
+/// It would have taken back the newest change in place of the one that was redone.
+#[test]
+fn the_hint_after_a_redo_takes_back_what_was_redone() {
+    let env = TestEnv::new();
+    conversation(&env);
+    env.run(&["undo", "4"]).success();
+    let redone = env.run(&["redo"]).success();
+    let hint = redone.stdout.lines().find_map(|line| line.strip_prefix("Undo:    undertext "));
+    let undone = env.run(&hint.unwrap().split(' ').collect::<Vec<_>>()).success();
+    assert!(undone.stdout.contains("operation 4 (append)"), "{undone}");
 }
 
 #[test]
@@ -165,14 +222,14 @@ fn an_undo_that_hides_a_session_says_so() {
     let env = TestEnv::new();
     let session = conversation(&env);
     env.run(&["sessions", "--hide", &session]).success();
-    assert_snapshot!(env.run(&["undo", "--dry-run", "-s", &session]), @r#"
+    assert_snapshot!(env.run(&["undo", "6", "--dry-run", "-s", &session]), @r#"
     Session e572dff8  Why does the build fail?  (native)
     Would undo operation 6 (hide)
     Lists would show the session again
     main would end with @1 "Then mend it."
     Nothing is changed: this was a dry run
     "#);
-    assert_snapshot!(env.run(&["undo", "-s", &session]), @r#"
+    assert_snapshot!(env.run(&["undo", "6", "-s", &session]), @r#"
     Session e572dff8  Why does the build fail?  (native)
     Undid operation 6 (hide)
     Lists now show the session again
@@ -184,7 +241,7 @@ fn an_undo_that_hides_a_session_says_so() {
     Undid operation 7 (undo)
     Lists now leave the session out
     main now ends with @1 "Then mend it."
-    Undo:    undertext undo -s e572dff8
+    Undo:    undertext undo 6 -s e572dff8
     ------- stderr -------
     hint: to show it in lists: undertext sessions --show e572dff8
     "#);

@@ -1,0 +1,85 @@
+//! Folders on this machine in which agents keep session files, those that are read and those that are not read yet.
+
+use std::{
+    os::unix::ffi::OsStrExt as _,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    sync::sources::children,
+    wire::{
+        discover::{self, Home},
+        unread,
+    },
+};
+
+/// A folder in which an agent keeps its sessions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AgentFolder {
+    /// The agent.
+    pub agent: &'static str,
+    /// The format of its sessions.
+    pub format: &'static str,
+    /// Where it lies.
+    pub path: PathBuf,
+}
+
+/// Returns the folders in which agents keep sessions on this machine; `variable` tells the folders that the agents were
+/// given.
+pub fn agent_folders(
+    home: Option<&Path>,
+    variable: &dyn Fn(&str) -> Option<PathBuf>,
+) -> Vec<AgentFolder> {
+    let mut folders = Vec::new();
+    for Home { agent, format, path, each, .. } in discover::homes(home, variable) {
+        let paths = match each {
+            None => vec![path],
+            Some(below) => {
+                let inner = children(&path).unwrap_or_default();
+                inner.into_iter().map(|path| path.join(below)).collect()
+            }
+        };
+        folders.extend(paths.into_iter().map(|path| AgentFolder { agent, format, path }));
+    }
+    folders.retain(|folder| folder.path.is_dir());
+    folders
+}
+
+/// A folder in which an agent keeps session files that are not read yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnreadFolder {
+    /// The agent.
+    pub agent: &'static str,
+    /// Where it lies.
+    pub path: PathBuf,
+    /// How many session files it holds.
+    pub files: u64,
+}
+
+/// Returns the folders on this machine in which agents keep session files that are not read yet.
+pub fn unread_folders(
+    home: Option<&Path>,
+    variable: &dyn Fn(&str) -> Option<PathBuf>,
+) -> Vec<UnreadFolder> {
+    let homes = unread::homes(home, variable).into_iter().filter(|home| home.path.is_dir());
+    let counted = homes.map(|home| {
+        let names: Vec<&str> = home.files.split('/').collect();
+        let files = count_files(&home.path, &names);
+        UnreadFolder { agent: home.agent, path: home.path, files }
+    });
+    counted.collect()
+}
+
+/// Counts the files below a folder whose path has these names, in each of which `*` stands for any characters.
+fn count_files(folder: &Path, names: &[&str]) -> u64 {
+    let Some((name, below)) = names.split_first() else { return u64::from(folder.is_file()) };
+    let Some((begin, end)) = name.split_once('*') else {
+        return count_files(&folder.join(name), below);
+    };
+    let is_meant = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().as_bytes();
+        name.strip_prefix(begin.as_bytes()).is_some_and(|rest| rest.ends_with(end.as_bytes()))
+    };
+    let inner = children(folder).unwrap_or_default().into_iter().filter(is_meant);
+    inner.map(|path| count_files(&path, below)).sum()
+}
