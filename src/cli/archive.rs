@@ -428,17 +428,19 @@ impl Context {
             };
             let error = CommandError::user(anyhow!("{word} is {what}, and not a session"));
             // What it may have been meant for is looked for in the session that works here.
-            if here().is_none() {
-                return error.hinted(Hint::sessions());
-            }
+            let Some(session) = here() else { return error.hinted(Hint::sessions()) };
             let (n, place) = (word.to_owned(), ops::spelling(word));
+            let place = number.map_or(place, |n| format!("@{n}"));
+            let is_there = ops::find_entry(archive.store(), &session, &place)
+                .is_ok_and(|at| ops::show(archive, &session, &at).is_ok_and(|it| it.is_some()));
             let hint = match (self.verb.as_str(), number) {
                 ("log", Some(_)) => Line::new("log").with("-n").with(n).to("see the last entries"),
                 ("operations" | "undo" | "redo", Some(_)) => {
                     Line::new("operations").with("-n").with(n).to("list the newest operations")
                 }
+                _ if !is_there => Line::new("checkpoints").to("list the places to go back to"),
                 ("log", None) => Line::new("log").option("at", place).to("see what led there"),
-                (_, Some(n)) => Line::new("show").with(format!("@{n}")).to("see the checkpoint"),
+                (_, Some(_)) => Line::new("show").with(place).to("see the checkpoint"),
                 (_, None) => Line::new("show").with(place).to("see what stands there"),
             };
             return error.hinted(hint).hinted(Hint::sessions());

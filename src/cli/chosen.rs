@@ -26,6 +26,9 @@ use super::hint::quote;
 /// The name of a store that lies in a folder.
 pub(crate) const NAME: &str = ".undertext";
 
+/// What to do about a store that is not a folder.
+const NAME_FOLDER: &str = "name a folder with --store or $UNDERTEXT_STORE";
+
 impl Context {
     /// Returns the folder of the store. The first call chooses it, and names it unless it is the user's own.
     pub(crate) fn root(&mut self) -> Result<PathBuf, CommandError> {
@@ -34,7 +37,12 @@ impl Context {
         }
         let own = self.env.data_home.as_ref().map(|data| data.join("undertext"));
         let variable = self.env.variable("UNDERTEXT_STORE").map(Path::new);
-        let named = self.asked.as_deref().or(variable).map(|path| self.env.current_dir.join(path));
+        let named = self.asked.as_deref().or(variable);
+        if let Some(scheme) = named.and_then(scheme) {
+            let error = anyhow!("a store is a folder, and {scheme}:// begins a URL");
+            return Err(CommandError::user(error).hinted(NAME_FOLDER));
+        }
+        let named = named.map(|path| self.env.current_dir.join(path));
         let chosen = named.or_else(|| self.nearest()).or_else(|| own.clone()).ok_or_else(|| {
             CommandError::user(anyhow!(
                 "there is no place for a store: neither --store nor a home folder"
@@ -45,7 +53,7 @@ impl Context {
             let name = shown(&chosen);
             let error =
                 CommandError::user(anyhow!("{name} is a file, and not the folder of a store"));
-            return Err(error.hinted("name a folder with --store or $UNDERTEXT_STORE"));
+            return Err(error.hinted(NAME_FOLDER));
         }
         if Some(&chosen) != own.as_ref() {
             let name = self.env.homely(&chosen);
@@ -208,6 +216,14 @@ impl Context {
         written.with_context(|| format!("cannot write {}", shown(&ignore)))?;
         Ok(self.store.insert(folder).clone())
     }
+}
+
+/// Returns the scheme of a URL. The rest of one may hold a password, and is not shown.
+fn scheme(path: &Path) -> Option<&str> {
+    let (scheme, _) = path.to_str()?.split_once("://")?;
+    let is_scheme = |c: char| c.is_ascii_alphanumeric() || "+-.".contains(c);
+    let begins = scheme.starts_with(|c: char| c.is_ascii_alphabetic());
+    (begins && scheme.chars().all(is_scheme)).then_some(scheme)
 }
 
 /// Returns the id of the store in a folder, if the changes in it were made under that id.

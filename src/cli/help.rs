@@ -75,7 +75,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         Err(answer) if answer.kind() == ErrorKind::DisplayHelp => {
             print(&mut context.output, &answer)
         }
-        Err(answer) => Err(explain_misuse(&described, &words, &answer)),
+        Err(answer) => Err(explain_misuse(&context.env, &described, &words, &answer)),
         Ok(_) => Ok(Exit::Yes),
     }
 }
@@ -106,7 +106,8 @@ pub(crate) fn overview(context: &mut Context) -> Result<Exit, CommandError> {
         opened => opened?,
     };
     let (filter, folder) = nearest(context, &archive)?;
-    let shown = SessionFilter { limit: Some(SHOWN), ..filter.clone() };
+    let limit = (!context.json).then_some(SHOWN);
+    let shown = SessionFilter { limit, ..filter.clone() };
     let Listing { sessions, damaged, more } = ops::list(&archive, &shown, Order::Newest)?;
     if context.answer_all(&sessions)? {
         return context.tell_unread_sessions(&damaged);

@@ -9,9 +9,11 @@ use std::ffi::{OsStr, OsString};
 
 use anyhow::anyhow;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use undertext::ops;
 use undertext::report::{Hint, Line};
 use undertext::settings::distance;
 
+use super::env::Env;
 use super::error::CommandError;
 use super::hint::NAME;
 
@@ -178,6 +180,7 @@ const FOREIGN_OPTIONS: [(&str, &[&str], &str, &[&str]); 14] = [
 
 /// Returns the error of arguments that cannot be understood, with hints.
 pub(crate) fn explain_misuse(
+    env: &Env,
     all: &clap::Command,
     args: &[OsString],
     answer: &clap::Error,
@@ -188,7 +191,7 @@ pub(crate) fn explain_misuse(
     let name = verb.join(" ");
     if answer.kind() == ErrorKind::InvalidSubcommand {
         let within = all.find_subcommand(&name).map(|group| (name.as_str(), group));
-        return unknown_command(within.unwrap_or(("", all)), &unknown);
+        return unknown_command(env, within.unwrap_or(("", all)), &unknown);
     }
     let is_missing = matches!(
         answer.kind(),
@@ -451,13 +454,15 @@ fn names(group: &clap::Command) -> Vec<String> {
 }
 
 /// Returns the error of a word that is no command, of the program or of one of its groups.
-fn unknown_command((name, group): (&str, &clap::Command), word: &str) -> CommandError {
+fn unknown_command(env: &Env, (name, group): (&str, &clap::Command), word: &str) -> CommandError {
     if !name.is_empty() {
         let error =
             anyhow!("{name} has no command {word:?}: there are {}", names(group).join(", "));
         return CommandError::user(error).hinted(help(&[name.to_owned()]));
     }
-    let error = CommandError::user(anyhow!("there is no command {word:?}"));
+    let path = env.current_dir.join(word);
+    let what = if word.contains('/') && !path.exists() { "command or file" } else { "command" };
+    let error = CommandError::user(anyhow!("there is no {what} {word:?}"));
     let lower = word.to_lowercase();
     let known = FOREIGN.iter().filter(|(words, ..)| words.contains(&lower.as_str()));
     let mut hints: Vec<Hint> = known.map(|(_, purpose, line)| typed(line).to(*purpose)).collect();
@@ -469,8 +474,13 @@ fn unknown_command((name, group): (&str, &clap::Command), word: &str) -> Command
     }
     if undertext::wire::by_name(&lower).is_some() {
         hints.push(Line::new("sessions").option("agent", lower).to("to list its sessions"));
-    } else if word.contains(['/', '.']) {
-        hints.push(Line::new("log").with(word).to("to read a session file"));
+    } else if path.is_file() && ops::peek(&path, env.ambient()).is_ok() {
+        hints.push(Line::new("log").with(word).to("to read this session file"));
+    } else if !word.is_empty() && path.is_dir() {
+        let folder = Line::new("sessions").option("folder", word);
+        hints.push(folder.to("to list the sessions that work in this folder"));
+        let found = Line::new("import").with(word).flag("dry-run");
+        hints.push(found.to("to list the session files in it"));
     }
     hints.push(Line::new("help").to("list the commands"));
     hints.into_iter().fold(error, CommandError::hinted)

@@ -351,7 +351,7 @@ fn explain(env: &Env, answer: &clap::Error) -> ExitCode {
     output.naming().store = store.map(PathBuf::from);
     let told = match answer.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => help::print(&mut output, answer),
-        _ => Err(misuse::explain_misuse(&command(), &env.args, answer)),
+        _ => Err(misuse::explain_misuse(env, &command(), &env.args, answer)),
     };
     let written = output.finish().map_err(CommandError::from);
     let is_json = env.args.iter().any(|arg| arg == "--json");

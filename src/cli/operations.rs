@@ -42,7 +42,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let usual = if args.all { RECENT } else { 0 };
+    let usual = if args.all && !context.json { RECENT } else { 0 };
     let limit = Some(args.number.unwrap_or(usual)).filter(|n| *n > 0).unwrap_or(usize::MAX);
     let found = if args.all {
         ops::operations_of_all(&context.open_reader()?, limit)?

@@ -17,6 +17,8 @@ use crate::render::table::{Align, Cell, Table};
 
 /// From this width on, the columns have whole words above them.
 const WIDE: usize = 100;
+/// How many sessions people are shown by default.
+const SHOWN: usize = 50;
 
 /// List the sessions, the newest first
 ///
@@ -77,9 +79,9 @@ pub(crate) struct Args {
     #[arg(short, long)]
     verbose: bool,
 
-    /// List at most N sessions; 0 shows all
-    #[arg(short, long = "number", value_name = "N", default_value_t = 50, value_parser = common::number::<usize>, allow_negative_numbers = true)]
-    number: usize,
+    /// List at most N sessions; 0 shows all [default: 50, or all with --json]
+    #[arg(short, long = "number", value_name = "N", value_parser = common::number::<usize>, allow_negative_numbers = true)]
+    number: Option<usize>,
 
     /// Leave a session out of lists from now on
     #[arg(long, value_name = "SESSION", add = complete::sessions(), conflicts_with_all = ["agent", "folder", "here", "since", "hidden", "all", "tree", "number"])]
@@ -129,7 +131,7 @@ fn list(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     };
     let folder = context.within(args.here, args.folder.as_deref());
     let now = context.env.ambient().now();
-    let limit = Some(args.number).filter(|number| *number > 0);
+    let limit = args.number.or((!context.json).then_some(SHOWN)).filter(|number| *number > 0);
     let filter = SessionFilter {
         format: args.agent.clone(),
         folder,

@@ -1,9 +1,11 @@
 //! `store`: commands about the store as a whole; `store backup`, here, copies it.
 
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 
+use anyhow::anyhow;
 use undertext::ops::{self, Copying, Waiting};
-use undertext::report::{LeftOut, Report as _};
+use undertext::report::{LeftOut, Line, Report as _};
 use undertext::store::StoreError;
 
 use super::archive::is_there;
@@ -76,6 +78,17 @@ fn backup(context: &mut Context, args: &BackupArgs) -> Result<Exit, CommandError
         return Err(StoreError::Absent { path: root }.into());
     }
     let to = context.env.current_dir.join(&args.folder);
+    let real = |folder: &Path| fs::canonicalize(folder).ok();
+    if real(&context.env.current_dir).zip(real(&to)).is_some_and(|(here, to)| here.starts_with(to))
+    {
+        let name = shown(&args.folder);
+        let error =
+            anyhow!("{name} is the current folder or holds it, and a backup would replace it");
+        let free = |n: &u64| !context.env.current_dir.join(format!("backup-{n}")).exists();
+        let name = (1..).find(free).map(|n| format!("backup-{n}")).unwrap_or_default();
+        let backup = Line::new("store").with("backup").with(name);
+        return Err(CommandError::user(error).hinted(backup.to("name a folder of its own")));
+    }
     let output = &mut context.output;
     let waiting = Waiting { limit: context.wait, told: Output::waits() };
     let made = ops::backup(&root, &to, &waiting, &mut |copying| {

@@ -69,6 +69,7 @@ fn place(root: &Path, to: &Path) -> Result<PathBuf, OpsError> {
     let found = fs::canonicalize(parent);
     let parent = found.map_err(SyncError::at(parent))?;
     let place = parent.join(name);
+    let place = fs::canonicalize(&place).unwrap_or(place);
     if place.starts_with(root) || sync::is_in_store(&parent) {
         return refuse(NoPlace::InStore);
     }

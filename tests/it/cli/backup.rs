@@ -170,6 +170,34 @@ fn a_place_that_is_taken_is_refused() {
 }
 
 #[test]
+fn no_backup_takes_the_place_of_the_folder_that_one_is_in() {
+    let env = TestEnv::new();
+    conversation(&env);
+    let (project, home) = (env.project(), env.home().to_owned());
+    let inner = project.join("a b/c");
+    fs::create_dir_all(&inner).unwrap();
+    symlink(&inner, home.join("link")).unwrap();
+    fs::create_dir(home.join("empty")).unwrap();
+    symlink("empty", home.join("to-empty")).unwrap();
+    let (whole, above) = (inner.to_str().unwrap(), project.join("a b/.").display().to_string());
+    for place in [".", "./", "..", "../..", "../c", "../../a b/c/", "../../../link", whole, &above]
+    {
+        let mut command = env.command();
+        let output = command.args(["store", "backup", place]).current_dir(&inner).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{place}: {said}");
+        assert!(said.contains("the current folder"), "{place}: {said}");
+        let hint = said.split_once(": undertext ").unwrap().1.trim().to_owned();
+        let mut shell = env.shell("sh", &format!("undertext {hint} && rm -r backup-1"));
+        let typed = shell.current_dir(&inner).output().unwrap();
+        assert!(typed.status.success(), "{place}: {hint}: {typed:?}");
+    }
+    // An empty folder that a link leads to is filled, and the link stays.
+    env.run(&["store", "backup", "../to-empty"]).success();
+    assert!(home.join("to-empty").is_symlink() && home.join("empty/store.db").is_file());
+}
+
+#[test]
 fn a_damaged_store_gives_no_backup() {
     let env = TestEnv::new();
     conversation(&env);

@@ -271,7 +271,7 @@ fn what_a_command_hints_at_works_on_the_session_that_it_was_about() {
 
 #[test]
 fn what_an_error_or_an_empty_machine_hints_at_is_accepted() {
-    let commands: [&[&str]; 29] = [
+    let commands: [&[&str]; 33] = [
         &[],
         &["sessions"],
         &["log"],
@@ -282,6 +282,10 @@ fn what_an_error_or_an_empty_machine_hints_at_is_accepted() {
         &["log", "/no/such/file.jsonl"],
         &["log", "."],
         &["clear", "a folder"],
+        &["a folder"],
+        &["trust", "a folder"],
+        &["graph", "99"],
+        &["checkpoint", "5"],
         &["clear", "nowhere.jsonl"],
         &["log", "nosuch"],
         &["verify"],

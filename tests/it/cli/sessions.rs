@@ -66,6 +66,30 @@ fn lists_are_made_without_a_store() {
 }
 
 #[test]
+fn a_program_is_told_of_every_session_unless_it_asks_for_fewer() {
+    let env = TestEnv::new();
+    let folder = env.home().join(".claude/projects/-work");
+    fs::create_dir_all(&folder).unwrap();
+    for n in 0..60 {
+        let record = format!(
+            "{{\"parentUuid\":null,\"isSidechain\":false,\"userType\":\"external\",\"cwd\":\"/work\",\"sessionId\":\"s{n}\",\
+             \"version\":\"2.1.0\",\"type\":\"user\",\"message\":{{\"role\":\"user\",\"content\":\"Go on.\"}},\"uuid\":\"u{n}\",\
+             \"timestamp\":\"2026-01-01T00:00:00.000Z\"}}\n"
+        );
+        fs::write(folder.join(format!("s{n}.jsonl")), record).unwrap();
+    }
+    env.run(&["import", "-q"]).success();
+    let lines = |args: &[&str]| env.run(args).success().stdout.lines().count();
+    assert_eq!(lines(&["sessions", "--json"]), 60);
+    assert_eq!(lines(&["sessions", "--json", "-n", "7"]), 7);
+    assert_eq!(lines(&["operations", "--all", "--json"]), 60);
+    assert_eq!(lines(&["--json"]), 60, "what the program without a command shows");
+    // For people, the first line has the names of the columns.
+    assert_eq!(lines(&["sessions"]), 51);
+    assert_eq!(lines(&["sessions", "-n", "0"]), 61);
+}
+
+#[test]
 fn sessions_are_narrowed_and_hidden() {
     let env = TestEnv::new();
     let first = conversation(&env);
@@ -221,7 +245,7 @@ fn a_session_that_is_hidden_or_shown_already_stays_so_and_nothing_is_to_be_undon
     All sessions of the store are hidden
     hint: list them: undertext sessions --hidden
     ");
-    env.run(&["undo", "-s", &session]).success();
+    env.run(&["undo", "6", "-s", &session]).success();
     assert_snapshot!(env.run(&["sessions", "--show", &session]).masked(), @"
     Session entry-id  Why does the build fail?  (native)
     Lists show it already

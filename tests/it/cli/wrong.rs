@@ -2,6 +2,7 @@
 //!
 //! The calls stand in groups, each on a machine of its own; all answers stand in one snapshot.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -145,6 +146,42 @@ fn a_wrong_call_is_answered_in_plain_words_with_a_next_step_and_changes_nothing(
         assert_eq!(contents(&env), before, "{title}: something is changed");
     }
     assert_snapshot!("calls", all);
+}
+
+/// Returns the command lines that an answer hints at.
+fn hinted(said: &str) -> impl Iterator<Item = String> {
+    let hints = said.lines().filter(|line| line.starts_with("hint: "));
+    hints.filter_map(|hint| Some(format!("undertext {}", hint.split_once(": undertext ")?.1)))
+}
+
+#[test]
+fn every_hint_after_a_wrong_call_works_when_it_is_typed() {
+    let mut failed = Vec::new();
+    for Group { title, machine, calls, .. } in GROUPS {
+        let mut env = make(machine);
+        let before = contents(&env);
+        let mut typed = BTreeSet::new();
+        for call in calls {
+            let output = type_line(&env, call);
+            let said = String::from_utf8(output.stderr).unwrap();
+            // What is too short to be shrunk stays so for who insists.
+            let hints = hinted(&said).filter(|hint| !hint.ends_with("--insist"));
+            for hint in hints.filter(|hint| typed.insert(hint.clone())) {
+                // A hint that ends with `-` reads what is typed to it, as a text or as a record.
+                let record = r#"{"type":"user","message":{"role":"user","content":"Go on."}}"#;
+                let output = type_line(&env, &format!("echo '{record}' | {hint}"));
+                let answer = shown(&env, &output.stderr);
+                let works = matches!(output.status.code(), Some(0 | 1));
+                if !works || answer.contains("error: ") {
+                    failed.push(format!("{title}: {call}\n  hints at {hint}\n  {answer}"));
+                }
+                if contents(&env) != before {
+                    env = make(machine);
+                }
+            }
+        }
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
 /// Holds that an answer is short, in no words of another program, and says what to type next.
