@@ -1,9 +1,9 @@
 //! The README, run as a reader would run it: one machine, every `console` block in order, each line that begins with `$ `.
 //!
-//! What follows a command is what it says, stderr included; a line `...` stands for any number of lines. Ids are not
-//! compared, because they cover the path of the home folder.
+//! What follows a command is what it says, stderr included; a line `...` stands for any number of lines. Ids cover the path of
+//! the home folder, so they differ in each run, but one id in the README is one id in the run.
 
-use std::{fs, path::Path};
+use std::{collections::BTreeMap, fs, path::Path};
 
 use crate::env::TestEnv;
 
@@ -26,11 +26,40 @@ fn every_transcript_is_what_happens() {
     let readme = fs::read_to_string(package.join("README.md")).unwrap();
     let transcript = transcript(&readme);
     assert!(transcript.len() > 10, "the README shows commands");
+    let mut named: BTreeMap<String, String> = BTreeMap::new();
     for (n, (command, shown)) in (0..).zip(transcript) {
         let said = said(&env, n, command);
+        let is_whole = !shown.contains(&"...");
+        for (one, other) in ids(&shown.join("\n")).zip(ids(&said)).filter(|_| is_whole) {
+            let known = named.entry(one.to_owned()).or_insert_with(|| other.to_owned());
+            assert_eq!(known, other, "$ {command}\n{said}\nand {one} was another id before");
+        }
         let (shown, found) = (masked(&shown.join("\n")), masked(said.trim_end()));
         let matched = matches(&lines(&shown), &lines(&found));
         assert!(matched, "$ {command}\n{said}\nand the README says\n{shown}");
+    }
+}
+
+#[test]
+fn every_link_within_the_repository_leads_somewhere() {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let readme = fs::read_to_string(package.join("README.md")).unwrap();
+    let is_kept = |c: &char| c.is_alphanumeric() || " -".contains(*c);
+    let anchor = |title: &str| {
+        title.chars().filter(is_kept).collect::<String>().to_lowercase().replace(' ', "-")
+    };
+    let titles = readme.lines().filter(|line| line.starts_with('#'));
+    let anchors: Vec<String> =
+        titles.map(|line| anchor(line.trim_start_matches('#').trim())).collect();
+    let links: Vec<&str> =
+        readme.split("](").skip(1).filter_map(|rest| rest.split(')').next()).collect();
+    assert!(links.len() > 3);
+    for link in links.iter().filter(|link| !link.starts_with("https://")) {
+        let is_there = match link.strip_prefix('#') {
+            Some(name) => anchors.iter().any(|anchor| anchor == name),
+            None => package.join(link).exists(),
+        };
+        assert!(is_there, "{link} leads nowhere");
     }
 }
 
@@ -67,11 +96,18 @@ fn said(env: &TestEnv, n: u64, command: &str) -> String {
     said.replace(env.home().to_str().unwrap(), HOME)
 }
 
+/// Returns whether a word is an id, or the beginning of one.
+fn is_id(word: &str) -> bool {
+    matches!(word.len(), 8 | 12 | 64) && word.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// Returns the ids in a text, in their order.
+fn ids(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| is_id(word))
+}
+
 /// Returns a text with all ids alike.
 fn masked(text: &str) -> String {
-    let is_id = |word: &str| {
-        matches!(word.len(), 8 | 12 | 64) && word.bytes().all(|byte| byte.is_ascii_hexdigit())
-    };
     let words = text.split_inclusive(|c: char| !c.is_ascii_alphanumeric()).map(|word| {
         let (stem, end) =
             word.split_at(word.trim_end_matches(|c: char| !c.is_ascii_alphanumeric()).len());
