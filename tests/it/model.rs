@@ -337,13 +337,16 @@ impl Model {
         self.record("hide", None, to);
     }
 
-    /// Takes back an operation, or the newest one that can be.
+    /// Takes back an operation, or the newest one that moved the conversation.
     pub(crate) fn undo(&mut self, n: Option<usize>, answer: &Answer) -> Result<usize, Refused> {
         let can = |one: &Operation| {
             let fixed = matches!(one.command, "new" | "import" | "catch-up" | "undo" | "redo");
             !fixed && !one.undone
         };
-        let newest = || self.operations.iter().rposition(can).map(|index| index + 1);
+        let moved = |one: &Operation| {
+            can(one) && !matches!(one.command, "branch" | "checkpoint" | "hide")
+        };
+        let newest = || self.operations.iter().rposition(moved).map(|index| index + 1);
         let n = n.or_else(newest).ok_or("there is nothing to undo")?;
         let one = n.checked_sub(1).and_then(|index| self.operations.get(index));
         let one = one.filter(|one| can(one)).ok_or("it cannot be undone")?;
