@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use undertext::model::SessionName;
-use undertext::ops::{self, Imported, Notice, Quirk, Skipped, Step, Summary, UnreadFolder, Why};
+use undertext::ops::{self, Imported, Notice, Quirk, Skipped, Step, Summary, Why};
 use undertext::report::{FoundFile, Hint, Line, QuirkKind, Report as _};
 use undertext::settings::Exclusion;
 
@@ -84,13 +84,12 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             attach.extend(paths.iter().cloned());
         }
         let mut unread = context.unread_folders();
-        unread.retain(|folder| folder.files > 0 || folders.is_empty());
-        for UnreadFolder { agent, path, files } in &unread {
-            let (files, path) =
-                (counted(*files, "session file", "session files"), context.env.homely(path));
-            context
-                .output
-                .note(&format!("{agent}: {path}, {files} that undertext does not read yet"));
+        unread.retain(|found| found.1 > 0 || folders.is_empty());
+        for (home, files) in &unread {
+            let files = counted(*files, "session file", "session files");
+            let path = context.env.homely(&home.path);
+            let what = format!("{}: {path}, {files} that undertext does not read yet", home.agent);
+            context.output.note(&what);
         }
         if folders.is_empty() {
             let homes = context.homes();

@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use undertext::live::Writable;
-use undertext::ops::{self, AgentFolder, Session, UnreadFolder};
+use undertext::ops::{self, AgentFolder, Session};
 use undertext::report::Forgetful;
 use undertext::trust::Files;
 use undertext::wire::discover::{self, Home};
+use undertext::wire::unread::UnreadHome;
 
 use super::Context;
 use super::error::CommandError;
@@ -38,7 +39,7 @@ impl Context {
     }
 
     /// Returns the folders on this machine in which agents keep sessions that undertext does not read yet.
-    pub(crate) fn unread_folders(&self) -> Vec<UnreadFolder> {
+    pub(crate) fn unread_folders(&self) -> Vec<(UnreadHome, u64)> {
         ops::unread_folders(self.env.home.as_deref(), &self.variables())
     }
 

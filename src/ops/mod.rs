@@ -139,9 +139,8 @@ pub use crate::{
     sync::{
         AgentFolder, Ambient, Archive, Held, Here, Holder, Imported, Machine, Manner, Misread,
         NoPlace, Notice, Oddity, Outcome, Queue, Quirk, Rebuilt, Rotated, RotatedState, Skipped,
-        Source, Step, SyncError, Told, UnreadFolder, Vain, Waiting, Why, Work, Workspace,
-        agent_folders, check_apart, file_of_session, follow, generations, import, import_changed,
-        is_unsaid, live_state, news, peek, resume, rotations, settle, sources, unread_folders,
-        workspace,
+        Source, Step, SyncError, Told, Vain, Waiting, Why, Work, Workspace, agent_folders,
+        check_apart, file_of_session, follow, generations, import, import_changed, is_unsaid,
+        live_state, news, peek, resume, rotations, settle, sources, unread_folders, workspace,
     },
 };

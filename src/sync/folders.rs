@@ -9,7 +9,7 @@ use crate::{
     sync::sources::children,
     wire::{
         discover::{self, Home},
-        unread,
+        unread::{self, UnreadHome},
     },
 };
 
@@ -45,27 +45,15 @@ pub fn agent_folders(
     folders
 }
 
-/// A folder in which an agent keeps session files that are not read yet.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnreadFolder {
-    /// The agent.
-    pub agent: &'static str,
-    /// Where it lies.
-    pub path: PathBuf,
-    /// How many session files it holds.
-    pub files: u64,
-}
-
-/// Returns the folders on this machine in which agents keep session files that are not read yet.
+/// Returns the folders on this machine in which agents keep session files that are not read yet, each with how many it holds.
 pub fn unread_folders(
     home: Option<&Path>,
     variable: &dyn Fn(&str) -> Option<PathBuf>,
-) -> Vec<UnreadFolder> {
+) -> Vec<(UnreadHome, u64)> {
     let homes = unread::homes(home, variable).into_iter().filter(|home| home.path.is_dir());
     let counted = homes.map(|home| {
-        let names: Vec<&str> = home.files.split('/').collect();
-        let files = count_files(&home.path, &names);
-        UnreadFolder { agent: home.agent, path: home.path, files }
+        let files = count_files(&home.path, &home.files.split('/').collect::<Vec<_>>());
+        (home, files)
     });
     counted.collect()
 }

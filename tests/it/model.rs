@@ -343,9 +343,8 @@ impl Model {
             let fixed = matches!(one.command, "new" | "import" | "catch-up" | "undo" | "redo");
             !fixed && !one.undone
         };
-        let moved = |one: &Operation| {
-            can(one) && !matches!(one.command, "branch" | "checkpoint" | "hide")
-        };
+        let moved =
+            |one: &Operation| can(one) && !matches!(one.command, "branch" | "checkpoint" | "hide");
         let newest = || self.operations.iter().rposition(moved).map(|index| index + 1);
         let n = n.or_else(newest).ok_or("there is nothing to undo")?;
         let one = n.checked_sub(1).and_then(|index| self.operations.get(index));
