@@ -203,11 +203,13 @@ fn an_agents_file_is_what_the_store_says_when_its_writer_is_killed_at_any_moment
     });
 }
 
-/// Lets a child of a test work on a session and kills it, forty times; every fourth time it looks at what is there.
+/// Lets a child of a test work on a session and kills it, often; every fourth time it looks at what is there.
+#[track_caller]
 fn kill_often(test: &str, root: &Path, session: &Session, mut look: impl FnMut(&mut Archive)) {
     let mut dice = Dice(0x5eed);
     let mut acknowledged = Vec::new();
-    for round in 0..40 {
+    let rounds = needs::rounds(8, 40);
+    for round in 0..rounds {
         let mut child = Command::new(std::env::current_exe().unwrap())
             .args([&format!("crash::{test}"), "--exact", "--nocapture"])
             .env(needs::CHILD, root)
@@ -236,7 +238,7 @@ fn kill_often(test: &str, root: &Path, session: &Session, mut look: impl FnMut(&
             look(&mut archive);
         }
     }
-    assert!(acknowledged.len() >= 80, "{}", acknowledged.len());
+    assert!(acknowledged.len() >= 2 * rounds, "{}", acknowledged.len());
 }
 
 #[test]

@@ -35,13 +35,11 @@ use crate::{
     codex::live,
     compact::asked,
     fixture::{self, Seeded, workspace},
+    needs,
     power::{Image, Names, below},
     rollout::{Rollout, index, indexed},
     vfs::{Countdown, Event, Failure, Faults, keep_synced},
 };
-
-/// How many of a verb's steps are broken, in each of the ways.
-const TRIED: i64 = 3;
 
 /// A disk whose steps are counted with those of SQLite's files, and fail with them.
 #[derive(Debug)]
@@ -429,8 +427,11 @@ impl Seen {
 }
 
 /// Breaks the steps of every verb on a session of a format and returns how many.
+#[track_caller]
 fn break_each(format: &'static str) -> String {
     let (mut tried, mut flaws, mut refused) = (0, Vec::new(), Vec::new());
+    // How many of a verb's steps are broken, in each of the ways.
+    let wanted: i64 = needs::rounds(1, 3);
     for verb in Verb::ALL {
         let folder = TempDir::new().unwrap();
         let home = folder.path().join("home");
@@ -454,7 +455,7 @@ fn break_each(format: &'static str) -> String {
         for (shift, fault) in (0..).zip(FAULTS) {
             // A power cut may come after all steps too.
             let last = steps + i64::from(matches!(fault, Fault::Cut(_)));
-            let most = TRIED.min(last);
+            let most = wanted.min(last);
             for i in 0..most {
                 let n = last - (i * last + shift * last / 4) / most;
                 put_back(&home, &held);

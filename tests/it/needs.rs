@@ -127,6 +127,20 @@ pub(crate) fn shell(name: &'static str) -> Option<&'static str> {
     or_skip(found.is_ok().then_some(name), &format!("{name}: it is not installed"))
 }
 
+/// Returns something if sweeps run whole: they break every step, kill at many moments and draw many cases. They do under
+/// `UNDERTEXT_SWEEP=1`, which `.ci/run` sets.
+#[track_caller]
+pub(crate) fn sweep() -> Option<()> {
+    let asked = variable("UNDERTEXT_SWEEP").is_some_and(|asked| asked.as_os_str() != "0");
+    or_skip(asked.then_some(()), "sweep: UNDERTEXT_SWEEP=1 runs all of it")
+}
+
+/// Returns how many rounds a sweep makes: all of them, or in plain `cargo test` a few, which keep each assertion alive.
+#[track_caller]
+pub(crate) fn rounds<T>(few: T, all: T) -> T {
+    if sweep().is_some() { all } else { few }
+}
+
 /// The variable by which a test tells the child that it starts, which is the same test in another process, where to work.
 pub(crate) const CHILD: &str = "UNDERTEXT_TEST_CHILD";
 
