@@ -141,6 +141,15 @@ pub(crate) fn rounds<T>(few: T, all: T) -> T {
     if sweep().is_some() { all } else { few }
 }
 
+/// Returns Python, by which a test learns what a process used, if the machine has it and tells that as Linux does.
+#[track_caller]
+pub(crate) fn python() -> Option<&'static str> {
+    let asked = ["-c", "import os, resource; os.sched_getaffinity(0)"];
+    let found = Command::new("python3").args(asked).output();
+    let is_there = found.is_ok_and(|output| output.status.success());
+    or_skip(is_there.then_some("python3"), "python: python3 cannot tell here what a process used")
+}
+
 /// The variable by which a test tells the child that it starts, which is the same test in another process, where to work.
 pub(crate) const CHILD: &str = "UNDERTEXT_TEST_CHILD";
 

@@ -224,7 +224,8 @@ fn a_request_has_no_longer_than_the_time_that_is_left() {
                 "{error}"
             );
         }
-        assert_eq!(server.asked().len(), 2);
+        // One that is given up before the server has read it is not counted there.
+        assert!(server.asked().len() <= 2);
     }
     let error = command("sleep 300")
         .summarize(&SummaryRequest { limit: Duration::from_millis(200), ..summary() });
@@ -390,13 +391,13 @@ fn a_server_that_never_answers_is_given_up_and_not_asked_again() {
     endpoint.limits.request = Duration::from_millis(200);
     let error = Http::new(endpoint).unwrap().summarize(&summary()).unwrap_err();
     assert!(matches!(error.fault, Fault::TimedOut { .. }), "{error}");
-    assert_eq!(server.asked().len(), 1);
+    assert!(server.asked().len() <= 1);
 }
 
 #[test]
 fn a_server_that_is_not_there_is_named() {
-    let gone = Server::new(1).url();
-    let mut endpoint = Endpoint::new(Api::Anthropic, &gone, "test-model");
+    // Only root can listen at the first port, and nobody does.
+    let mut endpoint = Endpoint::new(Api::Anthropic, "http://127.0.0.1:1", "test-model");
     endpoint.limits.backoff = Duration::from_millis(1);
     let error = Http::new(endpoint).unwrap().summarize(&summary()).unwrap_err();
     let said = error.to_string();

@@ -16,7 +16,7 @@ use crate::env::{TestEnv, ending};
 use crate::rollout::{Rollout, SECOND, THREAD, write};
 
 /// How long a line is waited for.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// A command that goes on, and the lines of its streams as they come.
 struct Running {
