@@ -17,6 +17,7 @@ use undertext::store::{Access, FactStore as _, SqliteStore};
 use super::{conversation, json, live_path, store};
 use crate::env::{CommandOutput, TestEnv};
 use crate::fixture::{self, Dice};
+use crate::needs;
 
 /// A home with sessions of an agent, which the store follows, and one of the store's own.
 struct Home {
@@ -396,7 +397,7 @@ fn a_mending_that_is_killed_leaves_a_store_that_can_be_mended() {
     let copy = home.env.home().join("copy");
     copy_folder(&folder, &copy);
     // How long a mending takes, in steps of which each kill cuts off more.
-    for step in 0..40_u64 {
+    for step in (0..40_u64).step_by(needs::rounds(8, 1)) {
         fs::remove_dir_all(&folder).unwrap();
         copy_folder(&copy, &folder);
         let mut mending = home.env.command();

@@ -13,6 +13,7 @@ use super::json;
 use super::kept_out::{append, said};
 use super::redact::traces;
 use crate::env::TestEnv;
+use crate::needs;
 
 const ONE: &str = "8f14e45f-ceea-467f-a26a-5dba2f5b6d35";
 const TWO: &str = "c9f0f895-fb98-4b91-8f2a-3c5b6d7e8f90";
@@ -143,7 +144,7 @@ fn a_rekeying_that_is_killed_at_any_time_leaves_a_whole_store() {
     sessions(&env);
     env.run(&["import"]).success();
     let mut killed = 0;
-    for step in 0..16 {
+    for step in (0..16).step_by(needs::rounds(4, 1)) {
         let mut redacting = env.command();
         redacting.args(["redact", "--rekey", "--yes"]).stdin(Stdio::piped());
         let mut child = redacting.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();

@@ -13,6 +13,7 @@ use serde_json::Value;
 
 use super::{json, store};
 use crate::env::{CommandOutput, TestEnv};
+use crate::needs;
 
 const SESSION: &str = "8f14e45f-ceea-467f-a26a-5dba2f5b6d35";
 
@@ -323,16 +324,17 @@ fn an_import_and_a_restore_that_are_killed_leave_whole_files_or_none() {
         let _ = child.kill();
         child.wait().unwrap();
     };
+    let step = needs::rounds(15, 4);
     import(&env);
     for (n, file) in files.iter().enumerate() {
         write(file, &bytes(n));
     }
-    for pause in (0..60).step_by(4) {
+    for pause in (0..60).step_by(step) {
         killed("import", pause);
         assert_eq!(verified(&env).code(), Some(0), "{pause}");
     }
     import(&env);
-    for pause in (0..60).step_by(4) {
+    for pause in (0..60).step_by(step) {
         fs::remove_dir_all(result(&env, "")).unwrap();
         killed("restore", pause);
         for (n, file) in files.iter().enumerate() {

@@ -156,7 +156,9 @@ fn is_chained(store: &dyn Store) -> Result<bool, StoreError> {
 }
 
 /// Lets the n-th write or sync fail, for every n, until a whole run needs fewer.
+#[track_caller]
 fn fail_each(failure: Failure, forever: bool) {
+    let growth = needs::rounds(2, 12);
     let mut reported = 0;
     let mut n = 1;
     loop {
@@ -196,7 +198,7 @@ fn fail_each(failure: Failure, forever: bool) {
             break;
         }
         // The first ones one by one, then ever fewer.
-        n += 1 + n / 12;
+        n += 1 + n / growth;
     }
     assert!(n > 8, "no more than {n} calls were tried");
     assert!(reported > 0 || failure == Failure::Sync, "no settling failed");
@@ -253,6 +255,7 @@ fn nothing_acknowledged_is_lost_when_a_writer_is_killed_at_any_call() {
         return go_on(&root);
     }
     let test = "nothing_acknowledged_is_lost_when_a_writer_is_killed_at_any_call";
+    let growth = needs::rounds(4, 20);
     let mut n = 1;
     loop {
         let folder = Folder::new(3, 1 << 20);
@@ -280,7 +283,7 @@ fn nothing_acknowledged_is_lost_when_a_writer_is_killed_at_any_call() {
         if done.contains("all") {
             break;
         }
-        n += 1 + n / 20;
+        n += 1 + n / growth;
     }
     assert!(n > 40, "no more than {n} calls were tried");
 }
@@ -305,7 +308,8 @@ fn a_power_cut_at_any_moment_takes_nothing_acknowledged_with_it() {
     let store = folder.write();
     let mut acknowledged = Vec::new();
     let mut tried = 0;
-    for n in 0..30 {
+    let rounds = needs::rounds(10, 30);
+    for n in 0..rounds {
         keep_synced(image);
         acknowledged.extend(step(&store, &mut writer, n).unwrap().0);
         if n % 10 == 9 {
@@ -344,7 +348,7 @@ fn a_power_cut_at_any_moment_takes_nothing_acknowledged_with_it() {
             tried += 1;
         }
     }
-    assert_eq!(tried, 180);
+    assert_eq!(tried, 6 * rounds);
 }
 
 /// Returns everything that a store says of its facts and its bytes, or how it failed.
@@ -462,7 +466,8 @@ fn a_flipped_bit_is_found_or_changes_no_fact_and_no_byte() {
     let whole = everything(&folder).unwrap();
     let mut dice = crate::fixture::Dice(0xf11b);
     let (mut found, mut without_effect, mut unseen) = (0, 0, Vec::new());
-    for _ in 0..400 {
+    let rounds = needs::rounds(80, 400);
+    for _ in 0..rounds {
         let (at, bit) = (dice.below(good.len() as u64), dice.below(8));
         let byte = good[usize::try_from(at).unwrap()];
         let file = fs::File::options().write(true).open(&path).unwrap();
@@ -483,7 +488,7 @@ fn a_flipped_bit_is_found_or_changes_no_fact_and_no_byte() {
             let _ = fs::remove_file(path.with_file_name(companion));
         }
     }
-    assert!(found > 60, "{found} found, {without_effect} without effect");
+    assert!(found > rounds / 7, "{found} found, {without_effect} without effect");
     assert_eq!(unseen, [], "not found: (offset, bit)");
     assert_eq!(everything(&folder).unwrap(), whole);
     assert_eq!(line_of(&folder.read(), folder.read().names().unwrap()[0].0, 3), b"beginning 0");
