@@ -127,7 +127,7 @@ fn put_back(
 ) -> Result<Exit, CommandError> {
     let mut failed = 0;
     for file in lost {
-        match ops::restore(archive, &file.session) {
+        match ops::restore_lost(archive, file) {
             Ok(restored) => tell(context, (archive, &file.session), &restored)?,
             Err(error) => {
                 failed += 1;

@@ -1,9 +1,10 @@
 //! Restoring: the files of a session that somebody deleted come back, and the agent's is its live file again.
 
-use std::path::PathBuf;
+use std::{cmp::Reverse, collections::BTreeMap, path::PathBuf};
 
 use crate::{
-    model::{Command, MAIN, State},
+    disk::Stamp,
+    model::{Command, MAIN, State, Timestamp},
     ops::{OpsError, attach::attach_file, members::family},
     report::{Attached, LostFile, Restored, Sidecars},
     session::{
@@ -15,16 +16,36 @@ use crate::{
     },
 };
 
+/// How many milliseconds lie between the times of two restored sessions: the files of each get times of their own.
+const APART: i64 = 10_000;
+/// How old, in milliseconds, a session may be that a restored one is not to be newer than. An agent deletes old files.
+const OLDEST: i64 = 15 * 86_400_000;
+
 /// Puts the files of a session that are gone back where its agent reads them, with those that it kept next to them, and
 /// attaches the agent's.
 pub fn restore(archive: &mut Archive, session: &Session) -> Result<Restored, OpsError> {
-    // What is decided in one step holds in the next ones.
-    sync::exclusively(archive, |_| put_back(archive, session))
+    let now = archive.now();
+    restore_at(archive, session, now)
 }
 
-fn put_back(archive: &Archive, session: &Session) -> Result<Restored, OpsError> {
-    let PutBack { files, unlisted } = sync::put_back(archive, session)?;
-    let sidecars = sync::put_sidecars_back(archive, session)?;
+/// Does the same for one of several sessions. Their files get times in the order of their last use, by which agents choose the
+/// session to continue.
+pub fn restore_lost(archive: &mut Archive, lost: &LostFile) -> Result<Restored, OpsError> {
+    restore_at(archive, &lost.session, lost.at)
+}
+
+fn restore_at(
+    archive: &Archive,
+    session: &Session,
+    at: Timestamp,
+) -> Result<Restored, OpsError> {
+    // What is decided in one step holds in the next ones.
+    sync::exclusively(archive, |_| put_back(archive, session, at))
+}
+
+fn put_back(archive: &Archive, session: &Session, at: Timestamp) -> Result<Restored, OpsError> {
+    let PutBack { files, unlisted } = sync::put_back(archive, session, at)?;
+    let sidecars = sync::put_sidecars_back(archive, session, at)?;
     let Some(last) = files.last() else {
         if sidecars == Sidecars::default() {
             return Err(nothing(archive, session)?.into());
@@ -102,28 +123,48 @@ fn nothing(archive: &Archive, session: &Session) -> Result<SyncError, OpsError> 
     Ok(SyncError::Nothing(Vain::Restore { there }))
 }
 
-/// Returns the sessions, of a format or of all, of which files are gone.
+/// Returns the sessions, of a format or of all, of which files are gone, the one used last first.
 pub fn lost(archive: &Archive, format: Option<&str>) -> Result<Vec<LostFile>, OpsError> {
-    let mut all = Vec::new();
-    for session in archive.every()? {
-        if format.is_some_and(|format| format != session.name.format) {
-            continue;
-        }
-        all.extend(lost_files(archive, &session)?);
-    }
-    Ok(all)
+    let mut sessions = archive.every()?;
+    sessions.retain(|session| format.is_none_or(|format| format == session.name.format));
+    lost_of(archive, &sessions)
 }
 
-/// Returns which files of a session are gone, and of the sub-agents that worked for it, those of each behind the session's own.
+/// Returns which files of a session are gone, and of the sub-agents that worked for it.
 pub fn lost_with_sub_agents(
     archive: &Archive,
     session: &Session,
 ) -> Result<Vec<LostFile>, OpsError> {
-    let mut all = Vec::new();
-    for session in &family(archive.store(), session)? {
-        all.extend(lost_files(archive, session)?);
+    lost_of(archive, &family(archive.store(), session)?)
+}
+
+/// Returns which files of these sessions are gone, each with the time that it gets: near now, so that its agent does not delete
+/// it again, and in the order of last use, also next to the newest file that is there of the same project.
+fn lost_of(archive: &Archive, sessions: &[Session]) -> Result<Vec<LostFile>, OpsError> {
+    let (mut all, mut newest) = (Vec::new(), BTreeMap::new());
+    for session in sessions {
+        let project = (session.name.format.clone(), archive.store().card(session.key)?.folder);
+        let lost = lost_files(archive, session)?;
+        if lost.as_ref().is_none_or(|lost| lost.path.is_none())
+            && let Some(live) = live_file(archive, &archive.store().state(session.key)?)
+            && let Ok(Some(Stamp { modified: (seconds, nanos), .. })) = Stamp::at(&live.path)
+        {
+            let at = Timestamp(seconds.saturating_mul(1000) + nanos / 1_000_000);
+            let last = newest.entry(project.clone()).or_insert(at);
+            *last = at.max(*last);
+        }
+        all.extend(lost.map(|lost| (lost, project)));
     }
-    Ok(all)
+    all.sort_by_key(|(lost, _)| Reverse(lost.used));
+    let now = archive.now().0;
+    let mut next = now;
+    for (lost, project) in &mut all {
+        let later = newest.get(project).filter(|at| **at > lost.used && at.0 > now - OLDEST);
+        next = later.map_or(next, |at| next.min(at.0 - APART));
+        lost.at = Timestamp(next);
+        next -= APART;
+    }
+    Ok(all.into_iter().map(|(lost, _)| lost).collect())
 }
 
 /// Returns the agent's file of a session, if it is gone.
@@ -137,6 +178,11 @@ fn lost_files(archive: &Archive, session: &Session) -> Result<Option<LostFile>, 
     let state = archive.store().state(session.key)?;
     let path = gone::lost(archive, session, &state)?.map(|lost| lost.path);
     let sidecars = sync::sidecars::lost(archive, session, &state);
-    let is_lost = path.is_some() || !sidecars.is_empty();
-    Ok(is_lost.then(|| LostFile { session: session.clone(), path, sidecars }))
+    if path.is_none() && sidecars.is_empty() {
+        return Ok(None);
+    }
+    let seen = path.as_ref().map(|path| gone::used(archive, path)).transpose()?.flatten();
+    let active = || Ok(archive.store().card(session.key)?.active.unwrap_or_default());
+    let used = seen.map_or_else(active, Ok::<_, OpsError>)?;
+    Ok(Some(LostFile { session: session.clone(), path, sidecars, used, at: used }))
 }

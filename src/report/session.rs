@@ -9,7 +9,7 @@ use super::{
     shape::{object, path, report},
 };
 use crate::{
-    model::{OperationNumber, SessionName},
+    model::{OperationNumber, SessionName, Timestamp},
     session::Session,
 };
 
@@ -69,6 +69,10 @@ pub struct LostFile {
     pub path: Option<PathBuf>,
     /// Where those files were that the agent kept next to it and that are gone.
     pub sidecars: Vec<PathBuf>,
+    /// When the agent used the session last.
+    pub used: Timestamp,
+    /// The modification time that the files get when they are restored.
+    pub at: Timestamp,
 }
 
 report!(LostFile, "lost", |it| {

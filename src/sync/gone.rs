@@ -2,12 +2,13 @@
 
 use std::{
     fs,
+    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
 };
 
 use crate::{
     disk,
-    model::{FileNumber, GenerationNumber, Place, State},
+    model::{FileNumber, GenerationNumber, Place, State, Timestamp},
     session::{Session, View},
     sync::{
         Archive, SyncError, beside,
@@ -21,6 +22,12 @@ use crate::{
 /// Returns whether a path holds no file; a path that cannot be looked at may hold one.
 pub(crate) fn is_gone(path: &Path) -> bool {
     fs::symlink_metadata(path).is_err_and(|error| disk::is_absent(&error))
+}
+
+/// Returns when a file was written last that may be gone, as far as that was seen.
+pub(crate) fn used(archive: &Archive, path: &Path) -> Result<Option<Timestamp>, SyncError> {
+    let seen = archive.store.sighting(path.as_os_str().as_bytes())?;
+    Ok(seen.map(|seen| Timestamp(seen.modified / 1_000_000)))
 }
 
 /// Returns the file in which the agent had a session, if it is gone for good; else the first of those from which it goes on that

@@ -5,16 +5,16 @@
 //!
 //! Invariant: nothing that lies where a file belongs is written over, and each file is there whole or not at all.
 
-use std::{collections::BTreeSet, ffi::OsStr, io::ErrorKind, path::PathBuf};
+use std::{cmp::Reverse, collections::BTreeSet, ffi::OsStr, io::ErrorKind, path::PathBuf};
 
 use crate::{
     live::{Denied, Fresh, WritableFile},
-    model::{GenerationNumber, Place, State},
+    model::{GenerationNumber, Place, State, Timestamp},
     report::Sidecars,
     session::{Session, content},
     sync::{
         Archive, SyncError, beside, catch_up,
-        gone::{elsewhere, is_gone, lost, newest},
+        gone::{elsewhere, is_gone, lost, newest, used},
         listing,
         live_file::LiveFile,
         loaded::refuse_if_loaded,
@@ -34,9 +34,13 @@ pub(crate) struct PutBack {
     pub(crate) unlisted: Option<SyncError>,
 }
 
-/// Writes the files of a session that are gone; none if all are there. The caller holds the lock, and attaches the one that the
-/// agent reads.
-pub(crate) fn put_back(archive: &Archive, session: &Session) -> Result<PutBack, SyncError> {
+/// Writes the files of a session that are gone; none if all are there. The one that the agent reads gets this time, older ones an
+/// earlier one. The caller holds the lock, and attaches the one that the agent reads.
+pub(crate) fn put_back(
+    archive: &Archive,
+    session: &Session,
+    at: Timestamp,
+) -> Result<PutBack, SyncError> {
     catch_up::catch_up(archive, session)?;
     let state = archive.store.state(session.key)?;
     let mut done = PutBack::default();
@@ -64,14 +68,16 @@ pub(crate) fn put_back(archive: &Archive, session: &Session) -> Result<PutBack, 
         // Who has the deleted one open would go on writing there.
         refuse_if_loaded(archive, session, &file.path)?;
     }
-    for (_, file, generation) in files {
+    let earlier = (0..files.len() as i64).rev();
+    for ((_, file, generation), earlier) in files.into_iter().zip(earlier) {
+        let at = Timestamp(at.0 - earlier);
         let target = target(archive, session, &file)?;
         // Before the file is there, for its agent may begin meanwhile.
         match listing::finish(archive, session.format, &session.name, &target, archive.now()) {
             Err(error @ SyncError::Unlisted { .. }) => done.unlisted = Some(error),
             listed => listed?,
         }
-        write(archive, session, &state, &target, generation)?;
+        write(archive, session, &state, (&target, at), generation)?;
         done.files.push(file.path);
     }
     Ok(done)
@@ -81,14 +87,18 @@ pub(crate) fn put_back(archive: &Archive, session: &Session) -> Result<PutBack, 
 pub(crate) fn put_sidecars_back(
     archive: &Archive,
     session: &Session,
+    mut at: Timestamp,
 ) -> Result<Sidecars, SyncError> {
     let state = archive.store.state(session.key)?;
     let mut all = Sidecars::default();
-    for Kept { path, at: (operation, at), sidecar } in sidecars::kept(archive, session, &state) {
+    let mut kept = sidecars::kept(archive, session, &state);
+    kept.sort_by_cached_key(|kept| Reverse(used(archive, &kept.path).ok().flatten()));
+    for Kept { path, at: (operation, n), sidecar } in kept {
         if is_gone(&path) {
-            let bytes = archive.store.kept(session.key, operation, at)?;
+            let bytes = archive.store.kept(session.key, operation, n)?;
+            at.0 -= 1;
             let file = LiveFile { n: sidecar.file, path, attached: true };
-            install(archive, &target(archive, session, &file)?, |fresh| {
+            install((&target(archive, session, &file)?, at), |fresh| {
                 fresh.write(&bytes).map_err(SyncError::at(&file.path))
             })?;
             all.written.push(file.path);
@@ -104,13 +114,13 @@ fn write(
     archive: &Archive,
     session: &Session,
     state: &State,
-    target: &WritableFile,
+    (target, at): (&WritableFile, Timestamp),
     generation: GenerationNumber,
 ) -> Result<(), SyncError> {
-    install(archive, target, |fresh| {
-        if let Some((operation, at, _)) = states::container(state, generation) {
+    install((target, at), |fresh| {
+        if let Some((operation, n, _)) = states::container(state, generation) {
             fresh
-                .write(&archive.store.kept(session.key, operation, at)?)
+                .write(&archive.store.kept(session.key, operation, n)?)
                 .map_err(SyncError::at(target.path()))?;
         } else {
             let runs = archive.store.runs(session.key, generation, 0)?;
@@ -142,15 +152,13 @@ fn target(
 
 /// Puts a file that is gone into its place, whole, unless something lies there meanwhile.
 fn install(
-    archive: &Archive,
-    target: &WritableFile,
+    (target, at): (&WritableFile, Timestamp),
     fill: impl FnOnce(&mut Fresh) -> Result<(), SyncError>,
 ) -> Result<(), SyncError> {
     let io = SyncError::at(target.path());
     let mut fresh = target.fresh().map_err(io)?;
     fill(&mut fresh)?;
-    // It is new to its agent, which may delete what was not written for long.
-    fresh.finish(archive.now()).map_err(io)?;
+    fresh.finish(at).map_err(io)?;
     if target.install_new().map_err(io)? {
         Ok(())
     } else {

@@ -886,3 +886,50 @@ fn an_undo_of_a_restore_tells_that_the_file_is_let_go_and_how_it_is_attached_aga
     kept.env.run(&["append", "--note", "Of oak.", "-s", "6b0a"]).success();
     assert!(kept.read().contains("Of oak."));
 }
+
+/// An agent's "continue" takes the newest file: it went on in the session that was restored last.
+#[test]
+fn restored_files_are_in_the_order_of_their_last_use_and_not_newer_than_one_used_later() {
+    let env = TestEnv::new();
+    // By their names, and by the records in them, they are in another order.
+    let ids: Vec<String> = [3, 1, 4, 2, 5].map(|n| format!("{n}{}", &SESSION[1..])).into();
+    let paths: Vec<PathBuf> = ids.iter().map(|id| session(&env, id)).collect();
+    let sidecars = ["b", "a", "c"].map(|name| {
+        let path = paths[2].with_extension("").join("tool-results").join(name);
+        write(&path, name.as_bytes());
+        path
+    });
+    let used = SystemTime::UNIX_EPOCH + Duration::from_secs(900_000_000);
+    let written = |path: &PathBuf| fs::metadata(path).unwrap().modified().unwrap();
+    for (n, path) in (0..).zip(paths.iter().chain(&sidecars)) {
+        let at = used + Duration::from_secs(3600 * n);
+        fs::File::options().write(true).open(path).unwrap().set_modified(at).unwrap();
+    }
+    env.run(&["import"]).success();
+    let clock = SystemTime::UNIX_EPOCH + Duration::from_secs(981_173_106);
+    // First the session used last is still there, and then it is gone too.
+    for there in [4, 5] {
+        let kept = clock - Duration::from_secs(4 * 86_400);
+        paths[there..].iter().for_each(|path| {
+            fs::File::options().write(true).open(path).unwrap().set_modified(kept).unwrap();
+        });
+        env.run(&["import"]).success();
+        let whole: Vec<_> = paths[..there].iter().map(|path| fs::read(path).unwrap()).collect();
+        paths[..there].iter().chain(&sidecars).for_each(|path| fs::remove_file(path).unwrap());
+        env.run(&["restore", "--all"]).success();
+        let back: Vec<_> = paths[..there].iter().map(|path| fs::read(path).unwrap()).collect();
+        assert_eq!(back, whole);
+        for files in [&paths[..], &sidecars] {
+            let times: Vec<_> = files.iter().map(written).collect();
+            assert!(times.is_sorted_by(|one, other| one < other), "{times:?}");
+            // The agent would delete what seems to be old.
+            let oldest = clock - Duration::from_secs(5 * 86_400);
+            assert!(times.iter().all(|time| *time > oldest), "{times:?}");
+        }
+        if there == 5 {
+            let oldest = clock - Duration::from_secs(60);
+            assert!(paths.iter().all(|path| written(path) > oldest));
+        }
+    }
+    env.run(&["verify"]).success();
+}
