@@ -10,6 +10,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
@@ -23,6 +24,8 @@ use super::output::Output;
 
 /// For how long the words of what was taken in are added to the index.
 const INDEXING: Duration = Duration::from_secs(2);
+/// How long the worker waits before it retries, from the first failure to the last.
+const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
 /// Take in the session that an agent's event names
 ///
@@ -91,14 +94,28 @@ fn hand_over(context: &Context, queue: &Queue, args: &Args) -> Result<(), Comman
     Ok(())
 }
 
-/// Takes in what was named, until nothing is left or another process does.
+/// Imports what was named, until nothing is left or another process does. What fails and may pass is tried again until it
+/// succeeds, each time after a longer pause.
 fn work(context: &mut Context, queue: &Queue) -> Result<(), CommandError> {
     let Some(data) = &context.env.data_home else {
         return Err(CommandError::user(anyhow!("there is no home folder for a store")));
     };
     context.store = Some(data.join("undertext"));
+    let (mut pause, mut reported) = (PAUSE.0, String::new());
     while let Some(mut work) = queue.work().context("cannot work on what was named")? {
-        while take_in(context, queue, &mut work)? {}
+        loop {
+            match take_in(context, queue, &mut work, &mut reported)? {
+                Tried::Nothing => break,
+                Tried::Imported => (pause, reported) = (PAUSE.0, String::new()),
+                Tried::Failed => {
+                    work.again().context("cannot keep what was named")?;
+                    thread::sleep(pause);
+                    pause = (pause * 2).min(PAUSE.1);
+                    // Nobody waits for this process, so it waits for the store's lock until it has it.
+                    context.wait = Duration::MAX;
+                }
+            }
+        }
         drop(work);
         if queue.is_empty() {
             break;
@@ -108,24 +125,47 @@ fn work(context: &mut Context, queue: &Queue) -> Result<(), CommandError> {
     Ok(())
 }
 
-/// Takes in what is whole next; returns whether there was anything.
-fn take_in(context: &mut Context, queue: &Queue, work: &mut Work) -> Result<bool, CommandError> {
+/// What became of the files that were whole.
+enum Tried {
+    Nothing,
+    Imported,
+    /// They are to be tried again.
+    Failed,
+}
+
+/// Imports what is whole next. A failure is reported unless it is the one `reported` last.
+fn take_in(
+    context: &mut Context,
+    queue: &Queue,
+    work: &mut Work,
+    reported: &mut String,
+) -> Result<Tried, CommandError> {
     let mut told = Vec::new();
     let folders = || context.agent_folders();
     let files = work.next(&folders, &mut |left| told.push(left.to_owned()));
     let files = files.context("cannot read what was named")?;
+    let mut tried = if files.is_empty() { Tried::Nothing } else { Tried::Imported };
     if !files.is_empty() {
         match import(context, &files, &mut told) {
             Ok(()) => work.done().context("cannot forget what was named")?,
             Err(error) => {
-                told.push(format!("{}; it is tried again with the next hook", error.in_one_line()));
+                let may_pass = error.may_pass();
+                tried = if may_pass { Tried::Failed } else { tried };
+                let when = if may_pass { "until it succeeds" } else { "with the next hook" };
+                let failure = format!("{}; it is tried again {when}", error.in_one_line());
+                if may_pass && *reported == failure {
+                    told.clear();
+                } else {
+                    told.push(failure.clone());
+                }
+                *reported = failure;
             }
         }
     }
     for line in told {
         log(context, queue, &line);
     }
-    Ok(!files.is_empty())
+    Ok(tried)
 }
 
 fn import(

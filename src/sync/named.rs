@@ -11,8 +11,8 @@
 //! named-1a2b.taken   its file is being taken in; what is left of such names is taken in by the next worker
 //! ```
 //!
-//! So one worker takes in whatever is named, however often, and no name that comes as it ends is left. What could not be taken
-//! in, as on a full disk, is tried again once with each later hook.
+//! So one worker takes in whatever is named, however often, and no name that comes as it ends is left. What cannot be imported
+//! now, because the disk is full or the store is locked, waits again, and the worker retries until it succeeds.
 //!
 //! A file is whole once it did not change for a while: an agent may write a turn's end after it has told of it. What
 //! is named is data: a file is taken in if it lies in the folders of the agent that named it, and only then.
@@ -231,6 +231,12 @@ impl Work {
             }
             thread::sleep(TICK);
         }
+    }
+
+    /// Has the names of the files that were returned last wait again, because these could not be imported.
+    pub fn again(&mut self) -> io::Result<()> {
+        let mut taken = std::mem::take(&mut self.taken).into_iter();
+        taken.try_for_each(|taken| fs::rename(&taken, taken.with_extension("")))
     }
 
     /// Forgets the names of the files that were returned last, which were taken in.
