@@ -8,6 +8,8 @@ use std::{
 
 use memchr::memmem;
 
+use crate::model::LineId;
+
 /// Returns whether a file of this name was set aside here, or is a successor.
 pub fn is_aside(path: &Path) -> bool {
     set_aside_from(path).is_some() || path.file_name().is_some_and(is_fresh)
@@ -45,13 +47,55 @@ fn split(name: &OsStr) -> Option<(&OsStr, &[u8])> {
 
 /// The mark between a live file's name and the number of a rotation.
 const MARK: &str = ".undertext-";
+/// How many bytes a name has at most.
+const LONGEST: usize = 255;
+/// How many digits of its hash stand for the end of a name that is too long for the mark.
+const DIGITS: usize = 16;
 /// The word in the place of the number for the successor.
 pub(super) const NEW: &str = "new";
 
-/// Returns the name next to a live file with this word behind the mark.
+/// Returns the name next to a live file with this word behind the mark. A long name is shortened.
 pub(super) fn beside(name: &OsStr, what: &str) -> OsString {
-    let mut name = name.to_owned();
+    let room = LONGEST.saturating_sub(MARK.len() + what.len());
+    let mut name = if name.len() > room { shortened(name, room) } else { name.to_owned() };
     name.push(MARK);
     name.push(what);
     name
+}
+
+/// Returns a name of this length at most, which only this name has.
+fn shortened(name: &OsStr, room: usize) -> OsString {
+    let bytes = name.as_bytes();
+    let mut end = room.saturating_sub(DIGITS + 1);
+    // Some systems refuse a part of a character.
+    while end > 0 && bytes.get(end).is_some_and(|byte| byte & 0xc0 == 0x80) {
+        end -= 1;
+    }
+    let mut short = OsStr::from_bytes(bytes.get(..end).unwrap_or_default()).to_owned();
+    short.push(format!("~{:.DIGITS$}", LineId::of(bytes).to_string()));
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_name_is_shortened_and_stays_one_of_its_own() {
+        for letter in ["a", "é", "日"] {
+            for length in 1..=LONGEST / letter.len() {
+                let name = OsString::from(letter.repeat(length));
+                for what in [NEW, "1", "18446744073709551615"] {
+                    let next = beside(&name, what);
+                    assert!(next.len() <= LONGEST && next.to_str().is_some(), "{next:?}");
+                    let path = Path::new("/sessions").join(&next);
+                    assert!(is_aside(&path) && is_fresh(&next) == (what == NEW), "{next:?}");
+                    let other = OsString::from(letter.repeat(length - 1) + "b");
+                    assert!(other == name || beside(&other, what) != next, "{next:?}");
+                    let is_whole = name.len() + MARK.len() + what.len() <= LONGEST;
+                    assert_eq!(split(&next).unwrap().0 == name, is_whole, "{next:?}");
+                }
+            }
+        }
+    }
 }
