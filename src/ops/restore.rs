@@ -34,11 +34,7 @@ pub fn restore_lost(archive: &mut Archive, lost: &LostFile) -> Result<Restored, 
     restore_at(archive, &lost.session, lost.at)
 }
 
-fn restore_at(
-    archive: &Archive,
-    session: &Session,
-    at: Timestamp,
-) -> Result<Restored, OpsError> {
+fn restore_at(archive: &Archive, session: &Session, at: Timestamp) -> Result<Restored, OpsError> {
     // What is decided in one step holds in the next ones.
     sync::exclusively(archive, |_| put_back(archive, session, at))
 }

@@ -485,8 +485,9 @@ mod tests {
     #[test]
     fn paths_are_compared_from_their_ends_and_not_beyond_their_first_difference() {
         let check = |ours: &str, theirs: &str, is_end, expect| {
-            let said =
-                |text: &str| text.chars().rev().map(|c| if c == '!' { Err(()) } else { Ok(c) });
+            let said = |text: &str| {
+                text.chars().rev().map(move |c| if c == '!' { Err(()) } else { Ok(c) })
+            };
             let (ours, theirs) = (said(ours).collect::<Vec<_>>(), said(theirs).collect::<Vec<_>>());
             assert_eq!(super::is_alike_backwards(ours, theirs, is_end), expect);
         };
