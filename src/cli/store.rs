@@ -85,7 +85,7 @@ fn backup(context: &mut Context, args: &BackupArgs) -> Result<Exit, CommandError
         let error =
             anyhow!("{name} is the current folder or holds it, and a backup would replace it");
         let free = |n: &u64| !context.env.current_dir.join(format!("backup-{n}")).exists();
-        let name = (1..).find(free).map(|n| format!("backup-{n}")).unwrap_or_default();
+        let name = (1..u64::MAX).find(free).map(|n| format!("backup-{n}")).unwrap_or_default();
         let backup = Line::new("store").with("backup").with(name);
         return Err(CommandError::user(error).hinted(backup.to("name a folder of its own")));
     }
