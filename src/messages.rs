@@ -138,13 +138,40 @@ fn session(text: &mut String) {
     });
 }
 
+/// Returns the refusals to write a file whose session is open.
+fn loaded() -> [SyncError; 6] {
+    use crate::live::{Holder, How};
+    let holder = |how| Holder {
+        pid: 12,
+        name: told("agent"),
+        command: told("program --option"),
+        terminal: None,
+        stop: None,
+        how,
+    };
+    let in_its_folder = Holder { terminal: Some(told("/dev/pts/3")), ..holder(How::Folder) };
+    let service = Holder { stop: Some("program stop"), ..holder(How::Lock) };
+    let all = [
+        (vec![holder(How::Open)], false),
+        (vec![holder(How::Open)], true),
+        (vec![holder(How::Named), holder(How::Unproven)], false),
+        (vec![in_its_folder], false),
+        (vec![service], false),
+        (Vec::new(), false),
+    ];
+    let title = || Some(told("Build a boat."));
+    let refusal =
+        |(holders, is_final)| SyncError::Loaded { path: path(), title: title(), holders, is_final };
+    all.map(refusal)
+}
+
 fn sync(text: &mut String) {
     use SyncError as E;
+    let [open, kept, named, folder, service, nobody] = loaded();
+    let [in_use, ..] = loaded();
     let gap = |gap| Elsewhere { file: told("b.jsonl"), ordinal: Some(3), gap };
-    let holder = crate::live::Holder { pid: 12, name: told("agent"), how: crate::live::How::Open };
     let held = |holder| E::Held { path: path(), holder, limit: Duration::from_secs(30) };
     let process = |command: &str| Some(crate::sync::Holder { pid: 12, command: told(command) });
-    let loaded = |is_final| E::Loaded { path: path(), holders: vec![holder.clone()], is_final };
     let uncaught =
         |why| E::Uncaught { session: told("7c2a51de"), path: path(), why: Box::new(why) };
     let denied = |why| E::Denied { session: told("7c2a51de"), path: path(), why };
@@ -167,9 +194,9 @@ fn sync(text: &mut String) {
         E::Foreign { .. } => [E::Foreign { path: path(), owner: told("ann") }],
         E::Uncaught { .. } => [
             uncaught(E::Io { path: path(), source: broken() }),
-            uncaught(loaded(false)),
+            uncaught(in_use),
         ],
-        E::Loaded { .. } => [loaded(false), loaded(true)],
+        E::Loaded { .. } => [open, kept, named, folder, service, nobody],
         E::Another { .. } => [E::Another { path: path(), session: told("boat"), live: PathBuf::from("b.jsonl") }],
         E::Left { .. } => [E::Left { path: path(), by: PathBuf::from("b.jsonl") }],
         E::Unread(_) => [

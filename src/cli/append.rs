@@ -91,7 +91,7 @@ pub(crate) struct Args {
     #[arg(long)]
     compact: bool,
 
-    /// Write the agent's file even if a process has its session loaded
+    /// Write the agent's file even if a process may have its session open
     #[arg(long)]
     force: bool,
 

@@ -71,7 +71,7 @@ pub(crate) fn limit(chars: usize) -> Result<Limit, CommandError> {
 /// How an agent's own file is written.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Writing {
-    /// Write the agent's file even if a process has its session loaded
+    /// Write the agent's file even if a process may have its session open
     #[arg(long)]
     force: bool,
 

@@ -47,7 +47,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FORMAT", requires = "all", conflicts_with_all = ["session", "named"], value_parser = super::common::format, add = super::complete::agents())]
     agent: Option<String>,
 
-    /// Put a file back even if a process has the deleted one open
+    /// Put a file back even if a process may have its session open
     #[arg(long)]
     force: bool,
 

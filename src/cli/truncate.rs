@@ -57,7 +57,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", conflicts_with = "window", value_parser = count::<usize>, allow_negative_numbers = true)]
     max_chars: Option<usize>,
 
-    /// Write the agent's file even if a process has its session loaded
+    /// Write the agent's file even if a process may have its session open
     #[arg(long)]
     force: bool,
 

@@ -1,19 +1,21 @@
-//! Loaded: which processes have an agent's session in memory, and would not see bytes that are written to its file.
+//! Which processes have an agent's session open, and would not see bytes that are written to its file.
 //!
-//! An agent that keeps the file open has it, also once that is deleted; one that runs in the session's folder may have it; one that holds its own
-//! lock says so. Where the system shows no processes as files, `lsof` is asked.
+//! In this order: who has the file open, also once it is deleted; whom the agent's own file names, if that process started when
+//! the file says; and of an agent's process that no such file names, whether it works in the session's folder on a terminal. Where
+//! the system does not show processes as files, `lsof` and `ps` are asked.
 //!
-//! Invariant: nothing is changed, and a file or a process that cannot be read counts as not there. Where no process can be looked
-//! at, it is an error: nobody knows then.
+//! Invariant: nothing is changed, and a file or a process that cannot be read counts as not there. If no process can be looked
+//! at, it is an error.
 
 use std::{
+    collections::BTreeMap,
     ffi::{CStr, CString, OsStr, OsString},
-    fmt, io,
+    fmt, fs, io,
     os::{
         fd::{AsFd, OwnedFd},
         unix::ffi::OsStrExt,
     },
-    path::Path,
+    path::{Path, PathBuf},
     process::Command,
 };
 
@@ -23,119 +25,313 @@ use super::writable::real;
 use crate::{
     disk,
     json::Raw,
-    wire::{Lock, Traits},
+    wire::{ClaimPlace, Service, Traits},
 };
 
-/// A process that has a session loaded, or may have.
+/// A process that has a session open, or may have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder {
     /// The process.
     pub pid: u32,
-    /// The program.
+    /// The agent, or else the program.
     pub name: String,
-    /// The sign that it has the session loaded.
+    /// Its command line, as far as it fits into a message.
+    pub command: String,
+    /// Its terminal, if it has one.
+    pub terminal: Option<String>,
+    /// The command that ends it, if its agent left it in the background and has one.
+    pub stop: Option<&'static str>,
+    /// The sign that it has the session open.
     pub how: How,
 }
 
-/// The sign that a process has a session loaded.
+/// The sign that a process has a session open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
-    /// It keeps the file open.
+    /// It has the file open.
     Open,
-    /// It is the agent, and runs in the session's folder.
-    Folder,
-    /// It holds the agent's own lock on the file.
+    /// It holds the agent's own lock.
     Lock,
+    /// It says so in the agent's own file.
+    Named,
+    /// The agent's own file gives its id, but nothing shows that it is the process that wrote the file.
+    Unproven,
+    /// It is the agent, says nothing, and works in the session's folder on a terminal.
+    Folder,
+}
+
+impl How {
+    /// Returns whether the sign may be wrong.
+    pub fn is_guess(self) -> bool {
+        matches!(self, Self::Unproven | Self::Folder)
+    }
 }
 
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let how = match self.how {
             How::Open => "keeps it open",
-            How::Folder => "runs in the session's folder",
             How::Lock => "holds the agent's lock on it",
+            How::Named => "says that it has it open",
+            How::Unproven => "may be the one that locked it",
+            How::Folder => "runs in the session's folder",
         };
-        write!(f, "{} (process {}) {how}", self.name, self.pid)
+        write!(f, "{} (process {}) {how}", self.name, self.pid)?;
+        if self.command.is_empty() { Ok(()) } else { write!(f, ", run as {:?}", self.command) }
     }
 }
 
-/// Returns the processes that have the session of a file loaded; `folder` is the one in which the session works.
-pub fn holders(file: &Path, folder: Option<&Path>, format: &Traits) -> io::Result<Vec<Holder>> {
-    let programs = format.programs;
-    let mut holders: Vec<Holder> =
-        format.lock.and_then(|lock| locker(file, lock)).into_iter().collect();
-    let processes = Path::new("/proc");
-    if processes.join("self/fd").is_dir() {
-        by_proc(processes, file, folder, programs, &mut holders)?;
-    } else {
-        by_lsof("lsof", file, folder, programs, &mut holders)?;
+impl Holder {
+    /// Says how its user ends it.
+    pub fn way_to_end(&self) -> String {
+        let Self { name, pid, .. } = self;
+        match (&self.terminal, self.stop) {
+            (Some(terminal), _) => format!("quit {name} in its terminal, {terminal}"),
+            (None, Some(stop)) => {
+                format!("close the session in {name} and wait a minute, or end its service: {stop}")
+            }
+            (None, None) => format!("end {name}, which has no terminal: kill {pid}"),
+        }
     }
+}
+
+/// Returns the processes that have the session of a file open; `folder` is the one in which the session works, if a process in
+/// there may have it.
+pub fn holders(file: &Path, folder: Option<&Path>, format: &Traits) -> io::Result<Vec<Holder>> {
+    let sought = Sought::of(file);
+    // Who runs in the folder may have it open as long as it is there.
+    let folder = folder.filter(|_| matches!(sought, Sought::File(_)));
+    let folder = folder.and_then(|folder| folder.canonicalize().ok());
+    let claims = claims(file, format);
+    let search = Search { file, sought, folder, claims, format };
+    let processes = Path::new("/proc");
+    let mut holders = if processes.join("self/fd").is_dir() {
+        search.by_proc(processes)?
+    } else {
+        search.by_lsof("lsof")?
+    };
     holders.retain(|holder| holder.pid != std::process::id());
     holders.sort_by_key(|holder| holder.pid);
-    holders.dedup_by_key(|holder| holder.pid);
     Ok(holders)
 }
 
-/// Returns the process that an agent's lock on a file names, if it lives.
-fn locker(file: &Path, lock: Lock) -> Option<Holder> {
-    let mut path = file.as_os_str().to_owned();
-    path.push(lock.ending);
-    let said = disk::read(Path::new(&path), disk::SMALL).ok()?;
-    let pid = u32::try_from(Raw::object(said.trim_ascii())?.get(lock.process)?.u64()?).ok()?;
-    let process = rustix::process::Pid::from_raw(i32::try_from(pid).ok()?)?;
-    let is_there = match rustix::process::test_kill_process(process) {
-        Ok(()) => true,
-        Err(error) => error == rustix::io::Errno::PERM,
+/// What an agent's own file says of a process.
+#[derive(Debug)]
+struct Claimed {
+    /// When the process started that wrote the file.
+    started: Option<String>,
+    /// Whether it has the session open that is asked about, and not another one.
+    is_this: bool,
+}
+
+/// Returns what an agent's own files say of its processes, by the ids of these.
+fn claims(file: &Path, format: &Traits) -> BTreeMap<u32, Claimed> {
+    let Some(claim) = format.claim else { return BTreeMap::new() };
+    let files = match claim.place {
+        ClaimPlace::Beside(ending) => {
+            let mut path = file.as_os_str().to_owned();
+            path.push(ending);
+            vec![path.into()]
+        }
+        ClaimPlace::Folder { name, .. } => {
+            let is_shelf = |above: &&Path| {
+                let folders = format.folders.iter();
+                above.file_name().is_some_and(|is| folders.clone().any(|of| is == of.sessions))
+            };
+            let home = file.ancestors().find(is_shelf).and_then(Path::parent);
+            let files = home.and_then(|home| fs::read_dir(home.join(name)).ok());
+            let files = files.into_iter().flatten().flatten().map(|file| file.path());
+            // Others hold secrets.
+            files.filter(|file| file.extension().is_some_and(|ending| ending == "json")).collect()
+        }
     };
-    is_there.then(|| Holder { pid, name: "a program".to_owned(), how: How::Lock })
+    let read = |path: &PathBuf| {
+        let text = disk::read(path, disk::SMALL).ok()?;
+        let fields = Raw::object(text.trim_ascii())?;
+        let pid = u32::try_from(fields.get(claim.process)?.u64()?).ok()?;
+        let started = fields.get(claim.started).and_then(|at| {
+            at.text().map(|text| one_spaced(&text)).or_else(|| Some(at.u64()?.to_string()))
+        });
+        let is_this = match claim.place {
+            ClaimPlace::Beside(_) => true,
+            ClaimPlace::Folder { session, .. } => {
+                let session = fields.get(session)?.text()?;
+                // What its sub-agents write is in a folder of the session's name.
+                file.iter().any(|part| Path::new(part).file_stem() == Some(OsStr::new(&*session)))
+            }
+        };
+        Some((pid, Claimed { started, is_this }))
+    };
+    files.iter().filter_map(read).collect()
+}
+
+/// A search for the processes that have a session open.
+struct Search<'a> {
+    file: &'a Path,
+    sought: Sought,
+    folder: Option<PathBuf>,
+    claims: BTreeMap<u32, Claimed>,
+    format: &'a Traits,
+}
+
+/// A process as the system shows it.
+#[derive(Debug, Default)]
+struct Process {
+    /// The words of its command line, with a NUL after each.
+    command: Vec<u8>,
+    started: Option<String>,
+    terminal: Option<String>,
+    is_open: bool,
+    is_inside: bool,
 }
 
 /// How Linux marks the name of an open file that was deleted.
 const DELETED: &str = " (deleted)";
 
-/// Looks at each process through its folder, of which each file costs a look by itself: on a machine with many processes most of
-/// a small change goes by here.
-fn by_proc(
-    processes: &Path,
-    file: &Path,
-    folder: Option<&Path>,
-    programs: &[&str],
-    holders: &mut Vec<Holder>,
-) -> io::Result<()> {
-    let sought = Sought::of(file);
-    // Who runs in the folder may have it loaded as long as it is there.
-    let folder = folder.filter(|_| matches!(sought, Sought::File(_)));
-    let folder = folder.and_then(|folder| folder.canonicalize().ok());
-    let processes = rustix::fs::open(processes, FOLDER, Mode::empty())?;
-    for process in Dir::read_from(&processes)?.flatten() {
-        let Some(pid) = process.file_name().to_str().ok().and_then(|name| name.parse().ok()) else {
-            continue;
-        };
-        let Ok(process) = openat(&processes, process.file_name(), FOLDER, Mode::empty()) else {
-            continue;
-        };
-        let command = beginning(&process, "cmdline");
-        // Only what the system itself runs was not begun by a command, and keeps no files.
-        if command.is_empty() {
-            continue;
+impl Search<'_> {
+    /// Returns a process if it has the session open, or may have.
+    fn judge(&self, pid: u32, process: Process) -> Option<Holder> {
+        let Traits { programs, folders, service, .. } = self.format;
+        let is_agent = program(&process.command, programs).is_some();
+        let how = self.sign(pid, &process, is_agent)?;
+        let command = String::from_utf8_lossy(&process.command).replace('\0', " ");
+        let has_folder = |usual: &str| self.file.to_string_lossy().contains(&format!("/{usual}/"));
+        let agent = folders.iter().find(|of| of.usual.is_some_and(has_folder)).or(folders.first());
+        let agent = agent.filter(|_| is_agent || how != How::Open).map(|of| of.agent.to_owned());
+        let own = Path::new(command.split(' ').next()?).file_name();
+        let own = own.map_or_else(|| "a program".into(), OsStr::to_string_lossy).into_owned();
+        let is_service =
+            |service: &Service| command.split(' ').any(|word| word == service.argument);
+        Some(Holder {
+            pid,
+            name: agent.unwrap_or(own),
+            stop: service
+                .as_ref()
+                .filter(|service| is_agent && is_service(service))
+                .map(|it| it.stop),
+            command: command.trim_end().chars().take(80).collect(),
+            terminal: process.terminal,
+            how,
+        })
+    }
+
+    fn sign(&self, pid: u32, process: &Process, is_agent: bool) -> Option<How> {
+        if process.is_open {
+            return Some(How::Open);
         }
-        let name = || {
-            let name =
-                || String::from_utf8_lossy(beginning(&process, "comm").trim_ascii()).into_owned();
-            program(&command, programs).map_or_else(name, str::to_owned)
-        };
-        // Once a copy of this process runs the other program, it holds none of this one's files: so it is asked twice.
-        if sought.is_open_in(&process) && !is_own(&process) && sought.is_open_in(&process) {
-            holders.push(Holder { pid, name: name(), how: How::Open });
-        } else if let Some(folder) = &folder
-            && program(&command, programs).is_some()
-            && link(&process, c"cwd")
-                .is_some_and(|cwd| cwd.to_bytes() == folder.as_os_str().as_bytes())
-        {
-            holders.push(Holder { pid, name: name(), how: How::Folder });
+        // Another process may have the id by now.
+        let claim = self.claims.get(&pid);
+        let is_proven =
+            claim.and_then(|claim| Some(claim.started.as_ref()? == process.started.as_ref()?));
+        match claim.filter(|_| is_proven != Some(false)) {
+            Some(claim) if !claim.is_this => None,
+            Some(_) if is_proven.is_some() || is_agent => Some(How::Named),
+            Some(_) => Some(How::Unproven),
+            None => {
+                (is_agent && process.is_inside && process.terminal.is_some()).then_some(How::Folder)
+            }
         }
     }
-    Ok(())
+
+    /// Looks at each process through its folder, of which each file costs a look by itself: on a machine with many processes most of
+    /// a small change goes by here.
+    fn by_proc(&self, processes: &Path) -> io::Result<Vec<Holder>> {
+        let mut holders = Vec::new();
+        let processes = rustix::fs::open(processes, FOLDER, Mode::empty())?;
+        for process in Dir::read_from(&processes)?.flatten() {
+            let pid = process.file_name().to_str().ok().and_then(|name| name.parse().ok());
+            let Some(pid) = pid else { continue };
+            let Ok(process) = openat(&processes, process.file_name(), FOLDER, Mode::empty()) else {
+                continue;
+            };
+            let command = beginning(&process, "cmdline");
+            // Only what the system itself runs was not begun by a command, and keeps no files; nor does a process that ended.
+            if command.is_empty() {
+                continue;
+            }
+            // Once a copy of this process runs the other program, it holds none of this one's files: so it is asked twice.
+            let is_open = || self.sought.is_open_in(&process);
+            let is_open = is_open() && !is_own(&process) && is_open();
+            let is_inside = self.folder.as_ref().is_some_and(|folder| {
+                program(&command, self.format.programs).is_some()
+                    && link(&process, c"cwd")
+                        .is_some_and(|cwd| cwd.to_bytes() == folder.as_os_str().as_bytes())
+            });
+            if is_open || is_inside || self.claims.contains_key(&pid) {
+                let (started, terminal) = stat(&beginning(&process, "stat"));
+                let process = Process { command, started, terminal, is_open, is_inside };
+                holders.extend(self.judge(pid, process));
+            }
+        }
+        Ok(holders)
+    }
+
+    fn by_lsof(&self, lsof: &str) -> io::Result<Vec<Holder>> {
+        // It ends with an error where no process is found.
+        let run = |arguments: &[&OsStr]| {
+            let output = Command::new(lsof).args(["-F", "p"]).args(arguments).output();
+            output.map(|output| listed(&output.stdout)).map_err(|error| {
+                let why = format!(
+                    "{lsof}, which tells the processes that have it open, cannot be run: {error}"
+                );
+                io::Error::new(error.kind(), why)
+            })
+        };
+        let open = run(&[OsStr::new("--"), self.file.as_os_str()])?;
+        let mut inside = Vec::new();
+        if let Some(folder) = &self.folder {
+            let here = ["-a", "-d", "cwd", "--"].map(OsStr::new);
+            inside = run(&[&here[..], &[folder.as_os_str()]].concat())?;
+        }
+        let mut all: Vec<u32> =
+            open.iter().chain(&inside).chain(self.claims.keys()).copied().collect();
+        all.sort_unstable();
+        all.dedup();
+        let process = |pid: &u32| {
+            // As the agents ask for the time.
+            let ps = Command::new("ps")
+                .args(["-o", "tty=", "-o", "lstart=", "-o", "command=", "-p", &pid.to_string()])
+                .envs([("LC_ALL", "C"), ("TZ", "UTC")])
+                .output();
+            let process = ps.map_or_else(|_| Some(Process::default()), |ps| shown(&ps.stdout));
+            let (is_open, is_inside) = (open.contains(pid), inside.contains(pid));
+            self.judge(*pid, Process { is_open, is_inside, ..process? })
+        };
+        Ok(all.iter().filter_map(process).collect())
+    }
+}
+
+/// Returns when a process started and its terminal, as `/proc/<pid>/stat` gives them.
+fn stat(line: &[u8]) -> (Option<String>, Option<String>) {
+    let line = String::from_utf8_lossy(line);
+    // The second field is the program's name in brackets, which may have any character in it.
+    let mut fields = line.rsplit(')').next().unwrap_or_default().split_whitespace();
+    let terminal = fields.nth(4).and_then(|terminal| terminal.parse::<u32>().ok());
+    let terminal = terminal.filter(|terminal| *terminal != 0).map(|terminal| {
+        let (major, minor) = (terminal >> 8 & 0xfff, terminal & 0xff | terminal >> 12 & 0xf_ff00);
+        if major == 136 {
+            format!("/dev/pts/{minor}")
+        } else {
+            format!("/dev/char/{major}:{minor}")
+        }
+    });
+    (fields.nth(14).map(str::to_owned), terminal)
+}
+
+/// Returns a process as `ps` shows it, by its terminal, five words of time, and command.
+fn shown(output: &[u8]) -> Option<Process> {
+    let output = String::from_utf8_lossy(output);
+    let mut words = output.split_whitespace();
+    let terminal = words.next()?;
+    let terminal =
+        (!terminal.starts_with('?') && terminal != "-").then(|| format!("/dev/{terminal}"));
+    let started = words.by_ref().take(5).collect::<Vec<_>>().join(" ");
+    let command = words.flat_map(|word| [word, "\0"]).collect::<String>().into_bytes();
+    Some(Process { command, started: Some(started), terminal, ..Process::default() })
+}
+
+fn one_spaced(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 const FOLDER: OFlags = OFlags::DIRECTORY.union(OFlags::CLOEXEC);
@@ -209,56 +405,10 @@ fn program<'p>(command: &[u8], programs: &[&'p str]) -> Option<&'p str> {
     names.find_map(|name| programs.iter().copied().find(|program| *program == name))
 }
 
-fn by_lsof(
-    lsof: &str,
-    file: &Path,
-    folder: Option<&Path>,
-    programs: &[&str],
-    holders: &mut Vec<Holder>,
-) -> io::Result<()> {
-    // It ends with an error where no process is found.
-    let run = |arguments: &[&OsStr]| {
-        let output = Command::new(lsof).args(["-F", "pc"]).args(arguments).output();
-        output.map(|output| output.stdout).map_err(|error| {
-            let why = format!(
-                "{lsof}, which tells the processes that have it open, cannot be run: {error}"
-            );
-            io::Error::new(error.kind(), why)
-        })
-    };
-    let here = [OsStr::new("--"), file.as_os_str()];
-    holders.extend(listed(&run(&here)?, How::Open));
-    if let Some(folder) = folder {
-        let here = ["-a", "-d", "cwd", "--"].map(OsStr::new);
-        let here: Vec<&OsStr> = here.into_iter().chain([folder.as_os_str()]).collect();
-        let inside = listed(&run(&here)?, How::Folder).into_iter();
-        holders.extend(inside.filter(|holder| programs.contains(&holder.name.as_str())));
-    }
-    Ok(())
-}
-
-/// Returns the processes in a list of `p<number>` and `c<name>` lines.
-fn listed(output: &[u8], how: How) -> Vec<Holder> {
+/// Returns the processes in a list of `p<number>` lines.
+fn listed(output: &[u8]) -> Vec<u32> {
     let output = String::from_utf8_lossy(output);
-    let mut holders: Vec<Holder> = Vec::new();
-    for line in output.lines() {
-        match line.split_at_checked(1) {
-            Some(("p", pid)) => {
-                holders.extend(pid.parse().ok().map(|pid| Holder {
-                    pid,
-                    name: String::new(),
-                    how,
-                }));
-            }
-            Some(("c", name)) => {
-                if let Some(last) = holders.last_mut() {
-                    name.clone_into(&mut last.name);
-                }
-            }
-            _ => {}
-        }
-    }
-    holders
+    output.lines().filter_map(|line| line.strip_prefix('p')?.parse().ok()).collect()
 }
 
 #[cfg(test)]
@@ -279,22 +429,130 @@ mod tests {
 
     #[test]
     fn a_list_of_processes_is_read() {
-        let found = listed(b"p12\ncclaude\nfcwd\np13\ncvim\n", How::Open);
-        let names: Vec<(u32, &str)> = found.iter().map(|h| (h.pid, h.name.as_str())).collect();
-        assert_eq!(names, [(12, "claude"), (13, "vim")]);
+        assert_eq!(listed(b"p12\nfcwd\np13\nf3\n"), [12, 13]);
+    }
+
+    #[test]
+    fn a_process_has_a_terminal_if_the_system_names_one() {
+        let on = |terminal: u32| {
+            stat(
+                format!("7 (a) b) S 1 7 7 {terminal} 7 0 1 2 3 4 5 6 7 8 20 0 9 0 176272 5 6")
+                    .as_bytes(),
+            )
+        };
+        let started = || Some("176272".to_owned());
+        assert_eq!(on(0), (started(), None));
+        assert_eq!(on(136 << 8 | 3), (started(), Some("/dev/pts/3".to_owned())));
+        assert_eq!(on(1 << 20 | 136 << 8 | 3), (started(), Some("/dev/pts/259".to_owned())));
+        assert_eq!(on(4 << 8 | 1), (started(), Some("/dev/char/4:1".to_owned())));
+        assert_eq!(stat(b""), (None, None));
+        let line =
+            |terminal: &str| format!("{terminal}  Thu Jul  9 04:18:26 2026     /bin/pi -c\n");
+        let process = shown(line("ttys001").as_bytes()).unwrap();
+        assert_eq!(process.command, b"/bin/pi\0-c\0");
+        assert_eq!(process.started.as_deref(), Some("Thu Jul 9 04:18:26 2026"));
+        assert_eq!(process.terminal.as_deref(), Some("/dev/ttys001"));
+        assert_eq!(shown(line("??").as_bytes()).unwrap().terminal, None);
+        assert!(shown(b"").is_none());
+    }
+
+    #[test]
+    fn what_an_agent_says_of_a_process_comes_before_its_folder() {
+        let nothing = Process::default;
+        let open = || Process { is_open: true, ..nothing() };
+        let inside = || Process { is_inside: true, ..nothing() };
+        let check =
+            |claim: Option<(Option<&str>, bool)>, process: Process, is_agent: bool, expected| {
+                let claim = claim.map(|(started, is_this)| {
+                    (1, Claimed { started: started.map(str::to_owned), is_this })
+                });
+                let search = search(claim.into_iter().collect());
+                let found = search.sign(1, &process, is_agent);
+                assert_eq!(found, expected, "{:?} {process:?} {is_agent}", search.claims);
+            };
+        let at = |started: &str, process: Process| Process {
+            started: Some(started.to_owned()),
+            ..process
+        };
+        let on_a_terminal =
+            |process: Process| Process { terminal: Some("/dev/pts/3".to_owned()), ..process };
+        check(None, open(), false, Some(How::Open));
+        check(Some((Some("5"), false)), at("5", open()), true, Some(How::Open));
+        check(None, inside(), true, None);
+        check(None, on_a_terminal(inside()), true, Some(How::Folder));
+        check(None, on_a_terminal(inside()), false, None);
+        check(None, on_a_terminal(nothing()), true, None);
+        // It has another session open.
+        check(Some((Some("5"), false)), at("5", on_a_terminal(inside())), true, None);
+        check(Some((None, false)), at("5", on_a_terminal(inside())), true, None);
+        // It has this one open.
+        check(Some((Some("5"), true)), at("5", nothing()), false, Some(How::Named));
+        check(Some((Some("5"), true)), at("5", nothing()), true, Some(How::Named));
+        check(Some((None, true)), at("5", nothing()), true, Some(How::Named));
+        check(Some((Some("5"), true)), nothing(), true, Some(How::Named));
+        check(Some((None, true)), at("5", nothing()), false, Some(How::Unproven));
+        check(Some((Some("5"), true)), nothing(), false, Some(How::Unproven));
+        // Another process has the id by now.
+        check(Some((Some("5"), true)), at("6", nothing()), true, None);
+        check(Some((Some("5"), true)), at("6", on_a_terminal(inside())), true, Some(How::Folder));
+        check(Some((Some("5"), false)), at("6", on_a_terminal(inside())), true, Some(How::Folder));
+    }
+
+    #[test]
+    fn a_claim_is_for_what_is_in_a_file_or_folder_of_the_sessions_name() {
+        let home = tempfile::tempdir().unwrap();
+        let put = |name: &str, text: &str| {
+            let path = home.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            io::Write::write_all(&mut disk::make(&path).unwrap(), text.as_bytes()).unwrap();
+        };
+        put(
+            "sessions/7.json",
+            r#"{"pid":7,"sessionId":"boat","procStart":"Thu Jul  9 04:18:26 2026"}"#,
+        );
+        put("sessions/8.json", r#"{"pid":8,"sessionId":"raft","procStart":12}"#);
+        put("sessions/9.json", r#"{"pid":9,"sessionId":"#);
+        put("sessions/9.secret.key", r#"{"pid":9,"sessionId":"boat"}"#);
+        put("sessions/10.json", r#"{"pid":-10,"sessionId":"boat"}"#);
+        let format = wire::FORMATS.into_iter().find(|format| {
+            let claim = format.traits().claim;
+            claim.is_some_and(|claim| matches!(claim.place, ClaimPlace::Folder { .. }))
+        });
+        let format = format.unwrap().traits();
+        let shelf = home.path().join(format.folders[0].sessions).join("-work");
+        let claimed = |file: &str| {
+            let found = claims(&shelf.join(file), format).into_iter();
+            found.map(|(pid, one)| (pid, one.started.unwrap(), one.is_this)).collect::<Vec<_>>()
+        };
+        let both = |boat, raft| {
+            [(7, "Thu Jul 9 04:18:26 2026".to_owned(), boat), (8, "12".to_owned(), raft)]
+        };
+        assert_eq!(claimed("boat.jsonl"), both(true, false));
+        assert_eq!(claimed("boat/subagents/agent-a1.jsonl"), both(true, false));
+        assert_eq!(claimed("raft.jsonl"), both(false, true));
+        assert_eq!(claimed("canoe.jsonl"), both(false, false));
+        assert!(claims(&home.path().join("boat.jsonl"), format).is_empty());
+    }
+
+    fn search<'a>(claims: BTreeMap<u32, Claimed>) -> Search<'a> {
+        let file = Path::new("/session");
+        Search {
+            file,
+            sought: Sought::of(file),
+            folder: None,
+            claims,
+            format: wire::Native.traits(),
+        }
     }
 
     #[test]
     fn nobody_is_taken_for_the_answer_of_a_program_that_cannot_be_run() {
-        let ask = |lsof: &str, folder: Option<&Path>| {
-            let mut holders = Vec::new();
-            by_lsof(lsof, Path::new("/session"), folder, &["pi"], &mut holders).map(|()| holders)
-        };
-        let none = ask("/nowhere/lsof", None).unwrap_err();
+        let none = search(BTreeMap::new()).by_lsof("/nowhere/lsof").unwrap_err();
         assert!(none.to_string().starts_with("/nowhere/lsof, which tells the processes"), "{none}");
         assert_eq!(none.kind(), io::ErrorKind::NotFound);
         // It ends so where it finds none.
-        assert_eq!(ask("false", Some(Path::new("/work"))).unwrap(), []);
+        let inside = Search { folder: Some("/work".into()), ..search(BTreeMap::new()) };
+        assert_eq!(inside.by_lsof("false").unwrap(), []);
     }
 
     #[test]

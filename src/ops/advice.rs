@@ -6,7 +6,7 @@ use std::{io, path::Path};
 
 use crate::{
     context::recover::Unrecovered,
-    live::Denied,
+    live::{Denied, Holder},
     ops::OpsError,
     report::{Hint, Line},
     session::{Elsewhere, Gap, SessionError},
@@ -130,26 +130,29 @@ fn after_session(error: &SessionError) -> Vec<Hint> {
 /// Returns what can be done about a session and its agent's file that could not be brought to agree.
 fn uncaught(session: &str, why: &SyncError) -> Vec<Hint> {
     let first = match why {
-        SyncError::Loaded { .. } => vec![
-            "end the agent: what a command is still to write there is written by the next one"
-                .into(),
-        ],
+        SyncError::Loaded { holders, .. } => {
+            let why =
+                "end the agent: what a command is still to write there is written by the next one";
+            let ways = holders.iter().map(|holder| holder.way_to_end().into());
+            ways.chain([why.into()]).collect()
+        }
         SyncError::OutOfReach { .. } | SyncError::Behind { .. } => Vec::new(),
         why => after_sync(why),
     };
     let_go(session, first)
 }
 
-/// Returns what can be done about a process that has a session loaded.
-fn loaded(is_final: bool) -> Vec<Hint> {
-    if is_final {
-        let first =
-            "end the agent first: it would go on with what is taken out, and write it again";
-        return vec![first.into()];
-    }
-    let first =
-        "end the agent first: it would not see what is written, and go on from what it knows";
-    vec![first.into(), "or insist, with --force".into()]
+/// Returns what can be done about the processes that have a session open.
+fn loaded(holders: &[Holder], is_final: bool) -> Vec<Hint> {
+    let why = if is_final {
+        "end it first: it would continue with what is taken out, and write it again"
+    } else {
+        "end it first: it would not see what is written, and continue from what it knows"
+    };
+    let ways = holders.iter().map(|holder| holder.way_to_end().into());
+    let is_guess = !is_final && !holders.is_empty() && holders.iter().all(|one| one.how.is_guess());
+    let force = is_guess.then(|| "if it has another session open, insist with --force".into());
+    [why.into()].into_iter().chain(ways).chain(force).collect()
 }
 
 /// Returns what can be done where files and store do not agree.
@@ -157,7 +160,7 @@ fn after_sync(error: &SyncError) -> Vec<Hint> {
     use SyncError as E;
     match error {
         E::Held { .. } => vec!["try again, or wait longer with --wait SECONDS".into()],
-        E::Loaded { is_final, .. } => loaded(*is_final),
+        E::Loaded { holders, is_final, .. } => loaded(holders, *is_final),
         E::Uncaught { session, why, .. } => uncaught(session, why),
         E::Another { path, session, .. } => vec![
             Line::new("status")

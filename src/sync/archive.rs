@@ -123,7 +123,7 @@ impl Places {
 /// How changes treat a file of an agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Manner {
-    /// Write it even if a process has its session loaded.
+    /// Write it even if a process may have its session open.
     pub force: bool,
     /// Set it aside and write a new one even where appending would do.
     pub rotate: bool,

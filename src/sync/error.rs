@@ -201,12 +201,14 @@ pub enum SyncError {
         /// The user.
         owner: String,
     },
-    /// A process has the session of an agent's file loaded, and would not see new lines in the file.
-    #[error("{path} is in use: {}", .holders.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    /// A process has the session of an agent's file open, and would not see new lines in the file.
+    #[error("{path}{} is in use: {}", titled(.title.as_deref()), named(.holders))]
     Loaded {
         /// The agent's file.
         path: PathBuf,
-        /// Who has it loaded.
+        /// The session's title.
+        title: Option<String>,
+        /// Who has it open; nobody whom the system shows, if there is none.
         holders: Vec<crate::live::Holder>,
         /// Whether no caller may insist: the agent would write again what is taken out.
         is_final: bool,
@@ -340,6 +342,19 @@ pub enum SyncError {
 /// Returns who holds a lock, in words.
 fn words(holder: Option<&Holder>) -> String {
     holder.map_or_else(|| "the system does not say which".to_owned(), ToString::to_string)
+}
+
+fn titled(title: Option<&str>) -> String {
+    let title = title.and_then(|title| title.lines().next()).unwrap_or_default();
+    let title: String = title.chars().take(60).collect();
+    if title.is_empty() { title } else { format!(" ({title:?})") }
+}
+
+fn named(holders: &[crate::live::Holder]) -> String {
+    match holders {
+        [] => "a process that the system does not show holds the agent's lock on it".to_owned(),
+        all => all.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
+    }
 }
 
 impl SyncError {

@@ -172,13 +172,11 @@ impl Purged {
 }
 
 /// Says of a refusal that nobody may insist.
-fn finally(error: SyncError) -> SyncError {
-    match error {
-        SyncError::Loaded { path, holders, .. } => {
-            SyncError::Loaded { path, holders, is_final: true }
-        }
-        error => error,
+fn finally(mut error: SyncError) -> SyncError {
+    if let SyncError::Loaded { is_final, .. } = &mut error {
+        *is_final = true;
     }
+    error
 }
 
 /// Refuses to take bytes out of sessions that an agent has loaded: it would go on with them, and write them again.

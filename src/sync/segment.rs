@@ -22,7 +22,7 @@ use chrono::{NaiveDateTime, TimeDelta};
 
 use crate::{
     disk,
-    live::{self, How, Index, Lock, Locking, WritableFile, is_same},
+    live::{Index, WritableFile, is_same},
     model::{FileNumber, PlaceNumber, Position, State, Timestamp},
     session::{Session, SessionError, View},
     sync::{
@@ -33,7 +33,7 @@ use crate::{
         follow::Step,
         gone::{is_gone, newest},
         live_file::{LiveFile, length_of},
-        loaded::refuse_if_loaded,
+        loaded::{agents_lock, refuse_if_loaded},
         resume::{Note, reads},
         sources,
     },
@@ -243,7 +243,7 @@ pub(crate) fn finish(
     if let Some(index) = session.format.home(&live.path).map(Index::of)
         && (there.is_none() || there == known)
     {
-        let _lock = agents_lock(archive, session.format, &session.name.id, &live.path)?;
+        let _lock = agents_lock(archive, session, &live.path)?;
         index.exchange(&session.name.id, &path, &live.path).map_err(io)?;
     }
     saw(archive, session.key, &target)?;
@@ -283,31 +283,6 @@ pub(crate) fn unfinished(
     let step = operation.and_then(|operation| operation.facts.live);
     let from = step.filter(|step| step.to == Some(live.n)).and_then(|step| step.from);
     Ok(from.and_then(|from| Some((from, archive.path_of(state.file(from)?)?))))
-}
-
-/// Keeps a session from being loaded by its agent while the answer lives, where the agent has a lock for that; who has it
-/// loaded is an error.
-pub(crate) fn agents_lock(
-    archive: &Archive,
-    format: &dyn Format,
-    session: &str,
-    file: &Path,
-) -> Result<Option<Lock>, SyncError> {
-    let Some(index) = format.home(file).map(Index::of) else { return Ok(None) };
-    let locked = index.lock(&archive.disk, session);
-    match locked.map_err(SyncError::at(file))? {
-        Locking::Unknown => Ok(None),
-        Locking::Taken(lock) => Ok(Some(lock)),
-        Locking::Held(_) if archive.manner.force => Ok(None),
-        Locking::Held(held) => {
-            // Whoever it is, the lock is held.
-            let mut holders = live::holders(&held, None, format.traits()).unwrap_or_default();
-            for holder in &mut holders {
-                holder.how = How::Lock;
-            }
-            Err(SyncError::Loaded { path: file.to_owned(), holders, is_final: false })
-        }
-    }
 }
 
 /// Returns the file that an agent reads in the place of this one: the one that its index names, or else one that was begun

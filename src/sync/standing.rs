@@ -6,7 +6,7 @@ use std::path::Path;
 
 use crate::{
     json::Raw,
-    live::WritableFile,
+    live::{Lock, WritableFile},
     model::{
         EntryId, EntryNumber, GenerationNumber, PlaceNumber, Position, Run, SessionName, State,
         Timestamp,
@@ -164,11 +164,12 @@ impl<'a> Standing<'a> {
         })
     }
 
-    /// Refuses to write an agent's file that the user's settings leave out, or whose session a process has loaded.
-    pub(crate) fn refuse_to_write(&self, path: &Path) -> Result<(), SyncError> {
+    /// Refuses to write an agent's file that the user's settings leave out, or whose session a process has open; and keeps the agent
+    /// from opening it while the answer lives.
+    pub(crate) fn refuse_to_write(&self, path: &Path) -> Result<Option<Lock>, SyncError> {
         self.refuse_if_left_out(path)?;
         let session = self.session.as_ref();
-        session.map_or(Ok(()), |session| refuse_if_loaded(self.archive, session, path))
+        session.map_or(Ok(None), |session| refuse_if_loaded(self.archive, session, path))
     }
 
     /// Refuses to go on if the history of the current branch begins where it cannot be read.

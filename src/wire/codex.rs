@@ -82,8 +82,8 @@ use crate::{
     wire::{
         Answers, Back, Base, Call, Draft, Earlier, Edit, Edited, Envelope, Failure, FileName,
         Files, Folder, Framed, Graph, Hooks, How, Identify, Interface, Invalid, Layout, Link,
-        Named, Nearby, Onward, Path, Paths, PhysicalLine, Read, Segment, Sent, Setting, Shelf,
-        Telling, Told, Trace, Traits, Unanswered, Walk, Write,
+        Named, Nearby, Onward, Path, Paths, PhysicalLine, Read, Segment, Sent, Service, Setting,
+        Shelf, Telling, Told, Trace, Traits, Unanswered, Walk, Write,
         compaction::{Compaction, Lines},
         fields::{moment, string, text},
         layout::resuming,
@@ -118,6 +118,7 @@ const TRAITS: Traits = Traits {
         },
     ],
     programs: &["codex"],
+    service: Some(Service { argument: "--listen", stop: "codex app-server daemon stop" }),
     // The program keeps the file open, and would go on in the one that was set aside.
     is_rotatable: false,
     has_names: false,

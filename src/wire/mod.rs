@@ -56,6 +56,9 @@ pub use layout::{Annex, Base, FileName, Files, Layout, Shelf, Trace};
 pub use native::Native;
 pub use pi::Pi;
 pub use read::{Edited, Envelope, Link, Read, Scene, Telling, Titled, Told};
-pub use traits::{Cleanup, Folder, Interface, Lock, Nearby, PhysicalLine, Traits, Unanswered};
+pub use traits::{
+    Claim, ClaimPlace, Cleanup, Folder, Interface, Nearby, PhysicalLine, Service, Traits,
+    Unanswered,
+};
 pub use walk::{Callers, Departure, Edit, Path, Paths, Repair, Sent, Walk, added};
 pub use write::{Back, Draft, Framed, Held, Invalid, Onward, Segment, Setting, Speaker, Write};

@@ -27,9 +27,9 @@ use crate::{
     json::{Fields, Raw},
     model::{EntryNumber, Kind, LineId, Message, Record, Tie, TieKind},
     wire::{
-        Answers, Back, Call, Draft, Earlier, Edited, Envelope, Failure, Files, Folder, Graph,
-        Hooks, Identify, Invalid, Layout, Lock, Named, Nearby, Path, PhysicalLine, Read, Scene,
-        Sent, Setting, Telling, Titled, Told, Trace, Traits, Unanswered, Walk, Write,
+        Answers, Back, Call, Claim, ClaimPlace, Draft, Earlier, Edited, Envelope, Failure, Files,
+        Folder, Graph, Hooks, Identify, Invalid, Layout, Named, Nearby, Path, PhysicalLine, Read,
+        Scene, Sent, Setting, Telling, Titled, Told, Trace, Traits, Unanswered, Walk, Write,
         compaction::{Compaction, Lines},
         fields::{line, text},
     },
@@ -70,7 +70,7 @@ const TRAITS: Traits = Traits {
     ],
     programs: &["pi", "openclaw"],
     line: PhysicalLine::OneRecordOrMarked,
-    lock: Some(Lock { ending: ".lock", process: "pid" }),
+    claim: Some(Claim { place: ClaimPlace::Beside(".lock"), process: "pid", started: "starttime" }),
     // An edit is of no kind of its own.
     omissions: &[Kind::Result, Kind::Boundary, Kind::Note, Kind::Meta],
     joins_calls: true,

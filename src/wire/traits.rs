@@ -23,8 +23,10 @@ pub struct Traits {
     pub ended: Option<&'static str>,
     /// Whether the agent resumes no file without a message.
     pub resumes_messages_only: bool,
-    /// The agent's own lock on a file of a session, if it has one.
-    pub lock: Option<Lock>,
+    /// Where its processes say which session they have open, if they do.
+    pub claim: Option<Claim>,
+    /// The process that its agent leaves in the background, if it does.
+    pub service: Option<Service>,
     /// The name of the file that the agent reads, if it archives older states of it under names of its own.
     pub live_name: Option<&'static str>,
     /// Whether another file may take the place of one that the agent reads.
@@ -119,13 +121,38 @@ pub struct Cleanup {
     pub days: u64,
 }
 
-/// A lock that a process holds by a file of its own next to the session's.
+/// Files of JSON in which an agent's processes say which session they have open.
 #[derive(Clone, Copy, Debug)]
-pub struct Lock {
-    /// The ending behind the name of the session's file.
-    pub ending: &'static str,
-    /// The field that holds the id of the process.
+pub struct Claim {
+    /// Where they are.
+    pub place: ClaimPlace,
+    /// The field with the id of the process.
     pub process: &'static str,
+    /// The field with the start time of the process, as the system gives it.
+    pub started: &'static str,
+}
+
+/// Where the files are in which processes say which session they have open.
+#[derive(Clone, Copy, Debug)]
+pub enum ClaimPlace {
+    /// Next to the session's file, under its name with this ending.
+    Beside(&'static str),
+    /// One for each process.
+    Folder {
+        /// The folder, in the agent's own.
+        name: &'static str,
+        /// The field with the session's id.
+        session: &'static str,
+    },
+}
+
+/// A process that an agent leaves running in the background.
+#[derive(Clone, Copy, Debug)]
+pub struct Service {
+    /// The argument that tells its command line from others of the agent.
+    pub argument: &'static str,
+    /// The command that ends it.
+    pub stop: &'static str,
 }
 
 /// An interface of models.
@@ -183,7 +210,8 @@ impl Traits {
             secrets: &[],
             ended: None,
             resumes_messages_only: false,
-            lock: None,
+            claim: None,
+            service: None,
             live_name: None,
             is_rotatable: true,
             has_parents_in_file: false,

@@ -113,6 +113,15 @@ pub(crate) fn proc() -> Option<&'static Path> {
     )
 }
 
+/// Returns the program that starts another one in a session of its own, on a terminal or without any, if the system shows that.
+#[track_caller]
+pub(crate) fn setsid() -> Option<&'static str> {
+    let _ = proc()?;
+    let run = Command::new("setsid").arg("--version").output();
+    let is_there = run.is_ok_and(|output| output.status.success());
+    or_skip(is_there.then_some("setsid"), "setsid: it cannot be run")
+}
+
 /// Returns another user, to whom files can be given, if the test runs as root.
 #[track_caller]
 pub(crate) fn other_user() -> Option<u32> {

@@ -421,11 +421,14 @@ fn a_thread_that_is_loaded_is_refused_by_codexs_own_lock() {
     followed.agrees(OF_TWO);
     assert_eq!(fs::read_dir(followed.file.parent().unwrap()).unwrap().count(), before);
     followed.archive.set_manner(Manner { force: true, ..Manner::default() });
-    followed.revert("1", None).unwrap();
-    followed.agrees("rules | one | to one");
+    let refused = followed.revert("1", None);
+    assert!(matches!(refused, Err(OpsError::Sync(SyncError::Loaded { .. }))), "{refused:?}");
+    followed.agrees(OF_TWO);
     drop(held);
     // A lock that nobody holds any more says nothing, and is taken away with the change.
     followed.archive.set_manner(Manner::default());
+    followed.revert("1", None).unwrap();
+    followed.agrees("rules | one | to one");
     followed.undo();
     followed.agrees(OF_TWO);
     assert!(!lock.exists());

@@ -189,7 +189,7 @@ impl Change<'_> {
         })
     }
 
-    /// Refuses to write an agent's file where the agent would not see it, and else keeps the session from being loaded while
+    /// Refuses to write an agent's file where the agent would not see it, and else keeps the agent from opening the session while
     /// the answer lives.
     fn refuse_to_write(&self, target: Option<&WritableFile>) -> Result<Option<Lock>, SyncError> {
         let Some(target) = target else { return Ok(None) };
@@ -200,8 +200,7 @@ impl Change<'_> {
             return Err(SyncError::Left { path: read, by });
         }
         self.refuse_if_not_resumed(&read)?;
-        before.refuse_to_write(&read)?;
-        segment::agents_lock(before.archive, before.format, &before.name.id, &read)
+        before.refuse_to_write(&read)
     }
 
     /// Refuses a record that stands for the whole conversation, where a part of the conversation cannot be read.

@@ -271,17 +271,13 @@ fn no_model_is_asked_for_a_summary_that_cannot_be_written() {
     let compact = ["compact", "--summarizer", "writes", "--keep", "1", "-s", "6b0a"];
     let dry = [&compact[..], &["--dry-run"]].concat();
     let held = fs::File::open(&kept.file).unwrap();
-    for change in [&compact[..], &dry] {
-        let refused = env.run(change);
-        assert!(refused.stderr.contains("keeps it open"), "{refused}");
-        assert!(refused.to_string().contains("[exit status: 3]"), "{refused}");
-        // What would be done is of use while the agent runs.
-        assert_eq!(refused.stdout.contains("summarised"), change == dry, "{refused}");
-        assert!(!asked.exists(), "{refused}");
-    }
-    drop(held);
-    env.run(&dry).success();
+    let refused = env.run(&compact);
+    assert!(refused.stderr.contains("keeps it open"), "{refused}");
+    assert!(refused.to_string().contains("[exit status: 3]"), "{refused}");
+    // What would be done is of use while the agent runs.
+    assert!(env.run(&dry).success().stdout.contains("summarised"));
     assert!(!asked.exists());
+    drop(held);
     env.run(&compact).success();
     assert!(asked.exists());
 }

@@ -21,6 +21,7 @@ mod follow;
 mod graph;
 mod hints;
 mod hits;
+mod holders;
 mod hook;
 mod import;
 mod indexed;

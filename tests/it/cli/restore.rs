@@ -325,7 +325,7 @@ fn a_file_that_was_moved_leaves_no_branch() {
 }
 
 #[test]
-fn a_file_that_a_process_still_has_open_comes_back_if_that_is_insisted_on() {
+fn a_file_that_a_process_still_has_open_does_not_come_back_before_that_closes_it() {
     let Some(_) = needs::proc() else { return };
     let env = TestEnv::new();
     let path = session(&env, SESSION);
@@ -338,9 +338,9 @@ fn a_file_that_a_process_still_has_open_comes_back_if_that_is_insisted_on() {
     let refused = env.run(&["restore", "--all"]);
     assert!(refused.code() == Some(1) && refused.stderr.contains(&holder), "{refused}");
     assert!(!path.exists());
-    env.run(&["restore", "8f14", "--force"]).success();
-    assert!(path.exists());
-    fs::remove_file(&path).unwrap();
+    let insisted = env.run(&["restore", "8f14", "--force"]);
+    assert!(insisted.code() == Some(3) && insisted.stderr.contains(&holder), "{insisted}");
+    assert!(!path.exists());
     drop(open);
     env.run(&["restore", "8f14"]).success();
     assert!(path.exists());
