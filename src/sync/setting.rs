@@ -47,8 +47,8 @@ impl Near {
     /// Takes up a record that was written, where the next one is written like it.
     pub(crate) fn pass(&mut self, format: &dyn Format, line: &[u8], kind: Kind) {
         let is_like = match format.traits().nearby {
-            Nearby::Nothing | Nearby::Head => return,
-            Nearby::Last => true,
+            Nearby::Nothing => return,
+            Nearby::Head | Nearby::Last => true,
             Nearby::Model => kind == Kind::Assistant,
         };
         if is_like {

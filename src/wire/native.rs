@@ -355,13 +355,9 @@ fn stop_of(word: &str) -> Option<Stop> {
     }
 }
 
-/// Returns the first call of an answer that says nothing else.
+/// Returns the first call of an answer without words: its record holds the answer's thinking and metadata too.
 fn only_call(said: &Message) -> Option<(&str, &str, &str)> {
-    let is_said = |block: &Block| match block {
-        Block::Text(text) => !text.is_empty(),
-        block => matches!(block, Block::Thinking(_)),
-    };
-    if said.blocks.iter().any(is_said) {
+    if !said.text().is_empty() {
         return None;
     }
     said.blocks.iter().find_map(|block| match block {

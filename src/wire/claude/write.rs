@@ -36,7 +36,8 @@ pub(super) fn record(draft: &Draft, setting: &Setting) -> Result<Vec<u8>, Invali
             let input: Value =
                 serde_json::from_str(input).map_err(|error| Invalid::input(&error))?;
             let block = json!({ "type": "tool_use", "id": id, "name": name, "input": input });
-            Ok(link("assistant", &answer(&block, None, setting), setting))
+            let said = more_of(&block, setting).unwrap_or_else(|| answer(&block, None, setting));
+            Ok(link("assistant", &said, setting))
         }
         Draft::Result { id, output, error } => {
             let words = write::with_error(output, error.as_deref());
@@ -125,6 +126,20 @@ fn answer(block: &Value, said: Option<&Message>, setting: &Setting) -> Value {
         "id": setting.uuid, "type": "message", "role": "assistant", "model": model, "content": [block],
         "stop_reason": stop.word(), "stop_sequence": null, "usage": anthropic::usage(&usage),
     })
+}
+
+/// Returns a message with one more block of the answer whose record the new one follows, if it follows one: Claude Code
+/// writes the blocks of an answer as records with one message id, and sends a result only to the message right before it.
+fn more_of(block: &Value, setting: &Setting) -> Option<Value> {
+    let nearby = Raw::object(setting.nearby.as_deref()?)?;
+    let is_answer = text(nearby, "type")? == "assistant"
+        && nearby.get("isApiErrorMessage").and_then(Raw::bool) != Some(true)
+        && text(nearby, "uuid") == setting.parent;
+    let message =
+        nearby.get("message").filter(|message| is_answer && text(*message, "id").is_some())?;
+    let mut message: Value = serde_json::from_slice(message.bytes()).ok()?;
+    message["content"] = json!([block]);
+    Some(message)
 }
 
 fn link(class: &str, message: &Value, setting: &Setting) -> Vec<u8> {
