@@ -8,7 +8,7 @@
 //! Claude Code was asked, with small files made for it:
 //!
 //! - A record whose calls nothing answered goes, with its words, once the conversation went on. It stays in the message at
-//!   the end, and where the end is a result; but not before the user last asked.
+//!   the end, and where the end is a result, or calls that follow one; but not before the user last asked.
 //! - The records of a message (1, 2) stand where the first of them stands, unless the user asked something between, with
 //!   the message's calls last. What the user says right behind a result is part of the answer to a call.
 //! - A result that comes before its call stands behind it. Any other stays only if its call is in the message right before
@@ -44,10 +44,14 @@ const INTERRUPTED: &str = "[Tool use interrupted]";
 
 /// Returns the messages as such an agent sends them, each of them given as one record; counts the results that go.
 pub(super) fn keep(items: Vec<Item>, changes: &mut Vec<Change>) -> (Vec<Item>, Repaired) {
+    leave_misplaced(joined(items, changes), changes)
+}
+
+/// Returns the messages of the agent with all of their results, wherever these stand.
+pub(super) fn joined(items: Vec<Item>, changes: &mut Vec<Change>) -> Vec<Item> {
     let items = leave_unanswered(items, changes);
     let items = turn_round(items, changes);
-    let items = join(items, changes);
-    leave_misplaced(items, changes)
+    join(items, changes)
 }
 
 /// Puts the agent's words into results that are missing; those that had not come at the end stand behind the others.
@@ -80,7 +84,14 @@ fn leave_unanswered(mut items: Vec<Item>, changes: &mut Vec<Change>) -> Vec<Item
     let answered: BTreeSet<String> = items.iter().flat_map(Item::results).collect();
     let end = items.iter().rposition(|item| item.role() != Role::System);
     let last = end.and_then(|end| items.get(end));
-    let is_under_way = last.is_some_and(has_result);
+    let is_answered = |id: &String| answered.contains(id);
+    let is_open_call = |item: &&Item| {
+        let calls = calls(item);
+        !calls.is_empty() && !calls.iter().any(is_answered)
+    };
+    // Calls at the end that nothing answered yet do not end a turn of the tools.
+    let mut spoken = items.iter().rev().filter(|item| item.role() != Role::System);
+    let is_under_way = spoken.find(|item| !is_open_call(item)).is_some_and(has_result);
     let message = last.and_then(Item::id);
     let asked = items.iter().rposition(|item| item.role() == Role::User);
     let since = asked.map_or(0, |at| at + 1);
@@ -90,7 +101,7 @@ fn leave_unanswered(mut items: Vec<Item>, changes: &mut Vec<Change>) -> Vec<Item
         let is_last = at == end || message.is_some() && message == item.id();
         let is_open = at.is_some_and(|at| at >= since) && (is_under_way || is_last);
         let calls = calls(item);
-        let is_kept = is_open || calls.is_empty() || calls.iter().any(|id| answered.contains(id));
+        let is_kept = is_open || calls.is_empty() || calls.iter().any(is_answered);
         if !is_kept {
             note(changes, Act::Dropped, item, "nothing answered its calls, and it went on");
         }
@@ -344,6 +355,12 @@ mod tests {
         check("q 1:+A 2:+B =B", "q 1:+A 2:+B =B");
         check("q 1:+A q2 2:+B =B", "q q2 2:+B =B");
         check("q 1:+A 1:+B =A 2:text", "q 1:+A =A 2:text");
+        // A call behind a result leaves the turn open.
+        check("q 1:+A 1:+B =B 2:+C", "q 1:+A/+B =B 2:+C");
+        check("q 1:+A 2:+B =B 3:+C", "q 1:+A 2:+B =B 3:+C");
+        check("q 1:+A 2:+B =B 3:+C 4:+D", "q 1:+A 2:+B =B 3:+C 4:+D");
+        check("q 1:+A 2:+B =B 3:text 3:+C", "q 2:+B =B 3:text/+C");
+        check("q 1:+A 2:+B =B q2 3:+C", "q 2:+B =B q2 3:+C");
     }
 
     #[test]

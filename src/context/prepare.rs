@@ -65,7 +65,9 @@ pub fn prepare(items: Vec<Item>, plan: &Plan, cutting: Option<&Cutting<'_>>) -> 
     let shape = if is_agents { Shape::Messages } else { hygiene.shape };
     let mut changes = Vec::new();
     let (items, left) = match in_place {
-        Some(_) => in_place::keep(items, &mut changes),
+        Some(_) if is_agents => in_place::keep(items, &mut changes),
+        // A provider gets every real result: pair repair moves those that the agent leaves out.
+        Some(_) => (in_place::joined(items, &mut changes), Repaired::default()),
         None => (items, Repaired::default()),
     };
     let mut items = sanitize::sanitise(items, hygiene, &mut changes);

@@ -2,6 +2,8 @@
 
 use std::{
     cell::RefCell,
+    iter,
+    path::Path,
     sync::atomic::{AtomicUsize, Ordering},
     time::Duration,
 };
@@ -15,10 +17,11 @@ use undertext::{
             ChatModel, ChatRequest, Fault, ModelError, Summarizer, SummaryRequest, Tool, Written,
         },
         overflow::Figures,
+        pairing::Repaired,
         plan::Keep,
         recover::Unrecovered,
     },
-    model::{Block, Message, OperationNumber, Role, Stop, Timestamp, Usage},
+    model::{Block, Message, OperationNumber, Role, Stop, Thinking, Timestamp, Usage},
     ops::{self, Answer, Archive, Asked, Call, Compacting, OpsError, Session, Turned, Turning},
     provider::{Api, Endpoint, Http},
     wire::{Draft, Speaker},
@@ -201,12 +204,13 @@ fn what_the_provider_refuses_is_recovered_from() {
     let folder = tempfile::tempdir().unwrap();
     let mut archive = fixture::open(folder.path(), 1);
     let session = fixture::session(&mut archive);
-    for n in 0..40 {
+    for n in 0..90 {
         fixture::say(&mut archive, &session, &format!("{n} {}", "word ".repeat(200)));
     }
     // The server's window is smaller than what is known of it.
-    let server = Server::new(5_000);
-    let (model, asked) = (model(&server, Api::OpenAi), asked_for(Api::OpenAi));
+    let server = Server::new(16_500);
+    let model = model(&server, Api::OpenAi);
+    let asked = Asked { window: Some(40_000), ..asked_for(Api::OpenAi) };
     let mut events = Vec::new();
     let mut emit = |event: &Event| events.push(event.clone());
     turn(&mut archive, &session, "Well?", (&model, &asked), 0, &mut emit).unwrap();
@@ -321,14 +325,14 @@ fn an_overflow_is_told_with_the_window_and_the_words_that_came_with_it() {
     let folder = tempfile::tempdir().unwrap();
     let mut archive = fixture::open(folder.path(), 1);
     let session = fixture::session(&mut archive);
-    let said = "prompt is too long: 90000 tokens > 8192 maximum";
-    let figures = Figures { used: Some(90_000), limit: Some(8_192) };
+    let said = "prompt is too long: 90000 tokens > 16384 maximum";
+    let figures = Figures { used: Some(90_000), limit: Some(16_384) };
     let fault = Fault::Overflow { said: said.to_owned(), figures };
     let model = Fixed(Err(ModelError { model: "fixed".to_owned(), fault }));
-    let asked = asked_for(Api::OpenAi);
+    let asked = Asked { window: Some(40_000), ..asked_for(Api::OpenAi) };
     let failed = turn(&mut archive, &session, "Hello", (&model, &asked), 0, &mut |_| ());
     let told = failed.unwrap_err().to_string();
-    assert!(told.contains("does not fit in 8192 tokens (it has 90000); largest:"), "{told}");
+    assert!(told.contains("does not fit in 16384 tokens (it has 90000); largest:"), "{told}");
     assert!(told.ends_with(&format!("; the provider said: {said}")), "{told}");
 }
 
@@ -616,6 +620,167 @@ fn calls_that_nobody_answers_stay_pending_and_a_refusal_is_no_overflow() {
     fixture::assert_sound(&mut archive, &session);
 }
 
+const FORMATS: [&str; 5] = ["native", "claude", "codex", "pi", "kimi"];
+
+/// Returns a session of a format.
+fn session_of(format: &str, folder: &Path) -> (Archive, Session) {
+    if format != "native" {
+        return crate::compact::taken_up(folder, format, 1);
+    }
+    let mut archive = fixture::open(folder, 1);
+    let session = fixture::session(&mut archive);
+    (archive, session)
+}
+
+/// Asserts that the last calls of a session have these ids, and each its own result, as its agent and a provider see it.
+#[track_caller]
+fn assert_paired(archive: &Archive, session: &Session, ids: &[String]) {
+    for shape in [Shape::Agent, Shape::Messages, Shape::Anthropic, Shape::Openai] {
+        let asked = Asked { shape, ..asked(WINDOW) };
+        let prepared = ops::context(archive, session, None, &asked).unwrap().prepared;
+        assert_eq!(prepared.repaired, Repaired::default(), "{shape:?} {ids:?}");
+        let blocks = prepared.items.iter().flat_map(|item| item.message().into_owned().blocks);
+        let (mut calls, mut results) = (Vec::new(), Vec::new());
+        for block in blocks {
+            match &block {
+                Block::Call { id, .. } => calls.push(id.clone()),
+                Block::Result { id, .. } => {
+                    results.push((id.clone(), block.answer_text().into_owned()));
+                }
+                _ => {}
+            }
+        }
+        assert!(calls.ends_with(ids), "{shape:?}: {calls:?}");
+        for id in ids {
+            let own: Vec<_> = results.iter().filter(|(of, _)| of == id).collect();
+            assert!(
+                matches!(own[..], [(_, said)] if said.contains(&format!("out {id}"))),
+                "{own:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_calls_of_an_answer_that_only_thinks_are_kept_in_every_format() {
+    for format in FORMATS {
+        for n in [1, 2] {
+            let folder = tempfile::tempdir().unwrap();
+            let (mut archive, session) = session_of(format, folder.path());
+            let ids: Vec<String> = (0..n).map(|n| format!("call_{n}")).collect();
+            let call = |id: &String| Block::Call {
+                id: id.clone(),
+                name: "read".to_owned(),
+                input: "{}".to_owned(),
+                signature: None,
+            };
+            let thinking = Thinking { text: "I should look.".to_owned(), ..Thinking::default() };
+            let calls: Vec<Block> =
+                iter::once(Block::Thinking(thinking)).chain(ids.iter().map(call)).collect();
+            let answers = vec![
+                Message::new(Role::Assistant, calls),
+                Message::new(Role::Assistant, vec![Block::Text("Done.".to_owned())]),
+            ];
+            let model = Meanwhile { answers: RefCell::new(answers), happens: RefCell::new(None) };
+            let asked = asked_for(Api::Anthropic);
+            let answer = |call: &Call| Answer { output: format!("out {}", call.id), error: None };
+            let turning = Turning {
+                compacting: Compacting::of(&asked, &clock),
+                model: &model,
+                tools: &tools(),
+                answer: Some(&answer),
+                max_tokens: 500,
+                steps: 5,
+            };
+            let workspace = fixture::workspace();
+            let done =
+                ops::turn(&mut archive, &session, &workspace, Some("Look."), &turning, &mut |_| ());
+            let done = done.unwrap_or_else(|error| panic!("{format}, {n} calls: {error}"));
+            assert_eq!((done.answered, done.said.as_str()), (n, "Done."), "{format}");
+            assert_paired(&archive, &session, &ids);
+        }
+    }
+}
+
+#[test]
+fn calls_that_are_appended_one_by_one_are_one_answer_in_every_format() {
+    let result =
+        |id: &str| Draft::Result { id: id.to_owned(), output: format!("out {id}"), error: None };
+    let call = |id: &str| Draft::Call {
+        id: id.to_owned(),
+        name: "read".to_owned(),
+        input: "{}".to_owned(),
+    };
+    let ids = ["c1".to_owned(), "c2".to_owned()];
+    for format in FORMATS {
+        for at_once in [true, false] {
+            let folder = tempfile::tempdir().unwrap();
+            let (mut archive, session) = session_of(format, folder.path());
+            let drafts = [
+                Draft::Message(Speaker::User, "Look.".to_owned()),
+                call("c1"),
+                call("c2"),
+                result("c1"),
+                result("c2"),
+            ];
+            let batch = if at_once { drafts.len() } else { 1 };
+            for drafts in drafts.chunks(batch) {
+                ops::append(&mut archive, &session, &fixture::workspace(), drafts).unwrap();
+            }
+            assert_paired(&archive, &session, &ids);
+            if format == "claude" {
+                let lines = fixture::lines(&archive, &session);
+                let field = |line: &Vec<u8>| {
+                    let line: serde_json::Value = serde_json::from_slice(line).unwrap();
+                    let calls = line["message"]["content"][0]["type"] == "tool_use";
+                    calls.then(|| line["message"]["id"].as_str().unwrap().to_owned())
+                };
+                let messages: Vec<String> = lines.iter().filter_map(field).collect();
+                assert_eq!(messages[messages.len() - 1], messages[messages.len() - 2]);
+            }
+        }
+    }
+}
+
+/// As versions wrote them that gave each call a message id of its own. Claude Code itself leaves the first result out.
+#[test]
+fn a_provider_gets_the_results_of_calls_that_have_a_message_id_each() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut archive, session) = session_of("claude", folder.path());
+    let record = |n: usize, kind: &str, message: serde_json::Value| {
+        let record = json!({"type": kind, "uuid": format!("late-{n}"), "message": message});
+        Draft::Record(record.to_string().into_bytes())
+    };
+    let call = |id: &str| {
+        let call = json!({"type": "tool_use", "id": id, "name": "read", "input": {}});
+        json!({"id": format!("m-{id}"), "role": "assistant", "model": "m", "content": [call]})
+    };
+    let result = |id: &str| {
+        let result =
+            json!({"type": "tool_result", "tool_use_id": id, "content": format!("out {id}")});
+        json!({"role": "user", "content": [result]})
+    };
+    let drafts = [
+        record(0, "user", json!({"role": "user", "content": "Look."})),
+        record(1, "assistant", call("c1")),
+        record(2, "assistant", call("c2")),
+        record(3, "user", result("c1")),
+        record(4, "user", result("c2")),
+    ];
+    ops::append(&mut archive, &session, &fixture::workspace(), &drafts).unwrap();
+    for shape in Shape::ALL {
+        let asked = Asked { shape, ..asked(WINDOW) };
+        let prepared = ops::context(&archive, &session, None, &asked).unwrap().prepared;
+        let Repaired { added, duplicates, orphans, .. } = prepared.repaired;
+        assert_eq!((added, duplicates, orphans), (0, 0, 0), "{shape:?}");
+        let blocks = prepared.items.iter().flat_map(|item| item.message().into_owned().blocks);
+        let results = blocks.filter(|block| matches!(block, Block::Result { .. }));
+        let results: Vec<String> =
+            results.map(|result| result.answer_text().into_owned()).collect();
+        assert!(results.ends_with(&["out c1".to_owned(), "out c2".to_owned()]), "{results:?}");
+    }
+}
+
 #[test]
 fn an_answer_that_paused_is_gone_on_with() {
     let folder = tempfile::tempdir().unwrap();
@@ -758,17 +923,17 @@ fn the_limit_that_a_refusal_names_holds_for_the_rest_of_the_turn() {
     let folder = tempfile::tempdir().unwrap();
     let mut archive = fixture::open(folder.path(), 1);
     let session = fixture::session(&mut archive);
-    for n in 0..60 {
+    for n in 0..90 {
         fixture::say(&mut archive, &session, &format!("{n} {}", "word ".repeat(200)));
     }
     // What is known of the model is twice what the server takes.
-    let server = calling(8_000);
+    let server = calling(16_000);
     let asked = Asked { window: None, ..asked_for(Api::OpenAi) };
     let model = model(&server, Api::OpenAi);
     let done = turn(&mut archive, &session, "Well?", (&model, &asked), 6_000, &mut |_| ()).unwrap();
-    let over = server.asked().iter().filter(|asked| asked.tokens > 8_000).count();
-    assert_eq!((over, done.window, done.answered), (1, 8_000, 1), "it is refused once");
-    assert!(done.tokens <= 8_000);
+    let over = server.asked().iter().filter(|asked| asked.tokens > 16_000).count();
+    assert_eq!((over, done.window, done.answered), (1, 16_000, 1), "it is refused once");
+    assert!(done.tokens <= 16_000);
     fixture::assert_sound(&mut archive, &session);
 }
 
