@@ -190,6 +190,7 @@ pub fn limit(
     (shape, missing): (Shape, u64),
     changes: &mut Vec<Change>,
 ) -> (Vec<Item>, Limited) {
+    unite(&mut items);
     let asked = items.iter().filter(|item| item.begins_turn).count();
     if items.is_empty() || *limits == Limits::default() {
         return (items, Limited { turns: asked, kept: asked, exceeds: false });
@@ -211,6 +212,19 @@ pub fn limit(
         stays.into_iter().zip(places).map(|(stays, place)| stays || place >= first).collect();
     let kept = leave_out(&mut items, &stays, &why.into(), changes);
     (kept, Limited { turns: asked, kept: asked.min(all - gone), exceeds })
+}
+
+/// Makes one turn of what the user said without an answer between: a provider is sent it as one message.
+fn unite(items: &mut [Item]) {
+    let mut is_asked = false;
+    for item in items {
+        if matches!(item.role(), Role::Assistant | Role::Tool) {
+            is_asked = false;
+        } else if item.begins_turn {
+            item.begins_turn = !is_asked;
+            is_asked = true;
+        }
+    }
 }
 
 /// Takes the items out that do not stay, and returns the others. Either may be a million: the memory of what is taken is
@@ -514,6 +528,27 @@ mod tests {
         let changes = check(items, limits, &[1, 8, 9], false);
         let why: Vec<&str> = changes.iter().map(|change| &*change.why).collect();
         assert_eq!(why, ["with its turn there would be more than 3 messages"; 6]);
+    }
+
+    #[test]
+    fn what_the_user_said_without_an_answer_between_is_one_turn_for_every_limit() {
+        // Two requests, instructions between them, and an answer.
+        let mut items = turns(1);
+        items.extend([said(Role::User, "one", 4), said(Role::System, "rule", 5)]);
+        items.extend([said(Role::User, "two", 6), said(Role::Assistant, "answer", 7)]);
+        for limits in [
+            Limits { turns: Some(1), ..Limits::default() },
+            Limits { messages: Some(3), ..Limits::default() },
+            Limits { tokens: Some(40), ..Limits::default() },
+        ] {
+            let exceeds = limits.turns.is_none();
+            let changes = check(items.clone(), limits, &[1, 4, 5, 6, 7], exceeds);
+            assert_eq!(changes.len(), 2, "{limits:?}");
+        }
+        let all = Limits { turns: Some(9), ..Limits::default() };
+        let (_, limited) =
+            limit(items, &all, Measure::default(), (Shape::Anthropic, 20), &mut Vec::new());
+        assert_eq!((limited.turns, limited.kept), (2, 2));
     }
 
     #[test]
