@@ -93,21 +93,28 @@ pub fn absence(whole: usize, rest: Rest<'_>) -> String {
 /// Each text has the share of the limit that it has of all of them.
 pub fn texts(texts: &[&str], limit: Limit, rest: Rest<'_>) -> Vec<Option<Cut>> {
     let lengths: Vec<usize> = texts.iter().map(|text| text.chars().count()).collect();
-    let total: usize = lengths.iter().sum();
-    if total <= limit.chars() {
+    if lengths.iter().sum::<usize>() <= limit.chars() {
         return vec![None; texts.len()];
     }
-    let share = |length: usize| {
-        let share = limit.chars() as u128 * length as u128 / total.max(1) as u128;
-        usize::try_from(share).unwrap_or(usize::MAX)
+    // What was cut before has the share of the text that it was, so that it is not cut again.
+    let were = texts.iter().zip(&lengths).map(|(text, length)| {
+        let cut = part(text);
+        cut.map_or(0, |(own, hidden)| own.chars().count().saturating_add(hidden)).max(*length)
+    });
+    let were: Vec<usize> = were.collect();
+    let total = were.iter().map(|was| *was as u128).sum::<u128>().max(1);
+    let share = |was: usize| {
+        usize::try_from(limit.chars() as u128 * was as u128 / total).unwrap_or(usize::MAX)
     };
-    texts.iter().zip(lengths).map(|(text, length)| cut(text, length, share(length), rest)).collect()
+    let sizes = lengths.into_iter().zip(were);
+    let cuts = texts.iter().zip(sizes);
+    cuts.map(|(text, (length, was))| cut(text, [length, was], share(was), rest)).collect()
 }
 
-/// Cuts a text of this many characters to a budget, unless nothing is gained by it.
-fn cut(text: &str, whole: usize, budget: usize, rest: Rest<'_>) -> Option<Cut> {
+/// Cuts a text of this many characters, which once had so many, to a budget, unless nothing is gained by it.
+fn cut(text: &str, [whole, was]: [usize; 2], budget: usize, rest: Rest<'_>) -> Option<Cut> {
     // The suffix of the largest numbers is the longest.
-    let longest = suffix(whole, whole, rest).chars().count();
+    let longest = suffix(was, was, rest).chars().count();
     let budget = budget.max(KEPT + longest);
     if whole <= budget {
         return None;
@@ -295,6 +302,22 @@ mod tests {
         let [Some(long), None, Some(short)] = cuts.as_slice() else { panic!("{cuts:?}") };
         assert!((29_000..30_000).contains(&long.kept), "{}", long.kept);
         assert!((9_000..10_000).contains(&short.kept), "{}", short.kept);
+    }
+
+    #[test]
+    fn what_was_cut_is_not_cut_again() {
+        for size in [9_000, 99_000, 1_234_567] {
+            let (one, two) = ("x".repeat(size), "y".repeat(size / 2));
+            for limit in [2_000, 4_000, 6_001] {
+                let limit = Limit::of_chars(limit);
+                let shown = |text: &String, cut: &Option<Cut>| {
+                    cut.as_ref().map_or_else(|| text.clone(), |cut| cut.shown(text))
+                };
+                let cuts = texts(&[&one, &two], limit, REST);
+                let [one, two] = [shown(&one, &cuts[0]), shown(&two, &cuts[1])];
+                assert_eq!(texts(&[&one, &two], limit, REST), [None, None], "{size} {limit:?}");
+            }
+        }
     }
 
     #[test]
