@@ -2,7 +2,7 @@
 //!
 //! A figure is what the words around it say that it is; a comparison says both at once.
 
-use crate::context::refusal::Word;
+use crate::context::{refusal::Word, window::Windows};
 
 /// The token figures of an overflow, as far as the provider gave them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,17 +17,30 @@ pub struct Figures {
 /// images or a bound of another parameter, and no model has so small a window.
 pub(super) const LEAST: u64 = 512;
 
+impl Figures {
+    /// Returns the limit as a window that a session can be made to fit in: at least the smallest one that is worked in, and
+    /// less than what was sent. Any other figure was misread, or helps nobody.
+    pub fn window(&self) -> Option<u64> {
+        let least = Windows::default().block;
+        self.limit.filter(|limit| *limit >= least && self.used.is_none_or(|used| *limit < used))
+    }
+}
+
 /// What a figure stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Is {
     Used,
     Limit,
+    /// A part of a sum: the room for the answer is added to what was sent.
+    Part,
 }
 
 /// Reads the figures of sentences; the first one of each kind counts.
 pub(super) fn read<'a>(sentences: impl Iterator<Item = &'a [Word]>) -> Figures {
     let mut figures = Figures::default();
-    let mut also = None;
+    // A second number next to a limit is what was over it, or the limit itself.
+    let mut also = Vec::new();
+    let mut more = 0_u64;
     let limit = Word::Text("limit".to_owned());
     for words in sentences {
         if let Some((used, limit)) = compared(words) {
@@ -50,16 +63,22 @@ pub(super) fn read<'a>(sentences: impl Iterator<Item = &'a [Word]>) -> Figures {
                     .is_some_and(|before| before.ends_with(&[limit.clone(), Word::Mark('(')]))
                 && words.get(at + 1) == Some(&Word::Mark(')'));
             match is(words, at).filter(|_| !is_code) {
+                Some(Is::Part) => more = more.saturating_add(number),
                 Some(Is::Used) => figures.used = figures.used.or(Some(number)),
                 Some(Is::Limit) if number < LEAST => {}
                 Some(Is::Limit) if figures.limit.is_none() => figures.limit = Some(number),
-                // A second number next to a limit is what was over it.
-                Some(Is::Limit) => also = also.or(Some(number)),
+                Some(Is::Limit) => also.push(number),
                 None => {}
             }
         }
     }
-    figures.used = figures.used.or(also.filter(|also| Some(*also) > figures.limit));
+    let over = also.first().copied().filter(|over| Some(*over) > figures.limit);
+    figures.used = figures.used.or(over).map(|used| used.saturating_add(more));
+    if let (Some(used), None) = (figures.used, figures.window()) {
+        let with = |limit| Figures { used: Some(used), limit: Some(limit) };
+        let other = also.into_iter().find(|limit| with(*limit).window().is_some());
+        figures.limit = other.or(figures.limit);
+    }
     // As small a figure is a count of tokens only next to a limit of them.
     figures.used = figures.used.filter(|used| *used >= LEAST || figures.limit.is_some());
     figures
@@ -105,6 +124,12 @@ pub(super) fn compared(words: &[Word]) -> Option<(u64, u64)> {
 /// Returns what a number stands for, by the words behind it, then by those before it.
 fn is(words: &[Word], at: usize) -> Option<Is> {
     let (before, behind) = (words.get(..at)?, words.get(at + 1..)?);
+    // `input 5 + max_tokens 3`, `5 in the messages plus 3 for the answer`.
+    let is_joined = |word: &Word| *word == Word::Mark('+') || matches!(word.text(), "plus");
+    let mut named = before.iter().rev().take(4).take_while(|word| word.number().is_none());
+    if named.any(is_joined) && before.iter().any(|word| word.number().is_some()) {
+        return Some(Is::Part);
+    }
     // Of a range the end counts, and what stands alone between such brackets is a place in a list.
     let before = match (before, behind) {
         ([before @ .., Word::Mark('['), Word::Number(_), Word::Mark(',')], _) => before,
@@ -131,7 +156,7 @@ fn is(words: &[Word], at: usize) -> Option<Is> {
             // `< 5` is a bound, `<5>` is not.
             Word::Mark('<') if behind.first() != Some(&Word::Mark('>')) => return Some(Is::Limit),
             Word::Mark('-') => return None,
-            Word::Mark(':') if noun.is_some() => break,
+            Word::Mark(':' | '(') if noun.is_some() => break,
             Word::Mark(_) => continue,
             Word::Text(word) => word.as_str(),
         };
@@ -169,4 +194,31 @@ fn is(words: &[Word], at: usize) -> Option<Is> {
         }
     }
     noun
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::context::overflow::figures;
+
+    #[test]
+    fn a_limit_is_a_window_only_between_the_least_and_what_was_sent() {
+        let check =
+            |said: &str, window: Option<u64>| assert_eq!(figures(said).window(), window, "{said}");
+        for said in [
+            "The request is too large for the context (input 133563 + max_tokens 2048), which is more than the 131073 that \
+             this model supports",
+            "133563 input tokens + 48000 output tokens is over the context limit of 131073",
+            "exceeds the context limit (input 133563 + max_tokens 2048): the model supports 131073 tokens",
+            "maximum context length 131073, requested 150000 (input 133563 plus max_tokens 16437)",
+            "your prompt has 133563 tokens, max_tokens is 2048, and the model takes at most 131073",
+        ] {
+            check(said, Some(131_073));
+        }
+        // Too small to work in, or not less than what was sent.
+        check("prompt is too long: 90000 tokens > 8192 maximum", None);
+        check("the maximum context length is 15999 tokens, you sent 20000", None);
+        check("the maximum context length is 16000 tokens, you sent 20000", Some(16_000));
+        check("the maximum context length is 200000 tokens, you sent 20000", None);
+        check("the maximum context length is 32768 tokens", Some(32_768));
+    }
 }

@@ -188,7 +188,7 @@ impl<T> Surgery<'_, '_, T> {
     /// Takes a provider's figures for better than what was known and counted.
     fn learn(&mut self, error: &ModelError) {
         let Fault::Overflow { figures, .. } = &error.fault else { return };
-        if let Some(limit) = figures.limit.filter(|limit| *limit > 0) {
+        if let Some(limit) = figures.window() {
             // A window that the caller asked for is never exceeded.
             self.window = self.wanted.asked.window.map_or(limit, |asked| asked.min(limit));
             self.wanted.named = Some(self.window);
