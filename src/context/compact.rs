@@ -140,7 +140,11 @@ fn make(
     let lack = |text: &str| {
         let check = Check::of(text, &pieces);
         let is_short = count(text).saturating_mul(SHORTER) < replaced;
-        if check.is_strange(is_short) { Err(Flaw::Strange) } else { Ok(check.lack(is_open)) }
+        match () {
+            () if check.is_bare() && stages::declines(text) => Err(Flaw::Refuses),
+            () if check.is_strange(is_short) => Err(Flaw::Strange),
+            () => Ok(check.lack(is_open)),
+        }
     };
     let job = Job {
         run: task.run,
@@ -402,6 +406,37 @@ mod tests {
     }
 
     #[test]
+    fn a_refusal_is_no_summary_however_long_and_polite_it_is() {
+        let mut messages = conversation(20);
+        for (nth, message) in messages.iter_mut().enumerate().filter(|(nth, _)| nth % 2 == 1) {
+            let text = format!("Message {nth} is about src/part{nth}.rs and `parse_part{nth}`.");
+            message.blocks.push(Block::Text(text));
+        }
+        let polite = [
+            "Thank you for sharing this long conversation with me, and for the care with which it was put together. It is \
+             clear how much work went into each message. After careful thought, however, I must respectfully leave this \
+             request to somebody else.",
+            "What a thoughtful request! The message is clear. That said, writing this down is not something I can do in good \
+             conscience, in src/part1.rs or elsewhere. Please message somebody who can.",
+            "Vielen Dank für das Vertrauen. Die message ist klar. Nach reiflicher Überlegung möchte ich davon absehen.",
+            "Merci pour ce message. Après réflexion, je préfère laisser cette tâche à quelqu'un d'autre.",
+            "感谢您的信任 (message)。经过慎重考虑，我还是决定把这件事交给别人。",
+        ];
+        for said in polite {
+            let said: &'static str = said;
+            let (made, events) = run(&messages, Some(&Says(Ok(said))), true);
+            assert!(made.is_err(), "{said}");
+            let asked_again = |event: &&Event| matches!(event, Event::CompactionRetry { .. });
+            assert_eq!(events.iter().filter(asked_again).count(), 1, "{said}");
+        }
+        // The user's own words, in a summary that names what they are about.
+        let good = "The user wrote: I cannot log in, sorry. Message 2 is answered in src/part1.rs, src/part3.rs, \
+                    src/part5.rs and src/part7.rs, by parse_part9.";
+        let (made, _) = run(&messages, Some(&Says(Ok(good))), true);
+        assert!(made.unwrap().summary.contains("I cannot log in"));
+    }
+
+    #[test]
     fn what_an_earlier_summary_names_is_asked_for_too() {
         let paths: Vec<String> = (0..14).map(|n| format!("/src/part{n}.rs")).collect();
         let earlier = prompt::wrap(&format!("The parts are {}.", paths.join(", ")));
@@ -412,8 +447,9 @@ mod tests {
             let paths = made.losses.iter().find(|loss| loss.kind.as_str() == "paths").unwrap();
             (paths.of, paths.kept)
         };
-        let (made, events) = run(&messages, Some(&Says(Ok("Message 2 was answered."))), true);
-        assert_eq!(named(&made.unwrap()), (14, 0));
+        let one = "Message 2 was answered in /src/part1.rs.";
+        let (made, events) = run(&messages, Some(&Says(Ok(one))), true);
+        assert_eq!(named(&made.unwrap()), (14, 1));
         let asked_again = |event: &&Event| matches!(event, Event::CompactionRetry { .. });
         assert_eq!(events.iter().filter(asked_again).count(), 1);
         let some = "Message 2 was answered, in /src/part1.rs, /src/part2.rs and /src/part3.rs.";

@@ -188,12 +188,37 @@ impl Check {
     /// Words of a request are said otherwise in another language, but paths, commands, numbers and names are not: there must be
     /// some of those, or the summary must be far too short.
     pub fn is_strange(&self, is_short: bool) -> bool {
+        // Words of a request, a number and the name of a program may be met by chance, a path or a name may not.
+        let (kept, of) = self.rare();
+        if kept == 0 && of >= 2 * FEW {
+            return true;
+        }
+        let n_names = self.things().filter(|(kind, _)| *kind != Kind::Requests).count();
+        (is_short || n_names >= FEW) && !self.keeps_any()
+    }
+
+    /// Whether the summary names so little of the paths and names in the messages that it may be no summary; where they have
+    /// few of those, of all that they name.
+    pub fn is_bare(&self) -> bool {
+        let (kept, of) = self.rare();
+        if of < FEW { !self.keeps_any() } else { kept < FEW && kept * 16 <= of }
+    }
+
+    /// Returns how many of the paths and names the summary names, and how many there are.
+    fn rare(&self) -> (usize, usize) {
+        let rare =
+            self.things().filter(|(kind, _)| matches!(kind, Kind::Paths | Kind::Identifiers));
+        rare.fold((0, 0), |(kept, of), (_, thing)| (kept + usize::from(thing.is_kept), of + 1))
+    }
+
+    fn keeps_any(&self) -> bool {
         // What a request such as "go on" is told by nobody can miss.
         let counts = |kind: Kind, thing: &Thing| kind != Kind::Requests || is_told(&thing.what);
-        let all = || self.0.iter().flat_map(|(kind, all)| all.iter().map(|thing| (*kind, thing)));
-        let n_names = all().filter(|(kind, _)| *kind != Kind::Requests).count();
-        (is_short || n_names >= FEW)
-            && !all().any(|(kind, thing)| thing.is_kept && counts(kind, thing))
+        self.things().any(|(kind, thing)| thing.is_kept && counts(kind, thing))
+    }
+
+    fn things(&self) -> impl Iterator<Item = (Kind, &Thing)> {
+        self.0.iter().flat_map(|(kind, all)| all.iter().map(|thing| (*kind, thing)))
     }
 }
 

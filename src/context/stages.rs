@@ -26,6 +26,7 @@ use crate::{
         model::{Fault, ModelError, Summarizer, SummaryRequest, Written},
         plan,
         prompt::{self, Material},
+        tokens,
     },
     model::{Message, Stop, Usage},
 };
@@ -178,7 +179,7 @@ pub fn summarize(
         };
         n_halvings += 1;
         // The model's own word on its window is better than the figure before.
-        window = figures.limit.map_or(window, |real| real.clamp(4 * LEAST, window));
+        window = figures.window().map_or(window, |real| real.clamp(4 * LEAST, window));
         (stage.emit)(&Event::CompactionRetry { run: job.run, why: said });
     }
 }
@@ -316,7 +317,7 @@ impl Stage<'_> {
     /// Makes one request.
     fn written(&mut self, material: &Material<'_>, aim: Aim) -> Result<Attempt, SummaryError> {
         let written = self.write(material)?;
-        let text = prompt::unwrap(&written.text).trim();
+        let text = without_lead(prompt::unwrap(&written.text));
         if let Some(flaw) = self.flaw(text, written.stop, aim) {
             return Ok(Attempt::Flawed(flaw));
         }
@@ -414,8 +415,21 @@ fn thinks(text: &str) -> bool {
         "<analysis",
         "</analysis",
     ];
-    const MUSINGS: [&str; 10] = [
+    let is_marked = |line: &str| {
+        let line = line.trim().to_lowercase();
+        // What ends thoughts may stand behind their last words.
+        let ends = |mark: &&str| mark.starts_with("</") && line.ends_with(&format!("{mark}>"));
+        MARKS.iter().any(|mark| line.starts_with(mark)) || MARKS.iter().any(|mark| ends(&mark))
+    };
+    text.lines().any(is_marked) || (!has_sections(text) && muses(text))
+}
+
+/// Whether a text begins as a model does that thinks aloud.
+fn muses(text: &str) -> bool {
+    const MUSINGS: [&str; 12] = [
         "okay, ",
+        "okay. ",
+        "okay let ",
         "ok, ",
         "alright, ",
         "hmm",
@@ -426,11 +440,30 @@ fn thinks(text: &str) -> bool {
         "we need to ",
         "the user wants me",
     ];
-    let begins = |text: &str, any: &[&str]| {
-        let start: String = text.trim_start().chars().take(20).collect::<String>().to_lowercase();
-        any.iter().any(|word| start.starts_with(word))
+    let start: String = text.trim_start().chars().take(20).collect::<String>().to_lowercase();
+    let start = start.replace('\u{2019}', "'");
+    MUSINGS.iter().any(|word| start.starts_with(word))
+}
+
+/// Returns a summary without tags that stand alone at its ends, and without thoughts before its first section.
+fn without_lead(text: &str) -> &str {
+    let is_tag = |line: &&str| {
+        let name = line.strip_prefix('<').and_then(|line| line.strip_suffix('>'));
+        let name = name.map(|name| name.strip_prefix('/').unwrap_or(name)).unwrap_or_default();
+        let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '|');
+        !name.is_empty() && name.chars().all(is_name) && !thinks(line)
     };
-    text.lines().any(|line| begins(line, &MARKS)) || (!has_sections(text) && begins(text, &MUSINGS))
+    let mut text = text.trim();
+    while let Some(tag) = text.lines().next().map(str::trim).filter(is_tag) {
+        text = text.strip_prefix(tag).unwrap_or_default().trim();
+    }
+    while let Some(tag) = text.lines().next_back().map(str::trim).filter(is_tag) {
+        text = text.strip_suffix(tag).unwrap_or_default().trim();
+    }
+    match text.find("\n#").map(|at| text.split_at(at)) {
+        Some((lead, sections)) if muses(lead) => sections.trim(),
+        _ => text,
+    }
 }
 
 /// Whether a text says that it will not be a summary: that is how it begins, in whatever language the model speaks.
@@ -516,6 +549,33 @@ fn refuses(text: &str) -> bool {
     let behind = opened.map_or("", |rest| rest.trim_start_matches(is_mark));
     !has_sections(text)
         && WORDS.iter().any(|word| start.starts_with(word) || behind.starts_with(word))
+}
+
+/// Whether a text says anywhere, in the first person, that it will not be a summary. Of one that names what the messages
+/// name these are words of the conversation.
+pub(super) fn declines(text: &str) -> bool {
+    const WORDS: &str = "i can't|i cannot|i can not|i'm unable|i am unable|i won't|i will not|i'm not able|i am not able|\
+        i must|i have to decline|i need to decline|i'll have to|respectfully|i'd rather|i would rather|i'd prefer|\
+        i would prefer|not comfortable|feel comfortable|i'm afraid|i regret|i'm not going to|i am not going to|in a position|\
+        something i can|i don't think i|i do not think i|unable to|decline|can't assist|cannot assist|can't comply|\
+        cannot comply|can't provide|cannot provide|can't help|cannot help|my guidelines|as an ai|language model|\
+        i'm sorry|i am sorry|i apologize|i apologise|my apologies|\
+        nicht in der lage|ablehnen|kann ich|ich kann|möchte ich|ich bedau|tut mir leid|leider|entschuldig|\
+        je ne|je dois|je regrette|je préfère|il m'est impossible|désolé|malheureusement|\
+        no puedo|no me es posible|debo declinar|no estoy|me temo|prefiero no|lo siento|lamento|\
+        não posso|não me é|não consigo|não estou|receio|desculp|sinto muito|infelizmente|\
+        non posso|non sono|devo declinare|preferisco|mi dispiace|purtroppo|\
+        ik kan|kan ik|spijt me|helaas|nie mogę|przykro mi|przepraszam|niestety|jag kan|tyvärr|jeg kan|beklager|desværre|\
+        не могу|не можу|не смогу|отказ|сожалени|извините|простите|вибачте|üzgünüm|maalesef|yapamam|xin lỗi|không thể|\
+        maaf|tidak dapat|tidak bisa|لا أستطيع|لا يمكن|آسف|عذر|क्षमा|नहीं कर|माफ़|\
+        无法|不能|抱歉|对不起|遗憾|拒绝|無法|對不起|できません|できかね|いたしかね|お断り|申し訳|すみません|\
+        수 없|어렵습니다|거절|죄송|미안";
+    let text = text.to_lowercase().replace('\u{2019}', "'");
+    let is_whole = |(at, _): (usize, &str)| {
+        let before = text.get(..at).and_then(|before| before.chars().next_back());
+        before.is_none_or(|c| !c.is_alphabetic() || tokens::is_dense(c))
+    };
+    WORDS.split('|').any(|words| text.match_indices(words.trim()).any(is_whole))
 }
 
 fn has_sections(text: &str) -> bool {
@@ -804,6 +864,8 @@ mod tests {
             "Okay, so the user asked me to summarise this conversation. I should begin with the request.",
             "I'm sorry, but I can\u{2019}t help with that.",
             "Unfortunately I am unable to summarise this conversation.",
+            "The parser is the subject, I think. </think>\nThe parser.",
+            "<summary>\n</summary>",
             "As an AI language model, I do not have access to the conversation.",
             "**Sorry, but this is against my rules.**",
             "Désolé, je ne peux pas vous aider avec cette demande.",
@@ -820,6 +882,15 @@ mod tests {
             let (made, events) = run(&conversation(3), &by, 5_000);
             assert!(matches!(made, Err(SummaryError::Flawed { .. })), "{flawed}: {made:?}");
             assert_eq!((by.asked.borrow().len(), events.len()), (2, 1), "{flawed}");
+        }
+        for (said, left) in [
+            ("Okay, let me think about this.\n\n## Focus\nThe parser.", "## Focus\nThe parser."),
+            ("Let me see. Done.</think>\n## Focus\nThe parser.", "## Focus\nThe parser."),
+            ("<summary>\nThe parser.\n</summary>\n</answer>", "The parser."),
+            ("</output>\n\n## Focus\nThe parser.", "## Focus\nThe parser."),
+        ] {
+            let by = scripted(32_000, |_| said.to_owned());
+            assert_eq!(run(&conversation(3), &by, 5_000).0.unwrap().text, left, "{said}");
         }
         for good in [
             "The user said: I cannot log in.\n\n## Errors and fixes\nThe `<think>` tag was read as text.",
