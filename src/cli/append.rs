@@ -181,6 +181,7 @@ fn compact_if_due(
     }
     let settings = context.settings()?;
     let kit = context.kit(&Summing::default(), &settings, archive, session)?;
+    kit.warn(context, archive, session);
     let wanted = Compacting { cause: Cause::Auto, ..kit.compacting() };
     let workspace = context.workspace();
     let done = ops::compact_if_due(archive, session, &workspace, &wanted, &mut |_| ())?;

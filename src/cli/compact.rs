@@ -74,6 +74,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         let (mut archive, session) = context.look_ahead(args.about.wanted()?)?;
         archive.set_manner(args.writing.manner(context));
         let kit = context.kit(&args.summing, &settings, &archive, &session)?;
+        kit.warn(context, &archive, &session);
         let wanted = kit.compacting();
         let plan = ops::plan_compaction(&archive, &session, &wanted)?;
         show(context, &plan)?;
@@ -86,6 +87,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let (mut archive, session) = context.change(args.about.wanted()?)?;
     archive.set_manner(args.writing.manner(context));
     let kit = context.kit(&args.summing, &settings, &archive, &session)?;
+    kit.warn(context, &archive, &session);
     let wanted = Compacting { cause, ..kit.compacting() };
     let workspace = context.workspace();
     let mut emit = |event: &_| (kit.sink)(event);

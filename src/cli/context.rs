@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 
 use undertext::context::cut::Limit;
-use undertext::context::history::{Key, Limits};
+use undertext::context::history::Limits;
 use undertext::context::measure::Measured;
 use undertext::context::tokens::Counting;
 use undertext::context::window::Verdict;
@@ -16,6 +16,7 @@ use undertext::settings::Settings;
 
 use super::common::{capitalise, count, counted, first_line};
 use super::error::{CommandError, Exit};
+use super::output::Output;
 use super::words::About;
 use super::{Context, complete, models};
 use crate::render::moment::Since;
@@ -116,7 +117,7 @@ pub(crate) struct Args {
     no_images: bool,
 
     /// Whom the agent talks to, which may limit turns: [agent:NAME:]CHANNEL:KIND:PEER; left out, the session's own
-    #[arg(long, value_name = "KEY", value_parser = key)]
+    #[arg(long, value_name = "KEY")]
     key: Option<String>,
 
     /// Tell why this entry is, or is not, sent
@@ -129,12 +130,6 @@ pub(crate) struct Args {
         "max_tool_result", "no_images", "key", "explain",
     ])]
     settings: bool,
-}
-
-/// Reads the key that says whom an agent talks to.
-fn key(text: &str) -> Result<String, String> {
-    let is_key = Key::parse(text).is_some();
-    is_key.then(|| text.to_owned()).ok_or_else(|| "it is [agent:NAME:]CHANNEL:KIND:PEER".to_owned())
 }
 
 /// An interface, as it is typed.
@@ -178,18 +173,12 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let near = models::rule(&settings).near(window.tokens, found.measured.tokens);
     let is_counted = args.tokens != TokensArg::Reported;
     let sent = Sent { session: &session, found: &found, near: &near, is_counted };
-    let (tokens, least) = (counted(window.tokens, "token", "tokens"), grouped(window.least));
-    match window.verdict {
-        Verdict::Fine => {}
-        Verdict::Warned => {
-            let text = format!("a window of {tokens} is tight; {least} are enough");
-            context.output.warn(&text);
-        }
-        Verdict::Blocked => {
-            let giver = window.source.giver();
-            let small = format!("a window of {tokens}{giver} is too small for a turn");
-            context.output.warn(&format!("{small}: {least} is the least"));
-        }
+    models::warn_tight(context, &Output::events(false), &session, window);
+    if window.verdict == Verdict::Blocked {
+        let (tokens, least) = (counted(window.tokens, "token", "tokens"), grouped(window.least));
+        let giver = window.source.giver();
+        let small = format!("a window of {tokens}{giver} is too small for a turn");
+        context.output.warn(&format!("{small}: {least} is the least"));
     }
     if found.prepared.limited.exceeds {
         context.output.warn("the newest turn alone is more than was asked for; it stays whole");

@@ -18,7 +18,7 @@ use undertext::context::model::{ChatModel, Fault, ModelError, Summarizer};
 use undertext::context::plan::{self, Keep, Nearness};
 use undertext::context::tokens::Counting;
 use undertext::context::visible::Visible;
-use undertext::context::window::Windows;
+use undertext::context::window::{Verdict, Window, Windows};
 use undertext::disk;
 use undertext::model::Timestamp;
 use undertext::ops::{self, Archive, Asked, Compacted, Compacting, Rule, Session};
@@ -129,6 +129,13 @@ pub(crate) struct Kit {
 }
 
 impl Kit {
+    /// Warns if the session's window is tight; one that is too small is refused by what is done in it.
+    pub(crate) fn warn(&self, context: &mut Context, archive: &Archive, session: &Session) {
+        if let Ok(window) = ops::window(archive, session, &self.asked) {
+            warn_tight(context, &self.sink, session, &window);
+        }
+    }
+
     pub(crate) fn compacting(&self) -> Compacting<'_> {
         Compacting {
             rule: self.rule,
@@ -415,6 +422,16 @@ fn hook(line: String, folder: PathBuf, limit: Duration) -> Hook {
             (None, _) => Err(format!("`{line}` was killed")),
         }
     })
+}
+
+/// Warns of a window that is tight, programs by an event.
+pub(crate) fn warn_tight(context: &mut Context, sink: &Sink, session: &Session, window: &Window) {
+    if window.verdict == Verdict::Warned {
+        let (session, enough) = (session.name.id.clone(), window.least);
+        sink(&Event::WindowTight { session, window: window.tokens, enough });
+        let (tokens, enough) = (counted(window.tokens, "token", "tokens"), grouped(enough));
+        context.output.warn(&format!("a window of {tokens} is tight; {enough} are enough"));
+    }
 }
 
 /// Tells people what a compaction did.

@@ -53,6 +53,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let refused = args.error.as_deref().map(|said| read(said, args.insist)).transpose()?;
     archive.set_manner(args.writing.manner(context));
     let kit = context.kit(&args.summing, &settings, &archive, &session)?;
+    kit.warn(context, &archive, &session);
     let workspace = context.workspace();
     let mut emit = |event: &_| (kit.sink)(event);
     let done = ops::recover(

@@ -12,6 +12,7 @@ use undertext::report::{
 
 use super::common::{self, counted};
 use super::error::{CommandError, Exit};
+use super::output::Output;
 use super::words::About;
 use super::{Context, models};
 use crate::render::style::Label;
@@ -67,6 +68,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let full = ops::fullness(&archive, &session, &models::usual(&settings)).ok();
     let full =
         full.map(|full| (models::rule(&settings).near(full.window.tokens, full.tokens), full));
+    if let Some((_, full)) = &full {
+        models::warn_tight(context, &Output::events(false), &session, &full.window);
+    }
     let standing = Standing { session: &session, status: &status, full: full.as_ref() };
     let damaged = full.as_ref().map(|(_, full)| full.damaged.clone()).unwrap_or_default();
     if context.answer(&standing)? {

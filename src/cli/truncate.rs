@@ -9,7 +9,8 @@ use undertext::settings::Settings;
 use super::Context;
 use super::common::{count, counted, limit};
 use super::error::{CommandError, Exit};
-use super::models::usual;
+use super::models::{usual, warn_tight};
+use super::output::Output;
 use super::words::About;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
@@ -75,7 +76,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if args.dry_run {
         let (mut archive, session) = context.look_ahead(args.about.wanted()?)?;
         archive.set_manner(context.manner(args.force, false));
-        let bound = bound(args, &settings, &archive, &session)?;
+        let bound = bound(context, args, &settings, &archive, &session)?;
         let found = ops::oversized(&archive, &session, bound)?;
         let cached = ops::cached(&archive, &session, &asked(args, &settings), || {
             Ok(found.results.first().map(|result| result.entry))
@@ -100,7 +101,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     let (mut archive, session) = context.change(args.about.wanted()?)?;
     archive.set_manner(context.manner(args.force, false));
-    let bound = bound(args, &settings, &archive, &session)?;
+    let bound = bound(context, args, &settings, &archive, &session)?;
     let cached = ops::cached(&archive, &session, &asked(args, &settings), || {
         Ok(ops::oversized(&archive, &session, bound)?.results.first().map(|result| result.entry))
     })?;
@@ -147,6 +148,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
 
 /// Returns the limit of results: the one that was typed, else the one that the window of the session gives.
 fn bound(
+    context: &mut Context,
     args: &Args,
     settings: &Settings,
     archive: &Archive,
@@ -155,6 +157,9 @@ fn bound(
     let is_by_window = args.max_chars.is_none();
     let asked = asked(args, settings);
     let window = is_by_window.then(|| ops::window(archive, session, &asked)).transpose()?;
+    if let Some(window) = &window {
+        warn_tight(context, &Output::events(false), session, window);
+    }
     let window = window.map(|window| window.tokens);
     let typed = args.max_chars.map(limit).transpose()?;
     let limit = typed.or(window.map(Limit::of_window)).unwrap_or(Limit::of_chars(KEPT));

@@ -105,6 +105,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         ProviderKind::Anthropic => Shape::Anthropic,
         ProviderKind::Openai | ProviderKind::Command => Shape::Openai,
     };
+    kit.warn(context, &archive, &session);
     let model = context.model(&settings, name, &kit.sink)?;
     let line = args.tools.as_deref().or(unless_blank(settings.turn.tools.as_deref()));
     let tools = line.map(|line| Tools {

@@ -96,6 +96,15 @@ pub enum Event {
         /// The model's words.
         why: String,
     },
+    /// The window is large enough to work in, but small.
+    WindowTight {
+        /// The session.
+        session: String,
+        /// How many tokens fit.
+        window: u64,
+        /// How many are enough.
+        enough: u64,
+    },
     /// A request did not fit, and recovery begins.
     RecoveryStart {
         /// The session.

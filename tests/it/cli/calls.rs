@@ -157,7 +157,6 @@ pub(super) const GROUPS: [Group; 17] = [
             "undertext audit --rule jwt --all",
             "undertext restore --agent codex 7c2a",
             "undertext export --no-mask --list",
-            "undertext context --key bad",
             "undertext context --settings --window 9000",
             "undertext search -l -C 3 word",
             "undertext append --error x text",

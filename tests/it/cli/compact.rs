@@ -316,6 +316,42 @@ fn an_endpoint_writes_the_summary_and_its_key_is_kept_nowhere() {
 }
 
 #[test]
+fn a_tight_window_is_warned_of_wherever_one_is_used() {
+    let env = talked(4);
+    let provider =
+        "[provider.x]\nkind = \"command\"\ncommand = \"echo Yes.\"\n[turn]\nprovider = \"x\"\n";
+    let check = |args: &[&str], size: &str| {
+        settings(&env, &format!("{provider}[window]\ndefault = {size}\n"));
+        let run = env.run(args);
+        run.stderr.matches("is tight; 32,000 are enough").count()
+    };
+    for args in [
+        &["context"][..],
+        &["status"],
+        &["truncate"],
+        &["truncate", "--dry-run"],
+        &["compact", "--dry-run"],
+        &["compact"],
+        &["compact", "--auto"],
+        &["recover"],
+        &["append", "Hello.", "--compact"],
+        &["turn", "Hello?"],
+        &["turn", "Hello?", "--json"],
+    ] {
+        assert_eq!((check(args, "31999"), check(args, "32000")), (1, 0), "{args:?}");
+    }
+    settings(&env, &format!("{provider}[window]\ndefault = 16000\n"));
+    for args in
+        [&["turn", "Well?", "--events"][..], &["compact", "--events"], &["recover", "--events"]]
+    {
+        let told = env.run(args).stderr;
+        let event = told.lines().find(|line| line.starts_with('{')).unwrap_or_default();
+        assert!(event.starts_with(r#"{"event":"window_tight","session":""#), "{args:?}: {told}");
+        assert!(event.ends_with(r#","window":16000,"enough":32000}"#), "{args:?}: {told}");
+    }
+}
+
+#[test]
 fn a_session_that_a_provider_refused_is_recovered() {
     let env = talked(60);
     assert_snapshot!(env.run(&["recover"]), @"

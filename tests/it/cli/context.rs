@@ -184,6 +184,10 @@ fn a_channel_may_have_fewer_turns() {
     };
     assert_eq!(kept("agent:main:telegram:dm:4711:thread:2"), 1);
     assert_eq!(kept("agent:main:telegram:group:4711"), 2);
+    // Any key is one, and an unknown one has no limit.
+    for key in ["agent:main:main", "main", "", "agent:main:telegram:nobody:4711"] {
+        assert_eq!(kept(key), 2, "{key}");
+    }
     // A session that was set up with a key needs none.
     let id =
         env.run(&["new", "--json", "--configure", "key=telegram:direct:4711"]).success().stdout;
