@@ -1,7 +1,7 @@
 //! Attached: the words in which the program sends an attachment, each text a reminder of its own.
 //!
-//! Claude Code 2.1.329 was asked, with small files made for it. What it says in words of its own alone (modes, hints at
-//! its tools) stands as the record has it, and so does a class that is unknown here.
+//! Claude Code 2.1.329 was asked, with small files made for it; the words on sub-agents are those of 2.1.332. What it says in
+//! words of its own alone (modes, hints at its tools) is not known here, nor is any other class: no provider knows their blocks.
 //!
 //! ```text
 //! hook_success {hookName, hookEvent, content}                of a session's beginning and a prompt alone, if it says something
@@ -194,6 +194,7 @@ fn told(attachment: Raw<'_>, class: &str) -> Option<String> {
             field("content")?
         ),
         "mcp_instructions_delta" => instructions(attachment),
+        "agent_listing_delta" => agents(attachment),
         _ => return None,
     })
 }
@@ -214,12 +215,44 @@ fn selected(attachment: Raw<'_>) -> Option<String> {
     ))
 }
 
+/// Returns the texts in two lists.
+fn lists(attachment: Raw<'_>, keys: [&str; 2]) -> [Vec<String>; 2] {
+    attachment.pick(keys).map(|list| {
+        let items = list.into_iter().flat_map(Raw::items);
+        items.filter_map(|item| string(Some(item))).collect()
+    })
+}
+
+/// Returns the words of kinds of sub-agents that came and went.
+fn agents(attachment: Raw<'_>) -> String {
+    let [added, removed] = lists(attachment, ["addedLines", "removedTypes"]);
+    let is = |key| attachment.get(key).and_then(Raw::bool) == Some(true);
+    let mut parts = Vec::new();
+    if !added.is_empty() {
+        let lead = if is("isInitial") {
+            "Available agent types for the Agent tool:"
+        } else {
+            "New agent types are now available for the Agent tool:"
+        };
+        parts.push(format!("{lead}\n{}", added.join("\n")));
+    }
+    if !removed.is_empty() {
+        let removed = removed.join("\n- ");
+        parts.push(format!(
+            "The following agent types are no longer available:\n- {removed}{AMBIENT}"
+        ));
+    }
+    if !added.is_empty() && is("isInitial") && is("showConcurrencyNote") {
+        let note = "When you launch multiple agents for independent work, send them in a single message with multiple tool \
+                    uses so they run concurrently.";
+        parts.push(note.to_owned());
+    }
+    parts.join("\n\n")
+}
+
 /// Returns the words of servers that came and went.
 fn instructions(attachment: Raw<'_>) -> String {
-    let [added, removed] = attachment.pick(["addedBlocks", "removedNames"]).map(|list| {
-        let items = list.into_iter().flat_map(Raw::items);
-        items.filter_map(|item| string(Some(item))).collect::<Vec<_>>()
-    });
+    let [added, removed] = lists(attachment, ["addedBlocks", "removedNames"]);
     let mut parts = Vec::new();
     if !added.is_empty() {
         parts.push(format!(
@@ -329,5 +362,16 @@ mod tests {
         check(&json!({ "type": "total_tokens_reminder", "text": "left" }), Some(&["left"]));
         check(&json!({ "type": "command_permissions", "allowedTools": [] }), Some(&[]));
         check(&json!({ "type": "class_of_tomorrow", "text": "left" }), None);
+        let listing = |more: Value| {
+            let mut listing = json!({ "type": "agent_listing_delta", "addedTypes": ["a"] });
+            listing.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            listing
+        };
+        check(
+            &listing(json!({ "addedLines": ["- a: one", "- b: two"], "isInitial": true })),
+            Some(&["Available agent types for the Agent tool:\n- a: one\n- b: two"]),
+        );
+        let gone = format!("The following agent types are no longer available:\n- a\n- b{AMBIENT}");
+        check(&listing(json!({ "addedLines": [], "removedTypes": ["a", "b"] })), Some(&[&gone]));
     }
 }

@@ -124,6 +124,12 @@ pub(super) fn message(record: Raw<'_>, edits: &[Edited<'_>]) -> Option<Message> 
         wrap(&mut message.blocks, words);
     } else if loads(record) {
         message.blocks.push(Block::Text(LOADED.to_owned()));
+    } else if text(record, "type")? == "attachment" {
+        // A provider knows no block of a class that only the program knows.
+        message.blocks.retain(|block| !matches!(block, Block::Other { .. }));
+        if message.blocks.is_empty() {
+            return None;
+        }
     }
     Some(message)
 }
