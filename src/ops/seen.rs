@@ -405,7 +405,7 @@ pub(super) fn items(
             item.tokens = tokens;
             let is_within = is_history && item.origin == Origin::Said;
             item.begins_turn = is_within && item.role() == Role::User;
-            if is_edited {
+            if is_edited && item.origin == Origin::Said {
                 item.origin = Origin::Edited;
             } else if is_within {
                 item.origin = origin_within(entry, &item);

@@ -24,7 +24,7 @@ use read::{HEADER, MODEL, SENT, header, hint, link, linked};
 use write::{CUSTOM_TYPE, System, entry};
 
 use crate::{
-    json::{Fields, Raw},
+    json::{Fields, Raw, with_field},
     model::{EntryNumber, Kind, LineId, Message, Record, Tie, TieKind},
     wire::{
         Answers, Back, Call, Claim, ClaimPlace, Draft, Earlier, Edited, Envelope, Failure, Files,
@@ -198,12 +198,14 @@ impl Read for Pi {
 
     fn sent(&self, record: Raw<'_>, edits: &[Edited<'_>]) -> Vec<Message> {
         let edited = match edits {
-            [Edited::Content(edit)] => read::edited(record, *edit),
+            [Edited::Later] => return Vec::new(),
+            [Edited::Content(edit), ..] => {
+                read::edited(record, *edit).or_else(|| folded(record, edits))
+            }
             _ => None,
         };
         let record = edited.as_deref().map_or(Some(record), Raw::object).unwrap_or(record);
-        let is_later = matches!(edits, [Edited::Later]);
-        read::prompt(record).into_iter().chain(read::message(record, is_later)).collect()
+        read::prompt(record).into_iter().chain(read::message(record, false)).collect()
     }
 
     /// The name that the user gave last.
@@ -335,11 +337,26 @@ impl Write for Pi {
             // The details are not of pi's own shape.
             "fromHook": true,
         });
-        if let (Value::Object(fields), Some(message)) = (&mut fields, system.message(setting)) {
+        if let (Value::Object(fields), Some(message)) =
+            (&mut fields, system.message(setting.time.0.into()))
+        {
             fields.insert("systemMessage".to_owned(), message);
         }
         Ok(Some(Lines::More(vec![line(&entry("compaction", fields, setting))])))
     }
+}
+
+/// Returns a record that holds the system prompt with what later ones changed of it.
+fn folded(record: Raw<'_>, later: &[Edited<'_>]) -> Option<Vec<u8>> {
+    let mut system = System::default();
+    system.see(record.bytes());
+    for edit in later {
+        if let Edited::Content(later) = edit {
+            system.see(later.bytes());
+        }
+    }
+    let key = if text(record, "type")? == "compaction" { "systemMessage" } else { "message" };
+    with_field(record.bytes(), key, system.message(Value::Null)?.to_string().as_bytes())
 }
 
 /// Returns the id of the session in a file that its path names: the part behind the time.

@@ -15,7 +15,7 @@ pub enum Edited<'a> {
     Content(Raw<'a>),
     /// What a rollback leaves of its history that leaves this many turns.
     Turns(u64),
-    /// What it changes of the system prompt that was said before it.
+    /// Nothing: what it changes of the system prompt is said where that is.
     Later,
 }
 

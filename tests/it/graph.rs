@@ -36,12 +36,23 @@ pub(crate) fn said_of(
 ) -> Vec<Message> {
     let mut said = Vec::new();
     for &entry in &sent.entries {
-        let line = line(entry);
-        let Some(record) = Raw::object(&line) else { continue };
-        said.extend(match sent.edits.iter().find(|(edited, _)| *edited == entry) {
-            Some((_, Edit::Turns(turns))) => format.sent(record, &[Edited::Turns(*turns)]),
-            Some((_, Edit::Later)) => format.sent(record, &[Edited::Later]),
-            _ => format.messages(record),
+        let own = line(entry);
+        let Some(record) = Raw::object(&own) else { continue };
+        let edits: Vec<Edit> =
+            sent.edits.iter().filter(|edit| edit.0 == entry).map(|edit| edit.1).collect();
+        let others: Vec<Option<Vec<u8>>> = edits
+            .iter()
+            .map(|edit| if let Edit::Content(other) = edit { Some(line(*other)) } else { None })
+            .collect();
+        let edited = edits.iter().zip(&others).filter_map(|(edit, other)| match edit {
+            Edit::Content(_) => Raw::object(other.as_deref()?).map(Edited::Content),
+            Edit::Turns(turns) => Some(Edited::Turns(*turns)),
+            Edit::Later => Some(Edited::Later),
+        });
+        let edited: Vec<Edited<'_>> = edited.collect();
+        said.extend(match edited[..] {
+            [] => format.messages(record),
+            _ => format.sent(record, &edited),
         });
     }
     said

@@ -248,14 +248,12 @@ fn system(content: &str, sections: &Value) -> Value {
 }
 
 #[test]
-fn what_becomes_of_a_section_of_the_system_prompt_is_told_by_its_name() {
+fn the_system_prompt_leads_with_all_that_became_of_its_sections() {
     let said = |id: &str, parent: &str, message: Value| {
         behind(id, parent, json!({ "type": "message", "message": message }))
     };
     let first = system("You sail.", &json!({ "rules": "Be brief.", "old": null }));
     let then = json!({ "rules": "Be long.", "sk\"ills": null, "n": 5 });
-    let updated = "Updated system prompt section \"rules\":\n\nBe long.\n\n\
-        Removed system prompt section \"sk\"ills\".\n\nUpdated system prompt section \"n\":\n\n5";
     let mut entries = vec![
         said("a", "", first.clone()),
         entry(&json!("b"), &json!("a"), "hi"),
@@ -263,16 +261,25 @@ fn what_becomes_of_a_section_of_the_system_prompt_is_told_by_its_name() {
         entry(&json!("d"), &json!("c"), "go"),
     ];
     let sent = words(&request_of(&json!(3), &entries));
-    assert_eq!(sent, ["You sail.\n\nBe brief.", "hi", updated, "go"]);
+    assert_eq!(sent, ["You sail.\n\nBe long.", "hi", "go"]);
+    // A session that an older version began has none at its beginning.
+    let late = [
+        entry(&json!("a"), &json!(""), "hi"),
+        said("b", "a", first.clone()),
+        entry(&json!("c"), &json!("b"), "go"),
+        said("d", "c", system("Mind the rocks.", &json!({ "rules": null }))),
+    ];
+    let sent = words(&request_of(&json!(3), &late));
+    assert_eq!(sent, ["You sail.\n\nMind the rocks.", "hi", "go"]);
     // One that has words of its own may come later, too, and one that has none may lead.
     let all = [said("a", "", system("", &then)), said("b", "a", first.clone())];
-    let told = "You sail.\n\nUpdated system prompt section \"rules\":\n\nBe brief.\n\nRemoved system prompt section \"old\".";
-    assert_eq!(words(&request_of(&json!(3), &all)), ["Be long.", told]);
+    assert_eq!(words(&request_of(&json!(3), &all)), ["You sail.\n\nBe brief."]);
     // What a compaction holds of it leads.
     let summed = json!({ "type": "compaction", "summary": "S", "firstKeptEntryId": "d", "tokensBefore": 1, "systemMessage": first });
     entries.extend([behind("e", "d", summed), said("f", "e", system("", &then))]);
     let sent = words(&request_of(&json!(3), &entries));
-    assert_eq!([&sent[0], &sent[2], &sent[3]], ["You sail.\n\nBe brief.", "go", updated]);
+    assert_eq!([&sent[0], &sent[2]], ["You sail.\n\nBe long.", "go"]);
+    assert_eq!(sent.len(), 3);
 }
 
 #[test]

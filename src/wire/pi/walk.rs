@@ -68,9 +68,12 @@ pub(super) fn context(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, F
     let (before, after) = path.split_at(boundary.unwrap_or(0));
     let mut sent = Sent::default();
     let mut first = None;
+    // The entry that holds the system prompt.
+    let mut prompt = None;
     if let Some(&boundary) = after.first().filter(|_| boundary.is_some()) {
         let record = graph.record(boundary)?;
-        sent.entries.extend((!is_removed(&record)).then_some(boundary));
+        prompt = (!is_removed(&record)).then_some(boundary);
+        sent.entries.extend(prompt);
         let kept = first.insert(first_kept(graph, &record)?);
         sent.is_whole = matches!(kept, FirstKept::Nothing);
         let mut is_kept = false;
@@ -86,11 +89,22 @@ pub(super) fn context(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, F
         let record = graph.record(entry)?;
         // What stands behind a compaction is not kept by it.
         sent.is_whole |= first.as_ref().is_some_and(|first| first.is(&record));
-        if is_sent(&record) {
-            let is_later = record.kind == Kind::System && !sent.entries.is_empty();
-            sent.edits.extend(is_later.then_some((entry, Edit::Later)));
-            sent.entries.push(entry);
+        if !is_sent(&record) {
+            continue;
         }
+        match prompt.filter(|_| record.kind == Kind::System) {
+            // A few models are told of a change where it was said. For all others, and so here, pi makes the prompt anew.
+            Some(prompt) => {
+                sent.edits.extend([(prompt, Edit::Content(entry)), (entry, Edit::Later)]);
+            }
+            None if record.kind == Kind::System => {
+                prompt = Some(entry);
+                sent.entries.insert(0, entry);
+                continue;
+            }
+            None => {}
+        }
+        sent.entries.push(entry);
     }
     if !edits.is_empty() {
         for &entry in &sent.entries {

@@ -87,8 +87,8 @@ impl System {
         }
     }
 
-    /// Returns the message that says all of it, if anything was said.
-    pub(super) fn message(self, setting: &Setting) -> Option<Value> {
+    /// Returns the message that says all of it at a time, if anything was said.
+    pub(super) fn message(self, time: Value) -> Option<Value> {
         let mut message = json!({ "role": "system", "content": self.words.join("\n\n") });
         let fields = message.as_object_mut().filter(|_| self.is_said)?;
         if !self.sections.is_empty() {
@@ -98,7 +98,7 @@ impl System {
             let tools: Vec<Value> = self.tools.into_iter().map(|(_, tool)| tool).collect();
             fields.insert("toolsAdded".to_owned(), tools.into());
         }
-        fields.insert("timestamp".to_owned(), setting.time.0.into());
+        fields.insert("timestamp".to_owned(), time);
         Some(message)
     }
 }
