@@ -485,10 +485,10 @@ mod tests {
     #[test]
     fn paths_are_compared_from_their_ends_and_not_beyond_their_first_difference() {
         let check = |ours: &str, theirs: &str, is_end, expect| {
-            let said = |text: &str| {
-                text.chars().rev().map(move |c| if c == '!' { Err(()) } else { Ok(c) })
+            let said = |text: &str| -> Vec<Result<char, ()>> {
+                text.chars().rev().map(|c| if c == '!' { Err(()) } else { Ok(c) }).collect()
             };
-            let (ours, theirs) = (said(ours).collect::<Vec<_>>(), said(theirs).collect::<Vec<_>>());
+            let (ours, theirs) = (said(ours), said(theirs));
             assert_eq!(super::is_alike_backwards(ours, theirs, is_end), expect);
         };
         check("abc", "abc", false, Ok(true));
