@@ -10,7 +10,9 @@ use std::{
     time::{Duration, Instant},
 };
 
+use serde_json::Value;
 use undertext::{
+    live::Writable,
     model::SessionName,
     ops::{self, Archive, Machine},
     settings::Exclude,
@@ -18,9 +20,11 @@ use undertext::{
 };
 
 use crate::{
-    Arguments, PerProgram, bytes, compare_programs, folder,
+    Arguments, PerProgram, bytes, compare, compare_programs, folder,
     generator::{self, Chance, Repeats, Sources},
-    own, timed, within_programs,
+    own,
+    plain::Agent,
+    timed, within_programs,
 };
 
 /// How many files the sessions of an import lie in.
@@ -170,6 +174,53 @@ pub(crate) fn unchanged(arguments: &Arguments) {
     within_programs("unchanged", Duration::from_millis(50), 15, |program| {
         run(program, stores.of(program), &["import"], &[&source]).0
     });
+}
+
+/// A burst: each of many sessions of Claude Code grows by a record, and one import takes all of them in.
+pub(crate) fn burst(arguments: &Arguments) {
+    const BEGUN: usize = 10;
+    const ROUNDS: usize = 11;
+    let sessions = arguments.megabytes.clamp(10, 1000);
+    let folder = folder();
+    let paths = [folder.path().join("sessions")];
+    let grown = |seed| Agent::Claude.records(seed, BEGUN + 1 + ROUNDS);
+    let sessions: Vec<(String, Vec<Value>)> = (0..sessions).map(grown).collect();
+    for (session, records) in &sessions {
+        Agent::Claude.write(&paths[0], session, &records[..BEGUN]);
+    }
+    let mut archive =
+        Archive::open(&folder.path().join("store"), Access::Write, Box::new(Machine)).unwrap();
+    let mut writable = Writable::default();
+    writable.folder("claude", paths[0].clone());
+    archive.set_writable(writable);
+    ops::import(&mut archive, &paths, &paths, &mut |_| ()).unwrap();
+    let line = |records: &[Value], round: usize| format!("{}\n", records[BEGUN + round]);
+    let (mut round, mut again) = (0, 0);
+    let ours = || {
+        for (session, records) in &sessions {
+            let path = paths[0].join(format!("{session}.jsonl"));
+            let mut file = File::options().append(true).open(path).unwrap();
+            file.write_all(line(records, round).as_bytes()).unwrap();
+        }
+        round += 1;
+        timed(|| {
+            let summary = ops::import(&mut archive, &paths, &paths, &mut |_| ()).unwrap();
+            assert_eq!(summary.entries, sessions.len() as u64);
+        })
+    };
+    let mut raw = File::create(folder.path().join("raw")).unwrap();
+    let yardstick = || {
+        let lines: Vec<String> = sessions.iter().map(|(_, records)| line(records, again)).collect();
+        again += 1;
+        timed(|| {
+            for line in lines {
+                raw.write_all(line.as_bytes()).unwrap();
+                raw.sync_data().unwrap();
+            }
+        })
+    };
+    println!("                 {} sessions grow by a record", sessions.len());
+    compare("burst", 4.0, ROUNDS, ("import", ours), ("append + fdatasync", yardstick));
 }
 
 /// Returns the middle one of so many times.

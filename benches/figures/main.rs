@@ -66,7 +66,7 @@ fn main() {
         agents::sessions(&arguments, Path::new(folder));
         return;
     }
-    let figures: [(&str, &str, Figure); 37] = [
+    let figures: [(&str, &str, Figure); 38] = [
         ("native", "append", native::append),
         ("native", "batch", native::batch),
         ("native", "process", native::process),
@@ -77,6 +77,7 @@ fn main() {
         ("native", "verify", native::verify),
         ("agents", "import", agents::import),
         ("agents", "unchanged", agents::unchanged),
+        ("agents", "burst", agents::burst),
         ("agents", "path", agents::path),
         ("agents", "forks", agents::forks),
         ("agents", "size", agents::size),

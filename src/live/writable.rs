@@ -34,6 +34,7 @@ pub struct Writable {
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Folder {
     format: &'static str,
+    /// Its real path, found once: each file that is written is compared with each of these.
     path: PathBuf,
     /// If it is each folder of that one, the folder in there.
     each: Option<&'static str>,
@@ -42,8 +43,7 @@ struct Folder {
 impl Folder {
     /// Returns whether a path lies below it.
     fn has(&self, path: &Path) -> bool {
-        let Ok(below) = real(&self.path) else { return false };
-        let Ok(rest) = path.strip_prefix(below) else { return false };
+        let Ok(rest) = path.strip_prefix(&self.path) else { return false };
         let mut parts = rest.components();
         self.each.is_none_or(|each| parts.next().is_some() && parts.as_path().starts_with(each))
     }
@@ -87,12 +87,20 @@ impl From<io::Error> for Denied {
 impl Writable {
     /// Allows the files of a format below a folder.
     pub fn folder(&mut self, format: &'static str, folder: PathBuf) {
-        self.folders.push(Folder { format, path: folder, each: None });
+        self.folders.extend(real(&folder).ok().map(|path| Folder { format, path, each: None }));
     }
 
     /// Allows the files of a format below a folder in each folder of one, whether these are there or not.
     pub fn folder_in_each(&mut self, format: &'static str, folder: PathBuf, each: &'static str) {
-        self.folders.push(Folder { format, path: folder, each: Some(each) });
+        let each = Some(each);
+        self.folders.extend(real(&folder).ok().map(|path| Folder { format, path, each }));
+    }
+
+    /// Allows a file in an agent's own folder.
+    pub fn list(&mut self, path: &Path) {
+        if let (Some(folder), Some(name)) = (path.parent(), path.file_name()) {
+            self.files.extend(real(folder).ok().map(|folder| folder.join(name)));
+        }
     }
 
     /// Allows a file: this user pointed at it.

@@ -41,16 +41,16 @@ use crate::{
     store::Sighting,
     sync::{
         Archive, Notice, SyncError,
-        change::Change,
+        change::{Change, Gathering},
         file::{self, finish_rotation, from, is_subsequence, saw},
         gone::elsewhere,
         judge::{Seen, Verdict, Whose},
         listing,
-        live_file::{self, LiveFile},
+        live_file::{self, LiveFile, live_file},
         loaded::refuse_if_loaded,
         moved::{is_of_a_person, is_to_be_kept},
         numbers::counted,
-        reach, setting, sources,
+        reach, segment, setting, sources,
     },
     wire::Graph,
 };
@@ -82,7 +82,7 @@ pub(crate) fn agree(
             }
             (vec![Notice::Finished { path: live.path.clone() }], true)
         }
-        Verdict::Grown => take_in(archive, session, live, target)?,
+        Verdict::Grown => take_in(Change::bare(archive, session)?, live, target)?,
         Verdict::Short | Verdict::Other => {
             let there = target.read(0, None).map_err(SyncError::at(target.path()))?;
             if put_right(archive, session, target, tip, (&there, replaced.as_ref()))? {
@@ -131,14 +131,38 @@ pub(crate) fn record_loss(
     })
 }
 
-/// Takes in the lines that the agent appended; also returns whether no other program wrote to the file meanwhile.
-fn take_in(
+/// Imports the lines that the agent appended to the live file of a session, in a transaction with other changes. Returns nothing if
+/// anything else is to be done there. The caller holds the lock.
+pub(crate) fn gather(
     archive: &Archive,
     session: &Session,
+    path: &Path,
+    gathering: &mut dyn Gathering,
+) -> Result<Option<Vec<Notice>>, SyncError> {
+    let tip = archive.store.state(session.key)?;
+    let live = live_file(archive, &tip).filter(|live| live.attached && live.path == path);
+    let Some(live) = live.filter(|_| tip.rotations.is_empty()) else { return Ok(None) };
+    let target = archive.writable_file(&session.name, &live)?;
+    let seen = target.look().map_err(SyncError::at(path))?.map(|seen| Seen {
+        inode: seen.inode,
+        length: Some(seen.length),
+        is_untouched: false,
+    });
+    let is_unfinished = segment::unfinished(archive, session, &live, &tip)?.is_some();
+    let verdict = file::verdict(archive, session, &target, &tip, (Whose::Agent, seen.as_ref()))?;
+    if is_unfinished || verdict != Verdict::Grown {
+        return Ok(None);
+    }
+    let (notices, _) = take_in(Change::also(archive, session, gathering)?, &live, &target)?;
+    Ok(Some(notices))
+}
+
+/// Takes in the lines that the agent appended; also returns whether no other program wrote to the file meanwhile.
+fn take_in(
+    mut change: Change<'_>,
     live: &LiveFile,
     target: &WritableFile,
 ) -> Result<(Vec<Notice>, bool), SyncError> {
-    let mut change = Change::bare(archive, session)?;
     let Some(before) = change.position() else { return Ok((Vec::new(), true)) };
     let mut growth = change.growth(before.generation)?;
     let (file, begin) = (from(target, growth.length())?, growth.bytes);

@@ -93,7 +93,10 @@ pub(crate) trait Gathering {
     /// Adds an operation.
     fn add(&mut self, commit: Commit) -> Result<SessionKey, StoreError>;
 
-    /// Makes durable the operations that were added so far, and begins again, once they are many.
+    /// Makes durable the operations that were added so far, and begins again.
+    fn settle(&mut self) -> Result<(), StoreError>;
+
+    /// Does the same once they are many.
     fn renew(&mut self) -> Result<(), StoreError>;
 }
 

@@ -23,7 +23,7 @@ use crate::{
         Archive, Imported, Notice, Quirk, Skipped, Source, SyncError, Why, attached,
         beside::{self, Shelved},
         catch_up,
-        change::Gathering,
+        change::Change,
         failed::Failed,
         file,
         gone::{self, is_gone},
@@ -34,7 +34,7 @@ use crate::{
         scan::Ahead,
         sources::{self, Known, Met},
         titles::Lists,
-        together::Together,
+        together::{Joint, Together},
     },
 };
 
@@ -137,7 +137,8 @@ pub fn news(
     let (attach, mut shelved) = (real(attach), Shelved::default());
     let met = meet(&archive, paths, &mut shelved);
     let (mut summary, mut lists) = (Summary::default(), Lists::default());
-    let mut groups = gather(&archive, met, (&mut summary, &mut lists), report)?;
+    let mut sightings = Vec::new();
+    let mut groups = gather(&archive, met, (&mut summary, &mut lists, &mut sightings), report)?;
     let is_known = |group: &Vec<Source>| group.iter().all(|source| source.known == Known::All);
     let known: Vec<_> = groups.iter().filter(|group| is_known(group)).cloned().collect();
     let mut changed = BTreeMap::new();
@@ -169,7 +170,9 @@ fn take(
     let mut summary = Summary::default();
     let mut lists = Lists::default();
     let mut left_out = |skipped| report(Step::Skipped(skipped));
-    let mut groups = gather(archive, met, (&mut summary, &mut lists), &mut left_out)?;
+    let mut sightings = Vec::new();
+    let mut groups =
+        gather(archive, met, (&mut summary, &mut lists, &mut sightings), &mut left_out)?;
     for group in &mut groups {
         // Rotated files first, the oldest of them first; others as they were begun.
         group.sort_by_cached_key(|source| {
@@ -184,7 +187,7 @@ fn take(
     let new = groups.iter().flatten().filter(|source| source.known == Known::Nothing);
     let ahead = Ahead::new(new.map(|source| (source.path.clone(), source.format)).collect());
     let mut taking = Taking::new(archive, (attach, shelved), &groups, summary, report);
-    taking.numbers = ahead.numbers();
+    (taking.numbers, taking.sightings) = (ahead.numbers(), sightings);
     // With one processor, each file is read where it is taken in.
     let cores = thread::available_parallelism().map_or(1, NonZero::get);
     let readers = if cores > 1 { cores.min(READERS) } else { 0 };
@@ -250,7 +253,7 @@ fn note_loss(
     Ok(())
 }
 
-/// Sessions while they are taken in, new ones many in a transaction.
+/// Sessions while they are taken in, new ones and those that grew many in a transaction.
 struct Taking<'a> {
     archive: &'a Archive,
     /// The folders whose files become live files.
@@ -316,17 +319,27 @@ impl<'a> Taking<'a> {
 
     /// Takes in the files of a session; one that cannot be read is left out.
     fn group(&mut self, mut group: Vec<Source>, ahead: Option<&Ahead>) -> Result<(), SyncError> {
+        let mut is_apart = false;
         while let Some(first) = group.first().cloned() {
-            self.prepare(&first.session)?;
+            let grown = if is_apart { None } else { self.prepare(&group)? };
+            is_apart = grown.is_some();
             let ahead = ahead.map(|ahead| (ahead, &mut self.numbers));
             let (done, total, of, read) = (self.done, self.total, self.of, self.summary.bytes);
             let report = &mut *self.report;
             let mut before =
                 |path: &Path, n| report(Step::Reading { path, done, total, bytes: read + n, of });
             let gathers = self.open.is_open();
-            let gathering = gathers.then_some(&mut self.open as &mut dyn Gathering);
+            let joint = match grown {
+                Some((session, notices)) => {
+                    let mut change = Change::also(self.archive, &session, &mut self.open)?;
+                    change.notices = notices;
+                    Joint::Grown(Box::new(change))
+                }
+                None if gathers => Joint::New(&mut self.open),
+                None => Joint::Alone,
+            };
             let folders = (self.attach, &mut self.shelved, &mut self.sightings);
-            match take_in(self.archive, &group, folders, ahead, gathering, &mut before) {
+            match take_in(self.archive, &group, folders, ahead, joint, &mut before) {
                 Ok(imported) => {
                     let changed = imported.as_ref().map_or(0, |imported| imported.files);
                     self.summary.unchanged += group.len() as u64 - changed;
@@ -354,6 +367,10 @@ impl<'a> Taking<'a> {
                     for (source, why) in group.drain(..).zip(whys) {
                         self.leave_out(source.path, why)?;
                     }
+                }
+                // What failed is tried again by itself, and reported if it fails again.
+                Err(Failed::Verb(error)) if is_apart => {
+                    self.end_transaction().map_err(|_| error)?;
                 }
                 Err(Failed::Verb(error)) => {
                     self.open.undo();
@@ -412,19 +429,35 @@ impl<'a> Taking<'a> {
         Ok(())
     }
 
-    /// Has a new session gathered with others; any other one is a transaction of its own, because its live file follows.
-    fn prepare(&mut self, name: &SessionName) -> Result<(), SyncError> {
-        if self.archive.session(name)?.is_some() {
-            return self.end_transaction();
-        }
-        if !self.open.is_open() && self.archive.root.is_some() {
-            self.open.begin()?;
-            // Another program may have made it before the lock was ours.
-            if self.archive.session(name)?.is_some() {
-                return self.end_transaction();
+    /// Has a new session gathered with others, and imports what its agent appended to one that has only grown, whose notices are
+    /// returned. Any other one is a transaction of its own, because its live file follows.
+    fn prepare(&mut self, group: &[Source]) -> Result<Option<(Session, Vec<Notice>)>, SyncError> {
+        let [first, others @ ..] = group else { return Ok(None) };
+        let has_base = || beside::base(first.format, &first.path).is_some();
+        let is_grown = first.known == Known::Grown && others.is_empty();
+        let is_new = self.archive.session(&first.session)?.is_none();
+        if (is_new || is_grown && !has_base()) && self.archive.root.is_some() {
+            if !self.open.is_open() {
+                self.open.begin()?;
             }
+            // Another program may have made it before the lock was ours.
+            match self.archive.session(&first.session)? {
+                None => return Ok(None),
+                Some(session) if is_grown => {
+                    match attached::gather(self.archive, &session, &first.path, &mut self.open) {
+                        Ok(Some(notices)) => return Ok(Some((session, notices))),
+                        Ok(None) => {}
+                        // It is tried again by itself.
+                        Err(error) => self.end_transaction().map_err(|_| error)?,
+                    }
+                }
+                Some(_) => {}
+            }
+        } else if is_new {
+            return Ok(None);
         }
-        Ok(())
+        self.end_transaction()?;
+        Ok(None)
     }
 
     /// Ends the open transaction, if there is one, and reports the sessions that are durable now.

@@ -22,7 +22,7 @@ use crate::{
         Archive, Imported, Notice, Oddity, Quirk, Source, SyncError, Why,
         adopt::adopt,
         beside::{self, Shelved},
-        change::{Change, Gathering},
+        change::Change,
         execute::{begin_or_create, commit},
         failed::Failed,
         gone::is_gone,
@@ -36,6 +36,7 @@ use crate::{
         segment,
         sidecars::{self, Taken},
         sources,
+        together::Joint,
     },
     wire::{
         FileName, Graph,
@@ -89,14 +90,16 @@ pub(crate) fn take_in<'a>(
     group: &[Source],
     (attach, shelved, seen): (&'a [PathBuf], &mut Shelved, &mut Vec<Sighting>),
     ahead: Option<(&'a Ahead, &'a mut BTreeMap<PathBuf, usize>)>,
-    gathering: Option<&'a mut dyn Gathering>,
+    joint: Joint<'a>,
     reading: &mut dyn FnMut(&Path, u64),
 ) -> Result<Option<Imported>, Failed> {
     let Some(first) = group.first() else { return Ok(None) };
     let name = first.session.clone();
-    let change = match gathering {
-        Some(gathering) => Change::among(archive, name, first.format, gathering),
-        None => match begin_or_create(archive, name, first.format) {
+    let is_grown = matches!(joint, Joint::Grown(..));
+    let change = match joint {
+        Joint::New(gathering) => Change::among(archive, name, first.format, gathering),
+        Joint::Grown(change) => *change,
+        Joint::Alone => match begin_or_create(archive, name, first.format) {
             Err(error @ (SyncError::Denied { .. } | SyncError::Uncaught { .. })) => {
                 return Err(Failed::File(0, Why::Denied(Box::new(error))));
             }
@@ -107,13 +110,12 @@ pub(crate) fn take_in<'a>(
     };
     let (new, first) = (change.before.session.is_none(), change.next_entry());
     let states = States::of(archive, &change.before.state);
-    let (ends, oddities) = (BTreeMap::new(), Vec::new());
     let mut intake = Intake {
         change,
         ahead,
         states,
         attach,
-        ends,
+        ends: BTreeMap::new(),
         is_met_again: false,
         adopted: false,
         met: false,
@@ -121,9 +123,9 @@ pub(crate) fn take_in<'a>(
         entries: 0,
         sidecars: 0,
         bytes: 0,
-        oddities,
+        oddities: Vec::new(),
     };
-    for (n, source) in group.iter().enumerate() {
+    for (n, source) in group.iter().enumerate().filter(|_| !is_grown) {
         reading(&source.path, intake.bytes);
         intake.adopted |= adopt(&mut intake.change, &source.path, shelved)?;
         intake.file(source, reading).map_err(|failed| match failed {

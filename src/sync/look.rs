@@ -90,15 +90,8 @@ impl Looking<'_> {
                     looked.end = Some(if is_damage(&found) { self.begins()? } else { found? });
                 }
                 Judgement::Look(Look::Rest) => looked.rest = Some(self.lacks_only_the_newest()?),
-                Judgement::Look(Look::Whole) => {
-                    let found = self.compare(self.generation, (self.open)(0)?);
-                    let compared = if is_damage(&found) { self.compare_ids()? } else { found? };
-                    looked.whole = Some(match compared {
-                        Compared::Equal => Whole::Equal,
-                        Compared::Longer => Whole::Longer,
-                        Compared::Shorter | Compared::Other => Whole::Other,
-                    });
-                }
+                // No line of the store is put together for that.
+                Judgement::Look(Look::Whole) => looked.whole = Some(self.compare_ids()?),
             }
         }
     }
@@ -110,8 +103,7 @@ impl Looking<'_> {
     fn is_old(&self) -> Result<bool, Trouble> {
         let Some(rotation) = self.rotation else { return Ok(false) };
         let stream = (self.open)(0)?.take(rotation.length);
-        let compared = self.compare(rotation.old, stream)?;
-        Ok(matches!(compared, Compared::Equal | Compared::Shorter))
+        self.is_part(rotation.old, stream)
     }
 
     fn ends_alike(&self) -> Result<bool, Trouble> {
@@ -153,12 +145,12 @@ impl Looking<'_> {
     }
 
     /// Compares the file with the generation by the ids of its entries.
-    fn compare_ids(&self) -> Result<Compared, Trouble> {
+    fn compare_ids(&self) -> Result<Whole, Trouble> {
         if !self.begins()? {
-            return Ok(Compared::Other);
+            return Ok(Whole::Other);
         }
         let rest = (self.open)(self.length())?.take(1).read_to_end(&mut Vec::new())?;
-        Ok(if rest > 0 { Compared::Longer } else { Compared::Equal })
+        Ok(if rest > 0 { Whole::Longer } else { Whole::Equal })
     }
 
     /// Returns the lines of the session of which bytes were taken out.
@@ -186,31 +178,28 @@ impl Looking<'_> {
         content::last(self.store, self.session, self.generation, self.end, least)
     }
 
-    /// Compares a stream with the bytes of a generation.
-    fn compare(
+    /// Returns whether a stream has the bytes of a generation, or ends within them.
+    fn is_part(
         &self,
         generation: GenerationNumber,
         mut stream: impl Read,
-    ) -> Result<Compared, Trouble> {
+    ) -> Result<bool, Trouble> {
         let runs = self.store.runs(self.session.key, generation, 0)?;
         let (covered, mut there) = (self.covered()?, Vec::new());
-        let (mut compared, mut failed) = (Compared::Equal, None);
+        let (mut is_over, mut is_part, mut failed) = (false, true, None);
         content::write(self.store, self.session, &runs, &mut |part| {
-            if compared == Compared::Equal && failed.is_none() {
+            if !is_over && failed.is_none() {
                 there.clear();
                 failed = stream.by_ref().take(part.len() as u64).read_to_end(&mut there).err();
-                if !covered.has(part, &there) {
-                    let is_shorter = part.starts_with(&there);
-                    compared = if is_shorter { Compared::Shorter } else { Compared::Other };
-                }
+                is_over = !covered.has(part, &there);
+                is_part = !is_over || part.starts_with(&there);
             }
             Ok(())
         })?;
         there.clear();
         let rest = stream.take(1).read_to_end(&mut there);
         let rest = failed.map_or(rest, Err)?;
-        let is_longer = compared == Compared::Equal && rest > 0;
-        Ok(if is_longer { Compared::Longer } else { compared })
+        Ok(is_part && (is_over || rest == 0))
     }
 }
 
@@ -232,13 +221,4 @@ impl Covered {
         let is_pair = || self.0.contains(&(LineId::of(held), LineId::of(there)));
         held == there || !self.is_empty() && is_pair()
     }
-}
-
-/// How a stream compares with a generation.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Compared {
-    Equal,
-    Longer,
-    Shorter,
-    Other,
 }

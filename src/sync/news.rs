@@ -17,7 +17,7 @@ use crate::{
     model::SessionName,
     report::Summary,
     session::Session,
-    store::StoreError,
+    store::{Sighting, StoreError},
     sync::{
         Archive, Skipped, Source, SyncError, Why,
         beside::{self, Shelved},
@@ -38,12 +38,12 @@ pub(super) fn meet(archive: &Archive, paths: &[PathBuf], shelved: &mut Shelved) 
     sources::with_keepers(met)
 }
 
-/// Finds among the files that were met those that may bring anything new, by session, and the lists of titles next to all
-/// of them.
+/// Finds among the files that were met those that may bring anything new, by session, the lists of titles next to all of them, and
+/// the new sightings of those in which only times changed.
 pub(super) fn gather(
     archive: &Archive,
     met: Vec<Met>,
-    (summary, lists): (&mut Summary, &mut Lists),
+    (summary, lists, sightings): (&mut Summary, &mut Lists, &mut Vec<Sighting>),
     report: &mut dyn FnMut(Skipped),
 ) -> Result<Vec<Vec<Source>>, SyncError> {
     met.iter().filter_map(Met::path).for_each(|file| lists.add(file));
@@ -67,8 +67,9 @@ pub(super) fn gather(
             Met::File { path, meta, asked } => (path, meta, asked),
         };
         let (named, known) = match held {
-            Held::Unchanged => {
+            Held::Unchanged(settled) => {
                 (summary.files, summary.unchanged) = (summary.files + 1, summary.unchanged + 1);
+                sightings.extend(settled);
                 continue;
             }
             Held::By(session, known) => (Ok((session.format, session.name)), known),
@@ -102,8 +103,8 @@ pub(super) fn gather(
 
 /// The part of a met file that an archive holds.
 enum Held {
-    /// All of it, as it is.
-    Unchanged,
+    /// All of it, as it is; with its sighting, if that is new.
+    Unchanged(Option<Sighting>),
     /// A session that holds a state from which the file goes on, or the file itself.
     By(Session, Known),
     /// No state from which the file goes on.
@@ -111,40 +112,49 @@ enum Held {
 }
 
 fn belonging(archive: &Archive, met: &Met) -> Result<Held, SyncError> {
-    let Met::File { path, meta, .. } = met else { return Ok(Held::Unchanged) };
+    let Met::File { path, meta, .. } = met else { return Ok(Held::Unchanged(None)) };
     if archive.store().files(&archive.place_of(path))?.is_empty() {
         return Ok(Held::No(Known::Nothing));
     }
     let sighting = sources::sighting(path, meta);
-    if archive.store().sighting(&sighting.path)?.is_some_and(|last| last == sighting) {
-        for (key, name, _) in archive.store().files(&archive.place_of(path))? {
-            let session = Session::from_store(key, name)?;
-            let source = Source::of(path.clone(), meta, session.format, session.name.clone());
-            if sidecars::are_changed(archive, &source)? {
-                return Ok(Held::By(session, Known::All));
-            }
+    let mut settled = None;
+    if archive.store().sighting(&sighting.path)?.is_none_or(|last| last != sighting) {
+        match holder(archive, path)? {
+            Some((_, Known::Same)) => settled = Some(sighting),
+            Some((session, known)) => return Ok(Held::By(session, known)),
+            None => return Ok(Held::No(Known::Part)),
         }
-        return Ok(Held::Unchanged);
     }
-    let holder = holder(archive, path)?;
-    Ok(holder.map_or(Held::No(Known::Part), |(session, known)| Held::By(session, known)))
+    for (key, name, _) in archive.store().files(&archive.place_of(path))? {
+        let session = Session::from_store(key, name)?;
+        let source = Source::of(path.clone(), meta, session.format, session.name.clone());
+        if sidecars::are_changed(archive, &source)? {
+            return Ok(Held::By(session, Known::All));
+        }
+    }
+    Ok(Held::Unchanged(settled))
 }
 
 /// Returns the session of a file, if the file goes on from the state of it that the session holds, and how much of it that is.
 fn holder(archive: &Archive, path: &Path) -> Result<Option<(Session, Known)>, SyncError> {
     for (key, name, file) in archive.store().files(&archive.place_of(path))? {
         let session = Session::from_store(key, name)?;
-        let states = match archive.store().state(key) {
+        let state = match archive.store().state(key) {
             // It is left out, with its reason, where it is taken in.
             Err(StoreError::Corrupt { .. }) => return Ok(Some((session, Known::All))),
-            state => States::of(archive, &state?),
+            state => state?,
         };
+        let states = States::of(archive, &state);
         let verdict = states.newest(file).map(|held| judged(archive, &session, held, path));
-        match verdict {
-            Some(Ok(Verdict::Same)) => return Ok(Some((session, Known::All))),
-            Some(Ok(Verdict::Grown)) => return Ok(Some((session, Known::Part))),
-            _ => {}
-        }
+        let is_live = state.live == Some(file);
+        let known = match verdict {
+            Some(Ok(Verdict::Same)) if is_live => Known::Same,
+            Some(Ok(Verdict::Grown)) if is_live => Known::Grown,
+            Some(Ok(Verdict::Same)) => Known::All,
+            Some(Ok(Verdict::Grown)) => Known::Part,
+            _ => continue,
+        };
+        return Ok(Some((session, known)));
     }
     Ok(None)
 }

@@ -70,8 +70,12 @@ pub(crate) enum Known {
     Nothing,
     /// A session has a file of this path, which held less, or something else.
     Part,
+    /// It is the live file of a session, which holds the beginning of it.
+    Grown,
     /// A session has all that it holds, unless that session is damaged.
     All,
+    /// It is the live file of a session, which holds all of it. Only times changed.
+    Same,
 }
 
 /// Finds the session files at and below these paths; reports the files and folders that are left out.
@@ -249,6 +253,8 @@ pub(crate) fn with_keepers(met: Vec<Met>) -> Vec<Met> {
     let mut keepers: BTreeMap<PathBuf, bool> = BTreeMap::new();
     for met in met {
         match met.path().and_then(keeper) {
+            // Each session of the folder looks at what they share.
+            Some(keeper) if keeper.is_dir() => {}
             Some(keeper) => {
                 let is_asked = matches!(met, Met::File { asked: true, .. });
                 *keepers.entry(keeper).or_default() |= is_asked;
@@ -267,10 +273,10 @@ pub(crate) fn with_keepers(met: Vec<Met>) -> Vec<Met> {
     all
 }
 
-/// Returns the session's file that is there and next to which another one is kept.
+/// Returns the session's file, or the sessions' folder, that is there and next to which another file is kept.
 fn keeper(path: &Path) -> Option<PathBuf> {
     let mut keepers = wire::FORMATS.into_iter().filter_map(|format| format.keeper(path));
-    keepers.find(|keeper| disk::look(keeper).unwrap_or(false))
+    keepers.find(|keeper| keeper.is_dir() || disk::look(keeper).unwrap_or(false))
 }
 
 /// Returns the paths in a folder, in the order of the names.

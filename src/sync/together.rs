@@ -4,7 +4,10 @@ use std::{fs::File, sync::Arc};
 
 use crate::{
     store::{Chain, Commit, Coverings, Derived, SessionKey, StoreError, Transaction},
-    sync::{Archive, SyncError, change::Gathering},
+    sync::{
+        Archive, SyncError,
+        change::{Change, Gathering},
+    },
 };
 
 /// How many bytes are worth a sync.
@@ -12,7 +15,17 @@ const MANY: u64 = 64 << 20;
 /// How many bytes of rows a change brings besides its lines, about.
 const ROWS: u64 = 16 << 10;
 
-/// The transaction in which new sessions are gathered, if one is open.
+/// The transaction to which an import of a session belongs.
+pub(crate) enum Joint<'a> {
+    /// One of its own.
+    Alone,
+    /// One in which others are gathered too: the session is new.
+    New(&'a mut dyn Gathering),
+    /// The same: the only file of the session has grown, and that was imported before this change.
+    Grown(Box<Change<'a>>),
+}
+
+/// The transaction in which new sessions, and those that grew, are gathered, if one is open.
 pub(crate) struct Together<'a> {
     archive: &'a Archive,
     writing: Option<Box<dyn Transaction + 'a>>,
@@ -30,12 +43,13 @@ impl Gathering for Together<'_> {
         self.writing.as_mut().ok_or(StoreError::Conflict)?.add(commit)
     }
 
+    fn settle(&mut self) -> Result<(), StoreError> {
+        self.commit()?;
+        self.open()
+    }
+
     fn renew(&mut self) -> Result<(), StoreError> {
-        if self.bytes >= MANY {
-            self.commit()?;
-            self.writing = Some(self.archive.store.begin()?);
-        }
-        Ok(())
+        if self.bytes >= MANY { self.settle() } else { Ok(()) }
     }
 }
 

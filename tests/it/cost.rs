@@ -785,3 +785,56 @@ fn paths_that_share_what_they_read_add_what_whole_paths_add() {
     }
     assert!(n_paths > 400, "{n_paths}");
 }
+
+/// Each file was compared with the store three times, line by line.
+#[test]
+fn an_import_after_only_times_changed_reads_no_line_of_the_store() {
+    let folder = tempfile::tempdir().unwrap();
+    let folders = [folder.path().join("sessions")];
+    fs::create_dir(&folders[0]).unwrap();
+    let mut held = 0;
+    let files: Vec<PathBuf> = (1..=3)
+        .map(|session| {
+            let text = |n: u64| {
+                let words =
+                    (0..60).map(|i| undertext::model::LineId::of(format!("{n} {i}").as_bytes()));
+                words.map(|word| word.to_string()).collect::<String>()
+            };
+            let lines = (1..=100).map(|n| {
+                let mut record = record(&Claude, session, n, (n > 1).then(|| n - 1));
+                record["message"]["content"] = json!(text(1000 * session + n));
+                record.to_string() + "\n"
+            });
+            let file = folders[0].join(format!("{}.jsonl", uuid(session, 0)));
+            let bytes: String = lines.collect();
+            held += i64::try_from(bytes.len()).unwrap();
+            fs::write(&file, bytes).unwrap();
+            file
+        })
+        .collect();
+    let store = folder.path().join("store");
+    let mut archive = fixture::open(&store, 1);
+    ops::import(&mut archive, &folders, &folders, &mut |_| ()).unwrap();
+    drop(archive);
+    let db = Connection::open(store.join("store.db")).unwrap();
+    db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+    let page: i64 = db.query_row("PRAGMA page_size", [], |row| row.get(0)).unwrap();
+    drop(db);
+    let long_ago = std::time::SystemTime::UNIX_EPOCH;
+    let imported = || {
+        let watch = Faults::none(&store);
+        let mut archive = fixture::open(&store, 2);
+        let summary = ops::import(&mut archive, &folders, &folders, &mut |_| ()).unwrap();
+        assert_eq!((summary.unchanged, summary.entries), (3, 0));
+        watch.reads()
+    };
+    for file in &files {
+        fs::File::options().write(true).open(file).unwrap().set_modified(long_ago).unwrap();
+    }
+    let touched = imported();
+    // Half of the text is what such text can be packed into.
+    assert!(touched < held / page / 8, "{touched} of {}", held / page);
+    // Once settled, they are not read again.
+    let again = imported();
+    assert!(again <= touched, "{again}");
+}

@@ -136,3 +136,52 @@ fn each_commit_is_on_the_disk_before_it_is_acknowledged() {
         place(&seen(), "the store", is_store);
     }
 }
+
+#[test]
+fn sessions_that_grew_share_a_sync_and_are_whole() {
+    const SESSIONS: usize = 12;
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().canonicalize().unwrap();
+    let sessions = [root.join("sessions")];
+    fs::create_dir(&sessions[0]).unwrap();
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/claude-garden.jsonl");
+    let example = fs::read_to_string(example).unwrap();
+    let id = |n: usize| format!("{n:08x}-90b4-4e6f-8a53-0d1f6b7e2c40");
+    let file = |n: usize| sessions[0].join(format!("{}.jsonl", id(n)));
+    for n in 0..SESSIONS {
+        let own = example.replace("7c2a51de-90b4-4e6f-8a53-0d1f6b7e2c40", &id(n));
+        fs::write(file(n), own).unwrap();
+    }
+    let mut archive = fixture::open(&root.join("store"), 1);
+    ops::import(&mut archive, &sessions, &sessions, &mut |_| ()).unwrap();
+    for step in 0..2 {
+        for n in 0..SESSIONS {
+            let line = format!(
+                r#"{{"type":"user","message":{{"role":"user","content":"And tomorrow?"}},"uuid":"{step}","parentUuid":null,"sessionId":"{}","timestamp":"2026-08-20T10:00:00Z"}}"#,
+                id(n)
+            );
+            let mut whole = fs::read_to_string(file(n)).unwrap();
+            whole.push_str(&(line + "\n"));
+            fs::write(file(n), whole).unwrap();
+        }
+        seen();
+        let mut reported = 0;
+        let taken = ops::import(&mut archive, &sessions, &sessions, &mut |step| {
+            reported += usize::from(matches!(step, ops::Step::Imported(_)));
+        });
+        let summary = taken.unwrap();
+        let syncs = seen().iter().filter(|synced| is_store(synced)).count();
+        assert!(syncs <= 3, "{syncs}");
+        assert_eq!((reported, summary.entries), (SESSIONS, SESSIONS as u64));
+    }
+    // The session of each follows its file.
+    let again = ops::import(&mut archive, &sessions, &sessions, &mut |_| ()).unwrap();
+    assert_eq!((again.unchanged, again.entries), (SESSIONS as u64, 0));
+    let verified = ops::verify(&archive, None, &mut |_| ()).unwrap();
+    assert_eq!(verified.damaged, 0);
+    for session in archive.every().unwrap() {
+        let bytes = fixture::exported(&archive, &session, None);
+        let own = fs::read(sessions[0].join(format!("{}.jsonl", session.name.id))).unwrap();
+        assert_eq!(bytes, own);
+    }
+}

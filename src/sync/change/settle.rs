@@ -101,6 +101,14 @@ impl Change<'_> {
         let commit = self.sealed(command).inspect_err(|_| follow.abandon())?;
         let n = commit.operation.n;
         let key = self.write(commit)?;
+        let mut is_gathered = false;
+        if let Writing::Among(gathering) = &mut self.writing {
+            is_gathered = true;
+            // What is written to a file is safe in the store before.
+            if !follow.is_empty() {
+                gathering.settle().inspect_err(|_| follow.abandon())?;
+            }
+        }
         let session = Session { key, name: self.before.name.clone(), format: self.before.format };
         if self.before.archive.is_preview {
             let notices = std::mem::take(&mut self.notices);
@@ -111,7 +119,8 @@ impl Change<'_> {
             .map_err(|(path, source)| SyncError::Behind { operation: n, path, source })?;
         drop(lock);
         let is_settled = !self.notices.iter().any(|n| matches!(n, Notice::Unsettled { .. }));
-        let target = attached.filter(|_| is_alone);
+        // The file of one among many is seen again when all are durable.
+        let target = attached.filter(|_| is_alone && !is_gathered);
         if let Err(error) = self.tidy_up(key, target.as_ref(), covers_own)
             && is_settled
         {
