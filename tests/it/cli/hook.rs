@@ -147,9 +147,36 @@ fn many_events_at_once_are_one_session() {
     assert_eq!(sessions(&env).len(), 1);
 }
 
+/// The worker gave up after 30 seconds, and the next event may never come.
+#[test]
+fn what_cannot_be_imported_now_is_retried_by_one_worker_until_it_succeeds() {
+    let env = TestEnv::new();
+    let pi = env.home().join(".pi/agent/sessions/--boat--/a.jsonl");
+    fs::create_dir_all(pi.parent().unwrap()).unwrap();
+    fs::write(&pi, example("pi-boat.jsonl")).unwrap();
+    env.run(&["import"]).success();
+    let lock = fs::OpenOptions::new().write(true).open(store(&env).join("lock")).unwrap();
+    lock.lock().unwrap();
+    let path = transcript(&env);
+    fs::write(&path, example("claude-garden.jsonl")).unwrap();
+    let queue = Queue::of(&env.home().join(".local/state/undertext"));
+    queue.add("claude", &Named::File(path)).unwrap();
+    let mut command = env.command();
+    let mut worker = command.args(["hook", "--work", "--wait", "1"]).spawn().unwrap();
+    wait(&env, "it is tried again until it succeeds");
+    // Another one has nothing to do.
+    env.run(&["hook", "--work", "--wait", "1"]).success();
+    assert_eq!(log(&env).lines().count(), 1, "{}", log(&env));
+    drop(lock);
+    wait(&env, "28 new entries");
+    assert!(worker.wait().unwrap().success());
+    assert_eq!(log(&env).lines().count(), 2, "{}", log(&env));
+    assert!(queue.is_empty());
+}
+
 /// Whatever was named while the store was locked, or the disk full, was never taken in.
 #[test]
-fn what_cannot_be_taken_in_is_taken_in_at_the_next_event() {
+fn what_failed_is_imported_once_its_cause_is_gone() {
     let env = TestEnv::new();
     let garden = transcript(&env);
     fs::write(&garden, example("claude-garden.jsonl")).unwrap();
@@ -159,16 +186,15 @@ fn what_cannot_be_taken_in_is_taken_in_at_the_next_event() {
     hook(&env, &["hook", "claude", &event(&garden)], b"");
     wait(&env, "there is no such agent");
     assert_eq!(sessions(&env).len(), 0);
-    // It is tried once for each event.
-    thread::sleep(Duration::from_millis(500));
-    assert_eq!(log(&env).lines().count(), 1, "{}", log(&env));
     fs::remove_file(&settings).unwrap();
+    wait(&env, "28 new entries");
+    // However often it was tried, the cause is reported once.
+    assert_eq!(log(&env).lines().count(), 2, "{}", log(&env));
     let pi = env.home().join(".pi/agent/sessions/--boat--/a.jsonl");
     fs::create_dir_all(pi.parent().unwrap()).unwrap();
     fs::write(&pi, example("pi-boat.jsonl")).unwrap();
     hook(&env, &["hook", "pi", &event(&pi)], b"");
     wait(&env, "pi session");
-    wait(&env, "28 new entries");
     // So it is if the process was killed meanwhile: the name is there until its file was taken in.
     let queue = env.home().join(".local/state/undertext/hooks");
     fs::write(queue.join("named-0.taken"), format!("claude file {}", garden.display())).unwrap();

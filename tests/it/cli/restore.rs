@@ -933,3 +933,25 @@ fn restored_files_are_in_the_order_of_their_last_use_and_not_newer_than_one_used
     }
     env.run(&["verify"]).success();
 }
+
+#[test]
+fn a_file_whose_name_leaves_no_room_for_a_mark_comes_back_and_is_changed() {
+    let env = TestEnv::new();
+    let (example, kept) = KEPT[2];
+    let name = format!("{}.jsonl", "é".repeat(124));
+    let path = placed(&env, (example, kept)).with_file_name(name);
+    fs::rename(env.home().join(kept), &path).unwrap();
+    env.run(&["import"]).success();
+    let session = json(&env.run(&["sessions", "--json"]).stdout)["session"].clone();
+    let session = session.as_str().unwrap();
+    let whole = fs::read(&path).unwrap();
+    fs::remove_file(&path).unwrap();
+    env.run(&["restore", session]).success();
+    assert_eq!(fs::read(&path).unwrap(), whole);
+    env.run(&["revert", "1", "-s", session]).success();
+    env.run(&["append", "-s", session, "Goes on"]).success();
+    assert!(fs::read_to_string(&path).unwrap().contains("Goes on"));
+    let again = env.run(&["import", "--json"]).success().stdout;
+    assert_eq!(json(again.lines().last().unwrap())["entries"], 0, "{again}");
+    env.run(&["verify"]).success();
+}
