@@ -65,6 +65,9 @@ impl Context {
         for (format, folder) in self.annexes() {
             writable.folder(format, folder);
         }
+        for list in discover::lists(self.env.home.as_deref(), &self.variables()) {
+            writable.list(&list);
+        }
         let files = self.pointed().map(|files| files.all()).transpose().unwrap_or_else(|error| {
             self.output.warn(&format!("the list of attached files cannot be read: {error}"));
             None

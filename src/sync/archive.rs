@@ -28,6 +28,7 @@ use crate::{
         lock::{self, Waiting},
         owner,
         rebuild::rebuild_all,
+        shared::Shared,
     },
 };
 
@@ -144,6 +145,8 @@ pub struct Archive {
     waiting: Waiting,
     /// The lock, as long as anything here holds it.
     held: RefCell<Weak<File>>,
+    /// What sessions share next to their files.
+    pub(super) shared: RefCell<Shared>,
     doors: Doors,
     /// Whether changes are only laid over the store, and no file is written.
     pub(crate) is_preview: bool,
@@ -204,7 +207,8 @@ impl Archive {
         let (ambient, here) = (RefCell::new(ambient), Here::default());
         let (disk, waiting) = (Arc::new(Kernel), Waiting::default());
         let (root, is_preview, exclude, torn) = (None, false, Exclude::default(), None);
-        let (held, doors) = (RefCell::default(), Doors::default());
+        let (held, shared) = (RefCell::default(), RefCell::default());
+        let doors = Doors::default();
         Self {
             store,
             root,
@@ -216,6 +220,7 @@ impl Archive {
             exclude,
             waiting,
             held,
+            shared,
             doors,
             is_preview,
             torn,

@@ -60,6 +60,7 @@ pub(crate) mod rotations;
 pub(crate) mod scan;
 pub(crate) mod segment;
 pub(crate) mod setting;
+mod shared;
 pub(crate) mod sidecars;
 pub(crate) mod sources;
 pub(crate) mod standing;

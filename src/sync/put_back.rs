@@ -68,8 +68,9 @@ pub(crate) fn put_back(
         // Who has the deleted one open would go on writing there.
         refuse_if_loaded(archive, session, &file.path)?;
     }
-    let earlier = (0..files.len() as i64).rev();
-    for ((_, file, generation), earlier) in files.into_iter().zip(earlier) {
+    let mut earlier = i64::try_from(files.len()).unwrap_or_default();
+    for (_, file, generation) in files {
+        earlier -= 1;
         let at = Timestamp(at.0 - earlier);
         let target = target(archive, session, &file)?;
         // Before the file is there, for its agent may begin meanwhile.
@@ -77,7 +78,7 @@ pub(crate) fn put_back(
             Err(error @ SyncError::Unlisted { .. }) => done.unlisted = Some(error),
             listed => listed?,
         }
-        write(archive, session, &state, (&target, at), generation)?;
+        write(archive, session, &state, &target, at, generation)?;
         done.files.push(file.path);
     }
     Ok(done)
@@ -93,17 +94,18 @@ pub(crate) fn put_sidecars_back(
     let mut all = Sidecars::default();
     let mut kept = sidecars::kept(archive, session, &state);
     kept.sort_by_cached_key(|kept| Reverse(used(archive, &kept.path).ok().flatten()));
-    for Kept { path, at: (operation, n), sidecar } in kept {
-        if is_gone(&path) {
-            let bytes = archive.store.kept(session.key, operation, n)?;
+    for kept in kept {
+        if is_gone(&kept.path) {
+            let bytes = kept.bytes(archive, session)?;
+            let Kept { path, sidecar, .. } = kept;
             at.0 -= 1;
             let file = LiveFile { n: sidecar.file, path, attached: true };
-            install((&target(archive, session, &file)?, at), |fresh| {
+            install(&target(archive, session, &file)?, at, |fresh| {
                 fresh.write(&bytes).map_err(SyncError::at(&file.path))
             })?;
             all.written.push(file.path);
-        } else if !is_same(&path, &sidecar) {
-            all.others.push(path);
+        } else if !is_same(&kept.path, &kept.sidecar) {
+            all.others.push(kept.path);
         }
     }
     Ok(all)
@@ -114,10 +116,11 @@ fn write(
     archive: &Archive,
     session: &Session,
     state: &State,
-    (target, at): (&WritableFile, Timestamp),
+    target: &WritableFile,
+    at: Timestamp,
     generation: GenerationNumber,
 ) -> Result<(), SyncError> {
-    install((target, at), |fresh| {
+    install(target, at, |fresh| {
         if let Some((operation, n, _)) = states::container(state, generation) {
             fresh
                 .write(&archive.store.kept(session.key, operation, n)?)
@@ -152,7 +155,8 @@ fn target(
 
 /// Puts a file that is gone into its place, whole, unless something lies there meanwhile.
 fn install(
-    (target, at): (&WritableFile, Timestamp),
+    target: &WritableFile,
+    at: Timestamp,
     fill: impl FnOnce(&mut Fresh) -> Result<(), SyncError>,
 ) -> Result<(), SyncError> {
     let io = SyncError::at(target.path());

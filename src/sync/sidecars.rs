@@ -9,6 +9,7 @@ use std::{
     ffi::OsString,
     fs::File,
     io::ErrorKind,
+    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     rc::Rc,
 };
@@ -17,12 +18,13 @@ use rustix::fs::OFlags;
 
 use crate::{
     disk::{self, Links, Refusal},
+    json::Raw,
     live,
     model::{Digest, FileNumber, OperationNumber, Sidecar, State},
     session::Session,
     store::Sighting,
     sync::{Archive, Source, SyncError, change::Change, gone::is_gone, sources},
-    wire::Annex,
+    wire::{Annex, Share},
 };
 
 /// The longest one.
@@ -40,6 +42,8 @@ pub(crate) struct Changed {
     place: Option<(Rc<File>, OsString)>,
     /// How it was found; none if it cannot be read.
     sighting: Option<Sighting>,
+    /// The session's lines, of a list that has those of others too.
+    lines: Option<Vec<u8>>,
 }
 
 /// What became of a sidecar.
@@ -55,6 +59,15 @@ pub(crate) fn changed(archive: &Archive, source: &Source) -> Result<Vec<Changed>
     let mut changed = Vec::new();
     for annex in source.format.annexes(&source.path, &source.session.id) {
         let path = annex.from.join(&annex.folder);
+        let id = source.session.id.as_str();
+        match annex.share {
+            Share::Lines => {
+                changed.extend(lines(archive, source, &annex.path())?);
+                continue;
+            }
+            Share::Project if !archive.shared.borrow_mut().is_first(&path, id) => continue,
+            _ => {}
+        }
         // Where the session's own folder leads, if it is a link, does not count: that is told below.
         let is_agents = |above| archive.writable.has(source.format.name(), above);
         if annex.is_apart && !path.parent().is_some_and(is_agents) {
@@ -66,14 +79,14 @@ pub(crate) fn changed(archive: &Archive, source: &Source) -> Result<Vec<Changed>
         });
         let Ok((names, folder)) = listed else {
             if !is_gone(&path) && !path.is_file() {
-                changed.push(Changed { path, place: None, sighting: None });
+                changed.push(Changed { path, place: None, sighting: None, lines: None });
             }
             continue;
         };
         for name in names {
             let place = (Rc::clone(&folder), name);
             let path = path.join(&place.1);
-            let mut found = Changed { path, place: Some(place), sighting: None };
+            let mut found = Changed { path, place: Some(place), sighting: None, lines: None };
             match found.open() {
                 Ok((_, sighting)) if !is_seen(archive, &sighting)? => {
                     found.sighting = Some(sighting);
@@ -87,6 +100,28 @@ pub(crate) fn changed(archive: &Archive, source: &Source) -> Result<Vec<Changed>
         }
     }
     Ok(changed)
+}
+
+/// Returns the lines of a session in a list of its agent, unless they are as they were when they were looked at last.
+fn lines(archive: &Archive, source: &Source, list: &Path) -> Result<Option<Changed>, SyncError> {
+    if !archive.writable.is_agents(list) {
+        return Ok(None);
+    }
+    let (mut shared, id) = (archive.shared.borrow_mut(), source.session.id.as_str());
+    let Some(lines) = shared.lines(list, LONGEST, source.format, id) else { return Ok(None) };
+    let hash = Digest::of_bytes(lines).as_bytes().first_chunk().copied().unwrap_or_default();
+    let sighting = Sighting {
+        path: [list.as_os_str().as_bytes(), id.as_bytes()].join(&0),
+        inode: 0,
+        length: lines.len() as u64,
+        modified: i64::from_be_bytes(hash),
+        changed: 0,
+    };
+    if is_seen(archive, &sighting)? {
+        return Ok(None);
+    }
+    let (path, lines) = (list.to_owned(), Some(lines.to_vec()));
+    Ok(Some(Changed { path, place: None, sighting: Some(sighting), lines }))
 }
 
 /// Returns whether the session of a file has a sidecar that can be read and was changed.
@@ -115,6 +150,14 @@ impl Changed {
     /// Takes it into a change, unless the session holds it as it is.
     pub(crate) fn take(&self, change: &mut Change<'_>) -> Result<Taken, SyncError> {
         let left_out = |seen, why| Ok(Taken::LeftOut { seen, why });
+        let has_secret = "it has something that was taken out of the store";
+        if let (Some(lines), Some(seen)) = (&self.lines, self.sighting.clone()) {
+            let place = change.before.archive.place_of(&self.path);
+            return Ok(match change.sidecar(place, lines.clone())? {
+                Some(is_new) => Taken::Held { seen, is_new },
+                None => Taken::LeftOut { seen: Some(seen), why: has_secret },
+            });
+        }
         let (file, seen) = match self.open() {
             Ok(opened) => opened,
             Err(error) if matches!(Refusal::of(&error), Some(Refusal::Link)) => {
@@ -142,7 +185,7 @@ impl Changed {
         match disk::whole(file, LONGEST) {
             Ok(bytes) => match change.sidecar(place, bytes)? {
                 Some(is_new) => Ok(Taken::Held { seen, is_new }),
-                None => left_out(Some(seen), "it has something that was taken out of the store"),
+                None => left_out(Some(seen), has_secret),
             },
             Err(_) => left_out(None, "it lies next to the session and cannot be read"),
         }
@@ -157,6 +200,40 @@ pub(crate) struct Kept {
     pub(crate) at: (OperationNumber, u64),
     /// How it is held.
     pub(crate) sidecar: Sidecar,
+    /// Which sessions it belongs to.
+    share: Share,
+}
+
+impl Kept {
+    /// Returns its bytes: of one that is shared, those of all sessions that hold it.
+    pub(crate) fn bytes(&self, archive: &Archive, session: &Session) -> Result<Vec<u8>, SyncError> {
+        let store = archive.store();
+        if self.share == Share::Session {
+            return Ok(store.kept(session.key, self.at.0, self.at.1)?);
+        }
+        let mut copies = Vec::new();
+        for (key, name, file) in store.files(&archive.place_of(&self.path))? {
+            let state = store.state(key)?;
+            let Some((operation, n, _)) = state.sidecars.get(&file) else { continue };
+            let is_left_out = archive.exclusion(&name, session.format, None).is_some();
+            if is_left_out && key != session.key {
+                continue;
+            }
+            let at = store.operations(key, operation.alone())?.pop().map(|by| by.at);
+            copies.push((at, store.kept(key, *operation, *n)?));
+        }
+        if self.share == Share::Project {
+            return Ok(copies.into_iter().max().map(|(_, bytes)| bytes).unwrap_or_default());
+        }
+        let lines = copies.iter().flat_map(|(_, bytes)| bytes.split_inclusive(|&b| b == b'\n'));
+        let mut lines: Vec<&[u8]> = lines.collect();
+        lines.sort_by_cached_key(|line| {
+            Raw::object(line.trim_ascii())
+                .and_then(|line| session.format.owner(line))
+                .map(|it| it.1)
+        });
+        Ok(lines.concat())
+    }
 }
 
 /// Returns the sidecars of a session that belong where its agent keeps them on this computer.
@@ -168,19 +245,27 @@ pub(crate) fn kept(archive: &Archive, session: &Session, state: &State) -> Vec<K
     let annexes: Vec<Annex> =
         own.flat_map(|file| format.annexes(&file, &session.name.id)).collect();
     // That a session has a file is a fact of its store, and does not permit writing there.
-    let is_meant = |path: &Path| {
-        let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else { return false };
+    let share_of = |path: &Path| {
+        let (folder, name) = (path.parent()?, path.file_name()?);
         let mut annexes = annexes.iter().filter(|annex| annex.from.join(&annex.folder) == folder);
-        annexes.any(|annex| annex.name.as_deref().is_none_or(|meant| name == meant))
-            && archive.writable.has(format.name(), folder)
+        let annex =
+            annexes.find(|annex| annex.name.as_deref().is_none_or(|meant| name == meant))?;
+        let may_be_written = match annex.share {
+            Share::Lines => archive.writable.is_agents(path),
+            _ => archive.writable.has(format.name(), folder),
+        };
+        // What the agent has of what sessions share may be newer.
+        let is_wanted = annex.share == Share::Session || is_gone(path);
+        Some(annex.share).filter(|_| may_be_written && is_wanted)
     };
     let kept = |(file, (operation, at, sidecar)): (&FileNumber, &(_, _, Sidecar))| {
-        let path = archive.path_of(state.file(*file)?).filter(|path| is_meant(path))?;
+        let path = archive.path_of(state.file(*file)?)?;
+        let share = share_of(&path)?;
         let covered = state.covered_file(*operation, *at);
         let (digest, size) =
             covered.map_or((sidecar.digest, sidecar.size), |file| (file.digest, file.size));
         let sidecar = Sidecar { digest, size, ..sidecar.clone() };
-        Some(Kept { path, at: (*operation, *at), sidecar })
+        Some(Kept { path, at: (*operation, *at), sidecar, share })
     };
     state.sidecars.iter().filter_map(kept).collect()
 }

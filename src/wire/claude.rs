@@ -169,6 +169,14 @@ impl Files for Claude {
         annex::traces(file, session)
     }
 
+    fn shared_list(&self, root: &std::path::Path) -> Option<std::path::PathBuf> {
+        Some(root.join(annex::PROMPTS))
+    }
+
+    fn owner(&self, line: Raw<'_>) -> Option<(String, u64)> {
+        Some((text(line, "sessionId")?, line.get("timestamp").and_then(Raw::u64).unwrap_or(0)))
+    }
+
     fn resume(&self, session: &str, _file: &std::path::Path) -> Option<Vec<String>> {
         resuming(["claude", "--resume"], session)
     }

@@ -54,6 +54,15 @@ pub fn annexes(
     annexes.flatten().collect()
 }
 
+/// Returns the files of the agents of a user of which each line belongs to one session.
+pub fn lists(home: Option<&Path>, variable: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<PathBuf> {
+    let lists = FORMATS.into_iter().flat_map(|format| {
+        let roots = format.traits().folders.iter().filter_map(|it| root(it, home, variable));
+        roots.filter_map(|root| format.shared_list(&root)).collect::<Vec<_>>()
+    });
+    lists.collect()
+}
+
 /// How long an agent keeps sessions, and where its settings say so.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Keeping {

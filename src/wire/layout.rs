@@ -105,7 +105,8 @@ pub trait Layout {
         Vec::new()
     }
 
-    /// Returns the session's file next to which another one is kept, if names tell.
+    /// Returns the session's file next to which another one is kept, if names tell; the folder of the sessions that share it, if
+    /// they do.
     fn keeper(&self, _file: &Path) -> Option<PathBuf> {
         None
     }
@@ -159,6 +160,16 @@ pub trait Files {
         Vec::new()
     }
 
+    /// Returns the file in an agent's own folder of which each line belongs to one session.
+    fn shared_list(&self, _root: &Path) -> Option<PathBuf> {
+        None
+    }
+
+    /// Returns the session that a line of that file belongs to, and the number by which the lines are in order.
+    fn owner(&self, _line: Raw<'_>) -> Option<(String, u64)> {
+        None
+    }
+
     /// Returns the command that starts the agent in a session whose file lies where the agent keeps it.
     fn resume(&self, _session: &str, _file: &Path) -> Option<Vec<String>> {
         None
@@ -209,6 +220,28 @@ pub struct Annex {
     pub name: Option<String>,
     /// Whether they lie away from the session's file, so that only the agent's own folders can hold them.
     pub is_apart: bool,
+    /// Which sessions they belong to.
+    pub share: Share,
+}
+
+impl Annex {
+    /// Returns the path of the one that is meant, or of the folder.
+    pub fn path(&self) -> PathBuf {
+        let folder = self.from.join(&self.folder);
+        self.name.as_ref().map_or(folder.clone(), |name| folder.join(name))
+    }
+}
+
+/// Which sessions a file next to a session belongs to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Share {
+    /// The session alone.
+    #[default]
+    Session,
+    /// All sessions of a project: the newest copy counts.
+    Project,
+    /// Each line belongs to the session that [`Files::owner`] reads from it.
+    Lines,
 }
 
 /// Where an agent keeps anything under the name of a session.

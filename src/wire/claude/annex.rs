@@ -5,6 +5,9 @@
 //!                 <id>/tool-results/*              long answers of tools
 //!                 <id>/subagents/agent-<a>.jsonl   a session of its own
 //!                                agent-<a>.meta.json
+//!                 <id>/custom-title.json           the title that a person gave it
+//!                 memory/*                         what it notes of a project, for all sessions in that
+//! history.jsonl                                    what a person typed: the lines of the session
 //! file-history/<id>/*                              files as they were before it changed them
 //! image-cache/<id>/*                               images that were pasted
 //! ```
@@ -18,12 +21,11 @@
 //! projects/<slug>/sessions-index.json              how each session of the folder begins, and what it is about
 //! usage-data/facets/<id>.json and the like         what it found of a session when it summed up how it was used
 //! usage-data/report.html                           that of all sessions
-//! history.jsonl                                    what a person typed in any session
 //! ```
 
 use std::path::{Path, PathBuf};
 
-use crate::wire::{Annex, Trace};
+use crate::wire::{Annex, Share, Trace};
 
 /// The folder in which the sessions lie.
 pub(super) const SESSIONS: &str = "projects";
@@ -33,6 +35,10 @@ pub(super) const APART: [&str; 2] = ["file-history", "image-cache"];
 pub(super) const SUB_AGENTS: &str = "subagents";
 /// The folder of long answers.
 const RESULTS: &str = "tool-results";
+/// The file of a title that a person gave.
+const TITLE: &str = "custom-title.json";
+/// The folder of what the program notes of a project.
+const MEMORY: &str = "memory";
 /// The file that lists the sessions of a folder.
 const INDEX: &str = "sessions-index.json";
 /// The folder in which the program sums up how it was used.
@@ -40,7 +46,7 @@ const USAGE: &str = "usage-data";
 /// The file in it that tells of all sessions.
 const REPORT: &str = "report.html";
 /// The file in which the program keeps what was typed in any session.
-const PROMPTS: &str = "history.jsonl";
+pub(super) const PROMPTS: &str = "history.jsonl";
 /// How the file ends that describes a sub-agent.
 const META: &str = ".meta.json";
 
@@ -52,23 +58,36 @@ pub(super) fn annexes(file: &Path, session: &str) -> Vec<Annex> {
     if stem.starts_with("agent-") {
         let name = Some(format!("{stem}{META}"));
         let (from, folder) = (folder.to_owned(), PathBuf::new());
-        return vec![Annex { from, folder, name, is_apart: false }];
+        return vec![Annex { from, folder, name, is_apart: false, share: Share::Session }];
     }
     if stem != session {
         return Vec::new();
     }
-    let results = Path::new(session).join(RESULTS);
-    let results = Annex { from: folder.to_owned(), folder: results, name: None, is_apart: false };
+    let own = Path::new(session);
+    let near = [
+        (own.join(RESULTS), None, Share::Session),
+        (own.to_owned(), Some(TITLE), Share::Session),
+        (PathBuf::from(MEMORY), None, Share::Project),
+    ];
+    let near = near.map(|(below, name, share)| Annex {
+        from: folder.to_owned(),
+        folder: below,
+        name: name.map(str::to_owned),
+        is_apart: false,
+        share,
+    });
     let home = folder.parent().filter(|above| above.ends_with(SESSIONS)).and_then(Path::parent);
     let apart = home.into_iter().flat_map(|home| {
-        APART.iter().map(|apart| Annex {
+        let folders = APART.iter().map(|apart| (Path::new(apart).join(session), None));
+        folders.chain([(PathBuf::new(), Some(PROMPTS))]).map(|(folder, name)| Annex {
             from: home.to_owned(),
-            folder: Path::new(apart).join(session),
-            name: None,
+            folder,
+            name: name.map(str::to_owned),
             is_apart: true,
+            share: if name.is_some() { Share::Lines } else { Share::Session },
         })
     });
-    std::iter::once(results).chain(apart).collect()
+    near.into_iter().chain(apart).collect()
 }
 
 /// Returns where all that the program keeps under the name of the session of a file lies.
@@ -91,13 +110,23 @@ pub(super) fn traces(file: &Path, session: &str) -> Vec<Trace> {
     near.into_iter().chain(apart).collect()
 }
 
-/// Returns the session's file next to which another one is kept.
+/// Returns the session's file next to which another one is kept, or the folder of the sessions that share it.
 pub(super) fn keeper(file: &Path) -> Option<PathBuf> {
     let folder = file.parent()?;
     if let Some(stem) = stem(file, META).filter(|stem| stem.starts_with("agent-")) {
         return Some(folder.join(format!("{stem}.jsonl")));
     }
-    let session = folder.parent().filter(|_| folder.ends_with(RESULTS))?;
+    if file.ends_with(PROMPTS) {
+        return Some(folder.join(SESSIONS));
+    }
+    let above = folder.parent()?;
+    if folder.ends_with(MEMORY) && above.parent().is_some_and(|home| home.ends_with(SESSIONS)) {
+        return Some(above.to_owned());
+    }
+    let session = if file.ends_with(TITLE) { folder } else { above };
+    if session == above && !folder.ends_with(RESULTS) {
+        return None;
+    }
     let name = format!("{}.jsonl", session.file_name()?.to_str()?);
     Some(session.with_file_name(name))
 }

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 use crate::{
     json::Raw,
-    wire::{Annex, Invalid, fields::text, unread::is_beside_kimi_code},
+    wire::{Annex, Invalid, Share, fields::text, unread::is_beside_kimi_code},
 };
 
 /// The file that the agent reads; those that it rotated have a number.
@@ -60,7 +60,8 @@ pub(super) fn state(file: &Path) -> Option<PathBuf> {
 /// Returns these settings as what is kept with the session.
 pub(super) fn annex(file: &Path) -> Option<Annex> {
     let from = state(file)?.parent()?.to_owned();
-    Some(Annex { from, folder: PathBuf::new(), name: Some(STATE.to_owned()), is_apart: false })
+    let (folder, name) = (PathBuf::new(), Some(STATE.to_owned()));
+    Some(Annex { from, folder, name, is_apart: false, share: Share::Session })
 }
 
 /// Reads from a session's settings which title it has; one that nobody gave is the beginning of the first words.

@@ -77,6 +77,8 @@ fn what_lies_next_to_a_session_comes_in_with_it_and_goes_back() {
         (result(&env, "long.txt"), b"said again and again\n".repeat(1 << 16)),
         (claude.join(format!("file-history/{SESSION}/0123abcd@v1")), b"fn main() {}\n".to_vec()),
         (claude.join(format!("image-cache/{SESSION}/1.png")), b"\x89PNG\r\n\x1a\n".to_vec()),
+        (path.with_extension("").join("custom-title.json"), b"{\"customTitle\":\"T\"}".to_vec()),
+        (path.with_file_name("memory").join("MEMORY.md"), b"noted".to_vec()),
         (agent.with_file_name("agent-a1.meta.json"), b"{\"agentType\":\"a\"}".to_vec()),
     ];
     for (path, bytes) in &files {
@@ -84,21 +86,18 @@ fn what_lies_next_to_a_session_comes_in_with_it_and_goes_back() {
     }
     // These belong to no session.
     write(&claude.join("file-history/another/0123abcd@v1"), b"other");
-    write(&path.with_file_name("memory").join("MEMORY.md"), b"mine");
     assert_snapshot!(env.run(&["import"]), @"
     2 files read, 0 unchanged: 2 sessions (2 new), 6 new entries, 2.3 kB
-    7 files next to sessions' own, such as long answers of tools
+    9 files next to sessions' own, such as long answers of tools
     ------- stderr -------
     Claude Code: ~/.claude/projects
-    1 file skipped: not sessions (-v lists them)
     ");
     let status = env.run(&["status", "-s", SESSION]).success();
-    assert!(status.stdout.contains("operation, 6 files next to its own"), "{status}");
+    assert!(status.stdout.contains("operation, 8 files next to its own"), "{status}");
     assert_snapshot!(env.run(&["import"]), @"
     0 files read, 2 unchanged: 0 sessions (0 new), 0 new entries, 0 B
     ------- stderr -------
     Claude Code: ~/.claude/projects
-    1 file skipped: not sessions (-v lists them)
     ");
     assert_eq!(taken(&env), 0);
 
@@ -111,7 +110,7 @@ fn what_lies_next_to_a_session_comes_in_with_it_and_goes_back() {
     assert_eq!(listed.stdout.lines().count(), files.len(), "{listed}");
     assert_snapshot!(env.run(&["restore", "8f14e45f"]), @"
     Session 8f14e45f  Full output saved to: elsewhere  (claude)
-    6 files next to it are there again
+    8 files next to it are there again
     ");
     let listed = env.run(&["restore", "--all", "--json"]).success();
     assert_eq!(json(&listed.stdout)["sidecars"].as_array().unwrap().len(), 1, "{listed}");
@@ -348,4 +347,86 @@ fn an_import_and_a_restore_that_are_killed_leave_whole_files_or_none() {
         }
     }
     verified(&env).success();
+}
+
+/// Returns a line of what a person typed.
+fn typed(session: &str, at: u64, words: &str) -> String {
+    format!(
+        "{{\"display\":\"{words}\",\"pastedContents\":{{}},\"timestamp\":{at},\"project\":\"/work\",\"sessionId\":\"{session}\"}}\n"
+    )
+}
+
+#[test]
+fn what_sessions_share_comes_back_as_it_was_last_without_what_belongs_to_none() {
+    let env = TestEnv::new();
+    let other = "1b2c3d4e-ceea-467f-a26a-5dba2f5b6d35";
+    let first = session(&env, 1, "elsewhere");
+    let second = first.with_file_name(format!("{other}.jsonl"));
+    write(&second, records(other, 1, "nowhere").as_bytes());
+    let secret = "44444444-ceea-467f-a26a-5dba2f5b6d35";
+    let left_out = first.with_file_name(format!("{secret}.jsonl"));
+    write(&left_out, records(secret, 1, "nowhere").as_bytes());
+    let settings = env.home().join(".config/undertext/config.toml");
+    write(&settings, format!("exclude.sessions = [\"{secret}\"]\n").as_bytes());
+    let claude = env.home().join(".claude");
+    let (history, memory) =
+        (claude.join("history.jsonl"), first.with_file_name("memory").join("MEMORY.md"));
+    let one = [typed(SESSION, 10, "one"), typed(other, 20, "two"), typed(SESSION, 30, "three")];
+    write(
+        &history,
+        (one.concat()
+            + &typed(secret, 31, "hidden")
+            + &typed("unknown", 32, "gone")
+            + "not JSON\n")
+            .as_bytes(),
+    );
+    write(&memory, b"old");
+    assert_eq!(taken(&env), 3);
+    assert_eq!(taken(&env), 0);
+    // Only what changed is held once more: by the session that it belongs to, or by any of the project.
+    let more = typed(other, 40, "four");
+    let whole = fs::read_to_string(&history).unwrap() + &more;
+    write(&history, (whole + "{\"half\":").as_bytes());
+    assert_eq!(taken(&env), 1);
+    write(&memory, b"new");
+    write(&second, records(other, 2, "nowhere").as_bytes());
+    env.run(&["import", second.to_str().unwrap()]).success();
+    for wanted in [&["restore", "8f14"][..], &["restore", "1b2c"], &["restore", "--all"]] {
+        fs::remove_dir_all(&claude).unwrap();
+        env.run(wanted).success();
+        assert_eq!(fs::read_to_string(&history).unwrap(), one.concat() + &more, "{wanted:?}");
+        let back = fs::read_to_string(&memory).ok();
+        // The first session of the folder has looked after it so far, and the second one changed it.
+        assert!(back.is_none_or(|back| back == "new"), "{wanted:?}");
+    }
+    assert_eq!(fs::read(&memory).unwrap(), b"new");
+    // What is there is left alone, and never named.
+    write(&history, b"mine");
+    write(&memory, b"mine");
+    fs::remove_file(&first).unwrap();
+    let restored = env.run(&["restore", "8f14"]).success();
+    assert!(!restored.stderr.contains("left alone"), "{restored}");
+    assert_eq!([fs::read(&history).unwrap(), fs::read(&memory).unwrap()], [b"mine", b"mine"]);
+    verified(&env).success();
+}
+
+#[test]
+fn what_a_person_typed_is_taken_out_with_the_rest() {
+    let env = TestEnv::new();
+    session(&env, 1, "elsewhere");
+    let history = env.home().join(".claude/history.jsonl");
+    write(&history, typed(SESSION, 10, "the key is hunter2hunter2").as_bytes());
+    assert_eq!(taken(&env), 1);
+    fs::remove_file(&history).unwrap();
+    let redacted = env.run_with_stdin(&["redact", "--yes"], b"hunter2hunter2");
+    assert!(redacted.code() == Some(0), "{redacted}");
+    env.run(&["restore", "8f14"]).success();
+    let back = fs::read_to_string(&history).unwrap();
+    assert!(back.contains("the key is") && !back.contains("hunter2"), "{back}");
+    // A list that only looks like the agent's is not read.
+    let copy = env.home().join(format!("copy/projects/-work/{SESSION}.jsonl"));
+    write(&copy, records(SESSION, 2, "nowhere").as_bytes());
+    write(&env.home().join("copy/history.jsonl"), typed(SESSION, 10, "elsewhere").as_bytes());
+    let imported = env.run(&["import", "--json", copy.to_str().unwrap()]).success();
+    assert_eq!(json(imported.stdout.lines().last().unwrap())["sidecars"], 0);
 }
