@@ -78,22 +78,22 @@ fn answer(id: String, missing: Missing) -> Item {
 fn by_turn(items: Vec<Item>, missing: Missing, repaired: &mut Repaired) -> Vec<Item> {
     let mut added = Vec::new();
     let mut pending: Vec<String> = Vec::new();
+    let mut answered = BTreeSet::new();
     let mut behind = 0;
     for (at, item) in items.iter().enumerate() {
         match item.role() {
             Role::Assistant | Role::User => {
+                pending.retain(|id| !answered.contains(id));
                 added.extend(pending.drain(..).map(|id| (behind, answer(id, missing))));
-                pending = item.calls().collect();
+                (pending, answered) = (item.calls().collect(), BTreeSet::new());
             }
-            Role::Tool => {
-                let answered = item.results().next();
-                pending.retain(|id| Some(id) != answered.as_ref());
-            }
+            Role::Tool => answered.extend(item.results().next()),
             // It may stand among the results.
             Role::System => continue,
         }
         behind = at + 1;
     }
+    pending.retain(|id| !answered.contains(id));
     added.extend(pending.into_iter().map(|id| (behind, answer(id, missing))));
     repaired.added = added.len() as u64;
     put_in(items, added)

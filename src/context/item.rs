@@ -5,7 +5,7 @@
 //!
 //! Invariant: the facts at hand are those of the message.
 
-use std::{borrow::Cow, fmt, ops::Deref};
+use std::{borrow::Cow, fmt, ops::Deref, sync::Arc};
 
 use crate::{
     context::{
@@ -330,8 +330,8 @@ pub enum Entries {
     None,
     /// One alone.
     One(EntryNumber),
-    /// Several, which are seldom.
-    Several(Box<Vec<EntryNumber>>),
+    /// Several, which copies share: each part and each change of a message has all of its entries.
+    Several(Arc<Vec<EntryNumber>>),
 }
 
 impl Entries {
@@ -340,11 +340,11 @@ impl Entries {
         match (&mut *self, more) {
             (_, []) => {}
             (Self::None, [one]) => *self = Self::One(*one),
-            (Self::None, several) => *self = Self::Several(Box::new(several.to_vec())),
+            (Self::None, several) => *self = Self::Several(Arc::new(several.to_vec())),
             (Self::One(first), more) => {
-                *self = Self::Several(Box::new([&[*first], more].concat()));
+                *self = Self::Several(Arc::new([&[*first], more].concat()));
             }
-            (Self::Several(entries), more) => entries.extend_from_slice(more),
+            (Self::Several(entries), more) => Arc::make_mut(entries).extend_from_slice(more),
         }
     }
 }

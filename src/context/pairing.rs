@@ -25,7 +25,7 @@ use std::{
 };
 
 use crate::{
-    context::{Act, Change, Item, Step, packing::Half},
+    context::{Act, Change, Entries, Item, Step, packing::Half},
     model::{Block, Message, Role},
 };
 
@@ -384,32 +384,35 @@ pub fn repair(mut items: Vec<Item>, changes: &mut Vec<Change>) -> (Vec<Item>, Re
     let mut slots = Vec::with_capacity(items.len());
     let plan = Plan::of(&items, |slot| slots.push(slot));
     let mut repaired = Repaired { moved: plan.moved.len() as u64, ..Repaired::default() };
-    let mut note = |act, item: &Item, why: &str| {
-        let (step, entries) = (Step::Pairs, item.entries.clone());
-        changes.push(Change { step, act, entries, why: why.into() });
+    // A message can have as many calls as entries: only the first of its equal changes names all of them.
+    let mut last = None;
+    let mut note = |act, at: usize, why: &'static str| {
+        let item: &Item = &items[at];
+        let is_again = last.replace((at, act, why)) == Some((at, act, why));
+        let entries = match item.entry().filter(|_| is_again) {
+            Some(first) => Entries::One(first),
+            None => item.entries.clone(),
+        };
+        changes.push(Change { step: Step::Pairs, act, entries, why: why.into() });
     };
     for (&at, &why) in &plan.dropped {
         let is_duplicate = why == DUPLICATE;
         *(if is_duplicate { &mut repaired.duplicates } else { &mut repaired.orphans }) += 1;
-        note(Act::Dropped, &items[at], why);
+        note(Act::Dropped, at, why);
     }
     for &at in &plan.moved {
-        note(Act::Moved, &items[at], "it did not stand right behind its call");
+        note(Act::Moved, at, "it did not stand right behind its call");
     }
     for &(at, _) in &plan.gone {
-        note(
-            Act::Dropped,
-            &items[at],
-            "the call has no result, and its message failed or was broken off",
-        );
+        note(Act::Dropped, at, "the call has no result, and its message failed or was broken off");
     }
     for &(at, _) in plan.renamed.keys() {
-        note(Act::Changed, &items[at], "another call has the same id");
+        note(Act::Changed, at, "another call has the same id");
     }
     let missing = plan.missing(&items, &slots);
     for &(at, _) in missing.keys() {
         repaired.added += 1;
-        note(Act::Added, &items[at], "the call has no result");
+        note(Act::Added, at, "the call has no result");
     }
     plan.mend(&mut items);
     (order(items, slots, missing), repaired)

@@ -47,6 +47,8 @@ const ELSEWHERE: &str = "[a picture that is not in the session]";
 const MISPLACED: &str = "[a picture]";
 /// The words in the place of a tool's empty answer.
 const NOTHING: &str = "(no output)";
+/// How many of the last changes are compared with the next one.
+const ALTERNATING: usize = 16;
 /// The longest name of a tool.
 const NAME: usize = 64;
 /// The longest id of a call.
@@ -78,8 +80,8 @@ impl Notes<'_> {
         self.is_touched = true;
         let entries = self.entries.clone();
         let change = Change { step: Step::Sanitise, act, entries, why: why.into() };
-        // A change to many parts of one message is told once.
-        if self.changes.last() != Some(&change) {
+        // A change to many parts of one message is reported once, also if such changes alternate.
+        if !self.changes.iter().rev().take(ALTERNATING).any(|last| *last == change) {
             self.changes.push(change);
         }
     }

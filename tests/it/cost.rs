@@ -704,6 +704,41 @@ fn a_session_is_found_by_what_its_id_begins_with() {
     assert_eq!(named(&archive, 20).name, name);
 }
 
+#[test]
+fn the_changes_to_a_message_of_many_records_are_in_proportion_to_it() {
+    let without_result =
+        |n: u64| json!({ "type": "tool_use", "id": format!("c{n}"), "name": "R", "input": {} });
+    let one_id = |_| json!({ "type": "tool_use", "id": "c", "name": "R", "input": {} });
+    let refused = |n: u64| match n % 3 {
+        0 => json!({ "type": "text", "text": "" }),
+        1 => json!({ "type": "tool_use", "id": "", "name": "R", "input": {} }),
+        _ => json!({ "type": "tool_use", "id": format!("c{n}"), "name": "", "input": {} }),
+    };
+    let check = |what: &str, block: &dyn Fn(u64) -> Value| {
+        let [few, many] = [300, 600].map(|count| {
+            let mut lines = vec![record(&Claude, 1, 1, None).to_string()];
+            for n in 2..count {
+                let mut record = record(&Claude, 1, n, Some(n - 1));
+                record["type"] = json!("assistant");
+                let content = [block(n)];
+                record["message"] = json!({ "role": "assistant", "id": "m", "content": content });
+                lines.push(record.to_string());
+            }
+            let folder = TempDir::new().unwrap();
+            let path = write(folder.path(), 1, &lines);
+            let (archive, session) = ops::peek(&path, Box::new(Machine)).unwrap();
+            let context = ops::context(&archive, &session, None, &asked()).unwrap();
+            let changes = &context.prepared.changes;
+            assert!(changes.iter().any(|change| change.entries.len() as u64 == count - 2));
+            changes.iter().map(|change| change.entries.len()).sum::<usize>()
+        });
+        assert!(2 * many <= 5 * few, "{what}: {few} entries are named, then {many}");
+    };
+    check("calls without a result", &without_result);
+    check("calls with one id", &one_id);
+    check("parts that no provider takes", &refused);
+}
+
 /// Returns the lines of a file of Claude Code's in which names, parents and messages go wild.
 fn wild(dice: &mut fixture::Dice) -> Vec<String> {
     let count = 3 + dice.below(70);
