@@ -31,7 +31,8 @@ use crate::{
         answer::{readable, refusal, retry_after, with_ids},
         anthropic,
         network::{self, Network},
-        openai, stream,
+        openai,
+        stream::{self, Deadline},
     },
 };
 
@@ -405,6 +406,7 @@ impl Http {
     /// Makes one request, in the time that is left.
     fn send(&self, body: &str, left: Duration) -> Result<Message, Fault> {
         let limit = self.endpoint.limits.request.min(left);
+        let deadline = Deadline::after(limit);
         let broken = |error| self.broken(&error, limit);
         let request = self.agent.post(&self.address).content_type("application/json");
         let mut request = request.config().timeout_global(Some(limit)).build();
@@ -432,24 +434,25 @@ impl Http {
         // What a model says in an answer is its own, and stays as it is.
         let covered = || self.covered(body);
         match (status, moved) {
-            (200..300, _) => {
-                self.read(body).map_err(|fault| self.read(&covered()).err().unwrap_or(fault))
-            }
+            (200..300, _) => self.read(body, &deadline).map_err(|fault| match fault {
+                fault @ Fault::TimedOut { .. } => fault,
+                fault => self.read(&covered(), &deadline).err().unwrap_or(fault),
+            }),
             (300..400, Some(to)) => {
                 let said = format!("it has moved to {}", readable(&self.covered(&to)));
                 Err(Fault::Refused { said, status: Some(status) })
             }
             _ => {
                 let said = covered();
-                let whole = self.unstreamed(&said).unwrap_or(Cow::Borrowed(&said));
+                let whole = self.unstreamed(&said, &deadline).unwrap_or(Cow::Borrowed(&said));
                 Err(refusal(Some(status), &whole, after))
             }
         }
     }
 
     /// Reads the body of an answer.
-    fn read(&self, body: &str) -> Result<Message, Fault> {
-        let body = self.unstreamed(body)?;
+    fn read(&self, body: &str, deadline: &Deadline) -> Result<Message, Fault> {
+        let body = self.unstreamed(body, deadline)?;
         match self.endpoint.api {
             Api::OpenAi => openai::read(&body),
             Api::Anthropic => anthropic::read(&body),
@@ -457,7 +460,7 @@ impl Http {
     }
 
     /// Returns a body in one piece, if it is a stream.
-    fn unstreamed<'b>(&self, body: &'b str) -> Result<Cow<'b, str>, Fault> {
+    fn unstreamed<'b>(&self, body: &'b str, deadline: &Deadline) -> Result<Cow<'b, str>, Fault> {
         if !stream::is_stream(body) {
             return Ok(Cow::Borrowed(body));
         }
@@ -465,7 +468,7 @@ impl Http {
             Api::OpenAi => stream::completion,
             Api::Anthropic => stream::message,
         };
-        stream::joined(body, join).map(Cow::Owned)
+        stream::joined(body, join, deadline).map(Cow::Owned)
     }
 
     /// Returns the meaning of a broken connection. An address may hold a password: no error repeats it.

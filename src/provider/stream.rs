@@ -5,7 +5,10 @@
 //!
 //! Invariant: a stream that breaks off before its answer has ended is no answer.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::{BTreeMap, HashMap},
+    time::{Duration, Instant},
+};
 
 use serde_json::{Map, Value, json};
 
@@ -22,10 +25,30 @@ pub(super) fn is_stream(body: &str) -> bool {
 }
 
 /// Puts the events of one interface together, and says whether the answer has ended.
-pub(super) type Join = fn(&[Value]) -> (Value, bool);
+pub(super) type Join = fn(&[Value], &Deadline) -> Result<(Value, bool), Fault>;
+
+/// The time at which a request has taken too long, whatever its server sends.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Deadline {
+    begun: Instant,
+    limit: Duration,
+}
+
+impl Deadline {
+    /// Starts a request that may take this long.
+    pub(super) fn after(limit: Duration) -> Self {
+        Self { begun: Instant::now(), limit }
+    }
+
+    /// Fails once the time is over.
+    pub(super) fn check(&self) -> Result<(), Fault> {
+        let limit = self.limit;
+        if self.begun.elapsed() >= limit { Err(Fault::TimedOut { limit }) } else { Ok(()) }
+    }
+}
 
 /// Returns the body that a stream would have been in one piece.
-pub(super) fn joined(body: &str, join: Join) -> Result<String, Fault> {
+pub(super) fn joined(body: &str, join: Join, deadline: &Deadline) -> Result<String, Fault> {
     let off = || {
         let said = "the stream broke off before the answer was whole".to_owned();
         Fault::Unreachable { said, after: None }
@@ -35,6 +58,7 @@ pub(super) fn joined(body: &str, join: Join) -> Result<String, Fault> {
     let mut is_done = false;
     let mut has_halves = false;
     for (nth, event) in events.iter().enumerate() {
+        deadline.check()?;
         match parsed(event, &mut has_halves) {
             Ok(more) => values.extend(more),
             Err(_) if nth + 1 == events.len() => return Err(off()),
@@ -56,7 +80,7 @@ pub(super) fn joined(body: &str, join: Join) -> Result<String, Fault> {
     if let Some(error) = values.iter().find(|value| is_error(value)) {
         return Ok(said(error));
     }
-    let (whole, has_ended) = join(&values);
+    let (whole, has_ended) = join(&values, deadline)?;
     if is_done || has_ended { Ok(said(&whole)) } else { Err(off()) }
 }
 
@@ -123,47 +147,101 @@ struct Call {
     index: Option<u64>,
     id: String,
     name: String,
-    input: String,
+    input: Input,
+}
+
+/// The input of a call as it grows, with its open brackets: it is parsed only once they are closed.
+#[derive(Default)]
+struct Input {
+    text: String,
+    /// `None` before the first bracket.
+    depth: Option<usize>,
+    in_string: bool,
+    is_escaped: bool,
+    is_invalid: bool,
+}
+
+impl Input {
+    fn push(&mut self, more: &str) {
+        for byte in more.bytes() {
+            let is_escaped = std::mem::take(&mut self.is_escaped);
+            match (byte, self.depth) {
+                (b'\\', _) if self.in_string => self.is_escaped = !is_escaped,
+                (b'"', _) if !is_escaped => self.in_string = !self.in_string,
+                (b'{' | b'[', depth) if !self.in_string => {
+                    self.depth = Some(depth.unwrap_or(0) + 1)
+                }
+                (b'}' | b']', Some(depth)) if !self.in_string => {
+                    self.depth = Some(depth.saturating_sub(1));
+                }
+                _ => {}
+            }
+        }
+        self.text.push_str(more);
+    }
+
+    fn is_whole(&mut self) -> bool {
+        if self.is_invalid || self.in_string || self.depth != Some(0) {
+            return false;
+        }
+        self.is_invalid = serde_json::from_str::<Map<String, Value>>(&self.text).is_err();
+        !self.is_invalid
+    }
+}
+
+/// The calls of a chat completion, and the last one of each index and id.
+#[derive(Default)]
+struct Calls {
+    all: Vec<Call>,
+    by_index: HashMap<u64, usize>,
+    by_id: HashMap<String, usize>,
 }
 
 /// Adds a part of a call to the call that it is a part of: by its index, else by its id, else the last one. Servers that
 /// have one index for all calls, or none, tell them apart by their ids, or send each of them whole.
-fn add(calls: &mut Vec<Call>, part: &Value) {
+fn add(calls: &mut Calls, part: &Value) {
     let index = part.get("index").and_then(Value::as_u64);
     let (id, name) = (text(part, "/id"), text(part, "/function/name"));
     let input = match part.pointer("/function/arguments") {
         Some(input @ Value::Object(_)) => input.to_string(),
         input => input.map(words).unwrap_or_default(),
     };
-    let is_its = |call: &&mut Call| match index {
-        Some(_) => call.index == index,
-        None => id.is_empty() || call.id == id,
+    let at = match index {
+        Some(index) => calls.by_index.get(&index).copied(),
+        None if id.is_empty() => calls.all.len().checked_sub(1),
+        None => calls.by_id.get(id).copied(),
     };
-    let is_next = |call: &Call| {
+    let is_next = |call: &mut Call| {
         let is_another = !id.is_empty() && !call.id.is_empty() && call.id != id;
-        let is_whole = serde_json::from_str::<Map<String, Value>>(&call.input).is_ok();
-        is_another || (is_whole && !name.is_empty() && !input.is_empty())
+        is_another || (!name.is_empty() && !input.is_empty() && call.input.is_whole())
     };
-    let found = calls.iter_mut().rev().find(is_its).filter(|call| !is_next(call));
-    let Some(call) = found else {
-        return calls.push(Call { index, id: id.to_owned(), name: name.to_owned(), input });
-    };
+    let at = at.filter(|at| !calls.all.get_mut(*at).is_some_and(is_next)).unwrap_or_else(|| {
+        calls.all.push(Call { index, ..Call::default() });
+        calls.all.len() - 1
+    });
+    let Some(call) = calls.all.get_mut(at) else { return };
     // Some servers repeat the names with each chunk.
     for (known, more) in [(&mut call.id, id), (&mut call.name, name)] {
         if known.is_empty() {
             more.clone_into(known);
         }
     }
-    call.input.push_str(&input);
+    call.input.push(&input);
+    calls.by_index.extend(index.map(|index| (index, at)));
+    if !id.is_empty() && call.id == id {
+        let last = calls.by_id.entry(id.to_owned()).or_default();
+        *last = at.max(*last);
+    }
 }
 
 /// Puts the chunks of a chat completion together.
-pub(super) fn completion(chunks: &[Value]) -> (Value, bool) {
+pub(super) fn completion(chunks: &[Value], deadline: &Deadline) -> Result<(Value, bool), Fault> {
     let mut whole = Map::new();
     let mut said: BTreeMap<&str, String> = BTreeMap::new();
-    let mut calls: Vec<Call> = Vec::new();
+    let mut calls = Calls::default();
     let (mut end, mut error) = (Value::Null, Value::Null);
     for chunk in chunks {
+        deadline.check()?;
         for key in ["id", "model", "usage"] {
             if let Some(value) = chunk.get(key).filter(|value| !value.is_null()) {
                 whole.insert(key.to_owned(), value.clone());
@@ -187,9 +265,10 @@ pub(super) fn completion(chunks: &[Value]) -> (Value, bool) {
     }
     let mut message = Map::from_iter([("role".to_owned(), "assistant".into())]);
     message.extend(said.into_iter().map(|(key, words)| (key.to_owned(), words.into())));
+    let mut calls = calls.all;
     if !calls.is_empty() {
         calls.sort_by_key(|call| call.index);
-        let call = |Call { id, name, input, .. }| json!({"id": id, "function": {"name": name, "arguments": input}});
+        let call = |Call { id, name, input, .. }| json!({"id": id, "function": {"name": name, "arguments": input.text}});
         message.insert("tool_calls".to_owned(), calls.into_iter().map(call).collect());
     }
     let has_ended = !end.is_null() || !error.is_null();
@@ -198,7 +277,7 @@ pub(super) fn completion(chunks: &[Value]) -> (Value, bool) {
         choice["error"] = error;
     }
     whole.insert("choices".to_owned(), json!([choice]));
-    (whole.into(), has_ended)
+    Ok((whole.into(), has_ended))
 }
 
 /// Returns a field of a value if it is an object, else an empty one, which can be written to.
@@ -207,23 +286,27 @@ fn object(value: &Value, key: &str) -> Value {
 }
 
 /// Puts the events of a message together.
-pub(super) fn message(events: &[Value]) -> (Value, bool) {
+pub(super) fn message(events: &[Value], deadline: &Deadline) -> Result<(Value, bool), Fault> {
     let mut whole = json!({});
     let mut blocks: Vec<(u64, Value, String)> = Vec::new();
+    // The last block of each index.
+    let mut last: HashMap<u64, usize> = HashMap::new();
     let mut has_ended = false;
     for event in events {
+        deadline.check()?;
         let nth = event.get("index").and_then(Value::as_u64).unwrap_or(0);
         match text(event, "/type") {
             "message_start" => whole = object(event, "message"),
             "content_block_start" => {
+                last.insert(nth, blocks.len());
                 blocks.push((nth, object(event, "content_block"), String::new()));
             }
             "content_block_delta" => {
-                if !blocks.iter().any(|(of, ..)| *of == nth) {
+                let at = *last.entry(nth).or_insert(blocks.len());
+                if at == blocks.len() {
                     blocks.push((nth, Value::Null, String::new()));
                 }
-                let last = blocks.iter_mut().rfind(|(of, ..)| *of == nth);
-                let Some((_, block, input)) = last else { continue };
+                let Some((_, block, input)) = blocks.get_mut(at) else { continue };
                 input.push_str(text(event, "/delta/partial_json"));
                 for key in ["text", "thinking", "signature"] {
                     let more = text(event, &format!("/delta/{key}"));
@@ -246,9 +329,10 @@ pub(super) fn message(events: &[Value]) -> (Value, bool) {
                     if !value.is_null()
                         && (value != 0 || whole.pointer(&format!("/usage/{key}")).is_none())
                     {
-                        let mut usage = object(&whole, "usage");
-                        usage[key] = value.clone();
-                        whole["usage"] = usage;
+                        if !whole["usage"].is_object() {
+                            whole["usage"] = json!({});
+                        }
+                        whole["usage"][key] = value.clone();
                     }
                 }
             }
@@ -264,12 +348,16 @@ pub(super) fn message(events: &[Value]) -> (Value, bool) {
         block
     };
     whole["content"] = blocks.into_iter().map(block).collect();
-    (whole, has_ended)
+    Ok((whole, has_ended))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn long() -> Deadline {
+        Deadline::after(Duration::MAX)
+    }
 
     fn stream(events: &[Value]) -> String {
         let event = |event: &Value| format!("event: x\r\ndata: {event}\r\n\r\n");
@@ -295,7 +383,8 @@ mod tests {
             chunk(call(json!({"index": 1, "function": {"arguments": ":1}"}})), "tool_calls".into()),
             json!({"choices": [], "usage": {"prompt_tokens": 5}}),
         ]);
-        let whole: Value = serde_json::from_str(&joined(&body, completion).unwrap()).unwrap();
+        let whole: Value =
+            serde_json::from_str(&joined(&body, completion, &long()).unwrap()).unwrap();
         assert_eq!(
             whole,
             json!({"model": "m", "usage": {"prompt_tokens": 5}, "choices": [{"finish_reason": "tool_calls", "message": {
@@ -309,7 +398,8 @@ mod tests {
         let check = |parts: &[Value], expected: &[(&str, &str)]| {
             let chunk = |part: &Value| json!({"choices": [{"delta": {"tool_calls": part}}]});
             let body = stream(&parts.iter().map(chunk).collect::<Vec<_>>()) + "data: [DONE]\n\n";
-            let whole: Value = serde_json::from_str(&joined(&body, completion).unwrap()).unwrap();
+            let whole: Value =
+                serde_json::from_str(&joined(&body, completion, &long()).unwrap()).unwrap();
             let call = |(id, input): &(&str, &str)| json!({"id": id, "function": {"name": "Read", "arguments": input}});
             let expected: Vec<Value> = expected.iter().map(call).collect();
             assert_eq!(whole["choices"][0]["message"]["tool_calls"], json!(expected), "{parts:?}");
@@ -379,7 +469,8 @@ mod tests {
             let body: String =
                 chunks.each_ref().map(|chunk| format!("data: {chunk}{end}")).concat();
             let body = format!("{body}data: [DONE]{end}data: late");
-            let whole: Value = serde_json::from_str(&joined(&body, completion).unwrap()).unwrap();
+            let whole: Value =
+                serde_json::from_str(&joined(&body, completion, &long()).unwrap()).unwrap();
             assert_eq!(whole["choices"][0]["message"]["content"], "a b c", "{end:?}");
         }
     }
@@ -393,18 +484,19 @@ mod tests {
                 let body = format!(
                     "data: {whole}{end}data: {broken}{end}data: {whole}\n\ndata: [DONE]\n\n"
                 );
-                let fault = joined(&body, join).unwrap_err();
+                let fault = joined(&body, join, &long()).unwrap_err();
                 assert!(matches!(fault, Fault::BadAnswer { .. }), "{fault}");
                 assert!(fault.to_string().contains("LOST"), "{fault}");
             }
             // A stream that ends in the middle of an event broke off there.
-            let fault = joined(&format!("data: {whole}\n\ndata: {broken}"), join).unwrap_err();
+            let fault =
+                joined(&format!("data: {whole}\n\ndata: {broken}"), join, &long()).unwrap_err();
             assert!(matches!(fault, Fault::Unreachable { .. }), "{fault}");
         }
         // Blocks that have no index are all told.
         let block = |text: &str| json!({"type": "content_block_start", "content_block": {"type": "text", "text": text}});
         let body = stream(&[block("a"), block("b"), json!({"type": "message_stop"})]);
-        let whole: Value = serde_json::from_str(&joined(&body, message).unwrap()).unwrap();
+        let whole: Value = serde_json::from_str(&joined(&body, message, &long()).unwrap()).unwrap();
         assert_eq!(
             whole["content"],
             json!([{"type": "text", "text": "a"}, {"type": "text", "text": "b"}])
@@ -426,7 +518,7 @@ mod tests {
             json!({"type": "message_delta", "delta": {"stop_reason": "tool_use"}, "usage": {"input_tokens": 0, "output_tokens": 7}}),
             json!({"type": "message_stop"}),
         ]);
-        let whole: Value = serde_json::from_str(&joined(&body, message).unwrap()).unwrap();
+        let whole: Value = serde_json::from_str(&joined(&body, message, &long()).unwrap()).unwrap();
         assert_eq!(
             whole,
             json!({"id": "m1", "stop_reason": "tool_use", "usage": {"input_tokens": 9, "output_tokens": 7}, "content": [
@@ -450,11 +542,13 @@ mod tests {
         {
             let end = "data: [DONE]\n\n";
             let body = parts.map(chunk).concat() + end;
-            let whole: Value = serde_json::from_str(&joined(&body, completion).unwrap()).unwrap();
+            let whole: Value =
+                serde_json::from_str(&joined(&body, completion, &long()).unwrap()).unwrap();
             let said = "a \u{1f600} b \u{fffd}";
             assert_eq!(whole["choices"][0]["message"]["content"], said);
             let body = parts.map(part).concat() + end;
-            let whole: Value = serde_json::from_str(&joined(&body, message).unwrap()).unwrap();
+            let whole: Value =
+                serde_json::from_str(&joined(&body, message, &long()).unwrap()).unwrap();
             assert_eq!(whole["content"][0]["text"], said);
         }
     }
@@ -465,7 +559,8 @@ mod tests {
         let choice =
             json!({"delta": {"content": "Half"}, "finish_reason": "error", "error": error});
         let body = stream(&[json!({"choices": [choice]})]);
-        let whole: Value = serde_json::from_str(&joined(&body, completion).unwrap()).unwrap();
+        let whole: Value =
+            serde_json::from_str(&joined(&body, completion, &long()).unwrap()).unwrap();
         assert_eq!(whole["choices"][0]["error"], error);
     }
 
@@ -481,7 +576,8 @@ mod tests {
                 json!({"type": "message_delta", "delta": odd, "usage": {"output_tokens": 7}}),
                 json!({"type": "message_stop"}),
             ]);
-            let whole: Value = serde_json::from_str(&joined(&body, message).unwrap()).unwrap();
+            let whole: Value =
+                serde_json::from_str(&joined(&body, message, &long()).unwrap()).unwrap();
             assert_eq!(whole["content"][0], json!({"text": "Hi", "input": {}}), "{odd}");
             assert_eq!(whole["usage"], json!({"output_tokens": 7}));
         }
@@ -491,17 +587,83 @@ mod tests {
     fn a_stream_that_breaks_off_is_no_answer_and_an_error_in_it_is_one() {
         for join in [completion as Join, message] {
             let part = json!({"choices": [{"delta": {"content": "I"}}], "type": "message_start", "message": {}});
-            assert!(matches!(joined(&stream(&[part]), join), Err(Fault::Unreachable { .. })));
+            assert!(matches!(
+                joined(&stream(&[part]), join, &long()),
+                Err(Fault::Unreachable { .. })
+            ));
             for error in [
                 json!({"type": "error", "error": {"message": "Overloaded"}}),
                 json!({"object": "error", "message": "prompt is too long", "code": 400}),
             ] {
                 let body = stream(std::slice::from_ref(&error));
-                assert_eq!(joined(&body, join).unwrap(), error.to_string());
+                assert_eq!(joined(&body, join, &long()).unwrap(), error.to_string());
             }
-            assert!(joined("data: nonsense\n\ndata: 5\n\n", join).is_err());
+            assert!(joined("data: nonsense\n\ndata: 5\n\n", join, &long()).is_err());
         }
         assert!(is_stream("\n: hello\n") && is_stream("event: x") && !is_stream("{\"data\":1}"));
         assert_eq!(events("data: a\ndata:b\n\ndata: c"), ["a\nb", "c"]);
+    }
+
+    /// An input of this size is read only by code whose cost grows in proportion to it.
+    const MANY: usize = 50_000;
+
+    #[test]
+    fn blocks_with_new_indexes_cost_in_proportion_to_their_number() {
+        let delta = |index: usize| json!({"type": "content_block_delta", "index": index, "delta": {"text": "a"}});
+        let mut events: Vec<Value> = (0..MANY).map(delta).collect();
+        events.push(json!({"type": "message_stop"}));
+        let (whole, has_ended) = message(&events, &long()).unwrap();
+        assert!(has_ended);
+        assert_eq!(whole["content"].as_array().unwrap().len(), MANY);
+    }
+
+    #[test]
+    fn calls_and_their_parts_cost_in_proportion_to_their_number() {
+        let join = |parts: &dyn Fn(usize) -> Value| {
+            let chunk = |n| json!({"choices": [{"delta": {"tool_calls": [parts(n)]}}]});
+            let chunks: Vec<Value> = (0..MANY).map(chunk).collect();
+            let (whole, _) = completion(&chunks, &long()).unwrap();
+            whole["choices"][0]["message"]["tool_calls"].as_array().unwrap().clone()
+        };
+        let call = |index: Value, id: &str, input: &str| json!({"index": index, "id": id, "function": {"name": "Read", "arguments": input}});
+        let new_indexes = join(&|n| call(n.into(), "", "{}"));
+        assert_eq!(new_indexes.len(), MANY);
+        let new_ids = join(&|n| call(Value::Null, &n.to_string(), "{}"));
+        assert_eq!(new_ids.len(), MANY);
+        // One call in many parts, each of which repeats the name, is not parsed with every part.
+        for part in [r#""a":1,"#, r#""\\","#, "{}"] {
+            let one = join(&|n| call(0.into(), "a", if n == 0 { "{" } else { part }));
+            assert_eq!(one.len(), 1, "{part}");
+        }
+    }
+
+    #[test]
+    fn an_input_is_whole_once_its_brackets_are_closed() {
+        let check = |parts: &[&str], expected: bool| {
+            let mut input = Input::default();
+            for part in parts {
+                input.is_whole();
+                input.push(part);
+            }
+            assert_eq!(input.is_whole(), expected, "{parts:?}");
+        };
+        check(&["", " ", "{", "\"a\": [{}]", "}"], true);
+        check(&["{\"}\\", "\"}\": 1}"], true);
+        check(&["{\"a\": 1"], false);
+        check(&["{}", "{}"], false);
+        check(&["[1]"], false);
+        check(&["a", "{}"], false);
+        check(&["{}", " \n"], true);
+    }
+
+    #[test]
+    fn a_stream_that_is_read_past_its_time_limit_times_out() {
+        let late = Deadline::after(Duration::ZERO);
+        let is_late = |found: Result<String, Fault>| matches!(found, Err(Fault::TimedOut { .. }));
+        let body = stream(&[json!({"type": "message_stop"})]);
+        assert!(is_late(joined(&body, message, &late)));
+        assert!(is_late(joined(&body, completion, &late)));
+        assert!(message(&[json!({})], &late).is_err());
+        assert!(completion(&[json!({})], &late).is_err());
     }
 }
