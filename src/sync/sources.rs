@@ -45,8 +45,11 @@ const LOOKED: u64 = 64 << 20;
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// The longest compressed file that is also kept as it is.
 pub(crate) const CONTAINER: u64 = 512 << 20;
-/// The longest content of a compressed file.
+/// The longest content of a compressed file, and how many times its own length it may have beyond a size that any may have:
+/// a record that is repeated without end is no session, and would fill the memory.
 const DECODED: u64 = 16 << 30;
+const RATIO: u64 = 256;
+const ANY: u64 = 64 << 20;
 
 /// A session file.
 #[derive(Clone)]
@@ -463,7 +466,8 @@ pub(crate) fn open(path: &Path, from: u64) -> io::Result<Box<dyn Read>> {
         return Ok(Box::new(file));
     }
     file.rewind()?;
-    let mut stream = Bounded { stream: zstd::Decoder::new(file)?, left: DECODED };
+    let length = file.metadata()?.len();
+    let mut stream = Bounded::new(zstd::Decoder::new(file)?, length);
     io::copy(&mut stream.by_ref().take(from), &mut io::sink())?;
     Ok(Box::new(stream))
 }
@@ -511,7 +515,7 @@ fn each_line(
     packed: &[u8],
     mut each: impl FnMut(&[u8], &[u8]) -> io::Result<bool>,
 ) -> io::Result<()> {
-    let stream = Bounded { stream: zstd::Decoder::new(packed)?, left: DECODED };
+    let stream = Bounded::new(zstd::Decoder::new(packed)?, packed.len() as u64);
     let mut reader = Reader::new(UpToError(stream));
     while let Some(located) = reader.next_line().map_err(io::Error::other)? {
         if !each(located.line.separator, located.line.bytes)? {
@@ -550,11 +554,48 @@ struct Bounded<R> {
     left: u64,
 }
 
+impl<R> Bounded<R> {
+    /// Bounds the content of a compressed file of this length.
+    fn new(stream: R, length: u64) -> Self {
+        Self { stream, left: length.saturating_mul(RATIO).clamp(ANY, DECODED) }
+    }
+}
+
 impl<R: Read> Read for Bounded<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let read = self.stream.read(into)?;
         let left = self.left.checked_sub(read as u64);
         self.left = left.ok_or_else(|| io::Error::other("decoded, it is too long"))?;
         Ok(read)
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test writes what is read then")]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_compressed_file_that_holds_far_more_than_its_length_is_read_to_a_limit() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("rollout.jsonl.zst");
+        let decoded = |length: u64| {
+            let packed = zstd::encode_all(io::repeat(b' ').take(length), 0).unwrap();
+            std::fs::write(&path, packed).unwrap();
+            let mut read = 0;
+            let mut chunk = vec![0; 1 << 16];
+            let mut stream = open(&path, 0).unwrap();
+            loop {
+                match stream.read(&mut chunk) {
+                    Ok(0) => return Ok(read),
+                    Ok(n) => read += n as u64,
+                    Err(_) => return Err(read),
+                }
+            }
+        };
+        assert_eq!(decoded(ANY), Ok(ANY));
+        for length in [ANY + 1, 4 * ANY] {
+            assert!(decoded(length).is_err_and(|read| read <= ANY), "{length}");
+        }
     }
 }
