@@ -511,6 +511,24 @@ fn the_paths_of_a_file_take_questions_in_proportion_to_it() {
     }
 }
 
+#[test]
+fn the_paths_over_crossed_boundaries_take_questions_in_proportion_to_the_file() {
+    // Each message follows a boundary behind it, which names nothing and so follows the message before.
+    in_proportion("crossed boundaries", &Claude, &|count| {
+        let half = count / 2;
+        let message = |n: u64| record(&Claude, 1, n, Some(2 * half - n + 2)).to_string();
+        let boundary = |n: u64| {
+            let mut record = record(&Claude, 1, half + n, None);
+            record["type"] = json!("system");
+            record["subtype"] = json!("compact_boundary");
+            record["logicalParentUuid"] = json!(uuid(2, n));
+            record.to_string()
+        };
+        let head = record(&Claude, 1, 2 * half + 3, Some(half + 1)).to_string();
+        (1..=half).map(message).chain((1..=half).map(boundary)).chain([head]).collect()
+    });
+}
+
 /// Asserts that the paths of a file four times as long take four times as many questions, and somewhat more for what is sorted.
 #[track_caller]
 fn in_proportion(name: &str, format: &'static dyn Format, shape: &dyn Fn(u64) -> Vec<String>) {

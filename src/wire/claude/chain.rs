@@ -211,6 +211,8 @@ pub(super) struct Walk<'g> {
     is_crossed: bool,
     /// Of links by time that were seen, each with the first of those before it that were seen too.
     passed: BTreeMap<usize, usize>,
+    /// Of places that were passed above a boundary, each with the first of those before it that were passed too.
+    passed_places: BTreeMap<PlaceNumber, PlaceNumber>,
     repairs: Vec<Repair>,
 }
 
@@ -221,8 +223,15 @@ impl<'g> Walk<'g> {
     }
 
     fn over(graph: &'g dyn Graph, ground: Rc<Ground>) -> Self {
-        let (seen, passed) = (EntrySet::default(), BTreeMap::new());
-        Self { graph, ground, seen, is_crossed: false, passed, repairs: Vec::new() }
+        Self {
+            graph,
+            ground,
+            seen: EntrySet::default(),
+            is_crossed: false,
+            passed: BTreeMap::new(),
+            passed_places: BTreeMap::new(),
+            repairs: Vec::new(),
+        }
     }
 
     /// Returns the entry that a walk visits after this one.
@@ -292,17 +301,26 @@ impl<'g> Walk<'g> {
         {
             return Ok(Some(named));
         }
-        for place in place.earlier().rev() {
-            let Some(entry) = self.graph.at(place)? else { continue };
-            let record = self.graph.record(entry)?;
-            let hint = Hint::of(&record);
-            if hint.has(Hint::CHAIN) && !hint.has(Hint::SIDE) && !self.seen.contains(entry) {
-                self.repairs
-                    .push(Repair { entry: boundary, what: "its parent is not in the file" });
-                return Ok(Some(entry));
+        // What was passed once is passed for good: it is no link, or was seen.
+        let (mut end, mut passed, mut found) = (place, Vec::new(), None);
+        while let Some(last) = end.earlier().next_back() {
+            let before = self.passed_places.get(&last).copied();
+            if let (None, Some(entry)) = (before, self.graph.at(last)?) {
+                let record = self.graph.record(entry)?;
+                let hint = Hint::of(&record);
+                if hint.has(Hint::CHAIN) && !hint.has(Hint::SIDE) && !self.seen.contains(entry) {
+                    found = Some(entry);
+                    break;
+                }
             }
+            passed.push(last);
+            end = before.unwrap_or(last);
         }
-        Ok(None)
+        self.passed_places.extend(passed.into_iter().map(|place| (place, end)));
+        if found.is_some() {
+            self.repairs.push(Repair { entry: boundary, what: "its parent is not in the file" });
+        }
+        Ok(found)
     }
 
     /// Returns the entry that was written last before one whose parent is missing; of those of one moment, which may be its own,
