@@ -26,7 +26,7 @@ use crate::{fixture, graph::FileGraph, vfs::Faults};
 /// How many lines a session grows by, one at a time.
 const GROWN: usize = 400;
 
-const AGENTS: [&dyn Format; 3] = [&Claude, &Codex, &Pi];
+const AGENTS: [&dyn Format; 4] = [&Claude, &Codex, &Pi, &Native];
 
 fn uuid(session: u64, n: u64) -> String {
     format!("{session:08x}-0000-4000-8000-{n:012x}")
