@@ -45,7 +45,7 @@ impl Shared {
         let stamp = Stamp::at(path).ok()??;
         if self.list.as_ref().is_none_or(|list| list.path != path || list.stamp != stamp) {
             let (path, mut lines) = (path.to_owned(), BTreeMap::<String, Vec<u8>>::new());
-            let bytes = disk::whole(disk::open(path, Links::Refuse).ok()?, longest).ok()?;
+            let bytes = disk::whole(disk::open(&path, Links::Refuse).ok()?, longest).ok()?;
             for line in bytes.split_inclusive(|&byte| byte == b'\n') {
                 let owner = Raw::object(line.trim_ascii()).and_then(|line| format.owner(line));
                 if let Some((session, _)) = owner.filter(|_| line.ends_with(b"\n")) {
