@@ -100,7 +100,7 @@
 //! trust     what this user has said on this machine     -> model disk
 //! wire      formats, the only way in and out            -> model json dag
 //! context   what a model sees of a session              -> model json
-//! provider  models, the only code on a network          -> model json context
+//! provider  models, the only code on a network          -> model json context secrets
 //! store     persistence: facts, bytes, caches           -> model disk
 //! live      files that an agent reads                   -> model json wire disk
 //! session   a session as it is read, and verbs' plans   -> model json dag wire store

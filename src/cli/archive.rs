@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
+use undertext::live::Leftovers;
 use undertext::model::{DATABASE, SessionName};
 use undertext::ops::{
     self, Archive, Elsewhere, Here, Notice, Place, Session, SessionError, SyncError, Waiting,
@@ -121,7 +122,25 @@ impl Context {
         archive.set_waiting(Waiting { limit: self.wait, told: Output::waits() });
         self.warn_of_place(&root);
         archive.set_here(self.env.drawn_here()?);
+        self.clear_leftovers();
         Ok(archive)
+    }
+
+    /// Returns where commands of this user note what they write under a temporary name.
+    pub(crate) fn leftovers(&self) -> Option<Leftovers> {
+        Some(Leftovers::of(&self.env.state_home.as_ref()?.join("undertext")))
+    }
+
+    /// Deletes what killed commands left, names it, and returns what could not be deleted.
+    pub(crate) fn clear_leftovers(&mut self) -> Vec<PathBuf> {
+        let cleared = self.leftovers().and_then(|leftovers| leftovers.clear().ok());
+        let (deleted, left) = cleared.unwrap_or_default();
+        for path in &deleted {
+            let path = self.env.homely(path);
+            self.output.note(&format!("Deleted {path}, which a killed command left"));
+        }
+        self.deleted.extend(deleted);
+        left
     }
 
     /// Opens the archive to change it, which has to be there.

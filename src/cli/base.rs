@@ -23,6 +23,8 @@ pub(crate) struct Context {
     pub(super) is_warned: bool,
     /// Whether the last changes of the store cannot be read, which was warned of.
     pub(super) is_torn: bool,
+    /// What killed commands left and this one deleted.
+    pub(super) deleted: Vec<PathBuf>,
     /// How long another program is waited for.
     pub(super) wait: Duration,
     /// The session that the command set out to change, and how many operations it had.

@@ -234,6 +234,7 @@ impl Typed {
             done: None,
             is_warned: false,
             is_torn: false,
+            deleted: Vec::new(),
             wait: Duration::ZERO,
             describe: || clap::Command::new(NAME),
             env,

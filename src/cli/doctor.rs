@@ -82,6 +82,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             });
         }
     }
+    ailments.extend(leftovers(context, fix));
     let mut mended = None;
     if fix {
         ops::treat(&root, &mut ailments)?;
@@ -122,6 +123,20 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     context.output.hints(examined.hints());
     context.output.hints(lost_calls.iter().flat_map(Report::hints).collect());
     Ok(exit)
+}
+
+/// Looks for what killed commands left wherever they wrote, and deletes it if that is to be fixed.
+fn leftovers(context: &mut Context, fix: bool) -> Vec<Ailment> {
+    let Some(leftovers) = context.leftovers() else { return Vec::new() };
+    let looked =
+        if fix { leftovers.clear() } else { leftovers.find().map(|found| (Vec::new(), found)) };
+    let (deleted, left) = looked.unwrap_or_default();
+    let ailment = |path: PathBuf, cured: bool| {
+        let cure = if fix && !cured { Cure::Person } else { Cure::Delete };
+        Ailment { path, problem: "a killed command left it".to_owned(), cure, cured }
+    };
+    let deleted = deleted.into_iter().map(|path| ailment(path, true));
+    deleted.chain(left.into_iter().map(|path| ailment(path, false))).collect()
 }
 
 /// Looks next to the files of sessions for what changes that were cut short left behind.

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
 use undertext::disk::{self, Refusal};
+use undertext::live::{Leftovers, temporary_path};
 use undertext::model::GenerationNumber;
 use undertext::ops::{self, Archive, Conversation, Session};
 use undertext::report::{Exported, Line};
@@ -107,7 +108,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     if let Some(out) = args.file() {
         context.check_apart(&archive, out)?;
+        context.clear_leftovers();
     }
+    let leftovers = context.leftovers();
     if let Some(Form::Markdown) = args.form {
         return document(context, args, (&archive, &session));
     }
@@ -156,7 +159,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     };
     let path = context.env.current_dir.join(out);
     let mut bytes = 0;
-    let written = write_file(&path, args.force, &mut |file| {
+    let written = write_file(&path, args.force, leftovers.as_ref(), &mut |file| {
         let mut write = |part: &[u8]| file.write_all(part);
         bytes = export(&mut write)?;
         Ok(())
@@ -196,7 +199,8 @@ fn document(
     };
     let path = context.env.current_dir.join(out);
     let (mut bytes, mut masked) = (0, 0);
-    write_file(&path, args.force, &mut |file| {
+    let leftovers = context.leftovers();
+    write_file(&path, args.force, leftovers.as_ref(), &mut |file| {
         let mut file = Counted { file, bytes: 0 };
         masked = write_document(&mut file, front, found.as_ref())?;
         bytes = file.bytes;
@@ -327,16 +331,17 @@ fn list(context: &mut Context, archive: &Archive, session: &Session) -> Result<(
 fn write_file(
     path: &Path,
     force: bool,
+    leftovers: Option<&Leftovers>,
     fill: &mut dyn FnMut(&mut dyn Write) -> Result<(), CommandError>,
 ) -> Result<(), CommandError> {
     let exists = || {
         CommandError::user(anyhow!("{} exists already", safe::path(path)))
             .hinted("replace it with --force")
     };
-    let name = path.file_name().filter(|_| !path.is_dir());
-    let name = name.ok_or_else(|| {
-        CommandError::user(anyhow!("{} is a folder; name a file in it", safe::path(path)))
-    })?;
+    if path.file_name().is_none() || path.is_dir() {
+        let why = anyhow!("{} is a folder; name a file in it", safe::path(path));
+        return Err(CommandError::user(why));
+    }
     // Only a file is replaced: never a device, a pipe, or a link that others rely on.
     match disk::look(path) {
         Ok(is_there) if is_there && !force => return Err(exists()),
@@ -346,9 +351,9 @@ fn write_file(
         }
         _ => {}
     }
-    let mut fresh = name.to_owned();
-    fresh.push(format!(".undertext-{}", std::process::id()));
-    let fresh = path.with_file_name(fresh);
+    let fresh = temporary_path(path);
+    // Who cannot write to the state folder can export all the same.
+    let _writing = leftovers.and_then(|leftovers| leftovers.note(&fresh).ok());
     let failed = |error| of_path(format!("cannot write {}", safe::path(path)), error);
     // The words of a session are nobody else's affair.
     let mut file = BufWriter::new(disk::make(&fresh).map_err(failed)?);

@@ -23,7 +23,7 @@ Examples:
   undertext forget 8f14e45f --dry-run
   undertext forget 8f14e45f --reason 'the client asked for it'
 
-Exit codes: 1 if nothing was changed because nobody agreed
+Exit codes: 1 if nothing was changed because nobody agreed, or if it remains somewhere, which is named
 
 JSON: the object of redact")]
 pub(crate) struct Args {

@@ -326,6 +326,7 @@ fn run(env: Env, cli: &Cli, verb: String) -> ExitCode {
         done: None,
         is_warned: false,
         is_torn: false,
+        deleted: Vec::new(),
         wait: Duration::from_secs(*wait),
         describe: command,
     };

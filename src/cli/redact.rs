@@ -1,9 +1,12 @@
 //! `redact`: takes a secret, or what an entry says, out of the store and of the files of its sessions.
 
 use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
 
 use anyhow::anyhow;
 use undertext::disk::Refusal;
+use undertext::live;
+use undertext::model;
 use undertext::ops::{self, Archive, Cause, Suspects, Wanted};
 use undertext::report::{Hint, Line, Redacted, Remaining};
 
@@ -52,7 +55,7 @@ Examples:
   undertext redact --found --dry-run       what audit --secrets finds
   undertext redact --found 7c2a51de --rule github-pat
 
-Exit codes: 1 if nothing has it, or if nothing was changed because nobody agreed
+Exit codes: 1 if nothing has it, if nothing was changed because nobody agreed, or if it remains somewhere, which is named
 
 JSON: one object
   {\"type\":\"redact\", \"planned\":whether nothing was changed yet BOOL, \"lines\":N that have it, \"notes\":N words of yours that have it,
@@ -60,11 +63,12 @@ JSON: one object
    \"rules\":[NAME] that found it, \"kept_out\":whether all of it is kept out of what comes later BOOL,
    \"sessions\":[{\"session\":ID, \"format\":NAME, \"title\":TEXT or null, \"lines\":N}], \"covered\":[PATH] in which it was covered,
    \"fixed\":[{\"rule\":NAME, \"session\":ID, \"place\":TEXT}] what stands where it cannot be taken out, and stays,
-   \"left\":[PATH] that still hold it,
+   \"left\":[PATH] that still hold it, those of the store's database too,
    \"beside\":[PATH] next to a session that undertext does not keep, which have it or may have it, \"in_log\":whether the store's log does BOOL,
    \"unseen\":[PATH] of folders and files that could not be looked through, which may have it,
    \"files\":[PATH] kept whole, such as long answers of tools, that have it,
-   \"deleted\":[PATH] of damaged stores that were set aside, and of what changes that were cut short left behind,
+   \"deleted\":[PATH] of damaged stores that were set aside, and of what commands that were cut short left,
+   \"stores\":[PATH] of other stores of yours that have it or may have it,
    \"rekeyed\":[{\"session\":ID, \"format\":NAME, \"head\":HASH with which its chain ended, \"salt\":HEX of the commitment to it}]}")]
 pub(crate) struct Args {
     /// The entry: HEAD, HEAD~2, @7 (the turn of checkpoint 7), or the beginning of an id
@@ -188,16 +192,25 @@ fn rekey(context: &mut Context, wanted: &OsStr, consent: &Consent) -> Result<Exi
         tell_ids(context, &redacted)?;
         warn(context, &redacted);
     }
-    Ok(if redacted.rekeyed.is_empty() { Exit::No } else { Exit::Yes })
+    Ok(end(&redacted, !redacted.rekeyed.is_empty()))
+}
+
+/// Returns the end of a command that redacts: it did its work if nothing of it remains anywhere.
+fn end(redacted: &Redacted, is_done: bool) -> Exit {
+    if is_done && !redacted.remains() { Exit::Yes } else { Exit::No }
 }
 
 /// Warns of files that still hold it.
 fn warn(context: &mut Context, redacted: &Redacted) {
     for path in &redacted.left {
+        let is_database = redacted.is_in_log && path.file_name().is_some_and(model::is_part);
+        let why = if is_database {
+            "another program reads the store: the next change after that takes it out"
+        } else {
+            "a process has it open, undertext may not write there or does not follow it, or the store has lost the line that is to stand there"
+        };
         let path = context.env.homely(path);
-        context.output.warn(&format!(
-            "{path} still holds it: a process has it open, undertext may not write there or does not follow it, or the store has lost the line that is to stand there"
-        ));
+        context.output.warn(&format!("{path} still holds it: {why}"));
     }
     for path in &redacted.beside {
         let path = context.env.homely(path);
@@ -208,11 +221,6 @@ fn warn(context: &mut Context, redacted: &Redacted) {
     for path in &redacted.unseen {
         let path = context.env.homely(path);
         context.output.warn(&format!("{path} could not be looked through, and may have it"));
-    }
-    if redacted.is_in_log {
-        context.output.warn(
-            "the store's log still holds it, for another program reads the store: the next change behind that takes it out",
-        );
     }
 }
 
@@ -313,10 +321,14 @@ pub(super) fn carry_out(
     let user = context.env.user.clone();
     let (by, reason) = (user.as_deref(), consent.reason.as_deref());
     let cause = Cause { rule: None, by, reason, rekey: consent.rekey };
-    let plan = ops::redaction(&archive, wanted, cause)?;
+    let mut plan = ops::redaction(&archive, wanted, cause)?;
     drop(archive);
     if plan.is_nowhere() {
-        warn_of_others(context, wanted);
+        let is_agreed = consent.yes && !consent.dry_run;
+        if is_agreed {
+            plan = cover_again(context, wanted, plan)?;
+        }
+        plan.stores = warn_of_others(context, wanted);
         if !context.answer(&plan)? {
             let is_found = matches!(wanted, Wanted::Found(_));
             warn_of_fixed(context, &plan);
@@ -329,11 +341,7 @@ pub(super) fn carry_out(
             };
             context.output.note(nothing);
         }
-        return if consent.yes && !consent.dry_run {
-            cover_again(context, wanted)
-        } else {
-            Ok(Exit::No)
-        };
+        return Ok(end(&plan, !plan.covered.is_empty()));
     }
     if consent.dry_run {
         if !context.answer(&plan)? {
@@ -363,25 +371,29 @@ pub(super) fn carry_out(
         }
     }
     let mut archive = context.open_writer()?;
+    let left = context.clear_leftovers();
     let folders: Vec<_> = context.agent_folders().into_iter().map(|folder| folder.path).collect();
     let unseen = ops::follow_moved(&mut archive, &plan, &folders)?;
     let mut redacted = ops::redact(&mut archive, wanted, cause)?;
     redacted.unseen.extend(unseen);
+    redacted.left.extend(left);
+    redacted.deleted.extend(context.deleted.iter().cloned());
     if !redacted.is_nowhere() {
         context.remember(format!("it is {}", taken_out(&redacted)));
     }
     context.tell_of_each(&redacted.notices);
-    warn_of_others(context, wanted);
+    redacted.stores = warn_of_others(context, wanted);
     if context.answer(&redacted)? {
-        return Ok(Exit::Yes);
+        return Ok(end(&redacted, true));
     }
     tell(context, &redacted, consent.rekey)
 }
 
-/// Warns of other stores of this user that are known here, and have a secret as well.
-fn warn_of_others(context: &mut Context, wanted: &Wanted<'_>) {
+/// Warns of other stores of this user that are known here, and have a secret as well, and returns them.
+fn warn_of_others(context: &mut Context, wanted: &Wanted<'_>) -> Vec<PathBuf> {
+    let mut stores = Vec::new();
     if !matches!(wanted, Wanted::Secret(_)) {
-        return;
+        return stores;
     }
     for root in context.other_stores() {
         let cause = Cause { rule: None, by: None, reason: None, rekey: false };
@@ -389,7 +401,7 @@ fn warn_of_others(context: &mut Context, wanted: &Wanted<'_>) {
             context.reader(&root).and_then(|archive| Ok(ops::redaction(&archive, wanted, cause)?));
         let name = context.env.homely(&root);
         match plan {
-            Ok(plan) if plan.is_nowhere() => {}
+            Ok(plan) if plan.is_nowhere() => continue,
             Ok(_) => {
                 let mut naming = context.output.naming().clone();
                 naming.store = Some(root.clone());
@@ -405,19 +417,29 @@ fn warn_of_others(context: &mut Context, wanted: &Wanted<'_>) {
                 ));
             }
         }
+        stores.push(root);
     }
+    stores
 }
 
 /// Covers the files that hold again what was taken out before, which an older copy has brought back.
-fn cover_again(context: &mut Context, wanted: &Wanted<'_>) -> Result<Exit, CommandError> {
+fn cover_again(
+    context: &mut Context,
+    wanted: &Wanted<'_>,
+    plan: Redacted,
+) -> Result<Redacted, CommandError> {
     let mut archive = context.open_writer()?;
-    let redacted = ops::cover_again(&mut archive, wanted)?;
+    let left = context.clear_leftovers();
+    let mut redacted = ops::cover_again(&mut archive, wanted)?;
+    redacted.left.extend(left);
+    redacted.deleted.extend(context.deleted.iter().cloned());
     for path in &redacted.covered {
         let path = context.env.homely(path);
         context.output.note(&format!("{path} held what was taken out before; it is covered again"));
     }
     warn(context, &redacted);
-    Ok(if redacted.covered.is_empty() { Exit::No } else { Exit::Yes })
+    let Redacted { rules, fixed, kept_out, .. } = plan;
+    Ok(Redacted { rules, fixed, kept_out, ..redacted })
 }
 
 fn list(context: &mut Context, plan: &Redacted) -> Result<(), CommandError> {
@@ -489,8 +511,10 @@ fn tell(context: &mut Context, redacted: &Redacted, rekey: bool) -> Result<Exit,
         context.say(&format!("covered in {path}"))?;
     }
     for path in &redacted.deleted {
-        let is_remainder = path.extension().is_some_and(|end| end == "undertext-new");
-        let what = if is_remainder {
+        if context.deleted.contains(path) {
+            continue;
+        }
+        let what = if path.file_name().is_some_and(live::is_fresh) {
             "which a change that was cut short left behind"
         } else {
             "a damaged store that was set aside"
@@ -510,5 +534,5 @@ fn tell(context: &mut Context, redacted: &Redacted, rekey: bool) -> Result<Exit,
     }
     let hints = undertext::report::Report::hints(redacted);
     context.output.hints(hints);
-    Ok(Exit::Yes)
+    Ok(end(redacted, true))
 }

@@ -89,9 +89,11 @@ fn backup(context: &mut Context, args: &BackupArgs) -> Result<Exit, CommandError
         let backup = Line::new("store").with("backup").with(name);
         return Err(CommandError::user(error).hinted(backup.to("name a folder of its own")));
     }
+    context.clear_leftovers();
+    let leftovers = context.leftovers();
     let output = &mut context.output;
     let waiting = Waiting { limit: context.wait, told: Output::waits() };
-    let made = ops::backup(&root, &to, &waiting, &mut |copying| {
+    let made = ops::backup(&root, &to, &waiting, leftovers.as_ref(), &mut |copying| {
         let (label, done, total, bytes) = match copying {
             Copying::Store(done, all) => {
                 ("copying", (done * 100).checked_div(all).unwrap_or(0), 100, done)

@@ -22,7 +22,7 @@ use crate::disk::{make_at, open_or_make};
 
 /// The steps that change files.
 pub trait Disk: fmt::Debug + Send + Sync {
-    /// Makes a private file that is not there yet, to write it.
+    /// Makes a private file that is not there yet, to write it. It is locked until it is closed.
     fn make(&self, folder: &File, name: &OsStr) -> io::Result<File>;
 
     /// Writes bytes where the file stands, or behind all others if it was opened to append.
@@ -63,7 +63,10 @@ pub struct Kernel;
 
 impl Disk for Kernel {
     fn make(&self, folder: &File, name: &OsStr) -> io::Result<File> {
-        make_at(folder, Path::new(name), Mode::RUSR | Mode::WUSR)
+        let file = make_at(folder, Path::new(name), Mode::RUSR | Mode::WUSR)?;
+        // A file system without locks cannot say who writes a file.
+        let _ = file.try_lock();
+        Ok(file)
     }
 
     fn write(&self, mut file: &File, bytes: &[u8]) -> io::Result<()> {

@@ -16,7 +16,7 @@ mod watch;
 use std::{
     ffi::{OsStr, OsString},
     fmt,
-    fs::File,
+    fs::{File, TryLockError},
     io::{self, Read, Write},
     os::{
         fd::AsFd,
@@ -221,6 +221,11 @@ pub fn look(path: &Path) -> io::Result<bool> {
         Err(rustix::io::Errno::NOENT | rustix::io::Errno::NOTDIR) => Ok(false),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Returns true if a process holds the lock of an open file, as undertext does while it writes one.
+pub fn is_locked(file: &File) -> bool {
+    matches!(file.try_lock(), Err(TryLockError::WouldBlock))
 }
 
 /// Refuses all but a regular file.

@@ -216,25 +216,34 @@ impl WritableFile {
         Fresh::begin(self)
     }
 
-    /// Deletes a successor that was never put in its place.
+    /// Deletes a successor that was never put in its place. One that a process is writing is an error.
     pub fn sweep(&self) -> io::Result<()> {
         let fresh = self.fresh_name();
         match rustix::fs::statat(&self.folder, &fresh, AtFlags::SYMLINK_NOFOLLOW) {
             Err(Errno::NOENT) => Ok(()),
+            _ if self.is_written(&fresh) => {
+                Err(io::Error::new(ErrorKind::ResourceBusy, "another process is writing it"))
+            }
             _ => self.disk.remove(&self.folder, &fresh),
         }
     }
 
-    /// Deletes the successors of other files of the folder, of those that are meant.
+    /// Deletes the successors of other files of the folder, of those that are meant, unless a process is writing them.
     pub fn sweep_beside(&self, is_meant: &dyn Fn(&str) -> bool) -> io::Result<()> {
         for found in Dir::read_from(&self.folder)? {
             let found = found?;
             let name = OsStr::from_bytes(found.file_name().to_bytes());
-            if successor_of(name).is_some_and(is_meant) {
+            if successor_of(name).is_some_and(is_meant) && !self.is_written(name) {
                 self.disk.remove(&self.folder, name)?;
             }
         }
         Ok(())
+    }
+
+    /// Returns true if a process is writing a file of the folder.
+    fn is_written(&self, name: &OsStr) -> bool {
+        let file = disk::open_at(&self.folder, Path::new(name), Links::Refuse, OFlags::RDONLY);
+        file.is_ok_and(|file| disk::is_locked(&file))
     }
 
     /// Puts the successor in its place and gives it another name; both steps may have been done already.

@@ -21,6 +21,7 @@
 
 mod file;
 mod index;
+mod leftovers;
 mod loaded;
 mod name;
 mod seen;
@@ -29,9 +30,10 @@ mod writable;
 
 pub use file::{Fresh, WritableFile};
 pub use index::{Index, Lock, Locking, is_same};
+pub use leftovers::{Leftovers, Writing};
 pub use loaded::{Holder, How, holders};
-pub(crate) use name::{fresh_path, set_aside_from};
-pub use name::{is_aside, is_fresh};
+pub(crate) use name::{fresh_path, placed, set_aside_from};
+pub use name::{is_aside, is_fresh, temporary_path};
 pub use seen::{Seen, look};
 pub use settings::{exchange_settings, settings};
 pub(crate) use writable::real;

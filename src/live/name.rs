@@ -24,7 +24,28 @@ pub(crate) fn set_aside_from(path: &Path) -> Option<PathBuf> {
 
 /// Returns whether a file of this name is a successor that was not put in its place yet.
 pub fn is_fresh(name: &OsStr) -> bool {
-    split(name).is_some_and(|(_, what)| what == NEW.as_bytes())
+    split(name).is_some_and(|(_, what)| what == NEW.as_bytes() || is_of_a_process(what))
+}
+
+/// Returns the name under which this process writes a file or a folder until all of it is there.
+pub fn temporary_path(path: &Path) -> PathBuf {
+    let what = format!("{NEW}-{}", std::process::id());
+    path.with_file_name(beside(path.file_name().unwrap_or_default(), &what))
+}
+
+/// Returns true for the name of a file or a folder that a process writes.
+pub(super) fn is_temporary(name: &OsStr) -> bool {
+    split(name).is_some_and(|(_, what)| is_of_a_process(what))
+}
+
+fn is_of_a_process(what: &[u8]) -> bool {
+    let id = what.strip_prefix(NEW.as_bytes()).and_then(|what| what.strip_prefix(b"-"));
+    id.is_some_and(|id| !id.is_empty() && id.iter().all(u8::is_ascii_digit))
+}
+
+/// Returns the path of the live file whose successor lies at a path.
+pub(crate) fn placed(path: &Path) -> Option<PathBuf> {
+    Some(path.with_file_name(successor_of(path.file_name()?)?))
 }
 
 /// Returns where the successor of a file lies until it is put in its place.

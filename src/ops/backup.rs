@@ -12,6 +12,7 @@ use std::{
 
 use crate::{
     disk::{self, Links},
+    live::{Leftovers, temporary_path},
     model::{DATABASE, LOG, SHARED, TRANSCRIPTS},
     ops::{
         OpsError,
@@ -37,17 +38,18 @@ pub fn backup(
     root: &Path,
     to: &Path,
     waiting: &Waiting,
+    leftovers: Option<&Leftovers>,
     each: &mut dyn FnMut(Copying),
 ) -> Result<BackedUp, OpsError> {
     let root = fs::canonicalize(root).map_err(SyncError::at(root))?;
     let to = place(&root, to)?;
     let folder = to.parent().unwrap_or(Path::new("/"));
-    let mut name = to.file_name().unwrap_or_default().to_owned();
-    name.push(format!(".unfinished-{}", std::process::id()));
-    let fresh = folder.join(name);
+    let fresh = temporary_path(&to);
     if fs::symlink_metadata(&fresh).is_ok() {
         return Err(SyncError::NoPlace { path: fresh, why: NoPlace::Unfinished }.into());
     }
+    // Who cannot write to the state folder can make a backup all the same.
+    let _writing = leftovers.and_then(|leftovers| leftovers.note(&fresh).ok());
     let made = fill(&root, &fresh, waiting, each).and_then(|mut made| {
         fs::rename(&fresh, &to).map_err(SyncError::at(&to))?;
         disk::sync_folder(folder).map_err(SyncError::at(folder))?;

@@ -11,8 +11,9 @@ use std::{
 use rustix::fs::{Access as Reach, AtFlags, CWD};
 
 use crate::{
-    disk,
+    disk::{self, Links},
     json::Raw,
+    live,
     model::{self, DATABASE, MENDING, TRANSCRIPTS, WITNESS, WORDS},
     ops::OpsError,
     report::{Ailment, Cure, Forgetful},
@@ -74,6 +75,14 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
             Cure::Person,
         );
     }
+    if sync::is_in_log(&root) {
+        ail(
+            &root.join(DATABASE),
+            "it or its log still holds what was taken out of the store. The next change writes it again, once no other \
+             program reads it",
+            Cure::Person,
+        );
+    }
     // The modes of what somebody else has put there, and of a folder that is not for the store alone, are their own.
     let is_shared = sync::has_others(&root);
     let is_judged = |path: &Path| match path.parent() {
@@ -116,7 +125,7 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
         if path.parent() == Some(&transcripts) && !meta.is_file() {
             ail(&path, "it is not a file, and no backup has it", Cure::Person);
         }
-        if path.extension().is_some_and(|end| end == "undertext-new") {
+        if path.file_name().is_some_and(live::is_fresh) {
             ail(&path, "a change that was cut short left it behind", Cure::Delete);
         }
     }
@@ -347,6 +356,7 @@ pub fn treat(root: &Path, ailments: &mut [Ailment]) -> Result<(), OpsError> {
             Cure::Mode(mode) => {
                 fs::set_permissions(&ailment.path, fs::Permissions::from_mode(mode))
             }
+            Cure::Delete if is_written(&ailment.path) => continue,
             Cure::Delete => match fs::remove_file(&ailment.path) {
                 Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
                 removed => removed,
@@ -357,6 +367,11 @@ pub fn treat(root: &Path, ailments: &mut [Ailment]) -> Result<(), OpsError> {
         ailment.cured = true;
     }
     Ok(())
+}
+
+/// Returns true if a process is writing a file, such as one that works on another store of the same session.
+fn is_written(path: &Path) -> bool {
+    disk::open(path, Links::Refuse).is_ok_and(|file| disk::is_locked(&file))
 }
 
 /// How many days an agent must keep sessions, at the least, that nothing is said of it.

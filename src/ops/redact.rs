@@ -9,7 +9,7 @@ use std::{
 };
 
 use crate::{
-    model::Command,
+    model::{Command, DATABASE, LOG},
     ops::{
         OpsError,
         wanted::{Search, Wanted},
@@ -87,7 +87,7 @@ pub fn redact(
     redacted.rules = rules.into_inner().unwrap_or_default();
     redacted.kept_out = is_kept_out;
     redacted.covered = done.covered;
-    redacted.left = paths(done.left);
+    redacted.left = left(archive, done.left, done.is_in_log);
     redacted.deleted = done.deleted;
     redacted.is_in_log = done.is_in_log;
     redacted.beside = done.beside;
@@ -136,9 +136,10 @@ pub fn follow_moved(
 /// next to them that have what is wanted.
 pub fn cover_again(archive: &mut Archive, wanted: &Wanted<'_>) -> Result<Redacted, OpsError> {
     let search = Search::new(archive, wanted, false)?;
-    let sync::Purged { covered, left, beside, unseen, .. } =
-        sync::cover_again(archive, &search.secrets)?;
-    Ok(Redacted { covered, left: paths(left), beside, unseen, ..Redacted::default() })
+    let done = sync::cover_again(archive, &search.secrets)?;
+    let left = left(archive, done.left, done.is_in_log);
+    let sync::Purged { covered, deleted, is_in_log, beside, unseen, .. } = done;
+    Ok(Redacted { covered, left, deleted, is_in_log, beside, unseen, ..Redacted::default() })
 }
 
 /// Gives a session of which something was taken out before ids that are not made of it, and those that refer to its entries.
@@ -148,13 +149,16 @@ pub fn rekey(
     by: Option<&str>,
 ) -> Result<Redacted, OpsError> {
     let done = sync::rekey(archive, session, by.map(given).as_ref())?;
-    let sync::Purged { covered, left, deleted, is_in_log, rekeyed, notices, .. } = done;
-    let left = paths(left);
+    let left = left(archive, done.left, done.is_in_log);
+    let sync::Purged { covered, deleted, is_in_log, rekeyed, notices, .. } = done;
     Ok(Redacted { covered, left, deleted, is_in_log, rekeyed, notices, ..Redacted::default() })
 }
 
-fn paths(left: Vec<(SessionKey, PathBuf)>) -> Vec<PathBuf> {
-    left.into_iter().map(|(_, path)| path).collect()
+/// Returns the files that still hold it: those of sessions, and those of a database that another program reads.
+fn left(archive: &Archive, left: Vec<(SessionKey, PathBuf)>, is_in_log: bool) -> Vec<PathBuf> {
+    let root = archive.root().filter(|_| is_in_log);
+    let database = root.into_iter().flat_map(|root| [DATABASE, LOG].map(|name| root.join(name)));
+    left.into_iter().map(|(_, path)| path).chain(database).collect()
 }
 
 /// Looks for what is wanted in all sessions. Of what rules find, that is left out which stands where it cannot be covered: it keeps

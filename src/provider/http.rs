@@ -4,12 +4,13 @@
 //! the server says, unless that is too long to wait; one that timed out is not, because it would take as long again. A server
 //! that refuses the way in which it is asked, and says which one it wants, is asked in that way from then on.
 //!
-//! Invariant: the key stands in a header of the request and nowhere else.
+//! Invariant: the key is sent in a header of the request. It is masked in every answer and error, however a server spells it.
 //! Invariant: no key passes other computers as plain text, unless its endpoint says that it may.
 
 use std::{
     borrow::Cow,
     cell::RefCell,
+    collections::BTreeMap,
     fmt, thread,
     time::{Duration, Instant},
 };
@@ -26,7 +27,7 @@ use crate::{
         event::Event,
         model::{ChatModel, ChatRequest, Fault, ModelError, Summarizer, SummaryRequest, Written},
     },
-    model::{Block, Message, Role, Timestamp},
+    model::{Block, Message, Role, Thinking, Timestamp},
     provider::{
         answer::{readable, refusal, retry_after, with_ids},
         anthropic,
@@ -34,12 +35,14 @@ use crate::{
         openai,
         stream::{self, Deadline},
     },
+    secrets::{Masking, Masks},
 };
 
 /// The most bytes that are read of an answer.
 const MAX_BYTES: u64 = 32 * 1024 * 1024;
 
-/// The least bytes of a key that is a secret.
+/// Minimum length of a key that is masked. A server that needs no key gets a placeholder such as `none`, which may be a word of
+/// any sentence.
 const SECRET: usize = 8;
 
 /// The version of the API that is spoken.
@@ -109,6 +112,8 @@ pub struct Http {
     notice: Box<dyn Fn(&Event)>,
     clock: Option<Box<dyn Fn() -> Timestamp>>,
     way: RefCell<Way>,
+    /// Masks the key, if there is one.
+    masking: Masking,
 }
 
 /// The way in which an endpoint wants to be asked.
@@ -301,7 +306,10 @@ impl Http {
             .build();
         let agent = Agent::new_with_config(config);
         let way = RefCell::new(Way::of(&endpoint, &address));
-        Ok(Self { endpoint, address, name, agent, notice: Box::new(|_| ()), clock: None, way })
+        let key = endpoint.key.iter().filter(|Key(key)| key.len() >= SECRET);
+        let keys: BTreeMap<_, _> = key.map(|Key(key)| (key.clone(), "key")).collect();
+        let (notice, masking) = (Box::new(|_: &Event| ()), Masking::new(Masks::default(), keys));
+        Ok(Self { endpoint, address, name, agent, notice, clock: None, way, masking })
     }
 
     /// Has each request that is made again told to a callback.
@@ -349,7 +357,7 @@ impl Http {
             let left = asking.limit.saturating_sub(begun.elapsed());
             let fault = match self.send(&body, left) {
                 Ok(message) => return Ok(message),
-                Err(fault) => self.without_key(fault),
+                Err(fault) => self.masked_fault(fault),
             };
             let other = (n_ways > 0).then(|| self.way.borrow().after(&fault)).flatten();
             if let Some(other) = other {
@@ -430,22 +438,24 @@ impl Http {
         let body = String::from_utf8_lossy(&body);
         // A byte order mark is no part of what was said.
         let body = body.trim_start_matches('\u{feff}');
-        // A server may repeat its request, and of its words only the beginning is told: a key that is cut is not known as one.
-        // What a model says in an answer is its own, and stays as it is.
-        let covered = || self.covered(body);
+        // The key is masked before an error cuts the text: half a key is not recognised.
+        let masked = || self.masked(body);
         match (status, moved) {
-            (200..300, _) => self.read(body, &deadline).map_err(|fault| match fault {
-                fault @ Fault::TimedOut { .. } => fault,
-                fault => self.read(&covered(), &deadline).err().unwrap_or(fault),
-            }),
+            (200..300, _) => {
+                let answer = self.read(body, &deadline).map_err(|fault| match fault {
+                    fault @ Fault::TimedOut { .. } => fault,
+                    fault => self.read(&masked(), &deadline).err().unwrap_or(fault),
+                })?;
+                Ok(self.masked_answer(answer))
+            }
             (300..400, Some(to)) => {
-                let said = format!("it has moved to {}", readable(&self.covered(&to)));
+                let said = format!("it has moved to {}", readable(&self.masked(&to)));
                 Err(Fault::Refused { said, status: Some(status) })
             }
             _ => {
-                let said = covered();
+                let said = masked();
                 let whole = self.unstreamed(&said, &deadline).unwrap_or(Cow::Borrowed(&said));
-                Err(refusal(Some(status), &whole, after))
+                Err(refusal(Some(status), &self.masked(&whole), after))
             }
         }
     }
@@ -453,10 +463,12 @@ impl Http {
     /// Reads the body of an answer.
     fn read(&self, body: &str, deadline: &Deadline) -> Result<Message, Fault> {
         let body = self.unstreamed(body, deadline)?;
-        match self.endpoint.api {
-            Api::OpenAi => openai::read(&body),
-            Api::Anthropic => anthropic::read(&body),
-        }
+        let read: fn(&str) -> Result<Message, Fault> = match self.endpoint.api {
+            Api::OpenAi => openai::read,
+            Api::Anthropic => anthropic::read,
+        };
+        // The events of a stream may each have a part of the key.
+        read(&body).map_err(|fault| read(&self.masked(&body)).err().unwrap_or(fault))
     }
 
     /// Returns a body in one piece, if it is a stream.
@@ -494,22 +506,49 @@ impl Http {
         }
     }
 
-    /// Returns words in which the key is covered. What a server that wants no key was given for one is no secret, and may
-    /// be a word of any sentence: nothing so short opens a door.
-    fn covered(&self, words: &str) -> String {
-        let key = self.endpoint.key.as_ref().filter(|Key(key)| key.len() >= SECRET);
-        key.map_or_else(|| words.to_owned(), |Key(key)| words.replace(key.as_str(), "(the key)"))
+    /// Returns a text with the key masked.
+    fn masked<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        self.masking.mask(text).text
     }
 
-    /// Returns a fault in whose words the key is covered.
-    fn without_key(&self, mut fault: Fault) -> Fault {
+    fn mask(&self, text: &mut String) {
+        if let Cow::Owned(masked) = self.masked(text) {
+            *text = masked;
+        }
+    }
+
+    /// Masks the key in everything that a server chose in its answer.
+    fn masked_answer(&self, mut answer: Message) -> Message {
+        answer.id.iter_mut().chain(&mut answer.model).for_each(|text| self.mask(text));
+        for block in &mut answer.blocks {
+            match block {
+                Block::Text(text) => self.mask(text),
+                Block::Thinking(Thinking { text, signature, .. }) => {
+                    [text].into_iter().chain(signature).for_each(|text| self.mask(text));
+                }
+                Block::Call { id, name, input, signature } => {
+                    [id, name, input].into_iter().chain(signature).for_each(|text| self.mask(text));
+                }
+                Block::Other { name, json } => {
+                    self.mask(name);
+                    self.mask(json);
+                }
+                // A server's answer has neither.
+                Block::Result { .. } | Block::Image(_) => {}
+            }
+        }
+        answer
+    }
+
+    /// Masks the key in the text of a fault.
+    fn masked_fault(&self, mut fault: Fault) -> Fault {
         match &mut fault {
             Fault::Overflow { said, .. }
             | Fault::RateLimited { said, .. }
             | Fault::Refused { said, .. }
             | Fault::Unreachable { said, .. }
             | Fault::BadAnswer { said }
-            | Fault::Declined { said } => *said = self.covered(said),
+            | Fault::Declined { said } => self.mask(said),
             Fault::Exposed | Fault::TimedOut { .. } | Fault::Silent { .. } => {}
         }
         fault
@@ -669,9 +708,9 @@ mod tests {
         let mut plain = Endpoint::new(Api::OpenAi, "https://x", "m");
         plain.key = Some(Key::new("none"));
         let said = "nonesuch model: none";
-        assert_eq!(Http::new(plain).unwrap().covered(said), said);
+        assert_eq!(Http::new(plain).unwrap().masked(said), said);
         let said = "invalid key: sk-secret".to_owned();
-        let fault = http.without_key(Fault::Refused { said, status: Some(401) });
-        assert_eq!(fault.to_string(), "refused with 401: invalid key: (the key)");
+        let fault = http.masked_fault(Fault::Refused { said, status: Some(401) });
+        assert_eq!(fault.to_string(), "refused with 401: invalid key: [masked: key]");
     }
 }

@@ -36,12 +36,14 @@ pub struct Redacted {
     pub unseen: Vec<PathBuf>,
     /// The files that are kept whole, such as long answers of tools, and have it.
     pub files: Vec<PathBuf>,
-    /// The folders with damaged stores that were set aside, and what changes that were cut short left behind, which are deleted.
+    /// The folders with damaged stores that were set aside, and what commands that were cut short left, which are deleted.
     pub deleted: Vec<PathBuf>,
     /// Whether a program that reads an older state of the store keeps it in the store's log, until the next change behind that.
     pub is_in_log: bool,
     /// The sessions that have other ids now.
     pub rekeyed: Vec<Rekeyed>,
+    /// Other stores of this user that have it or may have it.
+    pub stores: Vec<PathBuf>,
     /// The notices about the sessions that have it, each with its session.
     pub notices: Vec<(SessionName, Notice)>,
 }
@@ -88,6 +90,12 @@ impl Redacted {
     pub fn is_nowhere(&self) -> bool {
         self.lines == 0 && self.notes == 0 && self.unfinished == 0 && self.files.is_empty()
     }
+
+    /// Returns true if it remains anywhere, or may remain there.
+    pub fn remains(&self) -> bool {
+        let paths = [&self.left, &self.beside, &self.unseen, &self.stores];
+        self.is_in_log || !self.fixed.is_empty() || paths.iter().any(|paths| !paths.is_empty())
+    }
 }
 
 fn texts(paths: &[PathBuf]) -> Vec<String> {
@@ -110,6 +118,7 @@ report!(Redacted, "redact", |it| {
     in_log: it.is_in_log,
     files: texts(&it.files),
     deleted: texts(&it.deleted),
+    stores: texts(&it.stores),
     rekeyed: it.rekeyed,
 }, hints: |it| {
     let verify = || Line::new("verify").to("see that the rest is as it was");

@@ -142,7 +142,7 @@ pub struct Archive {
     pub(crate) manner: Manner,
     pub(crate) writable: Writable,
     pub(crate) exclude: Exclude,
-    waiting: Waiting,
+    pub(crate) waiting: Waiting,
     /// The lock, as long as anything here holds it.
     held: RefCell<Weak<File>>,
     /// What sessions share next to their files.

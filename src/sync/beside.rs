@@ -11,6 +11,7 @@ use std::{
 
 use crate::{
     json::Raw,
+    live,
     model::SessionName,
     session::elsewhere::FOLLOWED,
     sync::sources,
@@ -43,13 +44,42 @@ impl Shelved {
         for shelf in &shelves {
             self.0.entry(shelf.path.clone()).or_insert_with(|| {
                 let mut files = BTreeMap::new();
-                for (name, path) in look(format, shelf, None, &|_| true) {
+                for (name, path) in look(shelf, None, &|path| name(format, path)) {
                     files.entry(name.id.clone()).or_insert((name, path));
                 }
                 files
             });
         }
         shelves.iter().find_map(|shelf| self.0.get(&shelf.path)?.get(id))
+    }
+}
+
+/// The successors on shelves that no change put in their places. Each shelf is looked through once.
+#[derive(Default)]
+pub(crate) struct Unplaced {
+    since: Option<String>,
+    shelves: BTreeMap<PathBuf, Vec<(FileName, PathBuf)>>,
+}
+
+impl Unplaced {
+    /// Leaves out folders whose names say that all their files were begun before a time.
+    pub(crate) fn since(begun: String) -> Self {
+        Self { since: Some(begun), ..Self::default() }
+    }
+
+    /// Returns those of the session that has a file.
+    pub(crate) fn of(&mut self, format: &dyn Format, file: &Path) -> BTreeSet<PathBuf> {
+        let Some(own) = name(format, file) else { return BTreeSet::new() };
+        let mut found = BTreeSet::new();
+        for shelf in format.shelves(&real(file)) {
+            let since = self.since.as_deref();
+            let placed = |path: &Path| name(format, &live::placed(path)?);
+            let all = self.shelves.entry(shelf.path.clone());
+            let all = all.or_insert_with(|| look(&shelf, since, &placed));
+            let own = all.iter().filter(|(name, _)| name.session == own.session);
+            found.extend(own.map(|(_, path)| path.clone()));
+        }
+        found
     }
 }
 
@@ -116,20 +146,20 @@ pub(crate) fn since(
     is_meant: &dyn Fn(&FileName) -> bool,
 ) -> Vec<(FileName, PathBuf)> {
     let shelves = format.shelves(&real(path));
-    shelves.iter().flat_map(|shelf| look(format, shelf, Some(begun), is_meant)).collect()
+    let is_meant = |path: &Path| name(format, path).filter(is_meant);
+    shelves.iter().flat_map(|shelf| look(shelf, Some(begun), &is_meant)).collect()
 }
 
 fn real(file: &Path) -> PathBuf {
     file.canonicalize().unwrap_or_else(|_| file.to_owned())
 }
 
-/// Looks for files on a shelf by their names, in the order of the folders; leaves out folders whose names say that all
-/// their files were begun before a time.
+/// Looks for files on a shelf by the parts of their names, in the order of the folders; leaves out folders whose names say that
+/// all their files were begun before a time.
 fn look(
-    format: &dyn Format,
     shelf: &Shelf,
     since: Option<&str>,
-    is_meant: &dyn Fn(&FileName) -> bool,
+    parts: &dyn Fn(&Path) -> Option<FileName>,
 ) -> Vec<(FileName, PathBuf)> {
     let mut found = Vec::new();
     let mut looked = 0;
@@ -146,7 +176,7 @@ fn look(
             if kind.is_dir() && depth < shelf.depth && !is_before(&shelf.path, &path, since) {
                 ahead.push((path, depth + 1));
             } else if kind.is_file()
-                && let Some(name) = name(format, &path).filter(is_meant)
+                && let Some(name) = parts(&path)
             {
                 found.push((name, path));
             }

@@ -16,7 +16,7 @@ use crate::{
     store::{Store, StoreError, Transaction},
     sync::{
         Archive, Notice, Outcome, SyncError, back, catch_up, change::Change, goal::Goal,
-        standing::Standing,
+        remainders, standing::Standing,
     },
     wire::Format,
 };
@@ -112,6 +112,7 @@ fn begin<'a>(archive: &'a Archive, session: &Session) -> Result<Change<'a>, Sync
     let tip = archive.store.state(session.key)?;
     let tip = back::follow(archive, session, &tip)?.unwrap_or(tip);
     let notices = catch_up::catch_up_from(archive, session, &tip)?;
+    remainders::sweep(archive, session, &tip);
     Change::locked(archive, session, lock, notices)
 }
 

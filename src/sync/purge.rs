@@ -37,7 +37,9 @@ use crate::{
     session::{Damages, Session},
     store::{SessionKey, Store, StoreError, WordIndex},
     sync::{
-        Archive, Notice, SyncError, file,
+        Archive, Notice, SyncError,
+        beside::Unplaced,
+        file,
         gone::{self, is_gone},
         live_file::{file_of, length_of, live_file},
         mend, remainders, sources,
@@ -45,8 +47,6 @@ use crate::{
     wire::jsonl::Reader,
 };
 
-/// How long who reads an older state of the store is waited for.
-pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 /// How often a file is covered that another program writes to meanwhile.
 const TRIED: usize = 3;
 
@@ -80,7 +80,7 @@ impl Archive {
         }
         let lock = self.lock_alone()?;
         if let Some(root) = self.root().filter(|_| lock.is_some()) {
-            let done = if !is_gone(&root.join(REDACTING)) {
+            let done = if is_in_log(root) {
                 // Who still reads what was there keeps it in the log, and hinders no change.
                 finish(self, Duration::ZERO).map(drop)
             } else if !is_gone(&root.join(UNCOVERED)) {
@@ -97,6 +97,11 @@ impl Archive {
 /// Returns whether a name in a store's folder is that of a file that says what is to be done yet.
 pub(crate) fn is_mark(name: &OsStr) -> bool {
     name == REDACTING || name == UNCOVERED
+}
+
+/// Returns true if the database of a store still has to be written again without what was redacted.
+pub(crate) fn is_in_log(root: &Path) -> bool {
+    !is_gone(&root.join(REDACTING))
 }
 
 /// Returns whether files of sessions in a store's folder are still to be covered.
@@ -137,8 +142,9 @@ pub(super) fn finish(archive: &Archive, patience: Duration) -> Result<Purged, Sy
 pub(super) fn cover_files(archive: &Archive, purged: &mut Purged) -> Result<(), SyncError> {
     let Some(root) = archive.root() else { return Ok(()) };
     let mut left = BTreeSet::new();
+    let mut unplaced = Unplaced::default();
     for session in archive.every()? {
-        if !cover(archive, &session, purged)? {
+        if !cover(archive, &session, &mut unplaced, purged)? {
             left.insert(session.key);
         }
     }
@@ -156,8 +162,9 @@ fn try_again(archive: &Archive, root: &Path) -> Result<(), SyncError> {
         sessions.retain(|session| named.contains(&session.key));
     }
     let mut left = BTreeSet::new();
+    let mut unplaced = Unplaced::default();
     for session in sessions {
-        if !cover(archive, &session, &mut Purged::default())? {
+        if !cover(archive, &session, &mut unplaced, &mut Purged::default())? {
             left.insert(session.key);
         }
     }
@@ -201,9 +208,18 @@ fn unmark(root: &Path, name: &str) -> Result<(), SyncError> {
 
 /// Covers the files of a session of which anything was taken out, and returns whether none of them is to be tried again. What
 /// keeps a file or a session from being read or written concerns no other one.
-fn cover(archive: &Archive, session: &Session, purged: &mut Purged) -> Result<bool, SyncError> {
+fn cover(
+    archive: &Archive,
+    session: &Session,
+    unplaced: &mut Unplaced,
+    purged: &mut Purged,
+) -> Result<bool, SyncError> {
     let covered = archive.store().state(session.key).map_err(SyncError::from).and_then(|state| {
-        if state.is_covered() { files(archive, session, &state, purged) } else { Ok(true) }
+        if state.is_covered() {
+            files(archive, session, &state, unplaced, purged)
+        } else {
+            Ok(true)
+        }
     });
     match covered {
         Err(error) if error.is_damage() => {
@@ -268,14 +284,16 @@ fn files(
     archive: &Archive,
     session: &Session,
     state: &State,
-    Purged { covered, left, deleted, .. }: &mut Purged,
+    unplaced: &mut Unplaced,
+    purged: &mut Purged,
 ) -> Result<bool, SyncError> {
+    let Purged { covered, left, deleted, .. } = purged;
     let (targets, denied) = own_files(archive, session, state)?;
     let mut is_done = denied.is_empty();
     let mut own: BTreeSet<PathBuf> = denied.iter().cloned().collect();
     own.extend(live_file(archive, state).map(|live| live.path));
     left.extend(denied.into_iter().map(|path| (session.key, path)));
-    for (path, target) in remainders::of_session(archive, session, state)? {
+    for (path, target) in remainders::of_session(archive, session, state, unplaced)? {
         if target.is_some_and(|target| target.sweep().is_ok()) {
             deleted.push(path);
         } else {

@@ -25,7 +25,7 @@ use crate::{
         Archive, Notice, SyncError, catch_up,
         change::{Buried, Change},
         loaded,
-        purge::{PATIENCE, Purged, cover_files, finish, mark},
+        purge::{Purged, cover_files, finish, is_in_log, mark},
         rekey,
         together::Together,
         unkept,
@@ -125,7 +125,7 @@ pub(crate) fn redact<E: From<SyncError>>(
     refuse_if_loaded(archive, &redactions)?;
     mark(archive)?;
     commit(archive, (command, rule), &redactions, (kept_out, &secrets.0))?;
-    let mut purged = Purged { notices, ..finish(archive, PATIENCE)? };
+    let mut purged = Purged { notices, ..finish(archive, archive.waiting.limit)? };
     for session in &changed {
         purged.looked_beside(unkept::with_any(archive, session, (&secrets.0, secrets.1))?);
     }
@@ -150,7 +150,8 @@ pub(crate) fn redact<E: From<SyncError>>(
 /// those next to them for these secrets.
 pub(crate) fn cover_again(archive: &Archive, secrets: &Secrets) -> Result<Purged, SyncError> {
     let _lock = archive.lock()?;
-    let mut purged = Purged::default();
+    let is_in_log = archive.root().is_some_and(is_in_log);
+    let mut purged = Purged { is_in_log, ..Purged::default() };
     cover_files(archive, &mut purged)?;
     for session in archive.every()?.iter().filter(|_| !secrets.is_empty()) {
         if archive.store().state(session.key)?.is_covered() {

@@ -20,7 +20,7 @@ use crate::{
     sync::{
         Archive, SyncError, catch_up,
         change::{Buried, Change},
-        purge::{PATIENCE, Purged, finish, mark},
+        purge::{Purged, finish, mark},
         together::Together,
     },
 };
@@ -38,7 +38,7 @@ pub(crate) fn rekey(
     let mut notices = catch_up::catch_up_all(archive)?;
     notices.retain(|(name, _)| *name == session.name);
     mark(archive)?;
-    let mut purged = Purged { notices, ..finish(archive, PATIENCE)? };
+    let mut purged = Purged { notices, ..finish(archive, archive.waiting.limit)? };
     rekey_purged(archive, std::slice::from_ref(session), by, &mut purged)?;
     Ok(purged)
 }
@@ -57,7 +57,7 @@ pub(super) fn rekey_purged(
         together.open()?;
         purged.rekeyed = rekey_all(archive, &mut together, sessions, by)?;
         together.end()?;
-        purged.is_in_log |= finish(archive, PATIENCE)?.is_in_log;
+        purged.is_in_log |= finish(archive, archive.waiting.limit)?.is_in_log;
     }
     Ok(())
 }

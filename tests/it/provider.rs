@@ -327,22 +327,104 @@ fn what_stays_wrong_is_given_up() {
     assert_eq!(server.asked().len(), 1, "nobody waits for an hour");
 }
 
+/// Returns the events of a stream in which a model says these words, one part an event.
+fn stream(api: Api, parts: &[&str]) -> Reply {
+    let end = match api {
+        Api::OpenAi => json!({"choices": [{"delta": {}, "finish_reason": "stop"}]}),
+        Api::Anthropic => json!({"type": "message_stop"}),
+    };
+    let part = |part: &&str| match api {
+        Api::OpenAi => json!({"choices": [{"delta": {"content": part}}]}),
+        Api::Anthropic => json!({"type": "content_block_delta", "index": 0,
+            "delta": {"type": "text_delta", "text": part}}),
+    };
+    let events = parts.iter().map(part).chain([end]);
+    let body: String = events.map(|event| format!("data: {event}\n\n")).collect();
+    Reply::Raw(200, String::new(), body)
+}
+
 #[test]
-fn what_a_model_answers_is_its_own_though_it_holds_the_key() {
-    let said = "The variable is sk-secret in the example.";
+fn a_key_that_a_server_repeats_is_masked_in_its_answer() {
+    const MASKED: &str = "The key is [masked: key], keep it.";
+    let raw = |body: String| Reply::Raw(200, String::new(), body);
     for api in APIS {
         let server = Server::new(16_000);
-        server.queue([Reply::Text(said.to_owned()), Reply::Streamed(said.to_owned())]);
         let http = Http::new(endpoint(api, &server)).unwrap();
-        for _ in 0..2 {
-            assert_eq!(ask(&http, &conversation(), &[]).unwrap().text(), said, "{api:?}");
+        let answer = |reply: Reply| {
+            server.queue([reply]);
+            ask(&http, &conversation(), &[]).unwrap()
+        };
+        let said = "The key is sk-secret, keep it.".to_owned();
+        assert_eq!(answer(Reply::Text(said.clone())).text(), MASKED, "{api:?}");
+        assert_eq!(answer(Reply::Streamed(said)).text(), MASKED);
+        assert_eq!(answer(stream(api, &["The key is sk-", "se", "cret, keep it."])).text(), MASKED);
+        let parts = json!([{"type": "text", "text": "The key is sk-se"}, {"type": "text", "text": "cret, keep it."}]);
+        let thinking =
+            json!({"type": "thinking", "thinking": "sk-secret", "signature": "sk-secret"});
+        let body = match api {
+            Api::OpenAi => {
+                json!({"id": "sk-secret", "model": "sk-secret", "choices": [{"finish_reason": "stop",
+                "message": {"content": parts, "reasoning_content": "sk-secret"}}]})
+            }
+            Api::Anthropic => {
+                json!({"id": "sk-secret", "model": "sk-secret", "stop_reason": "end_turn",
+                "content": [thinking, parts[0], parts[1], {"type": "sk-secret", "x": "sk-secret"}]})
+            }
+        };
+        let said = answer(raw(body.to_string()));
+        assert_eq!(said.text(), MASKED);
+        assert!(!format!("{said:?}").contains("sk-secret"), "{said:?}");
+        // As JSON may escape it, in a text and once more in the arguments of a call; in base64, and in an address.
+        let spelt = r#"{\"a\":\"sk-\\u0073ecret c2stc2VjcmV0 sk%2dsecret\"}"#;
+        let body = match api {
+            Api::OpenAi => format!(
+                r#"{{"choices":[{{"finish_reason":"tool_calls","message":{{"content":"\u0073k-secret",
+                "tool_calls":[{{"id":"sk-secret","type":"function","function":{{"name":"sk-secret","arguments":"{spelt}"}}}}]}}}}]}}"#
+            ),
+            Api::Anthropic => format!(
+                r#"{{"stop_reason":"tool_use","content":[{{"type":"text","text":"\u0073k-secret"}},
+                {{"type":"tool_use","id":"sk-secret","name":"sk-secret","input":{{"sk-secret":"sk-secret c2stc2VjcmV0 sk%2dsecret"}}}}]}}"#
+            ),
+        };
+        let said = answer(raw(body));
+        assert_eq!(said.text(), "[masked: key]");
+        let call = said.blocks.iter().find_map(|block| match block {
+            Block::Call { id, name, input, .. } => Some([id.as_str(), name, input]),
+            _ => None,
+        });
+        let [id, name, input] = call.unwrap();
+        assert_eq!([id, name], ["[masked: key]"; 2]);
+        assert_eq!(input.matches("[masked: key]").count(), input.matches("mask").count());
+        let plain = input.replace("[masked: key]", "");
+        assert!(["sk", "ecret", "c2st"].iter().all(|part| !plain.contains(part)), "{input}");
+        assert!(serde_json::from_str::<serde_json::Value>(input).is_ok(), "{input}");
+    }
+}
+
+#[test]
+fn a_key_that_a_server_repeats_is_masked_in_its_error() {
+    for api in APIS {
+        let server = Server::new(16_000);
+        let http = Http::new(endpoint(api, &server)).unwrap();
+        let error = |status, headers: &str, body: &str| {
+            server.queue([Reply::Raw(status, headers.to_owned(), body.to_owned())]);
+            ask(&http, &conversation(), &[]).unwrap_err().to_string()
+        };
+        let plain = json!({"error": {"message": "bad key sk-secret"}}).to_string();
+        let escaped = plain.replace("sk-secret", r"sk-\u0073ecret");
+        for body in [plain.clone(), escaped, format!("\u{feff}data: {plain}\n\n")] {
+            assert_eq!(error(200, "", &body), "refused: bad key [masked: key]", "{api:?}");
+            assert_eq!(error(401, "", &body), "refused with 401: bad key [masked: key]");
         }
-        let error = json!({"error": {"message": "bad key sk-secret"}}).to_string();
-        for body in [error.clone(), format!("\u{feff}data: {error}\n\n")] {
-            server.queue([Reply::Raw(200, String::new(), body)]);
-            let error = ask(&http, &conversation(), &[]).unwrap_err().to_string();
-            assert_eq!(error, "refused: bad key (the key)", "{api:?}");
-        }
+        let moved = "location: https://x/?k=sk%2Dsecret\r\n";
+        let told = "refused with 307: it has moved to https://x/?k=[masked: key]";
+        assert_eq!(error(307, moved, ""), told);
+        // Only the beginning of a long text is shown, which may end within the key: here its events are put together first.
+        let begin = format!("{}sk-", "x".repeat(560));
+        let events = [json!({"nonsense": begin}), json!({"choices": 5}), json!("sk-secret")];
+        let body: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+        let said = error(200, "", &(body + "data: [DONE]\n\n"));
+        assert!(!said.contains("sk-sec"), "{said}");
     }
 }
 
@@ -372,11 +454,11 @@ fn an_answer_that_is_none_is_a_readable_error() {
     );
     check(
         raw(401, r#"{"error":{"message":"bad key sk-secret"}}"#),
-        "refused with 401: bad key (the key)",
+        "refused with 401: bad key [masked: key]",
     );
     // The beginning of a long answer is told, which may end within the key.
     let long = format!("{} sk-secret!", "x".repeat(600 - " sk-secre".len()));
-    check(raw(401, &long), " (the key..");
+    check(raw(401, &long), " [masked:..");
     check(raw(404, ""), "refused with 404: nothing more was said");
     let moved = Reply::Raw(307, "location: https://elsewhere/\r\n".to_owned(), String::new());
     check(moved, "refused with 307: it has moved to https://elsewhere/");

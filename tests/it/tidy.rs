@@ -17,7 +17,7 @@ const LAYERS: [(&str, &[&str]); 20] = [
     ("wire", &["model", "json", "dag"]),
     ("context", &["model", "json"]),
     ("store", &["model", "disk"]),
-    ("provider", &["model", "json", "context"]),
+    ("provider", &["model", "json", "context", "secrets"]),
     ("live", &["model", "json", "wire", "disk"]),
     ("session", &["model", "json", "dag", "wire", "store"]),
     ("search", &["model", "json", "store", "session"]),

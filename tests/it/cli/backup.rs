@@ -237,9 +237,14 @@ fn a_backup_that_is_killed_leaves_nothing_that_looks_whole() {
             let is_known = is_whole || name.starts_with('.') || name.starts_with("copy");
             assert!(is_known, "{name}");
             let is_other = name.starts_with(&format!("copy{delay}")) && !is_whole;
-            assert!(!is_other || name.contains(".unfinished-"), "{name}");
+            assert!(!is_other || name.contains(".undertext-new-"), "{name}");
         }
     }
+    // The next change deletes what is left, and the note that says where it lies.
+    env.run(&["append", "We go on."]).success();
+    let left = names(env.home()).into_iter().filter(|name| name.contains("undertext-new"));
+    assert_eq!(left.collect::<Vec<_>>(), [""; 0]);
+    assert_eq!(names(&env.home().join(".local/state/undertext/unfinished")), [""; 0]);
 }
 
 #[test]

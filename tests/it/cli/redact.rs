@@ -542,6 +542,137 @@ fn what_a_killed_restore_left_behind_goes_and_the_doctor_finds_it() {
 }
 
 #[test]
+fn what_a_killed_revert_left_in_the_folder_of_another_day_goes_and_the_doctor_finds_it() {
+    const LEFT: &str = "019a0000-0000-7000-8000-000000000001_11111111-2222-4333-8444-555555555555";
+    let left = |env: &TestEnv| {
+        let [.., file] = sessions(env);
+        env.run(&["import"]).success();
+        let folder = env.home().join(".codex/sessions/2026/03/04");
+        fs::create_dir_all(&folder).unwrap();
+        let path = folder.join(format!("rollout-2026-03-04T05-06-07-{LEFT}.jsonl.undertext-new"));
+        fs::copy(file, &path).unwrap();
+        // What no session of the store left is somebody else's.
+        let other = path.to_str().unwrap().replace("019a0000", "019b0000");
+        fs::write(&other, "{}").unwrap();
+        (path, PathBuf::from(other))
+    };
+    let env = TestEnv::new();
+    let (path, other) = left(&env);
+    let name = path.file_name().unwrap().to_str().unwrap();
+    let done = env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes()).success();
+    let told = format!("{name}, which a change that was cut short left behind");
+    assert!(done.stdout.contains(&told), "{done}");
+    assert_eq!(traces(&env), Vec::<PathBuf>::new());
+    assert!(!path.exists() && other.exists());
+
+    let env = TestEnv::new();
+    let (path, other) = left(&env);
+    let examined = env.run(&["doctor"]);
+    assert_eq!(examined.code(), Some(1), "{examined}");
+    let told = format!("{name}: a change that was cut short left it behind");
+    assert!(examined.stdout.contains(&told) && path.exists(), "{examined}");
+    // It is not deleted while a process writes it.
+    let writing = File::open(&path).unwrap();
+    writing.lock().unwrap();
+    assert_eq!(env.run(&["doctor", "--fix"]).code(), Some(1));
+    env.run(&["checkpoint", "-s", "019a"]).success();
+    let refused = env.run_with_stdin(&["redact", "--yes", "--json"], SECRET.as_bytes());
+    assert_eq!(refused.code(), Some(1), "{refused}");
+    let named = json(&refused.stdout)["left"].clone();
+    let named: Vec<PathBuf> = serde_json::from_value(named).unwrap();
+    assert!(matches!(named.as_slice(), [only] if only.ends_with(name)), "{refused}");
+    assert_eq!(traces(&env), std::slice::from_ref(&path));
+    drop(writing);
+    env.run(&["doctor", "--fix"]).success();
+    assert!(!path.exists() && other.exists());
+
+    let env = TestEnv::new();
+    let (path, other) = left(&env);
+    env.run(&["checkpoint", "-s", "019a"]).success();
+    assert!(!path.exists() && other.exists());
+}
+
+#[test]
+fn what_killed_commands_left_anywhere_is_named_and_deleted_by_the_next_change() {
+    let left = |env: &TestEnv| {
+        sessions(env);
+        env.run(&["import"]).success();
+        env.run(&["store", "backup", "../copy.undertext-new-1"]).success();
+        let document = env.project().join("a.md.undertext-new-1");
+        fs::write(&document, SECRET).unwrap();
+        let left = [env.home().join("copy.undertext-new-1"), document];
+        let notes = env.home().join(".local/state/undertext/unfinished");
+        for (n, path) in left.iter().enumerate() {
+            fs::write(notes.join(format!("1-{n}")), path.to_str().unwrap()).unwrap();
+        }
+        (left, notes)
+    };
+    let env = TestEnv::new();
+    let (paths, notes) = left(&env);
+    let examined = env.run(&["doctor"]);
+    assert_eq!(examined.code(), Some(1), "{examined}");
+    assert_eq!(
+        examined.stdout.matches("undertext-new-1: a killed command left it").count(),
+        2,
+        "{examined}"
+    );
+    // It is not deleted while the process that writes it holds its note.
+    let writing = File::open(notes.join("1-1")).unwrap();
+    writing.lock().unwrap();
+    let fixed = env.run(&["doctor", "--fix"]).success();
+    assert_eq!(fixed.stdout.matches("it is deleted").count(), 1, "{fixed}");
+    assert!(!paths[0].exists() && paths[1].exists());
+    drop(writing);
+    let told = env.run(&["checkpoint", "-s", ONE]).success();
+    assert!(told.stderr.contains("a.md.undertext-new-1, which a killed command left"), "{told}");
+    assert!(!paths[1].exists());
+    env.run(&["doctor"]).success();
+
+    let env = TestEnv::new();
+    let (mut paths, _) = left(&env);
+    paths.sort();
+    let done = env.run_with_stdin(&["redact", "--yes", "--json"], SECRET.as_bytes()).success();
+    let mut deleted: Vec<PathBuf> =
+        serde_json::from_value(json(&done.stdout)["deleted"].clone()).unwrap();
+    deleted.sort();
+    let home = env.home().to_str().unwrap();
+    let paths = paths.map(|path| PathBuf::from(path.to_str().unwrap().replace(home, "$HOME")));
+    assert_eq!(deleted, paths, "{done}");
+    assert_eq!(traces(&env), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_redaction_that_a_reader_of_the_store_holds_up_says_no_until_it_is_done() {
+    let env = TestEnv::new();
+    sessions(&env);
+    env.run(&["import"]).success();
+    let store = env.home().join(".local/share/undertext");
+    let reader = rusqlite::Connection::open(store.join("store.db")).unwrap();
+    reader.execute_batch("BEGIN; SELECT count(*) FROM rules").unwrap();
+    let redact = |json: &[&str]| {
+        let args = [&["redact", "--yes", "--wait", "0"], json].concat();
+        env.run_with_stdin(&args, SECRET.as_bytes())
+    };
+    for _ in 0..2 {
+        let done = redact(&["--json"]);
+        assert_eq!(done.code(), Some(1), "{done}");
+        let (done, folder) = (json(&done.stdout), "$HOME/.local/share/undertext/store.db");
+        assert_eq!(done["in_log"], true, "{done}");
+        assert_eq!(done["left"], json!([folder, format!("{folder}-wal")]), "{done}");
+        let done = redact(&[]);
+        assert_eq!(done.code(), Some(1), "{done}");
+        assert!(done.stderr.contains("store.db-wal still holds it: another program"), "{done}");
+    }
+    let examined = env.run(&["doctor"]);
+    assert_eq!(examined.code(), Some(1), "{examined}");
+    assert!(examined.stdout.contains("store.db: it or its log still holds"), "{examined}");
+    drop(reader);
+    env.run(&["checkpoint", "-s", ONE]).success();
+    assert_eq!(traces(&env), Vec::<PathBuf>::new());
+    env.run(&["doctor"]).success();
+}
+
+#[test]
 fn a_file_that_its_agent_moved_meanwhile_is_covered_where_it_is() {
     for is_packed in [false, true] {
         let env = TestEnv::new();

@@ -1,0 +1,183 @@
+//! Leftovers: what commands write under a temporary name wherever the user asked for it, such as an export or a backup, and what
+//! is left of it when they are killed.
+//!
+//! ```text
+//! <state>/unfinished/<process>-<n>     the path of what a process is writing; locked by the process
+//! ```
+//!
+//! Invariant: nothing is deleted unless a note of this user names it, no process holds that note, and its name and kind are those
+//! of something that undertext wrote. No link is followed.
+
+use std::{
+    ffi::OsStr,
+    fs::{self, DirBuilder, File},
+    io::{self, ErrorKind, Write},
+    os::unix::{
+        ffi::OsStrExt,
+        fs::{DirBuilderExt, MetadataExt},
+    },
+    path::{Path, PathBuf},
+};
+
+use super::name::is_temporary;
+use crate::{
+    disk::{self, Links},
+    model::{BESIDE, is_own},
+};
+
+/// Maximum number of notes of one process.
+const NOTES: u64 = 1_000;
+
+/// The leftovers of a user's commands.
+#[derive(Clone, Debug)]
+pub struct Leftovers {
+    folder: PathBuf,
+}
+
+/// Says where this process is writing, until it is dropped.
+#[derive(Debug)]
+pub struct Writing {
+    _lock: File,
+    note: PathBuf,
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        // One that stays names nothing that is there.
+        let _ = fs::remove_file(&self.note);
+    }
+}
+
+impl Leftovers {
+    /// Takes the notes in a user's state folder, which need not be there.
+    pub fn of(state: &Path) -> Self {
+        Self { folder: state.join("unfinished") }
+    }
+
+    /// Notes that this process is about to write a file or a folder.
+    pub fn note(&self, path: &Path) -> io::Result<Writing> {
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
+        for n in 0..NOTES {
+            let note = self.folder.join(format!("{}-{n}", std::process::id()));
+            let mut file = match disk::make(&note) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
+                made => made?,
+            };
+            // Another process may clear the note before it is locked.
+            if file.try_lock().is_ok() && fs::symlink_metadata(&note).is_ok() {
+                file.write_all(path.as_os_str().as_bytes())?;
+                file.sync_all()?;
+                disk::sync_folder(&self.folder)?;
+                return Ok(Writing { _lock: file, note });
+            }
+        }
+        Err(ErrorKind::AlreadyExists.into())
+    }
+
+    /// Returns what killed commands left.
+    pub fn find(&self) -> io::Result<Vec<PathBuf>> {
+        let mut found = Vec::new();
+        self.each(&mut |path| {
+            found.extend(path.map(Path::to_owned));
+            false
+        })?;
+        Ok(found)
+    }
+
+    /// Deletes what killed commands left. Returns what it deleted and what it could not delete.
+    pub fn clear(&self) -> io::Result<(Vec<PathBuf>, Vec<PathBuf>)> {
+        let (mut deleted, mut left) = (Vec::new(), Vec::new());
+        self.each(&mut |path| {
+            let Some(path) = path else { return true };
+            let done = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+            let all = if done.is_ok() { &mut deleted } else { &mut left };
+            all.push(path.to_owned());
+            done.is_ok()
+        })?;
+        Ok((deleted, left))
+    }
+
+    /// Calls back with the leftover of each note that no process holds, or with nothing if it is gone. Deletes the note if the
+    /// answer is yes.
+    fn each(&self, of: &mut dyn FnMut(Option<&Path>) -> bool) -> io::Result<()> {
+        let notes = match fs::read_dir(&self.folder) {
+            Err(error) if disk::is_absent(&error) => return Ok(()),
+            notes => notes?,
+        };
+        for note in notes {
+            let note = note?.path();
+            let Ok(file) = disk::open(&note, Links::Refuse) else { continue };
+            let is_ours = file.metadata()?.uid() == rustix::process::geteuid().as_raw();
+            if !is_ours || file.try_lock().is_err() {
+                continue;
+            }
+            let Ok(path) = disk::whole(&file, disk::SMALL) else { continue };
+            let path = Path::new(OsStr::from_bytes(&path));
+            if of(Some(path).filter(|path| is_leftover(path))) {
+                fs::remove_file(&note)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns true if a file, or a folder with nothing but parts of a store, lies at a path under a temporary name.
+fn is_leftover(path: &Path) -> bool {
+    let is_part = |name: &OsStr| is_own(name) || BESIDE.iter().any(|beside| name == *beside);
+    let is_store = || {
+        let mut names = fs::read_dir(path).ok()?;
+        Some(names.all(|name| name.is_ok_and(|name| is_part(&name.file_name()))))
+    };
+    path.is_absolute()
+        && path.file_name().is_some_and(is_temporary)
+        && match fs::symlink_metadata(path) {
+            Ok(meta) => meta.is_file() || (meta.is_dir() && is_store().unwrap_or(true)),
+            Err(error) => !disk::is_absent(&error),
+        }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test writes what is deleted then")]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+    use crate::{live::temporary_path, model::DATABASE};
+
+    #[test]
+    fn what_no_process_writes_is_deleted_if_undertext_wrote_it() {
+        let home = tempfile::tempdir().unwrap();
+        let leftovers = Leftovers::of(home.path());
+        let path = |name: &str| temporary_path(&home.path().join(name));
+        let [file, store, other, link, gone] = ["file", "store", "other", "link", "gone"].map(path);
+        let plain = home.path().join("plain");
+        for written in [&file, &plain] {
+            fs::write(written, "words").unwrap();
+        }
+        for (folder, name) in [(&store, DATABASE), (&other, "thesis.txt")] {
+            fs::create_dir(folder).unwrap();
+            fs::write(folder.join(name), "words").unwrap();
+        }
+        symlink(&other, &link).unwrap();
+        let all = [&file, &store, &other, &link, &gone, &plain];
+        let notes = all.map(|path| leftovers.note(path).unwrap());
+        assert_eq!(leftovers.find().unwrap(), [""; 0].map(PathBuf::from));
+        assert_eq!(leftovers.clear().unwrap(), (Vec::new(), Vec::new()));
+        // A process that is killed gives its locks back and does nothing else.
+        for note in notes {
+            note._lock.unlock().unwrap();
+            std::mem::forget(note);
+        }
+        let mut found = leftovers.find().unwrap();
+        found.sort();
+        assert_eq!(found, [file.clone(), store.clone()]);
+        let (mut deleted, left) = leftovers.clear().unwrap();
+        deleted.sort();
+        assert_eq!((deleted, left), (found, Vec::new()));
+        assert!(!file.exists() && !store.exists());
+        assert!(plain.exists() && link.is_symlink() && other.join("thesis.txt").exists());
+        assert_eq!(leftovers.find().unwrap(), [""; 0].map(PathBuf::from));
+        assert_eq!(fs::read_dir(home.path().join("unfinished")).unwrap().count(), 0);
+        assert_eq!(Leftovers::of(&plain).find().unwrap(), [""; 0].map(PathBuf::from));
+    }
+}
