@@ -9,6 +9,7 @@
 //! ```
 //!
 //! Invariant: nothing but the file of one thread is ever changed, and only from the file that the caller knows.
+//! Invariant: nothing that a database defines runs, and no query runs or grows without limit: anybody may have written it.
 
 use std::{
     fs::{self, File},
@@ -19,13 +20,25 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rusqlite::{Connection, OpenFlags, OptionalExtension, config::DbConfig};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, config::DbConfig, limits::Limit};
 
 use crate::disk::{self, Disk, Links};
 
 /// How long another program is waited for that writes to the index, or takes a lock, and for how long at a time.
 const PATIENCE: Duration = Duration::from_secs(5);
 const A_WHILE: Duration = Duration::from_millis(20);
+/// Maximum length of a value or a row, and of a `LIKE` pattern, which can take exponential time.
+const LIMITS: [(Limit, i32); 2] =
+    [(Limit::SQLITE_LIMIT_LENGTH, 16 << 20), (Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, 100)];
+/// How many instructions of SQLite's virtual machine a query may take: a scan of a million rows takes a tenth.
+const INSTRUCTIONS: i32 = 100_000_000;
+/// What a database does not get to do.
+const OFF: [DbConfig; 4] = [
+    DbConfig::SQLITE_DBCONFIG_ENABLE_TRIGGER,
+    DbConfig::SQLITE_DBCONFIG_ENABLE_VIEW,
+    DbConfig::SQLITE_DBCONFIG_ENABLE_FKEY,
+    DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA,
+];
 /// The folder of the locks.
 const LOCKS: &str = "thread-writer-locks";
 
@@ -162,9 +175,15 @@ impl Index {
         drop(disk::open(&path, Links::Refuse)?);
         let flags = access | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let open = || -> rusqlite::Result<Connection> {
-            let opened = Connection::open_with_flags(&path, flags)?;
+            let mut opened = Connection::open_with_flags(&path, flags)?;
             opened.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
-            opened.set_db_config(DbConfig::SQLITE_DBCONFIG_TRUSTED_SCHEMA, false)?;
+            for config in OFF {
+                opened.set_db_config(config, false)?;
+            }
+            for (limit, most) in LIMITS {
+                opened.set_limit(limit, most)?;
+            }
+            opened.progress_handler(INSTRUCTIONS, Some(|| true))?;
             opened.busy_timeout(PATIENCE)?;
             Ok(opened)
         };
@@ -247,6 +266,91 @@ mod tests {
         endless.listed("a-1").unwrap_err();
         endless.exchange("a-1", from, to).unwrap_err();
         endless.lock(&disk, "a-1").unwrap_err();
+    }
+
+    /// Makes an index with this schema in a folder, and returns whether its file can be read and exchanged, and the paths
+    /// of all threads afterwards.
+    fn tried(home: &Path, schema: &str) -> ([Result<bool, String>; 2], Vec<String>) {
+        let database = home.join("state_5.sqlite");
+        let made = Connection::open(&database).unwrap();
+        made.execute_batch(schema).unwrap();
+        let index = Index::of(home.to_owned());
+        let file = index.file("a").map(|file| file == Some(PathBuf::from("/from")));
+        let exchanged = index.exchange("a", Path::new("/from"), Path::new("/to"));
+        let mut paths =
+            made.prepare("SELECT CAST(rollout_path AS TEXT) FROM kept ORDER BY id").unwrap();
+        let paths = paths.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
+        ([file, exchanged].map(|done| done.map_err(|error| error.to_string())), paths)
+    }
+
+    #[test]
+    fn nothing_that_a_database_defines_runs_and_no_query_is_endless() {
+        const ENDLESS: &str = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n)";
+        let check = |schema: &str, expected: Result<bool, &str>, left: &[&str]| {
+            let home = tempfile::tempdir().unwrap();
+            let (done, paths) = tried(home.path(), schema);
+            for done in done {
+                match expected {
+                    Ok(expected) => assert_eq!(done, Ok(expected), "{schema}"),
+                    Err(why) => {
+                        assert!(done.clone().unwrap_err().contains(why), "{done:?}: {schema}")
+                    }
+                }
+            }
+            assert_eq!(paths, left, "{schema}");
+        };
+        let table = "CREATE TABLE threads (id TEXT, rollout_path TEXT);
+            CREATE VIEW kept AS SELECT * FROM threads;
+            INSERT INTO threads VALUES ('a', '/from'), ('b', '/other');";
+        check(table, Ok(true), &["/to", "/other"]);
+        for event in ["BEFORE UPDATE", "AFTER UPDATE", "AFTER UPDATE OF rollout_path"] {
+            for does in [
+                "DELETE FROM threads",
+                "SELECT RAISE(ABORT, 'no')",
+                "UPDATE threads SET rollout_path = 'x'",
+            ] {
+                let trigger =
+                    format!("{table} CREATE TRIGGER t {event} ON threads BEGIN {does}; END;");
+                check(&trigger, Ok(true), &["/to", "/other"]);
+            }
+        }
+        let kept = "CREATE TABLE kept (id TEXT, rollout_path TEXT); INSERT INTO kept VALUES ('a', '/from');";
+        let endless =
+            format!("{ENDLESS} SELECT 'a' AS id, '/from' AS rollout_path FROM n WHERE i < 0");
+        for (select, why) in [("SELECT * FROM kept", "prohibited"), (endless.as_str(), "")] {
+            let view = format!(
+                "{kept} CREATE VIEW threads AS {select};
+                CREATE TRIGGER t INSTEAD OF UPDATE ON threads BEGIN DELETE FROM kept; END;"
+            );
+            check(&view, Err(why), &["/from"]);
+        }
+        // A key of another table refers to the path.
+        let foreign = "CREATE TABLE threads (id TEXT, rollout_path TEXT UNIQUE);
+            INSERT INTO threads VALUES ('a', '/from');
+            CREATE TABLE kept (id TEXT, rollout_path TEXT REFERENCES threads (rollout_path) ON UPDATE SET NULL);
+            INSERT INTO kept VALUES ('b', '/from');";
+        check(foreign, Ok(true), &["/from"]);
+        let long = "CREATE TABLE threads (id TEXT, rollout_path TEXT); CREATE VIEW kept AS SELECT '' AS id, '' AS rollout_path;
+            INSERT INTO threads VALUES ('a', zeroblob(17000000));";
+        check(long, Err("too big"), &[""]);
+        let slow = format!(
+            "{kept} CREATE TABLE threads (id TEXT, rollout_path TEXT AS ('/from' || (zeroblob(15000000) LIKE '{}b')));
+            INSERT INTO threads VALUES ('a');",
+            "%a".repeat(60)
+        );
+        check(&slow, Err("pattern too complex"), &["/from"]);
+    }
+
+    #[test]
+    fn a_query_that_takes_too_long_is_ended() {
+        let home = tempfile::tempdir().unwrap();
+        drop(Connection::open(home.path().join("state_5.sqlite")).unwrap());
+        let opened =
+            Index::of(home.path().to_owned()).open("state_", OpenFlags::SQLITE_OPEN_READ_ONLY);
+        let endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT count(*) FROM n";
+        let count: rusqlite::Result<u64> =
+            opened.unwrap().unwrap().query_row(endless, [], |row| row.get(0));
+        assert_eq!(count.unwrap_err().to_string(), "interrupted");
     }
 
     #[test]
