@@ -66,6 +66,12 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
     let own = rustix::process::geteuid().as_raw();
     let transcripts = root.join(TRANSCRIPTS);
     let paths = paths(&root)?;
+    let meta = fs::symlink_metadata(&root).map_err(SyncError::at(&root))?;
+    if meta.uid() == own && meta.mode() & 0o500 != 0o500 {
+        // What its mode hides is not known.
+        ail(&root, &too_strict(&meta), Cure::Mode(wanted_mode(&meta)));
+        return Ok(ailments);
+    }
     let unopened = look_at_database(&root, &mut ail)?;
     if sync::has_uncovered(&root) {
         ail(
@@ -92,7 +98,14 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
     };
     let (mut is_kept_out, mut is_read_only) = (false, false);
     for path in paths {
-        let meta = fs::symlink_metadata(&path).map_err(SyncError::at(&path))?;
+        let meta = match fs::symlink_metadata(&path) {
+            // The mode of its folder, which may be listed and not entered, is reported.
+            Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+                is_kept_out = true;
+                continue;
+            }
+            meta => meta.map_err(SyncError::at(&path))?,
+        };
         if let Some(problem) = is_in_the_way(&root, &path) {
             ail(&path, &problem, Cure::Person);
             is_kept_out = true;
@@ -106,8 +119,7 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
             ail(&path, &format!("its mode is {mode:04o}: others can reach it"), Cure::Mode(wanted));
         }
         if meta.uid() == own && is_too_strict(&root, &path, &meta) {
-            let problem = format!("its mode is {mode:04o}: undertext cannot read and write it");
-            ail(&path, &problem, Cure::Mode(wanted));
+            ail(&path, &too_strict(&meta), Cure::Mode(wanted));
             is_kept_out = true;
         } else if is_needed(&root, &path, &meta)
             && let Err(error) = reach(&path)
@@ -208,6 +220,8 @@ pub fn is_obstructed(root: &Path) -> Result<bool, OpsError> {
 /// the database is said where it is opened.
 fn is_in_the_way(root: &Path, path: &Path) -> Option<String> {
     let name = path.file_name().filter(|_| path.parent() == Some(root))?;
+    // What the mode of the folder hides is not known to be in the way.
+    fs::symlink_metadata(path).ok()?;
     let bytes = name.as_encoded_bytes();
     let is_folder = name == TRANSCRIPTS || name == MENDING;
     let is_file = name == WITNESS
@@ -283,10 +297,10 @@ pub fn let_in(root: &Path) -> Result<Vec<Ailment>, OpsError> {
             if meta.uid() != own || !is_too_strict(&root, &path, &meta) {
                 continue;
             }
-            let (mode, wanted) = (meta.mode() & 0o7777, wanted_mode(&meta));
+            let wanted = wanted_mode(&meta);
             fs::set_permissions(&path, fs::Permissions::from_mode(wanted))
                 .map_err(SyncError::at(&path))?;
-            let problem = format!("its mode is {mode:04o}: undertext cannot read and write it");
+            let problem = too_strict(&meta);
             cured.push(Ailment { path, problem, cure: Cure::Mode(wanted), cured: true });
         }
     }
@@ -339,6 +353,10 @@ fn is_needed(root: &Path, path: &Path, meta: &Metadata) -> bool {
 fn is_too_strict(root: &Path, path: &Path, meta: &Metadata) -> bool {
     let wanted = wanted_mode(meta);
     is_needed(root, path, meta) && meta.mode() & wanted != wanted
+}
+
+fn too_strict(meta: &Metadata) -> String {
+    format!("its mode is {:04o}: undertext cannot read and write it", meta.mode() & 0o7777)
 }
 
 /// Asks the system whether this user may read and write a file or folder.
