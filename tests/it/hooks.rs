@@ -427,7 +427,7 @@ fn value() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: crate::needs::rounds(100, 400), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_settings_come_back(

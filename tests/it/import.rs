@@ -406,7 +406,7 @@ fn begin() -> Part {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: needs::rounds(32, 128), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_file_that_comes_in_parts_is_the_same_session(

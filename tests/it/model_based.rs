@@ -340,7 +340,7 @@ fn an_undo_that_would_hide_the_current_branch_is_refused() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: crate::needs::rounds(6, 24), ..ProptestConfig::default() })]
 
     #[test]
     fn a_store_in_a_file_and_one_in_memory_give_the_same_answers(

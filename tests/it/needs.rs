@@ -85,7 +85,9 @@ impl Namespaces {
     pub(crate) fn run(&self, script: &str, store: &Path) -> String {
         let binary = std::env::current_exe().unwrap();
         let mut command = Command::new(self.0);
-        command.args(["-rm", "sh", "-ec", script]).env("CHILD_BINARY", binary).env("STORE", store);
+        command.args(["-rm", "sh", "-ec", script]).env_clear();
+        command.envs(variable("PATH").map(|path| ("PATH", path)));
+        command.env("CHILD_BINARY", binary).env("STORE", store);
         let output = command.output().unwrap();
         let told = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(output.status.success(), "{told}\n{}", String::from_utf8_lossy(&output.stderr));
@@ -156,7 +158,7 @@ pub(crate) fn python() -> Option<&'static str> {
     let asked = ["-c", "import os, resource; os.sched_getaffinity(0)"];
     let found = Command::new("python3").args(asked).output();
     let is_there = found.is_ok_and(|output| output.status.success());
-    or_skip(is_there.then_some("python3"), "python: python3 cannot tell here what a process used")
+    or_skip(is_there.then_some("python3"), "rusage: python3 cannot tell what a process used here")
 }
 
 /// The variable by which a test tells the child that it starts, which is the same test in another process, where to work.

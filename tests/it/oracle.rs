@@ -732,7 +732,7 @@ fn what_once_went_wrong_goes_right() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 60, rng_seed: prop::test_runner::RngSeed::Fixed(7), ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: crate::needs::rounds(12, 60), rng_seed: prop::test_runner::RngSeed::Fixed(7), ..ProptestConfig::default() })]
 
     #[test]
     fn a_native_session_is_what_the_design_says(steps in prop::collection::vec(step(), 1..24)) {

@@ -190,7 +190,7 @@ fn sent(records: &[Value]) -> Vec<String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: crate::needs::rounds(200, 1_000), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn a_rollout_is_replayed_backwards_as_codex_replays_it_forwards(parts in parts()) {

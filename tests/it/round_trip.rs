@@ -246,7 +246,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig { cases: crate::needs::rounds(64, 256), failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
         fn any_lines_are_found_alike_by_a_simple_reader(bytes in any_bytes()) {
@@ -260,7 +260,7 @@ mod tests {
     }
 
     proptest! {
-        #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+        #![proptest_config(ProptestConfig { cases: crate::needs::rounds(8, 24), failure_persistence: None, ..ProptestConfig::default() })]
 
         #[test]
         fn any_bytes_come_back_from_the_disk(bytes in any_bytes(), cut: prop::sample::Index) {

@@ -409,7 +409,7 @@ fn check(one: (u64, u64), other: (u64, u64), acts: &[Act]) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 32, max_shrink_iters: 400, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: crate::needs::rounds(8, 32), max_shrink_iters: 400, ..ProptestConfig::default() })]
 
     #[test]
     fn a_store_in_a_file_gives_the_answers_of_one_in_memory_whatever_comes(
