@@ -19,6 +19,7 @@
 
 mod agents;
 mod back;
+mod build;
 mod compact;
 mod context;
 mod cut;
@@ -105,9 +106,12 @@ fn main() {
         ("growth", "back", back::back),
         ("growth", "peers", growth::peers),
         ("growth", "deep", growth::deep),
+        ("build", "build", build::build),
     ];
     for (group, name, figure) in figures {
-        if wanted.is_empty() || wanted.iter().any(|wanted| wanted == name || wanted == group) {
+        // To build and test it all again takes longer than most other figures together: these have to be named.
+        let is_all = wanted.is_empty() && group != "build";
+        if is_all || wanted.iter().any(|wanted| wanted == name || wanted == group) {
             figure(&arguments);
         }
     }
