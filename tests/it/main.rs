@@ -20,6 +20,7 @@ mod fixture;
 mod forks;
 mod format;
 mod frozen;
+mod fuzz;
 mod gate;
 mod graph;
 mod guards;
