@@ -94,7 +94,7 @@ fn store(text: &mut String) {
         E::Refused(_) => [E::Refused(told("a line is missing"))],
         E::Corrupt { .. } => [E::corrupt("segment 3", "its hash is another one")],
         E::Newer { .. } => [E::Newer { path: at(), found: 3, known: 2 }],
-        E::Old { .. } => [E::Old { path: at(), found: 1002 }],
+        E::Old { .. } => [E::Old { path: at(), found: 1, known: 2 }],
         E::NewerFacts { .. } => [E::NewerFacts { operation: SEVEN }],
         E::Forgotten { .. } => [E::Forgotten { path: at(), witnessed: 7, newest: 5 }],
         E::Foreign { .. } => [E::Foreign { path: at() }],

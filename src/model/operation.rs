@@ -6,7 +6,7 @@
 //! ```
 //!
 //! See [`super::tagged`] for the encoding. The numbers of fields are those of the `tagged!` lines of this file and of `fact`,
-//! the numbers of commands those of `command`; they are frozen with the store's version 2.
+//! the numbers of commands those of `command`; they are frozen with the first release.
 //!
 //! Invariant: a kind of fact takes room only where it occurs, so a new one changes no hash of an operation without it.
 

@@ -45,26 +45,24 @@ pub enum StoreError {
         problem: String,
     },
     /// The store was written by a newer version of the program.
-    #[error(
-        "the store at {path} has version {}, and this program knows versions up to {}",
-        spelt(*found),
-        spelt(*known)
-    )]
+    #[error("the store at {path} has version {found}, and this program reads version {known}")]
     Newer {
         /// Where the store is.
         path: PathBuf,
         /// Its version.
         found: i64,
-        /// The newest that is known.
+        /// The version that this program reads.
         known: i64,
     },
-    /// The store was written by an older version of the program that never was released.
-    #[error("the store at {path} has version {}, which was never released", spelt(*found))]
+    /// The store was written by an older version of the program, before the first release.
+    #[error("the store at {path} has version {found}, and this program reads version {known}")]
     Old {
         /// Where the store is.
         path: PathBuf,
         /// Its version.
         found: i64,
+        /// The version that this program reads.
+        known: i64,
     },
     /// A newer version of the program has written facts that this one does not know.
     #[error("operation {operation} of the session was written by a newer undertext")]
@@ -134,14 +132,6 @@ pub enum StoreError {
 
 /// The problem of a witness that has seen nothing of the store that lies next to it.
 pub(crate) const OTHER_WITNESS: &str = "it is of another store than the one that lies next to it";
-
-/// Returns a version as people read it: while it is developed, it has a number behind its own.
-fn spelt(version: i64) -> String {
-    match (version / 1000, version % 1000) {
-        (0, version) => version.to_string(),
-        (version, development) => format!("{version} (development {development})"),
-    }
-}
 
 impl StoreError {
     /// Makes a [`StoreError::Io`] of a failure of the file system at a path.

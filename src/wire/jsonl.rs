@@ -463,7 +463,7 @@ mod tests {
     #[test]
     fn real_files_come_back() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let mut folders = vec![root.join("examples"), root.join("tests/data")];
+        let mut folders = vec![root.join("examples")];
         // These are not part of the project.
         folders.extend(Some(root.join("../shared/corpus")).filter(|corpus| corpus.is_dir()));
         while let Some(folder) = folders.pop() {

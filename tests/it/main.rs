@@ -19,7 +19,6 @@ mod faults;
 mod fixture;
 mod forks;
 mod format;
-mod frozen;
 mod fuzz;
 mod gate;
 mod graph;

@@ -1,4 +1,4 @@
-//! The encoding of facts: the numbers of their fields, frozen with the store's version 2.
+//! The encoding of facts: the numbers of their fields, frozen with the first release.
 //!
 //! Invariant: the number of a field never gets another meaning.
 

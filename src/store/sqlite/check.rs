@@ -104,7 +104,7 @@ pub(super) fn check(
         let threads: Option<Vec<_>> = opened.map(|opened| opened.into_iter().map(begin).collect());
         integrity(db, report)?;
         structure(db, None, report)?;
-        if totals::are_kept(db)? && totals::kept(db)? != totals::count(db, bytes)? {
+        if totals::read(db)? != totals::count(db, bytes)? {
             let problem = "they are not what counting the sessions gives";
             report(Fault::of(None, "the totals", problem));
         }

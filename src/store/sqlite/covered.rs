@@ -103,19 +103,11 @@ pub(super) fn in_place_of(
     covered.get(&n).filter(|(came, _)| EntryId::of(link, *came) == id).map(|(_, now)| *now)
 }
 
-/// Returns whether the store has the tables of what is kept out, as versions from 4 on do.
-fn are_kept(db: &Connection) -> Result<bool, StoreError> {
-    Ok(db.table_exists(None, "kept_out")?)
-}
-
 /// Returns by what all that was taken out is kept out.
 pub(super) fn kept_out(db: &Connection) -> Result<KeptOut, StoreError> {
     // Every change asks, so it is one statement; a row that holds nothing says that lines were taken out.
     let sql = "SELECT row FROM kept_out UNION ALL SELECT * FROM (SELECT NULL FROM buried LIMIT 1)";
-    let mut query = match db.prepare_cached(sql) {
-        Err(_) if !are_kept(db)? => return Ok(KeptOut::default()),
-        query => query?,
-    };
+    let mut query = db.prepare_cached(sql)?;
     let mut kept_out = KeptOut::default();
     let mut rows = query.query([])?;
     while let Some(row) = rows.next()? {
@@ -132,9 +124,6 @@ pub(super) fn buried(
     db: &Connection,
     line: LineId,
 ) -> Result<Vec<(SessionKey, EntryNumber)>, StoreError> {
-    if !are_kept(db)? {
-        return Ok(Vec::new());
-    }
     let sql = "SELECT session, entry FROM buried WHERE tag = ? ORDER BY session, entry";
     collect(db, sql, [tag(line)], |row| Ok((SessionKey(row.get(0)?), row.get(1)?)))
 }
@@ -170,22 +159,10 @@ pub(super) fn derive(
     add(db, session, &state.kept_out, &state.tombstones)
 }
 
-/// Adds the rows of all sessions to a store that had none; a state that cannot be read is made again, with its rows, by a rebuild.
-pub(super) fn fill(db: &Connection) -> Result<(), StoreError> {
-    let mut query = db.prepare("SELECT session, state FROM card")?;
-    let mut rows = query.query([])?;
-    while let Some(row) = rows.next()? {
-        if let Ok(state) = long::state(row, 1) {
-            add(db, SessionKey(row.get(0)?), &state.kept_out, &state.tombstones)?;
-        }
-    }
-    Ok(())
-}
-
 /// Checks the rows of one session after the other.
 pub(super) struct Checked {
-    /// How many rows there are; nothing if the store does not keep them.
-    there: Option<u64>,
+    /// How many rows there are.
+    there: u64,
     /// How many the sessions give.
     given: u64,
 }
@@ -193,7 +170,7 @@ pub(super) struct Checked {
 impl Checked {
     pub(super) fn begin(db: &Connection) -> Result<Self, StoreError> {
         let sql = "SELECT (SELECT count(*) FROM kept_out) + (SELECT count(*) FROM buried)";
-        let there = if are_kept(db)? { first(db, sql, [], |row| row.get(0))? } else { None };
+        let there = db.query_row(sql, [], |row| row.get(0))?;
         Ok(Self { there, given: 0 })
     }
 
@@ -204,9 +181,6 @@ impl Checked {
         session: SessionKey,
         state: &State,
     ) -> Result<bool, StoreError> {
-        if self.there.is_none() {
-            return Ok(false);
-        }
         let mut is_lacking = false;
         let mut see = |found: Option<()>| {
             self.given += 1;
@@ -226,7 +200,7 @@ impl Checked {
 
     /// Tells of too many rows, once all sessions were seen.
     pub(super) fn too_many(&self) -> Option<String> {
-        let (there, given) = (self.there?, self.given);
+        let (there, given) = (self.there, self.given);
         (there > given).then(|| format!("there are {there} rows, and the sessions have {given}"))
     }
 }

@@ -1,7 +1,6 @@
 //! Opening: which file is a store, of which version, and with what settings it is read and written.
 //!
-//! Invariant: a store that is newer, or older than any that was released, or a file that is none, is refused before anything
-//! is written.
+//! Invariant: a store of another version, or a file that is no store, is refused before anything is written.
 
 use std::{
     collections::BTreeMap,
@@ -18,11 +17,9 @@ use std::{
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
 
 use super::{
-    bytes::Bytes,
-    covered,
     held_open::HeldOpen,
     query::{self, Emptied, first},
-    totals, witness,
+    witness,
 };
 use crate::{
     disk::{self, Links},
@@ -30,20 +27,11 @@ use crate::{
     store::StoreError,
 };
 
-/// The version of the schema, kept as `user_version`. One that is developed has 1000 times the number under which it will be
-/// released, and how many changes it has seen.
+/// The version of the schema, kept as `user_version`. A store of another version is refused. Nothing is released yet: a change of
+/// the tables raises it, and needs no code for the stores before it.
 pub const FORMAT_VERSION: i64 = 6;
 /// The schema of this version.
 pub(super) const SCHEMA: &str = include_str!("../../../schema.sql");
-/// The versions that were released, each with the tables and indexes that it brought. A store of any other version was never
-/// released, or is newer. All of them are read as they are.
-const RELEASED: [(i64, &[&str]); 5] = [
-    (2, &[]),
-    (3, &["TABLE total"]),
-    (4, &["TABLE kept_out", "TABLE buried"]),
-    (5, &["INDEX record_signpost"]),
-    (FORMAT_VERSION, &["INDEX segment_long"]),
-];
 /// The version of the rules by which derived rows are made.
 pub const RULES_VERSION: i64 = 15;
 /// Marks a file as a store: "uTXT".
@@ -166,7 +154,6 @@ fn open_to_read(path: &Path) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let look = |db: Connection| {
         configure(&db)?;
-        // The next writer brings an older one to this version.
         if version(&db, path)? == 0 {
             return Err(StoreError::Absent { path: path.to_owned() });
         }
@@ -272,13 +259,12 @@ enum Header {
     Otherwise,
 }
 
-/// Brings a store to this version from whichever it has; an empty file becomes a new store.
+/// Makes a store in an empty file.
 fn make(db: &mut Connection, path: &Path) -> Result<(), StoreError> {
     log(db)?;
     let transaction = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     // Another program may have made it meanwhile.
-    let found = version(&transaction, path)?;
-    if found == 0 {
+    if version(&transaction, path)? == 0 {
         transaction.execute_batch(SCHEMA)?;
         transaction.execute("INSERT INTO rules (version) VALUES (?)", [RULES_VERSION])?;
         transaction.execute(
@@ -286,22 +272,8 @@ fn make(db: &mut Connection, path: &Path) -> Result<(), StoreError> {
             [uuid::Uuid::new_v4().into_bytes()],
         )?;
         transaction.execute_batch(&format!("PRAGMA application_id = {APPLICATION_ID}"))?;
-    } else if found < FORMAT_VERSION {
-        for part in younger(found) {
-            // They are all there if only the version is damaged.
-            let is_there = "SELECT 1 FROM sqlite_schema WHERE upper(type) || ' ' || name = ?";
-            if transaction.prepare(is_there)?.exists([part])? {
-                continue;
-            }
-            transaction.execute_batch(definition(part))?;
-            match part {
-                "TABLE total" => totals::sum_up(&transaction, &Bytes::default())?,
-                "TABLE buried" => covered::fill(&transaction)?,
-                _ => {}
-            }
-        }
+        transaction.execute_batch(&format!("PRAGMA user_version = {FORMAT_VERSION}"))?;
     }
-    transaction.execute_batch(&format!("PRAGMA user_version = {FORMAT_VERSION}"))?;
     transaction.commit()?;
     // The header is now where the next program looks for it without opening a database. Who reads an older state of the store puts
     // that off, and opens it to do so.
@@ -309,19 +281,6 @@ fn make(db: &mut Connection, path: &Path) -> Result<(), StoreError> {
         Err(StoreError::Busy) => Ok(()),
         emptied => emptied,
     }
-}
-
-/// Returns the tables and indexes that a version has not.
-fn younger(version: i64) -> impl Iterator<Item = &'static str> {
-    let later = RELEASED.into_iter().filter(move |(number, _)| *number > version);
-    later.flat_map(|(_, parts)| parts.iter().copied())
-}
-
-/// Returns the statement of the schema that makes a table or an index.
-fn definition(part: &str) -> &'static str {
-    let begin = SCHEMA.find(&format!("CREATE {part} ")).unwrap_or(SCHEMA.len());
-    let rest = SCHEMA.get(begin..).unwrap_or_default();
-    rest.split_once(";\n").map_or(rest, |(statement, _)| statement)
 }
 
 /// Returns the tables, indexes and triggers that are missing or changed, and triggers that this program did not make:
@@ -334,10 +293,7 @@ pub(super) fn altered(db: &Connection) -> Result<Vec<(String, &'static str)>, St
     };
     let made = Connection::open_in_memory()?;
     made.execute_batch(SCHEMA)?;
-    let (mut made, found) = (parts(&made)?, parts(db)?);
-    for part in younger(db.query_row("PRAGMA user_version", [], |row| row.get(0))?) {
-        made.retain(|name, _| !name.eq_ignore_ascii_case(part));
-    }
+    let (made, found) = (parts(&made)?, parts(db)?);
     let compare = |(name, sql): (&String, &String)| match found.get(name) {
         None => Some((name.clone(), "it is not there")),
         Some(other) if other != sql => Some((name.clone(), "it was changed")),
@@ -401,18 +357,11 @@ fn refuse_version(
         return Err(StoreError::Foreign { path: path.to_owned() });
     }
     let (path, found) = (path.to_owned(), version);
-    if found == 0 || RELEASED.iter().any(|(number, _)| *number == found) {
-        Ok(())
-    } else if order(found) > order(FORMAT_VERSION) {
-        Err(StoreError::Newer { path, found, known: FORMAT_VERSION })
-    } else {
-        Err(StoreError::Old { path, found })
+    match found {
+        0 | FORMAT_VERSION => Ok(()),
+        FORMAT_VERSION.. => Err(StoreError::Newer { path, found, known: FORMAT_VERSION }),
+        _ => Err(StoreError::Old { path, found, known: FORMAT_VERSION }),
     }
-}
-
-/// Returns a key that is greater for the newer of two versions: a released version is newer than all that led to it.
-fn order(version: i64) -> (i64, i64) {
-    if version < 1000 { (version, i64::MAX) } else { (version / 1000, version % 1000) }
 }
 
 /// Returns the version as the database itself tells it, newer headers in the WAL included.

@@ -464,7 +464,7 @@ impl ByteStore for Tables {
     }
 
     fn totals(&self) -> Result<Vec<Total>, StoreError> {
-        totals::read(&self.db, &self.bytes.borrow())
+        totals::read(&self.db)
     }
 }
 

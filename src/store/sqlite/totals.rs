@@ -26,18 +26,8 @@ pub(super) fn add(
     Ok(())
 }
 
-/// Returns the totals by format; a store that has none is counted.
-pub(super) fn read(db: &Connection, bytes: &Bytes) -> Result<Vec<Total>, StoreError> {
-    if are_kept(db)? { kept(db) } else { count(db, bytes) }
-}
-
-/// Returns whether the store keeps totals, as versions from 3 on do.
-pub(super) fn are_kept(db: &Connection) -> Result<bool, StoreError> {
-    Ok(db.table_exists(None, "total")?)
-}
-
-/// Returns the totals that are kept, by format.
-pub(super) fn kept(db: &Connection) -> Result<Vec<Total>, StoreError> {
+/// Returns the totals by format.
+pub(super) fn read(db: &Connection) -> Result<Vec<Total>, StoreError> {
     let sql = "SELECT format, sessions, entries, bytes FROM total ORDER BY format";
     collect(db, sql, [], |row| {
         Ok(Total {

@@ -66,7 +66,7 @@ fn a_newer_store_is_refused_before_anything_is_written() {
     let before = state();
     assert_snapshot!(env.run(&["append", "text"]), @r"
     ------- stderr -------
-    error: the store at $HOME/.local/share/undertext/store.db has version 99, and this program knows versions up to 6
+    error: the store at $HOME/.local/share/undertext/store.db has version 99, and this program reads version 6
     hint: update undertext, or name another store with --store
     [exit status: 4]
     ");
@@ -78,7 +78,7 @@ fn a_newer_store_is_refused_before_anything_is_written() {
 }
 
 #[test]
-fn a_store_that_was_never_released_is_refused_with_a_way_on() {
+fn a_store_of_an_older_version_is_refused_with_a_way_on() {
     let env = TestEnv::new();
     conversation(&env);
     let path = store(&env).join("store.db");
@@ -89,7 +89,7 @@ fn a_store_that_was_never_released_is_refused_with_a_way_on() {
     let before = fs::read(&path).unwrap();
     assert_snapshot!(env.run(&["append", "text"]), @r"
     ------- stderr -------
-    error: the store at $HOME/.local/share/undertext/store.db has version 1, which was never released
+    error: the store at $HOME/.local/share/undertext/store.db has version 1, and this program reads version 6
     hint: once that file is moved away, take in the sessions of your agents again: undertext import
     [exit status: 3]
     ");

@@ -163,7 +163,7 @@ fn why_the_session_cannot_be_opened_is_told_of_any_word() {
     conversation(&env);
     crate::fixture::settle(&store(&env));
     let database = Connection::open(store(&env).join("store.db")).unwrap();
-    database.pragma_update(None, "user_version", 99_000).unwrap();
+    database.pragma_update(None, "user_version", 99).unwrap();
     let refused = env.run(&["undo", "boat"]);
     assert_eq!(refused.code(), Some(4), "{refused}");
     assert!(!refused.stderr.contains("neither an operation"), "{refused}");

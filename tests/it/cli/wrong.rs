@@ -78,7 +78,7 @@ fn newer() -> TestEnv {
     let env = project();
     crate::fixture::settle(&store(&env));
     let database = Connection::open(store(&env).join("store.db")).unwrap();
-    database.pragma_update(None, "user_version", 99_000).unwrap();
+    database.pragma_update(None, "user_version", 99).unwrap();
     env
 }
 
