@@ -32,6 +32,7 @@ impl Context {
         let archive = self.reader_without(&root, exclude, here)?;
         self.warn_of_place(&root);
         self.warn_of_torn(&archive);
+        self.warn_of_forgotten(&archive);
         if let Some(why) = unread {
             let what = "what agents' files hold beyond the store is not shown until that is mended";
             self.output.warn(&format!("{why}; {what}"));
@@ -48,6 +49,19 @@ impl Context {
         }
         let what = "what the store took in from there on is not shown, and nothing can be changed";
         self.output.warn(&format!("{item} is damaged: {problem}; {what}"));
+        self.output.hint(Hint::mend());
+    }
+
+    /// Warns, once, of a store that has lost its last changes.
+    fn warn_of_forgotten(&mut self, archive: &Archive) {
+        let Some((witnessed, newest)) = archive.forgotten() else { return };
+        // A verification tells it itself.
+        if std::mem::replace(&mut self.is_torn, true) || self.verb == "verify" {
+            return;
+        }
+        self.output.warn(&format!(
+            "the store has lost changes, which are not shown: it had {witnessed}, and has {newest} now"
+        ));
         self.output.hint(Hint::mend());
     }
 
@@ -364,7 +378,7 @@ impl Context {
         let (name, before) = self.begun.clone()?;
         let archive = self.open_reader().ok()?;
         let session = archive.session(&name).ok()??;
-        let newest = ops::operations(&archive, &session, 1).ok()?.pop()?.operation;
+        let newest = ops::operations(&archive, &session, 1).ok()?.shown.pop()?.operation;
         let command = newest.command.as_str();
         (newest.n.get() > before).then(|| {
             format!("the change is made: operation {} ({command}) of session {}", newest.n, name.id)

@@ -3,17 +3,17 @@
 //! The store that was typed counts, then the one that the environment names, then the nearest `.undertext` at or above the
 //! current folder that this user trusts on this machine, then the user's own.
 //!
-//! Invariant: a store that lies in a folder and is not trusted is named, and not opened.
+//! Invariant: a store that lies in a folder and is not trusted is named, and not opened but to see that it holds nothing.
 
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::fs::{self, DirBuilder};
-use std::io::{ErrorKind, Write as _};
+use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
 use undertext::disk;
-use undertext::model::{DATABASE, StoreId};
+use undertext::model::{self, DATABASE, StoreId, TRANSCRIPTS};
 use undertext::report::Line;
 use undertext::store::{Access, FactStore as _, FaultKind, SqliteStore, StoreError};
 use undertext::trust::{self, Stores, Strange, Trusted};
@@ -193,7 +193,7 @@ impl Context {
             Err(error) if error.kind() == ErrorKind::AlreadyExists => {
                 match self.trusted(&folder) {
                     Ok(()) => return Ok(self.store.insert(folder).clone()),
-                    Err(Strange::Empty) if is_unused(&folder) => {}
+                    Err(Strange::Empty | Strange::Unknown) if is_unused(&folder) => {}
                     Err(why) => {
                         let there = anyhow!("{} is there already, and {why}", shown(&folder));
                         return Err(CommandError::user(there).hinted(match why {
@@ -206,7 +206,9 @@ impl Context {
                 }
                 close(&folder)?;
             }
-            made => made.with_context(|| format!("cannot make {}", shown(&folder)))?,
+            made => made
+                .and_then(|()| disk::sync_folder(&self.env.current_dir))
+                .with_context(|| format!("cannot make {}", shown(&folder)))?,
         }
         let ignore = folder.join(IGNORE);
         let written = disk::open_or_make(&ignore).and_then(|mut file| {
@@ -241,8 +243,16 @@ fn close(folder: &Path) -> Result<(), CommandError> {
     Ok(closed.with_context(|| format!("cannot set the modes of {}", shown(folder)))?)
 }
 
-/// Returns whether a folder holds nothing but what begins a store.
+/// Returns whether a folder holds nothing but what begins a store, as a command that was cut short leaves it: no settings, no file
+/// of a session and no operation.
 fn is_unused(folder: &Path) -> bool {
-    let names = fs::read_dir(folder).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    names.is_ok_and(|names| names.iter().all(|entry| entry.file_name() == OsStr::new(IGNORE)))
+    let names = |folder: &Path| fs::read_dir(folder)?.map(|one| Ok(one?.file_name())).collect();
+    let is_begun = |name: &OsString| name == IGNORE || model::is_own(name);
+    let listed: io::Result<Vec<_>> = names(folder);
+    let has_files = || names(&folder.join(TRANSCRIPTS)).is_ok_and(|files| !files.is_empty());
+    let is_empty = || match SqliteStore::open(&folder.join(DATABASE), Access::Read) {
+        Ok(store) => store.newest().is_ok_and(|newest| newest.is_none()),
+        Err(error) => matches!(error, StoreError::Absent { .. }),
+    };
+    listed.is_ok_and(|names| names.iter().all(is_begun)) && !has_files() && is_empty()
 }

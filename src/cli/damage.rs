@@ -40,7 +40,8 @@ impl Context {
         Ok(if unread.is_empty() { whole } else { Exit::No })
     }
 
-    fn end(&mut self, is_whole: bool) -> Exit {
+    /// Returns how a command ends that showed all, or went on behind damage.
+    pub(super) fn end(&mut self, is_whole: bool) -> Exit {
         if is_whole {
             return Exit::Yes;
         }

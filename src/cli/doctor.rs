@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use undertext::model::DATABASE;
-use undertext::ops::{self, Ailment, Archive, Cure, Finding, MendOutcome, Severity};
+use undertext::ops::{self, Ailment, Archive, Cure, Finding, MendOutcome, Severity, Verifying};
 use undertext::report::{Calling, Examined, Forgetful, Mended, Refilled, Report, TakenBack};
-use undertext::store::{Access, StoreError};
+use undertext::store::{Access, FaultKind, StoreError};
 
 use super::Context;
 use super::archive::is_there;
@@ -18,7 +18,7 @@ use crate::render::safe;
 
 /// Look at the folder of the store: its place, its modes, its owner, and what crashes left behind
 ///
-/// The store need not be healthy for that; what it holds is checked by verify, and by --fix. Agents that call an
+/// The store need not be healthy for that. What it holds is checked as verify does it. Agents that call an
 /// undertext which is not there are named too. If something is left that needs care, the answer is no, which is exit code 1.
 ///
 /// With --fix, a damaged store is mended: what can still be read goes into a fresh one, lines that are lost are looked for in
@@ -88,6 +88,10 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         ops::treat(&root, &mut ailments)?;
         mended = mend(context, &root, &mut ailments)?;
     }
+    let mut findings = verify(context, &root, &ailments)?;
+    // What could not be mended of the store itself is named already.
+    findings.retain(|found| !fix || is_of_file(found));
+    ailments.extend(findings.into_iter().map(|found| ailment_of(&root, found)));
     if mended.is_some() || ailments.iter().any(|ailment| ailment.cured) {
         context.remember(format!("{} is mended as far as it can be", shown(&root)));
     }
@@ -109,16 +113,14 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if let Err(error) = &settings {
         context.output.warn(&error.in_one_line());
     }
-    let examined =
-        Examined { path: &root, ailments: &ailments, mended: mended.as_ref(), is_checked: fix };
+    let examined = Examined { path: &root, ailments: &ailments, mended: mended.as_ref() };
     let is_ok = examined.is_ok() && settings.is_ok() && lost_calls.is_empty();
     let exit = if is_ok { Exit::Yes } else { Exit::No };
     if context.answer(&examined)? {
         return Ok(exit);
     }
     if is_ok {
-        let what = if examined.is_checked { "" } else { "The folder " };
-        context.say(&format!("{what}{} is in order", shown(&root)))?;
+        context.say(&format!("{} is in order", shown(&root)))?;
     }
     context.output.hints(examined.hints());
     context.output.hints(lost_calls.iter().flat_map(Report::hints).collect());
@@ -141,10 +143,57 @@ fn leftovers(context: &mut Context, fix: bool) -> Vec<Ailment> {
 
 /// Looks next to the files of sessions for what changes that were cut short left behind.
 fn remainders(context: &mut Context, root: &Path) -> Result<Vec<Ailment>, CommandError> {
+    Ok(ops::remainders(&open(context, root)?)?)
+}
+
+fn open(context: &mut Context, root: &Path) -> Result<Archive, CommandError> {
     let mut archive = Archive::open(root, Access::Read, context.env.ambient())?;
     archive.set_here(context.env.here()?);
     archive.set_writable(context.writable());
-    Ok(ops::remainders(&archive)?)
+    Ok(archive)
+}
+
+/// Returns what a verification finds that needs care, unless it is known why the store cannot be read.
+fn verify(
+    context: &mut Context,
+    root: &Path,
+    ailments: &[Ailment],
+) -> Result<Vec<Finding>, CommandError> {
+    let mut findings = Vec::new();
+    let is_unread = |one: &Ailment| !one.cured && one.path == root.join(DATABASE);
+    if ailments.iter().any(is_unread) {
+        return Ok(findings);
+    }
+    let archive = match open(context, root) {
+        Err(_) if !ailments.is_empty() => return Ok(findings),
+        archive => archive?,
+    };
+    let output = &mut context.output;
+    ops::verify(&archive, None, &mut |told| match told {
+        Verifying::Session(done, all) => {
+            let (label, total) = ("verifying session", Some(all));
+            output.progress(Progress { label, done, total, bytes: 0, of: None });
+        }
+        Verifying::Found(finding) => findings.push(finding.clone()),
+    })?;
+    findings.retain(|found| found.severity == Severity::Damage || found.kind == FaultKind::Unread);
+    Ok(findings)
+}
+
+/// Returns a finding of a verification as an ailment.
+fn ailment_of(root: &Path, finding: Finding) -> Ailment {
+    let Finding { session, item, problem, .. } = &finding;
+    if is_of_file(&finding) {
+        let (path, problem) = (PathBuf::from(item), problem.clone());
+        return Ailment { path, problem, cure: Cure::Person, cured: false };
+    }
+    let of = session.as_ref().map(|session| format!("session {session}, ")).unwrap_or_default();
+    let problem = format!("{of}{item}: {problem}");
+    Ailment { path: root.join(DATABASE), problem, cure: Cure::Mend, cured: false }
+}
+
+fn is_of_file(finding: &Finding) -> bool {
+    matches!(finding.kind, FaultKind::File | FaultKind::Unread)
 }
 
 /// Mends the store, and takes note of what is wrong with it and does not come back.
@@ -190,14 +239,10 @@ fn mend(
         ailment.cure = Cure::Person;
     }
     let damage = findings.into_iter();
-    ailments.extend(damage.map(|Finding { session, item, problem, .. }| {
-        let of = session.map(|session| format!("session {session}, ")).unwrap_or_default();
-        Ailment {
-            path: root.join(DATABASE),
-            problem: format!("{of}{item}: {problem}; {why}"),
-            cure: Cure::Person,
-            cured: false,
-        }
+    ailments.extend(damage.map(|found| {
+        let Ailment { path, problem, .. } = ailment_of(root, found);
+        let problem = format!("{problem}; {why}");
+        Ailment { path, problem, cure: Cure::Person, cured: false }
     }));
     Ok(None)
 }

@@ -137,7 +137,13 @@ impl CommandError {
             shown.push_str(&styles.paint(label, title));
             shown.push(' ');
             let end = text.char_indices().nth(LONGEST).map(|(at, _)| at);
-            shown.push_str(&safe::text(text.get(..end.unwrap_or(text.len())).unwrap_or(text)));
+            let text = text.get(..end.unwrap_or(text.len())).unwrap_or(text);
+            // An id that is named may have line breaks.
+            shown.push_str(&if label == Label::Error {
+                safe::line(text)
+            } else {
+                safe::text(text)
+            });
             shown.push_str(if end.is_some() { "…" } else { "" });
             shown.push('\n');
         };

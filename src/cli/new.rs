@@ -45,10 +45,14 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     };
     let here = args.here.then(|| context.make_here()).transpose()?;
     let workspace = context.workspace();
-    let created = ops::new(&mut context.open_writer()?, &layers, &workspace)?;
+    let mut archive = context.open_writer()?;
+    // A store that holds nothing can be trusted by the same command again, if this one is cut short.
+    if let Some(folder) = &here {
+        context.trust(folder)?;
+    }
+    let created = ops::new(&mut archive, &layers, &workspace)?;
     context.begin(&created.session, 0);
     if let Some(folder) = here {
-        context.trust(&folder)?;
         let name = context.env.homely(&folder);
         context.output.note(&format!("Store: {name}, which commands in this folder and below use"));
     }

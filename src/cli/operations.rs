@@ -44,14 +44,19 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let usual = if args.all && !context.json { RECENT } else { 0 };
     let limit = Some(args.number.unwrap_or(usual)).filter(|n| *n > 0).unwrap_or(usize::MAX);
-    let found = if args.all {
+    let ops::Operations { shown: found, damaged } = if args.all {
         ops::operations_of_all(&context.open_reader()?, limit)?
     } else {
         let (archive, session) = context.find(args.about.wanted()?)?;
         ops::operations(&archive, &session, limit)?
     };
+    for (session, n) in &damaged {
+        let what = "its record is not the one that its hash covers, and is not shown";
+        context.output.warn(&format!("operation {n} of session {} is damaged: {what}", session.id));
+    }
+    let exit = context.end(damaged.is_empty());
     if context.answer_all(&found)? {
-        return Ok(Exit::Yes);
+        return Ok(exit);
     }
     context.output.page()?;
     let [left, right] = [Align::Left, Align::Right];
@@ -69,7 +74,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         ]);
     }
     context.show(&table)?;
-    Ok(Exit::Yes)
+    Ok(exit)
 }
 
 /// Returns what an operation did, in words.

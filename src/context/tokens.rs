@@ -208,7 +208,9 @@ impl Counting {
             }
         };
         let counted: Vec<Vec<(usize, Vec<u64>)>> = thread::scope(|scope| {
-            let workers: Vec<_> = (1..cores).map(|_| scope.spawn(work)).collect();
+            // Where no more threads are to be had, the others do the work.
+            let begin = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
+            let workers: Vec<_> = (1..cores).map_while(begin).collect();
             let own = work();
             // A worker that could not finish leaves a hole, which is filled below.
             let theirs = workers.into_iter().filter_map(|worker| worker.join().ok());

@@ -16,11 +16,14 @@ mod watch;
 use std::{
     ffi::{OsStr, OsString},
     fmt,
-    fs::{File, TryLockError},
+    fs::{DirBuilder, File, TryLockError},
     io::{self, Read, Write},
     os::{
         fd::AsFd,
-        unix::{ffi::OsStrExt, fs::FileExt},
+        unix::{
+            ffi::OsStrExt,
+            fs::{DirBuilderExt, FileExt},
+        },
     },
     path::{Component, Path},
 };
@@ -212,6 +215,17 @@ pub(crate) fn sync_data(file: &File) -> io::Result<()> {
 pub fn sync_folder(folder: &Path) -> io::Result<()> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
     File::from(rustix::fs::open(folder, flags, Mode::empty())?).sync_all()
+}
+
+/// Makes a folder and those above it that are missing, each for this user alone, and waits until their names are on the disk.
+pub fn make_folders(folder: &Path) -> io::Result<()> {
+    let missing: Vec<&Path> = folder.ancestors().take_while(|one| !one.exists()).collect();
+    DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
+    for parent in missing.iter().filter_map(|made| made.parent()) {
+        let is_here = parent.as_os_str().is_empty();
+        sync_folder(if is_here { Path::new(".") } else { parent })?;
+    }
+    Ok(())
 }
 
 /// Looks at a path without opening it and returns whether a file is there; anything else is refused, links too.

@@ -12,6 +12,8 @@ pub const SHARED: &str = "store.db-shm";
 pub const WITNESS: &str = "store.witness";
 /// The database of the words, by which search finds them.
 pub const WORDS: &str = "search.db";
+/// The seal of that database, which says how it was left.
+pub const SEAL: &str = "search.seal";
 /// The folder of the live files that the store keeps itself.
 pub const TRANSCRIPTS: &str = "transcripts";
 /// The folder in which a fresh store is made of a damaged one.
@@ -42,7 +44,8 @@ pub fn is_damaged_folder(name: &OsStr) -> bool {
 pub fn is_part(name: &OsStr) -> bool {
     let bytes = name.as_encoded_bytes();
     // Each has others next to it, of which the names begin so.
-    let is_file = [DATABASE, WITNESS, WORDS].iter().any(|one| bytes.starts_with(one.as_bytes()));
+    let files = [DATABASE, WITNESS, WORDS, SEAL];
+    let is_file = files.iter().any(|one| bytes.starts_with(one.as_bytes()));
     is_file || name == TRANSCRIPTS || name == MENDING || is_damaged_folder(name)
 }
 

@@ -40,7 +40,7 @@ pub use id::{
     Digest, EntryId, IdPrefix, LineId, MachineId, NameTag, OperationId, Running, StoreId,
 };
 pub use layout::{
-    BESIDE, DATABASE, LOCK, LOG, MENDING, REDACTING, SHARED, TRANSCRIPTS, UNCOVERED, WATCHED,
+    BESIDE, DATABASE, LOCK, LOG, MENDING, REDACTING, SEAL, SHARED, TRANSCRIPTS, UNCOVERED, WATCHED,
     WITNESS, WORDS, damaged_folder, is_damaged_folder, is_own, is_part,
 };
 pub(crate) use lookup::Lookup;

@@ -1,6 +1,9 @@
 //! Time: milliseconds since 1970 in UTC. Always passed in, never read here.
 
-use std::fmt;
+use std::{
+    fmt,
+    time::{Duration, SystemTime},
+};
 
 use chrono::{DateTime, Datelike as _, SecondsFormat, Utc};
 
@@ -26,6 +29,16 @@ impl Timestamp {
     }
 }
 
+impl From<SystemTime> for Timestamp {
+    fn from(time: SystemTime) -> Self {
+        let millis = |since: Duration| i64::try_from(since.as_millis()).unwrap_or(i64::MAX);
+        match time.duration_since(SystemTime::UNIX_EPOCH) {
+            Ok(since) => Self(millis(since)),
+            Err(before) => Self(-millis(before.duration())),
+        }
+    }
+}
+
 impl fmt::Display for Timestamp {
     /// Writes RFC 3339 with milliseconds, as agents do.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -42,6 +55,16 @@ impl serde::Serialize for Timestamp {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_clock_before_1970_gives_a_negative_time() {
+        for millis in [0, 1, 250, 86_400_000, 253_402_300_799_999] {
+            let since = Duration::from_millis(millis);
+            let millis = i64::try_from(millis).unwrap();
+            assert_eq!(Timestamp::from(SystemTime::UNIX_EPOCH + since), Timestamp(millis));
+            assert_eq!(Timestamp::from(SystemTime::UNIX_EPOCH - since), Timestamp(-millis));
+        }
+    }
 
     #[test]
     fn a_timestamp_reads_what_it_writes() {

@@ -3,7 +3,7 @@
 //!
 //! Invariant: nothing is written, and what is found of one file keeps no other from being looked at.
 
-use std::path::Path;
+use std::{path::Path, thread, time::Duration};
 
 use crate::{
     disk::{self, Links},
@@ -34,21 +34,47 @@ pub(super) struct Found {
     pub(super) is_of_file: bool,
 }
 
+/// How often a session is looked at again while other programs go on with it.
+const LOOKS: u32 = 20;
+/// How long a change may take from its commit to the live file.
+const PAUSE: Duration = Duration::from_millis(20);
+/// How many milliseconds after its newest change the files of a session may still be written.
+const RECENT: u64 = 10_000;
+
+/// What is known of the store by which files are compared.
+#[derive(Clone, Copy)]
+pub(super) struct StoreIs {
+    /// Whether it has lost changes.
+    pub(super) has_forgotten: bool,
+    /// Whether the session is damaged in it.
+    pub(super) is_damaged: bool,
+}
+
 /// The files of a session while they are compared.
 pub(super) struct Files<'a> {
     archive: &'a Archive,
     session: &'a Session,
     pub(super) found: Vec<Found>,
+    /// Whether a difference was found that another program may be about to end.
+    is_unsettled: bool,
 }
 
 impl<'a> Files<'a> {
     pub(super) fn new(archive: &'a Archive, session: &'a Session) -> Self {
-        Self { archive, session, found: Vec::new() }
+        Self { archive, session, found: Vec::new(), is_unsettled: false }
     }
 
     fn find(&mut self, severity: Severity, item: &str, problem: &str) {
         let (item, problem) = (item.to_owned(), problem.to_owned());
         self.found.push(Found { severity, item, problem, is_of_file: false });
+        self.is_unsettled = true;
+    }
+
+    /// Notes what no other program is about to change.
+    fn note_settled(&mut self, item: &str, problem: &str) {
+        let before = self.is_unsettled;
+        self.note(item, problem);
+        self.is_unsettled = before;
     }
 
     fn note(&mut self, item: &str, problem: &str) {
@@ -71,12 +97,48 @@ impl<'a> Files<'a> {
         self.found.last_mut().into_iter().for_each(|found| found.is_of_file = true);
     }
 
-    /// Compares the live file and those that were set aside.
+    /// Compares the live file and those that were set aside. The files are read after the store, so that other programs may have
+    /// gone on meanwhile: a difference is reported only if it stays while the session does not change.
     pub(super) fn compare(
         &mut self,
         tip: &State,
         hashed: Option<Hashed>,
-        (has_forgotten, is_damaged): (bool, bool),
+        store: StoreIs,
+    ) -> Result<(), OpsError> {
+        self.compare_once(tip, hashed, store)?;
+        let (mut newest, mut at) = (tip.newest, tip.at());
+        for _ in 0..LOOKS {
+            if !self.is_unsettled {
+                return Ok(());
+            }
+            let is_recent = self.archive.now().0.abs_diff(at.0) < RECENT;
+            if is_recent {
+                thread::sleep(PAUSE);
+            }
+            let Some(archive) = self.archive.reopened()? else { return Ok(()) };
+            let tip = archive.store().state(self.session.key)?;
+            let is_same = tip.newest == newest;
+            if is_same && !is_recent {
+                return Ok(());
+            }
+            (newest, at) = (tip.newest, tip.at());
+            let mut again = Files::new(&archive, self.session);
+            again.compare_once(&tip, None, store)?;
+            (self.found, self.is_unsettled) = (again.found, again.is_unsettled && !is_same);
+        }
+        self.found.clear();
+        self.note(
+            "its files",
+            "another program goes on with the session, so they were not compared",
+        );
+        Ok(())
+    }
+
+    fn compare_once(
+        &mut self,
+        tip: &State,
+        hashed: Option<Hashed>,
+        StoreIs { has_forgotten, is_damaged }: StoreIs,
     ) -> Result<(), OpsError> {
         for rotated in rotations::rotations(self.archive, self.session)? {
             let item = rotated.path.display().to_string();
@@ -90,10 +152,10 @@ impl<'a> Files<'a> {
                     );
                 }
                 RotatedState::Deleted => {
-                    self.note(&item, "it was set aside and has been deleted since");
+                    self.note_settled(&item, "it was set aside and has been deleted since");
                 }
                 RotatedState::Grown => {
-                    self.note(
+                    self.note_settled(
                         &item,
                         "it was set aside and has grown since; the next change takes that in",
                     );
@@ -126,12 +188,12 @@ impl<'a> Files<'a> {
             return Ok(());
         }
         if is_gone(&path) {
-            let what = if attached {
-                "the agent's file is gone; the next change goes on without it"
+            if attached {
+                let what = "the agent's file is gone; the next change goes on without it";
+                self.note_settled(&item, what);
             } else {
-                "the live file is missing; the next change writes it again"
-            };
-            self.note(&item, what);
+                self.note(&item, "the live file is missing; the next change writes it again");
+            }
             return Ok(());
         }
         let (running, tail) = tip

@@ -14,7 +14,7 @@ use crate::{
     disk::{self, Links},
     json::Raw,
     live,
-    model::{self, DATABASE, MENDING, TRANSCRIPTS, WITNESS, WORDS},
+    model::{self, DATABASE, MENDING, SEAL, TRANSCRIPTS, WITNESS, WORDS},
     ops::OpsError,
     report::{Ailment, Cure, Forgetful},
     store::{Access, OTHER_WITNESS, SqliteStore, StoreError},
@@ -160,9 +160,13 @@ fn look_at_database(
     let database = root.join(DATABASE);
     let opened = SqliteStore::open(&database, Access::Read).and_then(|store| {
         let (forgotten, has_its_id) = (store.forgotten()?, store.has_its_id()?);
-        Ok((forgotten, store.has_lost_lines()?, has_its_id, store.has_others_witness()?))
+        let (is_others, problem) = (store.has_others_witness()?, store.witness_problem()?);
+        Ok((forgotten, store.has_lost_lines()?, has_its_id, is_others, problem))
     });
-    if let Ok((.., true)) = opened {
+    if let Ok((.., Some(problem))) = opened {
+        ail(&root.join(WITNESS), problem, Cure::Person);
+    }
+    if let Ok((.., true, _)) = opened {
         ail(
             &root.join(WITNESS),
             &format!(
@@ -172,7 +176,7 @@ fn look_at_database(
         );
     }
     match opened {
-        Ok((_, _, false, _)) => ail(
+        Ok((_, _, false, ..)) => ail(
             &database,
             "it is damaged: the hash of its first operation is not the one that is made with its id",
             Cure::Mend,
@@ -225,7 +229,7 @@ fn is_in_the_way(root: &Path, path: &Path) -> Option<String> {
     let bytes = name.as_encoded_bytes();
     let is_folder = name == TRANSCRIPTS || name == MENDING;
     let is_file = name == WITNESS
-        || bytes.starts_with(WORDS.as_bytes())
+        || [WORDS, SEAL].iter().any(|one| bytes.starts_with(one.as_bytes()))
         || sync::is_mark(name)
         || sync::is_lock(name);
     if is_folder && !path.is_dir() {

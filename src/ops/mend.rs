@@ -8,7 +8,10 @@ use crate::{
     report::{Finding, Mended, Severity},
     settings::Exclude,
     store::{Access, FaultKind, SqliteStore},
-    sync::{Ambient, Archive, Here, Machine, Mending, SyncError, is_broken, sweep, take_back},
+    sync::{
+        Ambient, Archive, Here, Machine, Mending, SyncError, is_broken, lock_to_mend, sweep,
+        take_back,
+    },
 };
 
 /// Brings a mending that was cut short to its end, or takes back what it left behind.
@@ -47,10 +50,17 @@ pub fn mend(
     if store.and_then(|store| store.has_others_witness()).unwrap_or(false) {
         return Ok(Outcome::Left(ELSEWHERE));
     }
-    let (mut mended, mut forgotten) = (None, 0);
-    let before = damage(root, told)?;
+    let (mut mending, mut mended, mut forgotten) = (None, None, 0);
+    let mut before = damage(root, &mut |_| {})?;
     if before > Damage::default() {
-        let mending = Mending::begin(root, (here, folders), each)?;
+        // Nothing is replaced that another program was changing while it was looked at.
+        let lock = lock_to_mend(root)?;
+        before = damage(root, told)?;
+        if before > Damage::default() {
+            mending = Some(Mending::begin(root, lock, (here, folders), each)?);
+        }
+    }
+    if let Some(mending) = mending {
         if mending.is_empty {
             return Ok(Outcome::Left(UNREADABLE));
         }

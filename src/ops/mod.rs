@@ -116,7 +116,7 @@ pub use stats::{stats, stats_of};
 pub use suspects::Suspects;
 pub use truncate::{Bound, oversized, truncate};
 pub use turn::{Answer, STEPS, Turning, turn};
-pub use undo::{operations, operations_of_all, redo, undo};
+pub use undo::{Operations, operations, operations_of_all, redo, undo};
 pub use verify::{Verifying, verify, verify_ids};
 pub use wanted::Wanted;
 

@@ -4,7 +4,6 @@
 
 use std::{
     collections::BTreeMap,
-    num::NonZero,
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicUsize, Ordering},
@@ -13,7 +12,7 @@ use std::{
     thread,
 };
 
-use crate::store::Store;
+use crate::store::{self, Store};
 
 /// How many threads work at most: each has a session's names, and some segments, at hand.
 const THREADS: usize = 8;
@@ -147,7 +146,7 @@ pub(crate) fn in_order_by<T: Send>(
 
 /// Returns how many threads share work.
 fn cores() -> usize {
-    thread::available_parallelism().map_or(1, NonZero::get).min(THREADS)
+    store::cores().min(THREADS)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Operations, and taking them back. An undo restores the state before an operation; nothing is erased by it.
 
 use crate::{
-    model::{Command, Operation, OperationNumber, Position, Text},
+    model::{Command, Operation, OperationNumber, Position, SessionName, Text},
     ops::{OpsError, landing::landing},
     report::{Landing, OperationView, Undone},
     session::{
@@ -14,16 +14,43 @@ use crate::{
     },
 };
 
+/// Operations of sessions.
+#[derive(Clone, Debug, Default)]
+pub struct Operations {
+    /// The newest one first.
+    pub shown: Vec<OperationView>,
+    /// Those of which the record is not the one that its hash covers.
+    pub damaged: Vec<(SessionName, OperationNumber)>,
+}
+
 /// Returns the newest operations, the newest first.
 pub fn operations(
     archive: &Archive,
     session: &Session,
     limit: usize,
-) -> Result<Vec<OperationView>, OpsError> {
-    let state = archive.store().state(session.key)?;
+) -> Result<Operations, OpsError> {
+    let (store, own) = (archive.store(), archive.store().id()?);
+    let state = store.state(session.key)?;
     let (undone, next) = (state.undone(), state.next_operation());
     let from = next.minus(u64::try_from(limit).unwrap_or(u64::MAX));
-    let operations = archive.store().operations(session.key, from..next)?;
+    // The hash of each covers that of the one before.
+    let mut operations = store.operations(session.key, from.minus(1)..next)?.into_iter().peekable();
+    let first = operations.next_if(|operation| operation.n < from);
+    let is_lost = |operation: &Operation| matches!(operation.command, Command::Lost {});
+    let (mut hash, mut is_after_lost) =
+        (first.as_ref().map(|first| first.hash), first.as_ref().is_some_and(is_lost));
+    let (mut sound, mut damaged) = (Vec::new(), Vec::new());
+    for operation in operations {
+        let is_right = operation.hash_after(hash, own, &session.name) == operation.hash;
+        // Behind a lost operation no hash can be checked.
+        let is_shown = is_right || is_after_lost;
+        (hash, is_after_lost) = (Some(operation.hash), is_lost(&operation));
+        if is_shown {
+            sound.push(operation);
+        } else {
+            damaged.push((session.name.clone(), operation.n));
+        }
+    }
     let view = |operation: Operation| {
         // What was behind a cut entry stands there again, and has an origin too.
         let origins = match operation.origins {
@@ -34,12 +61,13 @@ pub fn operations(
         let (session, undone) = (session.name.clone(), undone.contains(&operation.n));
         Ok(OperationView { session, operation, cut, undone })
     };
-    operations.into_iter().rev().map(view).collect()
+    let shown: Result<_, OpsError> = sound.into_iter().rev().map(view).collect();
+    Ok(Operations { shown: shown?, damaged })
 }
 
 /// Returns the newest operations of all sessions, the newest first.
-pub fn operations_of_all(archive: &Archive, limit: usize) -> Result<Vec<OperationView>, OpsError> {
-    let mut found: Vec<OperationView> = Vec::new();
+pub fn operations_of_all(archive: &Archive, limit: usize) -> Result<Operations, OpsError> {
+    let Operations { shown: mut found, mut damaged } = Operations::default();
     let keep = |found: &mut Vec<OperationView>| {
         found.sort_by(|one, other| {
             let of = |view: &OperationView| (view.operation.at, view.operation.n);
@@ -48,14 +76,16 @@ pub fn operations_of_all(archive: &Archive, limit: usize) -> Result<Vec<Operatio
         found.truncate(limit);
     };
     for session in archive.every()? {
-        found.extend(operations(archive, &session, limit)?);
+        let of_session = operations(archive, &session, limit)?;
+        found.extend(of_session.shown);
+        damaged.extend(of_session.damaged);
         // Of many sessions few operations are listed.
         if found.len() / 8 > limit {
             keep(&mut found);
         }
     }
     keep(&mut found);
-    Ok(found)
+    Ok(Operations { shown: found, damaged })
 }
 
 /// Takes back the newest operation that moved the conversation, or the one with this number.

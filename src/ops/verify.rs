@@ -17,7 +17,7 @@ use crate::{
     },
     ops::{
         OpsError,
-        compared::{self, Files, Found},
+        compared::{self, Files, Found, StoreIs},
         followed::{Comparison, Followed, Hashed},
         several::in_order_by,
     },
@@ -65,7 +65,14 @@ pub fn verify(
         return Err(error);
     }
     if only.is_none() {
-        let strays = match sync::strays(archive).map_err(OpsError::from) {
+        let mut strays = sync::strays(archive);
+        // Another program may have begun a session since the store was read.
+        if strays.as_ref().is_ok_and(|strays| !strays.is_empty())
+            && let Some(archive) = archive.reopened()?
+        {
+            strays = sync::strays(&archive);
+        }
+        let strays = match strays.map_err(OpsError::from) {
             // The damage that hides which files the sessions have was found above.
             Err(error) if verified.damaged > 0 && is_damage(&error) => Vec::new(),
             Err(OpsError::Sync(SyncError::Io { path, source })) => {
@@ -79,10 +86,12 @@ pub fn verify(
         };
         for path in strays {
             verified.damaged += 1;
-            let problem =
-                "it is a live file without a session: the store has forgotten it".to_owned();
-            let item = path.display().to_string();
-            tell(Verifying::Found(&of_store(Severity::Damage, &item, &problem)));
+            let problem = match disk::read(&path, 1) {
+                Ok(bytes) if bytes.is_empty() => "it is empty and belongs to no session: delete it",
+                _ => "it is a live file without a session: the store has forgotten it",
+            };
+            let finding = of_store(Severity::Damage, &path.display().to_string(), problem);
+            tell(Verifying::Found(&Finding { kind: FaultKind::File, ..finding }));
         }
     }
     Ok(verified)
@@ -213,7 +222,7 @@ fn look(
                 let name = session.and_then(|session| names.get(&session));
                 let session = name.map(|name| name.id.clone());
                 let severity = match kind {
-                    FaultKind::GivenUp => Severity::Note,
+                    FaultKind::GivenUp | FaultKind::Witness => Severity::Note,
                     _ => Severity::Damage,
                 };
                 let finding = Finding { severity, kind, session, item, problem };
@@ -252,7 +261,8 @@ fn look(
                     return Ok(());
                 }
                 let mut files = Files::new(archive, session);
-                let checked = files.compare(&state, hashed, (has_forgotten, is_damaged));
+                let store = StoreIs { has_forgotten, is_damaged };
+                let checked = files.compare(&state, hashed, store);
                 whole.take_in(session, files.found);
                 checked
             });
@@ -364,6 +374,11 @@ impl Seen {
             };
             *of += u64::from(is_of_file);
             self.find(session, severity, &item, &problem);
+            let kind = match severity {
+                Severity::Note if is_of_file => FaultKind::Unread,
+                _ => FaultKind::File,
+            };
+            self.findings.last_mut().into_iter().for_each(|found| found.kind = kind);
         }
     }
 

@@ -140,10 +140,10 @@ pub fn run(task: &Task, input: &[u8]) -> Result<Done, RunError> {
     if let Some(mut stdin) = child.stdin.take() {
         let input = input.to_vec();
         // A command that does not read its input has not failed; its output decides.
-        thread::spawn(move || drop(stdin.write_all(&input)));
+        thread::Builder::new().spawn(move || drop(stdin.write_all(&input)))?;
     }
-    let output = child.stdout.take().map(|pipe| collect(pipe, task.max_bytes + 1));
-    let errors = child.stderr.take().map(|pipe| collect(pipe, MAX_ERRORS));
+    let output = child.stdout.take().map(|pipe| collect(pipe, task.max_bytes + 1)).transpose()?;
+    let errors = child.stderr.take().map(|pipe| collect(pipe, MAX_ERRORS)).transpose()?;
 
     let mut pause = Duration::from_millis(1);
     let mut printed = None;
@@ -179,9 +179,9 @@ pub fn run(task: &Task, input: &[u8]) -> Result<Done, RunError> {
 }
 
 /// Reads a pipe to its end, or to this many bytes, and hands over the bytes.
-fn collect(pipe: impl Read + Send + 'static, most: usize) -> Receiver<Vec<u8>> {
+fn collect(pipe: impl Read + Send + 'static, most: usize) -> io::Result<Receiver<Vec<u8>>> {
     let (send, receive) = mpsc::channel();
-    thread::spawn(move || {
+    thread::Builder::new().spawn(move || {
         let mut bytes = Vec::new();
         let mut pipe = pipe.take(most as u64);
         let _ = pipe.read_to_end(&mut bytes);
@@ -189,6 +189,6 @@ fn collect(pipe: impl Read + Send + 'static, most: usize) -> Receiver<Vec<u8>> {
         let _ = send.send(bytes);
         // The rest is read too, so that the command does not die of a closed pipe for a few words too many.
         let _ = io::copy(pipe.get_mut(), &mut io::sink());
-    });
-    receive
+    })?;
+    Ok(receive)
 }

@@ -343,8 +343,6 @@ pub struct Examined<'a> {
     pub ailments: &'a [Ailment],
     /// The store, if it was mended.
     pub mended: Option<&'a Mended>,
-    /// Whether what the store holds was checked too.
-    pub is_checked: bool,
 }
 
 impl Examined<'_> {
@@ -364,8 +362,5 @@ report!(Examined<'_>, "examined", |it| {
     let fix = || Line::new("doctor").flag("fix").to("to mend what can be mended");
     let has_forgotten = it.mended.is_some_and(|mended| mended.forgotten > 0);
     let import = || Line::new("import").to("to take in what agents' own files hold");
-    let verify = || Line::new("verify").to("to check what the store holds");
-    let is_unchecked = it.is_ok() && !it.is_checked;
-    let next = is_curable.then(fix).or_else(|| has_forgotten.then(import));
-    next.or_else(|| is_unchecked.then(verify))
+    is_curable.then(fix).or_else(|| has_forgotten.then(import))
 });

@@ -22,6 +22,12 @@ pub enum FaultKind {
     Lost,
     /// What was given up for good stands in no way.
     GivenUp,
+    /// The witness is damaged or missing, and the next change writes it again.
+    Witness,
+    /// A file of a session is not as the store left it; in the store nothing is damaged.
+    File,
+    /// A file of a session cannot be read, so that nothing is known of it.
+    Unread,
 }
 
 /// A store's failure.

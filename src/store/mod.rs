@@ -24,6 +24,7 @@ mod memory;
 mod overlay;
 mod sieve;
 mod sqlite;
+mod threads;
 mod traits;
 mod values;
 
@@ -39,6 +40,7 @@ pub use sqlite::{
     Access, FORMAT_VERSION, Loss, Mark, RULES_VERSION, Reach, Salvage, Settled, SqliteStore, Tried,
     Unknown, Unplaced, Wanted, WantedFile, Witness, WordIndex, is_witnessed,
 };
+pub(crate) use threads::cores;
 pub use traits::{
     ByteStore, CacheStore, DoorStore, FactStore, Reading, Store, Transaction, whole_lines,
 };

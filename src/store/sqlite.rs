@@ -89,7 +89,7 @@ use crate::{
 use held_open::{FileId, HeldOpen, file_at};
 use query::Emptied;
 use rows::Tables;
-use witness::WitnessFile;
+use witness::{Condition, WitnessFile};
 
 /// How many pages the WAL may have before they are moved into the database, for a program that stays open.
 const WAL_PAGES: i32 = 4000;
@@ -207,8 +207,21 @@ impl SqliteStore {
 
     /// Returns how far the store had come, and how far it has, if it lost operations, or has others in their place.
     pub fn forgotten(&self) -> Result<Option<(u64, u64)>, StoreError> {
-        // A witnessed operation was there before, so the store is read second. An unreadable witness says nothing.
+        // An unreadable witness says nothing.
         let Ok(Some(witness)) = self.witness() else { return Ok(None) };
+        let found = self.lacks(&witness)?;
+        if found.is_none() || self.access != Access::Read {
+            return Ok(found);
+        }
+        // A reader sees the store as it was when it was opened, and other programs may have written since: one that is opened
+        // now holds what the witness had seen before, unless a redaction took that witness away.
+        let found = Self::open(&self.path, Access::Read)?.lacks(&witness)?;
+        let is_still_there = || self.witness().is_ok_and(|now| now.as_ref() == Some(&witness));
+        Ok(found.filter(|_| is_still_there()))
+    }
+
+    /// Returns how far the witness has seen the store come, and how far it has, if it lacks the witnessed operation.
+    fn lacks(&self, witness: &Witness) -> Result<Option<(u64, u64)>, StoreError> {
         let _snapshot = self.begin_look()?;
         // Whoever goes on needs the journal, which tells the newest operation too. One that cannot be read hides nothing.
         let newest = self.refresh().ok().and_then(|()| self.journal.borrow().newest);
@@ -222,6 +235,19 @@ impl SqliteStore {
             )
         };
         Ok((witness.seq > newest || is_other()?).then_some((witness.seq, newest)))
+    }
+
+    /// Returns what is wrong with the witness itself, if anything is.
+    pub fn witness_problem(&self) -> Result<Option<&'static str>, StoreError> {
+        let path = witness::path_of(&self.path);
+        Ok(match witness::condition(&path).map_err(StoreError::at(&path))? {
+            Condition::Damaged => Some("a part of it is damaged; the next changes write it again"),
+            // The first change of a store may have been cut short before it wrote one.
+            Condition::Missing if self.newest()?.is_some_and(|(seq, _)| seq > 1) => Some(
+                "it is missing, so nothing tells whether the store has lost changes; the next change writes it again",
+            ),
+            Condition::Missing | Condition::Whole => None,
+        })
     }
 
     /// Returns whether the witness has seen another store and nothing of this one, which then lies in the place of that one.
@@ -315,10 +341,10 @@ impl SqliteStore {
     fn check_witness(&self, report: &mut dyn FnMut(Fault)) -> Result<(), StoreError> {
         let problem = match self.witness() {
             Ok(None) if self.has_others_witness()? => OTHER_WITNESS.to_owned(),
-            Ok(None) => return Ok(()),
+            Ok(None) => return self.check_witness_file(report),
             Err(error) => error.to_string(),
-            Ok(Some(witness)) => match Self::open(&self.path, Access::Read)?.forgotten()? {
-                None => return Ok(()),
+            Ok(Some(witness)) => match self.forgotten()? {
+                None => return self.check_witness_file(report),
                 Some((witnessed, newest)) if newest < witnessed => {
                     format!("it has seen change {witnessed}, and the store holds {newest}")
                 }
@@ -326,6 +352,14 @@ impl SqliteStore {
             },
         };
         report(Fault { kind: FaultKind::Forgotten, ..Fault::of(None, WITNESS, problem) });
+        Ok(())
+    }
+
+    fn check_witness_file(&self, report: &mut dyn FnMut(Fault)) -> Result<(), StoreError> {
+        let problem = self.witness_problem()?;
+        let fault =
+            |problem| Fault { kind: FaultKind::Witness, ..Fault::of(None, WITNESS, problem) };
+        problem.map(fault).into_iter().for_each(report);
         Ok(())
     }
 

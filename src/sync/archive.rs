@@ -3,11 +3,12 @@
 use std::{
     cell::RefCell,
     ffi::OsStr,
-    fs::{self, DirBuilder, File},
+    fs::{self, File},
     io::ErrorKind,
-    os::unix::{ffi::OsStrExt, fs::DirBuilderExt},
+    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     sync::{Arc, Weak},
+    time::SystemTime,
 };
 
 #[expect(clippy::disallowed_types, reason = "this is where the machine's time zone comes in")]
@@ -16,7 +17,7 @@ use chrono::{FixedOffset, Offset as _, TimeZone as _, Utc};
 use uuid::Uuid;
 
 use crate::{
-    disk::{Disk, Kernel, Paper},
+    disk::{self, Disk, Kernel, Paper},
     live::Writable,
     model::{self, DATABASE, MachineId, SessionName, TRANSCRIPTS, Timestamp},
     session::Session,
@@ -61,8 +62,9 @@ pub trait Ambient: Send {
 pub struct Machine;
 
 impl Ambient for Machine {
+    #[expect(clippy::disallowed_methods, reason = "this is where the machine's clock comes in")]
     fn now(&mut self) -> Timestamp {
-        Timestamp(Utc::now().timestamp_millis())
+        SystemTime::now().into()
     }
 
     fn offset(&mut self, at: Timestamp) -> FixedOffset {
@@ -152,6 +154,8 @@ pub struct Archive {
     pub(crate) is_preview: bool,
     /// Why the store's last changes cannot be read, if they cannot.
     torn: Option<Fault>,
+    /// How far the store had come, and how far it has, if it lost changes.
+    forgotten: Option<(u64, u64)>,
 }
 
 impl Archive {
@@ -168,8 +172,7 @@ impl Archive {
         told: &mut dyn FnMut(u64, u64),
     ) -> Result<Self, SyncError> {
         let make = |folder: &Path| {
-            let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-            made.map_err(|source| match source.kind() {
+            disk::make_folders(folder).map_err(|source| match source.kind() {
                 ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied => {
                     StoreError::ReadOnly { path: root.to_owned() }.into()
                 }
@@ -189,11 +192,15 @@ impl Archive {
         let mut store = database(&root, access)?;
         // What else cannot be read fails where it is asked for.
         let torn = store.leave_torn().ok().flatten();
+        // A writer of a store that lost changes is refused above.
+        let forgotten =
+            if access == Access::Read { store.forgotten().ok().flatten() } else { None };
         // A refused store gets nothing new, not even a folder.
         if access != Access::Read {
             make(&root.join(TRANSCRIPTS))?;
         }
-        let archive = Self { root: Some(root), torn, ..Self::over(Box::new(store), ambient) };
+        let opened = Self::over(Box::new(store), ambient);
+        let archive = Self { root: Some(root), torn, forgotten, ..opened };
         if access != Access::Read && archive.store.is_stale()? {
             let _lock = archive.lock_alone()?;
             rebuild_all(archive.store(), told)?;
@@ -206,7 +213,7 @@ impl Archive {
         let (manner, writable) = (Manner::default(), Writable::default());
         let (ambient, here) = (RefCell::new(ambient), Here::default());
         let (disk, waiting) = (Arc::new(Kernel), Waiting::default());
-        let (root, is_preview, exclude, torn) = (None, false, Exclude::default(), None);
+        let (root, is_preview, exclude) = (None, false, Exclude::default());
         let (held, shared) = (RefCell::default(), RefCell::default());
         let doors = Doors::default();
         Self {
@@ -223,8 +230,17 @@ impl Archive {
             shared,
             doors,
             is_preview,
-            torn,
+            torn: None,
+            forgotten: None,
         }
+    }
+
+    /// Opens the archive once more, to read it as it is now; nothing if it lies in memory alone.
+    pub(crate) fn reopened(&self) -> Result<Option<Self>, SyncError> {
+        let Some(root) = &self.root else { return Ok(None) };
+        let opened = Self::open(root, Access::Read, Box::new(Machine))?;
+        let (here, writable) = (self.here.clone(), self.writable.clone());
+        Ok(Some(Self { here, writable, exclude: self.exclude.clone(), ..opened }))
     }
 
     /// Makes of an archive one in which changes can be looked at: nobody else sees them, no file is written, and they end with
@@ -285,6 +301,11 @@ impl Archive {
     /// Returns why the store's last changes cannot be read, if they cannot: what it held before them is what is read.
     pub fn torn(&self) -> Option<&Fault> {
         self.torn.as_ref()
+    }
+
+    /// Returns how far the store had come, and how far it has, if it lost changes; a change of it is refused.
+    pub fn forgotten(&self) -> Option<(u64, u64)> {
+        self.forgotten
     }
 
     /// Returns the folder, if there is one.

@@ -206,7 +206,7 @@ fn agree(
     let seen = seen.map(|seen| Seen {
         inode: seen.inode,
         length: Some(seen.length),
-        is_untouched: seen.stamp == Some(tip.at()),
+        is_untouched: seen.stamp == Some(tip.at()) && !live_file::ends_in_zero(&live.path, tip),
     });
     let path = live.path.clone();
     Ok(match file::verdict(archive, session, target, tip, (Whose::Store, seen.as_ref()))? {

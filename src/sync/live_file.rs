@@ -1,8 +1,12 @@
 //! The live file of a session: where it lies, and whether it is as the store left it.
 
-use std::path::PathBuf;
+use std::{
+    os::unix::fs::FileExt as _,
+    path::{Path, PathBuf},
+};
 
 use crate::{
+    disk::{self, Links},
     live::{self, Seen, Writable, WritableFile},
     model::{FileNumber, Place, Run, SessionName, State},
     store::Mark,
@@ -63,7 +67,20 @@ pub(crate) fn is_behind(archive: &Archive, tip: &State) -> Result<bool, SyncErro
         return is_longer_or_shorter(path, expected(tip));
     }
     let seen = live::look(&path).map_err(SyncError::at(&path))?;
-    Ok(seen.is_none_or(|seen| seen.length != expected(tip) || seen.stamp != Some(tip.at())))
+    let is_left = |seen: Seen| seen.length == expected(tip) && seen.stamp == Some(tip.at());
+    Ok(!seen.is_some_and(is_left) || ends_in_zero(&path, tip))
+}
+
+/// Returns whether a live file ends in a zero that is not the store's: after a power cut a file may have its length and its time, and
+/// zeros in the place of its last bytes.
+pub(crate) fn ends_in_zero(path: &Path, tip: &State) -> bool {
+    let length = expected(tip);
+    if length == 0 || tip.growth().is_some_and(|end| end.tail.last() == Some(&0)) {
+        return false;
+    }
+    let mut last = [1];
+    let read = disk::open(path, Links::Refuse).and_then(|file| file.read_at(&mut last, length - 1));
+    read.is_ok() && last == [0]
 }
 
 /// Returns whether an agent's own file is there and not as long as the store left it.

@@ -63,14 +63,15 @@ pub(crate) fn is_broken(root: &Path, error: &StoreError) -> bool {
     }
 }
 
-fn take_lock(root: &Path) -> Result<File, SyncError> {
+/// Keeps other programs from changing the archive in a folder while the answer lives.
+pub(crate) fn lock_to_mend(root: &Path) -> Result<File, SyncError> {
     let disk: Arc<dyn Disk> = Arc::new(Kernel);
     lock::lock(&disk, root, &Waiting::default())
 }
 
 /// Takes back what a mending that was cut short left behind.
 pub(crate) fn sweep(root: &Path) -> Result<(), SyncError> {
-    let _lock = take_lock(root)?;
+    let _lock = lock_to_mend(root)?;
     put_back(root)
         .and_then(|()| finish(root))
         .and_then(|()| clear(&root.join(MENDING)))
@@ -96,10 +97,10 @@ impl Mending {
     /// Salvages the damaged store in a folder; agents keep their sessions in others. `each` hears how much of it was read, and of how much.
     pub(crate) fn begin(
         root: &Path,
+        lock: File,
         (here, folders): (&Here, &[PathBuf]),
         each: &mut dyn FnMut(u64, u64),
     ) -> Result<Self, SyncError> {
-        let lock = take_lock(root)?;
         let folder = root.join(MENDING);
         DirBuilder::new().mode(0o700).create(&folder).map_err(SyncError::at(&folder))?;
         let fresh = folder.join(DATABASE);

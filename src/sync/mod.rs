@@ -88,7 +88,7 @@ pub use import::{Step, import, import_changed, news};
 pub(crate) use live_file::{mark, may_be_behind};
 pub use lock::{Told, Waiting};
 pub(crate) use lock::{is_lock, lock_if_there};
-pub(crate) use mend::{Mending, is_broken, set_aside, sweep};
+pub(crate) use mend::{Mending, is_broken, lock_to_mend, set_aside, sweep};
 pub use named::{Queue, Work};
 pub(crate) use owner::has_others;
 pub use peek::peek;

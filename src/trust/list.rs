@@ -5,9 +5,9 @@
 //! Invariant: a list was written by the user who reads it: somebody else's file, or anything but a file, is an error.
 
 use std::{
-    fs::{self, DirBuilder},
+    fs,
     io::{self, ErrorKind, Write},
-    os::unix::fs::{DirBuilderExt, MetadataExt},
+    os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
 };
 
@@ -46,7 +46,7 @@ impl List {
 
     /// Changes the list in one step; the folder is made, private, if it is not there.
     pub fn change(&self, change: impl FnOnce(&mut Vec<Vec<u8>>)) -> io::Result<()> {
-        DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
+        disk::make_folders(&self.folder)?;
         let at = |end: &str| self.folder.join(format!("{}{end}", self.name));
         let lock = disk::open_or_make(&at(".lock"))?;
         lock.lock()?;

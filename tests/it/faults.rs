@@ -351,7 +351,7 @@ fn shown(archive: &Archive) -> Vec<String> {
             let found = shown.checkpoint;
             all.push(format!("@{} {:?} {:?}", found.n, found.place, shown.words));
         }
-        for view in ops::operations(archive, &session, usize::MAX).unwrap() {
+        for view in ops::operations(archive, &session, usize::MAX).unwrap().shown {
             let operation = view.operation;
             let (n, command) = (operation.n, operation.command.as_str());
             all.push(format!("{n} {command} {}", view.undone));

@@ -178,7 +178,7 @@ impl Side {
             let found = shown.checkpoint;
             all.push(format!("@{} {:?} {:?} {:?}", found.n, found.place, found.note, shown.words));
         }
-        for view in ops::operations(archive, session, usize::MAX).unwrap() {
+        for view in ops::operations(archive, session, usize::MAX).unwrap().shown {
             let operation = view.operation;
             all.push(format!(
                 "{} {} {:?} {}",

@@ -204,7 +204,7 @@ impl Rig {
     }
 
     fn operations(&self) -> Vec<(&'static str, Option<usize>, bool)> {
-        let mut all = ops::operations(&self.archive, &self.session, usize::MAX).unwrap();
+        let mut all = ops::operations(&self.archive, &self.session, usize::MAX).unwrap().shown;
         all.sort_by_key(|view| view.operation.n);
         let seen = all.into_iter().map(|view| {
             let undoes = view.operation.undoes().map(|n| usize::try_from(n.get()).unwrap());

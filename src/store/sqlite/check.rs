@@ -12,7 +12,6 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    num::NonZero,
     ops::Range,
     path::Path,
     thread,
@@ -35,7 +34,7 @@ use crate::{
     model::{
         Digest, EntryId, EntryNumber, LineId, Operation, OperationId, OperationNumber, Tagged,
     },
-    store::{Fault, SessionKey, StoreError},
+    store::{Fault, SessionKey, StoreError, cores},
 };
 
 /// How many lines' hashes are at hand, of all threads together, and some more.
@@ -78,7 +77,7 @@ pub(super) fn check(
     let mut gaps = Vec::new();
     let spans = spans(db, bytes, &mut |fault| gaps.push(fault));
     let parts = match &spans {
-        Ok(spans) => parts(spans, thread::available_parallelism().map_or(1, NonZero::get)),
+        Ok(spans) => parts(spans, cores()),
         Err(_) => Vec::new(),
     };
     let window = WINDOW / i64::try_from(parts.len().max(1)).unwrap_or(1);
@@ -89,7 +88,7 @@ pub(super) fn check(
     });
     thread::scope(|scope| {
         let begin = |(held, opened): (Range<i64>, open::Opened)| {
-            scope.spawn(move || {
+            let part = move || {
                 // Others may have packed lines meanwhile that came behind the last part.
                 let bytes = Bytes::default();
                 match self::spans(&opened.db, &bytes, &mut |_| {}) {
@@ -99,9 +98,12 @@ pub(super) fn check(
                     }
                     Err(error) => (Vec::new(), Err(error)),
                 }
-            })
+            };
+            thread::Builder::new().spawn_scoped(scope, part).ok()
         };
-        let threads: Option<Vec<_>> = opened.map(|opened| opened.into_iter().map(begin).collect());
+        // Where a thread is not to be had, this one reads all.
+        let threads: Option<Vec<_>> =
+            opened.and_then(|opened| opened.into_iter().map(begin).collect());
         integrity(db, report)?;
         structure(db, None, report)?;
         if totals::read(db)? != totals::count(db, bytes)? {

@@ -23,6 +23,7 @@ use std::{
 
 use crate::{
     disk::{self, Links},
+    model::SEAL,
     store::StoreError,
 };
 
@@ -35,7 +36,7 @@ type Seal = [u8; 24];
 
 /// Returns where the seal of an index lies.
 pub(super) fn path(index: &Path) -> PathBuf {
-    index.with_extension("seal")
+    index.with_file_name(SEAL)
 }
 
 /// Returns whether an index is as it was sealed.

@@ -87,13 +87,48 @@ pub fn is_witnessed(database: &Path) -> bool {
 
 /// Returns the witnesses in the file, of whichever store they are.
 pub(super) fn read_all(path: &Path) -> io::Result<Vec<Witness>> {
+    Ok(read_bytes(path)?.chunks_exact(SLOT).filter_map(Witness::decode).collect())
+}
+
+/// Returns the bytes of the slots; none if the file is missing.
+fn read_bytes(path: &Path) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     match disk::open(path, Links::Refuse) {
         Ok(file) => file.take(2 * SLOT as u64).read_to_end(&mut bytes)?,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
         Err(error) => return Err(error),
     };
-    Ok(bytes.chunks_exact(SLOT).filter_map(Witness::decode).collect())
+    Ok(bytes)
+}
+
+/// What a witness file is like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Condition {
+    /// Each slot that was written can be read.
+    Whole,
+    /// A slot cannot be read.
+    Damaged,
+    /// There is no file, or nothing in it.
+    Missing,
+}
+
+/// Returns what the file of a witness is like.
+pub(super) fn condition(path: &Path) -> io::Result<Condition> {
+    let mut condition = Condition::Damaged;
+    // A slot that is being written may be read half.
+    for _ in 0..3 {
+        let bytes = read_bytes(path)?;
+        let is_unwritten = |slot: &[u8]| slot.iter().all(|byte| *byte == 0);
+        let is_whole = |slot: &[u8]| is_unwritten(slot) || Witness::decode(slot).is_some();
+        condition = if is_unwritten(&bytes) {
+            Condition::Missing
+        } else if bytes.chunks(SLOT).all(is_whole) {
+            return Ok(Condition::Whole);
+        } else {
+            Condition::Damaged
+        };
+    }
+    Ok(condition)
 }
 
 /// The file as a writer holds it.
@@ -201,6 +236,29 @@ mod tests {
         }
         fs::write(&path, vec![0; 4096]).unwrap();
         assert_eq!(read(&path, OWN).unwrap(), None);
+    }
+
+    #[test]
+    fn a_damaged_slot_and_a_missing_file_are_told_from_a_whole_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.witness");
+        assert_eq!(condition(&path).unwrap(), Condition::Missing);
+        let mut file = WitnessFile::new(path.clone());
+        for seq in [1, 2, 3] {
+            file.write(&of(seq)).unwrap();
+            assert_eq!(condition(&path).unwrap(), Condition::Whole, "{seq}");
+        }
+        let whole = fs::read(&path).unwrap();
+        for at in 0..whole.len() {
+            let mut damaged = whole.clone();
+            damaged[at] ^= 1;
+            fs::write(&path, &damaged).unwrap();
+            assert_eq!(condition(&path).unwrap(), Condition::Damaged, "byte {at}");
+        }
+        fs::write(&path, &whole[..SLOT + 1]).unwrap();
+        assert_eq!(condition(&path).unwrap(), Condition::Damaged);
+        file.forget().unwrap();
+        assert_eq!(condition(&path).unwrap(), Condition::Missing);
     }
 
     #[test]

@@ -156,11 +156,7 @@ fn the_doctor_mends_modes_and_remainders() {
     let env = TestEnv::new();
     let session = conversation(&env);
     let in_order = env.run(&["doctor"]);
-    assert_snapshot!(in_order, @r"
-    The folder $HOME/.local/share/undertext is in order
-    ------- stderr -------
-    hint: to check what the store holds: undertext verify
-    ");
+    assert_snapshot!(in_order, @"$HOME/.local/share/undertext is in order");
     let before = live(&env, &session);
     fs::set_permissions(live_path(&env, &session), Permissions::from_mode(0o644)).unwrap();
     let remainder = format!("{}.undertext-new", live_path(&env, &session).display());
@@ -223,6 +219,22 @@ fn the_doctor_leaves_a_folder_alone_that_is_no_store() {
     conversation(&env);
     fs::remove_file(store(&env).join("store.db")).unwrap();
     assert_eq!(env.run(&["doctor"]).code(), Some(1));
+}
+
+#[test]
+fn what_a_search_writes_belongs_to_the_store() {
+    let env = TestEnv::new();
+    conversation(&env);
+    env.run(&["search", "build"]).success();
+    let seal = store(&env).join("search.seal");
+    for (path, open, wanted) in [(store(&env), 0o777, 0o700), (seal, 0o644, 0o600)] {
+        fs::set_permissions(&path, Permissions::from_mode(open)).unwrap();
+        let said = env.run(&["doctor"]);
+        assert_eq!(said.code(), Some(1), "{said}");
+        assert!(said.stdout.contains(&format!("its mode is {open:04o}")), "{said}");
+        env.run(&["doctor", "--fix"]).success();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, wanted);
+    }
 }
 
 /// Whoever is sent to the doctor because a store cannot be reached is told why.

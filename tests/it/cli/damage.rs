@@ -3,11 +3,12 @@
 
 use std::fs;
 use std::io::Write as _;
+use std::path::{Path, PathBuf};
 
 use insta::assert_snapshot;
 use rusqlite::Connection;
 
-use super::{conversation, json, store};
+use super::{conversation, json, live_path, store};
 use crate::env::TestEnv;
 
 /// The page size of a database.
@@ -374,4 +375,222 @@ fn a_line_that_is_lost_keeps_no_other_one_from_being_covered() {
     assert!(!taken.stderr.contains("still holds it"), "{taken}");
     let file = fs::read_to_string(env.home().join(".claude/projects/-work/boat.jsonl")).unwrap();
     assert!(file.contains("Part 1") && !file.contains("Part 3"), "{file}");
+}
+
+/// Puts an older state of the database in the place of the newest one, which its witness has seen.
+fn forget_the_newest_change(env: &TestEnv) {
+    drop(database(env));
+    let path = store(env).join("store.db");
+    let older = fs::read(&path).unwrap();
+    env.run(&["append", "-q", "This will be lost."]).success();
+    crate::fixture::settle(&store(env));
+    for end in ["-wal", "-shm"] {
+        let _ = fs::remove_file(store(env).join(format!("store.db{end}")));
+    }
+    fs::write(path, older).unwrap();
+}
+
+#[test]
+fn every_reader_says_once_that_changes_are_missing() {
+    let env = TestEnv::new();
+    let session = conversation(&env);
+    forget_the_newest_change(&env);
+    for args in [
+        &["log"][..],
+        &["show", "@0"],
+        &["graph"],
+        &["sessions"],
+        &["sessions", "--json"],
+        &["status"],
+        &["checkpoints"],
+        &["branch"],
+        &["operations", "--all"],
+        &["context"],
+        &["search", "build"],
+        &["audit"],
+        &["store", "stats"],
+        &["export", &session],
+    ] {
+        let output = env.run(args);
+        assert_eq!(
+            output.stderr.matches("the store has lost changes").count(),
+            1,
+            "{args:?}: {output}"
+        );
+        assert!(output.stderr.contains("undertext doctor --fix"), "{args:?}: {output}");
+        assert_eq!(output.code(), Some(1), "{args:?}: {output}");
+    }
+}
+
+#[test]
+fn a_missing_or_damaged_witness_is_named_until_changes_write_it_again() {
+    let env = TestEnv::new();
+    conversation(&env);
+    let witness = store(&env).join("store.witness");
+    let whole = fs::read(&witness).unwrap();
+    let flipped = |at: usize| {
+        let mut bytes = whole.clone();
+        bytes[at] ^= 1;
+        bytes
+    };
+    for (bytes, problem) in [
+        (None, "it is missing"),
+        (Some(vec![0; 128]), "it is missing"),
+        (Some(flipped(20)), "a part of it is damaged"),
+        (Some(flipped(90)), "a part of it is damaged"),
+    ] {
+        match bytes {
+            Some(bytes) => fs::write(&witness, bytes).unwrap(),
+            None => fs::remove_file(&witness).unwrap(),
+        }
+        let verified = env.run(&["verify"]);
+        let named = format!("note: store.witness: {problem}");
+        assert!(verified.stdout.contains(&named), "{verified}");
+        let looked = env.run(&["doctor"]);
+        assert_eq!(looked.code(), Some(1), "{looked}");
+        assert!(looked.stdout.contains(&format!("store.witness: {problem}")), "{looked}");
+        for _ in 0..2 {
+            env.run(&["checkpoint"]).success();
+        }
+        assert!(!env.run(&["verify"]).success().stdout.contains("store.witness"));
+        env.run(&["doctor"]).success();
+    }
+}
+
+/// Changes a file, whose length and time stay.
+fn change_in_place(path: &Path, change: impl FnOnce(&mut [u8])) {
+    let time = fs::metadata(path).unwrap().modified().unwrap();
+    let mut bytes = fs::read(path).unwrap();
+    change(&mut bytes);
+    fs::write(path, bytes).unwrap();
+    fs::File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
+}
+
+#[test]
+fn the_doctor_calls_nothing_in_order_that_verify_names() {
+    let transcripts = |env: &TestEnv| store(env).join("transcripts");
+    let flip = |bytes: &mut [u8]| bytes[30] ^= 1;
+    let damages: [fn(&TestEnv, &str) -> PathBuf; 5] = [
+        |env, session| live_path(env, session),
+        |env, session| {
+            env.run(&["revert", "1"]).success();
+            live_path(env, session).with_extension("jsonl.undertext-1")
+        },
+        |env, _| store(env).join("transcripts/11111111-1111-4111-8111-111111111111.jsonl"),
+        |env, _| store(env).join("transcripts/notes.jsonl"),
+        |env, _| {
+            database(env).execute("UPDATE fresh SET body = zeroblob(length(body))", []).unwrap();
+            store(env).join("store.db")
+        },
+    ];
+    for (n, damage) in damages.into_iter().enumerate() {
+        let env = TestEnv::new();
+        let session = conversation(&env);
+        assert!(fs::exists(transcripts(&env)).unwrap());
+        let path = damage(&env, &session);
+        match n {
+            0 | 1 => change_in_place(&path, flip),
+            2 => fs::write(&path, "").unwrap(),
+            3 => fs::write(&path, "no session at all\n").unwrap(),
+            _ => {}
+        }
+        let named = format!("{}: ", path.strip_prefix(env.home()).unwrap().display());
+        assert_eq!(env.run(&["verify"]).code(), Some(1), "{n}");
+        for args in [&["doctor"][..], &["doctor", "--fix"], &["doctor"]] {
+            let looked = env.run(args);
+            assert_eq!(looked.code(), Some(1), "{n} {args:?}: {looked}");
+            assert!(looked.stdout.contains(&named), "{n} {args:?}: {looked}");
+            assert!(!looked.stdout.contains("in order"), "{n} {args:?}: {looked}");
+        }
+    }
+}
+
+#[test]
+fn zeros_in_the_place_of_the_last_bytes_of_a_live_file_are_seen_and_written_again() {
+    let env = TestEnv::new();
+    let session = conversation(&env);
+    let path = live_path(&env, &session);
+    let whole = fs::read(&path).unwrap();
+    change_in_place(&path, |bytes| {
+        let from = bytes.len() - 40;
+        bytes[from..].fill(0);
+    });
+    let told = env.run(&["status"]);
+    assert!(!told.stdout.contains("agrees with the store"), "{told}");
+    env.run(&["append", "-q", "Go on."]).success();
+    let now = fs::read(&path).unwrap();
+    assert!(now.starts_with(&whole) && now.len() > whole.len() && !now.contains(&0));
+    env.run(&["verify"]).success();
+    env.run(&["doctor"]).success();
+}
+
+#[test]
+fn operations_leaves_out_a_record_that_its_hash_does_not_cover() {
+    let env = TestEnv::new();
+    conversation(&env);
+    let shown = |args: &[&str]| {
+        let output = env.run(&[&["operations", "--json"], args].concat());
+        let numbers: Vec<u64> =
+            output.stdout.lines().filter_map(|line| json(line)["operation"].as_u64()).collect();
+        (numbers, output)
+    };
+    assert_eq!(shown(&[]).0, [5, 4, 3, 2, 1]);
+    let db = database(&env);
+    db.execute_batch("DROP TRIGGER operation_is_not_updated").unwrap();
+    // The time in the record: its other fields stay as they are.
+    let mut record: Vec<u8> =
+        db.query_row("SELECT record FROM operation WHERE n = 3", [], |row| row.get(0)).unwrap();
+    let sound = undertext::model::Operation::open(
+        undertext::model::OperationNumber::new(3),
+        record.clone(),
+        undertext::model::OperationId::default(),
+        &[],
+    );
+    let at = sound.unwrap().at;
+    let changed = (0..record.len()).find(|place| {
+        record[*place] ^= 1;
+        let opened = undertext::model::Operation::open(
+            undertext::model::OperationNumber::new(3),
+            record.clone(),
+            undertext::model::OperationId::default(),
+            &[],
+        );
+        if opened.is_ok_and(|opened| opened.at != at) {
+            return true;
+        }
+        record[*place] ^= 1;
+        false
+    });
+    assert!(changed.is_some());
+    db.execute("UPDATE operation SET record = ? WHERE n = 3", [record]).unwrap();
+    drop(db);
+    for args in [&[][..], &["--all"]] {
+        let (numbers, output) = shown(args);
+        assert_eq!(numbers, [5, 4, 2, 1], "{output}");
+        assert_eq!(output.code(), Some(1), "{output}");
+        assert!(output.stderr.contains("warning: operation 3 of session"), "{output}");
+    }
+    assert_eq!(shown(&["-n", "2"]).1.code(), Some(0));
+}
+
+#[test]
+fn a_line_break_in_an_id_does_not_break_the_line_of_an_error() {
+    let env = TestEnv::new();
+    conversation(&env);
+    for args in [&["log", "no\nsuch"][..], &["revert", "no\nsuch"], &["undo", "no\nsuch"]] {
+        let said = env.run(args);
+        assert_ne!(said.code(), Some(0), "{said}");
+        let first = said.stderr.lines().next().unwrap();
+        assert!(first.starts_with("error: ") && first.contains("no such"), "{said}");
+    }
+}
+
+#[test]
+fn a_clock_before_1970_hinders_no_command() {
+    let env = TestEnv::new();
+    for args in [&["new"][..], &["append", "Hello."], &["sessions"], &["log"], &["verify"]] {
+        let output = env.command().args(args).env("UNDERTEXT_TEST_CLOCK", "-86400500").output();
+        let output = output.unwrap();
+        assert!(output.status.success(), "{args:?}: {output:?}");
+    }
 }

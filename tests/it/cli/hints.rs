@@ -84,7 +84,7 @@ impl World {
     fn operations(&self) -> BTreeMap<String, u64> {
         let archive = Archive::open(&self.store, Access::Read, Box::new(Machine)).unwrap();
         let count = |session: Session| {
-            let newest = ops::operations(&archive, &session, 1).unwrap();
+            let newest = ops::operations(&archive, &session, 1).unwrap().shown;
             (session.name.id, newest[0].operation.n.get())
         };
         archive.every().unwrap().into_iter().map(count).collect()

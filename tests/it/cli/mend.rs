@@ -1155,7 +1155,8 @@ fn a_database_in_the_place_of_another_stores_is_named_and_left_alone() {
     let witness = store(&home.env).join("store.witness");
     let seen = fs::read(&witness).unwrap();
     fs::remove_file(&witness).unwrap();
-    home.run(&["doctor"]).success();
+    let missing = home.run(&["doctor"]);
+    assert!(missing.stdout.contains("store.witness: it is missing"), "{missing}");
     fs::write(&witness, seen).unwrap();
     for name in ["store.db-wal", "store.db-shm"] {
         let _ = fs::remove_file(store(&home.env).join(name));

@@ -50,6 +50,7 @@ mod trust;
 mod undo;
 mod unfinished;
 mod watch;
+mod writers;
 mod wrong;
 
 use std::fs;

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 
 use insta::assert_snapshot;
 use rusqlite::Connection;
+use undertext::ops::{Archive, Machine};
+use undertext::store::{Access, SqliteStore};
 
 use super::{conversation, json};
 use crate::env::TestEnv;
@@ -403,5 +405,43 @@ fn a_store_that_was_mended_is_still_trusted() {
         assert!(read.stderr.contains("you have not trusted it"), "{what}: {read}");
         env.run(&["trust"]).success();
         assert!(env.run(&["sessions"]).success().stdout.contains("In the folder"), "{what}");
+    }
+}
+
+#[test]
+fn a_new_store_of_a_folder_is_made_again_where_making_it_was_cut_short() {
+    let stages: [fn(&Path); 5] = [
+        |_| {},
+        |folder| fs::write(folder.join(".gitignore"), "").unwrap(),
+        |folder| fs::write(folder.join("store.db"), "").unwrap(),
+        |folder| drop(SqliteStore::open(&folder.join("store.db"), Access::Write).unwrap()),
+        |folder| drop(Archive::open(folder, Access::Write, Box::new(Machine)).unwrap()),
+    ];
+    let begun = |stage: &dyn Fn(&Path)| {
+        let env = TestEnv::new();
+        let folder = env.project().join(".undertext");
+        fs::create_dir(&folder).unwrap();
+        fs::set_permissions(&folder, Permissions::from_mode(0o700)).unwrap();
+        stage(&folder);
+        for part in fs::read_dir(&folder).unwrap().map(|part| part.unwrap().path()) {
+            let mode = if part.is_dir() { 0o700 } else { 0o600 };
+            fs::set_permissions(part, Permissions::from_mode(mode)).unwrap();
+        }
+        env
+    };
+    for (n, stage) in stages.into_iter().enumerate() {
+        let env = begun(&stage);
+        let made = env.run(&["new", "--here"]);
+        assert_eq!(made.code(), Some(0), "{n}: {made}");
+        assert_eq!(env.run(&["sessions", "--json"]).success().stdout.lines().count(), 1, "{n}");
+    }
+    // A store in which something was done, or that brings settings, is somebody's.
+    let strange: [fn(&Path); 2] = [
+        |folder| fs::write(folder.join("config.toml"), "").unwrap(),
+        |folder| drop(crate::fixture::session(&mut crate::fixture::open(folder, 1))),
+    ];
+    for (n, stage) in strange.into_iter().enumerate() {
+        let refused = begun(&stage).run(&["new", "--here"]);
+        assert_eq!(refused.code(), Some(2), "{n}: {refused}");
     }
 }
