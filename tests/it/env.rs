@@ -161,6 +161,13 @@ impl CommandOutput {
         assert!(self.status.success(), "{self}");
         self
     }
+
+    /// Asserts that the command did its work and said no, which is exit code 1.
+    #[track_caller]
+    pub(crate) fn said_no(self) -> Self {
+        assert_eq!(self.code(), Some(1), "{self}");
+        self
+    }
 }
 
 impl fmt::Display for CommandOutput {

@@ -241,6 +241,7 @@ fn a_backup_that_is_killed_leaves_nothing_that_looks_whole() {
         }
     }
     // The next change deletes what is left, and the note that says where it lies.
+    env.run(&["store", "backup", "../last"]).success();
     env.run(&["append", "We go on."]).success();
     let left = names(env.home()).into_iter().filter(|name| name.contains("undertext-new"));
     assert_eq!(left.collect::<Vec<_>>(), [""; 0]);

@@ -360,7 +360,7 @@ fn a_file_that_cannot_be_opened_is_told_of_and_covered_once_it_can_be() {
         fs::rename(folder, folder.with_extension("there")).unwrap();
         std::os::unix::fs::symlink(folder.file_name().unwrap(), folder).unwrap();
     }
-    let done = env.run_with_stdin(&["redact", "--yes", "--json"], SECRET.as_bytes()).success();
+    let done = env.run_with_stdin(&["redact", "--yes", "--json"], SECRET.as_bytes()).said_no();
     let told = json(&done.stdout);
     for path in [&copy, &result] {
         let path = Path::new("$HOME").join(path.strip_prefix(env.home()).unwrap());
@@ -484,14 +484,14 @@ fn a_file_of_kimi_that_was_set_aside_is_covered_too() {
     // The agent's own record of the same conversation is not covered, and told of.
     let record = folder.join("wire.jsonl");
     fs::write(&record, format!("{{\"x\":\"{SECRET}\"}}\n")).unwrap();
-    let told = env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes()).success();
+    let told = env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes()).said_no();
     assert_eq!(traces(&env), std::slice::from_ref(&record));
     assert!(told.stderr.contains(&format!("{ONE}/wire.jsonl lies next to a session")), "{told}");
     // Of one that says nothing of it there is nothing to tell, unless all of the session goes.
     env.run(&["append", "-s", "8f14", "another-thing-to-hide"]).success();
     let told = env.run_with_stdin(&["redact", "--yes"], b"another-thing-to-hide").success();
     assert!(!told.stderr.contains("wire.jsonl"), "{told}");
-    let told = env.run(&["forget", "-s", "8f14", "--yes"]).success();
+    let told = env.run(&["forget", "-s", "8f14", "--yes"]).said_no();
     assert!(told.stderr.contains("wire.jsonl"), "{told}");
 }
 
@@ -574,17 +574,26 @@ fn what_a_killed_revert_left_in_the_folder_of_another_day_goes_and_the_doctor_fi
     // It is not deleted while a process writes it.
     let writing = File::open(&path).unwrap();
     writing.lock().unwrap();
-    assert_eq!(env.run(&["doctor", "--fix"]).code(), Some(1));
+    env.run(&["doctor", "--fix"]).said_no();
     env.run(&["checkpoint", "-s", "019a"]).success();
-    let refused = env.run_with_stdin(&["redact", "--yes", "--json"], SECRET.as_bytes());
-    assert_eq!(refused.code(), Some(1), "{refused}");
+    assert!(path.exists());
+    drop(writing);
+    env.run(&["doctor", "--fix"]).success();
+    assert!(!path.exists() && other.exists());
+
+    let env = TestEnv::new();
+    let (path, _) = left(&env);
+    let writing = File::open(&path).unwrap();
+    writing.lock().unwrap();
+    let refused = env.run_with_stdin(&["redact", "--yes", "--json"], SECRET.as_bytes()).said_no();
     let named = json(&refused.stdout)["left"].clone();
     let named: Vec<PathBuf> = serde_json::from_value(named).unwrap();
     assert!(matches!(named.as_slice(), [only] if only.ends_with(name)), "{refused}");
     assert_eq!(traces(&env), std::slice::from_ref(&path));
     drop(writing);
-    env.run(&["doctor", "--fix"]).success();
-    assert!(!path.exists() && other.exists());
+    env.run(&["checkpoint", "-s", "019a"]).success();
+    assert_eq!(traces(&env), Vec::<PathBuf>::new());
+    env.run(&["doctor"]).success();
 
     let env = TestEnv::new();
     let (path, other) = left(&env);
@@ -716,7 +725,7 @@ fn what_is_left_out_next_to_a_session_is_told_of_and_its_name_is_in_no_row() {
         paths.map(Result::unwrap).filter(|path: &String| path.contains(name)).collect()
     };
     assert_eq!(sighted().len(), 1);
-    let done = env.run_with_stdin(&["redact", "--yes"], name.as_bytes()).success();
+    let done = env.run_with_stdin(&["redact", "--yes"], name.as_bytes()).said_no();
     for told in [format!("{name}.txt lies next to"), "link.txt lies next to".to_owned()] {
         assert!(done.stderr.contains(&told), "{done}");
     }
@@ -735,7 +744,7 @@ fn a_file_that_another_store_set_aside_is_told_of_if_it_has_it() {
     env.run(&["revert", "1", "--rotate", "-s", ONE]).success();
     fs::remove_dir_all(env.home().join(".local/share/undertext")).unwrap();
     env.run(&["import"]).success();
-    let done = env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes()).success();
+    let done = env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes()).said_no();
     assert!(done.stderr.contains(&format!("{ONE}.jsonl.undertext-1 lies next to")), "{done}");
     let aside = file.with_extension("jsonl.undertext-1");
     assert!(fs::read_to_string(aside).unwrap().contains(SECRET));
@@ -779,7 +788,7 @@ fn what_lies_under_the_name_of_a_session_is_told_of_if_it_has_it() {
     );
     here(&own.join("subagents/agent-a1.jsonl"), &agent);
     env.run(&["import"]).success();
-    let done = env.run_with_stdin(&["redact", "--yes", "--json"], SECRET.as_bytes()).success();
+    let done = env.run_with_stdin(&["redact", "--yes", "--json"], SECRET.as_bytes()).said_no();
     let beside = |done: &str| -> Vec<String> {
         let told = json(done);
         let paths = told["beside"].as_array().unwrap().iter();
@@ -805,7 +814,7 @@ fn what_lies_under_the_name_of_a_session_is_told_of_if_it_has_it() {
     );
     assert_eq!(traces(&env).len(), 10);
     // What is forgotten may stand in any of them; it goes from its sub-agents too.
-    let done = env.run(&["forget", "-s", "8f14", "--yes", "--json"]).success();
+    let done = env.run(&["forget", "-s", "8f14", "--yes", "--json"]).said_no();
     assert_eq!(beside(&done.stdout).len(), 11);
     assert!(env.run(&["search", "its agent says"]).stdout.is_empty());
     assert!(!fs::read_to_string(own.join("subagents/agent-a1.jsonl")).unwrap().contains("says"));
@@ -821,7 +830,7 @@ fn another_store_that_has_it_is_told_of() {
     let other = other.to_str().unwrap();
     env.run(&["import", "--store", other, file.to_str().unwrap()]).success();
     let done =
-        env.run_with_stdin(&["redact", "--yes", "--store", other], SECRET.as_bytes()).success();
+        env.run_with_stdin(&["redact", "--yes", "--store", other], SECRET.as_bytes()).said_no();
     assert!(done.stderr.contains("another store of yours, "), "{done}");
     assert!(done.stderr.contains("give the same on stdin to undertext redact --store "), "{done}");
     let done = env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes()).success();
@@ -846,7 +855,7 @@ fn what_openclaw_keeps_next_to_a_session_is_told_of_if_it_has_it() {
         fs::write(folder.join(name), SECRET).unwrap();
     }
     env.run(&["import"]).success();
-    let done = env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes()).success();
+    let done = env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes()).said_no();
     for name in &kept {
         assert!(done.stderr.contains(&format!("{name} lies next to a session")), "{done}");
     }
@@ -873,7 +882,7 @@ fn what_stands_where_nothing_can_be_covered_keeps_nothing_else_from_being_taken_
     warning: what rule github-pat found in what makes entry 1 a record of session c9f0f895-fb98-4b91-8f2a-3c5b6d7e8f90 cannot be taken out there, and stays everywhere: change the key itself
     Nothing is changed
     ");
-    let done = env.run(&["redact", "--found", "--yes", "--json"]).success();
+    let done = env.run(&["redact", "--found", "--yes", "--json"]).said_no();
     let done = json(&done.stdout);
     assert_eq!((&done["lines"], done["fixed"].as_array().unwrap().len()), (&json!(1), 1), "{done}");
     assert_eq!(holding(&env, &[key]), Vec::<PathBuf>::new());
@@ -968,7 +977,7 @@ fn what_came_to_a_file_that_is_not_followed_is_told_of() {
     let newer = kept_out::said(ONE, ("r6", "r7"), &format!("again {SECRET}"));
     let text = fs::read_to_string(&file).unwrap() + &newer;
     fs::write(&file, text).unwrap();
-    let done = env.run_with_stdin(&["redact", "--yes", "--json"], SECRET.as_bytes()).success();
+    let done = env.run_with_stdin(&["redact", "--yes", "--json"], SECRET.as_bytes()).said_no();
     let told = json(&done.stdout);
     let has = |key: &str| {
         let paths = told[key].as_array().unwrap();
@@ -988,7 +997,7 @@ fn a_folder_that_is_not_looked_through_is_named() {
     fs::write(elsewhere.join(ONE).join("notes"), SECRET).unwrap();
     let home = file.ancestors().nth(3).unwrap();
     std::os::unix::fs::symlink(&elsewhere, home.join("file-history")).unwrap();
-    let done = env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes()).success();
+    let done = env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes()).said_no();
     assert!(done.stderr.contains("file-history could not be looked through"), "{done}");
     let again = env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes());
     assert!(again.stderr.contains("file-history could not be looked through"), "{again}");
