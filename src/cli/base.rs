@@ -25,6 +25,8 @@ pub(crate) struct Context {
     pub(super) is_torn: bool,
     /// What killed commands left and this one deleted.
     pub(super) deleted: Vec<PathBuf>,
+    /// Whether a store that lost changes was warned of.
+    pub(super) is_warned_of_loss: bool,
     /// How long another program is waited for.
     pub(super) wait: Duration,
     /// The session that the command set out to change, and how many operations it had.

@@ -235,6 +235,7 @@ impl Typed {
             is_warned: false,
             is_torn: false,
             deleted: Vec::new(),
+            is_warned_of_loss: false,
             wait: Duration::ZERO,
             describe: || clap::Command::new(NAME),
             env,

@@ -245,6 +245,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_line_break_in_what_is_named_does_not_break_the_line_of_an_error() {
+        let error = CommandError::user(anyhow!("session a\nb is not there"));
+        let shown = error.render(Styles::new(false), &Naming::default());
+        assert_eq!(shown, "error: session a b is not there\n");
+    }
+
+    #[test]
     fn an_error_tells_its_causes_then_the_next_step() {
         let cause = Err::<(), _>(anyhow!("permission denied")).context("cannot open \x1b]0;x\x07");
         let error = CommandError::from(cause.context("cannot import").unwrap_err())

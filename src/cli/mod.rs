@@ -327,6 +327,7 @@ fn run(env: Env, cli: &Cli, verb: String) -> ExitCode {
         is_warned: false,
         is_torn: false,
         deleted: Vec::new(),
+        is_warned_of_loss: false,
         wait: Duration::from_secs(*wait),
         describe: command,
     };

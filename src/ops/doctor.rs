@@ -164,7 +164,7 @@ fn look_at_database(
         Ok((forgotten, store.has_lost_lines()?, has_its_id, is_others, problem))
     });
     if let Ok((.., Some(problem))) = opened {
-        ail(&root.join(WITNESS), problem, Cure::Person);
+        ail(&root.join(WITNESS), problem, Cure::Mend);
     }
     if let Ok((.., true, _)) = opened {
         ail(
@@ -383,6 +383,12 @@ pub fn treat(root: &Path, ailments: &mut [Ailment]) -> Result<(), OpsError> {
                 Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
                 removed => removed,
             },
+            // A store that cannot be changed is mended first, which gives it a witness.
+            Cure::Mend if ailment.path.ends_with(WITNESS) => {
+                let store = SqliteStore::open(&root.join(DATABASE), Access::Write);
+                ailment.cured = store.and_then(|store| store.renew_witness()).is_ok();
+                continue;
+            }
             Cure::Mend | Cure::Person => continue,
         };
         done.map_err(SyncError::at(&ailment.path))?;

@@ -250,6 +250,17 @@ impl SqliteStore {
         })
     }
 
+    /// Writes a witness in the place of one that is damaged or missing.
+    pub fn renew_witness(&self) -> Result<(), StoreError> {
+        // The journal is read with it, which has the newest operation.
+        if self.newest()?.is_some() {
+            let path = witness::path_of(&self.path);
+            self.witness.borrow_mut().forget().map_err(StoreError::at(&path))?;
+            self.bear_witness();
+        }
+        Ok(())
+    }
+
     /// Returns whether the witness has seen another store and nothing of this one, which then lies in the place of that one.
     pub fn has_others_witness(&self) -> Result<bool, StoreError> {
         // An unreadable witness says nothing, and a damaged id says nothing of whose it is.

@@ -297,7 +297,7 @@ impl SqliteStore {
     }
 
     /// Writes next to the database how far it has come.
-    fn bear_witness(&self) {
+    pub(super) fn bear_witness(&self) {
         if let Some((seq, hash)) = self.journal.borrow().newest {
             let witness = Witness { store: self.tables.id().unwrap_or_default(), seq, hash };
             // A witness that is behind is nothing unusual.
