@@ -215,7 +215,7 @@ pub fn limit(
 }
 
 /// Makes one turn of what the user said without an answer between: a provider is sent it as one message.
-fn unite(items: &mut [Item]) {
+pub(super) fn unite(items: &mut [Item]) {
     let mut is_asked = false;
     for item in items {
         if matches!(item.role(), Role::Assistant | Role::Tool) {

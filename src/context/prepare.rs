@@ -94,6 +94,8 @@ pub fn prepare(items: Vec<Item>, plan: &Plan, cutting: Option<&Cutting<'_>>) -> 
         results::fit(&mut items, cutting, &mut changes);
     }
     let mut items = turns::validate(items, shape, &mut changes);
+    // Pair repair can take out the answer between two requests.
+    history::unite(&mut items);
     count(&mut items, counting);
     Prepared { items, changes, limited, repaired }
 }

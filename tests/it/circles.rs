@@ -14,8 +14,6 @@ const WIDE: [&str; 0] = [];
 /// How many methods a trait may have.
 const METHODS: usize = 12;
 
-/// How many lines a file may have before its tests.
-const LINES: usize = 600;
 
 #[test]
 fn no_files_of_a_room_import_each_other_in_a_circle() {
@@ -25,11 +23,6 @@ fn no_files_of_a_room_import_each_other_in_a_circle() {
 #[test]
 fn no_trait_has_more_methods_than_one_can_keep_in_mind() {
     none(astray(&wide_traits(&sources()), &WIDE).into_iter());
-}
-
-#[test]
-fn no_file_is_long_without_a_reason() {
-    none(long_files(&sources()).into_values());
 }
 
 /// The verbs that are made of others: a recovery compacts and truncates, a turn appends and recovers, and a handle holds a
@@ -152,18 +145,6 @@ fn planted_wide_traits_and_long_files_are_found() {
     };
     assert_eq!(wide(METHODS).len(), 0);
     assert_eq!(wide(METHODS + 1).into_keys().collect::<Vec<_>>(), ["room/a.rs: Wide"]);
-    let long = |head: &str, lines: usize| {
-        let tests = format!("#[cfg(test)]\nmod tests {{\n{}}}\n", "//\n".repeat(LINES));
-        let text = format!("{head}\n{}{tests}", "fn f() {}\n".repeat(lines - head.lines().count()));
-        long_files(&file(text)).len()
-    };
-    assert_eq!(long("//! Something.", LINES), 0);
-    assert_eq!(long("//! Something.", LINES + 1), 1);
-    assert_eq!(
-        long("//! Something.\n//! One file, because its parts share a state.\n//!", LINES + 1),
-        0
-    );
-    assert_eq!(long("//! Something.\n//!\n//! It waits, because it must.", LINES + 1), 1);
 }
 
 #[test]
@@ -383,19 +364,6 @@ fn wide_traits(files: &[(String, String)]) -> BTreeMap<String, String> {
                 let name = format!("{path}: {}", tokens[at + 1]);
                 found.insert(name.clone(), format!("{name} has {methods} methods"));
             }
-        }
-    }
-    found
-}
-
-/// Returns the files that are too long and whose first words give no reason.
-fn long_files(files: &[(String, String)]) -> BTreeMap<String, String> {
-    let mut found = BTreeMap::new();
-    for (path, text) in files {
-        let lines = text.lines().take_while(|line| *line != "#[cfg(test)]").count();
-        let head = text.lines().take_while(|line| line.starts_with("//! "));
-        if lines > LINES && !head.collect::<String>().contains("because") {
-            found.insert(path.clone(), format!("{path} has {lines} lines"));
         }
     }
     found

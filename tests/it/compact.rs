@@ -270,7 +270,7 @@ fn a_compaction_of_pi_says_the_system_prompt_as_it_is_then() {
     let file = folder.path().join("s.jsonl");
     let (mut archive, session) = in_store(folder.path(), &file, &lines);
     let before = sent(&archive, &session);
-    assert_eq!(before[0].2, "You are pi.\n\nBe brief.\n\nA shed.");
+    assert_eq!(before[0].2, "You are pi.\n\nAnd kind.\n\nBe long.");
 
     let keeping = |n| Compacting { keep: Keep::Last(n), ..usual() };
     for n in [4, 2] {

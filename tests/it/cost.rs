@@ -197,7 +197,8 @@ fn to_count_checkpoints_no_turn_is_read() {
 
 #[test]
 fn a_change_of_a_long_session_reads_as_little_as_of_a_short_one() {
-    for format in AGENTS {
+    // A native session goes back in a copy of what stays, which is read.
+    for format in AGENTS.into_iter().filter(|format| format.name() != Native.name()) {
         let kept = [1_500, 9_000].map(|count| {
             let folder = TempDir::new().unwrap();
             let (store, sessions) = (folder.path().join("store"), folder.path().join("sessions"));

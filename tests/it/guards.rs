@@ -70,9 +70,9 @@ fn an_undo_of_a_hiding_shows_the_session_again() {
     let folder = tempfile::tempdir().unwrap();
     let (mut archive, session) = begun(folder.path());
     let listed = |archive: &Archive| archive.sessions(&SessionFilter::default()).unwrap().len();
-    ops::hide(&mut archive, &session, true).unwrap();
+    let hidden = ops::hide(&mut archive, &session, true).unwrap();
     assert_eq!(listed(&archive), 0);
-    ops::undo(&mut archive, &session, None).unwrap();
+    ops::undo(&mut archive, &session, hidden.operation).unwrap();
     assert_eq!(listed(&archive), 1);
 }
 

@@ -338,7 +338,9 @@ fn stream(api: Api, parts: &[&str]) -> Reply {
         Api::Anthropic => json!({"type": "content_block_delta", "index": 0,
             "delta": {"type": "text_delta", "text": part}}),
     };
-    let events = parts.iter().map(part).chain([end]);
+    let start = json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}});
+    let start = (api == Api::Anthropic).then_some(start);
+    let events = start.into_iter().chain(parts.iter().map(part)).chain([end]);
     let body: String = events.map(|event| format!("data: {event}\n\n")).collect();
     Reply::Raw(200, String::new(), body)
 }
@@ -503,10 +505,10 @@ fn a_proxy_gets_the_requests() {
 #[test]
 fn a_history_over_the_summarisers_window_is_summarised_in_stages() {
     for api in APIS {
-        let server = Server::new(6_000);
+        let server = Server::new(16_000);
         let http = Http::new(endpoint(api, &server)).unwrap();
         let messages: Vec<Message> =
-            (0..60).map(|nth| says(Role::User, &format!("{nth} {}", "w ".repeat(500)))).collect();
+            (0..60).map(|nth| says(Role::User, &format!("{nth} {}", "w ".repeat(1_000)))).collect();
         let messages: Vec<(usize, &Message)> = messages.iter().enumerate().collect();
         let job = Job {
             run: 1,

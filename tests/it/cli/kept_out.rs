@@ -151,7 +151,7 @@ fn a_list_of_names_brings_nothing_back_and_is_told_of() {
         fs::write(env.home().join(".codex/history.jsonl"), format!("{typed}\n")).unwrap();
         env.run(&["import"]).success();
         assert!(env.run(&["sessions"]).success().stdout.contains("name tok-"));
-        let done = env.run_with_stdin(args, stdin).success();
+        let done = env.run_with_stdin(args, stdin).said_no();
         for name in ["session_index.jsonl", "history.jsonl"] {
             assert!(done.stderr.contains(&format!("{name} lies next to")), "{done}");
         }

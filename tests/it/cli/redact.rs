@@ -800,7 +800,6 @@ fn what_lies_under_the_name_of_a_session_is_told_of_if_it_has_it() {
         beside(&done.stdout),
         [
             &debug,
-            "history.jsonl",
             "deep.md",
             "summary.md",
             &old,

@@ -233,7 +233,7 @@ fn a_short_secret_is_no_part_of_ids_times_and_numbers() {
     let next = said(ONE, (named, "b"), "go on");
     fs::write(&path, [begin, next].concat()).unwrap();
     env.run(&["import"]).success();
-    env.run_with_stdin(&["redact", "--rekey", "--yes"], b"1234").success();
+    env.run_with_stdin(&["redact", "--rekey", "--yes"], b"1234").said_no();
     let log = env.run(&["log", "-s", "8f14"]).success();
     assert!(log.stdout.contains("the PIN is ****, not 12345 and not x1234"), "{log}");
     let file = fs::read_to_string(&path).unwrap();
