@@ -417,19 +417,8 @@ impl Walk for Codex {
     }
 
     fn paths<'g>(&'g self, graph: &'g dyn Graph) -> Result<Paths<'g>, Failure> {
-        /// How many paths are found before the whole file is read for the others.
-        const FEW: usize = 8;
         let resumed = walk::head(graph)?;
-        let mut count = 0;
-        let mut forwards = None;
-        Ok(Box::new(move |head, limit| {
-            count += 1;
-            if count == FEW {
-                forwards = walk::Forwards::of(graph)?;
-            }
-            let found = forwards.as_ref().and_then(|ways| ways.path(head, limit));
-            found.map_or_else(|| walk::path(graph, head, limit, resumed), Ok)
-        }))
+        Ok(Box::new(move |head, limit| walk::path(graph, head, limit, resumed)))
     }
 
     fn start(

@@ -565,12 +565,6 @@ fn the_paths_of_a_codex_thread_take_questions_in_proportion_to_it() {
     in_proportion("turns that are taken back", &Codex, &|count| {
         whole(&|n| vec![asked(n), back(n)], count)
     });
-    for turns in [2, u32::MAX] {
-        let back = |n: u64| back(n).replace("\"num_turns\":1", &format!("\"num_turns\":{turns}"));
-        in_proportion("more turns than there are, taken back", &Codex, &|count| {
-            whole(&|n| vec![asked(n), back(n)], count)
-        });
-    }
 }
 
 #[test]
@@ -762,38 +756,6 @@ fn the_changes_to_a_message_of_many_records_are_in_proportion_to_it() {
     check("calls without a result", &without_result);
     check("calls with one id", &one_id);
     check("parts that no provider takes", &refused);
-}
-
-#[test]
-fn the_paths_of_a_codex_thread_found_together_are_those_found_alone() {
-    let mut dice = fixture::Dice(0xc0de);
-    for _ in 0..150 {
-        let count = 12 + dice.below(30);
-        let mut file = lines(&Codex, 1, 1);
-        for n in 2..count {
-            let mut line = record(&Codex, 1, 8 * n + 4 + dice.below(2), None);
-            let event = |payload: Value| json!({ "timestamp": time(n), "type": "event_msg", "payload": payload });
-            match dice.below(9) {
-                0..3 => {
-                    let turns = dice.below(4);
-                    line = event(json!({ "type": "thread_rolled_back", "num_turns": turns }));
-                }
-                3 => line = event(json!({ "type": "task_started", "turn_id": uuid(1, n) })),
-                4 => line["type"] = json!("turn_context"),
-                _ => {}
-            }
-            file.push(line.to_string());
-        }
-        let file = file.join("\n") + "\n";
-        let graph = FileGraph::read(&Codex, file.as_bytes());
-        let mut paths = Codex.paths(&graph).unwrap();
-        for place in graph.end().earlier() {
-            let entry = graph.at(place).unwrap().unwrap();
-            let limit = usize::try_from(1 + dice.below(2 * count)).unwrap();
-            let alone = Codex.path(&graph, entry, limit).unwrap();
-            assert_eq!(paths(entry, limit).unwrap(), alone, "{entry} of {file}");
-        }
-    }
 }
 
 /// Returns the lines of a file of Claude Code's in which names, parents and messages go wild.

@@ -3,8 +3,8 @@
 //! Invariant: a path is found from its head backwards; records before the path are not read.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
-    iter, mem,
+    collections::{BTreeMap, BTreeSet},
+    mem,
 };
 
 use super::{
@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     json::Raw,
-    model::{EntryNumber, Kind, Landmark, PlaceNumber, Record},
+    model::{EntryNumber, Kind, PlaceNumber, Record},
     wire::{Before, Edit, Failure, Graph, Path, Sent},
 };
 
@@ -64,54 +64,6 @@ pub(super) fn path(
             return Ok(Path { entries, repairs: Vec::new() });
         }
         counted = counted.saturating_mul(2);
-    }
-}
-
-/// The entry before each one on its path, found in one replay that runs forwards: a backwards replay for each of many heads
-/// would meet the same rollbacks again and again.
-pub(super) struct Forwards(HashMap<EntryNumber, Option<EntryNumber>>);
-
-impl Forwards {
-    /// Returns `None` for a thread of several files or with compactions: what is dropped there depends on what follows.
-    pub(super) fn of(graph: &dyn Graph) -> Result<Option<Self>, Failure> {
-        if graph.landmark(Landmark::Boundary, graph.end())?.is_some()
-            || !matches!(graph.before()?, Before::Nothing)
-        {
-            return Ok(None);
-        }
-        let (mut files, mut records) = (Backwards::new(graph, graph.end()), Vec::new());
-        while let Some(record) = files.next()? {
-            if record.kind != Kind::Opaque {
-                let (flags, number) = hint(&record);
-                records.push((record.n, Open { at: 0, kind: record.kind, flags, number }));
-            }
-        }
-        records.reverse();
-        for (at, (_, one)) in records.iter_mut().enumerate() {
-            one.at = at;
-        }
-        let mut stays = Stays::default();
-        let mut above = HashMap::with_capacity(records.len());
-        for (entry, one) in &records {
-            if one.flags & ROLLBACK != 0 {
-                stays.roll_back(one.number);
-            }
-            let last = stays.records.last().and_then(|last| records.get(last.at));
-            if above.insert(*entry, last.map(|(entry, _)| *entry)).is_some() {
-                return Ok(None);
-            }
-            stays.push(one);
-        }
-        Ok(Some(Self(above)))
-    }
-
-    /// Returns the last `limit` entries that led to a head, if it is known.
-    pub(super) fn path(&self, head: EntryNumber, limit: usize) -> Option<Path> {
-        self.0.get(&head)?;
-        let above = |entry: &EntryNumber| self.0.get(entry).copied().flatten();
-        let mut entries: Vec<_> = iter::successors(Some(head), above).take(limit).collect();
-        entries.reverse();
-        Some(Path { entries, repairs: Vec::new() })
     }
 }
 
