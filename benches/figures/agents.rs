@@ -191,7 +191,7 @@ pub(crate) fn burst(arguments: &Arguments) {
     let mut archive =
         Archive::open(&folder.path().join("store"), Access::Write, Box::new(Machine)).unwrap();
     let mut writable = Writable::default();
-    writable.folder("claude", paths[0].clone());
+    writable.folder("claude", &paths[0]);
     archive.set_writable(writable);
     ops::import(&mut archive, &paths, &paths, &mut |_| ()).unwrap();
     let line = |records: &[Value], round: usize| format!("{}\n", records[BEGUN + round]);

@@ -24,7 +24,7 @@ fn cargo(target: &Path, name: &str, limit: u64) {
     command.current_dir(env!("CARGO_MANIFEST_DIR")).env_remove("UNDERTEXT_SWEEP");
     let (begun, before) = (Instant::now(), used());
     let ended = command.stdout(Stdio::null()).status().unwrap();
-    let (took, used) = (begun.elapsed().as_secs(), (used() - before).as_secs());
+    let (took, used) = (begun.elapsed().as_secs(), used().saturating_sub(before).as_secs());
     let failed = if ended.success() { "" } else { ", and failed" };
     println!("{name:<16} {took} s (limit {limit} on two cores), {used} s of processors{failed}");
 }

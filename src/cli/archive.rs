@@ -56,7 +56,7 @@ impl Context {
     fn warn_of_forgotten(&mut self, archive: &Archive) {
         let Some((witnessed, newest)) = archive.forgotten() else { return };
         // A verification tells it itself.
-        if std::mem::replace(&mut self.is_warned_of_loss, true) || self.verb == "verify" {
+        if !self.warned.insert("loss") || self.verb == "verify" {
             return;
         }
         self.output.warn(&format!(

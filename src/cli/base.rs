@@ -1,5 +1,6 @@
 //! What every command works with: its environment and output, and what was typed before the command.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -19,14 +20,12 @@ pub(crate) struct Context {
     pub(super) asked: Option<PathBuf>,
     /// The folder of the store, once it was chosen.
     pub(super) store: Option<PathBuf>,
-    /// Whether the keys were warned of that are not taken from settings.
-    pub(super) is_warned: bool,
+    /// What was warned of once.
+    pub(super) warned: BTreeSet<&'static str>,
     /// Whether the last changes of the store cannot be read, which was warned of.
     pub(super) is_torn: bool,
     /// What killed commands left and this one deleted.
     pub(super) deleted: Vec<PathBuf>,
-    /// Whether a store that lost changes was warned of.
-    pub(super) is_warned_of_loss: bool,
     /// How long another program is waited for.
     pub(super) wait: Duration,
     /// The session that the command set out to change, and how many operations it had.

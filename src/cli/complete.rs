@@ -5,6 +5,7 @@
 //! Invariant: nothing is written but the candidates; what cannot be read is no candidate.
 //! Invariant: whatever a transcript says goes into a command line as one word, with nothing in it that a shell would run.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Write as _};
 use std::path::Path;
@@ -232,10 +233,9 @@ impl Typed {
             store: None,
             begun: None,
             done: None,
-            is_warned: false,
+            warned: BTreeSet::new(),
             is_torn: false,
             deleted: Vec::new(),
-            is_warned_of_loss: false,
             wait: Duration::ZERO,
             describe: || clap::Command::new(NAME),
             env,

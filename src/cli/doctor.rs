@@ -91,7 +91,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let mut findings = verify(context, &root, &ailments)?;
     // What could not be mended of the store itself is named already.
     findings.retain(|found| !fix || is_of_file(found));
-    ailments.extend(findings.into_iter().map(|found| ailment_of(&root, found)));
+    ailments.extend(findings.into_iter().map(|found| ailment_of(&root, &found)));
     if mended.is_some() || ailments.iter().any(|ailment| ailment.cured) {
         context.remember(format!("{} is mended as far as it can be", shown(&root)));
     }
@@ -181,9 +181,9 @@ fn verify(
 }
 
 /// Returns a finding of a verification as an ailment.
-fn ailment_of(root: &Path, finding: Finding) -> Ailment {
-    let Finding { session, item, problem, .. } = &finding;
-    if is_of_file(&finding) {
+fn ailment_of(root: &Path, finding: &Finding) -> Ailment {
+    let Finding { session, item, problem, .. } = finding;
+    if is_of_file(finding) {
         let (path, problem) = (PathBuf::from(item), problem.clone());
         return Ailment { path, problem, cure: Cure::Person, cured: false };
     }
@@ -240,7 +240,7 @@ fn mend(
     }
     let damage = findings.into_iter();
     ailments.extend(damage.map(|found| {
-        let Ailment { path, problem, .. } = ailment_of(root, found);
+        let Ailment { path, problem, .. } = ailment_of(root, &found);
         let problem = format!("{problem}; {why}");
         Ailment { path, problem, cure: Cure::Person, cured: false }
     }));

@@ -79,6 +79,7 @@ mod verify;
 mod watch;
 mod words;
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -324,10 +325,9 @@ fn run(env: Env, cli: &Cli, verb: String) -> ExitCode {
         store: None,
         begun: None,
         done: None,
-        is_warned: false,
+        warned: BTreeSet::new(),
         is_torn: false,
         deleted: Vec::new(),
-        is_warned_of_loss: false,
         wait: Duration::from_secs(*wait),
         describe: command,
     };

@@ -52,18 +52,18 @@ impl Context {
     pub(crate) fn writable(&mut self) -> Writable {
         let mut writable = Writable::default();
         for folder in self.agent_folders() {
-            writable.folder(folder.format, folder.path);
+            writable.folder(folder.format, &folder.path);
         }
         // A usual folder that is gone is made again with what belongs there; one that only a variable names is not.
         for Home { format, path, each, .. } in self.homes().into_iter().filter(|home| home.is_usual)
         {
             match each {
-                None => writable.folder(format, path),
-                Some(each) => writable.folder_in_each(format, path, each),
+                None => writable.folder(format, &path),
+                Some(each) => writable.folder_in_each(format, &path, each),
             }
         }
         for (format, folder) in self.annexes() {
-            writable.folder(format, folder);
+            writable.folder(format, &folder);
         }
         for list in discover::lists(self.env.home.as_deref(), &self.variables()) {
             writable.list(&list);

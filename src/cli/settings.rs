@@ -23,7 +23,7 @@ impl Context {
     /// Returns the settings of the user and of the store; the first time, warns of the keys that are not taken from them.
     pub(crate) fn settings(&mut self) -> Result<Settings, CommandError> {
         let read = self.read_settings()?;
-        if std::mem::replace(&mut self.is_warned, true) {
+        if !self.warned.insert("keys") {
             return Ok(read.settings);
         }
         self.warn_of_unknown(&read);

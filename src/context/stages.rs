@@ -418,8 +418,8 @@ fn thinks(text: &str) -> bool {
     let is_marked = |line: &str| {
         let line = line.trim().to_lowercase();
         // What ends thoughts may stand behind their last words.
-        let ends = |mark: &&str| mark.starts_with("</") && line.ends_with(&format!("{mark}>"));
-        MARKS.iter().any(|mark| line.starts_with(mark)) || MARKS.iter().any(|mark| ends(&mark))
+        let ends = |mark: &str| mark.starts_with("</") && line.ends_with(&format!("{mark}>"));
+        MARKS.iter().any(|mark| line.starts_with(mark)) || MARKS.iter().any(|mark| ends(mark))
     };
     text.lines().any(is_marked) || (!has_sections(text) && muses(text))
 }

@@ -293,7 +293,7 @@ mod tests {
                 match expected {
                     Ok(expected) => assert_eq!(done, Ok(expected), "{schema}"),
                     Err(why) => {
-                        assert!(done.clone().unwrap_err().contains(why), "{done:?}: {schema}")
+                        assert!(done.clone().unwrap_err().contains(why), "{done:?}: {schema}");
                     }
                 }
             }

@@ -37,7 +37,7 @@ pub struct Leftovers {
 /// Says where this process is writing, until it is dropped.
 #[derive(Debug)]
 pub struct Writing {
-    _lock: File,
+    lock: File,
     note: PathBuf,
 }
 
@@ -45,6 +45,7 @@ impl Drop for Writing {
     fn drop(&mut self) {
         // One that stays names nothing that is there.
         let _ = fs::remove_file(&self.note);
+        let _ = self.lock.unlock();
     }
 }
 
@@ -68,7 +69,7 @@ impl Leftovers {
                 file.write_all(path.as_os_str().as_bytes())?;
                 file.sync_all()?;
                 disk::sync_folder(&self.folder)?;
-                return Ok(Writing { _lock: file, note });
+                return Ok(Writing { lock: file, note });
             }
         }
         Err(ErrorKind::AlreadyExists.into())
@@ -165,7 +166,7 @@ mod tests {
         assert_eq!(leftovers.clear().unwrap(), (Vec::new(), Vec::new()));
         // A process that is killed gives its locks back and does nothing else.
         for note in notes {
-            note._lock.unlock().unwrap();
+            note.lock.unlock().unwrap();
             std::mem::forget(note);
         }
         let mut found = leftovers.find().unwrap();

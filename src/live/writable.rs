@@ -86,14 +86,14 @@ impl From<io::Error> for Denied {
 
 impl Writable {
     /// Allows the files of a format below a folder.
-    pub fn folder(&mut self, format: &'static str, folder: PathBuf) {
-        self.folders.extend(real(&folder).ok().map(|path| Folder { format, path, each: None }));
+    pub fn folder(&mut self, format: &'static str, folder: &Path) {
+        self.folders.extend(real(folder).ok().map(|path| Folder { format, path, each: None }));
     }
 
     /// Allows the files of a format below a folder in each folder of one, whether these are there or not.
-    pub fn folder_in_each(&mut self, format: &'static str, folder: PathBuf, each: &'static str) {
+    pub fn folder_in_each(&mut self, format: &'static str, folder: &Path, each: &'static str) {
         let each = Some(each);
-        self.folders.extend(real(&folder).ok().map(|path| Folder { format, path, each }));
+        self.folders.extend(real(folder).ok().map(|path| Folder { format, path, each }));
     }
 
     /// Allows a file in an agent's own folder.
@@ -254,8 +254,8 @@ mod tests {
         symlink(home.join("elsewhere"), home.join("claude/out")).unwrap();
         symlink(home.join("claude"), home.join("linked")).unwrap();
         let mut writable = Writable::default();
-        writable.folder("claude", home.join("linked"));
-        writable.folder("codex", home.join("codex"));
+        writable.folder("claude", &home.join("linked"));
+        writable.folder("codex", &home.join("codex"));
         let disk: Arc<dyn Disk> = Arc::new(Kernel);
         let check = |writable: &Writable, format: &str, file: &str, expected: &str| {
             let found = writable.agents_file(&disk, format, &home.join(file));
@@ -285,8 +285,8 @@ mod tests {
         check(&writable, "claude", "claude/out/b", "b");
 
         // A folder that is gone counts where it would be; one in each folder of another, at its depth alone.
-        writable.folder("pi", home.join("gone/sessions"));
-        writable.folder_in_each("pi", home.join("gone/agents"), "sessions");
+        writable.folder("pi", &home.join("gone/sessions"));
+        writable.folder_in_each("pi", &home.join("gone/agents"), "sessions");
         let has = |path: &str| writable.has("pi", &home.join(path));
         assert!(has("gone/sessions/a") && has("gone/agents/main/sessions"));
         for path in ["gone", "gone/agents", "gone/agents/main", "gone/agents/sessions/a"] {

@@ -139,7 +139,7 @@ pub fn cover_again(archive: &mut Archive, wanted: &Wanted<'_>) -> Result<Redacte
     let done = sync::cover_again(archive, &search.secrets)?;
     let left = left(archive, done.left, done.is_in_log);
     let sync::Purged { covered, deleted, is_in_log, beside, unseen, .. } = done;
-    Ok(Redacted { covered, left, deleted, is_in_log, beside, unseen, ..Redacted::default() })
+    Ok(Redacted { covered, left, beside, unseen, deleted, is_in_log, ..Redacted::default() })
 }
 
 /// Gives a session of which something was taken out before ids that are not made of it, and those that refer to its entries.

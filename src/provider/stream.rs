@@ -6,7 +6,7 @@
 //! Invariant: a stream that breaks off before its answer has ended is no answer.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::BTreeMap,
     time::{Duration, Instant},
 };
 
@@ -169,7 +169,7 @@ impl Input {
                 (b'\\', _) if self.in_string => self.is_escaped = !is_escaped,
                 (b'"', _) if !is_escaped => self.in_string = !self.in_string,
                 (b'{' | b'[', depth) if !self.in_string => {
-                    self.depth = Some(depth.unwrap_or(0) + 1)
+                    self.depth = Some(depth.unwrap_or(0) + 1);
                 }
                 (b'}' | b']', Some(depth)) if !self.in_string => {
                     self.depth = Some(depth.saturating_sub(1));
@@ -193,8 +193,8 @@ impl Input {
 #[derive(Default)]
 struct Calls {
     all: Vec<Call>,
-    by_index: HashMap<u64, usize>,
-    by_id: HashMap<String, usize>,
+    by_index: BTreeMap<u64, usize>,
+    by_id: BTreeMap<String, usize>,
 }
 
 /// Adds a part of a call to the call that it is a part of: by its index, else by its id, else the last one. Servers that
@@ -290,7 +290,7 @@ pub(super) fn message(events: &[Value], deadline: &Deadline) -> Result<(Value, b
     let mut whole = json!({});
     let mut blocks: Vec<(u64, Value, String)> = Vec::new();
     // The last block of each index.
-    let mut last: HashMap<u64, usize> = HashMap::new();
+    let mut last: BTreeMap<u64, usize> = BTreeMap::new();
     let mut has_ended = false;
     for event in events {
         deadline.check()?;

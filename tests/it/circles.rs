@@ -14,7 +14,6 @@ const WIDE: [&str; 0] = [];
 /// How many methods a trait may have.
 const METHODS: usize = 12;
 
-
 #[test]
 fn no_files_of_a_room_import_each_other_in_a_circle() {
     none(circles(&sources()).into_values());
@@ -137,7 +136,7 @@ fn planted_circles_are_found() {
 }
 
 #[test]
-fn planted_wide_traits_and_long_files_are_found() {
+fn planted_wide_traits_are_found() {
     let file = |text: String| [("room/a.rs".to_owned(), text)];
     let wide = |methods: usize| {
         let methods = "fn m(&self, f: fn(u8)) { fn inner() {} }\n".repeat(methods);

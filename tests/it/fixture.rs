@@ -110,7 +110,7 @@ pub(crate) fn open_at(root: &Path, ambient: Box<dyn Ambient>) -> Archive {
 pub(crate) fn writable(root: &Path) -> Writable {
     let mut writable = Writable::default();
     for format in wire::FORMATS {
-        writable.folder(format.name(), root.parent().unwrap().to_owned());
+        writable.folder(format.name(), root.parent().unwrap());
     }
     writable
 }

@@ -54,7 +54,7 @@ pub(crate) fn verbs(bytes: &[u8]) {
     let mut archive = Archive::in_memory(Box::new(Machine));
     let mut writable = Writable::default();
     for format in wire::FORMATS {
-        writable.folder(format.name(), root.clone());
+        writable.folder(format.name(), &root);
     }
     archive.set_writable(writable);
     let Ok((session, _)) = ops::take_up(&mut archive, &path) else { return };

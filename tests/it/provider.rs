@@ -341,7 +341,7 @@ fn stream(api: Api, parts: &[&str]) -> Reply {
     let start = json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}});
     let start = (api == Api::Anthropic).then_some(start);
     let events = start.into_iter().chain(parts.iter().map(part)).chain([end]);
-    let body: String = events.map(|event| format!("data: {event}\n\n")).collect();
+    let body = events.map(|event| format!("data: {event}\n\n")).collect::<Vec<_>>().concat();
     Reply::Raw(200, String::new(), body)
 }
 
@@ -383,10 +383,8 @@ fn a_key_that_a_server_repeats_is_masked_in_its_answer() {
                 r#"{{"choices":[{{"finish_reason":"tool_calls","message":{{"content":"\u0073k-secret",
                 "tool_calls":[{{"id":"sk-secret","type":"function","function":{{"name":"sk-secret","arguments":"{spelt}"}}}}]}}}}]}}"#
             ),
-            Api::Anthropic => format!(
-                r#"{{"stop_reason":"tool_use","content":[{{"type":"text","text":"\u0073k-secret"}},
-                {{"type":"tool_use","id":"sk-secret","name":"sk-secret","input":{{"sk-secret":"sk-secret c2stc2VjcmV0 sk%2dsecret"}}}}]}}"#
-            ),
+            Api::Anthropic => r#"{"stop_reason":"tool_use","content":[{"type":"text","text":"\u0073k-secret"},
+                {"type":"tool_use","id":"sk-secret","name":"sk-secret","input":{"sk-secret":"sk-secret c2stc2VjcmV0 sk%2dsecret"}}]}"#.to_owned(),
         };
         let said = answer(raw(body));
         assert_eq!(said.text(), "[masked: key]");
@@ -424,7 +422,8 @@ fn a_key_that_a_server_repeats_is_masked_in_its_error() {
         // Only the beginning of a long text is shown, which may end within the key: here its events are put together first.
         let begin = format!("{}sk-", "x".repeat(560));
         let events = [json!({"nonsense": begin}), json!({"choices": 5}), json!("sk-secret")];
-        let body: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+        let body =
+            events.iter().map(|event| format!("data: {event}\n\n")).collect::<Vec<_>>().concat();
         let said = error(200, "", &(body + "data: [DONE]\n\n"));
         assert!(!said.contains("sk-sec"), "{said}");
     }
@@ -508,7 +507,7 @@ fn a_history_over_the_summarisers_window_is_summarised_in_stages() {
         let server = Server::new(16_000);
         let http = Http::new(endpoint(api, &server)).unwrap();
         let messages: Vec<Message> =
-            (0..60).map(|nth| says(Role::User, &format!("{nth} {}", "w ".repeat(1_000)))).collect();
+            (0..60).map(|nth| says(Role::User, &format!("{nth} {}", "w ".repeat(1_500)))).collect();
         let messages: Vec<(usize, &Message)> = messages.iter().enumerate().collect();
         let job = Job {
             run: 1,
@@ -516,8 +515,8 @@ fn a_history_over_the_summarisers_window_is_summarised_in_stages() {
             earlier: &[],
             files: &[],
             focus: None,
-            window: 32_000,
-            replaced: 20_000,
+            window: 96_000,
+            replaced: 50_000,
             lack: &|_| Ok(Vec::new()),
         };
         let count = |text: &str| text.len() as u64 / 4;

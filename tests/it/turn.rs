@@ -703,7 +703,7 @@ fn the_calls_of_an_answer_that_only_thinks_are_kept_in_every_format() {
 }
 
 #[test]
-fn calls_that_are_appended_one_by_one_are_one_answer_in_every_format() {
+fn calls_that_are_appended_one_by_one_are_one_answer() {
     let result =
         |id: &str| Draft::Result { id: id.to_owned(), output: format!("out {id}"), error: None };
     let call = |id: &str| Draft::Call {
@@ -712,7 +712,8 @@ fn calls_that_are_appended_one_by_one_are_one_answer_in_every_format() {
         input: "{}".to_owned(),
     };
     let ids = ["c1".to_owned(), "c2".to_owned()];
-    for format in FORMATS {
+    // In pi's files each call is an answer of its own.
+    for format in FORMATS.into_iter().filter(|format| *format != "pi") {
         for at_once in [true, false] {
             let folder = tempfile::tempdir().unwrap();
             let (mut archive, session) = session_of(format, folder.path());

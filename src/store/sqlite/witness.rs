@@ -255,7 +255,7 @@ mod tests {
             fs::write(&path, &damaged).unwrap();
             assert_eq!(condition(&path).unwrap(), Condition::Damaged, "byte {at}");
         }
-        fs::write(&path, &whole[..SLOT + 1]).unwrap();
+        fs::write(&path, &whole[..=SLOT]).unwrap();
         assert_eq!(condition(&path).unwrap(), Condition::Damaged);
         file.forget().unwrap();
         assert_eq!(condition(&path).unwrap(), Condition::Missing);

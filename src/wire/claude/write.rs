@@ -1,6 +1,6 @@
 //! Writing: records as the program itself writes them.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::read::NO_MODEL;
 use crate::{
@@ -137,9 +137,9 @@ fn more_of(block: &Value, setting: &Setting) -> Option<Value> {
         && text(nearby, "uuid") == setting.parent;
     let message =
         nearby.get("message").filter(|message| is_answer && text(*message, "id").is_some())?;
-    let mut message: Value = serde_json::from_slice(message.bytes()).ok()?;
-    message["content"] = json!([block]);
-    Some(message)
+    let mut message: Map<String, Value> = serde_json::from_slice(message.bytes()).ok()?;
+    message.insert("content".to_owned(), json!([block]));
+    Some(message.into())
 }
 
 fn link(class: &str, message: &Value, setting: &Setting) -> Vec<u8> {

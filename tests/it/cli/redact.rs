@@ -811,7 +811,7 @@ fn what_lies_under_the_name_of_a_session_is_told_of_if_it_has_it() {
         ]
         .map(String::from)
     );
-    assert_eq!(traces(&env).len(), 10);
+    assert_eq!(traces(&env).len(), 9);
     // What is forgotten may stand in any of them; it goes from its sub-agents too.
     let done = env.run(&["forget", "-s", "8f14", "--yes", "--json"]).said_no();
     assert_eq!(beside(&done.stdout).len(), 11);

@@ -49,7 +49,7 @@ fn a_healthy_store_is_never_called_damaged_while_six_programs_change_it() {
             assert!(args[0] != "append" || output.status.success(), "{output:?}");
             changes.fetch_add(1, Ordering::Relaxed);
             if is_done.load(Ordering::Relaxed) {
-                return;
+                break;
             }
         }
     };
