@@ -3,7 +3,7 @@
 //! The store that was typed counts, then the one that the environment names, then the nearest `.undertext` at or above the
 //! current folder that this user trusts on this machine, then the user's own.
 //!
-//! Invariant: a store that lies in a folder and is not trusted is named, and not opened but to see that it holds nothing.
+//! Invariant: a store in a folder that is not trusted is named, and opened only to see whether it holds anything.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder};

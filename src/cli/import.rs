@@ -95,7 +95,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             let homes = context.homes();
             context.output.note(match (homes.as_slice(), unread.as_slice()) {
                 ([], _) => "HOME is not set, so that no agent's folder is known",
-                (_, []) => "No agent keeps sessions on this machine. None of these is there:",
+                (_, []) => "No agent keeps sessions on this machine. None of these folders exists:",
                 _ => "Undertext reads the sessions of these agents, and none is there:",
             });
             for home in homes.iter().filter(|home| is_missing(&home.path)) {

@@ -207,7 +207,7 @@ fn warn(context: &mut Context, redacted: &Redacted) {
         let why = if is_database {
             "another program reads the store: the next change after that takes it out"
         } else {
-            "a process has it open, undertext may not write there or does not follow it, or the store has lost the line that is to stand there"
+            "a process has it open, undertext may not write there or does not follow it, or the store has lost the line that replaces it"
         };
         let path = context.env.homely(path);
         context.output.warn(&format!("{path} still holds it: {why}"));

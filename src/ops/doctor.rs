@@ -36,6 +36,9 @@ pub enum Place {
 /// How much is read of an agent's settings.
 const SETTINGS: u64 = 1 << 20;
 
+/// What is said of a successor that was never put in its place.
+const CUT_SHORT: &str = "a change that was cut short left it behind";
+
 /// Names of folders whose content is copied elsewhere.
 const SYNCED: [&str; 8] = [
     "Dropbox",
@@ -96,7 +99,7 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
         Some(folder) if folder == root => path.file_name().is_some_and(model::is_own),
         _ => true,
     };
-    let (mut is_kept_out, mut is_read_only) = (false, false);
+    let (mut is_kept_out, mut is_read_only, mut fresh) = (false, false, Vec::new());
     for path in paths {
         let meta = match fs::symlink_metadata(&path) {
             // The mode of its folder, which may be listed and not entered, is reported.
@@ -104,6 +107,8 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
                 is_kept_out = true;
                 continue;
             }
+            // Another program has taken it away since the folder was listed.
+            Err(error) if error.kind() == ErrorKind::NotFound && path != root => continue,
             meta => meta.map_err(SyncError::at(&path))?,
         };
         if let Some(problem) = is_in_the_way(&root, &path) {
@@ -138,8 +143,15 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
             ail(&path, "it is not a file, and no backup has it", Cure::Person);
         }
         if path.file_name().is_some_and(live::is_fresh) {
-            ail(&path, "a change that was cut short left it behind", Cure::Delete);
+            fresh.push(path);
         }
+    }
+    if !fresh.is_empty() {
+        let _lock = wait_for_writers(&root);
+        fresh.retain(|path| fs::symlink_metadata(path).is_ok() && !is_written(path));
+    }
+    for path in fresh {
+        ail(&path, CUT_SHORT, Cure::Delete);
     }
     if is_read_only {
         let problem = "it lies on a disk that can only be read: no command changes anything there";
@@ -243,12 +255,24 @@ fn is_in_the_way(root: &Path, path: &Path) -> Option<String> {
 
 /// Looks next to the files of sessions for what changes that were cut short left behind.
 pub fn remainders(archive: &Archive) -> Result<Vec<Ailment>, OpsError> {
+    let mut found = sync::remainders(archive)?;
+    if let Some(root) = archive.root().filter(|_| !found.is_empty()) {
+        let _lock = wait_for_writers(root);
+        found = sync::remainders(archive)?;
+        found.retain(|(path, _)| !is_written(path));
+    }
     let ailment = |(path, is_writable)| {
-        let problem = "a change that was cut short left it behind".to_owned();
         let cure = if is_writable { Cure::Delete } else { Cure::Person };
-        Ailment { path, problem, cure, cured: false }
+        Ailment { path, problem: CUT_SHORT.to_owned(), cure, cured: false }
     };
-    Ok(sync::remainders(archive)?.into_iter().map(ailment).collect())
+    Ok(found.into_iter().map(ailment).collect())
+}
+
+/// Waits until no other program changes a store, and keeps them out while the answer lives: a successor that is still there then
+/// was left behind, unless a program that works on another store of the same session has it locked.
+fn wait_for_writers(root: &Path) -> Option<fs::File> {
+    // Without the lock, as where nothing may be written, it is judged as it is.
+    sync::lock_if_there(root, &Waiting::default()).ok().flatten()
 }
 
 /// Refuses a folder that holds neither a store nor the witness of one: undertext made nothing in it.
@@ -297,7 +321,8 @@ pub fn let_in(root: &Path) -> Result<Vec<Ailment>, OpsError> {
     // A folder that is let in shows what lies in it.
     for folder in [root.clone(), root.join(TRANSCRIPTS), root.clone()] {
         for path in paths(&root)?.into_iter().filter(|path| path.starts_with(&folder)) {
-            let meta = fs::symlink_metadata(&path).map_err(SyncError::at(&path))?;
+            // What is gone since the folder was listed needs no mode.
+            let Ok(meta) = fs::symlink_metadata(&path) else { continue };
             if meta.uid() != own || !is_too_strict(&root, &path, &meta) {
                 continue;
             }

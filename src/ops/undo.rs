@@ -1,4 +1,4 @@
-//! Operations, and taking them back. An undo restores the state before an operation; nothing is erased by it.
+//! Operations and undo. An undo restores the state before an operation; nothing is erased by it.
 
 use crate::{
     model::{Command, Operation, OperationNumber, Position, SessionName, Text},

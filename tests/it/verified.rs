@@ -11,10 +11,11 @@ use tempfile::TempDir;
 use undertext::{
     context::cut::Limit,
     ops::{self, Archive, Bound, Session, Severity},
+    store::Access,
     wire::Draft,
 };
 
-use crate::fixture::{self, damage, say, workspace};
+use crate::fixture::{self, Seeded, damage, say, workspace};
 
 /// Returns what a verification says, the folder of the store left out.
 fn told(archive: &Archive) -> Vec<(Severity, String)> {
@@ -96,11 +97,13 @@ fn a_live_file_is_compared_whole_in_whatever_order_the_store_has_its_lines() {
 #[test]
 fn a_store_that_cannot_be_compared_with_its_witness_is_told_to_be() {
     let folder = tempfile::tempdir().unwrap();
-    let (archive, _) = begun(folder.path(), false);
-    assert_eq!(told(&archive), []);
-    // What is open is read on; it is opened once more to be compared.
+    let (mut writer, session) = begun(folder.path(), false);
+    let reader = Archive::open(folder.path(), Access::Read, Seeded::boxed(2)).unwrap();
+    say(&mut writer, &session, "more");
+    assert_eq!(told(&reader), []);
+    // What is open is read on; it is opened once more where the witness has seen more.
     fs::rename(folder.path().join("store.db"), folder.path().join("other")).unwrap();
-    let told = told(&archive);
+    let told = told(&reader);
     assert!(told.iter().any(|(_, said)| said.contains("has lost changes")), "{told:?}");
 }
 

@@ -74,7 +74,7 @@ fn without_a_path_every_agents_folder_is_searched() {
     let env = TestEnv::new();
     assert_snapshot!(env.run(&["import"]), @"
     ------- stderr -------
-    No agent keeps sessions on this machine. None of these is there:
+    No agent keeps sessions on this machine. None of these folders exists:
       Claude Code: ~/.claude/projects
       Codex: ~/.codex/sessions
       Codex: ~/.codex/archived_sessions

@@ -704,7 +704,7 @@ fn what_was_in_an_agents_folder_comes_back_when_all_of_that_is_gone() {
     0 files read, 0 unchanged: 0 sessions (0 new), 0 new entries, 0 B
     2 sessions' files were deleted since the last import; the store holds all of it
     ------- stderr -------
-    No agent keeps sessions on this machine. None of these is there:
+    No agent keeps sessions on this machine. None of these folders exists:
       Claude Code: ~/.claude/projects
       Codex: ~/.codex/sessions
       Codex: ~/.codex/archived_sessions
