@@ -102,7 +102,7 @@ impl Pattern {
         if hir::visit(&hir, LineEnds).is_err() {
             return Err(Unfit::LineEnd);
         }
-        let ways = ways(&hir);
+        let ways = ways(&hir).max(overlaps(&row(&hir)));
         if ways > WAYS {
             return Err(Unfit::TooManyWays(ways));
         }
@@ -169,6 +169,30 @@ fn ways(hir: &Hir) -> usize {
             several.iter().fold(0, |sum, one| ways(one).saturating_add(sum))
         }
     }
+}
+
+/// Returns what stands one behind the other in an expression, each byte by itself.
+fn row(hir: &Hir) -> Vec<Hir> {
+    match hir.kind() {
+        HirKind::Literal(literal) => literal.0.iter().map(|byte| Hir::literal([*byte])).collect(),
+        HirKind::Concat(parts) => parts.iter().flat_map(row).collect(),
+        _ => vec![hir.clone()],
+    }
+}
+
+/// Returns at how many places of a row a match can be at once: of `aaa` at three, of `abc` at one.
+fn overlaps(row: &[Hir]) -> usize {
+    // Of each beginning: how long the longest shorter one is with which it ends, and how many such there are.
+    let mut ends = vec![(0, 0), (0, 1)];
+    for part in row.iter().skip(1) {
+        let mut end = ends.last().map_or(0, |(end, _)| *end);
+        while end > 0 && row[end] != *part {
+            end = ends[end].0;
+        }
+        end += usize::from(row[end] == *part);
+        ends.push((end, ends[end].1 + 1));
+    }
+    ends.into_iter().map(|(_, count)| count).max().unwrap_or(0)
 }
 
 /// Finds a line end that is meant as such, not as one of many signs.
@@ -309,6 +333,15 @@ mod tests {
             // Words one behind the other are one way.
             assert!(Pattern::new(&words.join(" "), Manner::Literal, case).is_ok());
         }
+        // The same sign again and again may begin a match at each of its places.
+        for manner in [Manner::Literal, Manner::Word, Manner::Regex] {
+            for case in [Case::Smart, Case::Told] {
+                let refused = Pattern::new(&"a".repeat(100_000), manner, case).unwrap_err();
+                assert_eq!(refused, Unfit::TooManyWays(100_000));
+            }
+        }
+        let twice = "0123456789".repeat(600);
+        assert_eq!(unfit(&twice, Manner::Literal), Unfit::TooManyWays(600));
         for usual in
             [r"\w{1,50}", r"\pL{50,200}", "error.{0,200}timeout", "a.{500}z", r"(\w+\s?)*q$"]
         {

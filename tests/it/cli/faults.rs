@@ -320,3 +320,17 @@ fn a_dry_run_of_a_truncation_or_a_compaction_refuses_what_the_change_would() {
     let operations = env.run(&["operations", "-s", "6b0a"]).success();
     assert_eq!(operations.stdout.lines().count(), 1, "{operations}");
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn commands_answer_in_64_mb() {
+    let env = TestEnv::new();
+    conversation(&env);
+    for command in
+        ["sessions", "search build", "log", "graph", "audit", "verify", "doctor", "append -q More."]
+    {
+        let line = format!("ulimit -v 65536; undertext {command}");
+        let output = env.shell("sh", &line).output().unwrap();
+        assert!(output.status.success(), "{command}: {output:?}");
+    }
+}
