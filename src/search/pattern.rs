@@ -340,8 +340,8 @@ mod tests {
                 assert_eq!(refused, Unfit::TooManyWays(100_000));
             }
         }
-        let twice = "0123456789".repeat(600);
-        assert_eq!(unfit(&twice, Manner::Literal), Unfit::TooManyWays(600));
+        let again = "0123456789".repeat(2000);
+        assert_eq!(unfit(&again, Manner::Literal), Unfit::TooManyWays(2000));
         for usual in
             [r"\w{1,50}", r"\pL{50,200}", "error.{0,200}timeout", "a.{500}z", r"(\w+\s?)*q$"]
         {
