@@ -99,35 +99,35 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
         Some(folder) if folder == root => path.file_name().is_some_and(model::is_own),
         _ => true,
     };
-    let (mut is_kept_out, mut is_read_only, mut fresh) = (false, false, Vec::new());
-    for path in paths {
-        let meta = match fs::symlink_metadata(&path) {
+    let (mut is_kept_out, mut is_read_only) = (false, false);
+    for path in &paths {
+        let meta = match fs::symlink_metadata(path) {
             // The mode of its folder, which may be listed and not entered, is reported.
             Err(error) if error.kind() == ErrorKind::PermissionDenied => {
                 is_kept_out = true;
                 continue;
             }
             // Another program has taken it away since the folder was listed.
-            Err(error) if error.kind() == ErrorKind::NotFound && path != root => continue,
-            meta => meta.map_err(SyncError::at(&path))?,
+            Err(error) if error.kind() == ErrorKind::NotFound && *path != root => continue,
+            meta => meta.map_err(SyncError::at(path))?,
         };
-        if let Some(problem) = is_in_the_way(&root, &path) {
-            ail(&path, &problem, Cure::Person);
+        if let Some(problem) = is_in_the_way(&root, path) {
+            ail(path, &problem, Cure::Person);
             is_kept_out = true;
             continue;
         }
         let wanted = wanted_mode(&meta);
         let mode = meta.mode() & 0o7777;
-        if is_judged(&path) && meta.uid() != own {
-            ail(&path, "it belongs to another user", Cure::Person);
-        } else if is_judged(&path) && !meta.is_symlink() && mode & 0o077 != 0 {
-            ail(&path, &format!("its mode is {mode:04o}: others can reach it"), Cure::Mode(wanted));
+        if is_judged(path) && meta.uid() != own {
+            ail(path, "it belongs to another user", Cure::Person);
+        } else if is_judged(path) && !meta.is_symlink() && mode & 0o077 != 0 {
+            ail(path, &format!("its mode is {mode:04o}: others can reach it"), Cure::Mode(wanted));
         }
-        if meta.uid() == own && is_too_strict(&root, &path, &meta) {
-            ail(&path, &too_strict(&meta), Cure::Mode(wanted));
+        if meta.uid() == own && is_too_strict(&root, path, &meta) {
+            ail(path, &too_strict(&meta), Cure::Mode(wanted));
             is_kept_out = true;
-        } else if is_needed(&root, &path, &meta)
-            && let Err(error) = reach(&path)
+        } else if is_needed(&root, path, &meta)
+            && let Err(error) = reach(path)
         {
             is_kept_out = true;
             if error.kind() == ErrorKind::ReadOnlyFilesystem {
@@ -137,20 +137,13 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
             let why = disk::words(&error);
             let problem =
                 format!("undertext may not read and write it: {why}. Give yourself that right");
-            ail(&path, &problem, Cure::Person);
+            ail(path, &problem, Cure::Person);
         }
         if path.parent() == Some(&transcripts) && !meta.is_file() {
-            ail(&path, "it is not a file, and no backup has it", Cure::Person);
-        }
-        if path.file_name().is_some_and(live::is_fresh) {
-            fresh.push(path);
+            ail(path, "it is not a file, and no backup has it", Cure::Person);
         }
     }
-    if !fresh.is_empty() {
-        let _lock = wait_for_writers(&root);
-        fresh.retain(|path| fs::symlink_metadata(path).is_ok() && !is_written(path));
-    }
-    for path in fresh {
+    for path in left_behind(&root, paths) {
         ail(&path, CUT_SHORT, Cure::Delete);
     }
     if is_read_only {
@@ -266,6 +259,14 @@ pub fn remainders(archive: &Archive) -> Result<Vec<Ailment>, OpsError> {
         Ailment { path, problem: CUT_SHORT.to_owned(), cure, cured: false }
     };
     Ok(found.into_iter().map(ailment).collect())
+}
+
+/// Returns those of a store's files that are remainders.
+fn left_behind(root: &Path, mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
+    paths.retain(|path| path.file_name().is_some_and(live::is_fresh));
+    let _lock = if paths.is_empty() { None } else { wait_for_writers(root) };
+    paths.retain(|path| fs::symlink_metadata(path).is_ok() && !is_written(path));
+    paths
 }
 
 /// Waits until no other program changes a store, and keeps them out while the answer lives: a successor that is still there then
