@@ -484,7 +484,7 @@ fn what_is_no_pattern_or_finds_nothing_says_so() {
     hint: how it is used: undertext search --help
     [exit status: 2]
     ");
-    let long: String = (0..10_000).map(|n| format!("word{n} ")).collect();
+    let long = (0..10_000).map(|n| format!("word{n} ")).collect::<Vec<_>>().concat();
     assert_eq!(env.run(&["search", &long]).code(), Some(1));
     assert_eq!(env.run(&["search", &"word ".repeat(20_000)]).code(), Some(2));
     let bytes = OsStr::from_bytes(b"wo\xffrd");
