@@ -36,7 +36,7 @@ pub enum Place {
 /// How much is read of an agent's settings.
 const SETTINGS: u64 = 1 << 20;
 
-/// What is said of a successor that was never put in its place.
+/// The problem of a successor that never replaced its file.
 const CUT_SHORT: &str = "a change that was cut short left it behind";
 
 /// Names of folders whose content is copied elsewhere.
@@ -107,7 +107,7 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
                 is_kept_out = true;
                 continue;
             }
-            // Another program has taken it away since the folder was listed.
+            // Another program removed it after the folder was listed.
             Err(error) if error.kind() == ErrorKind::NotFound && *path != root => continue,
             meta => meta.map_err(SyncError::at(path))?,
         };
@@ -261,7 +261,7 @@ pub fn remainders(archive: &Archive) -> Result<Vec<Ailment>, OpsError> {
     Ok(found.into_iter().map(ailment).collect())
 }
 
-/// Returns those of a store's files that are remainders.
+/// Returns the files of a store that a change which was cut short left behind.
 fn left_behind(root: &Path, mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
     paths.retain(|path| path.file_name().is_some_and(live::is_fresh));
     let _lock = if paths.is_empty() { None } else { wait_for_writers(root) };
@@ -269,10 +269,10 @@ fn left_behind(root: &Path, mut paths: Vec<PathBuf>) -> Vec<PathBuf> {
     paths
 }
 
-/// Waits until no other program changes a store, and keeps them out while the answer lives: a successor that is still there then
+/// Waits until no program changes a store, and locks writers out until the result is dropped. A successor that is still there then
 /// was left behind, unless a program that works on another store of the same session has it locked.
 fn wait_for_writers(root: &Path) -> Option<fs::File> {
-    // Without the lock, as where nothing may be written, it is judged as it is.
+    // If the lock cannot be taken, as on a read-only disk, the files are judged as they are.
     sync::lock_if_there(root, &Waiting::default()).ok().flatten()
 }
 
@@ -322,7 +322,7 @@ pub fn let_in(root: &Path) -> Result<Vec<Ailment>, OpsError> {
     // A folder that is let in shows what lies in it.
     for folder in [root.clone(), root.join(TRANSCRIPTS), root.clone()] {
         for path in paths(&root)?.into_iter().filter(|path| path.starts_with(&folder)) {
-            // What is gone since the folder was listed needs no mode.
+            // A file that was removed after the folder was listed needs no mode.
             let Ok(meta) = fs::symlink_metadata(&path) else { continue };
             if meta.uid() != own || !is_too_strict(&root, &path, &meta) {
                 continue;

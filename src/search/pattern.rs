@@ -171,7 +171,7 @@ fn ways(hir: &Hir) -> usize {
     }
 }
 
-/// Returns what stands one behind the other in an expression, each byte by itself.
+/// Returns the parts of an expression in order, with literals split into bytes.
 fn row(hir: &Hir) -> Vec<Hir> {
     match hir.kind() {
         HirKind::Literal(literal) => literal.0.iter().map(|byte| Hir::literal([*byte])).collect(),
@@ -180,9 +180,9 @@ fn row(hir: &Hir) -> Vec<Hir> {
     }
 }
 
-/// Returns at how many places of a row a match can be at once: of `aaa` at three, of `abc` at one.
+/// Returns how many matches of a row can be in progress at once: three of `aaa`, one of `abc`.
 fn overlaps(row: &[Hir]) -> usize {
-    // Of each beginning: how long the longest shorter one is with which it ends, and how many such there are.
+    // For each prefix: the length of the longest shorter prefix that it ends with, and how many prefixes it ends with in all.
     let mut ends = vec![(0, 0), (0, 1)];
     for part in row.iter().skip(1) {
         let mut end = ends.last().map_or(0, |(end, _)| *end);
@@ -333,7 +333,7 @@ mod tests {
             // Words one behind the other are one way.
             assert!(Pattern::new(&words.join(" "), Manner::Literal, case).is_ok());
         }
-        // The same sign again and again may begin a match at each of its places.
+        // With a repeated character, a match can begin at every position.
         for manner in [Manner::Literal, Manner::Word, Manner::Regex] {
             for case in [Case::Smart, Case::Told] {
                 let refused = Pattern::new(&"a".repeat(100_000), manner, case).unwrap_err();

@@ -2,7 +2,7 @@
 
 use std::{fmt, fs, os::unix::fs::MetadataExt, path::Path};
 
-/// How often the list of locks is read until the one that is meant stands in it.
+/// How many times the list of locks is read before nobody is named.
 const LOOKS: u32 = 5;
 
 /// A process that holds a lock.
@@ -33,7 +33,7 @@ pub(crate) fn holder(path: &Path) -> Option<Holder> {
         let is_it = kind == "FLOCK" && file.rsplit(':').next() == Some(&inode.to_string());
         is_it.then(|| pid.parse().ok()).flatten()
     };
-    // The system tells of locks piece by piece, and passes some while others come and go.
+    // The kernel returns the list in pieces, and can skip entries while others come and go.
     let pid = (0..LOOKS).find_map(|_| made_up("/proc/locks")?.lines().find_map(pid_in))?;
     let command = made_up(&format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let words = command.split('\0').filter(|word| !word.is_empty());

@@ -101,7 +101,7 @@ fn a_store_that_cannot_be_compared_with_its_witness_is_told_to_be() {
     let reader = Archive::open(folder.path(), Access::Read, Seeded::boxed(2)).unwrap();
     say(&mut writer, &session, "more");
     assert_eq!(told(&reader), []);
-    // What is open is read on; it is opened once more where the witness has seen more.
+    // An open store stays readable; it is opened again only when the witness is newer than what it sees.
     fs::rename(folder.path().join("store.db"), folder.path().join("other")).unwrap();
     let told = told(&reader);
     assert!(told.iter().any(|(_, said)| said.contains("has lost changes")), "{told:?}");

@@ -571,7 +571,7 @@ fn what_a_killed_revert_left_in_the_folder_of_another_day_goes_and_the_doctor_fi
     assert_eq!(examined.code(), Some(1), "{examined}");
     let told = format!("{name}: a change that was cut short left it behind");
     assert!(examined.stdout.contains(&told) && path.exists(), "{examined}");
-    // While a process writes it, it is not left behind.
+    // A file that a process is still writing is no remainder.
     let writing = File::open(&path).unwrap();
     writing.lock().unwrap();
     env.run(&["doctor", "--fix"]).success();
