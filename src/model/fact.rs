@@ -424,12 +424,12 @@ impl Bulk {
 impl Run {
     /// Returns how many entries the generation has after this run.
     pub fn end(&self) -> u64 {
-        self.start + self.count
+        self.start.saturating_add(self.count)
     }
 
     /// Returns how many bytes the file has after this run.
     pub fn length(&self) -> u64 {
-        self.bytes + self.tail.len() as u64
+        self.bytes.saturating_add(self.tail.len() as u64)
     }
 
     /// Returns the numbers of its entries.
@@ -472,21 +472,21 @@ impl Gaps {
 
     fn append(&mut self, count: u64, separator: &[u8]) {
         match self.0.last_mut() {
-            Some((n, last)) if last == separator => *n += count,
+            Some((n, last)) if last == separator => *n = n.saturating_add(count),
             _ => self.0.push((count, separator.to_vec())),
         }
     }
 
     /// Returns the separator before the `index`-th entry of a run that starts at `start`.
     pub fn get(&self, start: u64, index: u64) -> &[u8] {
-        let mut before = 0;
+        let mut before = 0_u64;
         for (count, separator) in &self.0 {
-            before += count;
+            before = before.saturating_add(*count);
             if index < before {
                 return separator;
             }
         }
-        Self::usual(start + index)
+        Self::usual(start.saturating_add(index))
     }
 
     /// Returns the separators of `count` entries of a run that starts at `start`, in order.
@@ -494,8 +494,9 @@ impl Gaps {
         let said = self.0.iter().flat_map(|(n, separator)| {
             std::iter::repeat_n(separator.as_slice(), usize::try_from(*n).unwrap_or(usize::MAX))
         });
-        let told: u64 = self.0.iter().map(|(n, _)| n).sum();
-        let usual = (told..count.max(told)).map(move |index| Self::usual(start + index));
+        let told = self.0.iter().fold(0_u64, |told, (n, _)| told.saturating_add(*n));
+        let usual =
+            (told..count.max(told)).map(move |index| Self::usual(start.saturating_add(index)));
         said.chain(usual).take(usize::try_from(count).unwrap_or(usize::MAX))
     }
 

@@ -58,7 +58,7 @@ impl Span {
     fn take(&mut self, run: &Run) -> bool {
         let goes_on = self.entries().end == run.first;
         let is_one = goes_on && self.gaps.0.is_empty() && run.gaps.0.is_empty();
-        self.count += if is_one { run.count } else { 0 };
+        self.count = self.count.saturating_add(if is_one { run.count } else { 0 });
         is_one
     }
 
@@ -190,6 +190,18 @@ mod tests {
         let grown: Vec<Grown> = (0..1000).map(|_| (1, None, 2, None)).collect();
         let kept = spans(&runs(&grown)).of(GenerationNumber::new(1));
         assert_eq!(kept.iter().map(|span| span.count).collect::<Vec<_>>(), [2000]);
+    }
+
+    #[test]
+    fn counts_that_no_file_has_do_not_overflow() {
+        let run = |start, first| Run { start, first, count: u64::MAX - 1, ..Run::default() };
+        let first = run(0, EntryNumber::new(1));
+        let mut kept = spans(&[first.clone(), run(first.end(), first.entries().end)]);
+        kept.grow(&run(u64::MAX, EntryNumber::new(u64::MAX)));
+        assert_eq!(
+            kept.of(GenerationNumber::default()).iter().map(Span::end).max(),
+            Some(u64::MAX)
+        );
     }
 
     #[test]

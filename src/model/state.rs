@@ -86,7 +86,7 @@ impl State {
     /// Takes in the next operation.
     pub fn apply(&mut self, operation: &Operation, bulk: &Bulk) {
         let n = operation.n;
-        let entries = self.entries() + operation.count();
+        let entries = self.entries().saturating_add(operation.count());
         self.newest = Some(Newest { n, hash: operation.hash, at: operation.at, entries });
         let facts = &operation.facts;
         self.files.extend(facts.files.iter().map(|file| file.place.clone()));

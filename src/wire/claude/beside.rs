@@ -243,6 +243,19 @@ impl<'g> Index<'g> {
         let mut taken = on_chain.clone();
         for (&message, anchors) in &anchors {
             let [(_, first), ..] = anchors[..] else { continue };
+            let mut words = Vec::new();
+            if self.calls(message, from) {
+                let firsts = self.runs.range((message, from)..(message, self.graph.end()));
+                for (_, &(first, is_behind_block)) in firsts {
+                    let run = self.run(first, message, from, &on_chain)?;
+                    words.extend(run.into_iter().map(|word| (word, is_behind_block)));
+                }
+            }
+            // Behind words that part blocks, the order depends on all blocks before those.
+            let mut limit = limit;
+            for ((_, word), _) in &words {
+                limit = if is_between(&self.graph.record(*word)?) { limit } else { usize::MAX };
+            }
             let apart = |group: &BTreeMap<(NameTag, PlaceNumber), EntryNumber>| {
                 let placed = group.range((message, from)..(message, self.graph.end())).rev();
                 let placed = placed.map(|((_, place), entry)| (*place, *entry));
@@ -252,19 +265,14 @@ impl<'g> Index<'g> {
                 apart
             };
             let (mut blocks, mut apart) = (apart(&self.blocks), apart(&self.results));
-            if self.calls(message, from) {
-                let last = anchors.iter().chain(&blocks).map(|(place, _)| *place).max();
-                let firsts = self.runs.range((message, from)..(message, self.graph.end()));
-                for (_, &(first, is_behind_block)) in firsts {
-                    for (place, word) in self.run(first, message, from, &on_chain)? {
-                        taken.insert(word);
-                        let is_between = is_behind_block && Some(place) < last;
-                        if is_between { &mut blocks } else { &mut apart }.push((place, word));
-                    }
-                }
-                blocks.sort_unstable();
-                apart.sort_unstable();
+            let last = anchors.iter().chain(&blocks).map(|(place, _)| *place).max();
+            for (word, is_behind_block) in words {
+                taken.insert(word.1);
+                let is_between = is_behind_block && Some(word.0) < last;
+                if is_between { &mut blocks } else { &mut apart }.push(word);
             }
+            blocks.sort_unstable();
+            apart.sort_unstable();
             for (place, block) in blocks {
                 let before = anchors.iter().rfind(|(anchor, _)| *anchor < place);
                 let anchor = before.map_or(first, |(_, entry)| *entry);
@@ -411,11 +419,7 @@ pub(super) fn join(
     for entry in entries {
         let record = graph.record(entry)?;
         let message = message(&record);
-        let is_between = message.is_none()
-            && open.is_some()
-            && (!is_message(record.kind) || record.kind == Kind::Result || is_queued(&record))
-            && !is_said(&record);
-        if is_between {
+        if message.is_none() && open.is_some() && is_between(&record) {
             between.push(entry);
             continue;
         }
@@ -439,6 +443,12 @@ pub(super) fn is_beside(record: &Record) -> bool {
     let hint = Hint::of(record);
     let is_note = record.kind == Kind::Note && (hint.has(Hint::META) || hint.has(Hint::SENT));
     hint.has(Hint::CHAIN) && (is_note || record.kind == Kind::System)
+}
+
+/// Returns whether blocks of a message go on behind an entry.
+fn is_between(record: &Record) -> bool {
+    (!is_message(record.kind) || record.kind == Kind::Result || is_queued(record))
+        && !is_said(record)
 }
 
 /// Returns whether an entry that is no message is sent as one of the user's: a command's words.
