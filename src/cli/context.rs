@@ -22,12 +22,15 @@ use super::{Context, complete, models};
 use crate::render::moment::Since;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Columns, Table};
-use crate::render::units::grouped;
+use crate::render::units::{grouped, percent, tenths};
+use crate::render::window::{self, unrecorded};
 
 /// The width of the bar that shows how full the window is.
 const BAR: u64 = 20;
 /// How many entries are named where more had the same treatment.
 const NAMED: usize = 3;
+/// How many of the largest messages are listed.
+const LARGEST: usize = 5;
 /// Of how many messages the ids are looked up together.
 const TOLD: usize = 4096;
 
@@ -42,6 +45,7 @@ const TOLD: usize = 4096;
 Examples:
   undertext context                                       the newest session of this folder
   undertext context --as anthropic --json | head -1 | jq .request
+  undertext context --all                                 every message, not only the largest
   undertext context --turns 5 --tokens exact 3f2a91c0
   undertext context --explain 9c0d                        why this entry is, or is not, in it
 
@@ -54,6 +58,7 @@ JSON: one object about all, one a message, one a change
    \"source\":\"asked\", \"models\", \"file\", \"model\", \"answered\", \"cap\" or \"default\", \"verdict\":\"fine\", \"warned\" or \"blocked\", \"tokens\":N,
    \"counted\":\"reported\", \"scaled\", \"estimate\", \"cl100k_base\" or \"o200k_base\", \"reported\":N by the model's own word or null,
    \"beside\":about N tokens of system prompt and tools that the file holds beside the messages,
+   \"unrecorded\":N of \"tokens\" that no message has: system prompt, tools, and what no record shows,
    \"messages\":N, \"turns\":N there were, \"kept\":N of them, \"exceeds\":whether the newest turn alone is too large BOOL,
    \"added\":N, \"duplicates\":N, \"orphans\":N, \"moved\":N, \"images\":N, \"image_bytes\":N,
    \"compact_at\":N tokens it is compacted, \"due\":whether it is to be BOOL,
@@ -112,6 +117,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = count::<u32>, allow_negative_numbers = true)]
     max_tool_result: Option<u32>,
 
+    /// List every message, not only the largest
+    #[arg(long)]
+    all: bool,
+
     /// Send no pictures
     #[arg(long)]
     no_images: bool,
@@ -127,7 +136,7 @@ pub(crate) struct Args {
     /// Print the settings: every key explained, with its value and where that comes from
     #[arg(long, conflicts_with_all = [
         "session", "named", "at", "shape", "model", "tokens", "window", "turns", "max_messages", "max_tokens", "since",
-        "max_tool_result", "no_images", "key", "explain",
+        "max_tool_result", "no_images", "key", "explain", "all",
     ])]
     settings: bool,
 }
@@ -188,7 +197,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     } else if context.json {
         tell_programs(context, &archive, &sent)?;
     } else {
-        tell_people(context, &archive, &sent)?;
+        tell_people(context, &archive, &sent, args.all)?;
     }
     let exit = context.tell_damaged(&found.damaged)?;
     keep_counts(context, archive, &session, &found);
@@ -286,65 +295,120 @@ fn tell_programs(
     Ok(())
 }
 
-/// Hands over a row for each message of a request, with the share of it that each takes.
-fn each_row(
+/// A row of the list: a message, or what no message has.
+#[derive(Clone, Copy)]
+struct Row<'a> {
+    item: Option<&'a Item>,
+    tokens: u64,
+    /// How many tokens there are up to here.
+    total: u64,
+}
+
+/// Returns a row for what no message has, then one for each message: their tokens add up to the size of the request.
+fn rows<'a>(sent: &'a Sent<'_>) -> impl Iterator<Item = Row<'a>> + Clone {
+    let unrecorded = Some((None, sent.unrecorded())).filter(|(_, tokens)| *tokens > 0);
+    let messages = sent.shares().map(|(item, tokens)| (Some(item), tokens));
+    let mut total = 0;
+    unrecorded.into_iter().chain(messages).map(move |(item, tokens)| {
+        total += tokens;
+        Row { item, tokens, total }
+    })
+}
+
+/// Returns the largest messages, the largest one first.
+fn largest<'a>(sent: &'a Sent<'_>) -> Vec<Row<'a>> {
+    let mut largest = Vec::new();
+    for row in rows(sent).filter(|row| row.item.is_some()) {
+        largest.push(row);
+        largest.sort_by_key(|row| std::cmp::Reverse(row.tokens));
+        largest.truncate(LARGEST);
+    }
+    largest
+}
+
+/// Writes rows, a number of which are looked at together.
+fn write_rows<'a>(
+    context: &mut Context,
     archive: &Archive,
     sent: &Sent<'_>,
+    rows: &(impl Iterator<Item = Row<'a>> + Clone),
     bar_width: u64,
-    each: &mut dyn FnMut(&[Cell; 7]) -> Result<(), CommandError>,
 ) -> Result<(), CommandError> {
-    let found = sent.found;
-    let window = found.window.tokens.max(1);
-    let mut total = 0;
-    let all = found.tokens().max(1);
-    for items in found.prepared.items.chunks(TOLD) {
-        let ids = ids(archive, sent.session, items.iter().filter_map(|item| item.entries.first()))?;
-        for item in items {
-            let tokens = item.tokens.unwrap_or(0);
-            total += tokens;
-            let share = tokens.saturating_mul(1000) / all;
-            let id = item.entry().map(|entry| short(&ids, entry)).unwrap_or_default();
-            each(&[
-                Cell::new(role_label(item), item.role().as_str()),
-                Cell::new(Label::Id, &id),
-                Cell::new(origin_label(item.origin), item.origin.as_str()),
-                Cell::new(Label::Plain, &grouped(tokens)),
-                Cell::new(Label::Dim, &format!("{}.{}%", share / 10, share % 10)),
-                Cell::new(bar_label(total, window), &bar(total, window, bar_width)),
-                Cell::new(Label::Plain, &first_words(item)),
-            ])?;
+    let window = sent.found.window.tokens;
+    let each = |each: &mut dyn FnMut(&[Cell; 7]) -> Result<(), CommandError>| {
+        let mut rows = rows.clone().peekable();
+        while rows.peek().is_some() {
+            let rows: Vec<Row<'_>> = rows.by_ref().take(TOLD).collect();
+            let entries = rows.iter().filter_map(|row| row.item?.entries.first());
+            let ids = ids(archive, sent.session, entries)?;
+            for Row { item, tokens, total } in rows {
+                let id = item.and_then(Item::entry).map(|entry| short(&ids, entry));
+                let words = item.map_or_else(|| unrecorded(sent).to_owned(), first_words);
+                let cell = |label, text: &str| Cell::new(label, text);
+                let role = item.map(|item| cell(role_label(item), item.role().as_str()));
+                let origin = |item: &Item| cell(origin_label(item.origin), item.origin.as_str());
+                let none = || cell(Label::Plain, "");
+                each(&[
+                    role.unwrap_or_else(none),
+                    cell(Label::Id, &id.unwrap_or_default()),
+                    item.map_or_else(none, origin),
+                    cell(Label::Plain, &grouped(tokens)),
+                    cell(Label::Dim, &percent(tenths(tokens, window))),
+                    cell(bar_label(total, window), &bar(total, window.max(1), bar_width)),
+                    cell(Label::Plain, &words),
+                ])?;
+            }
         }
-    }
-    Ok(())
+        Ok(())
+    };
+    let [left, right] = [Align::Left, Align::Right];
+    let sides = [left, left, left, right, right, left, left];
+    let heads = ["role", "entry", "origin", "tokens", "window", "up to here", ""];
+    let mut columns = Columns::new(sides).yielding(&[4, 2]).headed(heads);
+    let (styles, width) = (context.output.styles(), context.output.width());
+    each(&mut |cells| {
+        columns.measure(cells);
+        Ok(())
+    })?;
+    let columns = columns.within(width);
+    columns.head(&mut context.output, styles)?;
+    each(&mut |cells| Ok(columns.row(&mut context.output, styles, cells)?))
 }
 
 fn tell_people(
     context: &mut Context,
     archive: &Archive,
     sent: &Sent<'_>,
+    all: bool,
 ) -> Result<(), CommandError> {
     let prepared = &sent.found.prepared;
     context.output.page()?;
     if prepared.items.is_empty() {
         context.output.note("A model would be sent nothing");
     }
-    let [left, right] = [Align::Left, Align::Right];
-    let sides = [left, left, left, right, right, left, left];
-    let mut columns = Columns::new(sides).yielding(&[4, 2]);
+    tell_size(context, sent)?;
     let (styles, width) = (context.output.styles(), context.output.width());
-    let bar = bar_width(width);
-    each_row(archive, sent, bar, &mut |cells| {
-        columns.measure(cells);
-        Ok(())
-    })?;
-    let columns = columns.within(width);
-    each_row(archive, sent, bar, &mut |cells| {
-        Ok(columns.row(&mut context.output, styles, cells)?)
-    })?;
-    if !prepared.items.is_empty() {
+    if sent.measured().tokens > 0 {
+        writeln!(context.output)?;
+        window::write(&mut context.output, sent, styles, width)?;
         writeln!(context.output)?;
     }
-    tell_size(context, sent)?;
+    let n = prepared.items.len();
+    // A list that is hardly longer is shown whole.
+    if all || n <= 2 * LARGEST {
+        write_rows(context, archive, sent, &rows(sent), bar_width(width))?;
+    } else {
+        let largest = largest(sent);
+        let shown = largest.iter().map(|row| row.tokens).sum::<u64>();
+        let others = sent.measured().tokens - sent.unrecorded() - shown;
+        context.say(&format!("The {LARGEST} largest of {} messages:", grouped(n as u64)))?;
+        write_rows(context, archive, sent, &largest.into_iter(), 0)?;
+        let (others, more) = (counted(others, "token", "tokens"), grouped((n - LARGEST) as u64));
+        context.say(&format!("{more} more have {others}; --all lists them"))?;
+    }
+    if !prepared.changes.is_empty() {
+        writeln!(context.output)?;
+    }
     // Equal treatments are told once, with how many there are and the first of their entries.
     let mut alike: BTreeMap<(Step, Act, &str), (usize, Vec<EntryNumber>)> = BTreeMap::new();
     for change in &prepared.changes {
@@ -375,11 +439,11 @@ fn tell_size(context: &mut Context, sent: &Sent<'_>) -> Result<(), CommandError>
     let found = sent.found;
     let (prepared, window) = (&found.prepared, &found.window);
     let Measured { tokens, word } = sent.measured();
-    let percent = tokens.saturating_mul(100) / window.tokens.max(1);
+    let percent = percent(tenths(tokens, window.tokens));
     let messages = counted(prepared.items.len() as u64, "message", "messages");
     let model = found.model.as_deref().unwrap_or("no model known");
     context.say_wrapped(&format!(
-        "{messages}, {} ({}): {percent}% of a window of {} ({}, {model})",
+        "{messages}, {} ({}): {percent} of a window of {} ({}, {model})",
         counted(tokens, "token", "tokens"),
         word.words(),
         grouped(window.tokens),

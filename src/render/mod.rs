@@ -23,4 +23,5 @@ pub(crate) mod style;
 pub(crate) mod table;
 pub(crate) mod time;
 pub(crate) mod units;
+pub(crate) mod window;
 pub(crate) mod wrap;

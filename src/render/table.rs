@@ -33,6 +33,8 @@ pub(crate) struct Columns<const N: usize> {
     sides: [Align; N],
     /// The columns that give room to the others on a narrow terminal, the first one first.
     yielding: &'static [usize],
+    /// The name above each column.
+    heads: [&'static str; N],
     /// The width of each column's widest text.
     widths: [usize; N],
 }
@@ -61,12 +63,17 @@ impl Cell {
 impl<const N: usize> Columns<N> {
     /// Returns columns of no width.
     pub(crate) fn new(sides: [Align; N]) -> Self {
-        Self { sides, yielding: &[], widths: [0; N] }
+        Self { sides, yielding: &[], heads: [""; N], widths: [0; N] }
     }
 
     /// Has columns give room to the others on a narrow terminal, the first one first.
     pub(crate) fn yielding(self, yielding: &'static [usize]) -> Self {
         Self { yielding, ..self }
+    }
+
+    /// Names the columns in a row above the others; an empty column is not named.
+    pub(crate) fn headed(self, heads: [&'static str; N]) -> Self {
+        Self { heads, ..self }
     }
 
     /// Makes room for a row.
@@ -79,6 +86,9 @@ impl<const N: usize> Columns<N> {
     /// Clips the columns to a `terminal` width, if there is one: first those that give room, and then the last one.
     pub(crate) fn within(&self, terminal: Option<usize>) -> Self {
         let mut columns = self.clone();
+        for (width, head) in columns.widths.iter_mut().zip(self.heads) {
+            *width = if *width == 0 { 0 } else { safe::width(head).max(*width) };
+        }
         let (Some(terminal), Some((last, others))) = (terminal, columns.widths.split_last_mut())
         else {
             return columns;
@@ -95,6 +105,16 @@ impl<const N: usize> Columns<N> {
         }
         *last = (*last).min(terminal.saturating_sub(taken(others)).max(LEAST_LAST));
         columns
+    }
+
+    /// Writes the names of the columns, if they have any and there are rows.
+    pub(crate) fn head(&self, out: &mut dyn Write, styles: Styles) -> io::Result<()> {
+        let is_named =
+            self.heads.iter().zip(self.widths).any(|(head, width)| !head.is_empty() && width > 0);
+        if !is_named {
+            return Ok(());
+        }
+        self.write(out, styles, self.heads.iter().map(|head| (Label::Dim, *head)))
     }
 
     /// Writes a row.
@@ -148,6 +168,11 @@ impl<const N: usize> Table<N> {
         Self { columns: self.columns.yielding(yielding), ..self }
     }
 
+    /// Names the columns in a row above the others; an empty column is not named.
+    pub(crate) fn headed(self, heads: [&'static str; N]) -> Self {
+        Self { columns: self.columns.headed(heads), ..self }
+    }
+
     /// Adds a row.
     pub(crate) fn row(&mut self, cells: [Cell; N]) {
         self.columns.measure(&cells);
@@ -172,6 +197,7 @@ impl<const N: usize> Table<N> {
     ) -> io::Result<()> {
         let columns = self.columns.within(terminal);
         let mut texts = self.texts.split('\n');
+        columns.head(out, styles)?;
         for (n, row) in (1..).zip(&self.labels) {
             columns.write(out, styles, row.iter().copied().zip(texts.by_ref()))?;
             for (_, note) in self.notes.iter().filter(|(behind, _)| *behind == n) {
@@ -243,6 +269,26 @@ mod tests {
         check(33, "a name …  1,234  what is said is…");
         check(32, "1,234  what is said is longer s…");
         check(22, "what is said is longe…");
+    }
+
+    #[test]
+    fn a_column_that_holds_nothing_has_no_head() {
+        let mut table = Table::new([Align::Left, Align::Left, Align::Right]).headed([
+            "id",
+            "tool",
+            "characters",
+        ]);
+        let written = |table: &Table<3>| {
+            let mut out = Vec::new();
+            table.write(&mut out, Styles::new(false), None).unwrap();
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(written(&table), "", "no head without a row");
+        table.row(["8f14e45f", "", "7"].map(|text| Cell::new(Label::Plain, text)));
+        assert_snapshot!(written(&table), @r"
+        id        characters
+        8f14e45f           7
+        ");
     }
 
     #[test]

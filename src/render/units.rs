@@ -31,6 +31,17 @@ pub(crate) fn compacted(tokens: (Option<u64>, Option<u64>)) -> Option<String> {
     }
 }
 
+/// Returns a part of a whole in tenths of a percent, cut.
+pub(crate) fn tenths(part: u64, whole: u64) -> u64 {
+    let tenths = (u128::from(part) * 1000).checked_div(u128::from(whole)).unwrap_or(0);
+    u64::try_from(tenths).unwrap_or(u64::MAX)
+}
+
+/// Returns tenths of a percent as `12.3%`.
+pub(crate) fn percent(tenths: u64) -> String {
+    format!("{}.{}%", tenths / 10, tenths % 10)
+}
+
 /// Returns a number with a comma before every three digits.
 pub(crate) fn grouped(n: u64) -> String {
     let digits = n.to_string();
@@ -56,6 +67,15 @@ mod tests {
         check(1000, "1.0 kB");
         check(3_456_789, "3.4 MB");
         check(u64::MAX, "18.4 EB");
+    }
+
+    #[test]
+    fn percents_are_cut_to_tenths() {
+        let check = |part, whole, to: &str| assert_eq!(percent(tenths(part, whole)), to);
+        check(2, 3, "66.6%");
+        check(3, 2, "150.0%");
+        check(1, 0, "0.0%");
+        check(u64::MAX, u64::MAX, "100.0%");
     }
 
     #[test]

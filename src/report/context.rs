@@ -94,6 +94,33 @@ impl Sent<'_> {
         };
         Measured { tokens: self.found.tokens().saturating_add(self.found.beside), word }
     }
+
+    /// Returns how many tokens of the request no message has: the system prompt, the tools, and all else that no record shows.
+    pub fn unrecorded(&self) -> u64 {
+        self.measured().tokens.saturating_sub(self.counted())
+    }
+
+    /// Returns each message with its tokens, which with [`Self::unrecorded`] add up to the size of the request. Where the
+    /// messages are counted as more than that, each has its share of it.
+    pub fn shares(&self) -> impl Iterator<Item = (&Item, u64)> + Clone {
+        let counted = u128::from(self.counted());
+        let size = u128::from(self.measured().tokens).min(counted);
+        let up_to = move |passed: u64| {
+            let share = (u128::from(passed) * size).checked_div(counted).unwrap_or(0);
+            u64::try_from(share).unwrap_or(u64::MAX)
+        };
+        let mut passed = 0_u64;
+        self.found.prepared.items.iter().map(move |item| {
+            let before = up_to(passed);
+            passed = passed.saturating_add(item.tokens.unwrap_or(0));
+            (item, up_to(passed) - before)
+        })
+    }
+
+    /// Returns how many tokens the messages are counted as, one by one.
+    fn counted(&self) -> u64 {
+        self.found.prepared.items.iter().filter_map(|item| item.tokens).sum()
+    }
 }
 
 report!(Sent<'_>, "context", |it| {
@@ -107,6 +134,7 @@ report!(Sent<'_>, "context", |it| {
     counted: it.measured().word.as_str(),
     reported: it.found.reported,
     beside: it.found.beside,
+    unrecorded: it.unrecorded(),
     messages: it.found.prepared.items.len(),
     turns: it.found.prepared.limited.turns,
     kept: it.found.prepared.limited.kept,

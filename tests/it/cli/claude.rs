@@ -254,7 +254,7 @@ fn before_the_first_turn_behind_a_summary_stands_what_it_keeps() {
             fs::write(live, lines[..*step].concat()).unwrap();
             env.run(&["import", "-q"]).success();
         }
-        let sent = || env.run(&["context", SESSION]).success().stdout;
+        let sent = || env.run(&["context", "--all", SESSION]).success().stdout;
         env.run(&["revert", "@2", SESSION]).success();
         let words = |words: &str| sent().contains(words);
         assert!(words("Paint it.") && words("It is blue.") && !words("Name it."), "{}", sent());

@@ -12,16 +12,91 @@ fn a_person_sees_each_message_and_what_was_done() {
     let env = with_examples();
     let shown = env.run(&["context", "native-rewind.jsonl", "--as", "anthropic", "--turns", "1"]);
     assert_snapshot!(shown, @"
-    user       5dc4d20a  merged  27  55.1%  █░░░░░░░░░░░░░░░░░░░  Ann wants a clock that chimes the hours. The movement is designed.
-    assistant  2d77fc52  said    20  40.8%  █░░░░░░░░░░░░░░░░░░░  Roman numerals, with IIII instead of IV, as clockmakers do.
-
-    2 messages, 49 tokens (estimate): 0% of a window of 32,000 (default, no model known)
+    2 messages, 49 tokens (estimate): 0.1% of a window of 32,000 (default, no model known)
     Auto-compacts at 24,000 (23,951 to go)
     1 of 2 turns stay
+
+    ················································································
+
+                            messages  tokens  window
+    ▒  form of the request                 2    0.0%
+    ◆  summary                     1      27    0.0%
+    ▓  assistant                   1      20    0.1%
+    ·  free                           31,951   99.9%
+
+    role       entry     origin  tokens  window  up to here
+                                      2    0.0%  █░░░░░░░░░░░░░░░░░░░  form of the request
+    user       5dc4d20a  merged      27    0.0%  █░░░░░░░░░░░░░░░░░░░  Ann wants a clock that chimes the hours. The movement is designed.
+    assistant  2d77fc52  said        20    0.0%  █░░░░░░░░░░░░░░░░░░░  Roman numerals, with IIII instead of IV, as clockmakers do.
+
     limit  dropped  3  it is older than the newest turn: dd44b48d 4b20ea40 06d61b5e
     turns  merged   1  two of the user's without an answer between: 26da59e7
     ");
     assert!(!env.home().join(".local").exists(), "nothing was written");
+}
+
+/// Returns the tokens of a line of a table, if it is one: the number before the percent.
+fn tokens(line: &str) -> Option<u64> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let at = words.iter().position(|word| word.ends_with('%'))?;
+    words[at - 1].replace(',', "").parse().ok()
+}
+
+#[test]
+fn the_rows_add_up_to_the_size_of_the_request() {
+    let env = TestEnv::new();
+    let garden = include_str!("../../../examples/claude-garden.jsonl");
+    let check = |input: u64, word: &str| {
+        let report = format!("\"usage\":{{\"input_tokens\":{input}}},\"was\":");
+        let text = garden.replace("\"usage\":", &report);
+        assert_ne!(text, garden);
+        fs::write(env.project().join("garden.jsonl"), text).unwrap();
+        let json = env.run(&["context", "garden.jsonl", "--json"]).success().stdout;
+        let json: Vec<_> = json.lines().map(super::json).collect();
+        let size = json[0]["tokens"].as_u64().unwrap();
+        assert_eq!(json[0]["counted"], word);
+        let counted: u64 = json
+            .iter()
+            .filter(|it| it["type"] == "message")
+            .map(|it| it["tokens"].as_u64().unwrap())
+            .sum();
+        let unrecorded = json[0]["unrecorded"].as_u64().unwrap();
+        assert_eq!(unrecorded, size.saturating_sub(counted));
+        let told = env.run(&["context", "garden.jsonl", "--all"]).success().stdout;
+        let (parts, rows) = told.split_once("\nrole ").unwrap();
+        let (parts, free) = parts.rsplit_once("\n·").unwrap();
+        let sum = |text: &str| text.lines().skip(1).filter_map(tokens).sum::<u64>();
+        assert_eq!((sum(parts), sum(rows)), (size, size), "{told}");
+        assert_eq!(sum(parts) + tokens(free).unwrap(), json[0]["window"], "{told}");
+        assert_eq!(told.contains("tools, unrecorded"), unrecorded > 0, "{told}");
+        (size, counted)
+    };
+    let (size, counted) = check(50_000, "reported");
+    assert!(size > counted);
+    // A model may report less than the messages are counted as.
+    let (size, counted) = check(counted * 3 / 4, "reported");
+    assert!(size < counted, "{size} {counted}");
+}
+
+#[test]
+fn a_long_session_shows_its_largest_messages_and_counts_the_others() {
+    let env = TestEnv::new();
+    env.run(&["new", "-q"]).success();
+    let record = |n| serde_json::json!({ "type": "user", "message": { "role": "user", "content": "word ".repeat(n) } });
+    let lines: Vec<String> = (1..=30).map(|n| record(n).to_string()).collect();
+    env.run_with_stdin(&["append", "-q"], lines.join("\n").as_bytes()).success();
+    let told = env.run(&["context"]).success().stdout;
+    let rows: Vec<u64> =
+        told.lines().filter(|line| line.starts_with("user ")).filter_map(tokens).collect();
+    assert_eq!(rows, [43, 42, 40, 39, 38], "{told}");
+    // With the five and the form of the request it is all: 745.
+    assert!(
+        told.starts_with("30 messages, 745 tokens ")
+            && told.ends_with("25 more have 541 tokens; --all lists them\n"),
+        "{told}"
+    );
+    let all = env.run(&["context", "--all"]).success().stdout;
+    assert_eq!(all.lines().filter(|line| line.starts_with("user ")).count(), 30, "{all}");
 }
 
 #[test]
@@ -127,7 +202,7 @@ fn a_cleared_session_has_the_window_that_it_had() {
         env.run(&["clear", "-q", "-s", &id]).success();
         assert_eq!(known(), before, "{name}");
         let told = env.run(&["context", "-s", &id]).success();
-        let is_nothing = told.stdout.starts_with("0 messages, 0 tokens (estimate): 0% of ");
+        let is_nothing = told.stdout.starts_with("0 messages, 0 tokens (estimate): 0.0% of ");
         assert_eq!(is_nothing, told.stderr.contains("A model would be sent nothing"), "{told}");
     }
 }
@@ -215,7 +290,7 @@ fn an_empty_session_is_sent_as_nothing() {
     let env = TestEnv::new();
     env.run(&["new", "-q"]).success();
     assert_snapshot!(env.run(&["context"]), @"
-    0 messages, 0 tokens (estimate): 0% of a window of 32,000 (default, no model known)
+    0 messages, 0 tokens (estimate): 0.0% of a window of 32,000 (default, no model known)
     Auto-compacts at 24,000 (24,000 to go)
     ------- stderr -------
     A model would be sent nothing
