@@ -2,19 +2,21 @@
 
 use std::io::Write as _;
 
-use undertext::model::{EntryNumber, Landmark, Resized};
-use undertext::ops::{self, Replaced};
-use undertext::report::{Audit, Boundary, Changed, Line, Omitted};
+use undertext::model::{CheckpointNumber, EntryNumber, Landmark, Resized};
+use undertext::ops::{self, Archive, Replaced, Session};
+use undertext::report::{Audit, Boundary, Changed, Line, Omitted, Uncovered};
 use undertext::wire::Earlier;
 
 use super::Context;
 use super::common::{self, counted};
 use super::error::{CommandError, Exit};
+use super::show::write_text;
 use super::words::About;
 use super::{complete, models, secrets};
+use crate::render::safe;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
-use crate::render::units::{DIGITS, grouped};
+use crate::render::units::{DIGITS, compacted, grouped};
 
 /// Show what was cut in a session, when, by whom, and how much of it is hidden
 ///
@@ -29,30 +31,33 @@ use crate::render::units::{DIGITS, grouped};
 #[command(after_help = "\
 Examples:
   undertext audit
+  undertext audit --show                 all that is hidden
   undertext audit --boundary
   undertext audit --all                  in every session
   undertext audit --json session.jsonl
   undertext audit --secrets              keys and passwords in every session
   undertext audit --secrets --rule github-pat 3f2a91c0
 
-Exit codes: with --secrets 0 nothing was found, 1 something was, or a session is damaged
+Exit codes: with --show 1 if nothing is hidden; with --secrets 0 nothing was found, 1 something was, or a session is damaged
 
 JSON: one object an entry that was replaced, in order
   {\"type\":\"replaced\", \"operation\":N, \"at\":TIME, \"command\":NAME, \"undone\":BOOL, \"limit\":CHARACTERS,
-   \"window\":TOKENS or null, \"entry\":ID, \"origin\":ID of what it replaced, \"tool\":NAME or null,
+   \"window\":TOKENS or null, \"entry\":ID, \"origin\":ID of what it replaced,
+   \"whole\":ID that the cut text names, \"turn\":N or null, \"tool\":NAME or null,
    \"subject\":what the tool read or ran TEXT or null,
    \"characters\":[before, after], \"tokens\":[about, before and after], \"hidden\":CHARACTERS,
    \"cuts\":[{\"call\":ID, \"part\":N of the text in the answer, from 0, \"characters\":N, \"kept\":N}]}
 one of what was left out before
-  {\"type\":\"earlier\", \"entry\":ID, \"at\":TIME or null, \"how\":\"file\", \"cut\", \"compaction\", \"cleared\" or \"edited\",
+  {\"type\":\"earlier\", \"entry\":ID, \"turn\":N or null, \"at\":TIME or null, \"how\":\"file\", \"cut\", \"compaction\", \"cleared\" or \"edited\",
    \"call\":ID or null, \"size\":as the record has it or null, \"tokens\":[before or null, after or null],
-   \"file\":PATH that holds it or null}
+   \"file\":PATH that holds it or null, \"trigger\":what made the agent do it TEXT or null}
 and the sum of what stands: what is neither undone nor replaced again
   {\"type\":\"total\", \"replaced\":N, \"characters\":[before, after], \"tokens\":[before, after], \"hidden\":CHARACTERS,
    \"earlier\":N}
+with --show one object a hidden text instead, as show --hidden has it;
 with --boundary one object a compaction instead, the agent's own first, each in order
-  {\"type\":\"boundary\", \"operation\":N or null of the agent's own, \"entry\":ID of the agent's own or null, \"at\":TIME or null,
-   \"undone\":BOOL, \"summarised\":MESSAGES, \"kept\":MESSAGES, \"model\":NAME or null,
+  {\"type\":\"boundary\", \"operation\":N or null of the agent's own, \"entry\":ID of the agent's own or null, \"turn\":N or null,
+   \"at\":TIME or null, \"trigger\":what made it TEXT or null, \"tokens\":[before or null, after or null], \"undone\":BOOL, \"summarised\":MESSAGES, \"kept\":MESSAGES, \"model\":NAME or null,
    \"fallback\":BOOL, \"losses\":[LOSS as compact has it], \"redacted\":whether these were taken out BOOL}
 with --secrets one object a secret instead
   {\"type\":\"secret\", \"rule\":NAME, \"characters\":N, \"places\":[{\"session\":ID, \"agent\":NAME, \"title\":TEXT or null,
@@ -64,10 +69,15 @@ one of each session that could not be looked through, as search has it, and at t
    \"damaged\":N entries that could not be looked through}
 and of entries that are damaged, as log has them
   {\"type\":\"damaged\", ...}")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Args {
     /// List each compaction, by undertext and by the agent, and what its summary no longer names
     #[arg(long)]
     boundary: bool,
+
+    /// Print all that is hidden in a session, in order
+    #[arg(long, conflicts_with_all = ["boundary", "all", "secrets"])]
+    show: bool,
 
     /// List what was cut in all sessions, each behind its name; in JSON each object has the session, its title and its format
     #[arg(long, conflicts_with_all = ["session", "named", "boundary"])]
@@ -98,6 +108,11 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return show_boundaries(context, &boundaries);
     }
     let audit = ops::audit(&archive, &session)?;
+    if args.show {
+        let exit = show_hidden(context, &archive, &session, &audit)?;
+        let whole = context.tell_damaged(&audit.damaged)?;
+        return Ok(if exit == Exit::Yes { whole } else { exit });
+    }
     if context.answer_all(&audit.replaced)? {
         context.answer_all(&audit.earlier)?;
         context.answer(&audit.total())?;
@@ -157,7 +172,6 @@ fn all(context: &mut Context) -> Result<Exit, CommandError> {
 
 /// Tells what was cut in a session.
 fn tell(context: &mut Context, audit: &Audit) -> Result<(), CommandError> {
-    show(context, &audit.replaced)?;
     if !audit.replaced.is_empty() {
         let total = audit.total();
         let entries = counted(total.replaced, "entry", "entries");
@@ -172,28 +186,90 @@ fn tell(context: &mut Context, audit: &Audit) -> Result<(), CommandError> {
         );
         let is_any = total.replaced > 0;
         context.say_wrapped(if is_any { &said } else { "All of it is undone: nothing is cut" })?;
+        show(context, &audit.replaced)?;
         context.output.hints(audit.hints());
     }
     if !audit.earlier.is_empty() {
         if !audit.replaced.is_empty() {
             writeln!(context.output)?;
         }
-        context.say("Cut by the agent before import:")?;
+        context.say("Left out by the agent itself:")?;
         let [left, right] = [Align::Left, Align::Right];
-        let mut table = Table::new([left, left, left, right, left]);
-        let zone = context.env.zone;
-        for Omitted { entry, at, earlier } in &audit.earlier {
+        let mut table = Table::new([right, left, left, right, left, left])
+            .headed(["turn", "entry", "how", "size", "when", "file"])
+            .yielding(&[4]);
+        let (zone, is_narrow) = (context.env.zone, is_narrow(context));
+        for Omitted { entry, turn, at, earlier } in &audit.earlier {
+            let file = earlier.file.as_deref().unwrap_or_default();
             table.row([
+                Cell::new(Label::Checkpoint, &numbered(*turn)),
                 Cell::new(Label::Id, &format!("{entry:.DIGITS$}")),
-                Cell::new(Label::Time, &at.map(|at| zone.minute(at)).unwrap_or_default()),
                 Cell::new(Label::Plain, earlier.how.as_str()),
                 Cell::new(Label::Plain, &size(earlier)),
-                Cell::new(Label::Plain, earlier.file.as_deref().unwrap_or_default()),
+                Cell::new(Label::Time, &at.map(|at| zone.minute(at)).unwrap_or_default()),
+                Cell::new(Label::Plain, if is_narrow { "" } else { file }),
             ]);
+            if is_narrow && !file.is_empty() {
+                table.note(Label::Plain, file);
+            }
         }
         context.show(&table)?;
     }
     Ok(())
+}
+
+/// Returns a turn as it is typed.
+fn numbered(turn: Option<CheckpointNumber>) -> String {
+    turn.map(|turn| format!("@{turn}")).unwrap_or_default()
+}
+
+/// Writes the line above a text: its parts, but for empty ones.
+fn write_head(context: &mut Context, parts: &[&str]) -> Result<(), CommandError> {
+    let parts: Vec<&str> = parts.iter().copied().filter(|part| !part.is_empty()).collect();
+    let head = safe::line(&parts.join("  ")).into_owned();
+    let head = safe::clip(&head, context.output.width().unwrap_or(usize::MAX));
+    let head = context.output.styles().paint(Label::Heading, &head);
+    Ok(writeln!(context.output, "{head}")?)
+}
+
+/// Prints all that is hidden, in the order in which it was said.
+fn show_hidden(
+    context: &mut Context,
+    archive: &Archive,
+    session: &Session,
+    audit: &Audit,
+) -> Result<Exit, CommandError> {
+    let mut hiding: Vec<&Replaced> = audit.standing().collect();
+    hiding.sort_by_key(|one| one.place);
+    if hiding.is_empty() {
+        context.output.note("Nothing of this session is hidden");
+        return Ok(Exit::No);
+    }
+    if !context.json {
+        context.output.page()?;
+    }
+    for (nth, one) in hiding.into_iter().enumerate() {
+        let target = ops::find_entry(archive.store(), session, &one.entry.to_string())?;
+        let hidden = ops::hidden(archive, session, &target)?;
+        if context.json {
+            for part in &hidden.texts {
+                context.answer(&Uncovered { hidden: &hidden, part, text: part.hidden() })?;
+            }
+            continue;
+        }
+        if nth > 0 {
+            writeln!(context.output)?;
+        }
+        let id = format!("{:.DIGITS$}", one.whole);
+        let size = counted(one.hidden(), "character", "characters");
+        let tool = one.tool.as_deref().unwrap_or("?");
+        let subject = one.subject.as_deref().unwrap_or_default();
+        write_head(context, &[&numbered(one.turn), &id, tool, &size, subject])?;
+        for part in &hidden.texts {
+            write_text(context, &safe::text(part.hidden()))?;
+        }
+    }
+    Ok(Exit::Yes)
 }
 
 fn show_boundaries(context: &mut Context, boundaries: &[Boundary]) -> Result<Exit, CommandError> {
@@ -210,20 +286,24 @@ fn show_boundaries(context: &mut Context, boundaries: &[Boundary]) -> Result<Exi
             writeln!(context.output)?;
         }
         let place = match (one.operation, one.entry) {
-            (Some(n), _) => format!("Operation {n}"),
-            (None, Some(entry)) => format!("Entry {entry:.DIGITS$}"),
+            (Some(n), _) => format!("operation {n}"),
+            (None, Some(entry)) => format!("{entry:.DIGITS$}"),
             (None, None) => "?".to_owned(),
         };
-        let at = one.at.map(|at| format!(", {}", context.env.zone.minute(at))).unwrap_or_default();
+        let at = one.at.map(|at| context.env.zone.minute(at)).unwrap_or_default();
+        let tokens = compacted(one.tokens).unwrap_or_default();
+        write_head(context, &[&numbered(one.turn), &place, &at, &tokens])?;
         let by = match one.operation {
             Some(_) => one.model.as_deref().unwrap_or("?"),
             None => "the agent",
         };
+        let trigger = one.trigger.as_ref().map(|trigger| format!(" ({trigger})"));
         let fallback = if one.fallback { ", a fallback" } else { "" };
         let undone = if one.undone { ", undone" } else { "" };
-        context.say(&format!(
-            "{place}{at}: {} summarised by {by}{fallback}, {} kept{undone}",
+        context.say_wrapped(&format!(
+            "  {} summarised by {by}{}{fallback}, {} kept{undone}",
             counted(one.summarised, "message", "messages"),
+            trigger.unwrap_or_default(),
             one.kept,
         ))?;
         if one.is_redacted {
@@ -249,39 +329,43 @@ fn show_boundaries(context: &mut Context, boundaries: &[Boundary]) -> Result<Exi
 
 fn show(context: &mut Context, replaced: &[Replaced]) -> Result<(), CommandError> {
     let [left, right] = [Align::Left, Align::Right];
-    let sides = [right, left, left, left, left, right, left, right, left, left];
-    let mut table = Table::new(sides).yielding(&[4, 1]);
-    let is_narrow = context.output.width().is_some_and(|width| width < WIDE);
+    let sides = [right, left, left, right, right, right, right, left, left, left, left];
+    let heads =
+        ["turn", "entry", "tool", "characters", "shown", "hidden", "op", "by", "", "when", "what"];
+    let mut table = Table::new(sides).headed(heads).yielding(&[7, 9]);
+    let is_narrow = is_narrow(context);
     for one in replaced {
         let Resized { before, after } = one.chars();
-        let places: Vec<String> = one.cuts.iter().map(|cut| grouped(cut.kept)).collect();
-        let undone = if one.undone { ", undone" } else { "" };
+        let tool = one.tool.as_deref().unwrap_or("?");
         let subject = one.subject.as_deref().unwrap_or_default();
-        let limit =
-            one.limit.map_or_else(String::new, |limit| format!(", limit {}", grouped(limit)));
-        let how = format!("hidden, cut at {}{limit}{undone}", places.join(", "));
-        let (beside, last) = if is_narrow { ("", "") } else { (how.as_str(), subject) };
+        let (beside, last) = if is_narrow { ("", "") } else { (tool, subject) };
         table.row([
-            Cell::new(Label::Id, &one.operation.to_string()),
-            Cell::new(Label::Time, &context.env.zone.minute(one.at)),
-            Cell::new(Label::Plain, one.command),
-            Cell::new(Label::Id, &format!("{:.DIGITS$}", one.entry)),
-            Cell::new(Label::Tool, one.tool.as_deref().unwrap_or("?")),
+            Cell::new(Label::Checkpoint, &numbered(one.turn)),
+            Cell::new(Label::Id, &format!("{:.DIGITS$}", one.whole)),
+            Cell::new(Label::Tool, beside),
             Cell::new(Label::Plain, &grouped(before)),
-            Cell::new(Label::Dim, &format!("to {}", grouped(after))),
+            Cell::new(Label::Plain, &grouped(after)),
             Cell::new(Label::Plain, &share(one.hidden(), before)),
-            Cell::new(Label::Dim, beside),
+            Cell::new(Label::Id, &one.operation.to_string()),
+            Cell::new(Label::Dim, one.command),
+            Cell::new(Label::Warning, if one.undone { "undone" } else { "" }),
+            Cell::new(Label::Time, &context.env.zone.minute(one.at)),
             Cell::new(Label::Plain, last),
         ]);
         if is_narrow {
-            table.note(Label::Dim, format!("{how}  {subject}").trim_end());
+            table.note(Label::Tool, format!("{tool}  {subject}").trim_end());
         }
     }
     context.show(&table)
 }
 
-/// From this width on, a row has room for how it was cut, and of what.
-const WIDE: usize = 140;
+/// From this width on, a row has room for what its tool read or ran, and for a file.
+const WIDE: usize = 110;
+
+/// Returns whether a table puts the last column of each row on a line of its own.
+fn is_narrow(context: &Context) -> bool {
+    context.output.width().is_some_and(|width| width < WIDE)
+}
 
 /// Returns a part of a whole in percent.
 fn share(part: u64, whole: u64) -> String {

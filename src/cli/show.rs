@@ -68,7 +68,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["diff", "original"])]
     hidden: bool,
 
-    /// Print the whole texts with what is hidden marked
+    /// Print what is hidden as a difference, with three lines around it
     #[arg(long, conflicts_with_all = ["original", "lines"])]
     diff: bool,
 
@@ -248,7 +248,7 @@ fn show_hidden(context: &mut Context, args: &Args, hidden: &Hidden) -> Result<Ex
 }
 
 /// Writes a safe text, wrapped to the terminal.
-fn write_text(context: &mut Context, text: &str) -> Result<(), CommandError> {
+pub(super) fn write_text(context: &mut Context, text: &str) -> Result<(), CommandError> {
     let columns = context.output.width();
     for row in
         text.strip_suffix('\n').unwrap_or(text).split('\n').flat_map(|line| wrap(line, columns))

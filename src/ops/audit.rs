@@ -10,6 +10,7 @@ use crate::{
     ops::{
         OpsError,
         compactions::{of, own},
+        members::turns_of,
     },
     report::{Audit, Omitted, Replaced},
     session::{
@@ -37,13 +38,19 @@ pub fn audit(archive: &Archive, session: &Session) -> Result<Audit, OpsError> {
         }
     }
     let both = cut().flat_map(|(_, origin)| [origin.entry, origin.origin]);
-    let ids = entry_ids(archive.store(), session, &both.collect())?;
+    let mut firsts = BTreeMap::new();
+    for (_, origin) in cut() {
+        firsts.insert(origin.entry, origins::first(archive.store(), session, origin.origin)?);
+    }
+    let wholes: Vec<EntryNumber> = firsts.values().copied().collect();
+    let turns = turns_of(archive.store(), session, &wholes)?;
+    let ids = entry_ids(archive.store(), session, &both.chain(wholes).collect())?;
     let damages = Damages::gathered();
     let view = lines::view(archive.store(), session, None)?.map(|view| view.gathering(&damages));
     let mut replaced = Vec::with_capacity(all.len());
     for (n, origin) in &all {
         let (Some(cut), Some(operation)) = (&origin.cut, by.get(n)) else { continue };
-        let first = origins::first(archive.store(), session, origin.origin)?;
+        let Some(&first) = firsts.get(&origin.entry) else { continue };
         let above = first.minus(CALL_WITHIN as u64)..first;
         let above: Vec<EntryNumber> = EntryNumber::each(above).collect();
         let call = cut.texts.first().map(|cut| cut.call.as_str()).unwrap_or_default();
@@ -51,7 +58,9 @@ pub fn audit(archive: &Archive, session: &Session) -> Result<Audit, OpsError> {
         let called =
             view.as_ref().and_then(|v| tools::call(v, session.format, &above, call).ok()?);
         let (entry, origin) = (ids.get(&origin.entry), ids.get(&origin.origin));
-        let (Some(entry), Some(origin)) = (entry, origin) else { continue };
+        let (Some(entry), Some(origin), Some(whole)) = (entry, origin, ids.get(&first)) else {
+            continue;
+        };
         let (limit, window) = match &operation.command {
             Command::Append { limit, .. } => (*limit, None),
             Command::Truncate { limit, window, .. } => (Some(*limit), *window),
@@ -66,6 +75,9 @@ pub fn audit(archive: &Archive, session: &Session) -> Result<Audit, OpsError> {
             window,
             entry: *entry,
             origin: *origin,
+            whole: *whole,
+            place: first,
+            turn: turns.get(&first).copied(),
             tool: cut.tool.clone(),
             subject: called.and_then(|called| called.subject),
             tokens: Resized { before: cut.tokens_before, after: cut.tokens_after },
@@ -108,6 +120,10 @@ fn earlier(
         })?;
     }
     let ids = entry_ids(archive.store(), session, &found.iter().map(|(n, ..)| *n).collect())?;
-    let omitted = |(n, at, earlier)| Some(Omitted { entry: *ids.get(&n)?, at, earlier });
+    let entries: Vec<EntryNumber> = ids.keys().copied().collect();
+    let turns = turns_of(archive.store(), session, &entries)?;
+    let omitted = |(n, at, earlier)| {
+        Some(Omitted { entry: *ids.get(&n)?, turn: turns.get(&n).copied(), at, earlier })
+    };
     Ok(found.into_iter().filter_map(omitted).collect())
 }

@@ -15,16 +15,18 @@ use std::{
 
 use crate::{
     context::{Item, loss::Check, plan::Piece},
-    model::{Command, EntryNumber, Kind, Message, Operation, PlaceNumber, Role, Text},
+    json::Raw,
+    model::{Command, EntryNumber, Kind, Landmark, Message, Operation, PlaceNumber, Role, Text},
     ops::{
         OpsError,
         compactions::{is_agents, own},
+        members::turns_of,
         seen::{StandIns, items},
     },
     report::Boundary,
     session::{Damages, Session, View, departures::set_aside, entry_ids, lines, replay::Replays},
     sync::Archive,
-    wire::{Departure, Graph},
+    wire::{Departure, Graph, How},
 };
 
 /// How far behind its boundary a summary stands at most.
@@ -39,17 +41,42 @@ pub fn audit_boundaries(archive: &Archive, session: &Session) -> Result<Vec<Boun
     let is_theirs =
         |entry: EntryNumber| is_agents(archive, session, &operations, replays.first(entry));
     let mut boundaries = by_agent(archive, session, &is_theirs)?;
+    let branches = archive.store().state(session.key)?.branches;
     let mut ours = Vec::new();
-    for Operation { n, at, command, .. } in operations {
-        let Command::Compact { summarised, kept, model, fallback, losses, .. } = command else {
+    for operation in operations {
+        let added = operation.added();
+        let Operation { n, at, command, .. } = operation;
+        let Command::Compact {
+            trigger,
+            pre_tokens,
+            post_tokens,
+            summarised,
+            kept,
+            model,
+            fallback,
+            left,
+            losses,
+            ..
+        } = command
+        else {
             continue;
         };
+        // The state before is a branch, or goes on in the same file.
+        let before = left.and_then(|left| branches.get(&*left.to_text())?.head);
+        let entry = match before {
+            Some(head) => Some(head),
+            None => archive.store().landmark(session.key, Landmark::Boundary, added)?,
+        };
+        let turns = turns_of(archive.store(), session, entry.as_slice())?;
         let is_redacted = matches!(losses, Some(Text::Absent(_)));
         let losses = losses.map(|losses| losses.to_text());
         ours.push(Boundary {
             operation: Some(n),
             entry: None,
+            turn: turns.into_values().next(),
             at: Some(at),
+            trigger,
+            tokens: (Some(pre_tokens), post_tokens),
             undone: undone.contains(&n),
             summarised,
             kept,
@@ -112,9 +139,13 @@ fn by_agent(
             found.extend(checked(session, &before, &view, &path, (at, false))?);
         }
     }
-    let entries = found.iter().map(|(entry, _)| *entry).collect();
-    let ids = entry_ids(archive.store(), session, &entries)?;
-    let named = |(entry, boundary)| Boundary { entry: ids.get(&entry).copied(), ..boundary };
+    let entries: Vec<EntryNumber> = found.iter().map(|(entry, _)| *entry).collect();
+    let turns = turns_of(archive.store(), session, &entries)?;
+    let ids = entry_ids(archive.store(), session, &entries.into_iter().collect())?;
+    let named = |(entry, boundary)| {
+        let (entry, turn) = (ids.get(&entry).copied(), turns.get(&entry).copied());
+        Boundary { entry, turn, ..boundary }
+    };
     Ok(found.into_iter().map(named).collect())
 }
 
@@ -199,10 +230,16 @@ fn checked<'a>(
         "" => Vec::new(),
         summary => Check::of(summary, &pieces.iter().collect::<Vec<_>>()).losses(),
     };
+    let line = view.line(entry)?;
+    let told = Raw::object(&line).map(|record| session.format.earlier(record));
+    let told = told.into_iter().flatten().find(|earlier| earlier.how == How::Compacted);
     let boundary = Boundary {
         operation: None,
         entry: None,
+        turn: None,
         at: view.record(entry)?.time,
+        tokens: told.as_ref().map_or((None, None), |told| told.tokens),
+        trigger: told.and_then(|told| told.trigger),
         undone: false,
         summarised: gone.len() as u64,
         kept: after.iter().filter(|item| is_said(item)).count() as u64,

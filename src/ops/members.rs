@@ -6,7 +6,7 @@
 use std::{cmp::Reverse, collections::BTreeMap};
 
 use crate::{
-    model::{Card, EntryNumber, SessionName, Tie, TieKind},
+    model::{Card, CheckpointNumber, EntryNumber, SessionName, Tie, TieKind},
     ops::OpsError,
     report::{FoundPlace, UnreadPart, UnreadSession},
     search::Index,
@@ -209,6 +209,18 @@ pub(crate) fn places_of(
         parent: parent.clone(),
     };
     Ok(entries.iter().zip(stands).map(place).collect())
+}
+
+/// Returns the turns of which entries are a part, as far as they are known; of a damaged session none is.
+pub(crate) fn turns_of(
+    store: &dyn Store,
+    session: &Session,
+    entries: &[EntryNumber],
+) -> Result<BTreeMap<EntryNumber, CheckpointNumber>, OpsError> {
+    let stands = stands(store, session, entries).map_err(OpsError::from);
+    let stands = or_named(stands, session, &mut Vec::new())?.unwrap_or_default();
+    let turn = |(entry, stands): (&EntryNumber, Stands)| Some((*entry, stands.turn?));
+    Ok(entries.iter().zip(stands).filter_map(turn).collect())
 }
 
 /// Returns the session for which a session works, if it is a sub-agent.

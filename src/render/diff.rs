@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use undertext::ops::{Hidden, Line, Side};
 
 use super::conversation::{self, Manner};
-use super::hunks::{AROUND, mark, unified};
+use super::hunks::{self, AROUND, mark, unified};
 use super::safe;
 use super::style::{Label, Styles};
 use super::units::grouped;
@@ -14,15 +14,13 @@ use super::units::grouped;
 /// How many lines of a changed text are shown before it is cut.
 const LINES: usize = 40;
 
-/// Writes the whole texts of an entry: a hidden part is marked as taken away, the text in its place as added.
+/// Writes how the texts of an entry are cut: a hidden part is taken away, the words in its place are added.
 pub(crate) fn hidden(out: &mut dyn Write, hidden: &Hidden, styles: Styles) -> io::Result<()> {
     for (n, text) in hidden.texts.iter().enumerate() {
         if n > 0 {
             writeln!(out)?;
         }
-        marked(out, styles, (Label::Plain, ' '), text.shown())?;
-        marked(out, styles, (Label::Removed, '-'), text.hidden())?;
-        marked(out, styles, (Label::Added, '+'), text.suffix.trim_start())?;
+        hunks::write(out, &text.whole, &format!("{}{}", text.shown(), text.suffix), styles)?;
     }
     Ok(())
 }

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     context::loss::Loss,
-    model::{CutOff, EntryId, OperationNumber, Resized, Timestamp},
+    model::{CheckpointNumber, CutOff, EntryId, EntryNumber, OperationNumber, Resized, Timestamp},
     session::Damaged,
     wire::Earlier,
 };
@@ -34,6 +34,12 @@ pub struct Replaced {
     pub entry: EntryId,
     /// The one that it replaced.
     pub origin: EntryId,
+    /// The one that holds all of it, which the words in the place of the rest name.
+    pub whole: EntryId,
+    /// Its number in the session.
+    pub place: EntryNumber,
+    /// The turn of which it is a part, if that is known.
+    pub turn: Option<CheckpointNumber>,
     /// The tool.
     pub tool: Option<String>,
     /// What the tool read or ran, if its call says so.
@@ -82,10 +88,12 @@ impl Audit {
     /// Returns what can be done next.
     pub fn hints(&self) -> Vec<Hint> {
         let show = |one: &Replaced| {
-            let show = Line::about("show").entry(one.entry).flag("hidden");
+            let show = Line::about("show").entry(one.whole).flag("hidden");
             show.to("to read what the last one hides")
         };
-        self.standing().last().map(show).into_iter().collect()
+        let all = Line::about("audit").flag("show").to("to read all that is hidden");
+        let all = Some(all).filter(|_| self.standing().nth(1).is_some());
+        self.standing().last().map(show).into_iter().chain(all).collect()
     }
 
     /// Sums up the replacements in force.
@@ -110,6 +118,8 @@ report!(Replaced, "replaced", |it| {
     window: it.window,
     entry: it.entry,
     origin: it.origin,
+    whole: it.whole,
+    turn: it.turn,
     tool: it.tool,
     subject: it.subject,
     characters: it.chars(),
@@ -125,6 +135,8 @@ object!(CutOff, |it| { call: it.call, part: it.text, characters: it.whole, kept:
 pub struct Omitted {
     /// The entry that tells it.
     pub entry: EntryId,
+    /// The turn of which it is a part, if that is known.
+    pub turn: Option<CheckpointNumber>,
     /// When that was written.
     pub at: Option<Timestamp>,
     /// The omission.
@@ -133,12 +145,14 @@ pub struct Omitted {
 
 report!(Omitted, "earlier", |it| {
     entry: it.entry,
+    turn: it.turn,
     at: it.at,
     how: it.earlier.how.as_str(),
     call: it.earlier.call,
     size: it.earlier.size,
     tokens: it.earlier.tokens,
     file: it.earlier.file,
+    trigger: it.earlier.trigger,
 });
 
 /// A compaction, and what its summary no longer names of the messages that it stands for.
@@ -148,8 +162,14 @@ pub struct Boundary {
     pub operation: Option<OperationNumber>,
     /// The entry of the boundary, if the agent compacted.
     pub entry: Option<EntryId>,
+    /// The turn after which it was made, if that is known.
+    pub turn: Option<CheckpointNumber>,
     /// When, if that is known.
     pub at: Option<Timestamp>,
+    /// What made it, such as `manual` or `auto`.
+    pub trigger: Option<String>,
+    /// How many tokens the context had before and has after, as far as that is known.
+    pub tokens: (Option<u64>, Option<u64>),
     /// Whether it is undone.
     pub undone: bool,
     /// How many messages the summary stands for.
@@ -169,7 +189,10 @@ pub struct Boundary {
 report!(Boundary, "boundary", |it| {
     operation: it.operation,
     entry: it.entry,
+    turn: it.turn,
     at: it.at,
+    trigger: it.trigger,
+    tokens: it.tokens,
     undone: it.undone,
     summarised: it.summarised,
     kept: it.kept,

@@ -42,6 +42,8 @@ pub struct Earlier {
     pub tokens: (Option<u64>, Option<u64>),
     /// The file that holds it.
     pub file: Option<String>,
+    /// What made the agent do it, by the record's own word.
+    pub trigger: Option<String>,
 }
 
 /// The ways in which agents leave something out.
@@ -75,7 +77,7 @@ impl How {
 impl Earlier {
     /// Returns an omission of this kind, with nothing else known.
     pub(super) fn new(how: How) -> Self {
-        Self { how, call: None, size: None, tokens: (None, None), file: None }
+        Self { how, call: None, size: None, tokens: (None, None), file: None, trigger: None }
     }
 }
 

@@ -136,6 +136,7 @@ impl Read for Native {
             let number = |key| metadata.get(key).and_then(Raw::u64);
             Earlier {
                 tokens: (number("preTokens"), number("postTokens")),
+                trigger: text(metadata, "trigger"),
                 ..Earlier::new(How::Compacted)
             }
         });

@@ -453,7 +453,8 @@ fn compacted(record: Raw<'_>) -> Option<Earlier> {
         "compact_boundary" => {
             let of = "compactMetadata";
             let tokens = (number(of, "preTokens"), number(of, "postTokens"));
-            Some(Earlier { tokens, ..Earlier::new(How::Compacted) })
+            let trigger = record.get(of).and_then(|of| text(of, "trigger"));
+            Some(Earlier { tokens, trigger, ..Earlier::new(How::Compacted) })
         }
         "microcompact_boundary" => {
             let of = "microcompactMetadata";

@@ -660,6 +660,21 @@ fn what_a_summary_lost_is_counted_before_and_listed_after() {
         (told["type"].as_str(), told["losses"][0]["kind"].as_str()),
         (Some("boundary"), Some("paths"))
     );
+    // It says what made it, behind which turn, and what it did to the context.
+    let status = json(&env.run(&["status", "--json"]).success().stdout);
+    assert_eq!(
+        (&told["trigger"], &told["turn"]),
+        (&"manual".into(), &status["checkpoint"]),
+        "{told} {status}"
+    );
+    let [before, after] = [0, 1].map(|n| told["tokens"][n].as_u64().unwrap());
+    assert!(
+        done.contains(&format!(
+            "About {} tokens are ",
+            format_args!("{},{:03}", before / 1000, before % 1000)
+        )) && before > after,
+        "{done} {told}"
+    );
     // What names it goes as a whole, and does not count as nothing.
     env.run_with_stdin(&["redact", "--yes"], b"build_all").success();
     let audit = env.run(&["audit", "--boundary"]).success().stdout;
@@ -689,21 +704,24 @@ fn an_agents_own_compactions_are_checked_as_they_are_read() {
         env.run(&["audit", "--boundary", path.to_str().unwrap()]).success().stdout
     };
     assert_snapshot!(told("claude-garden.jsonl"), @"
-    Entry df0df268, 2026-08-20 09:01: 11 messages summarised by the agent, 0 kept
+    @2  df0df268  2026-08-20 09:01  1,630 → 210 tokens
+      11 messages summarised by the agent (manual), 0 kept
       its summary names 1 of 2 paths
         lost: /home/ann/garden/beds.md
       its summary names 1 of 2 requests
         lost: Which beds need water today? The notes are in beds.md, the rain in rain.csv.
     ");
     assert_snapshot!(told("pi-boat.jsonl"), @"
-    Entry 0fc116e4, 2026-07-04 18:01: 4 messages summarised by the agent, 2 kept
+    @2  0fc116e4  2026-07-04 18:01  260 tokens before
+      4 messages summarised by the agent, 2 kept
       its summary names 0 of 1 paths
         lost: hull.txt
       its summary names 0 of 1 requests
         lost: How much paint does the hull take?
     ");
     assert_snapshot!(told("native-rewind.jsonl"), @"
-    Entry d14b0989, 2026-03-14 09:00: 4 messages summarised by the agent, 2 kept
+    @4  d14b0989  2026-03-14 09:00  1,200 → 300 tokens
+      4 messages summarised by the agent (manual), 2 kept
       its summary names 2 of 2 requests
     ");
     assert_snapshot!(told("codex-weather.jsonl"), @"No compaction in this session");

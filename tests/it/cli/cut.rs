@@ -102,8 +102,14 @@ fn what_is_hidden_is_read_in_parts() {
     assert_eq!(told["text"], "104: some \"words\" of a tool\n");
     assert_eq!((told["shown"].as_u64(), told["hidden"].as_u64()), (Some(2776), Some(252)));
     let marked = show(&["--diff"]).success().stdout;
-    assert!(marked.contains("\n 103: some \"words\" of a tool\n-104: some"));
-    assert!(marked.contains("\n-112: some \"words\" of a tool\n+[undertext: 252 of 3028"));
+    // Three lines stand around what is hidden, and the words in its place are the text's own.
+    let first: Vec<&str> = marked.lines().take(6).collect();
+    let said = |n: u32| format!("{n}: some \"words\" of a tool");
+    let around = [101, 102, 103].map(|n| format!(" {}", said(n)));
+    assert_eq!(first[1..4], around);
+    assert_eq!((first[0], first[4]), ("@@ -101,12 +101,5 @@", &*format!("-{}", said(104))));
+    assert!(marked.contains(&format!("\n-{}\n+\n+[undertext: 252 of 3028", said(112))), "{marked}");
+    assert_eq!(marked.lines().count(), 1 + 3 + 9 + 2);
 }
 
 #[test]
@@ -263,14 +269,16 @@ fn an_audit_tells_what_was_cut_by_whom_and_where() {
     env.run(&["truncate", "-q", "--max-chars", "4000"]).success();
     env.run(&["undo"]).success();
     assert_snapshot!(env.run(&["audit"]).masked(), @"
-    11  2001-02-03 04:05  append    entry-id  Bash  11,092  to 4,983   57%  hidden, cut at 4,764, limit 5,000
-    12  2001-02-03 04:05  truncate  entry-id  Bash  56,893  to 11,984  79%  hidden, cut at 11,764, limit 12,000
-    13  2001-02-03 04:05  truncate  entry-id  Bash   8,292  to 3,974   54%  hidden, cut at 3,756, limit 4,000, undone
-    13  2001-02-03 04:05  truncate  entry-id  Bash  56,893  to 3,976   93%  hidden, cut at 3,756, limit 4,000, undone
-    13  2001-02-03 04:05  truncate  entry-id  Bash  11,092  to 3,975   66%  hidden, cut at 3,756, limit 4,000, undone
     2 entries cut from 67,985 to 16,967 characters, about 16,997 to 4,242 tokens; 75% is hidden, and kept
+    turn  entry     tool  characters   shown  hidden  op  by                when
+      @1  entry-id  Bash      11,092   4,983     57%  11  append            2001-02-03 04:05
+      @1  entry-id  Bash      56,893  11,984     79%  12  truncate          2001-02-03 04:05
+      @0  entry-id  Bash       8,292   3,974     54%  13  truncate  undone  2001-02-03 04:05
+      @1  entry-id  Bash      56,893   3,976     93%  13  truncate  undone  2001-02-03 04:05
+      @1  entry-id  Bash      11,092   3,975     66%  13  truncate  undone  2001-02-03 04:05
     ------- stderr -------
     hint: to read what the last one hides: undertext show entry-id --hidden
+    hint: to read all that is hidden: undertext audit --show
     ");
     let told: Vec<Value> =
         env.run(&["audit", "--json"]).success().stdout.lines().map(json).collect();
@@ -279,8 +287,42 @@ fn an_audit_tells_what_was_cut_by_whom_and_where() {
             json(&env.run(&["show", one["entry"].as_str().unwrap(), "--hidden", "--json"]).stdout);
         assert_eq!(hidden["hidden"], one["hidden"]);
         assert_eq!(hidden["shown"], one["cuts"][0]["kept"]);
+        // The cut text names the same entry.
+        let whole = one["whole"].as_str().unwrap();
+        let cut = env.run(&["show", one["entry"].as_str().unwrap()]).success().stdout;
+        assert!(cut.contains(&format!("undertext show {} ", &whole[..12])), "{cut}");
+        assert_eq!(hidden["origin"], whole);
     }
     assert_snapshot!(told.last().unwrap(), @r#"{"type":"total","replaced":2,"characters":[67985,16967],"tokens":[16997,4242],"hidden":51457,"earlier":0}"#);
+}
+
+#[test]
+fn all_that_is_hidden_is_printed_in_the_order_in_which_it_was_said() {
+    let env = TestEnv::new();
+    session(&env, [&long(300), &long(2_000)]);
+    let none = env.run(&["audit", "--show"]);
+    assert_eq!((none.code(), none.stdout.as_str()), (Some(1), ""), "{none}");
+    // The second turn is cut first.
+    env.run(&["truncate", "-q", "--max-chars", "20000"]).success();
+    env.run(&["truncate", "-q", "--max-chars", "4000"]).success();
+    let told: Vec<Value> =
+        env.run(&["audit", "--json"]).success().stdout.lines().map(json).collect();
+    let turns: Vec<&Value> =
+        told.iter().filter(|one| one["type"] == "replaced").map(|one| &one["turn"]).collect();
+    assert_eq!(turns, [1, 0, 1]);
+    let shown = env.run(&["audit", "--show"]).success().stdout;
+    let heads: Vec<&str> = shown.lines().filter(|line| line.starts_with('@')).collect();
+    let heads: Vec<&str> = heads.iter().map(|head| head.get(14..).unwrap()).collect();
+    assert_eq!(heads, ["Bash  4,536 characters", "Bash  53,137 characters"], "{shown}");
+    let hidden: Vec<Value> =
+        env.run(&["audit", "--show", "--json"]).success().stdout.lines().map(json).collect();
+    assert_eq!(hidden.len(), 2);
+    for one in &hidden {
+        assert_eq!(one["type"], "hidden");
+        assert!(shown.contains(one["text"].as_str().unwrap()), "{one}");
+    }
+    env.run(&["undo", "-q"]).success();
+    assert_eq!(env.run(&["audit", "--show"]).success().stdout.matches('@').count(), 1);
 }
 
 #[test]
@@ -290,7 +332,7 @@ fn where_all_that_was_cut_is_undone_no_sum_is_told() {
     env.run(&["truncate", "-q", "--max-chars", "4000"]).success();
     env.run(&["undo"]).success();
     let audited = env.run(&["audit"]).success();
-    assert!(audited.stdout.ends_with("\nAll of it is undone: nothing is cut\n"), "{audited}");
+    assert!(audited.stdout.starts_with("All of it is undone: nothing is cut\n"), "{audited}");
 }
 
 #[test]
@@ -318,11 +360,12 @@ fn what_agents_cut_before_is_told_apart() {
     let lines: Vec<String> = claude.iter().map(|line| format!("{line}\n")).collect();
     fs::write(env.project().join("claude.jsonl"), lines.concat()).unwrap();
     assert_snapshot!(env.run(&["audit", "claude.jsonl"]).masked(), @"
-    Cut by the agent before import:
-    entry-id  2026-08-01 10:00  file                        98.1KB  /w/out.txt
-    entry-id  2026-08-01 10:00  cleared
-    entry-id  2026-08-01 10:00  compaction          155,000 tokens
-    entry-id  2026-08-01 10:00  cleared     10,000 to 8,000 tokens
+    Left out by the agent itself:
+    entry     how                           size  when              file
+    entry-id  file                        98.1KB  2026-08-01 10:00  /w/out.txt
+    entry-id  cleared                             2026-08-01 10:00
+    entry-id  compaction          155,000 tokens  2026-08-01 10:00
+    entry-id  cleared     10,000 to 8,000 tokens  2026-08-01 10:00
     ");
 
     let output = |text: &str| {
@@ -339,10 +382,11 @@ fn what_agents_cut_before_is_told_apart() {
     let lines: Vec<String> = codex.iter().map(|line| format!("{line}\n")).collect();
     fs::write(env.project().join("codex.jsonl"), lines.concat()).unwrap();
     assert_snapshot!(env.run(&["audit", "codex.jsonl"]).masked(), @"
-    Cut by the agent before import:
-    entry-id  2026-08-01 10:00  cut             5709 tokens
-    entry-id  2026-08-01 10:00  cut         12 of 268 lines
-    entry-id  2026-08-01 10:00  compaction
+    Left out by the agent itself:
+    entry     how                    size  when
+    entry-id  cut             5709 tokens  2026-08-01 10:00
+    entry-id  cut         12 of 268 lines  2026-08-01 10:00
+    entry-id  compaction                   2026-08-01 10:00
     ");
 
     let entry = |id: &str, text: &str, details: Value| {
@@ -364,10 +408,11 @@ fn what_agents_cut_before_is_told_apart() {
     let lines: Vec<String> = pi.iter().map(|line| format!("{line}\n")).collect();
     fs::write(env.project().join("pi.jsonl"), lines.concat()).unwrap();
     assert_snapshot!(env.run(&["audit", "pi.jsonl"]).masked(), @"
-    Cut by the agent before import:
-    entry-id  2026-08-01 10:00  cut
-    entry-id  2026-08-01 10:00  file                      /tmp/pi.log
-    entry-id  2026-08-01 10:00  compaction  9,000 tokens
+    Left out by the agent itself:
+    entry     how                 size  when              file
+    entry-id  cut                       2026-08-01 10:00
+    entry-id  file                      2026-08-01 10:00  /tmp/pi.log
+    entry-id  compaction  9,000 tokens  2026-08-01 10:00
     ");
 }
 
