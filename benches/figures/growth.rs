@@ -14,8 +14,8 @@ use std::{
 use serde_json::{Value, json};
 
 use crate::{
-    Arguments, LONG, PerProgram, compare, compare_programs, folder, limited, own, plain::Agent,
-    text, timed,
+    Arguments, LONG, PerProgram, Times, baseline, compare, compare_programs, folder, limited, own,
+    plain::Agent, text, timed,
 };
 
 const FEW_SESSIONS: usize = 1_000;
@@ -108,6 +108,46 @@ pub(crate) fn lists(_: &Arguments) {
             51,
             ("a session among 100,000", || offered(&many, word)),
             ("among 1,000", || offered(&few, word)),
+        );
+    }
+}
+
+/// What looking for new session files adds to a list, in the homes of agents that keep many: against the same without the look,
+/// or against the baseline.
+pub(crate) fn fresh(_: &Arguments) {
+    const ROUNDS: usize = 51;
+    for (count, folders, most) in [(1_000, 20, 3), (10_000, 200, 25)] {
+        let home = folder();
+        for seed in 0..count {
+            let (session, records) = Agent::Claude.records(seed, 6);
+            let project = format!(".claude/projects/-srv-project-{}", seed % folders);
+            Agent::Claude.write(&home.path().join(project), &session, &records);
+        }
+        let list = |program: &Path, args: &[&str]| {
+            let mut command = Command::new(program);
+            command.env_clear().env("HOME", home.path()).current_dir(home.path());
+            command.args(["sessions", "-n", "50"]).args(args);
+            command.stdout(Stdio::null()).stderr(Stdio::null());
+            timed(|| assert!(command.status().unwrap().success()))
+        };
+        let other = || match baseline() {
+            Some(baseline) => list(baseline, &[]),
+            None => list(own(), &["--no-import"]),
+        };
+        list(own(), &[]);
+        let (mut times, mut others) = (Vec::new(), Vec::new());
+        for _ in 0..ROUNDS {
+            times.push(list(own(), &[]));
+            others.push(other());
+        }
+        let (times, others) = (Times::of(times), Times::of(others));
+        let more = |a: Duration, b: Duration| (a.as_secs_f64() - b.as_secs_f64()) * 1e3;
+        println!(
+            "fresh-{count:<10} {:.1} ms, {:.1} ms more (limit {most} ms)   {:?}, without the look {:?}, {ROUNDS} rounds",
+            more(times.median(), others.median()),
+            more(times.tenth(), others.tenth()),
+            times.median(),
+            others.median()
         );
     }
 }

@@ -67,7 +67,7 @@ fn main() {
         agents::sessions(&arguments, Path::new(folder));
         return;
     }
-    let figures: [(&str, &str, Figure); 39] = [
+    let figures: [(&str, &str, Figure); 40] = [
         ("native", "append", native::append),
         ("native", "batch", native::batch),
         ("native", "process", native::process),
@@ -98,6 +98,7 @@ fn main() {
         ("compact", "compact-check", compact::check),
         ("compact", "turn", compact::turn),
         ("growth", "lists", growth::lists),
+        ("growth", "fresh", growth::fresh),
         ("growth", "log", growth::log),
         ("growth", "status", growth::status),
         ("growth", "shapes", growth::shapes),

@@ -29,7 +29,15 @@ impl Context {
         let exclude = self.exclude_or_all();
         let unread = exclude.unread.clone();
         let here = self.here();
-        let archive = self.reader_without(&root, exclude, here)?;
+        let mut opened = self.reader_without(&root, exclude.clone(), here.clone());
+        let is_new = match &opened {
+            Ok(archive) => self.import_new(Some(archive)),
+            Err(error) => error.is_absence() && self.import_new(None),
+        };
+        if is_new {
+            opened = self.reader_without(&root, exclude, here);
+        }
+        let archive = opened?;
         self.warn_of_place(&root);
         self.warn_of_torn(&archive);
         self.warn_of_forgotten(&archive);
@@ -286,6 +294,8 @@ impl Context {
         wanted: Option<&OsStr>,
     ) -> Result<(Archive, Session), CommandError> {
         let found = if let Some(path) = self.file(wanted) {
+            // A file is read as it lies there, and nothing is imported for that.
+            self.imports_new = false;
             ops::peek(&path, self.env.ambient())?
         } else {
             let folder = wanted.filter(|wanted| !wanted.is_empty());
@@ -316,6 +326,7 @@ impl Context {
         wanted: Option<&OsStr>,
     ) -> Result<(Archive, Session), CommandError> {
         let found = if let Some(file) = self.file(wanted) {
+            self.imports_new = false;
             let mut archive = self.open_intake()?;
             ops::check_live(&archive, &file)?;
             let (session, mut attached) = ops::take_up(&mut archive, &file)?;
@@ -329,7 +340,15 @@ impl Context {
             }
             (archive, session)
         } else {
-            let archive = self.open_existing().map_err(|error| match self.no_file(wanted) {
+            let mut opened = self.open_existing();
+            let is_new = match &opened {
+                Ok(archive) => self.import_new(Some(archive)),
+                Err(error) => error.is_absence() && self.import_new(None),
+            };
+            if is_new {
+                opened = self.open_existing();
+            }
+            let archive = opened.map_err(|error| match self.no_file(wanted) {
                 Some(none) if error.is_absence() => none,
                 _ => error,
             })?;

@@ -24,6 +24,8 @@ pub(crate) struct Context {
     pub(super) warned: BTreeSet<&'static str>,
     /// Whether the last changes of the store cannot be read, which was warned of.
     pub(super) is_torn: bool,
+    /// Whether the agents' new sessions are to be imported before sessions are listed or named.
+    pub(super) imports_new: bool,
     /// What killed commands left and this one deleted.
     pub(super) deleted: Vec<PathBuf>,
     /// How long another program is waited for.

@@ -235,6 +235,7 @@ impl Typed {
             done: None,
             warned: BTreeSet::new(),
             is_torn: false,
+            imports_new: false,
             deleted: Vec::new(),
             wait: Duration::ZERO,
             describe: || clap::Command::new(NAME),

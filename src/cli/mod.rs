@@ -23,6 +23,7 @@ mod compact;
 mod complete;
 mod completions;
 mod context;
+mod current;
 mod daily;
 mod damage;
 mod diff;
@@ -127,6 +128,7 @@ struct Cli {
 
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Global options")]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 struct Global {
     /// Use this store; default: $UNDERTEXT_STORE, the nearest .undertext above that you trust, or your own
     #[arg(long, global = true, value_name = "DIR")]
@@ -143,6 +145,10 @@ struct Global {
     /// Do not send long output through $UNDERTEXT_PAGER or $PAGER
     #[arg(long, global = true)]
     no_pager: bool,
+
+    /// Do not import the agents' new sessions first
+    #[arg(long, global = true)]
+    no_import: bool,
 
     /// Wait this many seconds for another program that changes the store
     #[arg(long, global = true, value_name = "SECONDS", default_value_t = 30, value_parser = common::number::<u64>, allow_negative_numbers = true)]
@@ -310,12 +316,13 @@ fn parse_alone(args: &[OsString]) -> Option<(Cli, String)> {
 }
 
 fn run(env: Env, cli: &Cli, verb: String) -> ExitCode {
-    let Global { store, json, color, no_pager, wait, quiet } = &cli.global;
+    let Global { store, json, color, no_pager, no_import, wait, quiet } = &cli.global;
     // Programs read JSON, and none of them sits behind a pager.
     let manners = Manners { colour: *color, paged: !no_pager && !json, quiet: *quiet };
     let mut output = Output::new(&env, manners);
     output.naming().store.clone_from(store);
     let asked = store.clone();
+    let imports_new = !no_import && current::is_current(&verb);
     let mut context = Context {
         env,
         output,
@@ -327,6 +334,7 @@ fn run(env: Env, cli: &Cli, verb: String) -> ExitCode {
         done: None,
         warned: BTreeSet::new(),
         is_torn: false,
+        imports_new,
         deleted: Vec::new(),
         wait: Duration::from_secs(*wait),
         describe: command,

@@ -141,6 +141,7 @@ pub use crate::{
         NoPlace, Notice, Oddity, Outcome, Queue, Quirk, Rebuilt, Rotated, RotatedState, Skipped,
         Source, Step, SyncError, Told, Vain, Waiting, Why, Work, Workspace, agent_folders,
         check_apart, file_of_session, follow, generations, import, import_changed, is_unsaid,
-        live_state, news, peek, resume, rotations, settle, sources, unread_folders, workspace,
+        live_state, new_files, news, peek, resume, rotations, settle, sources, unread_folders,
+        workspace,
     },
 };

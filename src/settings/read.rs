@@ -388,8 +388,8 @@ fn unknown_keys(file: &File<'_>, keys: &[Key], known: &BTreeSet<Vec<String>>) ->
 mod tests {
     use super::*;
     use crate::settings::{
-        Channel, Compaction, Exclude, Limits, Mask, Model, Provider, ProviderKind, Secrets, Turn,
-        Window,
+        Channel, Compaction, Exclude, Import, Limits, Mask, Model, Provider, ProviderKind, Secrets,
+        Turn, Window,
     };
 
     /// Reads files of the user.
@@ -470,6 +470,7 @@ mod tests {
                 "provider.local.command",
                 "turn.provider",
                 "turn.tools",
+                "import.auto",
                 "exclude.folders",
                 "exclude.sessions",
                 "exclude.agents",
@@ -554,6 +555,7 @@ mod tests {
                 tools_timeout: Some(120),
                 steps: Some(100),
             },
+            import: Import { auto: Some(true) },
             exclude: Exclude::default(),
             secrets: Secrets::default(),
             mask: Mask::default(),

@@ -28,6 +28,8 @@ pub struct Settings {
     pub provider: BTreeMap<String, Provider>,
     /// How a turn is run.
     pub turn: Turn,
+    /// What is imported without being asked for.
+    pub import: Import,
     /// Which sessions are left out of the store.
     pub exclude: Exclude,
     /// What is no secret although it looks like one.
@@ -167,6 +169,14 @@ pub struct Turn {
     pub tools_timeout: Option<u64>,
     /// How often the model is asked in one turn.
     pub steps: Option<usize>,
+}
+
+/// What is imported without being asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Import {
+    /// Whether commands that list or name sessions first import new ones.
+    pub auto: Option<bool>,
 }
 
 /// What is no secret although it looks like one.

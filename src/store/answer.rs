@@ -90,6 +90,7 @@ macro_rules! answer_by_look {
         });
         $crate::store::answer::answers!(DoorStore for $store {
             fn kept_out() -> KeptOut;
+            fn places() -> Vec<Vec<u8>>;
             fn buried(line: LineId) -> Option<Came>;
         });
     };

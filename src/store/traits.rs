@@ -203,10 +203,13 @@ pub trait CacheStore {
     ) -> Result<Vec<(EntryNumber, Vec<u64>)>, StoreError>;
 }
 
-/// What was taken out of a store, as far as it is known there: enough to keep it out of what comes later.
+/// What tells of what comes in whether it is new, or was taken out and is to be kept out.
 pub trait DoorStore {
     /// Returns what is known of what was taken out of any session, by which it is kept out of what comes later.
     fn kept_out(&self) -> Result<KeptOut, StoreError>;
+
+    /// Returns where the files of all sessions lie, each once and in order, as [`Place::to_bytes`] writes it.
+    fn places(&self) -> Result<Vec<Vec<u8>>, StoreError>;
 
     /// Returns an entry for which this line came, and which has another one in its place, if any session has one.
     fn buried(&self, line: LineId) -> Result<Option<Came>, StoreError>;

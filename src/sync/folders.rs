@@ -1,12 +1,15 @@
 //! Folders on this machine in which agents keep session files, those that are read and those that are not read yet.
 
 use std::{
+    fs, io,
     os::unix::ffi::OsStrExt as _,
     path::{Path, PathBuf},
 };
 
 use crate::{
-    sync::sources::children,
+    live,
+    model::Tagged as _,
+    sync::{Archive, sources::children},
     wire::{
         discover::{self, Home},
         unread::{self, UnreadHome},
@@ -43,6 +46,47 @@ pub fn agent_folders(
     }
     folders.retain(|folder| folder.path.is_dir());
     folders
+}
+
+/// Returns the files in agents' folders that have the name of a session file and that no session of an archive has. What cannot
+/// be read is passed: an import reports it.
+pub fn new_files(archive: Option<&Archive>, folders: &[AgentFolder]) -> Vec<PathBuf> {
+    let held = archive.map(|archive| archive.store().places().map(|places| (archive, places)));
+    // Of a store that cannot be read nothing is known to be new.
+    let Ok(held) = held.transpose() else { return Vec::new() };
+    let is_held = |file: &Path| {
+        held.as_ref().is_some_and(|(archive, places)| {
+            places.binary_search(&archive.place_of(file).to_bytes()).is_ok()
+        })
+    };
+    let mut found = Vec::new();
+    for folder in folders {
+        let Ok(folder) = live::real(&folder.path) else { continue };
+        let _unread = session_files(&folder, &mut |file| {
+            if !is_held(&file) {
+                found.push(file);
+            }
+        });
+    }
+    found
+}
+
+/// Hands over the files below a folder that have the name of a session file; no link is followed.
+fn session_files(folder: &Path, each: &mut dyn FnMut(PathBuf)) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        let (kind, path) = (entry.file_type()?, entry.path());
+        if kind.is_dir() {
+            let _unread = session_files(&path, each);
+        } else if kind.is_file() && !live::is_aside(&path) {
+            let name = entry.file_name();
+            let name = name.as_bytes();
+            if name.ends_with(b".jsonl") || name.ends_with(b".jsonl.zst") {
+                each(path);
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Returns the folders on this machine in which agents keep session files that are not read yet, each with how many it holds.

@@ -23,7 +23,7 @@ use crate::fixture::{number, numbers};
 use undertext::{
     model::{
         Bulk, Card, CheckpointNumber, EntryId, EntryNumber, Facts, Kind, Landmark, LineId, NameTag,
-        OperationNumber, Origin, Record, Running, Tie, TieKind,
+        OperationNumber, Origin, Record, Running, Tagged as _, Tie, TieKind,
     },
     store::{
         Access, Cursor, Derived, MemoryStore, SessionFilter, SessionKey, Sighting, SqliteStore,
@@ -384,6 +384,7 @@ fn several_operations_become_durable_together_and_are_read_meanwhile() {
             let listed = store.sessions(&SessionFilter::default()).unwrap();
             assert_eq!(listed.len(), 2);
             assert_eq!(store.files(&writer.state.files[0]).unwrap().len(), 2);
+            assert!(store.places().unwrap().contains(&writer.state.files[0].to_bytes()));
         }
         assert_eq!(line_of(store, key, 4), batches[0][1]);
         assert_eq!(line_of(store, key, 1500), batches[1][1500 - 23]);

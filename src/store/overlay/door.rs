@@ -1,10 +1,10 @@
-//! What was taken out, of the data beneath and of recent operations.
+//! What tells of what comes in whether it is new or was taken out, of the data beneath and of recent operations.
 
 use std::sync::Arc;
 
 use super::{Sheet, laid::Laid};
 use crate::{
-    model::LineId,
+    model::{LineId, Place, Tagged as _},
     store::{Came, DoorStore, KeptOut, SessionKey, StoreError},
 };
 
@@ -16,6 +16,15 @@ impl DoorStore for Laid<'_> {
             found.has_lines |= !state.coverings().is_empty();
         }
         Ok(found)
+    }
+
+    fn places(&self) -> Result<Vec<Vec<u8>>, StoreError> {
+        let mut places = self.beneath(|store| store.places())?;
+        let over = self.over.sheets.values().flat_map(|sheet| &sheet.state.files);
+        places.extend(over.map(Place::to_bytes));
+        places.sort();
+        places.dedup();
+        Ok(places)
     }
 
     fn buried(&self, line: LineId) -> Result<Option<Came>, StoreError> {

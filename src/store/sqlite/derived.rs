@@ -356,6 +356,10 @@ impl DoorStore for Tables {
         covered::kept_out(&self.db)
     }
 
+    fn places(&self) -> Result<Vec<Vec<u8>>, StoreError> {
+        collect(&self.db, "SELECT DISTINCT place FROM place ORDER BY place", [], |row| row.get(0))
+    }
+
     fn buried(&self, line: LineId) -> Result<Option<Came>, StoreError> {
         for (session, entry) in covered::buried(&self.db, line)? {
             let came = self.with_state(session, |state| {

@@ -426,6 +426,9 @@ fn a_file_that_another_store_set_aside_is_named_and_is_never_the_one_that_the_ag
     let whole = "Build a boat. | Of wood? | Of steel. | It floats.";
     for kept in [Kept::pi(), Kept::claude()] {
         let env = &kept.env;
+        let settings = env.home().join(".config/undertext");
+        fs::create_dir_all(&settings).unwrap();
+        fs::write(settings.join("config.toml"), "[import]\nauto = false\n").unwrap();
         env.run(&["import"]).success();
         let import = |wanted: &[&str]| env.run(&[&["import"], wanted].concat()).success();
         let id = json(&env.run(&["sessions", "--json"]).success().stdout)["session"].clone();
@@ -461,9 +464,8 @@ fn a_file_that_another_store_set_aside_is_named_and_is_never_the_one_that_the_ag
             env.run(&["verify"]).success();
         }
         fs::remove_dir_all(store(env)).unwrap();
-        fs::create_dir_all(env.home().join(".config/undertext")).unwrap();
         let config = format!("[exclude]\nsessions = [\"{id}\"]\n");
-        fs::write(env.home().join(".config/undertext/config.toml"), config).unwrap();
+        fs::write(settings.join("config.toml"), config).unwrap();
         assert!(!import(&[]).stderr.contains("undertext-1"));
     }
 }

@@ -261,7 +261,7 @@ fn the_sub_agents_of_a_session_come_in_with_it() {
         fs::write(path, bytes).unwrap();
     };
     let listed = || {
-        let listed = env.run(&["sessions", "--all", "--json"]).success().stdout;
+        let listed = env.run(&["sessions", "--all", "--json", "--no-import"]).success().stdout;
         let ids = listed.lines().map(|line| json(line)["session"].as_str().unwrap().to_owned());
         let mut ids: Vec<_> = ids.collect();
         ids.sort();
@@ -290,7 +290,7 @@ fn the_sub_agents_of_a_session_come_in_with_it() {
     wait(&env, "28 new entries");
     assert_eq!(listed(), [SESSION, &a1, &b2]);
     assert!(!log(&env).contains("journal"), "{}", log(&env));
-    let status = env.run(&["status", "-s", &a1]).success();
+    let status = env.run(&["status", "-s", &a1, "--no-import"]).success();
     assert!(status.stdout.contains("1 file next to its own"), "{status}");
     // One that came while the session's own file stayed as it was.
     put(&agents.join("agent-d4.jsonl"), &of_agent("d4"));

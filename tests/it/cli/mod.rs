@@ -11,6 +11,7 @@ mod claude;
 mod compact;
 mod completions;
 mod context;
+mod current;
 mod cut;
 mod damage;
 mod diff;

@@ -107,6 +107,8 @@ fn a_dry_run_says_what_the_change_then_does_and_leaves_no_trace() {
         ];
         for change in changes {
             let change = [change, &["-s", session]].concat();
+            // What the change before this one has set aside is looked at once.
+            env.run(&["sessions"]).success();
             let before = files(env.home());
             let dry = told(&[&change[..], &["--dry-run"]].concat());
             let said = env.run(&[&change[..], &["--dry-run"]].concat()).success().stdout;

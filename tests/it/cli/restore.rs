@@ -294,7 +294,7 @@ fn a_change_reaches_a_file_that_its_agent_put_away_since_the_last_import() {
     fs::create_dir_all(now.parent().unwrap()).unwrap();
     fs::rename(&path, &now).unwrap();
     let whole = fs::read(&now).unwrap();
-    let reverted = env.run(&["revert", "1", "-s", session]).success();
+    let reverted = env.run(&["revert", "1", "-s", session, "--no-import"]).success();
     assert!(reverted.stderr.contains("the session goes on in "), "{reverted}");
     assert!(!reverted.stderr.contains("interrupted"), "{reverted}");
     assert!(fs::read(&now).unwrap().starts_with(&whole) && !path.exists());

@@ -356,6 +356,17 @@ impl DoorStore for Ledger {
         Ok(found)
     }
 
+    fn places(&self) -> Result<Vec<Vec<u8>>, StoreError> {
+        let mut places = Vec::new();
+        for (key, _) in self.names()? {
+            let files = self.held().all(key, |commit| commit.operation.facts.files.clone())?;
+            places.extend(files.iter().map(|file| file.place.to_bytes()));
+        }
+        places.sort();
+        places.dedup();
+        Ok(places)
+    }
+
     fn buried(&self, line: LineId) -> Result<Option<Came>, StoreError> {
         let held = self.held();
         let mut came = held.derived.iter().filter_map(|(key, derived)| {

@@ -1,0 +1,222 @@
+//! Current lists: before a command lists or names sessions, the sessions that began since the last import are imported.
+//!
+//! Only new files are looked for. What a known session grew by comes from its live file, as in every reading command.
+//!
+//! ```text
+//! list of files in the agents' folders   without those of known sessions, and without those that
+//!                                        were there at the last look and held no session
+//! state/undertext/looked                 written at the last look; says for which store and settings that was
+//! ```
+//!
+//! Invariant: whatever fails here, the command goes on with what the store has.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use undertext::disk;
+use undertext::model::LineId;
+use undertext::ops::{self, AgentFolder, Archive, Step};
+use undertext::report::Line;
+
+use super::Context;
+use super::common::counted;
+use super::error::CommandError;
+use super::output::Progress;
+use crate::render::units;
+
+/// The commands that list and name nothing, import themselves, or are called by programs that wait.
+const WITHOUT: [&str; 17] = [
+    "append",
+    "attach",
+    "completions",
+    "doctor",
+    "help",
+    "hook",
+    "import",
+    "man",
+    "new",
+    "recover",
+    "redact",
+    "setup",
+    "store",
+    "trust",
+    "turn",
+    "verify",
+    "watch",
+];
+/// How long the mark of the last look may be.
+const MARK: u64 = 1 << 10;
+
+/// Returns whether a command lists or names sessions.
+pub(super) fn is_current(verb: &str) -> bool {
+    !WITHOUT.contains(&verb)
+}
+
+impl Context {
+    /// Imports new session files of agents into the user's own store, once in a command; returns whether there were any. `held`
+    /// is the store as it is; None where there is none.
+    pub(super) fn import_new(&mut self, held: Option<&Archive>) -> bool {
+        if !std::mem::take(&mut self.imports_new) || !self.is_own_store() {
+            return false;
+        }
+        let read = self.read_settings();
+        if read.is_err() || read.is_ok_and(|read| read.settings.import.auto == Some(false)) {
+            return false;
+        }
+        let folders = self.agent_folders();
+        let new = || ops::new_files(held, &folders);
+        let found = new();
+        if found.is_empty() {
+            return false;
+        }
+        let Ok(exclude) = self.exclude() else { return false };
+        let of = |archive: &Archive| {
+            let id = archive.store().id().ok()?;
+            let version = env!("CARGO_PKG_VERSION");
+            Some(LineId::of(format!("{version} {id:?} {exclude:?}").as_bytes()).to_string())
+        };
+        let mark = self.env.state_home.as_ref().map(|state| state.join("undertext").join("looked"));
+        let last = mark.as_deref().zip(held.and_then(of));
+        let last = last.and_then(|(mark, of)| last_look(mark, &of));
+        let is_unseen = |file: &PathBuf| last.is_none_or(|last| is_written_since(file, last));
+        if !found.iter().any(is_unseen) {
+            return false;
+        }
+        // What comes behind the mark's time is looked at by the next command.
+        let looking = mark.as_deref().and_then(|mark| begin_look(mark).ok());
+        let files: Vec<PathBuf> = new().into_iter().filter(is_unseen).collect();
+        let imported = self.import_files(&files, &folders, held.is_none());
+        if let (Some(mark), Some(looking)) = (&mark, looking) {
+            // Without a mark the files are looked at again.
+            let of = imported.as_ref().ok().and_then(|(archive, _)| of(archive));
+            let _later = match of {
+                Some(of) => end_look(&looking, mark, &of),
+                None => fs::remove_file(&looking),
+            };
+        }
+        match imported {
+            Ok((_, new)) => new > 0,
+            Err(error) => {
+                let files = files.len() as u64;
+                let files = counted(files, "new session file is", "new session files are");
+                self.output.note(&format!("{files} not imported: {}", error.in_one_line()));
+                false
+            }
+        }
+    }
+
+    fn is_own_store(&mut self) -> bool {
+        let is_named = self.asked.is_some() || self.env.variable("UNDERTEXT_STORE").is_some();
+        let own = self.env.data_home.as_ref().map(|data| data.join("undertext"));
+        !is_named && self.root().is_ok_and(|root| Some(root) == own)
+    }
+
+    /// Imports files and says in one line what came of it.
+    fn import_files(
+        &mut self,
+        files: &[PathBuf],
+        folders: &[AgentFolder],
+        is_first: bool,
+    ) -> Result<(Archive, u64), CommandError> {
+        let begun = Instant::now();
+        // A command that only reads waits for no other program.
+        let wait = std::mem::replace(&mut self.wait, Duration::ZERO);
+        let opened = self.open_intake();
+        self.wait = wait;
+        let mut archive = opened?;
+        let attach: Vec<PathBuf> = folders.iter().map(|folder| folder.path.clone()).collect();
+        let again = self.output.spell(&Line::new("import"));
+        let mut formats: BTreeMap<String, u64> = BTreeMap::new();
+        let output = &mut self.output;
+        let summary =
+            ops::import_changed(&mut archive, (files, &[]), &attach, &mut |step| match step {
+                Step::Reading { done, total, bytes, of, .. } if begun.elapsed() > PATIENCE => {
+                    output
+                        .keep(&format!("Interrupted: what is imported is kept; to go on: {again}"));
+                    let (total, of) = (Some(total), Some(of));
+                    output.progress(Progress { label: "importing", done, total, bytes, of });
+                }
+                Step::Imported(imported) if imported.new => {
+                    *formats.entry(imported.session.name.format.clone()).or_default() += 1;
+                }
+                _ => {}
+            });
+        let summary = summary?;
+        let new = formats.values().sum();
+        if new > 0 {
+            let took = took(begun.elapsed());
+            let line = if is_first {
+                let sessions = counted(new, "session", "sessions");
+                let agents = names(folders, &formats);
+                let size = units::size(summary.bytes);
+                format!(
+                    "Found {sessions} of {agents} ({size}). Imported in {took}; your agents' files were only read."
+                )
+            } else {
+                format!("{}, imported in {took}", counted(new, "new session", "new sessions"))
+            };
+            self.output.note(&line);
+        }
+        Ok((archive, new))
+    }
+}
+
+/// How long an import may take before it shows how far it is.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+/// Returns the names of the agents of some sessions, those with most first.
+fn names(folders: &[AgentFolder], formats: &BTreeMap<String, u64>) -> String {
+    let agent = |format: &String| {
+        let folder = folders.iter().find(|folder| folder.format == format);
+        folder.map_or(format.clone(), |folder| folder.agent.to_owned())
+    };
+    let mut formats: Vec<(&String, &u64)> = formats.iter().collect();
+    formats.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+    let mut names: Vec<String> = formats.into_iter().map(|(format, _)| agent(format)).collect();
+    match names.pop() {
+        Some(last) if !names.is_empty() => format!("{} and {last}", names.join(", ")),
+        last => last.unwrap_or_default(),
+    }
+}
+
+fn took(time: Duration) -> String {
+    match time.as_millis() {
+        millis @ ..1000 => format!("{millis} ms"),
+        _ => format!("{:.1} s", time.as_secs_f64()),
+    }
+}
+
+/// Returns when files were looked at last, in seconds and nanoseconds, if that was for this store and these settings.
+fn last_look(mark: &Path, of: &str) -> Option<(i64, i64)> {
+    let text = disk::read_text(mark, MARK).ok()?;
+    let meta = fs::symlink_metadata(mark).ok()?;
+    (text == of).then(|| (meta.mtime(), meta.mtime_nsec()))
+}
+
+fn is_written_since(file: &Path, last: (i64, i64)) -> bool {
+    fs::symlink_metadata(file).is_ok_and(|meta| (meta.ctime(), meta.ctime_nsec()) >= last)
+}
+
+/// Makes the mark of a look: its time is when the look began.
+fn begin_look(mark: &Path) -> std::io::Result<PathBuf> {
+    if let Some(folder) = mark.parent() {
+        disk::make_folders(folder)?;
+    }
+    let fresh = mark.with_extension(std::process::id().to_string());
+    let _ = fs::remove_file(&fresh);
+    disk::make(&fresh)?;
+    Ok(fresh)
+}
+
+/// Keeps the mark of a look.
+fn end_look(fresh: &Path, mark: &Path, of: &str) -> std::io::Result<()> {
+    let begun = fs::symlink_metadata(fresh)?.modified()?;
+    let mut file = disk::open_or_make(fresh)?;
+    file.write_all(of.as_bytes())?;
+    file.set_modified(begun)?;
+    fs::rename(fresh, mark)
+}
