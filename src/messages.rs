@@ -133,6 +133,10 @@ fn session(text: &mut String) {
             E::AmbiguousEntry { wanted: told("7"), matches: vec![told("7c2a51de"), told("70b1e2f3")] },
         ],
         E::NoCheckpoint { .. } => [far("99", nearest.clone()), far("99", Vec::new()), far("x", nearest.clone())],
+        E::Apart { .. } => [
+            E::Apart { ends: vec![(told("@3"), told("main")), (told("@5"), told("main.1"))] },
+        ],
+        E::NoStep { .. } => [E::NoStep { wanted: told("@3.9"), last: told("@3.2") }],
         E::UnknownFormat(_) => [E::UnknownFormat(told("cursor"))],
         E::Write { .. } => [E::Write { source: broken() }],
     });

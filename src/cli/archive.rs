@@ -451,11 +451,10 @@ impl Context {
         // A session has no name that is not text.
         let text = word.to_str().unwrap_or_default();
         let found = ops::find_session(archive.store(), Some(text), &self.env.current_dir);
-        let is_all_of_it = |found: &Session| found.name.id == text;
-        if is_small_number(text) && !found.as_ref().is_ok_and(is_all_of_it) {
-            return Err(self.no_session(archive, text));
-        }
         match found {
+            Err(SessionError::NoSession(_)) if let Some((session, _)) = ops::split_place(text) => {
+                self.session(archive, Some(OsStr::new(session)))
+            }
             Err(SessionError::NoSession(_)) => {
                 Err(self.no_file(wanted).unwrap_or_else(|| self.no_session(archive, text)))
             }
@@ -470,7 +469,8 @@ impl Context {
             let state = here().and_then(|session| archive.store().state(session.key).ok());
             state.is_some_and(|state| state.branches.contains_key(word))
         };
-        let is_place = words::is_place_only(OsStr::new(word)) || word.ends_with('^');
+        let is_number = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
+        let is_place = is_number || words::is_place_only(OsStr::new(word)) || word.ends_with('^');
         if !word.is_empty() && (is_place || is_branch()) {
             let number = word.parse::<u64>().ok();
             let what = match number {
@@ -483,11 +483,14 @@ impl Context {
             let Some(session) = here() else { return error.hinted(Hint::sessions()) };
             let (n, place) = (word.to_owned(), ops::spelling(word));
             let place = number.map_or(place, |n| format!("@{n}"));
-            let is_there = ops::find_entry(archive.store(), &session, &place)
+            let is_there = ops::find_place(archive.store(), &session, &place)
                 .is_ok_and(|at| ops::show(archive, &session, &at).is_ok_and(|it| it.is_some()));
             let hint = match (self.verb.as_str(), number) {
                 ("log", Some(_)) => Line::new("log").with("-n").with(n).to("see the last entries"),
-                ("operations" | "undo" | "redo", Some(_)) => {
+                ("undo" | "redo", Some(_)) => {
+                    Line::new("undo").option("op", n).to("undo the operation")
+                }
+                ("operations", Some(_)) => {
                     Line::new("operations").with("-n").with(n).to("list the newest operations")
                 }
                 _ if !is_there => Line::new("checkpoints").to("list the places to go back to"),
@@ -597,12 +600,6 @@ impl Context {
 /// Returns whether a person is told a notice of a change: how a file ends only where that is taken in on its own.
 fn is_told(notice: &Notice) -> bool {
     !matches!(notice, Notice::Ending { .. })
-}
-
-/// Returns whether a word is a number such as those of checkpoints and operations, too short for the beginning of an id.
-fn is_small_number(word: &str) -> bool {
-    let is_number = word.bytes().all(|byte| byte.is_ascii_digit());
-    (1..4).contains(&word.len()) && is_number && (word == "0" || !word.starts_with('0'))
 }
 
 /// Returns whether something is there; what may not be looked at is not taken for absent.

@@ -70,7 +70,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             Some(name) => make(context, Some(first), text(name)?, entry.map(text).transpose()?),
         };
     }
-    let words = context.words(Noun::Entry, (0, 1), &[entry], &args.about)?;
+    let words = context.words(Noun::Place, (0, 1), &[entry], &args.about)?;
     make(context, words.session, text(first)?, words.nouns.first().copied())
 }
 
@@ -103,7 +103,7 @@ fn make(
     entry: Option<&str>,
 ) -> Result<Exit, CommandError> {
     let (mut archive, session) = context.change(wanted)?;
-    let target = entry.map(|entry| ops::find_entry(archive.store(), &session, entry));
+    let target = entry.map(|entry| ops::find_place(archive.store(), &session, entry));
     let made = ops::branch(&mut archive, &session, name, target.transpose()?.as_ref())?;
     let words = format!("Made branch {name} at {}", common::short(made.entry));
     tell(context, (&archive, &session), &made, &words)

@@ -11,7 +11,7 @@ use super::words::About;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 
-/// List the checkpoints of a session, each with its number, the entry it stands behind, and what comes next
+/// List the checkpoints of a session, each with its number, the entry of its turn, and the first words there
 ///
 /// A star marks the one at which the session stands, or in whose turn.
 #[derive(Debug, clap::Args)]
@@ -67,7 +67,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             is_nowhere = true;
             Cell::new(Label::Error, "damaged")
         } else {
-            Cell::new(Label::Id, &common::short(shown.entry))
+            Cell::new(Label::Id, &common::short(shown.before.or(shown.entry)))
         };
         let time = shown.time.map(|time| zone.age(now, time)).unwrap_or_default();
         table.row([

@@ -56,6 +56,14 @@ pub(crate) fn places() -> ArgValueCompleter {
     ArgValueCompleter::new(|word: &OsStr| Typed::read(word).places())
 }
 
+/// Returns what completes a session, or behind an @ a checkpoint.
+pub(crate) fn passages() -> ArgValueCompleter {
+    ArgValueCompleter::new(|word: &OsStr| match word.as_encoded_bytes().starts_with(b"@") {
+        true => Typed::read(word).places(),
+        false => Typed::read(word).sessions(),
+    })
+}
+
 /// Returns what completes the name of a branch.
 pub(crate) fn branches() -> ArgValueCompleter {
     ArgValueCompleter::new(|word: &OsStr| Typed::read(word).branches())

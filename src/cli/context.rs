@@ -174,8 +174,12 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     let settings = context.settings()?;
     let (archive, session) = context.look(args.about.wanted()?)?;
-    let at =
-        args.at.as_deref().map(|at| ops::find_entry(archive.store(), &session, at)).transpose()?;
+    let at = args
+        .at
+        .as_deref()
+        .map(|at| ops::find_passage(archive.store(), &session, at))
+        .transpose()?;
+    let at = at.map(|part| part.target);
     let asked = read_request(context, args, &settings, &archive, &session)?;
     let found = ops::context(&archive, &session, at.as_ref(), &asked)?;
     let window = &found.window;
@@ -533,7 +537,7 @@ fn explain(
     found: &ops::Context,
     wanted: &str,
 ) -> Result<(), CommandError> {
-    let target = ops::find_entry(archive.store(), session, wanted)?;
+    let target = ops::find_place(archive.store(), session, wanted)?;
     let Some(entry) = ops::entry_of(archive.store(), session, &target)? else {
         context.output.note("Nothing stands there");
         return Ok(());

@@ -69,15 +69,15 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let nouns = [args.one.as_deref(), args.other.as_deref()];
     let least = usize::from(args.one.is_some());
-    let words = context.words(Noun::Entry, (least, 2), &nouns, &args.about)?;
+    let words = context.words(Noun::Place, (least, 2), &nouns, &args.about)?;
     let noun = |n: usize| words.nouns.get(n).copied().unwrap_or("HEAD");
     let (archive, session) = context.look(words.session)?;
     let other = match &args.with {
         Some(with) => context.session(&archive, Some(with))?,
         None => session.clone(),
     };
-    let one = ops::find_entry(archive.store(), &session, noun(0))?;
-    let two = ops::find_entry(archive.store(), &other, noun(1))?;
+    let one = ops::find_place(archive.store(), &session, noun(0))?;
+    let two = ops::find_place(archive.store(), &other, noun(1))?;
     let found = ops::diff(&archive, (&session, &one), (&other, &two))?;
     let differs =
         found.rows.iter().any(|row| matches!(row, Difference::Only(..) | Difference::Changed(..)));

@@ -7,7 +7,6 @@ use std::io;
 use std::process::ExitCode;
 
 use undertext::disk;
-use undertext::ops::{OpsError, SessionError};
 use undertext::report::{Failed, Hint};
 use undertext::store::StoreError;
 
@@ -81,15 +80,6 @@ impl CommandError {
         self.error
             .downcast_ref::<StoreError>()
             .is_some_and(|error| matches!(error, StoreError::Absent { .. }))
-    }
-
-    /// Returns whether it says that no session, or more than one, is called so.
-    pub(crate) fn is_no_session(&self) -> bool {
-        use SessionError::{AmbiguousSession, NoSession, NoSessionHere};
-        self.error.downcast_ref::<OpsError>().is_some_and(|error| {
-            let OpsError::Session(error) = error else { return false };
-            matches!(error, NoSession(_) | NoSessionHere(_) | AmbiguousSession { .. })
-        })
     }
 
     /// Returns whether it says that the store is damaged.

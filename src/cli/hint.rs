@@ -7,6 +7,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
+use undertext::ops;
 use undertext::report::{Argument, Hint, Line, NamedHint};
 
 use crate::render::safe;
@@ -41,13 +42,30 @@ impl Naming {
     /// Returns a command line as it can be typed.
     pub(crate) fn spell(&self, line: &Line) -> String {
         let named = |name, value: Option<OsString>| Some(Argument::Option { name, value: value? });
-        let session = self.session.clone().filter(|_| line.is_about_session);
+        let mut session = self.session.clone().filter(|_| line.is_about_session);
         let store = self.store.clone().filter(|_| line.takes_store()).map(OsString::from);
+        let mut arguments = line.arguments.clone();
+        // A turn is named with its session in one word, such as 82@13.
+        for argument in &mut arguments {
+            if let Argument::Word(word) = argument
+                && let Some(named) = &session
+            {
+                let mut place = named.clone();
+                place.push(&*word);
+                let both = place.to_str().filter(|place| !place.starts_with('-'));
+                let is_read = both.and_then(ops::split_place).is_some_and(|(one, other)| {
+                    OsStr::new(one) == named && OsStr::new(other) == word
+                });
+                if is_read {
+                    (*word, session) = (place, None);
+                }
+            }
+        }
         let naming = [named("session", session), named("store", store)];
         // Behind a lone -- nothing is an option.
         let is_end = |argument: &Argument| matches!(argument, Argument::Word(word) if word == "--");
-        let end = line.arguments.iter().position(is_end).unwrap_or(line.arguments.len());
-        let (before, behind) = line.arguments.split_at(end);
+        let end = arguments.iter().position(is_end).unwrap_or(arguments.len());
+        let (before, behind) = arguments.split_at(end);
         let naming = naming.into_iter().flatten();
         let arguments = before.iter().cloned().chain(naming).chain(behind.iter().cloned());
         let words = [NAME.into(), OsString::from(&line.verb)];

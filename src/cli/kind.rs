@@ -64,7 +64,9 @@ fn kind_of(error: &OpsError) -> Kind {
             | SessionError::AmbiguousEntry { .. }
             | SessionError::NoEntry(_)
             | SessionError::Start
-            | SessionError::NoCheckpoint { .. },
+            | SessionError::NoCheckpoint { .. }
+            | SessionError::Apart { .. }
+            | SessionError::NoStep { .. },
         )
         | E::Sync(
             SyncError::NoFormat(_)

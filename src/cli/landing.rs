@@ -117,7 +117,7 @@ pub(crate) fn tell_undone(
         context.say(&format!("What came after it is kept on {}", undone.left.join(", ")))?;
     }
     let back = match report.kind() {
-        "redo" => ("Undo", Line::about("undo").with(undone.original.to_string())),
+        "redo" => ("Undo", Line::about("undo").option("op", undone.original.to_string())),
         _ => ("Redo", Line::about("redo")),
     };
     let files = (undone.written.as_deref(), undone.rotated.as_deref());

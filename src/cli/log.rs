@@ -1,21 +1,27 @@
 //! `log`: the conversation of a branch.
 
+use std::ffi::OsString;
+
+use anyhow::anyhow;
 use undertext::ops;
+use undertext::report::Line;
 
 use super::error::{CommandError, Exit};
 use super::follow::Following;
 use super::shown::Shown;
-use super::words::About;
+use super::words::{About, Noun};
 use super::{Context, complete};
 
-/// Show the conversation of a branch
+/// Show the conversation of a branch, or a part of it
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   undertext log                          the newest session of this folder
   undertext log -n 20 --full 3f2a91c0    the last 20 entries of a session, whole
-  undertext log --at @7                  up to checkpoint 7
-  undertext log --at main.1              the branch that a revert left
+  undertext log @7                       turn 7
+  undertext log 82@12..@15               turns 12 to 15 of the session 82
+  undertext log --at @7                  all up to the end of turn 7
+  undertext log --branch main.1          the branch that a revert left
   undertext log --grep linker            the entries that speak of it
   undertext log session.jsonl            a session file as it is; nothing is written
   undertext log -f -n 5                  the last 5 entries, then each new one as it is written
@@ -41,15 +47,23 @@ and behind an entry that called sub-agents which work in the session's own file,
 and in the place of an entry that is damaged
   {\"type\":\"damaged\", \"entry\":ID, \"problem\":TEXT}")]
 pub(crate) struct Args {
+    /// A turn: @7, one of its steps: @7.2, or a range: @12..@15, @12.., ..@15 [default: all]
+    #[arg(value_name = "PLACE", add = complete::passages())]
+    passage: Option<OsString>,
+
     #[command(flatten)]
     about: About,
 
-    /// Show what led to this entry: HEAD, HEAD~2, @7, a branch, or the beginning of an id
-    #[arg(long, value_name = "ENTRY", add = complete::places())]
+    /// Show what led to this place, and the place: HEAD, HEAD~2, @7, a branch, or the beginning of an id
+    #[arg(long, value_name = "PLACE", conflicts_with = "branch", add = complete::places())]
     at: Option<String>,
 
+    /// Show this branch
+    #[arg(long, value_name = "NAME", add = complete::branches())]
+    branch: Option<String>,
+
     /// Go on with each new entry as it is written, until you press ctrl-C
-    #[arg(short, long, conflicts_with = "at")]
+    #[arg(short, long, conflicts_with_all = ["at", "branch"])]
     follow: bool,
 
     #[command(flatten)]
@@ -57,11 +71,24 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let Args { about, at, follow, shown } = args;
-    let (archive, session) = context.look(about.wanted()?)?;
-    let target =
-        at.as_deref().map(|at| ops::find_entry(archive.store(), &session, at)).transpose()?;
-    let log = shown.read(context, (&archive, &session), target.as_ref())?;
+    let Args { passage, about, at, branch, follow, shown } = args;
+    let words = context.words(Noun::Passage, (0, 1), &[passage.as_deref()], about)?;
+    let passage = words.nouns.first().copied();
+    if passage.is_some() && (*follow || at.is_some() || branch.is_some()) {
+        let error = anyhow!("a part is shown by itself, without --follow, --at and --branch");
+        return Err(
+            CommandError::user(error).hinted(Line::new("log").flag("help").to("how it is used"))
+        );
+    }
+    let (archive, session) = context.look(words.session)?;
+    let find = |place: &str| ops::find_passage(archive.store(), &session, place);
+    let passage = passage.map(find).transpose()?;
+    let at = match (at, branch) {
+        (Some(at), _) => Some(find(at)?.target),
+        (_, Some(name)) => Some(ops::branch_end(archive.store(), &session, name)?),
+        _ => None,
+    };
+    let log = shown.read(context, (&archive, &session), at.as_ref(), passage.as_ref())?;
     if !follow {
         let exit = shown.show(context, (&archive, &session), log)?;
         Context::leave(archive);

@@ -138,13 +138,13 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         let archive = context.open_reader()?;
         return carry_out(context, archive, &Wanted::Secret(&secret), &args.consent, None);
     };
-    let words = context.words(Noun::Entry, (1, 1), &[Some(entry)], &args.about)?;
+    let words = context.words(Noun::Place, (1, 1), &[Some(entry)], &args.about)?;
     let (archive, session) = context.look(words.session)?;
     let wanted = words.nouns.first().copied().unwrap_or_default();
     if archive.root().is_none() {
         return Err(not_in_store());
     }
-    let target = ops::find_entry(archive.store(), &session, wanted)?;
+    let target = ops::find_place(archive.store(), &session, wanted)?;
     let line = Line::about("redact").with(wanted);
     carry_out(context, archive, &Wanted::Entry(&session, &target), &args.consent, Some(line))
 }
@@ -243,7 +243,7 @@ fn found(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let mut line = Line::about("redact").flag("found");
     let words = match args.entry.as_deref() {
         Some(entry) => {
-            let words = context.words(Noun::Entry, (1, 1), &[Some(entry)], &args.about)?;
+            let words = context.words(Noun::Place, (1, 1), &[Some(entry)], &args.about)?;
             Some((words.session, words.nouns.first().copied()))
         }
         None => args.about.wanted()?.map(|session| (Some(session), None)),
@@ -259,7 +259,7 @@ fn found(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
                 return Err(not_in_store());
             }
             if let Some(entry) = entry {
-                let target = ops::find_entry(archive.store(), &session, entry)?;
+                let target = ops::find_place(archive.store(), &session, entry)?;
                 let shown = ops::show(&archive, &session, &target)?;
                 let unnamed = || CommandError::user(anyhow!("the entry's id cannot be read"));
                 let id = shown.map(|(line, _)| line.id.ok_or_else(unnamed));

@@ -6,11 +6,12 @@ use std::str::FromStr;
 
 use anyhow::anyhow;
 use regex::Regex;
-use undertext::model::Text;
-use undertext::ops::{self, Hidden, Line, SessionError};
+use undertext::model::{Position, Text};
+use undertext::ops::{self, Archive, Hidden, Line, Passage, Session, SessionError, Target};
 use undertext::report::{self, Excerpt, TextLine, Uncovered};
 
 use super::error::{CommandError, Exit};
+use super::shown::Shown;
 use super::words::{About, Noun};
 use super::{Context, complete};
 use crate::render::conversation::{self, Manner};
@@ -19,22 +20,24 @@ use crate::render::table::{Align, Cell, Table};
 use crate::render::wrap::wrap;
 use crate::render::{diff, safe};
 
-/// Show one entry, whole or some of its lines, or what of it is hidden
+/// Show a turn, a step or an entry, whole or some of its lines, or what of it is hidden
 ///
 /// A tool's answer that was too long shows its beginning; the rest lies under it. --hidden and --diff take the entry that
 /// was cut or the one from which it was cut.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  undertext show HEAD
+  undertext show @7                      turn 7, with all that came of it
+  undertext show 82@12..@15              turns 12 to 15 of the session 82
+  undertext show @7.0                    the prompt alone; @7.2 is the second answer with its results
+  undertext show HEAD                    the last entry
   undertext show 3f2a91c0 --lines 40:60
-  undertext show HEAD 7c2a51de           the last entry of the session 7c2a51de
   undertext show 3f2a91c0 --hidden --grep 'error|warning'
-  undertext show @7 -s session.jsonl --raw | jq .
+  undertext show @7.0 -s session.jsonl --raw | jq .
 
 Exit codes: 1 if nothing is hidden, or no line matches
 
-JSON: one object, an entry as log has it, and
+JSON: of a turn or more one object an entry, as log has it; of an entry one object, as log has it, and
   {\"text\":its words, with --lines those lines, \"from\":N of the first line, \"lines\":how many there are}
 with --grep one a line that matches
   {\"type\":\"line\", \"line\":N, \"text\":all of it}
@@ -45,8 +48,9 @@ and of entries that are damaged, as log has them
   {\"type\":\"damaged\", ...}")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Args {
-    /// The entry: HEAD, HEAD~2, @7 (the turn of checkpoint 7), a branch, or the beginning of an id
-    #[arg(value_name = "ENTRY", add = complete::places())]
+    /// A turn: @7, a step of it: @7.2, a range: @12..@15, or an entry: HEAD, HEAD~2 (two turns back), a branch, the
+    /// beginning of an id
+    #[arg(value_name = "PLACE", add = complete::places())]
     entry: OsString,
 
     #[command(flatten)]
@@ -132,14 +136,21 @@ impl Lines {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let words = context.words(Noun::Entry, (1, 1), &[Some(&args.entry)], &args.about)?;
+    let words = context.words(Noun::Place, (1, 1), &[Some(&args.entry)], &args.about)?;
     let (archive, session) = context.look(words.session)?;
     let wanted = words.nouns.first().copied().unwrap_or_default();
-    let mut target = ops::find_entry(archive.store(), &session, wanted)?;
+    let passage = ops::find_passage(archive.store(), &session, wanted)?;
     if args.hidden || args.diff {
-        let hidden = ops::hidden(&archive, &session, &target)?;
+        let mut hidden = Vec::new();
+        for target in targets(&passage) {
+            hidden.push(ops::hidden(&archive, &session, &target)?);
+        }
         return show_hidden(context, args, &hidden);
     }
+    if !passage.is_entry {
+        return show_passage(context, args, (&archive, &session), &passage);
+    }
+    let mut target = passage.target;
     if args.original {
         target = ops::original(&archive, &session, &target)?;
     }
@@ -201,20 +212,69 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     Ok(Exit::Yes)
 }
 
+/// Returns the entries of a passage, each as a target.
+fn targets(passage: &Passage) -> impl Iterator<Item = Target> {
+    let at = passage.target.position;
+    let target = move |entry| Target {
+        position: Position { head: Some(entry), ..at },
+        checkpoint: None,
+        branch: None,
+    };
+    let one = passage.is_entry.then(|| passage.target.clone());
+    let many = passage.entries.iter().copied().filter(|_| !passage.is_entry).map(target);
+    one.into_iter().chain(many)
+}
+
+/// Shows a turn, a step or several turns.
+fn show_passage(
+    context: &mut Context,
+    args: &Args,
+    (archive, session): (&Archive, &Session),
+    passage: &Passage,
+) -> Result<Exit, CommandError> {
+    if args.lines.is_some() || args.original {
+        let option = if args.original { "--original" } else { "--lines" };
+        let error = anyhow!("{option} is about one entry, and this is a turn or more");
+        let list = report::Line::about("log").flag("json").to("see the ids of its entries");
+        return Err(CommandError::user(error).hinted(list));
+    }
+    if args.raw {
+        for target in targets(passage) {
+            let shown = ops::show(archive, session, &target)?;
+            context.output.write_all(&shown.map(|(_, bytes)| bytes).unwrap_or_default())?;
+            context.output.write_all(b"\n")?;
+        }
+        return Ok(Exit::Yes);
+    }
+    let shown = Shown::whole();
+    let log = shown.read(context, (archive, session), None, Some(passage))?;
+    if let Some(pattern) = &args.grep {
+        let messages: Vec<_> = log.lines.into_iter().flat_map(|line| line.messages).collect();
+        return grep(context, pattern, &conversation::whole(&messages));
+    }
+    shown.show(context, (archive, session), log)
+}
+
 /// Writes the hidden part of an entry.
-fn show_hidden(context: &mut Context, args: &Args, hidden: &Hidden) -> Result<Exit, CommandError> {
-    if hidden.texts.is_empty() {
+fn show_hidden(
+    context: &mut Context,
+    args: &Args,
+    hidden: &[Hidden],
+) -> Result<Exit, CommandError> {
+    if hidden.iter().all(|hidden| hidden.texts.is_empty()) {
         context.output.note("Nothing of this entry is hidden");
         return Ok(Exit::No);
     }
     if args.diff && !context.json {
         context.output.page()?;
         let styles = context.output.styles();
-        diff::hidden(&mut context.output, hidden, styles)?;
+        for hidden in hidden {
+            diff::hidden(&mut context.output, hidden, styles)?;
+        }
         return Ok(Exit::Yes);
     }
     let mut text = String::new();
-    for part in &hidden.texts {
+    for part in hidden.iter().flat_map(|hidden| &hidden.texts) {
         // Several texts are put one below the other; a single one stays as it is.
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');
@@ -225,7 +285,9 @@ fn show_hidden(context: &mut Context, args: &Args, hidden: &Hidden) -> Result<Ex
         return grep(context, pattern, &text);
     }
     if context.json {
-        for part in &hidden.texts {
+        for (hidden, part) in
+            hidden.iter().flat_map(|hidden| hidden.texts.iter().map(move |part| (hidden, part)))
+        {
             let text = match args.lines {
                 Some(lines) => lines.of(part.hidden())?.0,
                 None => part.hidden(),

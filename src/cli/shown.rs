@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use undertext::model::{EntryId, EntryNumber};
-use undertext::ops::{self, Archive, Line, Log, Pattern, Session, Target};
+use undertext::ops::{self, Archive, Line, Log, Passage, Pattern, Session, Target};
 use undertext::report::{self, Hint};
 
 use super::Context;
@@ -49,18 +49,30 @@ impl Shown {
         Ok(read(archive.store(), session, None, count)?)
     }
 
-    /// Reads the last entries up to a place, as many as are shown.
+    /// Returns all of some entries.
+    pub(super) fn whole() -> Self {
+        Self { count: None, all: false, full: true, grep: None, verbose: false }
+    }
+
+    /// Reads the last entries up to a place, or of a passage, as many as are shown.
     pub(super) fn read(
         &self,
         context: &Context,
         (archive, session): (&Archive, &Session),
         target: Option<&Target>,
+        passage: Option<&Passage>,
     ) -> Result<Log, CommandError> {
-        let read = if self.all { ops::log_all } else { ops::log };
+        let read = |limit| match passage {
+            Some(Passage { target, entries, .. }) => {
+                ops::log_of(archive.store(), session, (target, entries), self.all, limit)
+            }
+            None if self.all => ops::log_all(archive.store(), session, target, limit),
+            None => ops::log(archive.store(), session, target, limit),
+        };
         let count = self.count.filter(|count| *count > 0).unwrap_or(usize::MAX);
         let mut asked = count;
         loop {
-            let mut log = read(archive.store(), session, target, asked)?;
+            let mut log = read(asked)?;
             let shown = log.lines.iter().filter(|line| self.shows(context, line)).count();
             if shown >= count || log.lines.len() < asked {
                 let mut rest = shown.saturating_sub(count);

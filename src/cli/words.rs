@@ -5,11 +5,11 @@
 //! ```text
 //! revert 3 7c2a      a place, then a session: the order of the help
 //! revert 7c2a 3      the same, where only this order makes sense
-//! show main 7c2a     refused if main is also a session in which 7c2a is an entry: only -s tells
+//! revert 7c2a@3      the same in one word
 //! ```
 //!
-//! Invariant: a number of fewer digits than lists show of an id, `@N` and a place relative to `HEAD` are never taken for a
-//! session where a place may stand; a path never for a place.
+//! Invariant: `@N` and a place relative to `HEAD` are never taken for a session, nor is a number alone where a place must stand; a
+//! path never for a place.
 
 use std::ffi::{OsStr, OsString};
 
@@ -61,7 +61,7 @@ impl About {
         second: Option<&'w OsStr>,
     ) -> Option<(Option<&'w OsStr>, Option<&'w OsStr>)> {
         let is_name = first.to_str().is_some_and(ops::is_branch_name);
-        let mut is_session = || context.fits(Noun::Entry, &(Vec::new(), Some(first)));
+        let mut is_session = || context.fits(Noun::Place, &(Vec::new(), Some(first)));
         let is_alone = self.named.as_deref().is_none_or(|named| named == first);
         (is_alone && !is_name && is_session()).then_some((second, self.session.as_deref()))
     }
@@ -94,38 +94,39 @@ fn two_sessions(word: &OsStr, named: &OsStr) -> CommandError {
 /// What a word may name in a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Noun {
-    /// An entry, in any form.
-    Entry,
     /// An entry, or the number of a checkpoint.
     Place,
+    /// A turn, a step or a range of them: no other word is one.
+    Passage,
     /// A branch.
     Branch,
-    /// The number of an operation.
-    Operation,
 }
 
 impl Noun {
     /// Returns how many of these there may be, in words.
     fn counted(self, most: usize) -> String {
         let (one, many) = match self {
-            Self::Entry => ("entry", "entries"),
-            Self::Place => ("place", "places"),
+            Self::Place | Self::Passage => ("place", "places"),
             Self::Branch => ("branch", "branches"),
-            Self::Operation => ("operation", "operations"),
         };
         counted(most as u64, one, many)
     }
 
     fn is_in(self, archive: &Archive, session: &Session, word: &str) -> bool {
         match self {
-            Self::Entry => ops::find_entry(archive.store(), session, word).is_ok(),
-            Self::Place => ops::find_place(archive.store(), session, word).is_ok(),
+            Self::Place | Self::Passage => {
+                ops::find_passage(archive.store(), session, word).is_ok()
+            }
             Self::Branch => {
                 let state = archive.store().state(session.key);
                 state.is_ok_and(|state| state.branches.contains_key(word))
             }
-            Self::Operation => is_number(word),
         }
+    }
+
+    /// Returns whether a word may be one by its form.
+    fn may_be(self, word: &OsStr) -> bool {
+        self != Self::Passage || word.to_str().is_some_and(ops::is_passage)
     }
 }
 
@@ -149,7 +150,18 @@ impl Context {
         about: &'w About,
     ) -> Result<Words<'w>, CommandError> {
         let nouns = nouns.iter().copied().flatten();
-        let words: Vec<&OsStr> = nouns.chain(about.session.as_deref()).collect();
+        let mut words: Vec<&OsStr> = nouns.chain(about.session.as_deref()).collect();
+        let mut named = about.named.as_deref();
+        for word in &mut words {
+            if let Some((session, place)) = self.split(*word) {
+                if let Some(named) = named.filter(|named| *named != session) {
+                    return Err(two_sessions(session, named));
+                }
+                (named, *word) = (Some(session), place);
+            }
+        }
+        let is_alone = words.len() == 1 && noun != Noun::Passage;
+        let is_place = |word: &OsStr| is_place_only(word) || is_alone && is_number(word);
         let split = |n: usize| match words.as_slice() {
             // The session is the last word, or the first, or none of them.
             [nouns @ .., last] if n == 1 => Some((nouns.to_vec(), Some(*last))),
@@ -160,10 +172,12 @@ impl Context {
             _ => None,
         };
         let readings = (0..3).filter_map(split).filter(|(nouns, session)| {
-            (least..=most).contains(&nouns.len()) && !session.is_some_and(is_place_only)
+            (least..=most).contains(&nouns.len())
+                && !session.is_some_and(is_place)
+                && nouns.iter().all(|word| noun.may_be(word))
         });
         let mut readings: Vec<Reading<'_>> = readings.collect();
-        if let Some(named) = about.named.as_deref() {
+        if let Some(named) = named {
             // With -s, no other word is a session, unless it is the same again.
             readings.retain(|(_, session)| session.is_none_or(|session| session == named));
             readings.sort_by_key(|(_, session)| session.is_none());
@@ -179,13 +193,8 @@ impl Context {
             self.refuse_session_alone(noun, word)?;
         }
         if readings.len() > 1 {
-            let fits = readings.iter().filter(|reading| self.fits(noun, reading));
-            let fits: Vec<Reading<'_>> = fits.cloned().collect();
-            match fits.len() {
-                0 => {}
-                1 => readings = fits,
-                _ => return Err(self.ambiguous(&fits)),
-            }
+            let fits = readings.iter().position(|reading| self.fits(noun, reading));
+            readings.rotate_left(fits.unwrap_or_default());
         }
         let Some((nouns, session)) = readings.into_iter().next() else {
             let words: Vec<_> = words.iter().map(|word| word.display().to_string()).collect();
@@ -202,7 +211,7 @@ impl Context {
 
     /// Refuses a session where a place is wanted.
     fn refuse_session_alone(&mut self, noun: Noun, word: &OsStr) -> Result<(), CommandError> {
-        if is_place_only(word) || self.fits(noun, &(vec![word], None)) {
+        if is_place_only(word) || is_number(word) || self.fits(noun, &(vec![word], None)) {
             return Ok(());
         }
         let is_session = self.fits(noun, &(Vec::new(), Some(word)));
@@ -232,22 +241,11 @@ impl Context {
         })
     }
 
-    /// Returns the error that words can be read in several ways, each spelt out with -s.
-    fn ambiguous(&mut self, readings: &[Reading<'_>]) -> CommandError {
-        let verb = self.verb.clone();
-        let mut bare = || {
-            let archive = self.open_reader().ok()?;
-            let session = self.session(&archive, None).ok()?;
-            self.short_name(&archive, &session).ok().map(OsString::from)
-        };
-        let error = CommandError::user(anyhow!("the words can be read in more than one way"));
-        readings.iter().fold(error, |error, (nouns, session)| {
-            let line = nouns.iter().fold(Line::new(verb.as_str()), Line::with);
-            match session.map(OsStr::to_owned).or_else(&mut bare) {
-                Some(session) => error.hinted(line.option("session", session).to("either")),
-                None => error,
-            }
-        })
+    /// Takes a word that names a session and a place in it apart, unless it is the name of a file.
+    fn split<'w>(&self, word: &'w OsStr) -> Option<(&'w OsStr, &'w OsStr)> {
+        let (session, place) = ops::split_place(word.to_str()?)?;
+        let is_file = self.env.current_dir.join(word).exists();
+        (!is_file).then_some((OsStr::new(session), OsStr::new(place)))
     }
 }
 
@@ -262,11 +260,12 @@ pub(crate) fn is_place_only(word: &OsStr) -> bool {
         word.starts_with('@')
             || word == "HEAD"
             || (word.contains('~') && !word.starts_with('~'))
-            || is_number(word)
+            || (word.contains("..") && ops::is_passage(word))
     })
 }
 
 /// Returns whether a word is a number, and not the beginning of an id as lists show it, which may have digits alone.
-fn is_number(word: &str) -> bool {
-    word.len() < DIGITS && word.bytes().all(|byte| byte.is_ascii_digit())
+fn is_number(word: &OsStr) -> bool {
+    let word = word.as_encoded_bytes();
+    word.len() < DIGITS && word.iter().all(u8::is_ascii_digit)
 }

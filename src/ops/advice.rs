@@ -123,6 +123,11 @@ fn after_session(error: &SessionError) -> Vec<Hint> {
                 Line::about("checkpoints").to("list the checkpoints"),
             ]
         }
+        E::Apart { .. } => vec![Line::about("graph").to("see which turns are on one path")],
+        E::NoStep { wanted, .. } => {
+            let turn = wanted.split_once('.').map_or(wanted.as_str(), |(turn, _)| turn);
+            vec![Line::about("show").with(turn).to("see all of it")]
+        }
         _ => Vec::new(),
     }
 }

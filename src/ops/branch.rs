@@ -12,6 +12,7 @@ use crate::{
         plan::{Plan, Steps, branch_text},
         words,
     },
+    store::Store,
     sync::{self, Archive, SyncError, Vain, goal::Stay, reach::Reach},
     wire::Graph as _,
 };
@@ -134,6 +135,12 @@ pub fn hide_branch(
     })?;
     let (branch, operation, notices) = (name.to_owned(), done.operation, done.notices);
     Ok(Branched { branch, entry, from: None, hidden: true, operation, notices })
+}
+
+/// Finds the end of a branch.
+pub fn branch_end(store: &dyn Store, session: &Session, name: &str) -> Result<Target, OpsError> {
+    let position = stands(&store.state(session.key)?, name)?;
+    Ok(Target { position, checkpoint: None, branch: Some(name.to_owned()) })
 }
 
 /// Returns where a branch stands.

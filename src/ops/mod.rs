@@ -77,7 +77,9 @@ pub use attach::{attach, check_live, detach, take_up};
 pub use audit::audit;
 pub use backup::{Copying, backup};
 pub use boundaries::audit_boundaries;
-pub use branch::{branch, branches, hide_branch, is_branch_name, rename_branch, switch};
+pub use branch::{
+    branch, branch_end, branches, hide_branch, is_branch_name, rename_branch, switch,
+};
 pub use cached::cached;
 pub use checkpoint::checkpoint;
 pub use compact::{compact, compact_if_due, plan_compaction, try_compaction};
@@ -131,10 +133,11 @@ pub use crate::{
     search::{Case, Manner as Words, Pattern, Sort, Unfit},
     secrets::{Allowed, Masked, Masking, Masks, Unallowed},
     session::{
-        Bond, Conversation, Damaged, Elsewhere, Gap, Kin, Line, Log, Reader, RecentCall, Renewed,
-        Session, SessionError, Shown, Stand, SubAgent, Target, View, checkpoints, conversation,
-        each_checkpoint, entry_ids, entry_of, find_entry, find_place, find_session, kin, log,
-        log_all, messages, newest_checkpoints, short_name, standing_at, words,
+        Bond, Conversation, Damaged, Elsewhere, Gap, Kin, Line, Log, Passage, Reader, RecentCall,
+        Renewed, Session, SessionError, Shown, Stand, SubAgent, Target, View, checkpoints,
+        conversation, each_checkpoint, entry_ids, entry_of, find_passage, find_place, find_session,
+        is_passage, kin, log, log_all, log_of, messages, newest_checkpoints, short_name,
+        split_place, standing_at, words,
     },
     sync::{
         AgentFolder, Ambient, Archive, Held, Here, Holder, Imported, Machine, Manner, Misread,

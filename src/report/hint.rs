@@ -111,7 +111,7 @@ impl Hint {
 
     /// Returns the hint to undo one operation, whatever came after it.
     pub(super) fn undo_of(operation: OperationNumber) -> Self {
-        Line::about("undo").with(operation.to_string()).to("to undo")
+        Line::about("undo").option("op", operation.to_string()).to("to undo")
     }
 
     /// Returns the hint to list sessions.

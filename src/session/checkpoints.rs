@@ -416,10 +416,52 @@ impl Places {
         Ok(marker.and_then(met))
     }
 
+    /// Returns whether a turn of the user begins with an entry of a path.
+    pub(crate) fn is_turn(&self, view: &View<'_>, entry: EntryNumber) -> Result<bool, Failure> {
+        Ok(view.record(entry)?.kind == Kind::User && self.before(view, entry)?.is_some())
+    }
+
     /// Returns the checkpoints that were put behind an entry.
     pub(crate) fn behind(&self, entry: EntryNumber) -> &[Checkpoint] {
         let entry = self.replays.first(entry);
         self.behind.get(&entry).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Returns the end of the turn that is so many before the one with the head in it, or the start before the first one.
+pub(crate) fn turns_before(
+    view: &View<'_>,
+    session: &Session,
+    back: usize,
+) -> Result<Option<Position>, SessionError> {
+    let Some(head) = view.position().head else { return Ok(None) };
+    let mut limit = LOOKED;
+    loop {
+        let path = view.path(limit)?.entries;
+        let is_whole = path.len() < limit;
+        let first = path.iter().min().copied().unwrap_or_default();
+        let turns = Places::since(view.store(), session, first)?;
+        // An agent's own records may follow the head.
+        let end = path.iter().rposition(|entry| *entry == head).map_or(path.len(), |at| at + 1);
+        let mut left = back;
+        for (at, &entry) in path.iter().enumerate().take(end).rev() {
+            left -= usize::from(turns.is_turn(view, entry)?);
+            if left == 0 {
+                let before = at.checked_sub(1).and_then(|at| path.get(at).copied());
+                let generation = view.position().generation;
+                match before {
+                    Some(_) => return Ok(Some(Position { head: before, ..view.position() })),
+                    None if is_whole => {
+                        return Ok(Some(Position { generation, ..Position::default() }));
+                    }
+                    None => break,
+                }
+            }
+        }
+        if is_whole {
+            return Ok(None);
+        }
+        limit = limit.saturating_mul(LOOKED);
     }
 }
 

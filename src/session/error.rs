@@ -43,6 +43,20 @@ pub enum SessionError {
         /// Their ids.
         matches: Vec<String>,
     },
+    /// No path has both ends of a range.
+    #[error("no path has both: {}", .ends.iter().map(|(end, on)| format!("{end} is on {on}")).collect::<Vec<_>>().join(", "))]
+    Apart {
+        /// Each end, and the branch that has it.
+        ends: Vec<(String, String)>,
+    },
+    /// The turn has no such step.
+    #[error("there is no {wanted}: the last step of the turn is {last}")]
+    NoStep {
+        /// What was asked for.
+        wanted: String,
+        /// The last one that there is.
+        last: String,
+    },
     /// There is no such checkpoint.
     #[error("no checkpoint matches {wanted:?}")]
     NoCheckpoint {

@@ -205,6 +205,26 @@ pub fn log_all(
     spoken(store, session, view, entries, path.repairs)?.log()
 }
 
+/// Returns some entries of the path to a target, with `all` also the records that are no part of the conversation; of many the
+/// last `limit`.
+pub fn log_of(
+    store: &dyn Store,
+    session: &Session,
+    (target, entries): (&Target, &[EntryNumber]),
+    all: bool,
+    limit: usize,
+) -> Result<Log, SessionError> {
+    let Some(view) = view(store, session, Some(target))? else { return Ok(Log::default()) };
+    let mut said = Vec::with_capacity(entries.len());
+    for &entry in entries {
+        if all || view.record(entry)?.kind.is_conversation() {
+            said.push(entry);
+        }
+    }
+    said.drain(..said.len().saturating_sub(limit));
+    spoken(store, session, view, said, Vec::new())?.log()
+}
+
 /// Returns the conversation of these entries.
 fn spoken<'a>(
     store: &'a dyn Store,

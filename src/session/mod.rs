@@ -21,6 +21,7 @@ pub(crate) mod lines;
 pub(crate) mod listing;
 pub(crate) mod oddities;
 pub(crate) mod origins;
+pub(crate) mod passage;
 mod places;
 pub(crate) mod plan;
 mod reader;
@@ -49,11 +50,12 @@ pub use ids::entry_ids;
 pub use inner::SubAgent;
 pub use kin::{Bond, Kin, kin};
 pub use lines::{
-    Conversation, Line, Log, RecentCall, conversation, entry_of, log, log_all, messages,
+    Conversation, Line, Log, RecentCall, conversation, entry_of, log, log_all, log_of, messages,
 };
 pub(crate) use oddities::REPEATED;
+pub use passage::{Passage, find_passage, is_passage, split_place};
 pub use reader::{Reader, Renewed};
-pub use select::{Target, find_entry, find_place, find_session, short_name};
+pub use select::{Target, find_place, find_session, short_name};
 pub use session::Session;
 pub use stands::Stand;
 pub(crate) use view::Pending;

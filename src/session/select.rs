@@ -24,8 +24,6 @@ const LISTED: usize = 8;
 const SHORT: usize = 8;
 /// From this many digits on, as ids are shown, a number may be the beginning of an entry's id.
 const DIGITS: usize = 8;
-/// How many entries behind the one that is looked for are read with it at first.
-const NEAR: usize = 16;
 /// All digits of an id.
 const LONGEST: usize = 64;
 
@@ -192,7 +190,7 @@ fn known(listed: Listed) -> Result<Session, SessionError> {
     Session::from_store(listed.key, listed.name)
 }
 
-/// Finds a place to go back to: an entry, or a checkpoint by its bare number.
+/// Finds a place: an entry, or a checkpoint by its number.
 pub fn find_place(
     store: &dyn Store,
     session: &Session,
@@ -211,12 +209,8 @@ pub fn find_place(
     }
 }
 
-/// Finds an entry.
-pub fn find_entry(
-    store: &dyn Store,
-    session: &Session,
-    wanted: &str,
-) -> Result<Target, SessionError> {
+/// Finds an entry, or the end of the turn that is so many before it.
+fn find_entry(store: &dyn Store, session: &Session, wanted: &str) -> Result<Target, SessionError> {
     let missing = || SessionError::NoEntry(wanted.to_owned());
     let (base, back) = match wanted.rsplit_once('~') {
         None => (wanted, 0),
@@ -230,26 +224,11 @@ pub fn find_entry(
     if back > 0 {
         let spans = store.state(session.key)?.spans;
         let view = View::new(store, session, target.position, Some(&spans));
-        target.position.head = Some(before(&view, back)?.ok_or_else(missing)?);
+        target.position = checkpoints::turns_before(&view, session, back)?.ok_or_else(missing)?;
+        // It stands at no checkpoint and no branch's end any more.
+        (target.checkpoint, target.branch) = (None, None);
     }
     Ok(target)
-}
-
-/// Returns the entry that stands this far before the head on its path, on which an agent's own records may follow the head.
-fn before(view: &View<'_>, back: usize) -> Result<Option<EntryNumber>, SessionError> {
-    let Some(head) = view.position().head else { return Ok(None) };
-    let mut limit = back.saturating_add(NEAR);
-    loop {
-        let path = view.path(limit)?.entries;
-        let is_whole = path.len() < limit;
-        let at = path.iter().rposition(|entry| *entry == head);
-        let at = at.or_else(|| path.len().checked_sub(1).filter(|_| is_whole));
-        match at.and_then(|at| at.checked_sub(back)) {
-            Some(before) => return Ok(path.get(before).copied()),
-            None if is_whole => return Ok(None),
-            None => limit = limit.saturating_mul(2),
-        }
-    }
 }
 
 fn find_base(store: &dyn Store, session: &Session, wanted: &str) -> Result<Target, SessionError> {
@@ -360,7 +339,7 @@ fn seen(
 }
 
 /// Returns a position from which an entry is seen: in the current generation if it is there, else in the newest that has it.
-fn place(
+pub(crate) fn place(
     store: &dyn Store,
     session: &Session,
     entry: EntryNumber,

@@ -115,9 +115,6 @@ fn a_path_reads_as_little_as_it_is_asked_for_and_crosses_files() {
     for (n, &entry) in whole.iter().enumerate() {
         assert_eq!(Codex.path(&view, entry, usize::MAX).unwrap().entries, whole[..=n]);
     }
-    let back =
-        ops::find_entry(archive.store(), &session, &format!("HEAD~{}", whole.len() - 1)).unwrap();
-    assert_eq!(back.entry(), whole.first().copied());
 }
 
 #[test]

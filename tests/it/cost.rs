@@ -170,7 +170,7 @@ fn the_end_of_a_long_session_is_read_as_that_of_a_short_one() {
             assert_eq!(ops::branches(archive, session).unwrap().len(), 1);
         });
         check("the last entry", &|archive, session| {
-            let head = ops::find_entry(archive.store(), session, "HEAD").unwrap();
+            let head = ops::find_place(archive.store(), session, "HEAD").unwrap();
             ops::messages(archive.store(), session, head.entry().unwrap()).unwrap();
         });
     }
@@ -224,13 +224,13 @@ fn a_change_of_a_long_session_reads_as_little_as_of_a_short_one() {
         };
         let nowhere = ops::workspace(Path::new("/"));
         check("revert, undo and redo", &|archive, session| {
-            let reverted = ops::revert(archive, session, &nowhere, "HEAD~8", None).unwrap();
+            let reverted = ops::revert(archive, session, &nowhere, "HEAD~4", None).unwrap();
             assert!(reverted.landing.kept.is_some());
             ops::undo(archive, session, None).unwrap();
             ops::redo(archive, session).unwrap();
         });
         check("revert with a note", &|archive, session| {
-            ops::revert(archive, session, &nowhere, "HEAD~8", Some("a note")).unwrap();
+            ops::revert(archive, session, &nowhere, "HEAD~4", Some("a note")).unwrap();
         });
         check("append", &|archive, session| {
             let words = Draft::Note("more words".into());
@@ -294,9 +294,9 @@ fn a_session_that_grew_line_by_line_is_read_as_one_that_came_at_once() {
             ops::status(archive, session).unwrap();
         });
         check("an entry by its id", &|archive, session| {
-            let head = ops::find_entry(archive.store(), session, "HEAD").unwrap().entry().unwrap();
+            let head = ops::find_place(archive.store(), session, "HEAD").unwrap().entry().unwrap();
             let id = archive.store().entries(session.key, head.alone()).unwrap().remove(0).id;
-            let found = ops::find_entry(archive.store(), session, &format!("{id:.16}")).unwrap();
+            let found = ops::find_place(archive.store(), session, &format!("{id:.16}")).unwrap();
             assert_eq!(found.entry(), Some(head));
         });
     }

@@ -401,7 +401,7 @@ fn what_was_appended_during_a_rotation_that_was_cut_short_joins_the_branch_that_
     fs::File::options().append(true).open(&live).unwrap().write_all(late).unwrap();
     say(&mut archive, &session, "next");
     assert_sound(&mut archive, &session);
-    let target = ops::find_entry(archive.store(), &session, &left).unwrap();
+    let target = ops::find_place(archive.store(), &session, &left).unwrap();
     assert_eq!(fixture::said(&archive, &session, Some(&target)).last().unwrap(), "late words");
     assert_eq!(fixture::said(&archive, &session, None).last().unwrap(), "next");
 }
@@ -461,7 +461,7 @@ fn everything(root: &Path) -> Result<Vec<String>, String> {
             let found =
                 store.find(key, &undertext::model::IdPrefix::whole(&entry.id)).map_err(gone)?;
             all.push(format!("{found:?}"));
-            let target = ops::find_entry(archive.store(), &session, &entry.id.to_string());
+            let target = ops::find_place(archive.store(), &session, &entry.id.to_string());
             all.push(format!("{:?}", target.map_err(failed)?));
         }
         for record in store.records(key, EntryNumber::ALL).map_err(gone)? {

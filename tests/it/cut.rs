@@ -350,7 +350,7 @@ fn every_session_of_the_corpus_is_truncated_and_restored() {
             assert_eq!(standing.len(), done.results.len(), "{name}");
             for one in standing {
                 let target =
-                    ops::find_entry(archive.store(), &session, &one.entry.to_string()).unwrap();
+                    ops::find_place(archive.store(), &session, &one.entry.to_string()).unwrap();
                 let hidden = ops::hidden(&archive, &session, &target).unwrap();
                 let places: Vec<_> = one.cuts.iter().map(|cut| (cut.whole, cut.kept)).collect();
                 let count = |text: &str| text.chars().count() as u64;

@@ -158,7 +158,7 @@ impl Verb {
                 ops::undo(&mut archive, &session, None).map(|_| ()).unwrap();
             }
             Self::Switch => {
-                let target = ops::find_entry(archive.store(), &session, "@1").unwrap();
+                let target = ops::find_place(archive.store(), &session, "@1").unwrap();
                 ops::branch(&mut archive, &session, "side", Some(&target)).unwrap();
             }
             Self::Attach if place.format != "native" => {
@@ -343,7 +343,7 @@ fn shown(archive: &Archive) -> Vec<String> {
         all.push(format!("{} {}", session.name.format, card.hidden));
         for listed in ops::branches(archive, &session).unwrap() {
             let name = listed.branch;
-            let target = ops::find_entry(archive.store(), &session, &name).ok();
+            let target = ops::find_place(archive.store(), &session, &name).ok();
             let said = target.map(|target| fixture::said(archive, &session, Some(&target)));
             all.push(format!("{name} {} {said:?}", listed.current));
         }

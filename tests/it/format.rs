@@ -122,7 +122,7 @@ fn everything(root: &Path) -> String {
     let word = |operation: &undertext::model::Operation| operation.command.as_str().to_owned();
     tell("operations", operations.iter().map(word).collect());
     for ops::ListedBranch { branch, .. } in ops::branches(&archive, &session).unwrap() {
-        let target = ops::find_entry(archive.store(), &session, &branch).unwrap();
+        let target = ops::find_place(archive.store(), &session, &branch).unwrap();
         tell(&branch, said(&archive, &session, Some(&target)));
     }
     let checkpoints = ops::checkpoints(archive.store(), &session).unwrap().into_iter();

@@ -93,7 +93,7 @@ fn look(archive: &Archive, session: &Session) {
     ops::operations(archive, session, usize::MAX).unwrap();
     let log = ops::log(archive.store(), session, None, usize::MAX).unwrap();
     for id in log.lines.iter().filter_map(|line| line.id).take(9) {
-        let target = ops::find_entry(archive.store(), session, &id.to_string()).unwrap();
+        let target = ops::find_place(archive.store(), session, &id.to_string()).unwrap();
         let _ = ops::show(archive, session, &target);
     }
     for shape in [Shape::Messages, Shape::Openai, Shape::Anthropic] {

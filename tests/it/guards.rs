@@ -50,7 +50,7 @@ fn begun(root: &Path) -> (Archive, Session) {
 fn an_undo_of_a_switch_switches_back() {
     let folder = tempfile::tempdir().unwrap();
     let (mut archive, session) = begun(folder.path());
-    let second = ops::find_entry(archive.store(), &session, "HEAD~1").unwrap();
+    let second = ops::find_place(archive.store(), &session, "HEAD~1").unwrap();
     ops::branch(&mut archive, &session, "older", Some(&second)).unwrap();
     ops::switch(&mut archive, &session, "older").unwrap();
     assert_eq!(said(&archive, &session, None), ["one", "two"]);
@@ -60,7 +60,7 @@ fn an_undo_of_a_switch_switches_back() {
     assert_eq!(current.unwrap().branch, "main");
     assert_eq!(said(&archive, &session, None), ["one", "two", "three"]);
     say(&mut archive, &session, "four");
-    let older = ops::find_entry(archive.store(), &session, "older").unwrap();
+    let older = ops::find_place(archive.store(), &session, "older").unwrap();
     assert_eq!(said(&archive, &session, Some(&older)), ["one", "two"]);
     fixture::assert_sound(&mut archive, &session);
 }

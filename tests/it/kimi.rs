@@ -164,7 +164,7 @@ fn the_agents_own_number_selects_on_the_current_path() {
     let files = write(&folder.path().join("k"), &states()[..4]);
     let (mut archive, session) = taken_in(&files[3..]);
     let found = |archive: &Archive, wanted: &str| {
-        let target = ops::find_entry(archive.store(), &session, wanted).unwrap();
+        let target = ops::find_place(archive.store(), &session, wanted).unwrap();
         (target.checkpoint.unwrap().n, fixture::said(archive, &session, None).len())
     };
     // Each of the agent's has a number of undertext's, in the order of the files.
@@ -181,7 +181,7 @@ fn the_agents_own_number_selects_on_the_current_path() {
     assert_eq!(words, ["Light the lamp.", "Polish the lens.", "Is it here?", "And now?"]);
     assert_eq!(found(&archive, "kimi:3").0, 7);
     assert_eq!(found(&archive, "@kimi:0").0, 0);
-    assert!(ops::find_entry(archive.store(), &session, "kimi:7").is_err());
+    assert!(ops::find_place(archive.store(), &session, "kimi:7").is_err());
     // A turn after a revert has the number that the agent gave out again.
     let log = ops::log(archive.store(), &session, None, usize::MAX).unwrap();
     let turn = log.lines.iter().find(|line| line.kind == Kind::User && line.own == all[7].own);

@@ -151,7 +151,7 @@ fn kin(archive: &Archive) -> BTreeMap<String, Kin> {
 fn words(archive: &Archive, id: &str, entry: Option<undertext::model::EntryId>) -> String {
     let Some(entry) = entry else { return String::new() };
     let session = archive.every().unwrap().into_iter().find(|found| found.name.id == id).unwrap();
-    let target = ops::find_entry(archive.store(), &session, &entry.to_string()).unwrap();
+    let target = ops::find_place(archive.store(), &session, &entry.to_string()).unwrap();
     let said = ops::messages(archive.store(), &session, target.entry().unwrap()).unwrap();
     said.iter().map(undertext::model::Message::text).collect()
 }

@@ -171,7 +171,7 @@ impl Side {
         let (archive, session) = (&self.archive, &self.session);
         let mut all = vec![format!("HEAD {:?}", said(archive, session, None))];
         for ops::ListedBranch { branch, current, .. } in ops::branches(archive, session).unwrap() {
-            let target = ops::find_entry(archive.store(), session, &branch).unwrap();
+            let target = ops::find_place(archive.store(), session, &branch).unwrap();
             all.push(format!("{branch} {current} {:?}", said(archive, session, Some(&target))));
         }
         for shown in ops::checkpoints(archive.store(), session).unwrap() {

@@ -214,7 +214,7 @@ impl Rig {
     }
 
     fn shown(&self, target: &str) -> Vec<String> {
-        let found = ops::find_entry(self.archive.store(), &self.session, target).unwrap();
+        let found = ops::find_place(self.archive.store(), &self.session, target).unwrap();
         marks(&self.archive, &self.session, Some(&found))
     }
 

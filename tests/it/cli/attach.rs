@@ -134,7 +134,7 @@ fn an_import_attaches_what_lies_in_its_place_and_a_revert_is_appended() {
     kept.env.run(&["clear", "6b0a"]).success();
     assert_eq!(kept.said(&[kept.file.to_str().unwrap()]), "");
     kept.env.run(&["undo", "-s", "6b0a"]).success();
-    kept.env.run(&["branch", "wood", "HEAD~2", "-s", "6b0a"]).success();
+    kept.env.run(&["branch", "wood", "HEAD~1", "-s", "6b0a"]).success();
     kept.env.run(&["switch", "wood", "-s", "6b0a"]).success();
     assert_eq!(kept.said(&[kept.file.to_str().unwrap()]), "Build a boat. | Of wood?");
     kept.env.run(&["append", "--note", "Use oak.", "-s", "6b0a"]).success();
@@ -208,7 +208,9 @@ fn a_thread_without_its_file_goes_back_behind_a_rollback_and_forth() {
         says(&["undo"], one);
         says(&["undo"], &format!("{one} | three | to three"));
         // Within a turn that stays.
-        says(&["revert", "HEAD~1"], &format!("{one} | three"));
+        let log = kept.env.run(&["log", "--json", "-s", "019f"]).success().stdout;
+        let entry = json(log.lines().rev().nth(1).unwrap())["entry"].as_str().unwrap().to_owned();
+        says(&["revert", &entry], &format!("{one} | three"));
         says(&["undo"], &format!("{one} | three | to three"));
         says(&["redo"], &format!("{one} | three"));
         if how == "gone" {
@@ -278,12 +280,12 @@ fn a_copy_is_not_attached_unasked_and_to_undo_an_attaching_writes_no_file() {
         for step in [
             &["attach", "--off", id][..],
             &["attach", id],
-            &["undo", "4", "-s", id],
-            &["undo", "3", "-s", id],
+            &["undo", "--op", "4", "-s", id],
+            &["undo", "--op", "3", "-s", id],
             &["attach", copy.to_str().unwrap()],
-            &["undo", "7", "-s", id],
+            &["undo", "--op", "7", "-s", id],
             &["redo", "-s", id],
-            &["undo", "7", "-s", id],
+            &["undo", "--op", "7", "-s", id],
         ] {
             kept.env.run(step).success();
             unchanged(&step.join(" "));
@@ -316,7 +318,7 @@ fn an_undone_letting_go_follows_what_the_file_has_by_now() {
     kept.append(&claude_record(5, 4, "user", "And then?"));
     kept.env.run(&["import"]).success();
     let before = kept.read();
-    kept.env.run(&["undo", &letting_go.to_string(), "-s", "6b0a"]).success();
+    kept.env.run(&["undo", "--op", &letting_go.to_string(), "-s", "6b0a"]).success();
     assert_eq!(kept.read(), before);
     assert!(kept.said(&["6b0a"]).ends_with("And then?"));
     assert!(kept.said(&["6b0a", "--at", "main.1"]).ends_with("Of paper."));

@@ -45,7 +45,7 @@ fn a_branch_is_made_listed_and_switched_to() {
 fn branches_are_json_too() {
     let env = TestEnv::new();
     conversation(&env);
-    assert_snapshot!(env.run(&["branch", "start", "HEAD~2", "--json"]).masked(), @r#"{"type":"branch","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","format":"native","branch":"start","entry":"entry-id","from":null,"hidden":false,"operation":6}"#);
+    assert_snapshot!(env.run(&["branch", "start", "HEAD~1", "--json"]).masked(), @r#"{"type":"branch","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","format":"native","branch":"start","entry":"entry-id","from":null,"hidden":false,"operation":6}"#);
     assert_snapshot!(env.run(&["branch", "--json"]).masked(), @r#"
     {"type":"branch","branch":"main","entry":"entry-id","current":true,"time":"2001-02-03T04:05:10.000Z","words":"Done."}
     {"type":"branch","branch":"start","entry":"entry-id","current":false,"time":"2001-02-03T04:05:08.000Z","words":"A symbol is missing."}
@@ -100,7 +100,7 @@ fn a_branch_that_is_hidden_is_in_no_list_and_keeps_what_it_led_to() {
     Session entry-id  Why does the build fail?  (native)
     main.1, which ends at entry-id, is hidden
     ------- stderr -------
-    hint: to undo: undertext undo 7
+    hint: to undo: undertext undo --op 7
     ");
     assert_eq!(env.run(&["branch", "--json"]).success().stdout.lines().count(), 1);
     assert_snapshot!(env.run(&["operations", "-n", "1"]), @"7  2001-02-03 04:05  hide  left main.1 out of lists");
@@ -119,8 +119,8 @@ fn a_branch_that_is_hidden_is_in_no_list_and_keeps_what_it_led_to() {
     // Its end is found by its id, and its name is free.
     let last = json(whole.lines().last().unwrap())["entry"].as_str().unwrap().to_owned();
     env.run(&["branch", "main.1", &last]).success();
-    env.run(&["undo", "8"]).success();
-    env.run(&["undo", "7"]).success();
+    env.run(&["undo", "--op", "8"]).success();
+    env.run(&["undo", "--op", "7"]).success();
     env.run(&["switch", "main.1"]).success();
     assert_eq!(env.run(&["log", "--json"]).success().stdout, whole);
     env.run(&["verify"]).success();
@@ -149,7 +149,7 @@ fn a_branch_gets_another_name_and_its_old_one_back() {
     Session e572dff8  Why does the build fail?  (native)
     main.1 is called wrong-turn now
     ------- stderr -------
-    hint: to undo: undertext undo 7
+    hint: to undo: undertext undo --op 7
     ");
     assert_eq!(names(), ["main", "wrong-turn"]);
     // The current branch stays the current one, and goes on under its name.
@@ -162,8 +162,8 @@ fn a_branch_gets_another_name_and_its_old_one_back() {
      8  2001-02-03 04:05  branch  renamed main to again
     ");
     env.run(&["undo"]).success();
-    env.run(&["undo", "8"]).success();
-    env.run(&["undo", "7"]).success();
+    env.run(&["undo", "--op", "8"]).success();
+    env.run(&["undo", "--op", "7"]).success();
     assert_eq!(names(), ["main", "main.1"]);
     env.run(&["verify"]).success();
     for (old, new, words) in [
@@ -192,13 +192,13 @@ fn a_branch_with_a_name_like_a_number_is_found_by_it() {
 fn an_undo_of_a_branch_that_was_used_since_is_refused() {
     let env = TestEnv::new();
     conversation(&env);
-    env.run(&["branch", "side", "HEAD~2"]).success();
+    env.run(&["branch", "side", "HEAD~1"]).success();
     let made = env.run(&["operations", "-n", "1", "--json"]).success().stdout;
     let made = json(&made)["operation"].to_string();
     env.run(&["switch", "side"]).success();
     env.run(&["append", "And then?"]).success();
     let before = env.run(&["operations"]).success().stdout;
-    let refused = env.run(&["undo", &made]);
+    let refused = env.run(&["undo", "--op", &made]);
     assert_eq!(refused.code(), Some(2), "{refused}");
     assert!(refused.stderr.contains("the branch that it made was used since"), "{refused}");
     assert_eq!(env.run(&["operations"]).success().stdout, before);

@@ -22,7 +22,7 @@ fn turns_have_checkpoints_and_a_place_has_one() {
     [exit status: 2]
     ");
     assert_snapshot!(env.run(&["checkpoints"]).masked(), @"
-       @0  start     just now  Why does the build fail?
+       @0  entry-id  just now  Why does the build fail?
        @1  entry-id  just now  Then mend it.
     *  @2  entry-id  just now  before the refactoring
     ");
@@ -40,7 +40,7 @@ fn an_undone_number_is_hidden_and_never_given_again() {
     let env = TestEnv::new();
     conversation(&env);
     env.run(&["checkpoint"]).success();
-    env.run(&["undo", "6"]).success();
+    env.run(&["undo", "--op", "6"]).success();
     assert_snapshot!(env.run(&["revert", "2"]), @r#"
     ------- stderr -------
     error: no checkpoint matches "2"

@@ -141,7 +141,7 @@ fn a_branch_among_kept_messages_bends_no_path() {
         graph.lines().map(|line| line.split("  ").next().unwrap().to_owned()).collect::<Vec<_>>()
     };
     env.run(&["attach", path.to_str().unwrap()]).success();
-    env.run(&["branch", "side", "HEAD~3", "-s", SESSION]).success();
+    env.run(&["branch", "side", "HEAD~1", "-s", SESSION]).success();
     env.run(&["compact", "-s", SESSION]).success();
     let graph = env.run(&["graph", "-s", SESSION]).success().stdout;
     assert!(

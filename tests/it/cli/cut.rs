@@ -5,7 +5,7 @@ use std::fs;
 use insta::assert_snapshot;
 use serde_json::Value;
 
-use super::{json, live, search::stands};
+use super::{back, json, live, search::stands};
 use crate::env::TestEnv;
 
 /// Returns an answer of many lines.
@@ -213,7 +213,7 @@ fn a_replay_of_a_replay_keeps_the_chain_of_origins() {
     session(&env, ["short", &text]);
     env.run(&["truncate", "-q", "--max-chars", "30000"]).success();
     env.run(&["truncate", "-q", "--max-chars", "9000"]).success();
-    let result = "HEAD~1";
+    let result = &back(&env, 1);
     let hidden = env.run(&["show", result, "--hidden"]).success().stdout;
     assert!(text.ends_with(&hidden));
     let shown = json(&env.run(&["show", result, "--json"]).success().stdout);
@@ -434,10 +434,10 @@ fn checkpoints_and_the_graph_follow_a_replay() {
     let cut = live(&env, &id).len();
     env.run(&["revert", "1", "-q"]).success();
     assert!(live(&env, &id).len() < cut);
-    let shown = json(&env.run(&["show", "HEAD~1", "--json"]).success().stdout);
+    let shown = json(&env.run(&["show", &back(&env, 1), "--json"]).success().stdout);
     assert!(shown["blocks"][0]["text"].as_str().unwrap().contains("[undertext: "));
     env.run(&["undo", "-q"]).success();
-    env.run(&["undo", "10", "-q"]).success();
+    env.run(&["undo", "--op", "10", "-q"]).success();
     env.run(&["revert", "1", "-q"]).success();
     assert!(live(&env, &id).len() > 50_000, "undone, it is not followed");
     env.run(&["verify"]).success();

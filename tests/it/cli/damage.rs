@@ -106,7 +106,7 @@ fn every_reader_names_a_damaged_entry_and_goes_on() {
     ] {
         let output = env.run(args);
         let text = output.to_string();
-        assert!(text.contains("is damaged: "), "{args:?}: {text}");
+        assert!(text.contains("damaged: "), "{args:?}: {text}");
         assert!(text.contains("doctor --fix"), "{args:?}: {text}");
         assert!(text.ends_with("[exit status: 1]\n"), "{args:?}: {text}");
     }

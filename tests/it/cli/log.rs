@@ -194,12 +194,12 @@ fn a_target_is_where_the_conversation_ends() {
     let env = with_examples();
     let at = |entry: &str| env.run(&["log", "native-rewind.jsonl", "-n", "1", "--at", entry]);
     assert_snapshot!(at("@2"), @"
-    assistant  8c5a00c0  2026-03-14 09:00
-      Quarters it is: four melodies, one strike a quarter.
+    assistant  4dafac79  2026-03-14 09:00
+      I have added a mute between ten and six.
     ");
     assert_snapshot!(at("HEAD~2"), @"
-    note  06d61b5e  2026-03-14 09:00
-      The workshop is closed on Mondays.
+    assistant  a24070e2  2026-03-14 09:00
+      Hours it is.
     ");
     assert_snapshot!(at("aa000006"), @"
     assistant  4dafac79  2026-03-14 09:00
@@ -217,13 +217,13 @@ fn a_target_is_where_the_conversation_ends() {
 #[test]
 fn entries_are_objects_with_exact_texts() {
     let env = with_examples();
-    assert_snapshot!(env.run(&["log", "--json", "native-tools.jsonl", "--at", "HEAD~3", "-n", "6"]), @r#"
-    {"type":"entry","entry":"1cb5b15300fd62963577decc1906d0d1135248c0eae770d5dc02560ef9d45488","uuid":"bb000002-0000-4000-8000-000000000000","kind":"user","role":"user","time":"2026-03-14T09:00:02.000Z","checkpoint":0,"own":null,"checkpoints":[],"model":null,"blocks":[{"block":"text","text":"Why does the kettle not whistle?"}]}
+    assert_snapshot!(env.run(&["log", "--json", "native-tools.jsonl", "--at", "@0", "-n", "6"]), @r#"
     {"type":"entry","entry":"e9dbae5476ecf16b730d29f5c2835465adb72741a6c83e8dd5731b91e138b63a","uuid":"bb000003-0000-4000-8000-000000000000","kind":"assistant","role":"assistant","time":"2026-03-14T09:00:03.000Z","checkpoint":null,"own":null,"checkpoints":[],"model":"kettle-mender-1","blocks":[{"block":"thinking","text":"The whistle is a resonator.\nIt needs steam at speed.\nThe lid may leak.\nOr the spout.\nLook first."},{"block":"text","text":"Let me look."}]}
     {"type":"entry","entry":"2cff17e9f6b771c0c06edfe5abc063a1d1fa8c57f052db38a21f0733bbde0ab5","uuid":"bb000004-0000-4000-8000-000000000000","kind":"assistant","role":"assistant","time":"2026-03-14T09:00:04.000Z","checkpoint":null,"own":null,"checkpoints":[],"model":null,"blocks":[{"block":"call","id":"call-1","name":"Read","input":{"path":"kettle/spout.txt","limit":40}}]}
     {"type":"entry","entry":"92ace1dd7b8b5435732452d965a75a3eca67731b0d2cc126d66a0b80d0806c81","uuid":"bb000005-0000-4000-8000-000000000000","kind":"result","role":"tool","time":"2026-03-14T09:00:05.000Z","checkpoint":null,"own":null,"checkpoints":[],"model":null,"blocks":[{"block":"result","id":"call-1","text":" 1 ~~ steam\n 2 ~~~ steam\n 3 ~~~~ steam\n 4 ~~~~~ steam\n 5 ~ steam\n 6 ~~ steam\n 7 ~~~ steam\n 8 ~~~~ steam\n 9 ~~~~~ steam\n10 ~ steam\n11 ~~ steam\n12 ~~~ steam\n13 ~~~~ steam\n14 ~~~~~ steam\n15 ~ steam\n16 ~~ steam\n17 ~~~ steam\n18 ~~~~ steam\n19 ~~~~~ steam\n20 ~ steam\n21 ~~ steam\n22 ~~~ steam\n23 ~~~~ steam\n24 ~~~~~ steam\n25 ~ steam\n26 ~~ steam\n27 ~~~ steam\n28 ~~~~ steam\n29 ~~~~~ steam\n30 ~ steam\n31 ~~ steam\n32 ~~~ steam\n33 ~~~~ steam\n34 ~~~~~ steam\n35 ~ steam\n36 ~~ steam\n37 ~~~ steam\n38 ~~~~ steam\n39 ~~~~~ steam\n40 ~ steam","error":false}]}
     {"type":"entry","entry":"220e9883beda9f1e4cc689660ac4c2fbeb25b20e3c5f3fd14cfe7279529c13b7","uuid":"bb000006-0000-4000-8000-000000000000","kind":"assistant","role":"assistant","time":"2026-03-14T09:00:06.000Z","checkpoint":null,"own":null,"checkpoints":[],"model":null,"blocks":[{"block":"call","id":"call-2","name":"Bash","input":{"command":"heat --until whistling"}}]}
     {"type":"entry","entry":"fa4eb5ae9a22b1648630a6b5461a065d0fd383465c409ddcb80d8cb7925fddfc","uuid":"bb000007-0000-4000-8000-000000000000","kind":"result","role":"tool","time":"2026-03-14T09:00:07.000Z","checkpoint":null,"own":null,"checkpoints":[],"model":null,"blocks":[{"block":"result","id":"call-2","text":"no gas in the pipe","error":true}]}
+    {"type":"entry","entry":"8dc0e23b42b1fae848ebdd4ccf91e4c1820368c2f5f229e6fbd14698f225b870","uuid":"bb000008-0000-4000-8000-000000000000","kind":"assistant","role":"assistant","time":"2026-03-14T09:00:08.000Z","checkpoint":null,"own":null,"checkpoints":[],"model":null,"blocks":[{"block":"text","text":"The pipe is empty. These are the steps:\n1. Step 1 of the repair\n2. Step 2 of the repair\n3. Step 3 of the repair\n4. Step 4 of the repair\n5. Step 5 of the repair\n6. Step 6 of the repair\n7. Step 7 of the repair\n8. Step 8 of the repair\n9. Step 9 of the repair\n10. Step 10 of the repair\n11. Step 11 of the repair\n12. Step 12 of the repair\n13. Step 13 of the repair\n14. Step 14 of the repair\n15. Step 15 of the repair\n16. Step 16 of the repair\n17. Step 17 of the repair\n18. Step 18 of the repair\n19. Step 19 of the repair\n20. Step 20 of the repair"}]}
     "#);
 }
 

@@ -29,6 +29,7 @@ mod indexed;
 mod kept_out;
 mod log;
 mod mend;
+mod passage;
 mod pending;
 mod places;
 mod pointed;
@@ -85,6 +86,12 @@ fn conversation(env: &TestEnv) -> String {
 #[track_caller]
 fn json(line: &str) -> Value {
     serde_json::from_str(line).unwrap()
+}
+
+/// Returns the id of the entry that stands so many before the last one of the newest session.
+fn back(env: &TestEnv, n: usize) -> String {
+    let log = env.run(&["log", "--json"]).success().stdout;
+    json(log.lines().rev().nth(n).unwrap())["entry"].as_str().unwrap().to_owned()
 }
 
 /// Returns the number of a session's newest operation.

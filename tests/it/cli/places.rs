@@ -6,7 +6,7 @@ use std::path::Path;
 
 use insta::assert_snapshot;
 
-use super::{conversation, json};
+use super::{back, conversation, json};
 use crate::env::TestEnv;
 
 /// Returns the entry at which a session stands.
@@ -25,12 +25,12 @@ fn entry(env: &TestEnv, place: &str, session: &[&str]) -> String {
 fn a_revert_goes_to_any_place() {
     let env = TestEnv::new();
     conversation(&env);
-    let first = entry(&env, "HEAD~3", &[]);
-    let second = entry(&env, "HEAD~2", &[]);
+    let first = back(&env, 3);
+    let second = back(&env, 2);
     let uuid = env.run(&["show", &second, "--json"]).success().stdout;
     let uuid = json(&uuid)["uuid"].as_str().unwrap().to_owned();
     env.run(&["branch", "start", &first]).success();
-    for place in ["1", "@1", &second, &second[..12], &uuid, "HEAD~2", "start"] {
+    for place in ["1", "@1", &second, &second[..12], &uuid, "HEAD~1", "start"] {
         let expected = if place == "start" { &first } else { &second };
         let reverted = env.run(&["revert", place, "--json"]).success().stdout;
         let reverted = json(&reverted);
@@ -54,7 +54,7 @@ fn what_a_revert_was_to_is_recorded() {
     let env = TestEnv::new();
     conversation(&env);
     env.run(&["branch", "end"]).success();
-    assert_snapshot!(env.run(&["revert", "HEAD~3"]).masked(), @"
+    assert_snapshot!(env.run(&["revert", "HEAD~1"]).masked(), @"
     Session entry-id  Why does the build fail?  (native)
     main is now at HEAD~3 (entry-id)
     @1 (1 turn) is kept on main.1
@@ -206,7 +206,7 @@ fn a_session_is_named_in_either_way_by_every_command() {
 }
 
 #[test]
-fn words_that_can_be_read_in_two_ways_are_refused_with_both() {
+fn of_two_words_that_can_be_read_in_two_ways_the_place_comes_first() {
     let env = TestEnv::new();
     let sessions: Vec<String> = ["one", "two"]
         .into_iter()
@@ -218,17 +218,9 @@ fn words_that_can_be_read_in_two_ways_are_refused_with_both() {
             json(&made)["session"].as_str().unwrap().to_owned()
         })
         .collect();
-    let refused = env.run(&["show", "one", "two"]);
-    let hints = [("one", &sessions[1]), ("two", &sessions[0])];
-    for (place, session) in hints {
-        // Either word is a branch in the session of the other's title.
-        assert!(
-            refused.stderr.contains(&format!("hint: either: undertext show {place} -s ")),
-            "{refused}"
-        );
-        env.run(&["show", place, "-s", session]).success();
-    }
-    assert!(refused.to_string().ends_with("[exit status: 2]\n"), "{refused}");
+    // Either word is a branch in the session of the other's title.
+    let shown = env.run(&["show", "one", "two"]).success().stdout;
+    assert_eq!(shown, env.run(&["show", "one", "-s", &sessions[1]]).success().stdout);
     assert_snapshot!(env.run(&["revert", "nowhere", "one", "-s", "two"]), @"
     ------- stderr -------
     error: two sessions are named: one, and two with -s
@@ -269,7 +261,7 @@ fn an_id_whose_beginning_has_digits_alone_is_no_number() {
     ] {
         env.run(args).success();
     }
-    let none = env.run(&["undo", "7", "11111111"]);
+    let none = env.run(&["undo", "--op", "7", "11111111"]);
     assert!(none.stderr.contains("there is no operation 7"), "{none}");
 }
 
@@ -301,9 +293,11 @@ fn an_id_that_reads_like_a_place_names_its_session() {
         let shown = String::from_utf8(shown.stdout).unwrap();
         assert!(shown.contains(&words), "{id}: {command}: {shown}");
     }
-    // A number that is no id is none, and where a place may stand it is one.
-    let none = env.run(&["log", "-s", "4"]);
-    assert!(none.stderr.contains("4 is a number, and not a session"), "{none}");
+    // A number may be the beginning of an id, but where a place must stand it is a checkpoint.
+    let begun = env.run(&["log", "-s", "4"]).success();
+    assert!(begun.stdout.contains("findme of 42."), "{begun}");
+    let none = env.run(&["log", "-s", "7"]);
+    assert!(none.stderr.contains("7 is a number, and not a session"), "{none}");
     assert!(!env.run(&["show", "1", "-s", "42"]).stdout.contains("of 1."));
 }
 

@@ -245,7 +245,7 @@ fn a_session_that_is_hidden_or_shown_already_stays_so_and_nothing_is_to_be_undon
     All sessions of the store are hidden
     hint: list them: undertext sessions --hidden
     ");
-    env.run(&["undo", "6", "-s", &session]).success();
+    env.run(&["undo", "--op", "6", "-s", &session]).success();
     assert_snapshot!(env.run(&["sessions", "--show", &session]).masked(), @"
     Session entry-id  Why does the build fail?  (native)
     Lists show it already

@@ -9,7 +9,7 @@ use super::{Stored, with_examples};
 #[test]
 fn an_entry_is_shown_whole() {
     let env = with_examples();
-    assert_snapshot!(env.run(&["show", "@1", "-s", "native-tools.jsonl"]), @r"
+    assert_snapshot!(env.run(&["show", "@1.0", "-s", "native-tools.jsonl"]), @r"
     entry       7447073b8835158c22b824e9c0b13ffdb276eee2d4b59672da87ac107300ee08
     uuid        bb000009-0000-4000-8000-000000000000
     kind        user
@@ -59,7 +59,7 @@ fn raw_bytes_are_those_of_the_line() {
     let env = with_examples();
     let file = fs::read(env.project().join("native-tools.jsonl")).unwrap();
     let line = file.split(|&byte| byte == b'\n').nth(10).unwrap();
-    let shown = env.command().args(["show", "@1", "-s", "native-tools.jsonl", "--raw"]).output();
+    let shown = env.command().args(["show", "@1.0", "-s", "native-tools.jsonl", "--raw"]).output();
     assert_eq!(shown.unwrap().stdout, line);
 }
 

@@ -64,7 +64,7 @@ fn undo_and_redo_restore_the_live_file_to_the_byte() {
 fn undo_of_an_older_operation_keeps_what_came_since() {
     let env = TestEnv::new();
     let session = conversation(&env);
-    assert_snapshot!(env.run(&["undo", "4"]), @r#"
+    assert_snapshot!(env.run(&["undo", "--op", "4"]), @r#"
     Session e572dff8  Why does the build fail?  (native)
     Undid operation 4 (append)
     main now ends with @0 "Why does the build fail?"
@@ -128,7 +128,7 @@ fn a_restored_file_stays_attached_when_the_change_before_it_is_undone() {
 fn the_hint_after_a_redo_takes_back_what_was_redone() {
     let env = TestEnv::new();
     conversation(&env);
-    env.run(&["undo", "4"]).success();
+    env.run(&["undo", "--op", "4"]).success();
     let redone = env.run(&["redo"]).success();
     let hint = redone.stdout.lines().find_map(|line| line.strip_prefix("Undo:    undertext "));
     let undone = env.run(&hint.unwrap().split(' ').collect::<Vec<_>>()).success();
@@ -173,13 +173,13 @@ fn why_the_session_cannot_be_opened_is_told_of_any_word() {
 fn what_cannot_be_undone_is_refused() {
     let env = TestEnv::new();
     conversation(&env);
-    assert_snapshot!(env.run(&["undo", "1"]), @"
+    assert_snapshot!(env.run(&["undo", "--op", "1"]), @"
     ------- stderr -------
     error: operation 1 cannot be undone: it began the session
     hint: list the operations: undertext operations
     [exit status: 2]
     ");
-    assert_snapshot!(env.run(&["undo", "99"]), @"
+    assert_snapshot!(env.run(&["undo", "--op", "99"]), @"
     ------- stderr -------
     error: there is no operation 99
     hint: list the operations: undertext operations
@@ -222,14 +222,14 @@ fn an_undo_that_hides_a_session_says_so() {
     let env = TestEnv::new();
     let session = conversation(&env);
     env.run(&["sessions", "--hide", &session]).success();
-    assert_snapshot!(env.run(&["undo", "6", "--dry-run", "-s", &session]), @r#"
+    assert_snapshot!(env.run(&["undo", "--op", "6", "--dry-run", "-s", &session]), @r#"
     Session e572dff8  Why does the build fail?  (native)
     Would undo operation 6 (hide)
     Lists would show the session again
     main would end with @1 "Then mend it."
     Nothing is changed: this was a dry run
     "#);
-    assert_snapshot!(env.run(&["undo", "6", "-s", &session]), @r#"
+    assert_snapshot!(env.run(&["undo", "--op", "6", "-s", &session]), @r#"
     Session e572dff8  Why does the build fail?  (native)
     Undid operation 6 (hide)
     Lists now show the session again
@@ -256,13 +256,13 @@ fn a_program_is_told_of_which_session_and_store_a_hint_is() {
     let id = json(&made.stdout)["session"].as_str().unwrap().to_owned();
     env.run(&["new", "-q", "--store", store]).success();
     let told = |stderr: &str| json(stderr.lines().last().unwrap());
-    let refused = env.run(&["undo", "99", "--json", "-s", &id, "--store", store]);
+    let refused = env.run(&["undo", "--op", "99", "--json", "-s", &id, "--store", store]);
     assert_eq!(refused.code(), Some(2), "{refused}");
     let line = &told(&refused.stderr)["hints"][0]["line"];
     assert_eq!((&line["verb"], &line["session"]), (&"operations".into(), &id[..8].into()));
     assert_eq!(line["store"], "$HOME/of its own");
     // A command that names no session is about the one at hand.
-    let refused = env.run(&["undo", "99", "--json", "--store", store]);
+    let refused = env.run(&["undo", "--op", "99", "--json", "--store", store]);
     assert!(told(&refused.stderr)["hints"][0]["line"]["session"].is_null(), "{refused}");
 }
 
