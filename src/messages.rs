@@ -293,6 +293,7 @@ fn ops(text: &mut String) {
         ],
         E::TooShort { .. } => [E::TooShort { least: 4 }],
         E::NotUndoable { .. } => [E::NotUndoable { n: SEVEN, why: "it began the session" }],
+        E::NotKept { .. } => [E::NotKept { wanted: told("@13"), why: "no turn follows it" }],
         E::NoOperation(_) => [E::NoOperation(SEVEN)],
         E::Summary { .. } => [
             E::Summary { error: SummaryError::TimedOut { model: told("large") }, strict: true },

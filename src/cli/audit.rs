@@ -249,7 +249,7 @@ fn show_hidden(
         context.output.page()?;
     }
     for (nth, one) in hiding.into_iter().enumerate() {
-        let target = ops::find_entry(archive.store(), session, &one.entry.to_string())?;
+        let target = ops::find_place(archive.store(), session, &one.entry.to_string())?;
         let hidden = ops::hidden(archive, session, &target)?;
         if context.json {
             for part in &hidden.texts {

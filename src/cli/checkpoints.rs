@@ -1,7 +1,7 @@
 //! `checkpoints`: lists the places to go back to.
 
 use undertext::model::Text;
-use undertext::ops;
+use undertext::ops::{self, Spot};
 use undertext::report::Hint;
 
 use super::Context;
@@ -13,7 +13,7 @@ use crate::render::table::{Align, Cell, Table};
 
 /// List the checkpoints of a session, each with its number, the entry of its turn, and the first words there
 ///
-/// A star marks the one at which the session stands, or in whose turn.
+/// A star marks the one where the session is, or in whose turn. If the session is just before a turn, the last line says so.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -45,6 +45,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let now = context.env.ambient().now();
     let zone = context.env.zone;
     let at = ops::standing_at(archive.store(), &session)?;
+    let is_at = |n| at.is_some_and(|at| at.checkpoint() == n);
     let [left, right] = [Align::Left, Align::Right];
     let mut table = Table::new([left, right, left, left, left, left]);
     let (mut damaged, mut is_any, mut is_nowhere) = (Vec::new(), false, false);
@@ -71,7 +72,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         };
         let time = shown.time.map(|time| zone.age(now, time)).unwrap_or_default();
         table.row([
-            Cell::new(Label::Head, if at == Some(checkpoint.n) { "*" } else { "" }),
+            Cell::new(Label::Head, if is_at(checkpoint.n) { "*" } else { "" }),
             Cell::new(Label::Checkpoint, &format!("@{}", checkpoint.n)),
             Cell::new(Label::Checkpoint, shown.own.as_deref().unwrap_or_default()),
             place,
@@ -84,6 +85,10 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         context.output.note("Nothing to go back to: there is no checkpoint yet");
     }
     context.show(&table)?;
+    if let Some(before @ Spot::Before(_)) = at.filter(|_| !context.json) {
+        let name = context.name_of((&archive, &session))?;
+        context.say(&format!("{name} is {before}"))?;
+    }
     if is_nowhere && damaged.is_empty() {
         context.output.warn("the entry behind which a checkpoint stands cannot be read");
         context.output.hint(Hint::mend());

@@ -32,6 +32,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let (mut archive, session) = args.moving.begin(context, args.about.wanted()?)?;
-    let cleared = ops::clear(&mut archive, &session)?;
+    let mut cleared = ops::clear(&mut archive, &session)?;
+    context.measure((&archive, &session), &mut cleared.landing);
     tell_back(context, "at the start", (&archive, &session), &Cleared(&cleared), &cleared)
 }

@@ -13,7 +13,7 @@ use crate::render::graph::{Look, Rows};
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 The newest is on top. A line is a turn of the user with the entries behind it, up to the next fork. HEAD is where the \
-session stands; in an earlier turn than the newest, @N of M tells which. ~ starts over: a model there is not sent the turns \
+session is: just before @N after going back there, or in @N of M turns. ~ starts over: a model there is not sent the turns \
 before. What ends without a name is kept all the same; `branch` gives it one.
 
 Examples:

@@ -93,6 +93,7 @@ fn kind_of(error: &OpsError) -> Kind {
         | E::NoOperation(_)
         | E::TooShort { .. }
         | E::NotUndoable { .. }
+        | E::NotKept { .. }
         | E::NoFile { .. }
         | E::NoContainer { .. }
         | E::NoGeneration { .. }

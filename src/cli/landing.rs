@@ -1,41 +1,48 @@
-//! Telling where a change of place took a session: which turns are kept where, which files are not as the context has them,
-//! how the agent goes on, and how the change is undone.
+//! Reports where a change of place took a session: which turns moved to which branch, how full the window is, which files were
+//! edited since, the prompt to send again, how to resume and how to undo. Every line names what it is about, in this order.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
-use undertext::ops::{self, Archive, Notice, Session};
-use undertext::report::{Kept, Landing, Line, Report, Resume, Reverted, TouchedFile, Turn, Undone};
+use undertext::model::CheckpointNumber;
+use undertext::ops::{self, Archive, Notice, Session, Spot};
+use undertext::report::{
+    Kept, Landing, Line, Report, Resume, Reverted, Tokens, TouchedFile, Turn, Undone,
+};
 use undertext::wire;
 
-use super::Context;
-use super::common::counted;
+use super::common::{capitalise, counted};
 use super::error::{CommandError, Exit};
 use super::hint::quote;
-use crate::render::safe;
-use crate::render::units::DIGITS;
+use super::{Context, models};
+use crate::render::units::{DIGITS, rounded};
+use crate::render::wrap::wrap;
+use crate::render::{harness, safe};
 
 /// The end of the shape of a change that goes elsewhere, as its help has it.
 macro_rules! landed {
     () => {
         ",
-   \"before\":TURN just before which it stands or null, \"at\":the newest TURN of its context or null,
-   \"kept\":{\"branch\":NAME or null, \"first\":N, \"last\":N, \"turns\":N} of turns that left it, or null,
+   \"before\":TURN just before which it is or null, \"at\":the newest TURN of its context or null,
+   \"turns\":[N] that left its context, \"kept\":{\"branch\":NAME or null, \"first\":N, \"last\":N, \"turns\":N} of these or null,
+   \"compactions\":[TIME or null] that left it, \"tokens\":{\"before\":N, \"after\":N, \"window\":N} or null if not known,
    \"files\":[{\"path\":PATH, \"edits\":N}] that the agent changed in these,
+   \"prompt\":TEXT of the turn before which it went back or null,
    \"resume\":{\"folder\":PATH or null, \"command\":[WORD]} or null, \"dry_run\":BOOL}
 TURN is {\"checkpoint\":N, \"words\":TEXT or null}"
     };
 }
 pub(super) use landed;
 
-/// How many columns a turn's words take at most, and the names of files may always take.
+/// How many columns a turn's words take at most.
 const WIDEST: usize = 80;
+/// Before each row of a prompt.
+const INDENT: &str = "  ";
+/// So many numbers of turns in a row are shown as a range.
+const RANGE: usize = 4;
 
-/// A change of place, as far as it is told alike for all commands.
+/// A change of place, as far as it is reported alike by all commands.
 pub(crate) struct Gone<'a> {
     pub(crate) landing: &'a Landing,
-    /// When the files were changed that are not restored.
-    pub(crate) when: &'a str,
     /// The agent's own file, if it was written, and the one before it, if that has another name now.
     pub(crate) files: (Option<&'a Path>, Option<&'a Path>),
     /// The command that takes the change back.
@@ -51,26 +58,29 @@ pub(crate) fn tell_back(
     reverted: &Reverted,
 ) -> Result<Exit, CommandError> {
     context.tell(&reverted.notices);
-    let (branch, landing) = (&reverted.branch, &reverted.landing);
-    if context.answer_change(changed, report)? {
+    if context.json {
+        context.answer_change(changed, report)?;
         return Ok(Exit::Yes);
     }
+    let landing = &reverted.landing;
+    let name = context.name_of(changed)?;
     if reverted.operation.is_none() {
-        context.say(&format!("{branch} is {to} already, and nothing is changed"))?;
+        context.say(&format!("{name} is {to} already, and nothing is changed"))?;
         return Ok(Exit::Yes);
     }
-    let is = if landing.dry_run { "would be" } else { "is now" };
-    context.say_turn(&format!("{branch} {is} "), to, landing.before.as_ref())?;
+    let turn = landing.before.as_ref().filter(|_| reverted.checkpoint.is_some());
+    context.say_turn(&format!("{name} {} {to}", is_now(landing)), turn)?;
     if let Some(note) = reverted.note.filter(|_| !landing.dry_run) {
         context.say(&format!("The note for the model is {note:.DIGITS$}"))?;
     }
     if let (None, Some(left), 1..) = (&landing.kept, &reverted.left, reverted.dropped) {
-        let (is, n) = (if reverted.dropped == 1 { "is" } else { "are" }, reverted.dropped);
-        context.say(&format!("{} {is} kept on {left}", counted(n, "entry", "entries")))?;
+        let entries = counted(reverted.dropped, "entry", "entries");
+        let is = be(reverted.dropped == 1, landing.dry_run);
+        context.say(&format!("{entries} {is} on branch {left}. Nothing is deleted."))?;
     }
     let (written, rotated) = (reverted.written.as_deref(), reverted.rotated.as_deref());
     let back = ("Undo", Line::about("undo"));
-    context.say_gone(changed, &Gone { landing, when: "since", files: (written, rotated), back })?;
+    context.say_gone(changed, &Gone { landing, files: (written, rotated), back })?;
     if rotated.is_none() && written.is_none() {
         context.output.note("The agent's own file is not changed");
         let file = context.free_name(changed)?;
@@ -88,7 +98,8 @@ pub(crate) fn tell_undone(
     (undone, was_hidden): (&Undone, bool),
 ) -> Result<Exit, CommandError> {
     context.tell(&undone.notices);
-    if context.answer_change(changed, report)? {
+    if context.json {
+        context.answer_change(changed, report)?;
         return Ok(Exit::Yes);
     }
     if undone.notices.iter().any(|notice| matches!(notice, Notice::Detached { .. })) {
@@ -96,9 +107,19 @@ pub(crate) fn tell_undone(
         context.output.hint(attach);
     }
     let landing = &undone.landing;
-    let did = if landing.dry_run { "Would undo" } else { "Undid" };
-    context.say(&format!("{did} operation {} ({})", undone.undoes, undone.command))?;
     let (archive, session) = changed;
+    let name = context.name_of(changed)?;
+    context.say_place(&format!("{name} {}", is_now(landing)), landing)?;
+    let is_redo = undone.original != undone.undoes;
+    let verb = match (is_redo, landing.dry_run) {
+        (false, false) => "Undid",
+        (false, true) => "Would undo",
+        (true, false) => "Redid",
+        (true, true) => "Would redo",
+    };
+    let original = archive.store().operations(session.key, undone.original.alone())?.pop();
+    let command = original.map_or(undone.command, |original| original.command.as_str());
+    context.say(&format!("{verb} operation {} ({command})", undone.original))?;
     let is_hidden = archive.store().card(session.key)?.hidden;
     if is_hidden != was_hidden {
         let lists = if landing.dry_run { "Lists would" } else { "Lists now" };
@@ -106,29 +127,26 @@ pub(crate) fn tell_undone(
         context.say(&format!("{lists} {words}"))?;
     }
     if is_hidden && !was_hidden && !landing.dry_run {
-        let show = Line::new("sessions").option("show", context.short_name(archive, session)?);
+        let show = Line::new("sessions").option("show", name);
         context.output.hint(show.to("to show it in lists"));
     }
-    let branch = archive.store().state(session.key)?.current().to_owned();
-    let dry = ["would end with", "would be"];
-    let words = if landing.dry_run { dry } else { ["now ends with", "is now"] };
-    context.say_end(&branch, words, landing)?;
     if landing.kept.is_none() && !undone.left.is_empty() {
-        context.say(&format!("What came after it is kept on {}", undone.left.join(", ")))?;
+        context.say(&format!("What came after it is on branch {}", undone.left.join(", ")))?;
     }
-    let back = match report.kind() {
-        "redo" => ("Undo", Line::about("undo").option("op", undone.original.to_string())),
-        _ => ("Redo", Line::about("redo")),
+    let back = if is_redo {
+        ("Undo", Line::about("undo").option("op", undone.original.to_string()))
+    } else {
+        ("Redo", Line::about("redo"))
     };
     let files = (undone.written.as_deref(), undone.rotated.as_deref());
-    context.say_gone(changed, &Gone { landing, when: "in what it no longer sees", files, back })?;
+    context.say_gone(changed, &Gone { landing, files, back })?;
     Ok(Exit::Yes)
 }
 
 /// Returns where a place is that was named by a checkpoint or an entry.
 pub(crate) fn place(reverted: &Reverted, wanted: &str) -> String {
-    match (reverted.checkpoint, &reverted.landing.before) {
-        (Some(n), Some(_)) => format!("just before @{n}"),
+    match (reverted.checkpoint, reverted.landing.spot) {
+        (Some(_), Some(spot)) => spot.to_string(),
         (Some(n), None) => format!("at @{n}"),
         // The branch stands at the note, and that behind the place.
         (None, _) if reverted.note.is_some() => format!("at {wanted}, and the note behind it"),
@@ -145,31 +163,59 @@ pub(crate) fn place(reverted: &Reverted, wanted: &str) -> String {
     }
 }
 
+/// Says that a session is at its new place, or would be.
+pub(crate) fn is_now(landing: &Landing) -> &'static str {
+    if landing.dry_run { "would be" } else { "is now" }
+}
+
+/// Says the same of one thing or of several at their place.
+fn be(is_one: bool, dry_run: bool) -> &'static str {
+    match (dry_run, is_one) {
+        (true, _) => "would be",
+        (false, true) => "is",
+        (false, false) => "are",
+    }
+}
+
 impl Context {
-    /// Tells with which turn the current branch ends; `head` is the branch, as the beginning of a sentence.
-    pub(crate) fn say_end(
+    /// Adds to a landing what the settings are needed for: how full the window was and is.
+    pub(crate) fn measure(
         &mut self,
-        head: &str,
-        [ends, is]: [&str; 2],
-        landing: &Landing,
-    ) -> Result<(), CommandError> {
-        match &landing.at {
-            Some(turn) => {
-                let to = format!("@{}", turn.checkpoint);
-                self.say_turn(&format!("{head} {ends} "), &to, Some(turn))
-            }
-            None if landing.is_begun => self.say(&format!("{head} {is} before its first turn")),
-            None => self.say(&format!("{head} {is} at the start")),
-        }
+        (archive, session): (&Archive, &Session),
+        landing: &mut Landing,
+    ) {
+        // The change is made: settings that cannot be read only hide this.
+        let settings = self.read_settings().ok().map(|read| models::usual(&read.settings));
+        landing.tokens = settings.and_then(|asked| ops::tokens(archive, session, landing, &asked));
     }
 
-    /// Tells a place with the words of a turn, on one line.
-    fn say_turn(&mut self, head: &str, to: &str, turn: Option<&Turn>) -> Result<(), CommandError> {
-        let head = format!("{head}{to}");
-        let Some(words) = turn.and_then(|turn| turn.words.as_deref()) else {
-            return self.say(&head);
+    /// Returns the short name of a session, for the beginning of a sentence.
+    pub(crate) fn name_of(
+        &self,
+        (archive, session): (&Archive, &Session),
+    ) -> Result<String, CommandError> {
+        Ok(safe::line(&self.short_name(archive, session)?).into_owned())
+    }
+
+    /// Says where a session is; `head` is the beginning of the sentence.
+    pub(crate) fn say_place(&mut self, head: &str, landing: &Landing) -> Result<(), CommandError> {
+        let Some(spot) = landing.spot else {
+            return self.say(&format!("{head} before its first turn"));
         };
-        let room = self.output.columns().min(WIDEST).saturating_sub(safe::width(&head) + 3);
+        let turn = match spot {
+            Spot::Before(_) => landing.before.as_ref(),
+            Spot::In(_) => landing.at.as_ref(),
+            Spot::At(_) => None,
+        };
+        self.say_turn(&format!("{head} {spot}"), turn)
+    }
+
+    /// Says a place with the words of a turn, on one line.
+    fn say_turn(&mut self, head: &str, turn: Option<&Turn>) -> Result<(), CommandError> {
+        let Some(words) = turn.and_then(|turn| turn.words.as_deref()) else {
+            return self.say(head);
+        };
+        let room = self.output.columns().min(WIDEST).saturating_sub(safe::width(head) + 3);
         let words = safe::line(words);
         self.say(&format!("{head} \"{}\"", safe::clip(&words, room)))
     }
@@ -180,35 +226,27 @@ impl Context {
         (archive, session): (&Archive, &Session),
         gone: &Gone<'_>,
     ) -> Result<(), CommandError> {
-        let Gone { landing, when, files: (written, rotated), back: (name, back) } = gone;
+        let Gone { landing, files: (written, rotated), back: (name, back) } = gone;
+        let columns = self.output.columns();
         if let Some(kept) = &landing.kept {
-            self.say(&describe(kept, landing.dry_run))?;
+            self.say(&moved(kept, &landing.turns, landing.dry_run, columns))?;
         }
-        if !landing.files.is_empty() {
+        if let Some(line) = self.window(landing) {
+            self.say(&line)?;
+        }
+        if let n @ 1.. = landing.files.len() {
             let folder = archive.store().card(session.key)?.folder;
-            let edits: u64 = landing.files.iter().map(|file| file.edits).sum();
-            let (head, tail) = (
-                format!("Changed by the agent {when} and not restored: "),
-                format!(" ({})", counted(edits, "edit", "edits")),
-            );
-            let mut named: BTreeMap<&str, usize> = BTreeMap::new();
-            for file in &landing.files {
-                *named.entry(name_of(&file.path)).or_default() += 1;
-            }
-            let paths = landing.files.iter().map(|TouchedFile { path, .. }| {
+            let path = |TouchedFile { path, .. }: &TouchedFile| {
                 let whole = Path::new(path);
-                match folder.as_ref().and_then(|folder| whole.strip_prefix(folder).ok()) {
-                    Some(_) if named.get(name_of(path)) == Some(&1) => {
-                        safe::line(name_of(path)).into_owned()
-                    }
-                    Some(below) => safe::path(below),
-                    None => self.env.homely(whole),
-                }
-            });
-            let paths: Vec<String> = paths.collect();
-            let room = self.output.columns().max(WIDEST).saturating_sub(head.len() + tail.len());
-            self.say(&format!("{head}{}{tail}", some_of(&paths, room)))?;
+                let below = folder.as_ref().and_then(|folder| whole.strip_prefix(folder).ok());
+                (below.map_or_else(|| self.env.homely(whole), safe::path), 1)
+            };
+            let paths: Vec<_> = landing.files.iter().map(path).collect();
+            let were = if n == 1 { "was" } else { "were" };
+            let head = format!("Files are not restored. {n} {were} edited since: ");
+            self.say(&format!("{head}{}", some_of(&paths, columns.saturating_sub(head.len()))))?;
         }
+        self.say_prompt(landing)?;
         if let (Some(_), Some(rotated), false) = (written, rotated, landing.dry_run) {
             let path = self.env.homely(rotated);
             self.say(&format!("The previous file is kept as {path}"))?;
@@ -216,17 +254,58 @@ impl Context {
         if landing.dry_run {
             return self.say("Nothing is changed: this was a dry run");
         }
-        if let Some(resume) = landing.resume.as_ref().filter(|_| written.is_some()) {
-            let line = self.spell_resume(resume);
-            self.say(&format!("Resume:  {line}"))?;
+        let mut next = vec![format!("{name}  {}", self.output.spell(back))];
+        if landing.resume.is_some() && written.is_some() {
+            next.insert(0, format!("Resume  {}", self.output.spell(&Line::about("resume"))));
             if let Some(ended) = ended(session) {
                 self.output.warn(ended);
             }
         } else if written.is_some() && ops::is_unsaid(archive, session)? {
             self.say("Its agent cannot resume it: the file holds no message now; start a new session, or undo")?;
         }
-        let line = self.output.spell(back);
-        self.say(&format!("{name}:    {line}"))
+        let line = next.join("        ");
+        let lines = if safe::width(&line) <= columns { vec![line] } else { next };
+        lines.iter().try_for_each(|line| self.say(line))
+    }
+
+    /// Says how full the window was and is, and why that may be more than before.
+    fn window(&self, landing: &Landing) -> Option<String> {
+        let undone = match landing.compactions.as_slice() {
+            [] => None,
+            [Some(time)] => {
+                let time = self.env.zone.short(self.env.ambient().now(), *time);
+                Some(format!("the compaction at {time} is undone too"))
+            }
+            [None] => Some("a compaction is undone too".to_owned()),
+            several => Some(format!("{} compactions are undone too", several.len())),
+        };
+        let tokens = landing.tokens.map(|Tokens { before, after, window, is_reported }| {
+            let about = if is_reported { "" } else { "about " };
+            let share = after.saturating_mul(100) / window.max(1);
+            format!("Context {about}{} → {} tokens ({share}%)", rounded(before), rounded(after))
+        });
+        match (tokens, undone) {
+            (Some(tokens), Some(undone)) => Some(format!("{tokens}: {undone}.")),
+            (tokens, undone) => tokens.or(undone.map(|undone| capitalise(&undone) + ".")),
+        }
+    }
+
+    /// Shows the prompt that was taken back, and copies it where a terminal can.
+    fn say_prompt(&mut self, landing: &Landing) -> Result<(), CommandError> {
+        let (Some(prompt), Some(Turn { checkpoint, .. })) = (&landing.prompt, &landing.before)
+        else {
+            return Ok(());
+        };
+        let prompt = harness::unwrap(prompt);
+        let prompt = safe::text(prompt.trim());
+        let is_copied = !landing.dry_run && !self.env.is_dumb && self.output.copy(&prompt)?;
+        let copied = if is_copied { " (copied, if your terminal allows it)" } else { "" };
+        self.say(&format!("Your prompt @{checkpoint}, to send again or change{copied}:"))?;
+        let width = self.output.width().map(|width| width.saturating_sub(INDENT.len()));
+        for row in prompt.lines().flat_map(|line| wrap(line, width)) {
+            self.say(format!("{INDENT}{row}").trim_end())?;
+        }
+        Ok(())
     }
 
     /// Returns the command that starts an agent in a session, as a shell reads it.
@@ -259,48 +338,58 @@ pub(super) fn ended(session: &Session) -> Option<&'static str> {
     wire::by_name(&session.name.format)?.traits().ended
 }
 
-/// Returns the last part of a path.
-fn name_of(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
-}
-
-/// Says which turns left the context, and which branch keeps them.
-fn describe(kept: &Kept, is_dry: bool) -> String {
-    let Kept { branch, first, last, turns } = kept;
-    let numbers = if first == last { format!("@{first}") } else { format!("@{first} to @{last}") };
-    // An agent's own checkpoints also stand within a turn.
-    let turns = match turns {
-        0 => String::new(),
-        _ => format!(" ({})", counted(*turns, "turn", "turns")),
+/// Says which turns left the context, and which branch has them.
+fn moved(kept: &Kept, turns: &[CheckpointNumber], is_dry: bool, columns: usize) -> String {
+    let Kept { branch, first, last, .. } = kept;
+    // An agent's own numbers may all be inside a turn that stays.
+    let (mut ranges, tail) = match turns.len() as u64 {
+        0 => (vec![(format!("@{first}"), 1)], String::new()),
+        n => (ranges(turns), format!(" ({})", counted(n, "turn", "turns"))),
     };
-    let is = match (is_dry, first == last) {
-        (true, _) => "would be",
-        (false, true) => "is",
-        (false, false) => "are",
-    };
-    match branch {
-        Some(branch) => format!("{numbers}{turns} {is} kept on {branch}"),
-        None => format!("{numbers}{turns} {is} no longer in the context"),
+    if turns.is_empty() && first != last {
+        ranges = vec![(format!("@{first} to @{last}"), 2)];
     }
+    let is_one = turns.len() == 1 || turns.is_empty() && first == last;
+    let is = be(is_one, is_dry);
+    let tail = match branch {
+        Some(branch) => format!("{tail} {is} on branch {branch}. Nothing is deleted."),
+        None => format!("{tail} {is} no longer in the context. Nothing is deleted."),
+    };
+    let room = columns.saturating_sub(safe::width(&tail));
+    format!("{}{tail}", some_of(&ranges, room))
 }
 
-/// Returns the first of some names, as many as fit, and how many there are beyond them.
-fn some_of(names: &[String], room: usize) -> String {
-    let all = names.join(", ");
+/// Returns numbers as words, with how many each stands for: those in a row as a range.
+fn ranges(numbers: &[CheckpointNumber]) -> Vec<(String, usize)> {
+    let follows = |one: &CheckpointNumber, next: &CheckpointNumber| one.next() == *next;
+    let rows = numbers.chunk_by(follows).flat_map(|row| match row {
+        [first, .., last] if row.len() >= RANGE => {
+            vec![(format!("@{first} to @{last}"), row.len())]
+        }
+        few => few.iter().map(|n| (format!("@{n}"), 1)).collect(),
+    });
+    rows.collect()
+}
+
+/// Returns the first of some names that fit, and how many more there are; each stands for a number of things.
+fn some_of(names: &[(String, usize)], room: usize) -> String {
+    let join = |names: &[(String, usize)]| {
+        names.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(", ")
+    };
+    let all = join(names);
     if safe::width(&all) <= room {
         return all;
     }
-    let (mut shown, mut n) = (String::new(), 0);
-    for name in names {
-        let more = if n == 0 { name.clone() } else { format!("{shown}, {name}") };
-        if n > 0 && safe::width(&more) + " and 999 more".len() > room {
-            break;
-        }
-        (shown, n) = (more, n + 1);
-    }
-    match names.len() - n {
-        0 => shown,
-        left => format!("{shown} and {left} more"),
+    let shown = |n: usize| {
+        let (first, others) = names.split_at(n);
+        let more: usize = others.iter().map(|(_, n)| n).sum();
+        format!("{}, {more} more", join(first))
+    };
+    let fits = |n: &usize| safe::width(&shown(*n)) <= room;
+    match (1..names.len()).rev().find(fits) {
+        Some(n) => shown(n),
+        None if names.len() > 1 => shown(1),
+        None => all,
     }
 }
 
@@ -309,10 +398,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_many_names_as_fit_are_told() {
-        let names = ["a.rs", "b.rs", "c.rs"].map(str::to_owned);
-        assert_eq!(some_of(&names, 20), "a.rs, b.rs, c.rs");
-        assert_eq!(some_of(&names, 15), "a.rs and 2 more");
-        assert_eq!(some_of(&names[..1], 1), "a.rs");
+    fn names_that_do_not_fit_are_counted() {
+        let names = ["a.rs", "b.rs", "c.rs"].map(|name| (name.to_owned(), 1));
+        let check = |n: usize, room, to: &str| assert_eq!(some_of(&names[..n], room), to);
+        check(3, 16, "a.rs, b.rs, c.rs");
+        check(3, 15, "a.rs, 2 more");
+        check(3, 1, "a.rs, 2 more");
+        check(1, 1, "a.rs");
+    }
+
+    #[test]
+    fn the_numbers_of_turns_add_up() {
+        let check = |numbers: &[u64], room, to: &str| {
+            let numbers: Vec<_> = numbers.iter().copied().map(CheckpointNumber::new).collect();
+            assert_eq!(some_of(&ranges(&numbers), room), to);
+        };
+        check(&[14, 17, 18, 19], 80, "@14, @17, @18, @19");
+        check(&[4, 5, 6, 7, 8], 80, "@4 to @8");
+        check(&[2, 4, 5, 6, 7, 9, 11], 80, "@2, @4 to @7, @9, @11");
+        check(&[2, 4, 5, 6, 7, 9, 11], 20, "@2, @4 to @7, 2 more");
+        check(&[2, 4, 5, 6, 7, 9, 11], 19, "@2, 6 more");
+        check(&[], 80, "");
     }
 }

@@ -29,6 +29,8 @@ const REDRAW: Duration = Duration::from_millis(100);
 /// How long work goes on before it tells anything about its rest.
 const SURE: Duration = Duration::from_secs(2);
 const CLEAR_LINE: &str = "\r\x1b[K";
+/// The longest text that is copied: several terminals drop a sequence of 100,000 bytes.
+const LONGEST_COPY: usize = 74_000;
 
 /// The user's wishes for the output.
 #[derive(Clone, Copy, Debug)]
@@ -193,6 +195,16 @@ impl Output {
         })
     }
 
+    /// Asks the terminal to copy a text (OSC 52). Returns false if stdout is no terminal, or the text is longer than terminals
+    /// take.
+    pub(crate) fn copy(&mut self, text: &str) -> io::Result<bool> {
+        let is_possible = self.data_is_terminal && text.len() <= LONGEST_COPY;
+        if is_possible {
+            write!(self, "\x1b]52;c;{}\x07", base64(text.as_bytes()))?;
+        }
+        Ok(is_possible)
+    }
+
     /// Tells what was done, or where the data is.
     pub(crate) fn note(&mut self, text: &str) {
         if !self.quiet {
@@ -337,6 +349,21 @@ impl Write for Output {
     }
 }
 
+/// Returns bytes in base64.
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut coded = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for three in bytes.chunks(3) {
+        let bits =
+            (0..3).fold(0, |bits, at| bits << 8 | three.get(at).map_or(0, |&b| usize::from(b)));
+        for at in 0..4 {
+            let digit = DIGITS.get(bits >> (18 - 6 * at) & 63).filter(|_| at <= three.len());
+            coded.push(digit.map_or('=', |&digit| char::from(digit)));
+        }
+    }
+    coded
+}
+
 impl Progress<'_> {
     /// Returns the line, after so long.
     fn line(&self, elapsed: Duration) -> String {
@@ -457,6 +484,24 @@ mod tests {
         check(known, 10, "reading 1/2, 1.5 MB of 6.0 MB, 25%, 30 s left");
         check(known, 50, "reading 1/2, 1.5 MB of 6.0 MB, 25%, 3 min left");
         check(Progress { of: Some(1), ..HALF }, 50, "reading 1/2, 1.5 MB");
+    }
+
+    #[test]
+    fn a_text_is_copied_only_by_a_terminal_and_only_if_it_is_short() {
+        let check = |text: &str, is_terminal, expected: &str| {
+            let screen = Screen::default();
+            let mut output = Output { data_is_terminal: is_terminal, ..screen.output(false) };
+            assert_eq!(output.copy(text).unwrap(), !expected.is_empty());
+            output.finish().unwrap();
+            screen.shows(expected);
+        };
+        check("", true, "\x1b]52;c;\x07");
+        check("f", true, "\x1b]52;c;Zg==\x07");
+        check("fo", true, "\x1b]52;c;Zm8=\x07");
+        check("foo", true, "\x1b]52;c;Zm9v\x07");
+        check("日本\n", true, "\x1b]52;c;5pel5pysCg==\x07");
+        check("foo", false, "");
+        check(&"x".repeat(LONGEST_COPY + 1), true, "");
     }
 
     #[test]

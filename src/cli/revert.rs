@@ -12,17 +12,21 @@ use super::{Context, complete};
 
 /// Go back to a checkpoint or an entry, and perhaps leave the model a note from the future
 ///
-/// Nothing is lost: the old end is kept as a branch, and the previous live file under another name. Going forward to that end,
-/// with nothing said in between, is as if one had never gone: its name goes too. With a message the model is told that it has
+/// A turn's number goes to just before that turn, with --keep to just after it; any other place to just after it. Your prompt
+/// there is shown, to send again or change, and on a terminal copied to the clipboard.
+///
+/// Nothing is lost: the turns after the place are kept on a branch, and the previous live file under another name. Going
+/// forward to that branch, with nothing said in between, removes its name again. With a message the model is told that it has
 /// been further already, and reads the message.
 ///
-/// git's revert makes a commit that takes another one back, and goes on. This one goes back to a place, as git's reset does, and
-/// what was behind it stays on a branch. Files are left as they are: those that the agent changed since are named.
+/// git's revert makes a commit that takes another one back. This one goes back to a place, as git's reset does. Files are not
+/// restored: those that the agent edited since are named.
 #[derive(Debug, clap::Args)]
 #[command(after_help = concat!("\
 Examples:
   undertext revert 3
   undertext revert 3 -m 'The parser is fine; look at the lexer first'
+  undertext revert --keep 3              to just before the turn after @3
   undertext revert main.1                where an earlier revert left from
   undertext revert HEAD~2 7c2a51de       two entries back, in the session 7c2a51de
   undertext checkpoints
@@ -41,6 +45,10 @@ pub(crate) struct Args {
     #[arg(value_name = "PLACE", allow_negative_numbers = true, add = complete::places())]
     place: OsString,
 
+    /// Keep this turn, and take back what follows it
+    #[arg(long)]
+    keep: bool,
+
     /// Leave this for the model to read
     #[arg(short, long, allow_hyphen_values = true)]
     message: Option<String>,
@@ -58,7 +66,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let workspace = context.workspace();
     let wanted = words.nouns.first().copied().unwrap_or_default();
     let message = args.message.as_deref();
-    let reverted = ops::revert(&mut archive, &session, &workspace, wanted, message)?;
+    let verb = if args.keep { ops::revert_keeping } else { ops::revert };
+    let mut reverted = verb(&mut archive, &session, &workspace, wanted, message)?;
+    context.measure((&archive, &session), &mut reverted.landing);
     let to = place(&reverted, wanted);
     tell_back(context, &to, (&archive, &session), &reverted, &reverted)
 }

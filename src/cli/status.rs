@@ -29,6 +29,7 @@ Examples:
 JSON: one object
   {\"type\":\"status\", \"session\":ID, \"format\":NAME, \"title\":TEXT or null, \"folder\":PATH or null,
    \"branch\":NAME, \"branches\":how many there are, \"head\":ID or null at the start,
+   \"before\":N of the turn just before which it is or null,
    \"checkpoint\":the newest N or null, \"turns\":N, \"entries\":N, \"operations\":N,
    \"sidecars\":files next to its own N, \"started\":TIME,
    \"active\":TIME, both null if no record has one, \"hidden\":BOOL, \"kin\":the session that it was made of as sessions has it,
@@ -99,7 +100,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     };
     row("branch", Label::Branch, &format!("{}, {others}", status.branch));
     let head = status.head.map(|head| format!("{head:.8}"));
-    row("head", Label::Id, head.as_deref().unwrap_or("before the first entry"));
+    let head = head.as_deref().unwrap_or("before the first entry").to_owned();
+    let spot = status.spot.map(|spot| format!(", {spot}")).unwrap_or_default();
+    row("head", Label::Id, &format!("{head}{spot}"));
     let checkpoint = status.checkpoint.map(|n| format!("@{n} is the newest"));
     row("checkpoint", Label::Checkpoint, checkpoint.as_deref().unwrap_or("none yet"));
     let (turns, entries) = (counted(card.turns, "turn", "turns"), status.entries);

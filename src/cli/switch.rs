@@ -7,7 +7,7 @@ use undertext::report::Line;
 
 use super::common::Moving;
 use super::error::{CommandError, Exit};
-use super::landing::{Gone, landed};
+use super::landing::{Gone, is_now, landed};
 use super::words::{About, Noun};
 use super::{Context, complete};
 
@@ -42,25 +42,27 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let name = words.nouns.first().copied().unwrap_or_default();
     let switched = ops::switch(&mut archive, &session, name);
     let is_place = || ops::find_place(archive.store(), &session, name).is_ok();
-    let switched = switched.map_err(|error| match error {
+    let mut switched = switched.map_err(|error| match error {
         error @ OpsError::NoBranch { .. } if is_place() => CommandError::from(error)
             .hinted(Line::about("revert").with(name).to("to go back there on the current branch")),
         error => error.into(),
     })?;
+    let changed = (&archive, &session);
+    context.measure(changed, &mut switched.landing);
     context.tell(&switched.notices);
-    if context.answer_change((&archive, &session), &switched)? {
+    if context.json {
+        context.answer_change(changed, &switched)?;
         return Ok(Exit::Yes);
     }
+    let (landing, branch) = (&switched.landing, &switched.branch);
+    let name = context.name_of(changed)?;
     if switched.operation.is_none() {
-        context.say(&format!("{} is the current branch already", switched.branch))?;
+        context.say(&format!("{name} is on {branch} already, and nothing is changed"))?;
     } else {
-        let landing = &switched.landing;
-        let is = if landing.dry_run { "Would be" } else { "Now" };
-        let head = format!("{is} on {}, which", switched.branch);
-        context.say_end(&head, ["ends with", "is"], landing)?;
+        context.say_place(&format!("{name} {} on {branch},", is_now(landing)), landing)?;
         let files = (switched.written.as_deref(), switched.rotated.as_deref());
-        let (when, back) = ("in what it no longer sees", ("Undo", Line::about("undo")));
-        context.say_gone((&archive, &session), &Gone { landing, when, files, back })?;
+        let back = ("Undo", Line::about("undo"));
+        context.say_gone(changed, &Gone { landing, files, back })?;
     }
     Ok(Exit::Yes)
 }

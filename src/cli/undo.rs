@@ -41,6 +41,7 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let (mut archive, session) = args.moving.begin(context, args.about.wanted()?)?;
     let was_hidden = archive.store().card(session.key)?.hidden;
-    let undone = ops::undo(&mut archive, &session, args.operation)?;
+    let mut undone = ops::undo(&mut archive, &session, args.operation)?;
+    context.measure((&archive, &session), &mut undone.landing);
     tell_undone(context, (&archive, &session), &undone, (&undone, was_hidden))
 }

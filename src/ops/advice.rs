@@ -39,6 +39,9 @@ impl OpsError {
             Self::NoOperation(_) | Self::NotUndoable { .. } => {
                 vec![Line::about("operations").to("list the operations")]
             }
+            Self::NotKept { wanted, .. } => {
+                vec![Line::about("revert").with(wanted).to("to go back there without --keep")]
+            }
             Self::NoFile { among, .. } => {
                 let among: Vec<String> = among
                     .iter()

@@ -16,7 +16,7 @@ use crate::{
         request::{is_all, request},
         seen::{self, Asked, Material},
     },
-    report::{Context, Explained, Fullness},
+    report::{Context, Explained, Fullness, Landing, Tokens},
     session::{Damages, Session, Target, View, ids::id_of},
     sync::Archive,
 };
@@ -29,21 +29,57 @@ const MODEL_WITHIN: usize = 1024;
 /// The newest entries tell it: an answer says the size of its request, and where no answer does, nothing needs to be
 /// counted once the window is full. More of them are read only until one of the two is true.
 pub fn fullness(archive: &Archive, session: &Session, asked: &Asked) -> Result<Fullness, OpsError> {
+    fullness_at(archive, session, None, asked, usize::MAX)
+}
+
+/// Returns how full the window is at a position, or where the current branch ends; at most about `most` entries are read.
+fn fullness_at(
+    archive: &Archive,
+    session: &Session,
+    position: Option<Position>,
+    asked: &Asked,
+    most: usize,
+) -> Result<Fullness, OpsError> {
     let mut limit = measuring::NEWEST;
     loop {
-        let found = self::prepared(archive, session, None, asked, limit, &Damages::gathered())?;
+        let damages = Damages::gathered();
+        let found = self::prepared(archive, session, position, asked, limit, &damages)?;
         let is_whole = found.is_whole;
         let Measured { tokens, word } = found.measured;
         let is_least = !is_whole && word != Word::Reported;
         // Where a file names its model, it tells the window too.
         let has_window = found.told.model.is_none() || found.told.window.is_some();
         let has_model = found.model.is_some() && has_window || limit >= MODEL_WITHIN;
-        if is_whole || has_model && (!is_least || tokens > found.window.tokens) {
+        let is_enough = has_model && (!is_least || tokens > found.window.tokens);
+        if is_whole || is_enough || limit >= most {
             let (model, window, damaged) = (found.model, found.window, found.damaged);
             return Ok(Fullness { model, window, tokens, word, is_least, damaged });
         }
         limit = limit.saturating_mul(4);
     }
+}
+
+/// Returns how full the window was before a change of place and is now. None if that takes more than the newest entries, or if
+/// models reported only one of the two.
+pub fn tokens(
+    archive: &Archive,
+    session: &Session,
+    landing: &Landing,
+    asked: &Asked,
+) -> Option<Tokens> {
+    let full = |at| {
+        let full = fullness_at(archive, session, at, asked, MODEL_WITHIN).ok();
+        full.filter(|full| !full.is_least)
+    };
+    let before = full(Some(landing.from?))?;
+    let after = full(None)?;
+    let is_scaled = |full: &Fullness| matches!(full.word, Word::Reported | Word::Scaled);
+    (is_scaled(&before) == is_scaled(&after)).then_some(Tokens {
+        before: before.tokens,
+        after: after.tokens,
+        window: after.window.tokens,
+        is_reported: before.word == Word::Reported && after.word == Word::Reported,
+    })
 }
 
 /// Returns the request that a model would be sent at a target, or where the current branch stands.

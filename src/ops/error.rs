@@ -97,6 +97,14 @@ pub enum OpsError {
         /// Why.
         why: &'static str,
     },
+    /// A turn cannot be kept, because there is nothing after it to take back.
+    #[error("{wanted} cannot be kept: {why}")]
+    NotKept {
+        /// The turn that was asked for.
+        wanted: String,
+        /// Why.
+        why: &'static str,
+    },
     /// There is no such operation.
     #[error("there is no operation {0}")]
     NoOperation(OperationNumber),

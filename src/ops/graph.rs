@@ -24,7 +24,7 @@ use crate::{
     report::{GraphNode, GraphView},
     search::{Pattern, Seeker},
     session::{
-        Damaged, Damages, Kin, Session, SessionError, View,
+        Damaged, Damages, Kin, Session, SessionError, Spot, View,
         checkpoints::{self, Given, Places},
         departures::departures,
         derive, entry_ids, kin,
@@ -55,8 +55,8 @@ pub struct Drawing<'a> {
     asides: EntrySet,
     /// The current branch.
     pub current: String,
-    /// The checkpoint at which it stands, or in whose turn.
-    pub at: Option<CheckpointNumber>,
+    /// Where it ends, among the checkpoints.
+    pub at: Option<Spot>,
     /// The newest checkpoint that stands at a node.
     pub newest: Option<CheckpointNumber>,
     /// The branches that stand before the first entry.

@@ -8,7 +8,14 @@ use crate::{
     model::{Block, CheckpointNumber, EntryNumber, Kind, Message, Position},
     ops::OpsError,
     report::{Kept, Landing, TouchedFile, Turn},
-    session::{Session, View, checkpoints::Places, derive, ends::ends, messages, replay::Replays},
+    session::{
+        Session, Spot, View,
+        checkpoints::{self, Places},
+        derive,
+        ends::ends,
+        messages,
+        replay::Replays,
+    },
     sync::{Archive, resume},
     wire::Graph as _,
 };
@@ -38,35 +45,43 @@ fn look(
     let state = store.state(session.key)?;
     let to = state.position();
     let resume = resume(archive, session)?;
-    let mut landing = Landing { resume, dry_run: archive.is_preview(), ..Landing::default() };
+    let spot = match back {
+        Some(n) => checkpoints::spot_of(store, session, n)?,
+        None => checkpoints::standing_at(store, session)?,
+    };
+    let from = from.filter(|from| Some(*from) != to);
+    let dry_run = archive.is_preview();
+    let mut landing = Landing { spot, from, resume, dry_run, ..Landing::default() };
     let replays = Replays::of(store, session)?;
     let view = |at: Position| View::new(store, session, at, Some(&state.spans));
     let new = view(to.unwrap_or_default());
     landing.at = newest_turn(archive, session, &new)?;
-    if landing.at.is_none() {
-        for entry in new.path(usize::MAX)?.entries {
-            let kind = new.record(entry)?.kind;
-            landing.is_begun |= matches!(kind, Kind::Note | Kind::Assistant | Kind::Result);
-        }
+    if let Some(Spot::Before(n)) = spot {
+        let turn = checkpoints::turn_of(store, session, n)?;
+        let prompt = turn.and_then(|turn| text(archive, session, turn));
+        let words = prompt.as_deref().and_then(derive::words);
+        landing.before = Some(Turn { checkpoint: n, words });
+        landing.prompt = prompt.filter(|text| back.is_some() && !text.trim().is_empty());
     }
-    if let Some(n) = back {
-        let held = store.checkpoints(session.key, n.alone())?.pop();
-        let turn = held.and_then(|(_, checkpoint)| checkpoint.before);
-        let turn = turn.map(|turn| words(archive, session, turn));
-        landing.before = turn.map(|words| Turn { checkpoint: n, words });
-    }
-    let Some(old) = from.filter(|from| Some(*from) != to).map(view) else { return Ok(landing) };
+    let Some(old) = from.map(view) else { return Ok(landing) };
     let [new_path, old_path] = ends(&new, &old)?;
     let stays: BTreeSet<EntryNumber> = new_path.iter().map(|entry| replays.first(*entry)).collect();
     let left = old_path.into_iter().filter(|entry| !stays.contains(&replays.first(*entry)));
     let left: Vec<EntryNumber> = left.collect();
     if let Some(first) = left.iter().min() {
         let places = Places::since(store, session, *first)?;
-        let (mut numbers, mut turns) = (BTreeSet::new(), 0);
+        let (mut numbers, mut said, mut turns) = (BTreeSet::new(), BTreeSet::new(), 0);
         for &entry in &left {
+            let kind = old.as_derived(entry)?.kind;
+            if kind == Kind::Boundary {
+                landing.compactions.push(old.record(entry)?.time);
+            }
             let Some(checkpoint) = places.before(&old, entry)? else { continue };
             numbers.insert(checkpoint.n);
-            turns += u64::from(old.as_derived(entry)?.kind == Kind::User);
+            if kind == Kind::User {
+                said.insert(checkpoint.n);
+                turns += 1;
+            }
         }
         // An agent that sets checkpoints itself may set one again, before other entries.
         for entry in new_path.into_iter().filter(|_| session.format.traits().has_checkpoints) {
@@ -87,6 +102,7 @@ fn look(
         if let (Some(&first), Some(&last)) = (numbers.first(), numbers.last()) {
             landing.kept = Some(Kept { branch, first, last, turns });
         }
+        landing.turns = numbers.intersection(&said).copied().collect();
         // A user's words call no tool, so their lines are not read.
         let mut acts = Vec::with_capacity(left.len());
         for &entry in &left {
@@ -134,7 +150,7 @@ fn newest_turn(
         let places = Places::since(archive.store(), session, first)?;
         for &entry in looked.iter().rev() {
             if let Some(checkpoint) = places.before(view, entry)? {
-                let words = words(archive, session, entry);
+                let words = text(archive, session, entry).and_then(|text| derive::words(&text));
                 return Ok(Some(Turn { checkpoint: checkpoint.n, words }));
             }
         }
@@ -145,10 +161,9 @@ fn newest_turn(
     }
 }
 
-/// Returns the first words of an entry; one that cannot be read has none.
-fn words(archive: &Archive, session: &Session, entry: EntryNumber) -> Option<String> {
-    let messages = messages(archive.store(), session, entry).ok()?;
-    derive::words(&messages.first()?.text())
+/// Returns what an entry says; one that cannot be read says nothing.
+fn text(archive: &Archive, session: &Session, entry: EntryNumber) -> Option<String> {
+    Some(messages(archive.store(), session, entry).ok()?.first()?.text())
 }
 
 /// Returns the files that calls among some entries changed, those with the most changes first. A call that failed changed

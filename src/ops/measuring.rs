@@ -82,7 +82,7 @@ pub(super) fn newest(
         Edit::Later => true,
     };
     answer.is_standing = found.edits.iter().all(is_before)
-        && !is_changed_since(archive, session, view, answer.entry, &found.stand_ins)?;
+        && !is_changed_since(archive, session, view, answer.entry, found)?;
     Ok(Some(answer))
 }
 
@@ -124,8 +124,9 @@ fn is_changed_since(
     session: &Session,
     view: &View<'_>,
     answer: EntryNumber,
-    stand_ins: &StandIns,
+    found: &Material,
 ) -> Result<bool, OpsError> {
+    let stand_ins = &found.stand_ins;
     if stand_ins.holds(answer) {
         return Ok(true);
     }
@@ -134,7 +135,9 @@ fn is_changed_since(
     while let Some(boundary) =
         archive.store().landmark(session.key, Landmark::Boundary, answer.next()..end)?
     {
-        if view.place(boundary)? > stands {
+        // After a revert, a boundary in the file may not be on the path.
+        let is_on_path = !found.is_whole || found.path.contains(&boundary);
+        if is_on_path && view.place(boundary)? > stands {
             return Ok(true);
         }
         end = boundary;

@@ -84,7 +84,7 @@ pub use cached::cached;
 pub use checkpoint::checkpoint;
 pub use compact::{compact, compact_if_due, plan_compaction, try_compaction};
 pub use compacting::{Compacting, Hook, Rule};
-pub use context::{context, explain, fullness, window};
+pub use context::{context, explain, fullness, tokens, window};
 pub use counts::{counts, keep_counts};
 pub use diff::diff;
 pub use doctor::{Place, doctor, forgetful, is_obstructed, let_in, place_of, remainders, treat};
@@ -108,7 +108,7 @@ pub use rebuild::{rebuild, sum_up};
 pub use recover::recover;
 pub use redact::{Cause, cover_again, follow_moved, redact, redaction, rekey};
 pub use restore::{lost, lost_file, lost_with_sub_agents, restore, restore_lost};
-pub use revert::{clear, revert};
+pub use revert::{clear, revert, revert_keeping};
 pub use search::{count, search};
 pub use secrets::{audit_secrets, masking, secret_rules};
 pub use seen::Asked;
@@ -134,7 +134,7 @@ pub use crate::{
     secrets::{Allowed, Masked, Masking, Masks, Unallowed},
     session::{
         Bond, Conversation, Damaged, Elsewhere, Gap, Kin, Line, Log, Passage, Reader, RecentCall,
-        Renewed, Session, SessionError, Shown, Stand, SubAgent, Target, View, checkpoints,
+        Renewed, Session, SessionError, Shown, Spot, Stand, SubAgent, Target, View, checkpoints,
         conversation, each_checkpoint, entry_ids, entry_of, find_passage, find_place, find_session,
         is_passage, kin, log, log_all, log_of, messages, newest_checkpoints, short_name,
         split_place, standing_at, words,

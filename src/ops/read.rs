@@ -136,6 +136,8 @@ pub fn status(archive: &Archive, session: &Session) -> Result<Status, OpsError> 
         branch: tip.current().to_owned(),
         position: tip.position(),
         head: entry_id(archive.store(), session, head)?,
+        // A damaged entry there hides nothing else.
+        spot: checkpoints::standing_at(archive.store(), session).ok().flatten(),
         branches: tip.branches.len() as u64,
         entries: tip.entries(),
         operations: tip.operations(),

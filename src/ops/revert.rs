@@ -5,9 +5,10 @@ use crate::{
     ops::{OpsError, landing::landing, note::from_later},
     report::Reverted,
     session::{
-        Session, find_place,
+        Session, Target, checkpoints, find_place,
         plan::{Plan, Steps, branch_text, given},
     },
+    store::Store,
     sync::{
         self, Archive, SyncError, Workspace,
         reach::Reach,
@@ -24,6 +25,37 @@ pub fn revert(
     wanted: &str,
     message: Option<&str>,
 ) -> Result<Reverted, OpsError> {
+    revert_to(archive, session, (workspace, message), |store| {
+        Ok(find_place(store, session, wanted)?)
+    })
+}
+
+/// Goes back to just before the turn that follows the wanted one on the current path.
+pub fn revert_keeping(
+    archive: &mut Archive,
+    session: &Session,
+    workspace: &Workspace,
+    wanted: &str,
+    message: Option<&str>,
+) -> Result<Reverted, OpsError> {
+    revert_to(archive, session, (workspace, message), |store| {
+        let kept = find_place(store, session, wanted)?.checkpoint;
+        let kept = kept.ok_or_else(|| OpsError::NotKept {
+            wanted: wanted.to_owned(),
+            why: "it is not the number of a turn",
+        })?;
+        let refused = |why| OpsError::NotKept { wanted: format!("@{}", kept.n), why };
+        let next = checkpoints::next_turn(store, session, kept.n)?.map_err(refused)?;
+        Ok(find_place(store, session, &next.to_string())?)
+    })
+}
+
+fn revert_to(
+    archive: &Archive,
+    session: &Session,
+    (workspace, message): (&Workspace, Option<&str>),
+    find: impl FnOnce(&dyn Store) -> Result<Target, OpsError>,
+) -> Result<Reverted, OpsError> {
     if message.is_some_and(|message| message.trim().is_empty()) {
         return Err(SyncError::Invalid {
             line: None,
@@ -34,7 +66,7 @@ pub fn revert(
     let words = message.map(from_later);
     let note = words.as_deref().map(|words| Note { words, workspace });
     go_back(archive, session, |before| {
-        let place = find_place(before.store(), session, wanted)?;
+        let place = find(before.store())?;
         let checkpoint = place.checkpoint.as_ref().map(|checkpoint| checkpoint.n);
         let elsewhere = place.checkpoint.is_none();
         let head = place.position.head.filter(|_| elsewhere);

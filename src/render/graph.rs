@@ -7,7 +7,7 @@ use std::io::{self, Write};
 
 use renderdag::{Ancestor, GraphRowRenderer, Renderer as _};
 use undertext::model::{CheckpointNumber, Kind, Timestamp};
-use undertext::ops::{Drawing, GraphNode, OpsError, Outlined};
+use undertext::ops::{Drawing, GraphNode, OpsError, Outlined, Spot};
 use undertext::wire::Departure;
 
 use super::style::{Label, Styles};
@@ -237,16 +237,18 @@ fn message(
     rows.join("\n")
 }
 
-/// Returns the names that stand at a node; where the session stands, with the turn unless it is the newest.
+/// Returns the names of a node. Where the session ends, they include the turn, unless it is the newest one.
 fn names(branches: &[String], here: Option<&Drawing<'_>>) -> Vec<(Label, String)> {
     let mut names: Vec<_> =
         branches.iter().map(|name| (Label::Branch, format!("[{}]", safe::line(name)))).collect();
     if let Some(graph) = here {
         names.push((Label::Head, "HEAD".to_owned()));
-        if let (Some(at), Some(newest)) = (graph.at, graph.newest)
-            && at < newest
-        {
-            names.push((Label::Head, format!("@{at} of {newest}")));
+        match (graph.at, graph.newest) {
+            (Some(before @ Spot::Before(_)), _) => names.push((Label::Head, before.to_string())),
+            (Some(at), Some(newest)) if at.checkpoint() < newest => {
+                names.push((Label::Head, format!("@{} of {newest}", at.checkpoint())));
+            }
+            _ => {}
         }
     }
     names

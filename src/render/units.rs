@@ -55,6 +55,18 @@ pub(crate) fn grouped(n: u64) -> String {
     shown
 }
 
+/// Returns a number in thousands or millions, such as `21k` or `1.2M`.
+pub(crate) fn rounded(n: u64) -> String {
+    match n {
+        0..1_000 => n.to_string(),
+        1_000..999_500 => format!("{}k", (n + 500) / 1_000),
+        _ => {
+            let tenths = n.saturating_add(50_000) / 100_000;
+            format!("{}.{}M", tenths / 10, tenths % 10)
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -76,6 +88,18 @@ mod tests {
         check(3, 2, "150.0%");
         check(1, 0, "0.0%");
         check(u64::MAX, u64::MAX, "100.0%");
+    }
+
+    #[test]
+    fn a_rounded_number_has_two_or_three_digits() {
+        let check = |n, to: &str| assert_eq!(rounded(n), to);
+        check(0, "0");
+        check(999, "999");
+        check(1_499, "1k");
+        check(21_500, "22k");
+        check(999_499, "999k");
+        check(999_500, "1.0M");
+        check(1_234_567, "1.2M");
     }
 
     #[test]

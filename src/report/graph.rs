@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::{entry::marks, shape::report};
 use crate::{
     model::{Checkpoint, CheckpointNumber, EntryId, Kind, OperationNumber, Timestamp},
-    session::{Damaged, Kin},
+    session::{Damaged, Kin, Spot},
     wire::Departure,
 };
 
@@ -74,8 +74,8 @@ pub struct GraphView {
     pub nodes: Vec<GraphNode>,
     /// The current branch.
     pub current: String,
-    /// The checkpoint at which it stands, or in whose turn.
-    pub at: Option<CheckpointNumber>,
+    /// Where it ends, among the checkpoints.
+    pub at: Option<Spot>,
     /// The branches that stand before the first entry.
     pub empty: Vec<String>,
     /// The branches that show the state before an operation wrote it again.

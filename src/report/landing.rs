@@ -5,22 +5,36 @@ use std::path::PathBuf;
 use serde::Serialize;
 
 use super::shape::{report, some_path};
-use crate::{model::CheckpointNumber, session::Session};
+use crate::{
+    model::{CheckpointNumber, Position, Timestamp},
+    session::{Session, Spot},
+};
 
 /// Where a session stands after it went elsewhere, and what that left behind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Landing {
-    /// The turn just before which it stands, if it went back to before one.
+    /// Where it is, among the checkpoints.
+    #[serde(skip)]
+    pub spot: Option<Spot>,
+    /// Where it was, if that is another place.
+    #[serde(skip)]
+    pub from: Option<Position>,
+    /// The turn that it is just before, if it is before one.
     pub before: Option<Turn>,
     /// The newest turn that its context has.
     pub at: Option<Turn>,
-    /// Whether something was said there, though in no turn: a note, say.
-    #[serde(skip)]
-    pub is_begun: bool,
-    /// The turns that its context had and has no longer.
+    /// The numbers of the turns that its context had and no longer has.
+    pub turns: Vec<CheckpointNumber>,
+    /// The branch that has them, and all numbers there.
     pub kept: Option<Kept>,
+    /// When the compactions were made that its context no longer has.
+    pub compactions: Vec<Option<Timestamp>>,
+    /// How full its window was and is.
+    pub tokens: Option<Tokens>,
     /// The files that the agent changed in what its context has no longer: they are as the agent left them.
     pub files: Vec<TouchedFile>,
+    /// What the user said in the turn before which it went back.
+    pub prompt: Option<String>,
     /// How the agent goes on there.
     pub resume: Option<Resume>,
     /// Whether nothing was changed, and this is what would be.
@@ -34,6 +48,20 @@ pub struct Turn {
     pub checkpoint: CheckpointNumber,
     /// Its first words.
     pub words: Option<String>,
+}
+
+/// How many tokens a context had and has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Tokens {
+    /// Before the change.
+    pub before: u64,
+    /// After it.
+    pub after: u64,
+    /// The window of the model.
+    pub window: u64,
+    /// Whether the model itself reported both.
+    #[serde(skip)]
+    pub is_reported: bool,
 }
 
 /// Turns that left a context.

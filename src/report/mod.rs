@@ -41,7 +41,7 @@ pub use files::{Exported, FoundFile, Held, Rebuilt, Rotated, RotatedState};
 pub use graph::{EmptyBranch, GraphNode, GraphView};
 pub use hint::{Argument, Hint, Line, NamedHint, NamedLine};
 pub use import::{Imported, Oddity, Quirk, QuirkKind, Summary};
-pub use landing::{Kept, Landing, Resume, Resumed, TouchedFile, Turn};
+pub use landing::{Kept, Landing, Resume, Resumed, Tokens, TouchedFile, Turn};
 pub use machine::{Page, ReadSetting, Trust, TrustedStore};
 pub use notice::Notice;
 pub use place::{

@@ -12,7 +12,7 @@ use super::{
 use crate::{
     context::{measure::Word, plan::Nearness, window::Window},
     model::{Card, CheckpointNumber, EntryId, Position, SessionName, Timestamp},
-    session::{Damaged, Elsewhere, Kin, RecentCall, Session},
+    session::{Damaged, Elsewhere, Kin, RecentCall, Session, Spot},
     store::StoreError,
 };
 
@@ -27,6 +27,8 @@ pub struct Status {
     pub position: Option<Position>,
     /// The id of its head.
     pub head: Option<EntryId>,
+    /// Where that is among the checkpoints.
+    pub spot: Option<Spot>,
     /// How many branches there are.
     pub branches: u64,
     /// How many entries there are.
@@ -142,6 +144,10 @@ report!(Standing<'_>, "status", |it| {
     branch: it.status.branch,
     branches: it.status.branches,
     head: it.status.head,
+    before: it.status.spot.and_then(|spot| match spot {
+        Spot::Before(n) => Some(n),
+        Spot::At(_) | Spot::In(_) => None,
+    }),
     checkpoint: it.status.checkpoint,
     turns: it.status.card.turns,
     entries: it.status.entries,

@@ -1,12 +1,12 @@
 //! Checkpoints: the numbered places of a session, and the entries there.
 
-use std::{collections::BTreeMap, ops::Range};
+use std::{collections::BTreeMap, fmt, ops::Range};
 
 use crate::{
     json::Raw,
     model::{
-        Checkpoint, CheckpointNumber, EntryId, EntryNumber, Kind, Message, OperationNumber,
-        PlaceNumber, Position, Run, Timestamp,
+        Checkpoint, CheckpointNumber, Command, EntryId, EntryNumber, Kind, Message,
+        OperationNumber, PlaceNumber, Position, Run, Timestamp,
     },
     session::{
         Damaged, Damages, Session, SessionError, View, derive::words, entry_ids, replay::Replays,
@@ -47,6 +47,44 @@ impl Shown {
     /// Returns the turn as a damaged entry, if it is one.
     pub fn damaged(&self) -> Option<Damaged> {
         Some(Damaged { entry: self.before, problem: self.damage.clone()? })
+    }
+}
+
+/// Where the current branch ends, among the checkpoints.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spot {
+    /// Just before the turn that has this number.
+    Before(CheckpointNumber),
+    /// At a checkpoint that no turn has, or after a note there and what was said to that.
+    At(CheckpointNumber),
+    /// In the turn that has this number, or after all of it.
+    In(CheckpointNumber),
+}
+
+impl Spot {
+    /// Returns the number.
+    pub fn checkpoint(self) -> CheckpointNumber {
+        match self {
+            Self::Before(n) | Self::At(n) | Self::In(n) => n,
+        }
+    }
+
+    /// Returns where a checkpoint is.
+    fn of(checkpoint: &Checkpoint) -> Self {
+        match checkpoint.before {
+            Some(_) => Self::Before(checkpoint.n),
+            None => Self::At(checkpoint.n),
+        }
+    }
+}
+
+impl fmt::Display for Spot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Before(n) => write!(f, "just before @{n}"),
+            Self::At(n) => write!(f, "at @{n}"),
+            Self::In(n) => write!(f, "at the end of @{n}"),
+        }
     }
 }
 
@@ -179,13 +217,17 @@ pub fn each_checkpoint<E: From<SessionError>>(
     Ok(())
 }
 
-/// Returns the checkpoint at which the current branch stands: the first one put on its place, or the one before its last turn.
-pub fn standing_at(
-    store: &dyn Store,
-    session: &Session,
-) -> Result<Option<CheckpointNumber>, SessionError> {
+/// Returns where the current branch ends. Of several checkpoints there it is the one that the newest operation went back to,
+/// or the first.
+pub fn standing_at(store: &dyn Store, session: &Session) -> Result<Option<Spot>, SessionError> {
     let tip = store.state(session.key)?;
     let Some(position) = tip.position() else { return Ok(None) };
+    let next = tip.next_operation();
+    let newest = store.operations(session.key, next.minus(1)..next)?.pop();
+    let named = newest.and_then(|operation| match operation.command {
+        Command::Revert { checkpoint, .. } => checkpoint,
+        _ => None,
+    });
     let view = View::new(store, session, position, Some(&tip.spans));
     let replays = Replays::of(store, session)?;
     // More and more is looked at, until a turn is in it: a long session costs no more than its last turn.
@@ -199,12 +241,14 @@ pub fn standing_at(
         let given = since(store, session, first.unwrap_or(EntryNumber::FIRST))?;
         let at = |entry: Option<EntryNumber>| {
             let entry = entry.map(|entry| replays.first(entry));
-            given.iter().find(|given| given.place.head == entry).map(|given| given.n)
+            let mut here = given.iter().filter(|given| given.place.head == entry);
+            let first = here.clone().next();
+            here.find(|given| Some(given.n) == named).or(first).map(Spot::of)
         };
         if known.is_none()
-            && let Some(n) = at(path.last().copied())
+            && let Some(spot) = at(path.last().copied())
         {
-            return Ok(Some(n));
+            return Ok(Some(spot));
         }
         let places = Places::of(session, replays.clone(), |each| {
             given.iter().cloned().for_each(each);
@@ -217,18 +261,76 @@ pub fn standing_at(
                     Some(place) => path.get(place).copied(),
                     None => view.parent(entry)?,
                 };
-                if let Some(n) = at(before) {
-                    return Ok(Some(n));
+                if let Some(spot) = at(before) {
+                    let mut is_talk = false;
+                    for &later in path.iter().skip(place + 1) {
+                        is_talk |= view.record(later)?.kind.is_talk();
+                    }
+                    let n = spot.checkpoint();
+                    return Ok(Some(if is_talk { Spot::At(n) } else { spot }));
                 }
             }
             if let Some(found) = places.before(&view, entry)? {
                 // An agent that counts from 0 again in another file says nothing of this one.
                 let is_here =
                     found.own.is_none_or(|own| own.place.generation == position.generation);
-                return Ok(is_here.then_some(found.n));
+                return Ok(is_here.then_some(Spot::In(found.n)));
             }
         }
         (wanted, known) = (wanted * LOOKED, Some(path.len()));
+    }
+}
+
+/// Returns where a checkpoint is.
+pub(crate) fn spot_of(
+    store: &dyn Store,
+    session: &Session,
+    n: CheckpointNumber,
+) -> Result<Option<Spot>, SessionError> {
+    Ok(standing(store, session, n.alone())?.pop().map(|(_, found)| Spot::of(&found)))
+}
+
+/// Returns the turn that a checkpoint is just before.
+pub(crate) fn turn_of(
+    store: &dyn Store,
+    session: &Session,
+    n: CheckpointNumber,
+) -> Result<Option<EntryNumber>, SessionError> {
+    let found = standing(store, session, n.alone())?;
+    let turns = turns(store, session, found.iter().map(|(_, checkpoint)| checkpoint))?;
+    Ok(turns.into_iter().flatten().next())
+}
+
+/// Returns the number of the turn that follows another one on the current path, or why there is none.
+pub(crate) fn next_turn(
+    store: &dyn Store,
+    session: &Session,
+    n: CheckpointNumber,
+) -> Result<Result<CheckpointNumber, &'static str>, SessionError> {
+    let Some(turn) = turn_of(store, session, n)? else {
+        return Ok(Err("it is not the number of a turn"));
+    };
+    let tip = store.state(session.key)?;
+    let position = tip.position().unwrap_or_default();
+    let view = View::new(store, session, position, Some(&tip.spans));
+    let places = Places::since(store, session, turn)?;
+    let mut limit = LOOKED;
+    loop {
+        let path = view.path(limit)?.entries;
+        let at = path.iter().rposition(|entry| places.replays.first(*entry) == turn);
+        if let Some(at) = at {
+            for &entry in path.iter().skip(at + 1) {
+                let is_turn = view.as_derived(entry)?.kind == Kind::User;
+                if let Some(next) = places.before(&view, entry)?.filter(|_| is_turn) {
+                    return Ok(Ok(next.n));
+                }
+            }
+            return Ok(Err("no turn follows it"));
+        }
+        if path.len() < limit {
+            return Ok(Err("it is not on the current branch"));
+        }
+        limit = limit.saturating_mul(4);
     }
 }
 

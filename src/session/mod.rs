@@ -37,7 +37,7 @@ pub(crate) mod tools;
 mod view;
 
 pub(crate) use checkpoints::is_marked;
-pub use checkpoints::{Shown, checkpoints, each_checkpoint, newest_checkpoints, standing_at};
+pub use checkpoints::{Shown, Spot, checkpoints, each_checkpoint, newest_checkpoints, standing_at};
 pub use damage::Damaged;
 pub(crate) use damage::Damages;
 pub(crate) use derive::Deriver;

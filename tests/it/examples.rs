@@ -147,11 +147,13 @@ fn a_checkpoint_is_gone_back_to_on_whichever_branch_it_lies() {
     The beans flower. Write me a plan for the whole week.
     ");
     assert_snapshot!(env.run(&["revert", "1", "-s", "7c2a"]), @r#"
-    Session 7c2a51de  Watering the beds  (claude)
-    main is now just before @1 "The beans flower. Write me a plan for the whole we…"
-    @2 to @3 (2 turns) are kept on main.1
-    Changed by the agent since and not restored: plan.md (1 edit)
-    Undo:    undertext undo -s 7c2a51de
+    7c2a51de is now just before @1 "The beans flower. Write me a plan for the whol…"
+    @2, @3 (2 turns) are on branch main.1. Nothing is deleted.
+    Context 1k → 1k tokens (0%): the compaction at 2026-08-20 09:01 is undone too.
+    Files are not restored. 1 was edited since: plan.md
+    Your prompt @1, to send again or change:
+      The beans flower. Write me a plan for the whole week.
+    Undo  undertext undo -s 7c2a51de
     ------- stderr -------
     The agent's own file is not changed
     hint: to write this state to a file: undertext export -o 7c2a51de.jsonl -s 7c2a51de
@@ -161,21 +163,23 @@ fn a_checkpoint_is_gone_back_to_on_whichever_branch_it_lies() {
       The leeks do: two millimetres in three days are not enough. The thyme does not, and the beans only if they flower.
       1 record of the agent's own: -v shows it
     ");
-    assert_snapshot!(env.run(&["revert", "kimi:3", "-s", "6f1d"]), @"
-    Session 6f1d2c3b  The lamp flickers. What is wrong?  (kimi)
-    main is now just before @3
-    @3 to @6 (1 turn) are kept on main.1
-    Undo:    undertext undo -s 6f1d2c3b
+    assert_snapshot!(env.run(&["revert", "kimi:3", "-s", "6f1d"]), @r#"
+    6f1d2c3b is now just before @3 "Yes, and trim the old one."
+    @3 (1 turn) is on branch main.1. Nothing is deleted.
+    Context 1k → 920 tokens (2%)
+    Your prompt @3, to send again or change:
+      Yes, and trim the old one.
+    Undo  undertext undo -s 6f1d2c3b
     ------- stderr -------
     The agent's own file is not changed
     hint: to write this state to a file: undertext export -o 6f1d2c3b.jsonl -s 6f1d2c3b
-    ");
+    "#);
     assert_snapshot!(env.run(&["graph", "6f1d"]), @"
     ○  @4  kimi:4  54b83731  from later:  Trim by 2 mm only; 5 mm is too short.  (6 entries)  [main.1]
     │ ○  92d72c1b  assistant:  I trim it.
     ├─╯  (10 entries)  left by a D-Mail to kimi:4  unnamed, ends at b28a4904
     ○  @3  kimi:3  e7b59532  Yes, and trim the old one.  (3 entries)
-    ◉  @0  kimi:0  6dba0cdd  The lamp flickers. What is wrong?  (14 entries)  [main]  HEAD  @3 of 4
+    ◉  @0  kimi:0  6dba0cdd  The lamp flickers. What is wr…  (14 entries)  [main]  HEAD  just before @3
     ○  be2ef269  system:  You keep a lighthouse. Now is 2026-06-21T20:00:00+00:00.  (3 entries)
     ");
     env.run(&["verify"]).success();

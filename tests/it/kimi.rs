@@ -293,7 +293,10 @@ fn what_a_person_or_the_agent_left_for_later_is_shown() {
     // Checkpoints that the agent sets within a turn are no turns.
     let undone = env.run(&["undo", "-s", "k"]).success();
     let back = env.run(&["revert", "1", "-s", "k"]).success();
-    assert!(back.stdout.contains("@1 to @2 are kept on main.1"), "{undone}{back}");
+    assert!(
+        back.stdout.contains("@1 to @2 are on branch main.1. Nothing is deleted."),
+        "{undone}{back}"
+    );
 }
 
 #[test]

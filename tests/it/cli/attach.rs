@@ -98,12 +98,13 @@ fn an_import_attaches_what_lies_in_its_place_and_a_revert_is_appended() {
     let before = kept.read();
     kept.env.run(&["import"]).success();
     assert_snapshot!(kept.env.run(&["revert", "1", "-m", "Steel is sold out.", "-s", "6b0a"]).masked(), @r#"
-    Session entry-id  Build a boat.  (claude)
-    main is now just before @1 "Of steel."
+    entry-id is now just before @1 "Of steel."
     The note for the model is entry-id
-    @1 (1 turn) is kept on main.1
-    Resume:  cd /work && claude --resume 6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e
-    Undo:    undertext undo -s entry-id
+    @1 (1 turn) is on branch main.1. Nothing is deleted.
+    Context about 34 → 127 tokens (0%)
+    Your prompt @1, to send again or change:
+      Of steel.
+    Resume  undertext resume -s entry-id        Undo  undertext undo -s entry-id
     "#);
     let after = kept.read();
     assert!(after.starts_with(&before));
@@ -120,11 +121,10 @@ fn an_import_attaches_what_lies_in_its_place_and_a_revert_is_appended() {
     // The file alone says the same.
     assert_eq!(kept.said(&[kept.file.to_str().unwrap()]), kept.said(&["6b0a"]));
     assert_snapshot!(kept.env.run(&["undo", "-s", "6b0a"]), @r#"
-    Session 6b0a1c52  Build a boat.  (claude)
+    6b0a1c52 is now at the end of @1 "Of steel."
     Undid operation 2 (revert)
-    main now ends with @1 "Of steel."
-    Resume:  cd /work && claude --resume 6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e
-    Redo:    undertext redo -s 6b0a1c52
+    Context about 127 → 34 tokens (0%)
+    Resume  undertext resume -s 6b0a1c52        Redo  undertext redo -s 6b0a1c52
     "#);
     assert_eq!(
         kept.said(&[kept.file.to_str().unwrap()]),
@@ -492,10 +492,12 @@ fn a_file_that_was_rewritten_or_is_gone_is_told() {
     assert_eq!(kept.said(&["6b0a"]), "Build a boat. | Or a raft?");
     fs::remove_file(&kept.file).unwrap();
     assert_snapshot!(kept.env.run(&["revert", "0", "-s", "6b0a"]), @r#"
-    Session 6b0a1c52  Build a boat.  (claude)
-    main is now just before @0 "Build a boat."
-    @0 (1 turn) is kept on main.3
-    Undo:    undertext undo -s 6b0a1c52
+    6b0a1c52 is now just before @0 "Build a boat."
+    @0 (1 turn) is on branch main.3. Nothing is deleted.
+    Context about 19 → 0 tokens (0%)
+    Your prompt @0, to send again or change:
+      Build a boat.
+    Undo  undertext undo -s 6b0a1c52
     ------- stderr -------
     warning: $HOME/.claude/projects/-work/6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl is gone; the session goes on without it
     The agent's own file is not changed

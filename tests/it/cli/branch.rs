@@ -19,10 +19,10 @@ fn a_branch_is_made_listed_and_switched_to() {
     hint: to go on there: undertext switch again
     ");
     assert_snapshot!(env.run(&["switch", "again"]).masked(), @r#"
-    Session entry-id  Why does the build fail?  (native)
-    Now on again, which ends with @0 "Why does the build fail?"
-    @1 (1 turn) is kept on main
-    Undo:    undertext undo
+    entry-id is now on again, just before @1 "Then mend it."
+    @1 (1 turn) is on branch main. Nothing is deleted.
+    Context about 39 → 23 tokens (0%)
+    Undo  undertext undo
     "#);
     assert!(before.starts_with(&live(&env, &session)));
     assert_eq!(live(&env, &session).split(|&byte| byte == b'\n').count(), 3);
@@ -35,10 +35,7 @@ fn a_branch_is_made_listed_and_switched_to() {
     assert!(live(&env, &session) == before);
     let aside = format!("{}.undertext-1", live_path(&env, &session).display());
     assert!(fs::read(aside).unwrap() == before);
-    assert_snapshot!(env.run(&["switch", "main"]), @r"
-    Session e572dff8  Why does the build fail?  (native)
-    main is the current branch already
-    ");
+    assert_snapshot!(env.run(&["switch", "main"]), @"e572dff8 is on main already, and nothing is changed");
 }
 
 #[test]
@@ -50,7 +47,7 @@ fn branches_are_json_too() {
     {"type":"branch","branch":"main","entry":"entry-id","current":true,"time":"2001-02-03T04:05:10.000Z","words":"Done."}
     {"type":"branch","branch":"start","entry":"entry-id","current":false,"time":"2001-02-03T04:05:08.000Z","words":"A symbol is missing."}
     "#);
-    assert_snapshot!(env.run(&["switch", "main", "--json"]).masked(), @r#"{"type":"switch","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","format":"native","branch":"main","entry":"entry-id","rotated":null,"written":null,"operation":null,"before":null,"at":{"checkpoint":1,"words":"Then mend it."},"kept":null,"files":[],"resume":null,"dry_run":false}"#);
+    assert_snapshot!(env.run(&["switch", "main", "--json"]).masked(), @r#"{"type":"switch","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","format":"native","branch":"main","entry":"entry-id","rotated":null,"written":null,"operation":null,"before":null,"at":{"checkpoint":1,"words":"Then mend it."},"turns":[],"kept":null,"compactions":[],"tokens":null,"files":[],"prompt":null,"resume":null,"dry_run":false}"#);
 }
 
 #[test]

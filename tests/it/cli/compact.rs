@@ -112,10 +112,10 @@ fn a_person_sees_the_numbers_then_what_was_done_and_takes_it_back() {
     Nothing to compact: nothing was said since the last compaction; nothing is changed
     ");
     assert_snapshot!(env.run(&["undo"]).masked(), @r#"
-    Session entry-id  0 all work and no play all work and no play all wor…  (native)
+    entry-id is now at the end of @9 "18 all work and no play all work and no play…"
     Undid operation 3 (compact)
-    main now ends with @9 "18 all work and no play all work and no play all work a…"
-    Redo:    undertext redo
+    Context about 2k → 4k tokens (13%): the compaction at 04:05 is undone too.
+    Redo  undertext redo
     "#);
     let context = env.run(&["context", "--json"]).success().stdout;
     assert_eq!(json(context.lines().next().unwrap())["messages"], 20);

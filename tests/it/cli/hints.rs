@@ -152,9 +152,12 @@ impl Said {
         let line = |line: &str| {
             // Without a command, each line ends with what the one before two spaces does.
             let next = line.strip_prefix("  undertext ").map(|line| line.split("  ").next());
-            let back = ["Undo:    undertext ", "Redo:    undertext "];
-            let next =
-                next.or_else(|| back.iter().find_map(|back| line.strip_prefix(back)).map(Some));
+            let back = ["Undo  undertext ", "Redo  undertext "];
+            let back =
+                |part: &'_ str| back.iter().find_map(|back| part.strip_prefix(back).map(str::len));
+            let back =
+                line.split("        ").find_map(|part| Some(&part[part.len() - back(part)?..]));
+            let next = next.or_else(|| back.map(Some));
             let command = next.unwrap_or_else(|| Some(line.split_once(": undertext ")?.1))?;
             Some(format!("undertext {command}"))
         };

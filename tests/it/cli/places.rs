@@ -55,22 +55,24 @@ fn what_a_revert_was_to_is_recorded() {
     conversation(&env);
     env.run(&["branch", "end"]).success();
     assert_snapshot!(env.run(&["revert", "HEAD~1"]).masked(), @"
-    Session entry-id  Why does the build fail?  (native)
-    main is now at HEAD~3 (entry-id)
-    @1 (1 turn) is kept on main.1
-    Undo:    undertext undo
+    entry-id is now at HEAD~1 (entry-id)
+    @1 (1 turn) is on branch main.1. Nothing is deleted.
+    Context about 39 → 13 tokens (0%)
+    Undo  undertext undo
     ");
     assert_snapshot!(env.run(&["revert", "end", "-m", "Go on."]).masked(), @"
-    Session entry-id  Why does the build fail?  (native)
-    main is now at end, and the note behind it
+    entry-id is now at end, and the note behind it
     The note for the model is entry-id
-    Undo:    undertext undo
+    Context about 13 → 145 tokens (0%)
+    Undo  undertext undo
     ");
     assert_snapshot!(env.run(&["revert", "@0"]).masked(), @r#"
-    Session entry-id  Why does the build fail?  (native)
-    main is now just before @0 "Why does the build fail?"
-    @0 to @1 (2 turns) are kept on main.2
-    Undo:    undertext undo
+    entry-id is now just before @0 "Why does the build fail?"
+    @0, @1 (2 turns) are on branch main.2. Nothing is deleted.
+    Context about 145 → 0 tokens (0%)
+    Your prompt @0, to send again or change:
+      Why does the build fail?
+    Undo  undertext undo
     "#);
     assert_snapshot!(env.run(&["operations", "-n", "3"]).masked(), @"
     9  2001-02-03 04:05  revert  to checkpoint 0; the old end is main.2
@@ -128,7 +130,10 @@ fn an_agent_resumes_from_any_place() {
                 |what: &[&str]| env.run(&[&["log", "--json"], what].concat()).success().stdout;
             let expected = said(&[&["--at", place], &session[..]].concat());
             let reverted = env.run(&[&["revert", place], &session[..]].concat());
-            assert!(reverted.stdout.contains("Resume:  "), "{example} {place}: {reverted}");
+            assert!(
+                reverted.stdout.contains("Resume  undertext resume"),
+                "{example} {place}: {reverted}"
+            );
             // The agent's own file alone says the same as the store does of that place.
             let texts = |log: &str| {
                 let blocks = log.lines().map(|line| json(line)["blocks"].clone());

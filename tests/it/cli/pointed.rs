@@ -116,10 +116,12 @@ fn a_path_that_was_met_on_another_computer_is_no_file_here() {
     fs::remove_dir_all(env.home().join(".local/state")).unwrap();
     fs::write(&file, MINE).unwrap();
     assert_snapshot!(env.run(&["revert", "1", "-s", "boat"]), @r#"
-    Session boat  Build a boat.  (claude)
-    main is now just before @1 "Of steel."
-    @1 (1 turn) is kept on main.1
-    Undo:    undertext undo -s boat
+    boat is now just before @1 "Of steel."
+    @1 (1 turn) is on branch main.1. Nothing is deleted.
+    Context about 34 → 18 tokens (0%)
+    Your prompt @1, to send again or change:
+      Of steel.
+    Undo  undertext undo -s boat
     ------- stderr -------
     warning: the session's file lies on another computer or in another account; only the store is changed
     The agent's own file is not changed

@@ -18,7 +18,7 @@ fn a_session_file_has_no_live_file() {
     title       Why does the kettle not whistle?
     folder      /home/ann/kettle
     branch      main, the only one
-    head        e91b5097
+    head        e91b5097, at the end of @1
     checkpoint  @1 is the newest
     holds       2 turns, 12 entries
     context     537 tokens of 32,000; auto-compacts at 24,000 (23,463 to go)
@@ -36,7 +36,7 @@ fn a_stored_session_tells_whether_its_live_file_agrees() {
     title       Paint the boat.
     folder      $HOME/project
     branch      main, one of 2
-    head        id-00001
+    head        id-00001, at @1
     checkpoint  @1 is the newest
     holds       2 turns, 6 entries, 8 operations
     context     about 144 tokens of 32,000; auto-compacts at 24,000 (23,856 to go)

@@ -17,9 +17,9 @@ fn what_stands_before_the_first_turn_is_not_the_start() {
     env.run(&["revert", "0", "-m", "Try another way."]).success();
     env.run(&["append", "--role", "assistant", "As you say."]).success();
     let told = env.run(&["undo"]).success().stdout;
-    assert!(told.contains("main is now before its first turn"), "{told}");
+    assert!(told.contains(r#"is now just before @0 "Why does the build fail?""#), "{told}");
     env.run(&["undo"]).success();
-    assert!(env.run(&["clear"]).success().stdout.contains("main is now at the start"));
+    assert!(env.run(&["clear"]).success().stdout.contains(" is now at the start"));
 }
 
 #[test]
@@ -30,21 +30,21 @@ fn undo_and_redo_restore_the_live_file_to_the_byte() {
     env.run(&["revert", "1", "-m", "Look at the linker."]).success();
     let reverted = live(&env, &session);
     assert_snapshot!(env.run(&["undo"]), @r#"
-    Session e572dff8  Why does the build fail?  (native)
+    e572dff8 is now at the end of @1 "Then mend it."
     Undid operation 6 (revert)
-    main now ends with @1 "Then mend it."
-    Redo:    undertext redo
+    Context about 133 → 39 tokens (0%)
+    Redo  undertext redo
     "#);
     assert!(live(&env, &session) == before);
     assert_snapshot!(env.run(&["redo"]), @r#"
-    Session e572dff8  Why does the build fail?  (native)
-    Undid operation 7 (undo)
-    main now ends with @0 "Why does the build fail?"
-    @1 (1 turn) is kept on main.1
-    Undo:    undertext undo 6
+    e572dff8 is now just before @1 "Then mend it."
+    Redid operation 6 (revert)
+    @1 (1 turn) is on branch main.1. Nothing is deleted.
+    Context about 39 → 133 tokens (0%)
+    Undo  undertext undo 6
     "#);
     assert!(live(&env, &session) == reverted);
-    assert_snapshot!(env.run(&["undo", "--json"]).masked(), @r#"{"type":"undo","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","format":"native","operation":9,"undoes":6,"command":"revert","left":[],"rotated":"$HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-4","written":null,"before":null,"at":{"checkpoint":1,"words":"Then mend it."},"kept":null,"files":[],"resume":null,"dry_run":false}"#);
+    assert_snapshot!(env.run(&["undo", "--json"]).masked(), @r#"{"type":"undo","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","format":"native","operation":9,"undoes":6,"command":"revert","left":[],"rotated":"$HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-4","written":null,"before":null,"at":{"checkpoint":1,"words":"Then mend it."},"turns":[],"kept":null,"compactions":[],"tokens":{"before":133,"after":39,"window":32000},"files":[],"prompt":null,"resume":null,"dry_run":false}"#);
     assert!(live(&env, &session) == before);
     assert_snapshot!(env.run(&["operations"]), @r"
     9  2001-02-03 04:05  undo            undid 6 (revert)
@@ -65,11 +65,11 @@ fn undo_of_an_older_operation_keeps_what_came_since() {
     let env = TestEnv::new();
     let session = conversation(&env);
     assert_snapshot!(env.run(&["undo", "--op", "4"]), @r#"
-    Session e572dff8  Why does the build fail?  (native)
+    e572dff8 is now at the end of @0 "Why does the build fail?"
     Undid operation 4 (append)
-    main now ends with @0 "Why does the build fail?"
-    What came after it is kept on main.1
-    Redo:    undertext redo
+    What came after it is on branch main.1
+    Context about 39 → 23 tokens (0%)
+    Redo  undertext redo
     "#);
     assert_eq!(live(&env, &session).split(|&byte| byte == b'\n').count(), 3);
     assert_snapshot!(env.run(&["branch"]).masked(), @"
@@ -130,7 +130,7 @@ fn the_hint_after_a_redo_takes_back_what_was_redone() {
     conversation(&env);
     env.run(&["undo", "--op", "4"]).success();
     let redone = env.run(&["redo"]).success();
-    let hint = redone.stdout.lines().find_map(|line| line.strip_prefix("Undo:    undertext "));
+    let hint = redone.stdout.lines().find_map(|line| line.strip_prefix("Undo  undertext "));
     let undone = env.run(&hint.unwrap().split(' ').collect::<Vec<_>>()).success();
     assert!(undone.stdout.contains("operation 4 (append)"), "{undone}");
 }
@@ -143,11 +143,11 @@ fn undo_takes_in_first_what_another_program_appended() {
     writeln!(file, r#"{{"type":"user","uuid":"x","parentUuid":null,"sessionId":"{session}"}}"#)
         .unwrap();
     assert_snapshot!(env.run(&["undo"]), @r#"
-    Session e572dff8  Why does the build fail?  (native)
+    e572dff8 is now at the end of @1 "Then mend it."
     Undid operation 5 (append)
-    main now ends with @1 "Then mend it."
-    @2 (1 turn) is kept on main.1
-    Redo:    undertext redo
+    @2 (1 turn) is on branch main.1. Nothing is deleted.
+    Context about 0 → 32 tokens (0%)
+    Redo  undertext redo
     ------- stderr -------
     warning: took in 1 entry that another program appended to the live file
     "#);
@@ -222,26 +222,23 @@ fn an_undo_that_hides_a_session_says_so() {
     let env = TestEnv::new();
     let session = conversation(&env);
     env.run(&["sessions", "--hide", &session]).success();
-    assert_snapshot!(env.run(&["undo", "--op", "6", "--dry-run", "-s", &session]), @r#"
-    Session e572dff8  Why does the build fail?  (native)
+    assert_snapshot!(env.run(&["undo", "6", "--dry-run", "-s", &session]), @r#"
+    e572dff8 would be at the end of @1 "Then mend it."
     Would undo operation 6 (hide)
     Lists would show the session again
-    main would end with @1 "Then mend it."
     Nothing is changed: this was a dry run
     "#);
-    assert_snapshot!(env.run(&["undo", "--op", "6", "-s", &session]), @r#"
-    Session e572dff8  Why does the build fail?  (native)
+    assert_snapshot!(env.run(&["undo", "6", "-s", &session]), @r#"
+    e572dff8 is now at the end of @1 "Then mend it."
     Undid operation 6 (hide)
     Lists now show the session again
-    main now ends with @1 "Then mend it."
-    Redo:    undertext redo -s e572dff8
+    Redo  undertext redo -s e572dff8
     "#);
     assert_snapshot!(env.run(&["redo", "-s", &session]), @r#"
-    Session e572dff8  Why does the build fail?  (native)
-    Undid operation 7 (undo)
+    e572dff8 is now at the end of @1 "Then mend it."
+    Redid operation 6 (hide)
     Lists now leave the session out
-    main now ends with @1 "Then mend it."
-    Undo:    undertext undo 6 -s e572dff8
+    Undo  undertext undo 6 -s e572dff8
     ------- stderr -------
     hint: to show it in lists: undertext sessions --show e572dff8
     "#);
