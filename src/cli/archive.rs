@@ -487,10 +487,7 @@ impl Context {
                 .is_ok_and(|at| ops::show(archive, &session, &at).is_ok_and(|it| it.is_some()));
             let hint = match (self.verb.as_str(), number) {
                 ("log", Some(_)) => Line::new("log").with("-n").with(n).to("see the last entries"),
-                ("undo" | "redo", Some(_)) => {
-                    Line::new("undo").option("op", n).to("undo the operation")
-                }
-                ("operations", Some(_)) => {
+                ("operations" | "undo" | "redo", Some(_)) => {
                     Line::new("operations").with("-n").with(n).to("list the newest operations")
                 }
                 _ if !is_there => Line::new("checkpoints").to("list the places to go back to"),

@@ -76,7 +76,7 @@ pub(crate) struct Args {
     boundary: bool,
 
     /// Print all that is hidden in a session, in order
-    #[arg(long, conflicts_with_all = ["boundary", "all", "secrets"])]
+    #[arg(long, conflicts_with_all = ["boundary", "all", "secrets", "rule"])]
     show: bool,
 
     /// List what was cut in all sessions, each behind its name; in JSON each object has the session, its title and its format

@@ -58,9 +58,9 @@ pub(crate) fn places() -> ArgValueCompleter {
 
 /// Returns what completes a session, or behind an @ a checkpoint.
 pub(crate) fn passages() -> ArgValueCompleter {
-    ArgValueCompleter::new(|word: &OsStr| match word.as_encoded_bytes().starts_with(b"@") {
-        true => Typed::read(word).places(),
-        false => Typed::read(word).sessions(),
+    ArgValueCompleter::new(|word: &OsStr| {
+        let typed = Typed::read(word);
+        if word.as_encoded_bytes().starts_with(b"@") { typed.places() } else { typed.sessions() }
     })
 }
 

@@ -1,18 +1,19 @@
 //! `graph`: shows where a session's paths part, and their ends.
 
 use undertext::ops::{self, Pattern};
-use undertext::report::EmptyBranch;
+use undertext::report::{EmptyBranch, Line};
 
 use super::Context;
 use super::common;
 use super::error::{CommandError, Exit};
 use super::words::About;
 use crate::render::graph::{Look, Rows};
+use crate::render::safe;
 
 /// Show branches, checkpoints, boundaries, and what was left without a name
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The newest is on top. A line is a turn of the user with the entries behind it, up to the next fork. HEAD is where the \
+The newest is on top, and the path of the current branch is the first column. A line is a turn of the user with the entries behind it, up to the next fork. HEAD is where the \
 session is: just before @N after going back there, or in @N of M turns. ~ starts over: a model there is not sent the turns \
 before. What ends without a name is kept all the same; `branch` gives it one.
 
@@ -23,7 +24,7 @@ Examples:
 
 Exit codes: 1 if the words of --grep are not found, or the session is damaged
 
-JSON: one object a stretch, the newest first, each before its parents
+JSON: one object a stretch, the path of the current branch first, each before its parents
   {\"type\":\"node\", \"node\":N, its place in the list, from 0, \"entry\":ID of its first entry that is part of
    the conversation, \"uuid\":its record's own name or null, \"last\":ID of its last entry, \"kind\":KIND as log has it, \"time\":TIME or null,
    \"words\":the first words, \"entries\":how many it holds, \"cut\":how many of them hide
@@ -91,6 +92,16 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     })?;
     if let Some(kin) = &graph.kin {
         context.say(&common::kin_words(kin))?;
+    }
+    if let Some(newest) = graph.newest.filter(|_| context.env.terminal.stdout) {
+        let turn = |verb: &str| Line::about(verb).with(format!("@{newest}"));
+        let lines = [("Read one", turn("show")), ("Go back", turn("revert"))];
+        for (words, line) in lines {
+            let told = format!("{words}: {}", context.output.spell(&line));
+            if context.output.width().is_none_or(|columns| safe::width(&told) <= columns) {
+                context.output.note(&told);
+            }
+        }
     }
     let exit = context.tell_damaged(&graph.damaged()?)?;
     if args.grep.is_some() && found == 0 {

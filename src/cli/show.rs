@@ -239,10 +239,10 @@ fn show_passage(
         return Err(CommandError::user(error).hinted(list));
     }
     if args.raw {
-        for target in targets(passage) {
+        for (n, target) in targets(passage).enumerate() {
             let shown = ops::show(archive, session, &target)?;
+            context.output.write_all(if n > 0 { b"\n" } else { b"" })?;
             context.output.write_all(&shown.map(|(_, bytes)| bytes).unwrap_or_default())?;
-            context.output.write_all(b"\n")?;
         }
         return Ok(Exit::Yes);
     }

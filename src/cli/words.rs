@@ -153,7 +153,7 @@ impl Context {
         let mut words: Vec<&OsStr> = nouns.chain(about.session.as_deref()).collect();
         let mut named = about.named.as_deref();
         for word in &mut words {
-            if let Some((session, place)) = self.split(*word) {
+            if let Some((session, place)) = self.split(word) {
                 if let Some(named) = named.filter(|named| *named != session) {
                     return Err(two_sessions(session, named));
                 }
@@ -161,11 +161,14 @@ impl Context {
             }
         }
         let is_alone = words.len() == 1 && noun != Noun::Passage;
-        let is_place = |word: &OsStr| is_place_only(word) || is_alone && is_number(word);
+        let is_place = |word: &OsStr| {
+            noun.may_be(word) && (is_place_only(word) || is_alone && is_number(word))
+        };
         let split = |n: usize| match words.as_slice() {
             // The session is the last word, or the first, or none of them.
             [nouns @ .., last] if n == 1 => Some((nouns.to_vec(), Some(*last))),
-            [first, nouns @ ..] if n == 2 && !nouns.is_empty() => {
+            // A number that stands first is a place.
+            [first, nouns @ ..] if n == 2 && !nouns.is_empty() && !is_number(first) => {
                 Some((nouns.to_vec(), Some(*first)))
             }
             _ if n == 0 => Some((words.clone(), None)),

@@ -29,7 +29,7 @@ use crate::{
         departures::departures,
         derive, entry_ids, kin,
         replay::Replays,
-        stretches::{Stretch, stretches},
+        stretches::{Stretch, path_first, stretches},
         tools,
     },
     sync::{Archive, states},
@@ -55,6 +55,8 @@ pub struct Drawing<'a> {
     asides: EntrySet,
     /// The current branch.
     pub current: String,
+    /// The node at which it ends.
+    pub head: Option<usize>,
     /// Where it ends, among the checkpoints.
     pub at: Option<Spot>,
     /// The newest checkpoint that stands at a node.
@@ -148,7 +150,12 @@ pub fn drawing<'a>(
             found.insert(it.entry);
         })?;
     }
-    let stretches = stretches(web, &view, &replays, &found, all, ends)?;
+    let mut stretches = stretches(web, &view, &replays, &found, all, ends)?;
+    let is_here = |stretch: &Stretch| {
+        heads.get(&stretch.last).is_some_and(|branches| branches.contains(&current))
+    };
+    let head = stretches.iter().position(is_here);
+    let head = head.map(|head| path_first(&mut stretches, head));
     let at = checkpoints::standing_at(archive.store(), session)?;
     let kin = kin(archive.store(), session)?;
     let mut drawing = Drawing {
@@ -162,6 +169,7 @@ pub fn drawing<'a>(
         left,
         asides,
         current,
+        head,
         at,
         newest: None,
         empty,

@@ -1,6 +1,6 @@
 //! Measuring a session: the newest answer's report, what changed since, and the line to what models report.
 
-use std::collections::BTreeSet;
+use std::{cell::LazyCell, collections::BTreeSet};
 
 use crate::{
     context::{
@@ -10,7 +10,7 @@ use crate::{
         window::is_believable,
     },
     json::Raw,
-    model::{EntryNumber, Kind, Landmark, PlaceNumber, Role, Usage},
+    model::{EntryNumber, EntrySet, Kind, Landmark, PlaceNumber, Role, Usage},
     ops::{
         OpsError,
         counted::count,
@@ -132,12 +132,13 @@ fn is_changed_since(
     }
     let stands = view.place(answer)?;
     let mut end = EntryNumber::ALL.end;
+    let path = LazyCell::new(|| found.path.iter().copied().collect::<EntrySet>());
     while let Some(boundary) =
         archive.store().landmark(session.key, Landmark::Boundary, answer.next()..end)?
     {
         // After a revert, a boundary in the file may not be on the path.
-        let is_on_path = !found.is_whole || found.path.contains(&boundary);
-        if is_on_path && view.place(boundary)? > stands {
+        let is_on_path = || !found.is_whole || path.contains(boundary);
+        if view.place(boundary)? > stands && is_on_path() {
             return Ok(true);
         }
         end = boundary;

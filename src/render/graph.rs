@@ -58,6 +58,10 @@ impl<'a> Rows<'a> {
             numbers.extend(checkpoint.map(|n| (n, node, parents)));
             roots.extend(is_root.then_some(node));
         }
+        let mut renderer =
+            GraphRowRenderer::new().output().with_min_row_height(0).build_box_drawing();
+        // The path of the current branch keeps the first column.
+        graph.head.into_iter().for_each(|head| renderer.reserve(head));
         Ok(Self {
             graph,
             look,
@@ -65,7 +69,7 @@ impl<'a> Rows<'a> {
             numbered: numbered(numbers),
             first: roots.last().copied(),
             roots,
-            renderer: GraphRowRenderer::new().output().with_min_row_height(0).build_box_drawing(),
+            renderer,
         })
     }
 

@@ -44,8 +44,11 @@ pub struct Passage {
 /// A turn, a step or an entry, as it was typed.
 struct Named<'w> {
     word: &'w str,
-    /// Its first entry, or the first that this one stands in the place of.
+    target: Target,
+    /// Its first entry.
     entry: EntryNumber,
+    /// The first that this one stands in the place of.
+    first: EntryNumber,
     /// Whether all of its turn is meant, or this step.
     extent: Extent,
 }
@@ -96,11 +99,15 @@ pub fn find_passage(
     let replays = Replays::of(store, session)?;
     let named = |word| Named::of(store, session, &replays, word);
     let Some((from, to)) = wanted.split_once("..").filter(|_| is_passage(wanted)) else {
-        let one = named(wanted)?;
+        let one = match named(wanted) {
+            Err(SessionError::Start) => {
+                let target = find_place(store, session, wanted)?;
+                return Ok(Passage { target, entries: Vec::new(), is_entry: true });
+            }
+            one => one?,
+        };
         if matches!(one.extent, Extent::Entry) {
-            let target = find_place(store, session, wanted)?;
-            let entry = lines::entry_of(store, session, &target)?.ok_or(SessionError::Start)?;
-            return Ok(Passage { target, entries: vec![entry], is_entry: true });
+            return Ok(Passage { target: one.target, entries: vec![one.entry], is_entry: true });
         }
         return Search { store, session, replays, from: Some(&one), to: Some(&one) }.run();
     };
@@ -137,7 +144,7 @@ impl<'w> Named<'w> {
             }
             _ => Extent::Entry,
         };
-        Ok(Self { word, entry: replays.first(entry), extent })
+        Ok(Self { word, target, entry, first: replays.first(entry), extent })
     }
 }
 
@@ -185,7 +192,7 @@ impl Search<'_> {
             for (_, leaf) in leaves {
                 let added = wire::added(&mut paths, leaf, &mut known)?;
                 let mut added = added.into_iter().map(|entry| self.replays.first(entry));
-                if added.any(|entry| ends.iter().any(|end| end.entry == entry)) {
+                if added.any(|entry| ends.iter().any(|end| end.first == entry)) {
                     let at = Position { head: Some(leaf), ..view.position() };
                     let passage = self.on_path(&look(at), "an end without a name", &mut met)?;
                     if let Some(passage) = passage {
@@ -218,7 +225,7 @@ impl Search<'_> {
             let path = view.path(limit)?.entries;
             let at = |end: Option<&Named<'_>>| {
                 let is_end = |entry: &EntryNumber| {
-                    end.is_some_and(|end| self.replays.first(*entry) == end.entry)
+                    end.is_some_and(|end| self.replays.first(*entry) == end.first)
                 };
                 path.iter().position(is_end)
             };

@@ -1,5 +1,7 @@
 //! Stretches: the entries of a graph that are shown as one node, because nothing parts them.
 
+use std::{cmp::Reverse, collections::BinaryHeap};
+
 use crate::{
     dag::{Few, Web},
     model::{EntryNumber, EntrySet, Kind},
@@ -102,6 +104,54 @@ pub(crate) fn stretches(
     let mut places = place.iter();
     stretches.retain(|_| places.next().is_some_and(|place| *place != FOLDED));
     place.retain(|place| *place != FOLDED);
+    permute(&mut stretches, &mut place);
+    Ok(stretches)
+}
+
+/// Puts the stretches on the path to one of them, and what follows it, before those that parted from the path, and returns where
+/// that one is then. Each stays before its parents.
+pub(crate) fn path_first(stretches: &mut [Stretch], head: usize) -> usize {
+    let mut children = vec![0_u32; stretches.len()];
+    for &parent in stretches.iter().flat_map(|stretch| stretch.parents.iter()) {
+        children[parent] += 1;
+    }
+    // What follows the head, and its path.
+    let mut is_off = vec![true; stretches.len()];
+    is_off[head] = false;
+    for n in (0..head).rev() {
+        is_off[n] = !stretches[n].parents.iter().any(|parent| !is_off[*parent]);
+    }
+    let mut at = Some(head);
+    while let Some(on) = at {
+        is_off[on] = false;
+        at = stretches[on].parents.first().copied();
+    }
+    let free = (0..stretches.len()).filter(|n| children[*n] == 0);
+    let mut next: BinaryHeap<_> = free.map(|n| Reverse((is_off[n], n))).collect();
+    let mut place = vec![0; stretches.len()];
+    let mut taken = 0;
+    while let Some(Reverse((_, n))) = next.pop() {
+        place[n] = taken;
+        taken += 1;
+        for &parent in stretches[n].parents.iter() {
+            children[parent] -= 1;
+            if children[parent] == 0 {
+                next.push(Reverse((is_off[parent], parent)));
+            }
+        }
+    }
+    for stretch in stretches.iter_mut() {
+        let mut parents: Vec<usize> = stretch.parents.iter().map(|&parent| place[parent]).collect();
+        parents.sort_unstable();
+        stretch.parents = parents.into_iter().collect();
+    }
+    let head = place[head];
+    permute(stretches, &mut place);
+    head
+}
+
+/// Moves each stretch to its place.
+fn permute(stretches: &mut [Stretch], place: &mut [usize]) {
     for n in 0..stretches.len() {
         while place[n] != n {
             let there = place[n];
@@ -109,7 +159,6 @@ pub(crate) fn stretches(
             place.swap(n, there);
         }
     }
-    Ok(stretches)
 }
 
 /// The place of a stretch that was folded into another one.
@@ -199,6 +248,43 @@ mod tests {
             }
         }
     }
+
+    proptest! {
+        #[test]
+        fn a_path_comes_first_and_each_stretch_before_its_parents(
+            above in proptest::collection::vec(proptest::collection::btree_set(1usize..9, 0..3), 1..40),
+            head: proptest::sample::Index,
+        ) {
+            let all = above.len();
+            let stretch = |(n, above): (usize, &BTreeSet<usize>)| {
+                let parents = above.iter().map(|by| n + by).filter(|parent| *parent < all).collect();
+                let n = EntryNumber::new(n as u64);
+                let (entries, cut, found, cleared) = (1, 0, 0, 0);
+                let (is_leaf, is_bare) = (false, false);
+                Stretch { said: n, last: n, entries, cut, found, cleared, parents, is_leaf, is_bare }
+            };
+            let mut stretches: Vec<Stretch> = above.iter().enumerate().map(stretch).collect();
+            let before = stretches.len();
+            let named = |stretches: &[Stretch]| -> BTreeSet<(EntryNumber, BTreeSet<EntryNumber>)> {
+                let above = |one: &Stretch| one.parents.iter().map(|n| stretches[*n].said).collect();
+                stretches.iter().map(|one| (one.said, above(one))).collect()
+            };
+            let (head, edges) = (head.index(all), named(&stretches));
+            let said = stretches[head].said;
+            let now = path_first(&mut stretches, head);
+            prop_assert_eq!((stretches.len(), stretches[now].said), (before, said));
+            prop_assert_eq!(named(&stretches), edges);
+            let is_behind = |(n, one): (usize, &Stretch)| one.parents.iter().all(|parent| *parent > n);
+            prop_assert!(stretches.iter().enumerate().all(is_behind));
+            // Only what follows it stands before the head.
+            let mut follows = BTreeSet::from([now]);
+            for n in (0..now).rev() {
+                prop_assert!(stretches[n].parents.iter().any(|parent| follows.contains(parent)));
+                follows.insert(n);
+            }
+        }
+    }
+
     #[test]
     fn many_bare_stretches_are_folded_in_one_pass() {
         // A root, and 100,000 bare stretches behind it that all lead to the last one.

@@ -208,7 +208,7 @@ pub trait DoorStore {
     /// Returns what is known of what was taken out of any session, by which it is kept out of what comes later.
     fn kept_out(&self) -> Result<KeptOut, StoreError>;
 
-    /// Returns where the files of all sessions lie, each once and in order, as [`Place::to_bytes`] writes it.
+    /// Returns where the files of all sessions lie, each once and in the order of the bytes that a place is written as.
     fn places(&self) -> Result<Vec<Vec<u8>>, StoreError>;
 
     /// Returns an entry for which this line came, and which has another one in its place, if any session has one.

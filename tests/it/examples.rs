@@ -137,14 +137,11 @@ fn a_checkpoint_is_gone_back_to_on_whichever_branch_it_lies() {
     env.run(&["import", "."]).success();
     // The turn that was rewound.
     assert_snapshot!(env.run(&["show", "@1", "-s", "7c2a"]), @"
-    entry       24c2f26c4ec403e5e83d36f9e2c9f865b5960b53afe8b0c372ef85d6828defa8
-    uuid        cc000009-0000-4000-8000-000000000000
-    kind        user
-    role        user
-    time        2026-08-20 09:01:03
-    checkpoint  @1 before it
+    @1  user  24c2f26c  2026-08-20 09:01
+      The beans flower. Write me a plan for the whole week.
 
-    The beans flower. Write me a plan for the whole week.
+    assistant  b9d10cec  2026-08-20 09:01
+      Monday to Sunday: leeks and beans each evening, thyme never.
     ");
     assert_snapshot!(env.run(&["revert", "1", "-s", "7c2a"]), @r#"
     7c2a51de is now just before @1 "The beans flower. Write me a plan for the whol…"
@@ -175,10 +172,11 @@ fn a_checkpoint_is_gone_back_to_on_whichever_branch_it_lies() {
     hint: to write this state to a file: undertext export -o 6f1d2c3b.jsonl -s 6f1d2c3b
     "#);
     assert_snapshot!(env.run(&["graph", "6f1d"]), @"
-    ○  @4  kimi:4  54b83731  from later:  Trim by 2 mm only; 5 mm is too short.  (6 entries)  [main.1]
-    │ ○  92d72c1b  assistant:  I trim it.
-    ├─╯  (10 entries)  left by a D-Mail to kimi:4  unnamed, ends at b28a4904
-    ○  @3  kimi:3  e7b59532  Yes, and trim the old one.  (3 entries)
+      ○  @4  kimi:4  54b83731  from later:  Trim by 2 mm only; 5 mm is too shor…  (6 entries)  [main.1]
+      │ ○  92d72c1b  assistant:  I trim it.
+      ├─╯  (10 entries)  left by a D-Mail to kimi:4  unnamed, ends at b28a4904
+      ○  @3  kimi:3  e7b59532  Yes, and trim the old one.  (3 entries)
+    ╭─╯
     ◉  @0  kimi:0  6dba0cdd  The lamp flickers. What is wr…  (14 entries)  [main]  HEAD  just before @3
     ○  be2ef269  system:  You keep a lighthouse. Now is 2026-06-21T20:00:00+00:00.  (3 entries)
     ");

@@ -230,14 +230,14 @@ fn a_session_is_shown_with_its_numbers_and_what_is_beside_it_is_left_alone() {
       1 record of the agent's own: -v shows it
     ");
     assert_snapshot!(env.run(&["checkpoints", "k/context.jsonl"]), @"
-        @0  kimi:0  5dc296b6  Light the lamp.
+        @0  kimi:0  997c0f11  Light the lamp.
         @1  kimi:1  997c0f11
-        @2  kimi:2  79b3c54e  Polish the lens.
+        @2  kimi:2  aa2a4ee0  Polish the lens.
         @3  kimi:3  aa2a4ee0
         @4  kimi:3  2ecd3117
-        @5  kimi:1  da6d1865  Is it here?
+        @5  kimi:1  c1cd1496  Is it here?
         @6  kimi:2  c1cd1496
-        @7  kimi:3  aa204448  And now?
+        @7  kimi:3  f036bae4  And now?
         @8  kimi:4  f036bae4
         @9  kimi:4  0580885e
     *  @10  kimi:1  b79cec72

@@ -43,7 +43,10 @@ fn the_window_and_the_model_that_a_file_names_are_used_unless_something_else_is_
     };
     let of = |window: u64, source: &str, model: &str| (json!(window), json!(source), json!(model));
     assert_eq!(context(&[]), of(258_400, "file", "gpt-new"));
-    assert_eq!(context(&["--at", "@0"]), of(100_000, "file", "gpt-old"));
+    let places = env.run(&["checkpoints", "--json", THREAD]).success().stdout;
+    let first: Value = serde_json::from_str(places.lines().next().unwrap()).unwrap();
+    let before = first["entry"].as_str().unwrap();
+    assert_eq!(context(&["--at", before]), of(100_000, "file", "gpt-old"));
     assert_eq!(context(&["--model", "gpt-new"]), of(258_400, "file", "gpt-new"));
     // The file speaks of its own model only.
     assert_eq!(context(&["--model", "gpt-4o"]), of(128_000, "model", "gpt-4o"));

@@ -69,7 +69,7 @@ fn steps_of_a_turn_make_it_up() {
             break;
         }
         let read = words(&env, &["show", &place]);
-        assert_eq!(read.is_empty(), false, "{step}");
+        assert!(!read.is_empty(), "{step}");
         steps.push(read);
     }
     assert_eq!(steps[0], ["Which beds need"]);

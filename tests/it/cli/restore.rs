@@ -876,7 +876,7 @@ fn an_undo_of_a_restore_tells_that_the_file_is_let_go_and_how_it_is_attached_aga
     kept.env.run(&["import"]).success();
     kept.env.run(&["restore", "6b0a"]).success();
     let attaching = newest_operation(&kept.env, "6b0a");
-    let undone = kept.env.run(&["undo", &attaching, "-s", "6b0a"]).success();
+    let undone = kept.env.run(&["undo", "--op", &attaching, "-s", "6b0a"]).success();
     assert!(
         undone.stderr.contains("jsonl is left as it is; the session goes on without it"),
         "{undone}"

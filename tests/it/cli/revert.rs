@@ -143,8 +143,8 @@ fn an_entry_is_no_branch_and_the_note_is_not_the_place() {
     assert_snapshot!(env.run(&["revert", "HEAD~1", "-m", "Look at the linker."]).masked(), @"
     entry-id is now at HEAD~1, and the note behind it
     The note for the model is entry-id
-    1 entry is on branch main.1. Nothing is deleted.
-    Context about 39 → 142 tokens (0%)
+    @1 (1 turn) is on branch main.1. Nothing is deleted.
+    Context about 39 → 133 tokens (0%)
     Undo  undertext undo
     ");
     let told = env.run(&["operations", "-n", "1"]).masked().to_string();

@@ -9,16 +9,10 @@ use super::{Stored, with_examples};
 #[test]
 fn an_entry_is_shown_whole() {
     let env = with_examples();
-    assert_snapshot!(env.run(&["show", "@1.0", "-s", "native-tools.jsonl"]), @r"
-    entry       7447073b8835158c22b824e9c0b13ffdb276eee2d4b59672da87ac107300ee08
-    uuid        bb000009-0000-4000-8000-000000000000
-    kind        user
-    role        user
-    time        2026-03-14 09:00:09
-    checkpoint  @1 before it
-
-    My note:\x1b[2J\x1b]52;c;cm0gLXJmIC8=\x07 over\x0dwritten, admin\u{202e}txt.exe
-    ");
+    assert_snapshot!(env.run(&["show", "@1.0", "-s", "native-tools.jsonl"]), @r#"
+    @1  user  7447073b  2026-03-14 09:00
+      My note:\x1b[2J\x1b]52;c;cm0gLXJmIC8=\x07 over\x0dwritten, admin\u{202e}txt.exe
+    "#);
     assert_snapshot!(env.run(&["show", "fa4eb5ae", "-s", "native-tools.jsonl"]), @"
     entry  fa4eb5ae9a22b1648630a6b5461a065d0fd383465c409ddcb80d8cb7925fddfc
     uuid   bb000007-0000-4000-8000-000000000000

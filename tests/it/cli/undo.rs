@@ -41,7 +41,7 @@ fn undo_and_redo_restore_the_live_file_to_the_byte() {
     Redid operation 6 (revert)
     @1 (1 turn) is on branch main.1. Nothing is deleted.
     Context about 39 → 133 tokens (0%)
-    Undo  undertext undo 6
+    Undo  undertext undo --op 6
     "#);
     assert!(live(&env, &session) == reverted);
     assert_snapshot!(env.run(&["undo", "--json"]).masked(), @r#"{"type":"undo","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","format":"native","operation":9,"undoes":6,"command":"revert","left":[],"rotated":"$HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-4","written":null,"before":null,"at":{"checkpoint":1,"words":"Then mend it."},"turns":[],"kept":null,"compactions":[],"tokens":{"before":133,"after":39,"window":32000},"files":[],"prompt":null,"resume":null,"dry_run":false}"#);
@@ -185,10 +185,10 @@ fn what_cannot_be_undone_is_refused() {
     hint: list the operations: undertext operations
     [exit status: 2]
     ");
-    assert_snapshot!(env.run(&["undo", "-1"]), @r"
+    assert_snapshot!(env.run(&["undo", "-1"]), @"
     ------- stderr -------
-    error: -1 is neither an operation nor a session
-    hint: list the operations: undertext operations
+    error: undo has no option -1
+    hint: how it is used: undertext undo --help
     [exit status: 2]
     ");
     assert_snapshot!(env.run(&["redo"]), @"
@@ -222,26 +222,24 @@ fn an_undo_that_hides_a_session_says_so() {
     let env = TestEnv::new();
     let session = conversation(&env);
     env.run(&["sessions", "--hide", &session]).success();
-    assert_snapshot!(env.run(&["undo", "6", "--dry-run", "-s", &session]), @r#"
-    e572dff8 would be at the end of @1 "Then mend it."
-    Would undo operation 6 (hide)
-    Lists would show the session again
-    Nothing is changed: this was a dry run
-    "#);
-    assert_snapshot!(env.run(&["undo", "6", "-s", &session]), @r#"
-    e572dff8 is now at the end of @1 "Then mend it."
-    Undid operation 6 (hide)
-    Lists now show the session again
-    Redo  undertext redo -s e572dff8
-    "#);
-    assert_snapshot!(env.run(&["redo", "-s", &session]), @r#"
-    e572dff8 is now at the end of @1 "Then mend it."
-    Redid operation 6 (hide)
-    Lists now leave the session out
-    Undo  undertext undo 6 -s e572dff8
+    assert_snapshot!(env.run(&["undo", "6", "--dry-run", "-s", &session]), @"
     ------- stderr -------
-    hint: to show it in lists: undertext sessions --show e572dff8
-    "#);
+    error: two sessions are named: 6, and e572dff8-2304-400b-856a-555ac3a4558d with -s
+    hint: list the sessions: undertext sessions
+    [exit status: 2]
+    ");
+    assert_snapshot!(env.run(&["undo", "6", "-s", &session]), @"
+    ------- stderr -------
+    error: two sessions are named: 6, and e572dff8-2304-400b-856a-555ac3a4558d with -s
+    hint: list the sessions: undertext sessions
+    [exit status: 2]
+    ");
+    assert_snapshot!(env.run(&["redo", "-s", &session]), @"
+    ------- stderr -------
+    error: there is nothing to redo
+    hint: list the operations: undertext operations -s e572dff8
+    [exit status: 2]
+    ");
 }
 
 #[test]
