@@ -139,9 +139,10 @@ class Session:
 
     def branch(self):
         self.n_branches += 1
-        for entry in ("HEAD~9", "HEAD~3", "HEAD~1"):
+        entries = [line["entry"] for line in self.ask("log", self.id) if line["type"] == "entry"]
+        for back in (back for back in (9, 3, 1) if back < len(entries)):
             try:
-                return self.ask("branch", "-s", self.id, f"try{self.n_branches}", entry)
+                return self.ask("branch", "-s", self.id, f"try{self.n_branches}", entries[-1 - back])
             except Refused:
                 continue
         raise Nothing
