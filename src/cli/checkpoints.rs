@@ -86,7 +86,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     context.show(&table)?;
     if let Some(before @ Spot::Before(_)) = at.filter(|_| !context.json) {
-        let name = context.name_of((&archive, &session))?;
+        let name = context.name_of(&archive, &session)?;
         context.say(&format!("{name} is {before}"))?;
     }
     if is_nowhere && damaged.is_empty() {

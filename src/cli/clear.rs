@@ -33,6 +33,6 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let (mut archive, session) = args.moving.begin(context, args.about.wanted()?)?;
     let mut cleared = ops::clear(&mut archive, &session)?;
-    context.measure((&archive, &session), &mut cleared.landing);
+    context.measure(&archive, &session, &mut cleared.landing);
     tell_back(context, "at the start", (&archive, &session), &Cleared(&cleared), &cleared)
 }

@@ -330,7 +330,7 @@ fn largest<'a>(sent: &'a Sent<'_>) -> Vec<Row<'a>> {
     largest
 }
 
-/// Writes rows, a number of which are looked at together.
+/// Writes one row for each message; several are read at a time.
 fn write_rows<'a>(
     context: &mut Context,
     archive: &Archive,

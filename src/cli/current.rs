@@ -8,7 +8,7 @@
 //! state/undertext/looked                 written at the last look; says for which store and settings that was
 //! ```
 //!
-//! Invariant: whatever fails here, the command goes on with what the store has.
+//! Invariant: if this fails, the command still runs on what is already in the store.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -58,7 +58,7 @@ pub(super) fn is_current(verb: &str) -> bool {
 
 impl Context {
     /// Imports new session files of agents into the user's own store, once in a command; returns whether there were any. `held`
-    /// is the store as it is; None where there is none.
+    /// is the store, if there is one.
     pub(super) fn import_new(&mut self, held: Option<&Archive>) -> bool {
         if !std::mem::take(&mut self.imports_new) || !self.is_own_store() {
             return false;
@@ -135,8 +135,9 @@ impl Context {
         let summary =
             ops::import_changed(&mut archive, (files, &[]), &attach, &mut |step| match step {
                 Step::Reading { done, total, bytes, of, .. } if begun.elapsed() > PATIENCE => {
-                    output
-                        .keep(&format!("Interrupted: what is imported is kept; to go on: {again}"));
+                    output.keep(&format!(
+                        "Interrupted. What was imported is kept; to import the rest: {again}"
+                    ));
                     let (total, of) = (Some(total), Some(of));
                     output.progress(Progress { label: "importing", done, total, bytes, of });
                 }

@@ -63,7 +63,7 @@ pub(crate) fn tell_back(
         return Ok(Exit::Yes);
     }
     let landing = &reverted.landing;
-    let name = context.name_of(changed)?;
+    let name = context.name_of(changed.0, changed.1)?;
     if reverted.operation.is_none() {
         context.say(&format!("{name} is {to} already, and nothing is changed"))?;
         return Ok(Exit::Yes);
@@ -108,7 +108,7 @@ pub(crate) fn tell_undone(
     }
     let landing = &undone.landing;
     let (archive, session) = changed;
-    let name = context.name_of(changed)?;
+    let name = context.name_of(changed.0, changed.1)?;
     context.say_place(&format!("{name} {}", is_now(landing)), landing)?;
     let is_redo = undone.original != undone.undoes;
     let verb = match (is_redo, landing.dry_run) {
@@ -178,12 +178,8 @@ fn be(is_one: bool, dry_run: bool) -> &'static str {
 }
 
 impl Context {
-    /// Adds to a landing what the settings are needed for: how full the window was and is.
-    pub(crate) fn measure(
-        &mut self,
-        (archive, session): (&Archive, &Session),
-        landing: &mut Landing,
-    ) {
+    /// Adds how full the window was and is, which depends on the settings.
+    pub(crate) fn measure(&mut self, archive: &Archive, session: &Session, landing: &mut Landing) {
         // The change is made: settings that cannot be read only hide this.
         let settings = self.read_settings().ok().map(|read| models::usual(&read.settings));
         landing.tokens = settings.and_then(|asked| ops::tokens(archive, session, landing, &asked));
@@ -192,7 +188,8 @@ impl Context {
     /// Returns the short name of a session, for the beginning of a sentence.
     pub(crate) fn name_of(
         &self,
-        (archive, session): (&Archive, &Session),
+        archive: &Archive,
+        session: &Session,
     ) -> Result<String, CommandError> {
         Ok(safe::line(&self.short_name(archive, session)?).into_owned())
     }

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use undertext::ops;
+use undertext::ops::{self, Back};
 
 use super::common::Moving;
 use super::error::{CommandError, Exit};
@@ -15,9 +15,9 @@ use super::{Context, complete};
 /// A turn's number goes to just before that turn, with --keep to just after it; any other place to just after it. Your prompt
 /// there is shown, to send again or change, and on a terminal copied to the clipboard.
 ///
-/// Nothing is lost: the turns after the place are kept on a branch, and the previous live file under another name. Going
-/// forward to that branch, with nothing said in between, removes its name again. With a message the model is told that it has
-/// been further already, and reads the message.
+/// Nothing is lost: the turns after the place are kept on a branch, and the previous live file under another name. If you go
+/// back to the end of that branch before anything else is said, its name is removed again. With -m the model is told that the
+/// conversation had already gone further, and reads your note.
 ///
 /// git's revert makes a commit that takes another one back. This one goes back to a place, as git's reset does. Files are not
 /// restored: those that the agent edited since are named.
@@ -66,9 +66,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let workspace = context.workspace();
     let wanted = words.nouns.first().copied().unwrap_or_default();
     let message = args.message.as_deref();
-    let verb = if args.keep { ops::revert_keeping } else { ops::revert };
-    let mut reverted = verb(&mut archive, &session, &workspace, wanted, message)?;
-    context.measure((&archive, &session), &mut reverted.landing);
+    let back = if args.keep { Back::Keeping(wanted) } else { Back::To(wanted) };
+    let mut reverted = ops::revert(&mut archive, &session, &workspace, back, message)?;
+    context.measure(&archive, &session, &mut reverted.landing);
     let to = place(&reverted, wanted);
     tell_back(context, &to, (&archive, &session), &reverted, &reverted)
 }

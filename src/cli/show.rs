@@ -148,7 +148,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return show_hidden(context, args, &hidden);
     }
     if !passage.is_entry {
-        return show_passage(context, args, (&archive, &session), &passage);
+        return show_passage(context, args, &archive, &session, &passage);
     }
     let mut target = passage.target;
     if args.original {
@@ -229,7 +229,8 @@ fn targets(passage: &Passage) -> impl Iterator<Item = Target> {
 fn show_passage(
     context: &mut Context,
     args: &Args,
-    (archive, session): (&Archive, &Session),
+    archive: &Archive,
+    session: &Session,
     passage: &Passage,
 ) -> Result<Exit, CommandError> {
     if args.lines.is_some() || args.original {

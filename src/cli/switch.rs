@@ -48,14 +48,14 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         error => error.into(),
     })?;
     let changed = (&archive, &session);
-    context.measure(changed, &mut switched.landing);
+    context.measure(changed.0, changed.1, &mut switched.landing);
     context.tell(&switched.notices);
     if context.json {
         context.answer_change(changed, &switched)?;
         return Ok(Exit::Yes);
     }
     let (landing, branch) = (&switched.landing, &switched.branch);
-    let name = context.name_of(changed)?;
+    let name = context.name_of(changed.0, changed.1)?;
     if switched.operation.is_none() {
         context.say(&format!("{name} is on {branch} already, and nothing is changed"))?;
     } else {

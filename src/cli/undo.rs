@@ -42,6 +42,6 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let (mut archive, session) = args.moving.begin(context, args.about.wanted()?)?;
     let was_hidden = archive.store().card(session.key)?.hidden;
     let mut undone = ops::undo(&mut archive, &session, args.operation)?;
-    context.measure((&archive, &session), &mut undone.landing);
+    context.measure(&archive, &session, &mut undone.landing);
     tell_undone(context, (&archive, &session), &undone, (&undone, was_hidden))
 }

@@ -108,7 +108,7 @@ pub use rebuild::{rebuild, sum_up};
 pub use recover::recover;
 pub use redact::{Cause, cover_again, follow_moved, redact, redaction, rekey};
 pub use restore::{lost, lost_file, lost_with_sub_agents, restore, restore_lost};
-pub use revert::{clear, revert, revert_keeping};
+pub use revert::{Back, clear, revert};
 pub use search::{count, search};
 pub use secrets::{audit_secrets, masking, secret_rules};
 pub use seen::Asked;

@@ -17,28 +17,27 @@ use crate::{
     },
 };
 
-/// Goes back to a checkpoint by its number, or to an entry; with a message, the model is told that it was further already.
-pub fn revert(
-    archive: &mut Archive,
-    session: &Session,
-    workspace: &Workspace,
-    wanted: &str,
-    message: Option<&str>,
-) -> Result<Reverted, OpsError> {
-    revert_to(archive, session, (workspace, message), |store| {
-        Ok(find_place(store, session, wanted)?)
-    })
+/// Where a revert goes.
+#[derive(Clone, Copy, Debug)]
+pub enum Back<'w> {
+    /// To just before a checkpoint, or to just after an entry.
+    To(&'w str),
+    /// To just before the turn that follows this one on the current path.
+    Keeping(&'w str),
 }
 
-/// Goes back to just before the turn that follows the wanted one on the current path.
-pub fn revert_keeping(
-    archive: &mut Archive,
-    session: &Session,
-    workspace: &Workspace,
-    wanted: &str,
-    message: Option<&str>,
-) -> Result<Reverted, OpsError> {
-    revert_to(archive, session, (workspace, message), |store| {
+impl<'w, S: AsRef<str> + ?Sized> From<&'w S> for Back<'w> {
+    fn from(wanted: &'w S) -> Self {
+        Self::To(wanted.as_ref())
+    }
+}
+
+impl Back<'_> {
+    fn find(self, store: &dyn Store, session: &Session) -> Result<Target, OpsError> {
+        let wanted = match self {
+            Self::To(wanted) => return Ok(find_place(store, session, wanted)?),
+            Self::Keeping(wanted) => wanted,
+        };
         let kept = find_place(store, session, wanted)?.checkpoint;
         let kept = kept.ok_or_else(|| OpsError::NotKept {
             wanted: wanted.to_owned(),
@@ -47,15 +46,18 @@ pub fn revert_keeping(
         let refused = |why| OpsError::NotKept { wanted: format!("@{}", kept.n), why };
         let next = checkpoints::next_turn(store, session, kept.n)?.map_err(refused)?;
         Ok(find_place(store, session, &next.to_string())?)
-    })
+    }
 }
 
-fn revert_to(
-    archive: &Archive,
+/// Goes back; with a message, the model is told that it was further already.
+pub fn revert<'w>(
+    archive: &mut Archive,
     session: &Session,
-    (workspace, message): (&Workspace, Option<&str>),
-    find: impl FnOnce(&dyn Store) -> Result<Target, OpsError>,
+    workspace: &Workspace,
+    back: impl Into<Back<'w>>,
+    message: Option<&str>,
 ) -> Result<Reverted, OpsError> {
+    let back = back.into();
     if message.is_some_and(|message| message.trim().is_empty()) {
         return Err(SyncError::Invalid {
             line: None,
@@ -66,7 +68,7 @@ fn revert_to(
     let words = message.map(from_later);
     let note = words.as_deref().map(|words| Note { words, workspace });
     go_back(archive, session, |before| {
-        let place = find(before.store())?;
+        let place = back.find(before.store(), session)?;
         let checkpoint = place.checkpoint.as_ref().map(|checkpoint| checkpoint.n);
         let elsewhere = place.checkpoint.is_none();
         let head = place.position.head.filter(|_| elsewhere);

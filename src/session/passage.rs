@@ -109,13 +109,12 @@ pub fn find_passage(
         if matches!(one.extent, Extent::Entry) {
             return Ok(Passage { target: one.target, entries: vec![one.entry], is_entry: true });
         }
-        return Search { store, session, replays, from: Some(&one), to: Some(&one) }.run();
+        return Search { store, session, replays: &replays, from: Some(&one), to: Some(&one) }
+            .run();
     };
-    let end = |word: &'_ str| (!word.is_empty()).then_some(word.to_owned());
-    let (from, to) = (end(from), end(to));
-    let from = from.as_deref().map(named).transpose()?;
-    let to = to.as_deref().map(named).transpose()?;
-    Search { store, session, replays: replays.clone(), from: from.as_ref(), to: to.as_ref() }.run()
+    let end = |word| Some(word).filter(|word: &&str| !word.is_empty()).map(named).transpose();
+    let (from, to) = (end(from)?, end(to)?);
+    Search { store, session, replays: &replays, from: from.as_ref(), to: to.as_ref() }.run()
 }
 
 impl<'w> Named<'w> {
@@ -152,7 +151,7 @@ impl<'w> Named<'w> {
 struct Search<'a> {
     store: &'a dyn Store,
     session: &'a Session,
-    replays: Replays,
+    replays: &'a Replays,
     from: Option<&'a Named<'a>>,
     to: Option<&'a Named<'a>>,
 }

@@ -23,10 +23,12 @@ fn words(env: &TestEnv, args: &[&str]) -> Vec<String> {
     let lines = shown.lines().map(json).filter(|line| line["type"] == "entry");
     let words = |line: serde_json::Value| {
         let blocks = line["blocks"].as_array().unwrap().clone();
-        let text = blocks.iter().find_map(|block| Some(block["text"].as_str()?.to_owned()));
-        text.unwrap_or_default().split(' ').take(3).collect::<Vec<_>>().join(" ")
+        let text =
+            blocks.iter().find_map(|block| block["text"].as_str().or(block["name"].as_str()));
+        text.unwrap_or_else(|| panic!("{line}")).split(' ').take(3).collect::<Vec<_>>().join(" ")
     };
-    lines.map(words).collect()
+    // The agent's own records say nothing.
+    lines.filter(|line| line["blocks"] != serde_json::json!([])).map(words).collect()
 }
 
 #[test]
