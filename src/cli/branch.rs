@@ -2,8 +2,9 @@
 
 use std::ffi::{OsStr, OsString};
 
+use undertext::model::CheckpointNumber;
 use undertext::ops::{self, Archive, Session};
-use undertext::report::{Branched, Report as _};
+use undertext::report::{Branched, Line, Report as _};
 
 use super::common;
 use super::error::{CommandError, Exit};
@@ -32,7 +33,9 @@ word that reads like an id or a path is the session, because no branch can be ca
 
 JSON: one object a branch
   {\"type\":\"branch\", \"branch\":NAME, \"entry\":ID or null at the start, \"current\":BOOL,
-   \"time\":TIME of its last message or null, \"words\":the first words of that message or null}
+   \"time\":TIME of its last message or null, \"words\":the first words of that message or null,
+   \"reverted\":whether it ends on another path than the current one BOOL, \"after\":checkpoint of the turn that it then follows or null,
+   \"turns\":N that it then has beside that path or null}; reverted ends without a name come last, with \"branch\":null
 and of a branch that was made, renamed or hidden, in place of \"current\" and what follows
   \"from\":the name that it had before or null, \"hidden\":BOOL, \"operation\":N, \"session\":ID, \"title\":TEXT or null, \"format\":NAME")]
 pub(crate) struct Args {
@@ -76,24 +79,49 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
 
 fn list(context: &mut Context, wanted: Option<&OsStr>) -> Result<Exit, CommandError> {
     let (archive, session) = context.look(wanted)?;
-    let branches = ops::branches(&archive, &session)?;
+    let (branches, ends) = ops::branches_and_ends(&archive, &session)?;
     if context.answer_all(&branches)? {
+        context.answer_all(&ends)?;
         return Ok(Exit::Yes);
     }
     let now = context.env.ambient().now();
     let age = |time| context.env.zone.age(now, time);
-    let mut table = Table::new([Align::Left; 5]);
+    let mut table = Table::new([Align::Left; 6]);
     for listed in branches {
+        let parting = parting(listed.after, listed.turns);
         table.row([
             Cell::new(Label::Head, if listed.current { "*" } else { "" }),
             Cell::new(Label::Branch, &listed.branch),
             Cell::new(Label::Id, &common::short(listed.entry)),
             Cell::new(Label::Time, &listed.time.map(age).unwrap_or_default()),
+            Cell::new(Label::Warning, &parting),
             Cell::new(Label::Plain, listed.words.as_deref().unwrap_or_default()),
         ]);
     }
+    for end in &ends {
+        table.row([
+            Cell::new(Label::Head, ""),
+            Cell::new(Label::Dim, "(no name)"),
+            Cell::new(Label::Id, &common::short(Some(end.entry))),
+            Cell::new(Label::Time, &end.time.map(age).unwrap_or_default()),
+            Cell::new(Label::Warning, &parting(end.after, Some(end.turns))),
+            Cell::new(Label::Plain, &end.words),
+        ]);
+    }
     context.show(&table)?;
+    if let Some(end) = ends.first() {
+        let name = Line::about("branch").with("NAME").entry(end.entry);
+        context.output.hint(name.to("give a reverted end a name"));
+    }
     Ok(Exit::Yes)
+}
+
+/// Says what a reverted branch has beside the current path.
+fn parting(after: Option<CheckpointNumber>, turns: Option<u64>) -> String {
+    let Some(turns) = turns else { return String::new() };
+    let turns = common::counted(turns, "turn", "turns");
+    let after = after.map(|after| format!(" after @{after}"));
+    format!("reverted, {turns}{}", after.unwrap_or_default())
 }
 
 fn make(

@@ -1,14 +1,20 @@
 //! `graph`: shows where a session's paths part, and their ends.
 
-use undertext::ops::{self, Pattern};
+use std::io::Write as _;
+
+use undertext::ops::{self, Archive, Detail, Pattern, Session, Spot};
 use undertext::report::{EmptyBranch, Line};
 
-use super::Context;
-use super::common;
+use super::common::counted;
 use super::error::{CommandError, Exit};
 use super::words::About;
+use super::{Context, common, models};
 use crate::render::graph::{Look, Rows};
 use crate::render::safe;
+use crate::render::style::Label;
+
+/// The head of a graph is not set wider than this.
+const WIDEST: usize = 100;
 
 /// Show branches, checkpoints, boundaries, and what was left without a name
 #[derive(Debug, clap::Args)]
@@ -53,6 +59,10 @@ pub(crate) struct Args {
     #[arg(long)]
     all: bool,
 
+    /// Show what was undone too
+    #[arg(long)]
+    undone: bool,
+
     /// Mark where these words were said; small letters stand for capital ones too, unless there is a capital one
     #[arg(long, value_name = "WORDS", value_parser = common::pattern)]
     grep: Option<Pattern>,
@@ -60,7 +70,9 @@ pub(crate) struct Args {
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let (archive, session) = context.look(args.about.wanted()?)?;
-    let graph = ops::drawing(&archive, &session, args.all, args.grep.as_ref())?;
+    let detail =
+        Detail { all: args.all, undone: args.undone, acts: !args.all, pattern: args.grep.as_ref() };
+    let graph = ops::drawing(&archive, &session, detail)?;
     for branch in &graph.empty {
         context.answer(&EmptyBranch { branch, is_current: *branch == graph.current })?;
     }
@@ -75,14 +87,13 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return Ok(if args.grep.is_some() && found == 0 { Exit::No } else { exit });
     }
     context.output.page()?;
-    let now = context.env.ambient().now();
-    let zone = context.env.zone;
-    let age = |time| zone.age(now, time);
+    context.say_head(&archive, &session, graph.edited)?;
     let look = Look {
         styles: context.output.styles(),
         columns: context.output.width(),
         agent: session.format.name(),
-        age: &age,
+        zone: context.env.zone,
+        all: args.all,
     };
     let mut rows = Rows::of(&graph, look)?;
     rows.empty(&mut context.output)?;
@@ -93,9 +104,19 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if let Some(kin) = &graph.kin {
         context.say(&common::kin_words(kin))?;
     }
-    if let Some(newest) = graph.newest.filter(|_| context.env.terminal.stdout) {
-        let turn = |verb: &str| Line::about(verb).with(format!("@{newest}"));
-        let lines = [("Read one", turn("show")), ("Go back", turn("revert"))];
+    if let Some(at @ (Spot::Before(_) | Spot::At(_))) = graph.at {
+        context.say(&format!("{} is {at}", context.name_of(&archive, &session)?))?;
+    }
+    if context.env.terminal.stdout {
+        let turn = |n, verb: &str| Line::about(verb).with(format!("@{n}"));
+        let mut lines = Vec::new();
+        if let Some(newest) = graph.newest {
+            lines.push(("Read one", turn(newest, "show")));
+            lines.push(("Go back", turn(newest, "revert")));
+        }
+        if graph.has_boundary()? {
+            lines.push(("Lost at a compaction", Line::about("audit").flag("boundary")));
+        }
         for (words, line) in lines {
             let told = format!("{words}: {}", context.output.spell(&line));
             if context.output.width().is_none_or(|columns| safe::width(&told) <= columns) {
@@ -109,4 +130,38 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return Ok(Exit::No);
     }
     Ok(exit)
+}
+
+impl Context {
+    /// Says which session a view is of: its name and title, its model, when it was used, and how many files were edited.
+    fn say_head(
+        &mut self,
+        archive: &Archive,
+        session: &Session,
+        edited: Option<u64>,
+    ) -> Result<(), CommandError> {
+        let card = archive.store().card(session.key)?;
+        // Settings that cannot be read only hide this.
+        let settings = self.read_settings().ok().map(|read| models::usual(&read.settings));
+        let model = settings.and_then(|asked| ops::model(archive, session, &asked));
+        let now = self.env.ambient().now();
+        let times = card.started.zip(card.active);
+        let times = times.map(|(from, to)| self.env.zone.span(now, from, to));
+        let edited = edited.filter(|n| *n > 0).map(|n| counted(n, "file", "files"));
+        let facts: Vec<String> = [model, times, edited].into_iter().flatten().collect();
+        let styles = self.output.styles();
+        let columns = self.output.width().unwrap_or(WIDEST).min(WIDEST);
+        let name = self.name_of(archive, session)?;
+        let room = columns.saturating_sub(safe::width(&name) + 2);
+        let title = common::titled(card.title.as_deref());
+        let mut facts = safe::line(&facts.join(" · ")).into_owned();
+        facts = safe::clip(&facts, room).into_owned();
+        let title = safe::clip(&safe::line(&title), room).into_owned();
+        let gap = room.saturating_sub(safe::width(&title) + safe::width(&facts));
+        let (name, wide) = (styles.paint(Label::Id, &name), safe::width(&name) + 2);
+        let told = styles.paint(Label::Heading, &title);
+        let facts = styles.paint(Label::Dim, &facts);
+        let lead = if gap >= 2 { " ".repeat(gap) } else { format!("\n{}", " ".repeat(wide)) };
+        Ok(writeln!(self.output, "{name}  {told}{lead}{facts}")?)
+    }
 }

@@ -59,6 +59,11 @@ fn fullness_at(
     }
 }
 
+/// Returns the model that answered last, if one of the newest entries names it.
+pub fn model(archive: &Archive, session: &Session, asked: &Asked) -> Option<String> {
+    fullness_at(archive, session, None, asked, 0).ok()?.model
+}
+
 /// Returns how full the window was before a change of place and is now. None if that takes more than the newest entries, or if
 /// models reported only one of the two.
 pub fn tokens(

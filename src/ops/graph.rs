@@ -14,22 +14,25 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
+    context::files,
     dag::{Web, unreached},
     json::Raw,
     model::{
-        Block, CheckpointNumber, EntryId, EntryNumber, EntrySet, GenerationNumber, Kind, Message,
-        OperationNumber, Position, Run, first_line,
+        Block, CheckpointNumber, EntryId, EntryNumber, EntrySet, GenerationNumber, Kind, LineId,
+        Message, OperationNumber, Position, Run, State, Timestamp, first_line,
     },
     ops::{OpsError, edges::edges, note},
-    report::{GraphNode, GraphView},
+    report::{Acts, GraphNode, GraphView, RevertedEnd},
     search::{Pattern, Seeker},
     session::{
         Damaged, Damages, Kin, Session, SessionError, Spot, View,
         checkpoints::{self, Given, Places},
         departures::departures,
-        derive, entry_ids, kin,
+        derive, entry_ids,
+        ids::id_of,
+        kin, messages,
         replay::Replays,
-        stretches::{Stretch, path_first, stretches},
+        stretches::{Stretch, Stretches, path_first, stretches},
         tools,
     },
     sync::{Archive, states},
@@ -38,8 +41,26 @@ use crate::{
 
 /// How many characters of an entry are its first words.
 const WORDS: usize = 120;
+/// How many entries before an end are looked through for its last words.
+const LAST: usize = 16;
 /// How many nodes are read at a time.
 const BATCH: usize = 256;
+
+/// Up to how many entries a session has whose calls are counted: for that, each line is read.
+const COUNTED: usize = 20_000;
+
+/// What a drawing of a session shows.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Detail<'a> {
+    /// Each entry as a node, also of what was undone or is repeated.
+    pub all: bool,
+    /// The ends that were undone.
+    pub undone: bool,
+    /// How many files were edited and commands run in each node.
+    pub acts: bool,
+    /// A pattern whose finds are counted.
+    pub pattern: Option<&'a Pattern>,
+}
 
 /// A session as a graph, whose nodes are read as they are handed over.
 pub struct Drawing<'a> {
@@ -49,10 +70,17 @@ pub struct Drawing<'a> {
     damages: Damages,
     places: Places,
     stretches: Vec<Stretch>,
+    /// The entries of the stretches.
+    members: Vec<EntryNumber>,
+    /// What was done in each stretch, if that is counted.
+    acts: Vec<Acts>,
+    /// How many files were edited, if that is counted.
+    pub edited: Option<u64>,
     /// The branches that stand at an entry.
     heads: BTreeMap<EntryNumber, Vec<String>>,
     left: BTreeMap<EntryNumber, Departure>,
     asides: EntrySet,
+    undone: EntrySet,
     /// The current branch.
     pub current: String,
     /// The node at which it ends.
@@ -70,7 +98,7 @@ pub struct Drawing<'a> {
 }
 
 /// What stands at a node of a graph before its entries are read.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Outlined<'d> {
     /// Its place in the list, from 0.
     pub node: usize,
@@ -78,13 +106,19 @@ pub struct Outlined<'d> {
     pub parents: &'d [usize],
     /// The checkpoint that stands before it.
     pub checkpoint: Option<CheckpointNumber>,
+    /// The agent's own number of that, as a selector.
+    pub own: Option<String>,
+    /// When it was said.
+    pub time: Option<Timestamp>,
     /// Whether a conversation of the session's own begins with it.
     pub is_root: bool,
+    /// Whether it is neither on the path to the current branch's end nor after that.
+    pub is_off: bool,
 }
 
 /// Returns the graph of a session, condensed to turns or with `all` entries.
 pub fn graph(archive: &Archive, session: &Session, all: bool) -> Result<GraphView, OpsError> {
-    let drawing = drawing(archive, session, all, None)?;
+    let drawing = drawing(archive, session, Detail { all, ..Detail::default() })?;
     let mut nodes = Vec::new();
     drawing.each(|node| {
         nodes.push(node);
@@ -95,19 +129,19 @@ pub fn graph(archive: &Archive, session: &Session, all: bool) -> Result<GraphVie
     Ok(GraphView { nodes, current, at, empty, before, kin, damaged })
 }
 
-/// Returns the same as a drawing, which holds none of its words: for a session that may be long. A node tells how many of its
-/// entries hold a pattern, if one is given.
+/// Returns the same as a drawing, which holds none of its words: for a session that may be long.
 pub fn drawing<'a>(
     archive: &'a Archive,
     session: &'a Session,
-    all: bool,
-    pattern: Option<&Pattern>,
+    detail: Detail<'_>,
 ) -> Result<Drawing<'a>, OpsError> {
+    let Detail { all, pattern, .. } = detail;
     let state = archive.store().state(session.key)?;
     let current = state.current().to_owned();
     let mut heads: BTreeMap<EntryNumber, Vec<String>> = BTreeMap::new();
     let mut empty = Vec::new();
-    let branches: Vec<(String, Position)> = state.branches.into_iter().collect();
+    let branches: Vec<(String, Position)> =
+        state.branches.iter().map(|(name, at)| (name.clone(), *at)).collect();
     for (name, position) in &branches {
         match position.head {
             Some(head) => heads.entry(head).or_default().push(name.clone()),
@@ -126,8 +160,23 @@ pub fn drawing<'a>(
     let at = branches.iter().find(|(name, _)| *name == current).map(|(_, at)| *at);
     let positions = branches.into_iter().map(|(_, position)| position);
     let positions = positions.filter(|position| Some(*position) != at).collect();
-    let (web, asides, view) =
-        gather(archive, session, view, (at, positions), &states, &replays, all)?;
+    let gathered = gather(archive, session, view, (at, positions), &states, &replays, all)?;
+    let Gathered { mut paths, trunk, asides, view } = gathered;
+    if !all {
+        let again = repeats(archive, session, &state, &trunk)?;
+        for path in paths.iter_mut().filter(|_| !again.is_empty()) {
+            draw_once(path, &again, &view, |entry| heads.contains_key(&entry))?;
+        }
+    }
+    let mut edges = state_edges(session, &view, &trunk, &paths, &states)?;
+    let mut nodes = paths.concat();
+    let undone = undone(archive, session, &state)?;
+    if !detail.undone && !undone.is_empty() {
+        let stays: EntrySet = heads.keys().copied().chain(trunk.iter().copied()).collect();
+        let is_out = |entry| undone.contains(entry) && !stays.contains(entry);
+        prune(&mut nodes, &mut edges, is_out);
+    }
+    let web = Web::new(nodes, edges);
     let is_known = |entry: EntryNumber| web.nodes.binary_search(&entry).is_ok();
     let mut heads_now: BTreeMap<EntryNumber, Vec<String>> = BTreeMap::new();
     for (head, names) in heads {
@@ -150,12 +199,21 @@ pub fn drawing<'a>(
             found.insert(it.entry);
         })?;
     }
-    let mut stretches = stretches(web, &view, &replays, &found, all, ends)?;
+    let plain =
+        if all { EntrySet::default() } else { plain_notes(archive, session, &view, &web.nodes)? };
+    let Stretches { all: mut stretches, members } =
+        stretches(web, &view, &replays, &found, &plain, all, ends)?;
     let is_here = |stretch: &Stretch| {
         heads.get(&stretch.last).is_some_and(|branches| branches.contains(&current))
     };
     let head = stretches.iter().position(is_here);
     let head = head.map(|head| path_first(&mut stretches, head));
+    let mut acts = Vec::new();
+    let mut edited = None;
+    if detail.acts && members.len() <= COUNTED {
+        let (each, files) = count_acts(archive, session, &stretches, &members)?;
+        (acts, edited) = (each, Some(files));
+    }
     let at = checkpoints::standing_at(archive.store(), session)?;
     let kin = kin(archive.store(), session)?;
     let mut drawing = Drawing {
@@ -165,9 +223,13 @@ pub fn drawing<'a>(
         damages,
         places,
         stretches,
+        members,
+        acts,
+        edited,
         heads,
         left,
         asides,
+        undone,
         current,
         head,
         at,
@@ -188,14 +250,32 @@ pub fn drawing<'a>(
 impl Drawing<'_> {
     /// Returns the outlines of the nodes, each before its parents, the newest first.
     pub fn outline(&self) -> impl Iterator<Item = Result<Outlined<'_>, OpsError>> {
-        self.stretches.iter().enumerate().map(|(node, Stretch { said, parents, .. })| {
-            let checkpoint = self.before(*said)?.map(|given| given.n);
-            let is_sub_agent = || {
-                Ok::<_, OpsError>(self.session.format.is_of_sub_agent(&self.view.record(*said)?))
-            };
-            let is_root = parents.is_empty() && !self.asides.contains(*said) && !is_sub_agent()?;
-            Ok(Outlined { node, parents, checkpoint, is_root })
+        self.stretches.iter().enumerate().map(|(node, stretch)| {
+            let Stretch { said, parents, is_off, .. } = stretch;
+            let record = self.view.record(*said)?;
+            let given = self.before(*said)?;
+            let is_aside = self.asides.contains(*said);
+            let is_apart = is_aside || self.session.format.is_of_sub_agent(&record);
+            Ok(Outlined {
+                node,
+                parents,
+                checkpoint: given.map(|given| given.n),
+                own: given.and_then(|given| checkpoints::own_selector(self.session, given.own?)),
+                time: record.time,
+                is_root: parents.is_empty() && !is_apart,
+                is_off: *is_off && !is_apart,
+            })
         })
+    }
+
+    /// Returns what was done in each node, if that is counted.
+    pub fn acts(&self) -> &[Acts] {
+        &self.acts
+    }
+
+    /// Returns the names of the branches that stand at the same entry.
+    pub fn heads(&self) -> impl Iterator<Item = &[String]> {
+        self.heads.values().map(Vec::as_slice)
     }
 
     /// Hands over the nodes in the order of their outlines; a few of them are read at a time.
@@ -212,6 +292,80 @@ impl Drawing<'_> {
         Ok(())
     }
 
+    /// Returns the ends that were reverted, the newest first.
+    pub fn reverted(&self) -> Result<Vec<RevertedEnd>, OpsError> {
+        let mut ends = Vec::new();
+        for node in self.reverted_nodes()? {
+            let end = &self.stretches[node];
+            let branches = self.heads.get(&end.last).cloned().unwrap_or_default();
+            let (mut turns, mut at, mut after) = (0, Some(node), None);
+            while let Some(on) = at {
+                let Stretch { said, is_off, parents, .. } = &self.stretches[on];
+                let is_turn = self.view.record(*said)?.kind == Kind::User;
+                if !is_off && is_turn {
+                    after = self.before(*said)?.map(|given| given.n);
+                    break;
+                }
+                turns += u64::from(is_turn);
+                at = parents.first().copied();
+            }
+            let (time, words) = self.last_words(end)?;
+            let entry = id_of(self.archive.store(), self.session, end.last)?;
+            ends.push(RevertedEnd { branches, entry, after, turns, time, words });
+        }
+        Ok(ends)
+    }
+
+    /// Returns whether the conversation was compacted.
+    pub fn has_boundary(&self) -> Result<bool, OpsError> {
+        for Stretch { said, is_off, .. } in &self.stretches {
+            if !is_off && self.view.record(*said)?.kind == Kind::Boundary {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Returns how many ends were reverted.
+    pub fn count_reverted(&self) -> Result<u64, OpsError> {
+        Ok(self.reverted_nodes()?.len() as u64)
+    }
+
+    fn reverted_nodes(&self) -> Result<Vec<usize>, OpsError> {
+        let mut nodes = Vec::new();
+        for (node, stretch) in self.stretches.iter().enumerate() {
+            let heads = self.heads.get(&stretch.last);
+            let is_before = |branch: &String| self.before.contains_key(branch);
+            let is_named =
+                stretch.is_leaf && heads.is_some_and(|heads| !heads.iter().all(is_before));
+            let is_reverted = stretch.is_off && !self.is_undone(stretch);
+            if is_reverted && (is_named || self.is_unnamed(stretch)?) {
+                nodes.push(node);
+            }
+        }
+        Ok(nodes)
+    }
+
+    /// Returns when the last words of a stretch were said, and these.
+    fn last_words(&self, stretch: &Stretch) -> Result<(Option<Timestamp>, String), OpsError> {
+        let members = stretch.members.start as usize..stretch.members.end as usize;
+        let members = self.members.get(members).unwrap_or_default();
+        let time = self.view.record(stretch.last)?.time;
+        for &entry in members.iter().rev().take(LAST) {
+            let record = self.view.record(entry)?;
+            if matches!(record.kind, Kind::User | Kind::Note | Kind::Assistant | Kind::Summary) {
+                let said = messages(self.archive.store(), self.session, entry).unwrap_or_default();
+                if let Some(words) = said.iter().rev().find_map(|message| {
+                    let text = message.text();
+                    derive::words(&text).or_else(|| beginning(&text))
+                }) {
+                    return Ok((record.time.or(time), words));
+                }
+            }
+        }
+        Ok((time, String::new()))
+    }
+
     /// Returns the damaged entries that were met so far.
     pub fn damaged(&self) -> Result<Vec<Damaged>, OpsError> {
         Ok(self.damages.met(self.archive.store(), self.session)?)
@@ -222,13 +376,30 @@ impl Drawing<'_> {
         Ok(self.places.before(&self.view, entry)?)
     }
 
+    /// Returns whether a stretch was undone, and is not on the current path again.
+    fn is_undone(&self, stretch: &Stretch) -> bool {
+        stretch.is_off && self.undone.contains(stretch.last)
+    }
+
+    /// Returns whether a conversation ends with a stretch, and no branch is there.
+    fn is_unnamed(&self, stretch: &Stretch) -> Result<bool, OpsError> {
+        if !stretch.is_leaf
+            || self.heads.contains_key(&stretch.last)
+            || self.asides.contains(stretch.said)
+        {
+            return Ok(false);
+        }
+        let record = self.view.record(stretch.said)?;
+        Ok(record.kind.is_talk() && !self.session.format.is_of_sub_agent(&record))
+    }
+
     fn node(
         &self,
         node: usize,
         stretch: &Stretch,
         facts: &mut Facts,
     ) -> Result<GraphNode, OpsError> {
-        let &Stretch { said: first, last, entries, cut, found, cleared, is_leaf, .. } = stretch;
+        let &Stretch { said: first, last, entries, cut, found, cleared, is_off, .. } = stretch;
         let branches = self.heads.get(&last).cloned().unwrap_or_default();
         let record = self.view.record(first)?;
         let checkpoint = self.before(first)?;
@@ -258,11 +429,10 @@ impl Drawing<'_> {
             left: self.left.get(&last).cloned(),
             is_head: branches.contains(&self.current),
             is_aside: is_apart,
-            is_unnamed: is_leaf
-                && branches.is_empty()
-                && !is_sub_agent
-                && record.kind.is_talk()
-                && !is_apart,
+            is_unnamed: self.is_unnamed(stretch)?,
+            is_reverted: is_off && !is_sub_agent && !is_apart && !self.is_undone(stretch),
+            is_undone: self.is_undone(stretch),
+            acts: self.acts.get(node).copied(),
             is_sub_agent,
             branches,
         })
@@ -299,8 +469,19 @@ impl States {
     }
 }
 
-/// Gathers the paths of branches, of the current one first, and of leaves, and the entries to which no path comes; the view is
-/// handed back with what it has read.
+/// The paths of a session.
+struct Gathered<'a> {
+    /// Those of branches, of the current one first, and of leaves.
+    paths: Vec<Vec<EntryNumber>>,
+    /// That of the current branch.
+    trunk: Vec<EntryNumber>,
+    /// The entries to which no path comes.
+    asides: EntrySet,
+    /// The view with what it has read.
+    view: View<'a>,
+}
+
+/// Gathers the paths of branches and leaves.
 fn gather<'a>(
     archive: &'a Archive,
     session: &'a Session,
@@ -309,7 +490,7 @@ fn gather<'a>(
     states: &States,
     replays: &Replays,
     all: bool,
-) -> Result<(Web<EntryNumber>, EntrySet, View<'a>), OpsError> {
+) -> Result<Gathered<'a>, OpsError> {
     let mut paths: Vec<Vec<EntryNumber>> = Vec::new();
     let mut whole = BTreeSet::new();
     let mut trunk = Vec::new();
@@ -379,20 +560,214 @@ fn gather<'a>(
             *entry = replays.same(*entry, |entry| among.contains(entry));
         }
     }
-    let mut edges = edges(&trunk, &paths);
+    Ok(Gathered { paths, trunk, asides, view })
+}
+
+/// Returns the edges of paths, and those that lead from one file or sub-agent to another.
+fn state_edges(
+    session: &Session,
+    view: &View<'_>,
+    trunk: &[EntryNumber],
+    paths: &[Vec<EntryNumber>],
+    states: &States,
+) -> Result<Vec<(EntryNumber, EntryNumber)>, OpsError> {
+    let known: EntrySet = paths.iter().flatten().copied().collect();
+    let mut edges = edges(trunk, paths);
     let mut firsts: Vec<EntryNumber> =
         paths.iter().filter_map(|path| path.first()).copied().collect();
     firsts.sort_unstable();
-    let mut callers = session.format.callers(&view);
+    let mut callers = session.format.callers(view);
     for first in firsts {
         let caller = callers(first)?;
         edges.extend(caller.filter(|caller| known.contains(*caller)).map(|caller| (first, caller)));
     }
-    drop(callers);
     let followed: EntrySet = states.followed.iter().map(|(entry, _)| *entry).collect();
     edges.retain(|(child, _)| !followed.contains(*child));
     edges.extend(states.followed.iter().filter(|(child, _)| known.contains(*child)));
-    Ok((Web::new(paths.concat(), edges), asides, view))
+    Ok(edges)
+}
+
+/// Returns the entries that undertext said again later on the current path, each with the last entry of the same line there: where
+/// an agent's file can only grow, an undo repeats what a revert took back.
+fn repeats(
+    archive: &Archive,
+    session: &Session,
+    state: &State,
+    trunk: &[EntryNumber],
+) -> Result<BTreeMap<EntryNumber, EntryNumber>, OpsError> {
+    let store = archive.store();
+    let mut again = EntrySet::default();
+    if !session.format.traits().is_rotatable {
+        for operation in store.operations(session.key, OperationNumber::ALL)? {
+            if operation.command.goes_elsewhere() {
+                again.extend(EntryNumber::each(operation.added()));
+            }
+        }
+    }
+    let said: Vec<EntryNumber> =
+        trunk.iter().copied().filter(|entry| again.contains(*entry)).collect();
+    let mut lines: BTreeMap<LineId, EntryNumber> = BTreeMap::new();
+    store.lines(session.key, &said, &mut |entry, line| {
+        let line = line.map(|line| LineId::of(&line));
+        lines.extend(line.ok().map(|line| (line, entry)));
+    })?;
+    let mut repeats = BTreeMap::new();
+    if !lines.is_empty() {
+        let trunk: EntrySet = trunk.iter().copied().collect();
+        let all = EntryNumber::each(EntryNumber::FIRST..state.next_entry());
+        let all: Vec<EntryNumber> = all.filter(|entry| !trunk.contains(*entry)).collect();
+        store.lines(session.key, &all, &mut |entry, line| {
+            let last = line.ok().and_then(|line| lines.get(&LineId::of(&line)));
+            repeats.extend(last.map(|last| (entry, *last)));
+        })?;
+    }
+    Ok(repeats)
+}
+
+/// Puts the repeats of entries in their place on a path. A record beside the conversation, which is not repeated, goes with what
+/// is, unless a branch ends there.
+fn draw_once(
+    path: &mut Vec<EntryNumber>,
+    again: &BTreeMap<EntryNumber, EntryNumber>,
+    view: &View<'_>,
+    ends: impl Fn(EntryNumber) -> bool,
+) -> Result<(), OpsError> {
+    let (mut drawn, mut is_repeated) = (Vec::with_capacity(path.len()), false);
+    for &entry in path.iter() {
+        let last = again.get(&entry).copied();
+        let is_beside = is_repeated && !view.record(entry)?.kind.is_talk() && !ends(entry);
+        is_repeated = last.is_some() || is_beside;
+        if last.is_some() || !is_beside {
+            drawn.push(last.unwrap_or(entry));
+        }
+    }
+    *path = drawn;
+    Ok(())
+}
+
+/// Returns the entries of operations that are undone.
+fn undone(archive: &Archive, session: &Session, state: &State) -> Result<EntrySet, OpsError> {
+    let mut undone = EntrySet::default();
+    for n in state.undone() {
+        let by = archive.store().operations(session.key, n.alone())?.pop();
+        undone.extend(by.into_iter().flat_map(|by| EntryNumber::each(by.added())));
+    }
+    Ok(undone)
+}
+
+/// Takes out the ends of a web that are meant.
+fn prune(
+    nodes: &mut Vec<EntryNumber>,
+    edges: &mut Vec<(EntryNumber, EntryNumber)>,
+    is_meant: impl Fn(EntryNumber) -> bool,
+) {
+    let mut parents: BTreeMap<EntryNumber, Vec<EntryNumber>> = BTreeMap::new();
+    let mut children: BTreeMap<EntryNumber, usize> = BTreeMap::new();
+    edges.sort_unstable();
+    edges.dedup();
+    for (child, parent) in edges.iter() {
+        parents.entry(*child).or_default().push(*parent);
+        *children.entry(*parent).or_default() += 1;
+    }
+    let is_end = |entry: &EntryNumber, children: &BTreeMap<EntryNumber, usize>| {
+        is_meant(*entry) && children.get(entry).is_none_or(|children| *children == 0)
+    };
+    let mut out = EntrySet::default();
+    let mut waiting: Vec<EntryNumber> =
+        nodes.iter().copied().filter(|entry| is_end(entry, &children)).collect();
+    while let Some(entry) = waiting.pop() {
+        if !out.insert(entry) {
+            continue;
+        }
+        for parent in parents.get(&entry).into_iter().flatten() {
+            children.entry(*parent).and_modify(|children| *children -= 1);
+            if is_end(parent, &children) {
+                waiting.push(*parent);
+            }
+        }
+    }
+    nodes.retain(|entry| !out.contains(*entry));
+    edges.retain(|(child, _)| !out.contains(*child));
+}
+
+/// Returns the notes that an agent wrote by itself; one from a later state of the conversation is a person's.
+fn plain_notes(
+    archive: &Archive,
+    session: &Session,
+    view: &View<'_>,
+    nodes: &[EntryNumber],
+) -> Result<EntrySet, OpsError> {
+    let mut notes = Vec::new();
+    for &entry in nodes {
+        let record = view.record(entry)?;
+        if record.kind == Kind::Note && !session.format.is_of_sub_agent(&record) {
+            notes.push(entry);
+        }
+    }
+    let mut plain = EntrySet::default();
+    archive.store().lines(session.key, &notes, &mut |entry, line| {
+        let line = line.unwrap_or_default();
+        if Raw::object(&line).is_some_and(|record| later(session, record).is_none()) {
+            plain.insert(entry);
+        }
+    })?;
+    Ok(plain)
+}
+
+/// Returns the words that a record brings from a later state of the conversation.
+fn later(session: &Session, record: Raw<'_>) -> Option<String> {
+    let text = session.format.messages(record).first().map(Message::text).unwrap_or_default();
+    let opening = session.format.traits().note_opening;
+    let later = note::said_from_later(&text, opening).map(str::to_owned);
+    later.or_else(|| session.format.mail(record))
+}
+
+/// Counts what was done in each stretch, and the files that were edited in any.
+fn count_acts(
+    archive: &Archive,
+    session: &Session,
+    stretches: &[Stretch],
+    members: &[EntryNumber],
+) -> Result<(Vec<Acts>, u64), OpsError> {
+    let folder = archive.store().card(session.key)?.folder;
+    let (mut acts, mut edited) = (vec![Acts::default(); stretches.len()], BTreeSet::new());
+    let mut failed: BTreeSet<String> = BTreeSet::new();
+    for (acts, stretch) in acts.iter_mut().zip(stretches) {
+        let range = stretch.members.start as usize..stretch.members.end as usize;
+        let mut said: Vec<Message> = Vec::new();
+        let entries = members.get(range).unwrap_or_default();
+        archive.store().lines(session.key, entries, &mut |_, line| {
+            let line = line.unwrap_or_default();
+            let record = Raw::object(&line);
+            said.extend(record.into_iter().flat_map(|record| session.format.messages(record)));
+        })?;
+        let blocks = || said.iter().flat_map(|message| &message.blocks);
+        failed.clear();
+        failed.extend(blocks().filter_map(|block| match block {
+            Block::Result { id, error: true, .. } => Some(id.clone()),
+            _ => None,
+        }));
+        acts.failed = failed.len() as u64;
+        for block in blocks() {
+            if let Block::Call { id, input, .. } = block
+                && !failed.contains(id)
+            {
+                acts.commands += u64::from(tools::is_command(input));
+            }
+        }
+        for message in &mut said {
+            message.blocks.retain(
+                |block| matches!(block, Block::Call { id, .. } if !failed.contains(id.as_str())),
+            );
+        }
+        for named in files::named(&said, folder.as_deref(), None) {
+            acts.edits += named.n_changes;
+            if named.n_changes > 0 {
+                edited.insert(named.path);
+            }
+        }
+    }
+    Ok((acts, edited.len() as u64))
 }
 
 /// Facts of the entries that stretches begin and end with.
@@ -426,10 +801,7 @@ impl Facts {
             let record = Raw::object(&line);
             let uuid = record.and_then(|record| session.format.envelope(record).name);
             let messages = record.map(|record| session.format.messages(record)).unwrap_or_default();
-            let text = messages.first().map(Message::text).unwrap_or_default();
-            let opening = session.format.traits().note_opening;
-            let later = note::said_from_later(&text, opening).map(str::to_owned);
-            let later = later.or_else(|| session.format.mail(record?));
+            let later = record.and_then(|record| later(session, record));
             let words = match &later {
                 Some(later) => beginning(later),
                 None => record

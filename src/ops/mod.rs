@@ -78,19 +78,20 @@ pub use audit::audit;
 pub use backup::{Copying, backup};
 pub use boundaries::audit_boundaries;
 pub use branch::{
-    branch, branch_end, branches, hide_branch, is_branch_name, rename_branch, switch,
+    branch, branch_end, branches, branches_and_ends, hide_branch, is_branch_name, rename_branch,
+    switch,
 };
 pub use cached::cached;
 pub use checkpoint::checkpoint;
 pub use compact::{compact, compact_if_due, plan_compaction, try_compaction};
 pub use compacting::{Compacting, Hook, Rule};
-pub use context::{context, explain, fullness, tokens, window};
+pub use context::{context, explain, fullness, model, tokens, window};
 pub use counts::{counts, keep_counts};
 pub use diff::diff;
 pub use doctor::{Place, doctor, forgetful, is_obstructed, let_in, place_of, remainders, treat};
 pub use error::OpsError;
 pub use gate::{Gate, Snapshot, Ticket, Waited};
-pub use graph::{Drawing, Outlined, drawing, graph};
+pub use graph::{Detail, Drawing, Outlined, drawing, graph};
 pub use handle::Handle;
 pub use hook::named;
 pub use index::index;

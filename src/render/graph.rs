@@ -1,22 +1,33 @@
 //! Graphs: a session's turns and where they part, the newest on top.
 //!
 //! `◉` is the place of the current branch, `◆` a boundary, `○` any other node.
+//!
+//! ```text
+//! ◉ @19  16:07  the words of the turn            2✎ 3$     main         edited files, commands, failed calls
+//! │ ○ @15  15:41  one that was reverted          1✎ 1✗     reverted
+//! ```
 
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
 use renderdag::{Ancestor, GraphRowRenderer, Renderer as _};
-use undertext::model::{CheckpointNumber, Kind, Timestamp};
+use undertext::model::{CheckpointNumber, Kind};
 use undertext::ops::{Drawing, GraphNode, OpsError, Outlined, Spot};
+use undertext::report::Acts;
 use undertext::wire::Departure;
 
 use super::style::{Label, Styles};
+use super::time::Zone;
 use super::{conversation, harness, safe, units};
 
 /// However narrow the terminal, this much of an entry's words is shown.
 const LEAST_WORDS: usize = 16;
 /// What is said of a turn that follows nothing, though others stand before it in the file.
 const STARTS_OVER: &str = "~ starts over: earlier turns are not in this context";
+/// The mark of a turn that was reverted, where no branch has a name.
+const REVERTED: &str = "reverted";
+/// How much of the names of branches a row shows.
+const MOST_NAMES: usize = 24;
 /// The width where there is no terminal.
 const WIDTH: usize = 100;
 
@@ -28,8 +39,24 @@ pub(crate) struct Look<'a> {
     pub(crate) columns: Option<usize>,
     /// The name of the agent.
     pub(crate) agent: &'a str,
-    /// How long ago a moment was, in words.
-    pub(crate) age: &'a dyn Fn(Timestamp) -> String,
+    pub(crate) zone: Zone,
+    /// Whether each entry is a row, with its id.
+    pub(crate) all: bool,
+}
+
+/// The columns of rows that show no ids.
+#[derive(Clone, Copy, Default)]
+struct Columns {
+    /// The width of a turn's number.
+    number: usize,
+    /// The width of a time.
+    time: usize,
+    /// Whether times show their day.
+    is_dated: bool,
+    /// The width of what was done, if any turn did something.
+    acts: usize,
+    /// The width of the names of branches.
+    names: usize,
 }
 
 /// A graph as it is drawn, row by row.
@@ -37,6 +64,7 @@ pub(crate) struct Rows<'a> {
     graph: &'a Drawing<'a>,
     look: Look<'a>,
     width: usize,
+    columns: Columns,
     /// Whether a number is shown at each node.
     numbered: Vec<bool>,
     /// The first node of the conversation.
@@ -53,11 +81,24 @@ impl<'a> Rows<'a> {
     pub(crate) fn of(graph: &'a Drawing<'a>, look: Look<'a>) -> Result<Self, OpsError> {
         let mut numbers = Vec::new();
         let mut roots = BTreeSet::new();
+        let mut columns = Columns::default();
+        let (mut days, mut has_reverted) = (BTreeSet::new(), false);
         for outlined in graph.outline() {
-            let Outlined { node, parents, checkpoint, is_root } = outlined?;
+            let Outlined { node, parents, checkpoint, own, time, is_root, is_off } = outlined?;
             numbers.extend(checkpoint.map(|n| (n, node, parents)));
             roots.extend(is_root.then_some(node));
+            let number = checkpoint.map(|n| number(n, own.as_deref()));
+            columns.number = columns.number.max(number.map_or(0, |number| safe::width(&number)));
+            days.extend(time.map(|time| look.zone.moment(time).date()));
+            has_reverted |= is_off;
         }
+        columns.is_dated = days.len() > 1;
+        columns.time = if columns.is_dated { "30 Nov 16:07".len() } else { "16:07".len() };
+        let acts = graph.acts().iter().map(|acts| safe::width(&acts_words(*acts)));
+        columns.acts = acts.max().unwrap_or_default();
+        let heads = graph.heads().map(|names| safe::width(&safe::line(&names.join(", "))));
+        let reverted = if has_reverted { REVERTED.len() } else { 0 };
+        columns.names = heads.max().unwrap_or_default().max(reverted).min(MOST_NAMES);
         let mut renderer =
             GraphRowRenderer::new().output().with_min_row_height(0).build_box_drawing();
         // The path of the current branch keeps the first column.
@@ -66,6 +107,7 @@ impl<'a> Rows<'a> {
             graph,
             look,
             width: look.columns.unwrap_or(WIDTH),
+            columns,
             numbered: numbered(numbers),
             first: roots.last().copied(),
             roots,
@@ -92,7 +134,11 @@ impl<'a> Rows<'a> {
         let edges = self.renderer.width(Some(&node.node), Some(&parents));
         let room = self.width.saturating_sub(usize::try_from(edges).unwrap_or(usize::MAX) + 1);
         let has_number = self.numbered.get(node.node).copied().unwrap_or_default();
-        let mut text = message(node, self.graph, self.look, has_number, room);
+        let mut text = if self.look.all {
+            message(node, self.graph, self.look, has_number, room)
+        } else {
+            self.turn(node, has_number, room)
+        };
         if self.roots.contains(&node.node) && self.first != Some(node.node) {
             text.push('\n');
             text.push_str(&styles.paint(Label::Dim, &safe::clip(STARTS_OVER, room)));
@@ -104,6 +150,130 @@ impl<'a> Rows<'a> {
         }
         Ok(())
     }
+}
+
+impl Rows<'_> {
+    /// Returns the row of a node that stands for a turn.
+    fn turn(&self, node: &GraphNode, has_number: bool, room: usize) -> String {
+        let Look { styles, zone, .. } = self.look;
+        let Columns { number: wide, time, is_dated, acts, names } = self.columns;
+        let checkpoint = node.checkpoint.filter(|_| has_number);
+        let shown = checkpoint.map(|n| number(n, node.own.as_deref())).unwrap_or_default();
+        let moment = node.time.map(|at| {
+            let form = if is_dated { "%-d %b %H:%M" } else { "%H:%M" };
+            zone.moment(at).format(form).to_string()
+        });
+        let mut row = styles.paint(Label::Checkpoint, &padded(&shown, wide));
+        row.push_str("  ");
+        row.push_str(&styles.paint(Label::Time, &format!("{:>time$}", moment.unwrap_or_default())));
+        row.push_str("  ");
+        let done = node.acts.map(acts_words).unwrap_or_default();
+        let ends = self.names_of(node);
+        // Where there is little room, the words come first.
+        let mut right = names + 2 * usize::from(names > 0) + acts + 2 * usize::from(acts > 0);
+        let left = wide + time + 4;
+        let has_acts = left + right + LEAST_WORDS <= room;
+        if !has_acts {
+            right = names + 2 * usize::from(names > 0);
+        }
+        let room = room.saturating_sub(left);
+        let words = self.words(node);
+        let width: usize = words.iter().map(|(_, text)| safe::width(text) + 2).sum();
+        let is_alone = done.is_empty() && ends.is_empty();
+        let for_words = if is_alone { room } else { room.saturating_sub(right).max(LEAST_WORDS) };
+        row.push_str(&clipped(&words, for_words, styles));
+        if is_alone {
+            return row;
+        }
+        let used = width.saturating_sub(2).min(for_words);
+        row.push_str(&" ".repeat(for_words.saturating_sub(used)));
+        if has_acts && acts > 0 {
+            row.push_str("  ");
+            row.push_str(&styles.paint(Label::Dim, &format!("{done:>acts$}")));
+        }
+        if !ends.is_empty() {
+            row.push_str("  ");
+            row.push_str(&join(&ends, styles));
+        }
+        row
+    }
+
+    /// Returns what a row says of its node, by its parts.
+    fn words(&self, node: &GraphNode) -> Vec<(Label, String)> {
+        let mut words = Vec::new();
+        if node.is_sub_agent {
+            words.push((Label::Dim, "sub-agent:".to_owned()));
+        }
+        let said = harness::unwrap(&node.words);
+        let said = (Label::Plain, safe::line(&said).into_owned());
+        match node.kind {
+            Kind::Boundary => {
+                words.push((Label::Boundary, units::compaction(node.tokens)));
+            }
+            Kind::Note if node.is_from_later => {
+                words.extend([(Label::Note, "from later:".to_owned()), said]);
+            }
+            Kind::User | Kind::Note => words.push(said),
+            kind => {
+                words.extend([(conversation::label(kind), format!("{}:", kind.as_str())), said]);
+            }
+        }
+        words.retain(|(_, text)| !text.is_empty());
+        words.extend(remarks(node, self.look));
+        let before = node.branches.iter().filter_map(|branch| {
+            let n = self.graph.before.get(branch)?;
+            Some((Label::Dim, format!("{} is as before operation {n}", safe::line(branch))))
+        });
+        words.extend(before);
+        if node.damage.is_some() {
+            words.push((Label::Error, "damaged".to_owned()));
+        }
+        words
+    }
+
+    /// Returns the names at the end of a row.
+    fn names_of(&self, node: &GraphNode) -> Vec<(Label, String)> {
+        let names = safe::line(&node.branches.join(", ")).into_owned();
+        let mut ends = Vec::new();
+        if !names.is_empty() {
+            let label = if node.is_head { Label::Head } else { Label::Branch };
+            ends.push((label, safe::clip(&names, MOST_NAMES).into_owned()));
+        } else if node.is_reverted {
+            ends.push((Label::Warning, REVERTED.to_owned()));
+        } else if node.is_undone {
+            ends.push((Label::Dim, "undone".to_owned()));
+        }
+        ends
+    }
+}
+
+/// Returns the number of a turn, after the agent's own.
+fn number(n: CheckpointNumber, own: Option<&str>) -> String {
+    own.map_or_else(|| format!("@{n}"), |own| format!("@{n} {}", safe::line(own)))
+}
+
+/// Returns what was done in a turn, such as `2✎ 3$ 1✗`.
+fn acts_words(acts: Acts) -> String {
+    let parts = [(acts.edits, '✎'), (acts.commands, '$'), (acts.failed, '✗')];
+    let parts = parts.iter().filter(|(n, _)| *n > 0).map(|(n, sign)| format!("{n}{sign}"));
+    parts.collect::<Vec<_>>().join(" ")
+}
+
+fn padded(text: &str, width: usize) -> String {
+    format!("{text}{}", " ".repeat(width.saturating_sub(safe::width(text))))
+}
+
+/// Returns parts on one line, as much of them as fits.
+fn clipped(parts: &[(Label, String)], room: usize, styles: Styles) -> String {
+    let (mut left, mut fit) = (room, Vec::new());
+    for (label, text) in parts {
+        let text = safe::clip(text, left);
+        left = left.saturating_sub(safe::width(&text) + 2);
+        if !text.is_empty() {
+            fit.push((*label, text.into_owned()));
+        }
+    }
+    join(&fit, styles)
 }
 
 /// Returns at which nodes numbers are shown, each once: where it was given first, and of several arms there the newest.
@@ -165,40 +335,19 @@ fn message(
     }
     let mut after = Vec::new();
     let entries = (node.entries > 1).then(|| format!("{} entries", node.entries));
-    let facts: Vec<String> = entries.into_iter().chain(node.time.map(look.age)).collect();
+    let time = node.time.map(|time| look.zone.minute(time));
+    let facts: Vec<String> = entries.into_iter().chain(time).collect();
     if !facts.is_empty() {
         after.push((Label::Dim, format!("({})", facts.join(", "))));
     }
     after.extend(units::compacted(node.tokens).map(|tokens| (Label::Boundary, tokens)));
-    if node.found > 0 {
-        let times = if node.found > 1 { format!(" in {}", node.found) } else { String::new() };
-        after.push((Label::Match, format!("found{times}")));
-    }
-    if node.cut > 0 {
-        after.push((Label::Note, format!("{} cut", node.cut)));
-    }
-    if node.cleared > 0 {
-        let times =
-            if node.cleared > 1 { format!(" {} times", node.cleared) } else { String::new() };
-        after.push((Label::Boundary, format!("answers cleared{times}")));
-    }
-    for mark in &node.marks {
-        let note = mark
-            .note
-            .as_ref()
-            .map(|note| safe::line(&note.to_text()).into_owned())
-            .unwrap_or_default();
-        after.push((Label::Checkpoint, format!("@{} {note}", mark.n).trim_end().to_owned()));
-    }
+    after.extend(remarks(node, look));
     after.extend(names(&node.branches, node.is_head.then_some(graph)));
     for branch in &node.branches {
         if let Some(n) = graph.before.get(branch) {
             let before = format!("{} is as before operation {n}", safe::line(branch));
             after.push((Label::Dim, before));
         }
-    }
-    if let Some(left) = &node.left {
-        after.push((Label::Note, departure(left, look.agent)));
     }
     if node.is_aside {
         after.push((Label::Dim, "aside".to_owned()));
@@ -239,6 +388,35 @@ fn message(
     }
     rows.push(join(&row, look.styles));
     rows.join("\n")
+}
+
+/// Returns what is to be said of a node beside its words.
+fn remarks(node: &GraphNode, look: Look<'_>) -> Vec<(Label, String)> {
+    let mut remarks = Vec::new();
+    if node.found > 0 {
+        let times = if node.found > 1 { format!(" in {}", node.found) } else { String::new() };
+        remarks.push((Label::Match, format!("found{times}")));
+    }
+    if node.cut > 0 {
+        remarks.push((Label::Note, format!("{} cut", node.cut)));
+    }
+    if node.cleared > 0 {
+        let times =
+            if node.cleared > 1 { format!(" {} times", node.cleared) } else { String::new() };
+        remarks.push((Label::Boundary, format!("answers cleared{times}")));
+    }
+    for mark in &node.marks {
+        let note = mark
+            .note
+            .as_ref()
+            .map(|note| safe::line(&note.to_text()).into_owned())
+            .unwrap_or_default();
+        remarks.push((Label::Checkpoint, format!("@{} {note}", mark.n).trim_end().to_owned()));
+    }
+    if let Some(left) = &node.left {
+        remarks.push((Label::Note, departure(left, look.agent)));
+    }
+    remarks
 }
 
 /// Returns the names of a node. Where the session ends, they include the turn, unless it is the newest one.

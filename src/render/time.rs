@@ -34,6 +34,22 @@ impl Zone {
         moment.format(form).to_string()
     }
 
+    /// Returns a span of time as `26 Nov 13:55–16:13`, with the year if it is not this one's, and with the zone.
+    pub(crate) fn span(self, now: Timestamp, from: Timestamp, to: Timestamp) -> String {
+        let [now, from, to] = [now, from, to].map(|time| self.moment(time));
+        let day = |at: NaiveDateTime| {
+            let form = if at.year() == now.year() { "%-d %b" } else { "%-d %b %Y" };
+            at.format(form).to_string()
+        };
+        let last = if from.date() == to.date() { String::new() } else { format!("{} ", day(to)) };
+        let dash = if last.is_empty() { "–" } else { " – " };
+        let zone = match self {
+            Self::Utc => " UTC",
+            Self::Local => "",
+        };
+        format!("{} {}{dash}{last}{}{zone}", day(from), from.format("%H:%M"), to.format("%H:%M"))
+    }
+
     /// Returns how long ago a moment was, such as `3 h ago`; of one that is far, or is to come, the day.
     pub(crate) fn age(self, now: Timestamp, time: Timestamp) -> String {
         const MINUTE: i64 = 60_000;
@@ -49,7 +65,7 @@ impl Zone {
     }
 
     /// Returns a moment on the clock of the zone.
-    pub(super) fn moment(self, time: Timestamp) -> NaiveDateTime {
+    pub(crate) fn moment(self, time: Timestamp) -> NaiveDateTime {
         match self {
             Self::Utc => time.utc().naive_utc(),
             Self::Local => time.utc().with_timezone(&Local).naive_local(),

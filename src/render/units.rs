@@ -31,6 +31,18 @@ pub(crate) fn compacted(tokens: (Option<u64>, Option<u64>)) -> Option<String> {
     }
 }
 
+/// Returns a compaction in a few words.
+pub(crate) fn compaction(tokens: (Option<u64>, Option<u64>)) -> String {
+    match tokens {
+        (Some(before), Some(after)) => {
+            format!("compacted {} → {} tokens", rounded(before), rounded(after))
+        }
+        (Some(before), None) => format!("compacted {} tokens", rounded(before)),
+        (None, Some(after)) => format!("compacted to {} tokens", rounded(after)),
+        (None, None) => "compacted".to_owned(),
+    }
+}
+
 /// Returns a part of a whole in tenths of a percent, cut.
 pub(crate) fn tenths(part: u64, whole: u64) -> u64 {
     let tenths = (u128::from(part) * 1000).checked_div(u128::from(whole)).unwrap_or(0);

@@ -9,6 +9,34 @@ use crate::{
     wire::Departure,
 };
 
+/// What a model did in a node.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Acts {
+    /// How many calls edited a file.
+    pub edits: u64,
+    /// How many ran a command.
+    pub commands: u64,
+    /// How many calls failed.
+    pub failed: u64,
+}
+
+/// An end that was reverted: it is not on the current path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RevertedEnd {
+    /// The branches there.
+    pub branches: Vec<String>,
+    /// The last entry.
+    pub entry: EntryId,
+    /// The turn of the current path that it follows.
+    pub after: Option<CheckpointNumber>,
+    /// How many turns are on it alone, or on it and other reverted ends.
+    pub turns: u64,
+    /// When something was said there last.
+    pub time: Option<Timestamp>,
+    /// The first words of that.
+    pub words: String,
+}
+
 /// A stretch of entries, one behind the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(
@@ -56,6 +84,12 @@ pub struct GraphNode {
     pub is_head: bool,
     /// Whether nothing follows it and no branch stands at its end.
     pub is_unnamed: bool,
+    /// Whether it is neither on the path to the current branch's end nor after that.
+    pub is_reverted: bool,
+    /// Whether the command that added it was undone.
+    pub is_undone: bool,
+    /// What was done in it, if that is counted.
+    pub acts: Option<Acts>,
     /// Whether a sub-agent works there, in the file of its session.
     pub is_sub_agent: bool,
     /// How the agent left its end for another state of its file.
@@ -86,6 +120,17 @@ pub struct GraphView {
     pub damaged: Vec<Damaged>,
 }
 
+report!(RevertedEnd, "branch", |it| {
+    branch: (),
+    entry: it.entry,
+    current: false,
+    time: it.time,
+    words: it.words,
+    reverted: true,
+    after: it.after,
+    turns: it.turns,
+});
+
 report!(GraphNode, "node", |it| {
     node: it.node,
     entry: it.id,
@@ -107,6 +152,11 @@ report!(GraphNode, "node", |it| {
     branches: it.branches,
     head: it.is_head,
     unnamed: it.is_unnamed,
+    reverted: it.is_reverted,
+    undone: it.is_undone,
+    edits: it.acts.map(|acts| acts.edits),
+    commands: it.acts.map(|acts| acts.commands),
+    failed: it.acts.map(|acts| acts.failed),
     sub_agent: it.is_sub_agent,
     aside: it.is_aside,
     left: it.left.as_ref().map(Departure::as_str),

@@ -160,6 +160,12 @@ pub struct ListedBranch {
     pub time: Option<Timestamp>,
     /// The first words of that message.
     pub words: Option<String>,
+    /// Whether it was reverted: it ends on another path than the current one.
+    pub reverted: bool,
+    /// The turn of the current path that it follows then.
+    pub after: Option<CheckpointNumber>,
+    /// How many turns it has then beside that path.
+    pub turns: Option<u64>,
 }
 
 report!(ListedBranch, "branch");

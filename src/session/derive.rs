@@ -10,7 +10,7 @@ use crate::{
     },
     session::SessionError,
     store::{SessionKey, Store},
-    wire::{CAVEAT, Envelope, Format, Graph, Link, Titled},
+    wire::{CAVEAT, EDITOR, Envelope, Format, Graph, Link, REQUEST, Titled},
 };
 
 /// How many names of a session that is taken in by parts are at hand.
@@ -203,6 +203,11 @@ pub(crate) fn see_entry(
 /// Returns the first words that a person said in a text: of a plan its heading, and nothing of a command alone.
 pub fn words(text: &str) -> Option<String> {
     let said = without_tags(text);
+    // An editor says before a request what is open in it.
+    let said = match said.split_once(REQUEST) {
+        Some((before, request)) if before.starts_with(EDITOR) => request,
+        _ => said,
+    };
     let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
     let first = lines.next().filter(|first| !is_command(first) && !first.starts_with(CAVEAT))?;
     let heading = lines.next().filter(|next| first.ends_with(':') && next.starts_with('#'));
@@ -275,6 +280,12 @@ mod tests {
         check("<div>Why is this red?</div>", Some("<div>Why is this red?</div>"));
         check("<command-message>init</command-message>\n<command-name>/init</command-name>", None);
         check("/mode", None);
+        let asked = "# Context from my IDE setup:\n\n## Open tabs:\n- a.md\n\n## My request for Codex:\nWhy?";
+        check(asked, Some("Why?"));
+        check(
+            "Why does it say ## My request for Codex:\nhere?",
+            Some("Why does it say ## My request for Codex:"),
+        );
         check("/review the parser", Some("/review the parser"));
         check("/etc/hosts is wrong", Some("/etc/hosts is wrong"));
         check("Implement the following plan:\n\n# A new lexer\n\nFirst", Some("A new lexer"));

@@ -1,6 +1,6 @@
 //! Stretches: the entries of a graph that are shown as one node, because nothing parts them.
 
-use std::{cmp::Reverse, collections::BinaryHeap};
+use std::{cmp::Reverse, collections::BinaryHeap, ops::Range};
 
 use crate::{
     dag::{Few, Web},
@@ -25,17 +25,31 @@ pub(crate) struct Stretch {
     pub(crate) is_leaf: bool,
     /// Whether it tells the model nothing.
     pub(crate) is_bare: bool,
+    /// Whether it is neither on the path to the current branch's end nor after that.
+    pub(crate) is_off: bool,
+    /// Its entries, as a range of [`Stretches::members`].
+    pub(crate) members: Range<u32>,
 }
 
-/// Returns the stretches of a web, in which the entries behind a turn are part of it.
+/// The stretches of a graph.
+pub(crate) struct Stretches {
+    /// Each before its parents, the newest first.
+    pub(crate) all: Vec<Stretch>,
+    /// The entries of all stretches, grouped by stretch.
+    pub(crate) members: Vec<EntryNumber>,
+}
+
+/// Returns the stretches of a web, in which the entries behind a turn are part of it; `plain` are the notes that an agent wrote
+/// by itself, which begin none.
 pub(crate) fn stretches(
     web: Web<EntryNumber>,
     view: &View<'_>,
     replays: &Replays,
     found: &EntrySet,
+    plain: &EntrySet,
     all: bool,
     ends: impl Fn(EntryNumber) -> bool,
-) -> Result<Vec<Stretch>, SessionError> {
+) -> Result<Stretches, SessionError> {
     // Which stretch an entry belongs to, the oldest first.
     let mut owner = vec![0; web.nodes.len()];
     let mut stretches: Vec<Stretch> = Vec::new();
@@ -44,7 +58,9 @@ pub(crate) fn stretches(
         let record = view.record(entry)?;
         let kind = record.kind;
         let cleared = u32::from(view.format().clears(&record));
-        let begins = all || matches!(kind, Kind::User | Kind::Boundary | Kind::Note);
+        let is_plain = plain.contains(entry);
+        let begins = all || !is_plain && matches!(kind, Kind::User | Kind::Boundary | Kind::Note);
+        let is_bare = !all && (is_plain || !kind.is_talk());
         // A record that tells nothing, behind an end, goes with it and does not become the end of the stretch.
         let trails = !kind.is_talk() && !ends(entry);
         let before = match *web.parents[index] {
@@ -61,7 +77,7 @@ pub(crate) fn stretches(
             }
             stretch.is_leaf = is_leaf;
             stretch.entries += 1;
-            stretch.is_bare &= !kind.is_conversation();
+            stretch.is_bare &= is_bare;
             stretch.cut += u32::from(replays.cut.contains(&entry));
             stretch.found += u32::from(found.contains(entry));
             stretch.cleared += cleared;
@@ -80,7 +96,9 @@ pub(crate) fn stretches(
             cleared,
             parents,
             is_leaf,
-            is_bare: !kind.is_conversation() && !all,
+            is_bare,
+            is_off: false,
+            members: 0..0,
         });
     }
     fold_bare(&mut stretches, &mut owner, &ends);
@@ -93,6 +111,7 @@ pub(crate) fn stretches(
             taken += 1;
         }
     }
+    let members = members(&web, &owner, &mut stretches);
     drop((web, owner));
     for stretch in &mut stretches {
         let mut parents: Vec<usize> = stretch.parents.iter().map(|&parent| place[parent]).collect();
@@ -105,7 +124,27 @@ pub(crate) fn stretches(
     stretches.retain(|_| places.next().is_some_and(|place| *place != FOLDED));
     place.retain(|place| *place != FOLDED);
     permute(&mut stretches, &mut place);
-    Ok(stretches)
+    Ok(Stretches { all: stretches, members })
+}
+
+/// Groups the entries of a web by their stretches, the oldest first, and tells each stretch which ones it has.
+fn members(web: &Web<EntryNumber>, owner: &[usize], stretches: &mut [Stretch]) -> Vec<EntryNumber> {
+    for owner in owner {
+        stretches[*owner].members.end += 1;
+    }
+    let mut taken = 0;
+    for stretch in stretches.iter_mut() {
+        let count = stretch.members.end;
+        stretch.members = taken..taken;
+        taken += count;
+    }
+    let mut members = vec![EntryNumber::FIRST; owner.len()];
+    for &index in web.order.iter().rev() {
+        let end = &mut stretches[owner[index]].members.end;
+        members[*end as usize] = web.nodes[index];
+        *end += 1;
+    }
+    members
 }
 
 /// Puts the stretches on the path to one of them, and what follows it, before those that parted from the path, and returns where
@@ -140,10 +179,11 @@ pub(crate) fn path_first(stretches: &mut [Stretch], head: usize) -> usize {
             }
         }
     }
-    for stretch in stretches.iter_mut() {
+    for (n, stretch) in stretches.iter_mut().enumerate() {
         let mut parents: Vec<usize> = stretch.parents.iter().map(|&parent| place[parent]).collect();
         parents.sort_unstable();
         stretch.parents = parents.into_iter().collect();
+        stretch.is_off = is_off[n];
     }
     let head = place[head];
     permute(stretches, &mut place);
@@ -205,6 +245,23 @@ mod tests {
 
     use super::*;
 
+    /// A stretch of one entry.
+    fn one(n: EntryNumber) -> Stretch {
+        Stretch {
+            said: n,
+            last: n,
+            entries: 1,
+            cut: 0,
+            found: 0,
+            cleared: 0,
+            parents: Few::default(),
+            is_leaf: false,
+            is_bare: false,
+            is_off: false,
+            members: 0..0,
+        }
+    }
+
     proptest! {
         #[test]
         fn a_bare_stretch_goes_into_the_only_one_that_follows_it(
@@ -217,8 +274,7 @@ mod tests {
                 let parents = parents.iter().copied().filter(|parent| *parent < n).collect();
                 let n = EntryNumber::new(n as u64);
                 let is_bare = *is_bare;
-                let (entries, cut, found, cleared, is_leaf) = (1, 0, 0, 0, false);
-                Stretch { said: n, last: n, entries, cut, found, cleared, parents, is_leaf, is_bare }
+                Stretch { parents, is_bare, ..one(n) }
             };
             let before: Vec<Stretch> = stretches.iter().enumerate().map(stretch).collect();
             let mut after: Vec<Stretch> = stretches.iter().enumerate().map(stretch).collect();
@@ -259,9 +315,7 @@ mod tests {
             let stretch = |(n, above): (usize, &BTreeSet<usize>)| {
                 let parents = above.iter().map(|by| n + by).filter(|parent| *parent < all).collect();
                 let n = EntryNumber::new(n as u64);
-                let (entries, cut, found, cleared) = (1, 0, 0, 0);
-                let (is_leaf, is_bare) = (false, false);
-                Stretch { said: n, last: n, entries, cut, found, cleared, parents, is_leaf, is_bare }
+                Stretch { parents, ..one(n) }
             };
             let mut stretches: Vec<Stretch> = above.iter().enumerate().map(stretch).collect();
             let before = stretches.len();
@@ -290,15 +344,9 @@ mod tests {
         // A root, and 100,000 bare stretches behind it that all lead to the last one.
         let count = 100_000;
         let bare = |parents: Vec<usize>| Stretch {
-            said: EntryNumber::default(),
-            last: EntryNumber::default(),
-            entries: 1,
-            cut: 0,
-            found: 0,
-            cleared: 0,
             parents: parents.into_iter().collect(),
-            is_leaf: false,
             is_bare: true,
+            ..one(EntryNumber::default())
         };
         let mut stretches = vec![bare(Vec::new())];
         stretches.extend((0..count).map(|_| bare(vec![0])));

@@ -30,6 +30,8 @@ const SUBJECTS: [&str; 14] = [
     "prompt",
     "description",
 ];
+/// The commands of tools that edit files.
+const EDITS: [&str; 5] = ["view", "create", "str_replace", "insert", "undo_edit"];
 /// How much of it is told, in characters.
 const TOLD: usize = 200;
 
@@ -97,6 +99,16 @@ pub(crate) fn called(format: &dyn Format, line: &[u8], wanted: &str) -> Option<C
             Some(Called { tool: name.clone(), subject: subject(input), line: line.to_vec() })
         }
         _ => None,
+    })
+}
+
+/// Returns whether arguments have a tool run a command line.
+pub(crate) fn is_command(input: &str) -> bool {
+    let arguments = Raw::value(input.as_bytes());
+    ["command", "cmd", "script"].into_iter().any(|key| {
+        let line = arguments.and_then(|arguments| words(arguments.get(key)?));
+        // An editor's command is one of its own few words.
+        line.is_some_and(|line| !EDITS.contains(&line.as_str()))
     })
 }
 

@@ -90,6 +90,11 @@ use crate::{
     },
 };
 
+/// How an editor begins what it says of itself before a request.
+pub(crate) const EDITOR: &str = "# Context from my IDE setup:";
+/// The line before the request itself.
+pub(crate) const REQUEST: &str = "## My request for Codex:";
+
 /// The format of Codex.
 #[derive(Clone, Copy, Debug)]
 pub struct Codex;

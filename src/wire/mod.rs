@@ -44,6 +44,7 @@ pub use answers::{Answer, Answers, Earlier, How, Piece};
 pub(crate) use claude::CAVEAT;
 pub use claude::Claude;
 pub use codex::{Codex, Heading};
+pub(crate) use codex::{EDITOR, REQUEST};
 pub use format::Format;
 pub use formats::{FORMATS, by_name, detect, is_secret};
 pub(crate) use frame::FRAME;
