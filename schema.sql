@@ -306,6 +306,12 @@ CREATE TABLE count (
   PRIMARY KEY (line, rule)
 ) STRICT, WITHOUT ROWID;
 
+-- A cache: what lists show of the whole of a session, such as how many of its ends were reverted.
+CREATE TABLE glance (
+  session INTEGER PRIMARY KEY,
+  glance  BLOB NOT NULL                              -- tagged; says after how many operations it was made
+) STRICT;
+
 -- Under which rules the derived rows were made.
 CREATE TABLE rules (
   version INTEGER NOT NULL

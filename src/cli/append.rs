@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
+use serde_json::Value;
 use undertext::context::cut::Limit;
 use undertext::context::event::Cause;
 use undertext::disk::{self, Refusal};
@@ -31,7 +32,7 @@ const LISTED: usize = 10;
 /// All of it is one operation: if one record is invalid, nothing is written. Text is kept as it is, a final line end
 /// included. Records are entries as the session's own format has them, one JSON object a line; what they leave out (uuid,
 /// parent, time, folder) is filled in, and a record that is there already changes nothing. Some agents' sessions take no
-/// records, and are appended to by the other options.
+/// records. Messages as the APIs of OpenAI and Anthropic have them ({"role", "content"}) are taken by every session.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -42,6 +43,7 @@ Examples:
   undertext append --result call_2 --error 'no such file'
   undertext append --note 'The sub-agent reports: all tests pass'
   undertext append < entries.jsonl
+  echo '{\"role\":\"user\",\"content\":\"What is in /w?\"}' | undertext append
 
 JSON: one object an entry, in order
   {\"type\":\"entry\", \"session\":ID, \"title\":TEXT or null, \"format\":NAME, \"entry\":ID, \"uuid\":UUID, \"operation\":N or null if it was there already, \"call\":ID with --call}
@@ -105,6 +107,9 @@ enum Role {
     Assistant,
     System,
 }
+
+/// A line that is taken.
+const GOOD: &str = r#"a line that is taken: {"role":"user","content":"What is in /w?"}"#;
 
 /// The drafts to append, each with the line of the input on which it stands.
 struct Batch {
@@ -213,7 +218,7 @@ fn list(
 fn read_batch(context: &Context, args: &Args) -> Result<Batch, CommandError> {
     let mut call = None;
     let draft = if let Some(file) = &args.jsonl {
-        return Ok(split_records(&read(context, file)?));
+        return split_records(&read(context, file)?);
     } else if let Some(name) = &args.call {
         let made_up = || format!("call_{}", context.env.ambient().uuid().simple());
         let id = args.id.clone().unwrap_or_else(made_up);
@@ -228,7 +233,7 @@ fn read_batch(context: &Context, args: &Args) -> Result<Batch, CommandError> {
     } else if let Some(note) = &args.note {
         Draft::Note(read_text(context, Some(note))?)
     } else if args.text.is_none() && args.role.is_none() && !context.env.terminal.stdin {
-        return Ok(split_records(&read(context, Path::new("-"))?));
+        return split_records(&read(context, Path::new("-"))?);
     } else {
         let speaker = match args.role {
             None | Some(Role::User) => Speaker::User,
@@ -284,12 +289,99 @@ fn usage() -> Hint {
     Line::new("append").flag("help").to("how it is used")
 }
 
-/// Splits a text into records, one a line; blank lines are left out.
-fn split_records(bytes: &[u8]) -> Batch {
+/// Splits a text into records and messages, one a line; blank lines are left out.
+fn split_records(bytes: &[u8]) -> Result<Batch, CommandError> {
     let lines = bytes.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii);
-    let filled = (1..).zip(lines).filter(|(_, line)| !line.is_empty());
-    let (lines, drafts) = filled.map(|(n, line)| (n, Draft::Record(line.to_vec()))).unzip();
-    Batch { drafts, lines, call: None }
+    let mut batch = Batch { drafts: Vec::new(), lines: Vec::new(), call: None };
+    for (n, line) in (1..).zip(lines).filter(|(_, line)| !line.is_empty()) {
+        let value = serde_json::from_slice::<Value>(line).ok();
+        let message = value.as_ref().filter(|value| value.get("type").is_none());
+        let drafts = match message.filter(|value| value.get("role").is_some()) {
+            Some(message) => of_message(message).map_err(|why| {
+                let error = CommandError::user(anyhow!("line {n}: {why}"));
+                error.hinted("nothing is written; mend the line and try again").hinted(GOOD)
+            })?,
+            None => vec![Draft::Record(line.to_vec())],
+        };
+        batch.lines.extend(drafts.iter().map(|_| n));
+        batch.drafts.extend(drafts);
+    }
+    Ok(batch)
+}
+
+/// Reads a message as the APIs of OpenAI and Anthropic have it: what is said, calls and results are entries of their own.
+fn of_message(message: &Value) -> Result<Vec<Draft>, String> {
+    let text = |of: &Value, key: &str| of.get(key).and_then(Value::as_str).map(str::to_owned);
+    let named = |of: &Value, key: &str| text(of, key).ok_or_else(|| format!("it has no {key:?}"));
+    let role = named(message, "role")?;
+    if matches!(role.as_str(), "tool" | "function") {
+        let id = named(message, "tool_call_id")?;
+        let output = said(message.get("content"))?;
+        return Ok(vec![Draft::Result { id, output, error: None }]);
+    }
+    let speaker = match role.as_str() {
+        "user" => Speaker::User,
+        "assistant" => Speaker::Assistant,
+        "system" | "developer" => Speaker::System,
+        other => return Err(format!("there is no role {other:?}")),
+    };
+    let mut drafts = Vec::new();
+    let say = |drafts: &mut Vec<Draft>, text: String| {
+        if !text.is_empty() {
+            drafts.push(Draft::Message(speaker, text));
+        }
+    };
+    match message.get("content") {
+        None | Some(Value::Null) => {}
+        Some(Value::String(text)) => say(&mut drafts, text.clone()),
+        Some(Value::Array(parts)) => {
+            for part in parts {
+                match part.get("type").and_then(Value::as_str).unwrap_or_default() {
+                    "text" | "input_text" | "output_text" => say(&mut drafts, named(part, "text")?),
+                    "tool_use" => drafts.push(Draft::Call {
+                        id: named(part, "id")?,
+                        name: named(part, "name")?,
+                        input: part.get("input").map(Value::to_string).unwrap_or_default(),
+                    }),
+                    "tool_result" => {
+                        let is_error = part.get("is_error").and_then(Value::as_bool) == Some(true);
+                        let (id, output) =
+                            (named(part, "tool_use_id")?, said(part.get("content"))?);
+                        let error = is_error.then(|| output.clone());
+                        drafts.push(Draft::Result { id, output, error });
+                    }
+                    other => return Err(format!("a part of type {other:?} is not taken")),
+                }
+            }
+        }
+        Some(_) => return Err("its content is neither a text nor a list".to_owned()),
+    }
+    for call in message.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
+        let function = call.get("function").ok_or("a call has no \"function\"")?;
+        let (id, name) = (named(call, "id")?, named(function, "name")?);
+        drafts.push(Draft::Call {
+            id,
+            name,
+            input: text(function, "arguments").unwrap_or_default(),
+        });
+    }
+    if drafts.is_empty() { Err("it says nothing".to_owned()) } else { Ok(drafts) }
+}
+
+/// Returns the text of a content, which is a text or a list of texts.
+fn said(content: Option<&Value>) -> Result<String, String> {
+    match content {
+        None | Some(Value::Null) => Ok(String::new()),
+        Some(Value::String(text)) => Ok(text.clone()),
+        Some(Value::Array(parts)) => {
+            let text = |part: &Value| part.get("text").and_then(Value::as_str).map(str::to_owned);
+            let texts: Option<Vec<String>> = parts.iter().map(text).collect();
+            texts
+                .map(|texts| texts.join("\n"))
+                .ok_or_else(|| "a result holds only texts".to_owned())
+        }
+        Some(_) => Err("its content is neither a text nor a list".to_owned()),
+    }
 }
 
 impl Batch {
@@ -303,7 +395,7 @@ impl Batch {
         let line = line.filter(|_| session.format.traits().takes_records);
         let error = CommandError::from(SyncError::Invalid { line, why });
         let error = if line.is_some() {
-            error.hinted("nothing is written; mend the line and try again")
+            error.hinted("nothing is written; mend the line and try again").hinted(GOOD)
         } else {
             error.hinted(usage())
         };
@@ -313,5 +405,45 @@ impl Batch {
             return error.hinted(Line::about("append").with("-").to("if it is a text"));
         }
         error
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_of_two_apis_are_taken() {
+        let check = |message: &str, expected: &str| {
+            let drafts = of_message(&serde_json::from_str(message).unwrap());
+            assert_eq!(format!("{drafts:?}"), expected, "{message}");
+        };
+        check(r#"{"role":"user","content":"Why?"}"#, r#"Ok([Message(User, "Why?")])"#);
+        check(
+            r#"{"role":"assistant","content":[{"type":"text","text":"So."},{"type":"tool_use","id":"t","name":"Bash","input":{"command":"ls"}}]}"#,
+            r#"Ok([Message(Assistant, "So."), Call { id: "t", name: "Bash", input: "{\"command\":\"ls\"}" }])"#,
+        );
+        check(
+            r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"t","content":[{"type":"text","text":"no"}],"is_error":true}]}"#,
+            r#"Ok([Result { id: "t", output: "no", error: Some("no") }])"#,
+        );
+        check(
+            r#"{"role":"assistant","content":null,"tool_calls":[{"id":"c","function":{"name":"Bash","arguments":"{}"}}]}"#,
+            r#"Ok([Call { id: "c", name: "Bash", input: "{}" }])"#,
+        );
+        check(
+            r#"{"role":"tool","tool_call_id":"c","content":"out"}"#,
+            r#"Ok([Result { id: "c", output: "out", error: None }])"#,
+        );
+        check(r#"{"role":"robot","content":"x"}"#, r#"Err("there is no role \"robot\"")"#);
+        check(
+            r#"{"role":"user","content":7}"#,
+            r#"Err("its content is neither a text nor a list")"#,
+        );
+        check(r#"{"role":"user"}"#, r#"Err("it says nothing")"#);
+        check(
+            r#"{"role":"user","content":[{"type":"image"}]}"#,
+            r#"Err("a part of type \"image\" is not taken")"#,
+        );
     }
 }

@@ -12,7 +12,7 @@ use undertext::ops::{
 };
 use undertext::report::{Hint, Line, LiveState};
 use undertext::settings::Exclude;
-use undertext::store::{Access, Fault, StoreError};
+use undertext::store::{Access, Fault, SessionFilter, StoreError, Within};
 use undertext::wire;
 
 use super::Context;
@@ -439,6 +439,27 @@ impl Context {
         Ok(if is_free { name } else { format!("{}:{}", session.name.format, session.name.id) })
     }
 
+    /// Returns the filter for the sessions of the current folder and those below it, or else of the nearest folder above that has
+    /// any, or else for all; of a folder, also which it is.
+    pub(crate) fn nearest_sessions(
+        &self,
+        archive: &Archive,
+    ) -> Result<(SessionFilter, Option<PathBuf>), CommandError> {
+        for (n, folder) in self.env.current_dir.ancestors().enumerate() {
+            let name = folder.to_string_lossy().into_owned();
+            let at =
+                if n == 0 { Within::Below(vec![name.clone()]) } else { Within::At(name.clone()) };
+            let any =
+                SessionFilter { folder: Some(at), limit: Some(1), ..SessionFilter::default() };
+            if !archive.sessions(&any)?.is_empty() {
+                let below = Some(Within::Below(vec![name]));
+                let filter = SessionFilter { folder: below, ..SessionFilter::default() };
+                return Ok((filter, Some(folder.to_owned())));
+            }
+        }
+        Ok((SessionFilter::default(), None))
+    }
+
     /// Finds a session of the store; without a word, the newest of the current folder.
     pub(crate) fn session(
         &self,
@@ -549,7 +570,7 @@ impl Context {
         let error = if !wanted.is_empty() && path.exists() {
             CommandError::user(anyhow!("{name} is neither a file nor a folder"))
         } else {
-            CommandError::user(anyhow!("there is no file {name}, and no session of that name"))
+            CommandError::absent(anyhow!("there is no file {name}, and no session of that name"))
         };
         (is_path || (!wanted.is_empty() && path.exists())).then(|| error.hinted(Hint::sessions()))
     }

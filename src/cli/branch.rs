@@ -79,7 +79,14 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
 
 fn list(context: &mut Context, wanted: Option<&OsStr>) -> Result<Exit, CommandError> {
     let (archive, session) = context.look(wanted)?;
-    let (branches, ends) = ops::branches_and_ends(&archive, &session)?;
+    let mut branches = ops::branches(&archive, &session)?;
+    let mut ends = ops::reverted_ends(&archive, &session)?;
+    for listed in &mut branches {
+        if let Some(end) = ends.iter().find(|end| end.branches.contains(&listed.branch)) {
+            (listed.reverted, listed.after, listed.turns) = (true, end.after, Some(end.turns));
+        }
+    }
+    ends.retain(|end| end.branches.is_empty());
     if context.answer_all(&branches)? {
         context.answer_all(&ends)?;
         return Ok(Exit::Yes);
@@ -111,7 +118,7 @@ fn list(context: &mut Context, wanted: Option<&OsStr>) -> Result<Exit, CommandEr
     context.show(&table)?;
     if let Some(end) = ends.first() {
         let name = Line::about("branch").with("NAME").entry(end.entry);
-        context.output.hint(name.to("give a reverted end a name"));
+        context.output.hint(name.to("name an end"));
     }
     Ok(Exit::Yes)
 }

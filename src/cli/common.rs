@@ -9,7 +9,7 @@ use anyhow::anyhow;
 use undertext::context::cut::{KEPT, Limit};
 use undertext::model::{self, Card, EntryId};
 use undertext::ops::{self, Archive, Case, Kin, Manner, Pattern, Session, Words};
-use undertext::report::{Changed, Line, Listing, Report};
+use undertext::report::{Changed, Line, Report};
 use undertext::store::Within;
 use undertext::wire;
 
@@ -35,11 +35,31 @@ pub(crate) fn pattern(words: &str) -> Result<Pattern, String> {
     Pattern::new(words, Words::Literal, Case::Smart).map_err(|unfit| unfit.to_string())
 }
 
-/// Reads the name of an agent's format.
+/// Reads the name of an agent, or of its format.
 pub(crate) fn format(text: &str) -> Result<String, String> {
-    let known: Vec<&str> = wire::FORMATS.iter().map(|format| format.traits().name).collect();
-    let is_known = known.contains(&text);
-    is_known.then(|| text.to_owned()).ok_or_else(|| format!("it is one of {}", known.join(", ")))
+    let plain = |name: &str| name.to_lowercase().replace([' ', '-', '_'], "");
+    let wanted = plain(text);
+    let is_meant = |format: &&&dyn wire::Format| {
+        let traits = format.traits();
+        let agents = traits.folders.iter().map(|folder| folder.agent);
+        agents.chain([traits.name]).any(|name| plain(name) == wanted)
+    };
+    let found = wire::FORMATS.iter().find(is_meant).map(|format| format.traits().name.to_owned());
+    let known = || wire::FORMATS.iter().map(|format| format.traits().name);
+    found.ok_or_else(|| format!("it is one of {}", known().collect::<Vec<_>>().join(", ")))
+}
+
+/// Reads a number of tokens that is not 0, such as 200000 or 200k.
+pub(crate) fn tokens(text: &str) -> Result<u64, String> {
+    let scales = [('k', 1_000), ('K', 1_000), ('m', 1_000_000), ('M', 1_000_000)];
+    let scaled = scales.iter().find_map(|(unit, scale)| Some((text.strip_suffix(*unit)?, scale)));
+    match scaled {
+        Some((number, scale)) => {
+            let tokens = count::<u64>(number)?.checked_mul(*scale);
+            tokens.ok_or_else(|| "it is too large a number".to_owned())
+        }
+        None => count(text),
+    }
 }
 
 /// Reads a number that is not 0.
@@ -109,12 +129,6 @@ impl Moving {
         archive.set_manner(self.writing.manner(context));
         Ok((archive, session))
     }
-}
-
-/// Returns in words how many more sessions there are than a list shows.
-pub(crate) fn count_more(more: usize) -> String {
-    let bound = if more < Listing::COUNTED { "" } else { "at least " };
-    format!("{bound}{more}")
 }
 
 /// Returns an entry's id as people are shown it, or `start`.

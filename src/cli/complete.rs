@@ -274,7 +274,7 @@ impl Typed {
         let any = SessionFilter { limit: Some(OFFERED), ..SessionFilter::default() };
         let named = |filter| archive.sessions(&filter).unwrap_or_default();
         let (by_id, by_title) = if self.word.is_empty() {
-            let nearest = help::nearest(&self.context, &archive);
+            let nearest = self.context.nearest_sessions(&archive);
             let filter = nearest.map(|(filter, _)| filter).unwrap_or_default();
             (named(SessionFilter { limit: Some(OFFERED), ..filter }), Vec::new())
         } else {

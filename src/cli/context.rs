@@ -14,7 +14,7 @@ use undertext::ops::{self, Archive, Asked, Session};
 use undertext::report::{Sent, SentMessage, Treatment};
 use undertext::settings::Settings;
 
-use super::common::{capitalise, count, counted, first_line};
+use super::common::{capitalise, count, counted, first_line, tokens};
 use super::error::{CommandError, Exit};
 use super::output::Output;
 use super::words::About;
@@ -94,7 +94,7 @@ pub(crate) struct Args {
     tokens: TokensArg,
 
     /// Context window, in tokens
-    #[arg(long, value_name = "TOKENS", value_parser = count::<u64>, allow_negative_numbers = true)]
+    #[arg(long, value_name = "TOKENS", value_parser = tokens, allow_negative_numbers = true)]
     window: Option<u64>,
 
     /// Send at most the newest N turns of the user

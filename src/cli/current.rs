@@ -3,23 +3,25 @@
 //! Only new files are looked for. What a known session grew by comes from its live file, as in every reading command.
 //!
 //! ```text
-//! list of files in the agents' folders   without those of known sessions, and without those that
-//!                                        were there at the last look and held no session
-//! state/undertext/looked                 written at the last look; says for which store and settings that was
+//! state/undertext/looked   when the agents' folders were looked at last, for which store and settings; the folders
+//!                          that were there, and the files in which was no session
+//! new                      files in folders that have changed since, and those files if they have
 //! ```
 //!
 //! Invariant: if this fails, the command still runs on what is already in the store.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::fs;
 use std::io::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use undertext::disk;
 use undertext::model::LineId;
-use undertext::ops::{self, AgentFolder, Archive, Step};
+use undertext::ops::{self, AgentFolder, Archive, Look, Looked, Step};
 use undertext::report::Line;
 
 use super::Context;
@@ -49,7 +51,7 @@ const WITHOUT: [&str; 17] = [
     "watch",
 ];
 /// How long the mark of the last look may be.
-const MARK: u64 = 1 << 10;
+const MARK: u64 = 1 << 24;
 
 /// Returns whether a command lists or names sessions.
 pub(super) fn is_current(verb: &str) -> bool {
@@ -68,11 +70,6 @@ impl Context {
             return false;
         }
         let folders = self.agent_folders();
-        let new = || ops::new_files(held, &folders);
-        let found = new();
-        if found.is_empty() {
-            return false;
-        }
         let Ok(exclude) = self.exclude() else { return false };
         let of = |archive: &Archive| {
             let id = archive.store().id().ok()?;
@@ -82,19 +79,31 @@ impl Context {
         let mark = self.env.state_home.as_ref().map(|state| state.join("undertext").join("looked"));
         let last = mark.as_deref().zip(held.and_then(of));
         let last = last.and_then(|(mark, of)| last_look(mark, &of));
-        let is_unseen = |file: &PathBuf| last.is_none_or(|last| is_written_since(file, last));
-        if !found.iter().any(is_unseen) {
+        let look = |held| ops::new_files(held, &folders, last.as_ref());
+        let looked = look(held);
+        if looked.new.is_empty() && !looked.has_changed {
             return false;
         }
-        // What comes behind the mark's time is looked at by the next command.
+        // What changes after the mark's time is looked at by the next command.
         let looking = mark.as_deref().and_then(|mark| begin_look(mark).ok());
-        let files: Vec<PathBuf> = new().into_iter().filter(is_unseen).collect();
+        let mut looked = look(held);
+        if looked.new.is_empty() {
+            if let (Some(mark), Some(looking), Some(of)) = (&mark, &looking, held.and_then(of)) {
+                let _later = end_look(looking, mark, &of, &looked);
+            }
+            return false;
+        }
+        let files = std::mem::take(&mut looked.new);
         let imported = self.import_files(&files, &folders, held.is_none());
         if let (Some(mark), Some(looking)) = (&mark, looking) {
             // Without a mark the files are looked at again.
-            let of = imported.as_ref().ok().and_then(|(archive, _)| of(archive));
-            let _later = match of {
-                Some(of) => end_look(&looking, mark, &of),
+            let done =
+                imported.as_ref().ok().and_then(|(archive, _)| Some((archive, of(archive)?)));
+            let _later = match done {
+                Some((archive, of)) => {
+                    ops::leave_out_held(archive, &mut looked);
+                    end_look(&looking, mark, &of, &looked)
+                }
                 None => fs::remove_file(&looking),
             };
         }
@@ -109,7 +118,7 @@ impl Context {
         }
     }
 
-    fn is_own_store(&mut self) -> bool {
+    pub(super) fn is_own_store(&mut self) -> bool {
         let is_named = self.asked.is_some() || self.env.variable("UNDERTEXT_STORE").is_some();
         let own = self.env.data_home.as_ref().map(|data| data.join("undertext"));
         !is_named && self.root().is_ok_and(|root| Some(root) == own)
@@ -131,6 +140,7 @@ impl Context {
         let attach: Vec<PathBuf> = folders.iter().map(|folder| folder.path.clone()).collect();
         let again = self.output.spell(&Line::new("import"));
         let mut formats: BTreeMap<String, u64> = BTreeMap::new();
+        let mut sessions = Vec::new();
         let output = &mut self.output;
         let summary =
             ops::import_changed(&mut archive, (files, &[]), &attach, &mut |step| match step {
@@ -141,12 +151,17 @@ impl Context {
                     let (total, of) = (Some(total), Some(of));
                     output.progress(Progress { label: "importing", done, total, bytes, of });
                 }
-                Step::Imported(imported) if imported.new => {
-                    *formats.entry(imported.session.name.format.clone()).or_default() += 1;
+                Step::Imported(imported) => {
+                    if imported.new {
+                        *formats.entry(imported.session.name.format.clone()).or_default() += 1;
+                    }
+                    sessions.push(imported.session);
                 }
                 _ => {}
             });
         let summary = summary?;
+        let asked = self.usual();
+        ops::glance_all(&archive, &sessions, &asked)?;
         let new = formats.values().sum();
         if new > 0 {
             let took = took(begun.elapsed());
@@ -191,15 +206,24 @@ fn took(time: Duration) -> String {
     }
 }
 
-/// Returns when files were looked at last, in seconds and nanoseconds, if that was for this store and these settings.
-fn last_look(mark: &Path, of: &str) -> Option<(i64, i64)> {
-    let text = disk::read_text(mark, MARK).ok()?;
+/// Returns what was there when the folders were looked at last, if that was for this store and these settings.
+fn last_look(mark: &Path, of: &str) -> Option<Look> {
+    let bytes = disk::read(mark, MARK).ok()?;
     let meta = fs::symlink_metadata(mark).ok()?;
-    (text == of).then(|| (meta.mtime(), meta.mtime_nsec()))
-}
-
-fn is_written_since(file: &Path, last: (i64, i64)) -> bool {
-    fs::symlink_metadata(file).is_ok_and(|meta| (meta.ctime(), meta.ctime_nsec()) >= last)
+    let mut look = Look { at: (meta.mtime(), meta.mtime_nsec()), ..Look::default() };
+    let mut parts = bytes.split(|byte| *byte == 0);
+    if parts.next()? != of.as_bytes() {
+        return None;
+    }
+    for part in parts {
+        let path = |rest: &[u8]| PathBuf::from(OsStr::from_bytes(rest));
+        match part.split_first()? {
+            (b'd', folder) => look.folders.insert(path(folder)),
+            (b'f', file) => look.files.insert(path(file)),
+            _ => return None,
+        };
+    }
+    Some(look)
 }
 
 /// Makes the mark of a look: its time is when the look began.
@@ -213,11 +237,17 @@ fn begin_look(mark: &Path) -> std::io::Result<PathBuf> {
     Ok(fresh)
 }
 
-/// Keeps the mark of a look.
-fn end_look(fresh: &Path, mark: &Path, of: &str) -> std::io::Result<()> {
+/// Keeps the mark of a look, with what was there: the store and the settings, then folders (`d`) and files (`f`), a NUL between them.
+fn end_look(fresh: &Path, mark: &Path, of: &str, looked: &Looked) -> std::io::Result<()> {
     let begun = fs::symlink_metadata(fresh)?.modified()?;
+    let mut text = of.as_bytes().to_vec();
+    let folders = looked.folders.iter().map(|folder| (b"\0d", folder));
+    for (kind, path) in folders.chain(looked.files.iter().map(|file| (b"\0f", file))) {
+        text.extend_from_slice(kind);
+        text.extend_from_slice(path.as_os_str().as_bytes());
+    }
     let mut file = disk::open_or_make(fresh)?;
-    file.write_all(of.as_bytes())?;
+    file.write_all(&text)?;
     file.set_modified(begun)?;
     fs::rename(fresh, mark)
 }

@@ -104,7 +104,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     for agent in context.forgetful_agents() {
         tell_forgetful(context, &agent)?;
     }
-    let lost_calls = setup::lost_calls(context);
+    let mut lost_calls = setup::callings(context);
+    lost_calls.retain(|calling| calling.is_lost);
     for calling in &lost_calls {
         tell_lost_call(context, calling)?;
     }

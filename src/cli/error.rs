@@ -29,8 +29,10 @@ pub(crate) enum Exit {
 /// The kind of an error, which decides the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// The request cannot be met: wrong use, or no such thing.
+    /// The request cannot be met: wrong use.
     User,
+    /// What was asked for is not there.
+    Absent,
     /// It should have worked, and did not.
     Failed,
     /// The store was written by a newer version.
@@ -64,6 +66,11 @@ impl CommandError {
         Self::new(Kind::User, error)
     }
 
+    /// Returns the error of a request for what is not there.
+    pub(crate) fn absent(error: impl Into<anyhow::Error>) -> Self {
+        Self::new(Kind::Absent, error)
+    }
+
     /// Adds a hint at the next step.
     pub(crate) fn hinted(mut self, hint: impl Into<Hint>) -> Self {
         self.hints.push(hint.into());
@@ -91,7 +98,7 @@ impl CommandError {
 
     /// Returns whether the same may work later, as when a disk is full or another program is at work.
     pub(crate) fn may_pass(&self) -> bool {
-        matches!(self.kind, Kind::User | Kind::Failed)
+        matches!(self.kind, Kind::User | Kind::Absent | Kind::Failed)
     }
 
     /// Returns what failed and why, in one line.
@@ -174,6 +181,7 @@ impl CommandError {
     fn code(&self) -> u8 {
         match self.kind {
             Kind::BrokenPipe => 0,
+            Kind::Absent => 1,
             Kind::User => 2,
             Kind::Failed | Kind::Internal | Kind::Output => 3,
             Kind::NewerStore => 4,
@@ -258,6 +266,7 @@ mod tests {
     fn kinds_have_the_documented_codes() {
         let check = |kind, code| assert_eq!(CommandError::new(kind, anyhow!("x")).code(), code);
         check(Kind::BrokenPipe, 0);
+        check(Kind::Absent, 1);
         check(Kind::User, 2);
         check(Kind::Failed, 3);
         check(Kind::Internal, 3);

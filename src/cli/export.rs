@@ -97,6 +97,7 @@ impl Args {
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Form {
     /// Markdown, in which calls and results stand in fences
+    #[value(alias = "md")]
     Markdown,
 }
 

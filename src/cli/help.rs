@@ -1,22 +1,19 @@
-//! `help`, and the answer of the bare program: the commands in groups, the sessions of this folder, and the next steps.
+//! `help`: the commands in groups.
 //!
 //! Invariant: every command stands in one group.
 
 use std::ffi::OsString;
 use std::io::Write as _;
-use std::path::PathBuf;
 
 use anyhow::anyhow;
 use clap::error::ErrorKind;
-use undertext::ops::{self, Archive, Order};
-use undertext::report::{Line, Listing};
-use undertext::store::{SessionFilter, Within};
+use undertext::report::Line;
 
 use super::error::{CommandError, Exit};
 use super::misuse::explain_misuse;
 use super::output::Output;
-use super::{Context, NAME, common};
-use crate::render::{safe, wrap::wrap};
+use super::{Context, NAME};
+use crate::render::wrap::wrap;
 
 /// The group of the commands that scripts and agents type.
 const PROGRAMS: &str = "For programs";
@@ -37,8 +34,6 @@ const GROUPS: [(&str, &[&str], &[&str]); 7] = [
 
 /// Help is not set wider than this: long lines are hard to read.
 const WIDEST_HELP: usize = 100;
-/// How many sessions the bare program shows.
-const SHOWN: usize = 8;
 
 /// Explain undertext, or a command
 #[derive(Debug, clap::Args)]
@@ -97,94 +92,6 @@ pub(crate) fn print(output: &mut Output, answer: &clap::Error) -> Result<Exit, C
     let text = if is_coloured { text.ansi().to_string() } else { text.to_string() };
     output.write_all(text.as_bytes())?;
     Ok(Exit::Yes)
-}
-
-/// Shows the sessions of this folder, or else all, and what to type next.
-pub(crate) fn overview(context: &mut Context) -> Result<Exit, CommandError> {
-    let archive = match context.open_reader() {
-        Err(error) if error.is_absence() => return welcome(context),
-        opened => opened?,
-    };
-    let (filter, folder) = nearest(context, &archive)?;
-    let limit = (!context.json).then_some(SHOWN);
-    let shown = SessionFilter { limit, ..filter.clone() };
-    let Listing { sessions, damaged, more } = ops::list(&archive, &shown, Order::Newest)?;
-    if context.answer_all(&sessions)? {
-        return context.tell_unread_sessions(&damaged);
-    }
-    if sessions.is_empty() && damaged.is_empty() {
-        return welcome(context);
-    }
-    let title = folder.as_ref().map(|folder| format!("Sessions in {}", context.env.homely(folder)));
-    context.say(title.as_deref().unwrap_or("Sessions of all folders"))?;
-    writeln!(context.output)?;
-    let now = context.env.ambient().now();
-    context.show_sessions(&sessions, now, false)?;
-    writeln!(context.output)?;
-    let mut steps = Vec::new();
-    if more > 0 {
-        let line = Line::new("sessions");
-        let line = match folder {
-            Some(folder) if folder == context.env.current_dir => line.flag("here"),
-            Some(folder) => line.option("folder", folder),
-            None => line,
-        };
-        steps.push((line, format!("list {} more", common::count_more(more))));
-    }
-    // Without a name, a command takes the newest session of this folder, or of one above it.
-    let newest = sessions.first().map(|listed| &listed.name);
-    if let Some(newest) = newest.map(|name| archive.session(name)).transpose()?.flatten() {
-        let taken = context.session(&archive, None).ok();
-        if taken.is_none_or(|taken| taken.key != newest.key) {
-            context.output.naming().session = Some(context.short_name(&archive, &newest)?.into());
-        }
-        steps.push((Line::about("graph"), "see the turns and branches of the newest".to_owned()));
-        steps.push((Line::about("checkpoints"), "list the turns to go back to".to_owned()));
-    }
-    steps.push((Line::new("help"), "list all commands".to_owned()));
-    show_steps(context, &steps)?;
-    context.tell_unread_sessions(&damaged)
-}
-
-/// Returns the filter for the sessions of the current folder and those below it, or else of the nearest folder above that has
-/// any, or else for all; of a folder, also which it is.
-pub(crate) fn nearest(
-    context: &Context,
-    archive: &Archive,
-) -> Result<(SessionFilter, Option<PathBuf>), CommandError> {
-    for (n, folder) in context.env.current_dir.ancestors().enumerate() {
-        let name = folder.to_string_lossy().into_owned();
-        let at = if n == 0 { Within::Below(vec![name.clone()]) } else { Within::At(name.clone()) };
-        let any = SessionFilter { folder: Some(at), limit: Some(1), ..SessionFilter::default() };
-        if !archive.sessions(&any)?.is_empty() {
-            let below = Some(Within::Below(vec![name]));
-            let filter = SessionFilter { folder: below, ..SessionFilter::default() };
-            return Ok((filter, Some(folder.to_owned())));
-        }
-    }
-    Ok((SessionFilter::default(), None))
-}
-
-/// Says what undertext is, where it has no sessions yet.
-fn welcome(context: &mut Context) -> Result<Exit, CommandError> {
-    let about = (context.describe)().get_about().map(ToString::to_string).unwrap_or_default();
-    context.say(&format!("{about}\n\nIt has no sessions yet.\n"))?;
-    let steps = [
-        (Line::new("import"), "take in the sessions of your agents"),
-        (Line::new("help"), "list all commands"),
-    ];
-    show_steps(context, &steps.map(|(line, words)| (line, words.to_owned())))?;
-    Ok(Exit::Yes)
-}
-
-fn show_steps(context: &mut Context, steps: &[(Line, String)]) -> Result<(), CommandError> {
-    let lines: Vec<String> = steps.iter().map(|(line, _)| context.output.spell(line)).collect();
-    let column = lines.iter().map(|line| safe::width(line)).max().unwrap_or(0) + 2;
-    for (line, (_, words)) in lines.iter().zip(steps) {
-        let room = " ".repeat(column.saturating_sub(safe::width(line)));
-        writeln!(context.output, "  {line}{room}{words}")?;
-    }
-    Ok(())
 }
 
 /// Returns the commands in their groups, each with what it does.

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use undertext::model::SessionName;
-use undertext::ops::{self, Imported, Notice, Quirk, Skipped, Step, Summary, Why};
+use undertext::ops::{self, Imported, Notice, Quirk, Session, Skipped, Step, Summary, Why};
 use undertext::report::{FoundFile, Hint, Line, QuirkKind, Report as _};
 use undertext::settings::Exclusion;
 
@@ -116,7 +116,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         paths.extend(folders.into_iter().map(|folder| folder.path));
     }
     if let Some(first) = args.paths.first().filter(|_| paths.iter().all(is_missing)) {
-        let error = CommandError::user(anyhow!("there is no file or folder {}", shown(first)));
+        let error = CommandError::absent(anyhow!("there is no file or folder {}", shown(first)));
         let all = Line::new("import").to("without a path it takes in the sessions of every agent");
         return Err(error.hinted(all));
     }
@@ -145,7 +145,7 @@ pub(super) fn take_in(
     let again = output.spell(again);
     let kept = |n| {
         let sessions = counted(n, "session is", "sessions are");
-        format!("Interrupted: {sessions} taken in and kept; to go on from there: {again}")
+        format!("Interrupted: {sessions} imported and kept; to import the rest: {again}")
     };
     output.keep(&kept(0));
     let summary = ops::import(&mut archive, paths, attach, &mut |step| match step {
@@ -160,6 +160,9 @@ pub(super) fn take_in(
         }
         Step::Gone { .. } => {}
     })?;
+    let asked = context.usual();
+    let new: Vec<Session> = sessions.iter().map(|imported| imported.session.clone()).collect();
+    ops::glance_all(&archive, &new, &asked)?;
     let changed = sessions.len() as u64 + summary.gone;
     if changed > 0 {
         let changed = counted(changed, "session is", "sessions are");
@@ -248,14 +251,15 @@ fn conclude(context: &mut Context, summary: &Summary, new: usize) -> Result<(), 
     if context.answer(summary)? {
         return Ok(());
     }
-    let read = summary.files - summary.unchanged;
     context.say(&format!(
-        "{} read, {} unchanged: {} ({new} new), {}, {}",
-        counted(read, "file", "files"),
-        summary.unchanged,
+        "Imported {} ({new} new): {}, {}{}",
         counted(summary.sessions, "session", "sessions"),
         counted(summary.entries, "new entry", "new entries"),
         units::size(summary.bytes),
+        match summary.unchanged {
+            0 => String::new(),
+            n => format!("; {} unchanged", counted(n, "file is", "files are")),
+        },
     ))?;
     if summary.sidecars > 0 {
         let files = counted(summary.sidecars, "file", "files");
@@ -270,11 +274,17 @@ fn conclude(context: &mut Context, summary: &Summary, new: usize) -> Result<(), 
         let is_repaired = |kind: &QuirkKind| matches!(kind, QuirkKind::Glued | QuirkKind::Mended);
         let (repaired, noted): (Vec<_>, Vec<_>) =
             summary.oddities.iter().partition(|(kind, _)| is_repaired(kind));
-        for (title, told) in [("Repaired", repaired), ("Noted", noted)] {
-            if !told.is_empty() {
-                let told: Vec<String> = told.into_iter().map(|(kind, n)| odd(*kind, *n)).collect();
-                context.say(&format!("{title}: {}", told.join(", ")))?;
-            }
+        let words = |of: Vec<(&QuirkKind, &u64)>| {
+            of.into_iter().map(|(kind, n)| odd(*kind, *n)).collect::<Vec<_>>().join(", ")
+        };
+        if !repaired.is_empty() {
+            let told = words(repaired);
+            context.say(&format!(
+                "Read around damage in agents' files, which are untouched: {told}"
+            ))?;
+        }
+        if !noted.is_empty() {
+            context.say(&format!("Noted: {}", words(noted)))?;
         }
     }
     context.output.hints(summary.hints());

@@ -56,17 +56,25 @@ fn kind_of(error: &OpsError) -> Kind {
     use OpsError as E;
     match error {
         E::Store(StoreError::Newer { .. } | StoreError::NewerFacts { .. }) => Kind::NewerStore,
-        E::Store(StoreError::Absent { .. } | StoreError::Foreign { .. })
+        E::Store(StoreError::Absent { .. })
         | E::Session(
             SessionError::NoSession(_)
             | SessionError::NoSessionHere(_)
-            | SessionError::AmbiguousSession { .. }
-            | SessionError::AmbiguousEntry { .. }
             | SessionError::NoEntry(_)
-            | SessionError::Start
             | SessionError::NoCheckpoint { .. }
-            | SessionError::Apart { .. }
             | SessionError::NoStep { .. },
+        )
+        | E::NoBranch { .. }
+        | E::NoOperation(_)
+        | E::NoFile { .. }
+        | E::NoContainer { .. }
+        | E::NoGeneration { .. } => Kind::Absent,
+        E::Store(StoreError::Foreign { .. })
+        | E::Session(
+            SessionError::AmbiguousSession { .. }
+            | SessionError::AmbiguousEntry { .. }
+            | SessionError::Start
+            | SessionError::Apart { .. },
         )
         | E::Sync(
             SyncError::NoFormat(_)
@@ -86,17 +94,12 @@ fn kind_of(error: &OpsError) -> Kind {
             | SyncError::NoPlace { .. }
             | SyncError::Read(_),
         )
-        | E::NoBranch { .. }
         | E::BranchExists(_)
         | E::CurrentBranch(_)
         | E::BadName { .. }
-        | E::NoOperation(_)
         | E::TooShort { .. }
         | E::NotUndoable { .. }
         | E::NotKept { .. }
-        | E::NoFile { .. }
-        | E::NoContainer { .. }
-        | E::NoGeneration { .. }
         | E::NothingAsked
         | E::Window { .. }
         | E::Unrecovered(Unrecovered::Blocked { .. }) => Kind::User,

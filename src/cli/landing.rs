@@ -16,7 +16,7 @@ use super::hint::quote;
 use super::{Context, models};
 use crate::render::units::{DIGITS, rounded};
 use crate::render::wrap::wrap;
-use crate::render::{harness, safe};
+use crate::render::{harness, safe, units};
 
 /// The end of the shape of a change that goes elsewhere, as its help has it.
 macro_rules! landed {
@@ -278,8 +278,8 @@ impl Context {
         };
         let tokens = landing.tokens.map(|Tokens { before, after, window, is_reported }| {
             let about = if is_reported { "" } else { "about " };
-            let share = after.saturating_mul(100) / window.max(1);
-            format!("Context {about}{} → {} tokens ({share}%)", rounded(before), rounded(after))
+            let share = units::share(after, window);
+            format!("Context {about}{} → {} tokens ({share})", rounded(before), rounded(after))
         });
         match (tokens, undone) {
             (Some(tokens), Some(undone)) => Some(format!("{tokens}: {undone}.")),

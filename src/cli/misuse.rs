@@ -19,6 +19,10 @@ use super::hint::NAME;
 
 /// A word or an option of at most this distance from one that is known is taken for a slip; a short one, of at most 1.
 const SLIP: usize = 2;
+/// From this many letters on the beginning of a command is taken for it.
+const LEAST: usize = 3;
+/// The commands that change nothing and need no more words.
+const PLAIN: [&str; 4] = ["sessions", "log", "graph", "status"];
 /// From this many letters on a word is not short.
 const LONG: usize = 5;
 
@@ -226,9 +230,6 @@ pub(crate) fn explain_misuse(
     }
     if answer.kind() == ErrorKind::UnknownArgument && !wrong.starts_with('-') {
         hints.extend(match name.as_str() {
-            "sessions" => {
-                Some(Line::new(&name).option("folder", &wrong).to("the sessions of a folder"))
-            }
             "man" if all.find_subcommand(&wrong).is_some() => {
                 Some(Line::new("help").with(&wrong).to("the help of a command"))
             }
@@ -467,10 +468,14 @@ fn unknown_command(env: &Env, (name, group): (&str, &clap::Command), word: &str)
     let known = FOREIGN.iter().filter(|(words, ..)| words.contains(&lower.as_str()));
     let mut hints: Vec<Hint> = known.map(|(_, purpose, line)| typed(line).to(*purpose)).collect();
     if hints.is_empty() {
-        let is_near = |name: &String| is_slip(&lower, name);
+        let begins = |name: &String| lower.len() >= LEAST && name.starts_with(&lower);
+        let is_near = |name: &String| is_slip(&lower, name) || begins(name);
         let near = names(group).into_iter().filter(is_near);
-        let help = |name: String| Line::new("help").with(name).to("perhaps you mean");
-        hints.extend(near.map(help));
+        let line = |name: String| {
+            let is_plain = PLAIN.contains(&name.as_str());
+            if is_plain { Line::new(name) } else { Line::new("help").with(name) }
+        };
+        hints.extend(near.map(|name| line(name).to("perhaps you mean")));
     }
     if undertext::wire::by_name(&lower).is_some() {
         hints.push(Line::new("sessions").option("agent", lower).to("to list its sessions"));
@@ -481,6 +486,14 @@ fn unknown_command(env: &Env, (name, group): (&str, &clap::Command), word: &str)
         hints.push(folder.to("to list the sessions that work in this folder"));
         let found = Line::new("import").with(word).flag("dry-run");
         hints.push(found.to("to list the session files in it"));
+    }
+    if hints.is_empty() && !word.is_empty() && !word.contains('/') {
+        let is_id = |c: char| c.is_ascii_hexdigit() || c == '-';
+        hints.push(if word.chars().all(is_id) {
+            Line::new("graph").with(word).to("if it is a session, to see its turns")
+        } else {
+            Line::new("search").with(word).to("to find these words")
+        });
     }
     hints.push(Line::new("help").to("list the commands"));
     hints.into_iter().fold(error, CommandError::hinted)

@@ -49,6 +49,7 @@ mod models;
 mod new;
 mod operations;
 mod output;
+mod overview;
 mod pack;
 mod pointed;
 mod rebuild;
@@ -108,8 +109,8 @@ Examples:
   undertext revert 3 -m 'Look at the linker first'
   undertext undo
 
-Exit codes: 0 done or yes, 1 no, 2 wrong use, 3 failed, 4 the store is newer than this program,
-  5 the change was made, but its answer could not be written
+Exit codes: 0 done or yes, 1 no, or what was asked for is not there, 2 wrong use, 3 failed,
+  4 the store is newer than this program, 5 the change was made, but its answer could not be written
 
 JSON: the help of each command has its shapes. Ids are whole, times are RFC 3339 in UTC, and what is
 not known is null. Keys may be added, never taken away. An error is an object on stderr:
@@ -342,7 +343,7 @@ fn run(env: Env, cli: &Cli, verb: String) -> ExitCode {
 
     let answer = match &cli.command {
         Some(command) => command.run(&mut context),
-        None => help::overview(&mut context),
+        None => overview::run(&mut context),
     };
     let written = context.output.finish().map_err(CommandError::from);
     // An answer in which something is missing is not whole.

@@ -75,7 +75,7 @@ pub(crate) struct Summing {
     outside: bool,
 
     /// Context window, in tokens
-    #[arg(long, value_name = "TOKENS", value_parser = super::common::count::<u64>, allow_negative_numbers = true)]
+    #[arg(long, value_name = "TOKENS", value_parser = super::common::tokens, allow_negative_numbers = true)]
     pub(crate) window: Option<u64>,
 
     /// Print what happens on stderr, as JSON Lines
@@ -318,6 +318,14 @@ pub(crate) fn usual(settings: &Settings) -> Asked {
         images: true,
         results: None,
         counting: Some(Counting::Estimate),
+    }
+}
+
+impl Context {
+    /// Returns what an agent is asked by default; settings that cannot be read give nothing.
+    pub(crate) fn usual(&mut self) -> Asked {
+        let settings = self.read_settings().map(|read| read.settings).unwrap_or_default();
+        usual(&settings)
     }
 }
 

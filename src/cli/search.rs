@@ -22,7 +22,7 @@ const AFTERWARDS: Duration = Duration::from_millis(200);
 /// How many texts a person is shown unless more are asked for.
 const SHOWN: usize = 20;
 /// The letters of the options that take a value.
-const TAKING: [char; 3] = ['C', 'n', 's'];
+const TAKING: [char; 5] = ['A', 'B', 'C', 'n', 's'];
 
 /// Search what was said in all sessions: messages, calls of tools and their answers
 ///
@@ -79,7 +79,7 @@ pub(crate) struct Args {
     word: bool,
 
     /// Take the pattern as a regular expression
-    #[arg(long)]
+    #[arg(short = 'E', long)]
     regex: bool,
 
     /// Find small letters for capital ones, and capital ones for small ones
@@ -127,7 +127,7 @@ pub(crate) struct Args {
     hidden: bool,
 
     /// Show N lines around each line that is found
-    #[arg(short = 'C', long = "context", value_name = "N", default_value_t = 0, value_parser = common::number::<usize>, allow_negative_numbers = true, conflicts_with_all = ["list", "count"])]
+    #[arg(short = 'C', short_aliases = ['A', 'B'], long = "context", value_name = "N", default_value_t = 0, value_parser = common::number::<usize>, allow_negative_numbers = true, conflicts_with_all = ["list", "count"])]
     around: usize,
 
     /// Show at most N texts, or sessions with -l or --count; 0 shows all [default: 20 texts, and all in JSON; all sessions]

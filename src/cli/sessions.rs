@@ -5,30 +5,36 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use undertext::model::Timestamp;
-use undertext::ops::{self, Bond, Order};
+use undertext::ops::{self, Bond, Having, Order};
 use undertext::report::{Line, ListedSession, Listing};
 use undertext::store::SessionFilter;
 
 use super::error::{CommandError, Exit};
 use super::{Context, common, complete};
-use crate::render::moment;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
+use crate::render::{moment, units};
 
-/// From this width on, the columns have whole words above them.
+/// From this width on, a line of bars shows how full the window was.
 const WIDE: usize = 100;
+/// How many bars that line has at most.
+const BARS: usize = 8;
 /// How many sessions people are shown by default.
 const SHOWN: usize = 50;
 
 /// List the sessions, the newest first
 ///
-/// A row has the beginning of the id, when the session was last active, its agent, how many turns it has, how many branches
-/// and compactions if it has any, the folder in which it works, and its title.
+/// A row has the beginning of the id, when the session was last active, its agent and title, how many turns it has, how many
+/// reverted branches (↶) and compactions (◆), how full the model's window was and is, and the folder. A column in which every
+/// row says the same is left out.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   undertext sessions
   undertext sessions --here --since yesterday
+  undertext sessions retry webhook         those whose title, folder or id has these words
+  undertext sessions yesterday
+  undertext sessions --reverted
   undertext sessions --folder ~/code --since 2026-11-01
   undertext sessions --tree                forks and sub-agents below the session that they were made of
   undertext sessions --agent claude -n 0   every session of Claude Code
@@ -40,13 +46,18 @@ JSON: one object a session
    {\"bond\":fork, sub-agent or continuation, \"session\":ID, \"held\":whether the store has it BOOL,
     \"continues\":whether nothing was copied and its history begins there BOOL, \"shown\":whether that history is shown BOOL,
     \"here\":ID of the last entry that was taken over or null, \"there\":ID of that entry in the other or null},
-   \"branches\":N, \"compactions\":N, \"sub_agents\":N, \"gone\":whether the agent's file was deleted BOOL}
+   \"branches\":N, \"reverted\":N of its ends that were reverted, \"compactions\":N, \"tokens\":N of the next request or null,
+   \"window\":N or null, \"sub_agents\":N, \"gone\":whether the agent's file was deleted BOOL, \"open\":whether an agent has it open BOOL}
 and one of each session that cannot be read
   {\"type\":\"damaged\", \"session\":ID, \"agent\":NAME, \"problem\":TEXT}
 and with --hide or --show
   {\"type\":\"hide\", \"session\":ID, \"title\":TEXT or null, \"format\":NAME, \"hidden\":BOOL, \"operation\":N or null if it was so already}")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that a person types")]
 pub(crate) struct Args {
+    /// List only sessions whose title, folder or id has all these words; a word such as yesterday is a time, as with --since
+    #[arg(value_name = "WORD")]
+    words: Vec<String>,
+
     /// List only the sessions of this agent, by the name of its format
     #[arg(long, value_name = "FORMAT", value_parser = common::format, add = complete::agents())]
     agent: Option<String>,
@@ -67,6 +78,18 @@ pub(crate) struct Args {
     #[arg(long)]
     hidden: bool,
 
+    /// List only sessions in which something was reverted
+    #[arg(long)]
+    reverted: bool,
+
+    /// List only sessions that were compacted
+    #[arg(long)]
+    compacted: bool,
+
+    /// List only sessions whose file their agent deleted
+    #[arg(long)]
+    deleted: bool,
+
     /// List sub-agents too, each below its session
     #[arg(short, long)]
     all: bool,
@@ -80,15 +103,15 @@ pub(crate) struct Args {
     verbose: bool,
 
     /// List at most N sessions; 0 shows all [default: 50, or all with --json]
-    #[arg(short, long = "number", value_name = "N", value_parser = common::number::<usize>, allow_negative_numbers = true)]
+    #[arg(short, long = "number", alias = "limit", value_name = "N", value_parser = common::number::<usize>, allow_negative_numbers = true)]
     number: Option<usize>,
 
     /// Leave a session out of lists from now on
-    #[arg(long, value_name = "SESSION", add = complete::sessions(), conflicts_with_all = ["agent", "folder", "here", "since", "hidden", "all", "tree", "number"])]
+    #[arg(long, value_name = "SESSION", add = complete::sessions(), conflicts_with_all = ["words", "agent", "folder", "here", "since", "hidden", "reverted", "compacted", "deleted", "all", "tree", "number"])]
     hide: Option<OsString>,
 
     /// Show a hidden session in lists again
-    #[arg(long, value_name = "SESSION", add = complete::sessions(), conflicts_with_all = ["agent", "folder", "here", "since", "hidden", "all", "tree", "number", "hide"])]
+    #[arg(long, value_name = "SESSION", add = complete::sessions(), conflicts_with_all = ["words", "agent", "folder", "here", "since", "hidden", "reverted", "compacted", "deleted", "all", "tree", "number", "hide"])]
     show: Option<OsString>,
 }
 
@@ -132,23 +155,36 @@ fn list(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let folder = context.within(args.here, args.folder.as_deref());
     let now = context.env.ambient().now();
     let limit = args.number.or((!context.json).then_some(SHOWN)).filter(|number| *number > 0);
+    let mut words = args.words.clone();
+    let mut since = args.since;
+    if let (None, Ok(moment)) = (since, moment::Since::read(&words.join(" "))) {
+        (since, words) = (Some(moment), Vec::new());
+    }
     let filter = SessionFilter {
         format: args.agent.clone(),
         folder,
-        since: args.since.map(|since| since.at(context.env.zone, now)),
+        since: since.map(|since| since.at(context.env.zone, now)),
         hidden: args.hidden,
         sub_agents: args.all || args.tree,
         limit,
         ..SessionFilter::default()
     };
     let order = if args.tree { Order::Tree } else { Order::Newest };
-    let Listing { sessions, damaged, more } = ops::list(&archive, &filter, order)?;
+    let having = Having {
+        words: words.iter().map(|word| word.to_lowercase()).collect(),
+        reverted: args.reverted,
+        compacted: args.compacted,
+        deleted: args.deleted,
+    };
+    let asked = context.usual();
+    let listing = ops::list(&archive, &filter, &having, order, &asked)?;
+    let Listing { sessions, damaged, more, glances } = listing;
     let everything = SessionFilter { limit, ..SessionFilter::default() };
+    let is_all = filter == everything && having == Having::default();
     let hidden = SessionFilter { hidden: true, limit: Some(1), ..SessionFilter::default() };
-    let are_hidden = sessions.is_empty()
-        && filter == everything
-        && !ops::list(&archive, &hidden, order)?.sessions.is_empty();
+    let are_hidden = sessions.is_empty() && is_all && !archive.sessions(&hidden)?.is_empty();
     Context::leave(archive);
+    context.keep_glances(&glances);
     if context.answer_all(&sessions)? {
         return context.tell_unread_sessions(&damaged);
     }
@@ -157,35 +193,51 @@ fn list(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
         if are_hidden {
             context.output.note("All sessions of the store are hidden");
             context.output.hint(Line::new("sessions").flag("hidden").to("list them"));
-        } else if filter == everything {
+        } else if is_all {
             context.output.note("The store has no sessions yet");
             context.output.hint(Line::new("import").to("take in the sessions of your agents"));
         } else {
-            context.output.note("No session fits");
+            context.output.note("No matching sessions");
             context.output.hint(Line::new("sessions").to("list all sessions"));
         }
         return Ok(Exit::Yes);
     }
-    context.show_sessions(&sessions, now, args.verbose)?;
+    let rows = Rows {
+        sessions: &sessions,
+        now,
+        is_verbose: args.verbose,
+        has_folders: true,
+        has_heads: true,
+    };
+    context.show_sessions(rows)?;
     if more > 0 {
         let line = common::all_of("sessions", &context.env.args, &['n']);
-        context.output.hint(line.to(format!("{} more; list all", common::count_more(more))));
+        context.output.hint(line.to(format!("{} more; list all", units::grouped(more as u64))));
     }
     if sessions.iter().any(|listed| listed.gone) {
         let restore = Line::new("restore").flag("all").flag("dry-run");
-        context.output.hint(restore.to("see which files are gone, and how they come back"));
+        context.output.hint(restore.to("see which files agents deleted, and how they come back"));
     }
     context.tell_unread_sessions(&damaged)
 }
 
+/// What the rows of a list show.
+#[derive(Clone, Copy)]
+pub(crate) struct Rows<'a> {
+    pub(crate) sessions: &'a [ListedSession],
+    pub(crate) now: Timestamp,
+    /// Whether whole ids and times, and what a session was made of, are below each row.
+    pub(crate) is_verbose: bool,
+    /// Whether the folder of each is shown.
+    pub(crate) has_folders: bool,
+    /// Whether the columns have names.
+    pub(crate) has_heads: bool,
+}
+
 impl Context {
-    /// Prints a list of sessions for people.
-    pub(crate) fn show_sessions(
-        &mut self,
-        sessions: &[ListedSession],
-        now: Timestamp,
-        is_verbose: bool,
-    ) -> Result<(), CommandError> {
+    /// Prints a list of sessions for people. A column in which all rows say the same is left out.
+    pub(crate) fn show_sessions(&mut self, rows: Rows<'_>) -> Result<(), CommandError> {
+        let Rows { sessions, now, .. } = rows;
         let is_wide = self.output.columns() >= WIDE || self.output.width().is_none();
         let folders = self.folders(sessions);
         // Sessions that others were made of are named beside these, so that all are told apart.
@@ -195,37 +247,53 @@ impl Context {
         let short: BTreeMap<&str, String> =
             ids.iter().copied().zip(common::short_ids(&ids)).collect();
         let [left, right] = [Align::Left, Align::Right];
-        let sides = [left, left, left, right, right, right, left, left];
-        let mut table = Table::new(sides).yielding(&[6, 2]);
-        // A column that no session fills has no head either.
-        let head = |is_filled: bool, wide, narrow| match (is_filled, is_wide) {
-            (false, _) => "",
-            (true, true) => wide,
-            (true, false) => narrow,
+        let sides = [left, left, right, left, left, right, left, left, left, right, left, left];
+        let mut table = Table::new(sides).yielding(&[10, 3, 8, 4]).keeping(4);
+        let heads =
+            ["", "ID", "ACTIVE", "AGENT", "TITLE", "TURNS", "", "", "CONTEXT", "", "FOLDER", ""];
+        if rows.has_heads {
+            table = table.headed(heads);
+        }
+        let differ = |of: &dyn Fn(usize) -> String| {
+            sessions.len() < 2 || (1..sessions.len()).any(|n| of(n) != of(0))
         };
-        let branches = head(sessions.iter().any(|listed| listed.branches > 1), "BRANCHES", "BR");
-        let compactions =
-            head(sessions.iter().any(|listed| listed.compactions > 0), "COMPACTED", "CMP");
-        let heads = ["ID", "ACTIVE", "AGENT", "TURNS", branches, compactions, "FOLDER", "TITLE"];
-        table.row(heads.map(|head| Cell::new(Label::Dim, head)));
+        let has_agents =
+            differ(&|n| sessions.get(n).map(|it| it.name.format.clone()).unwrap_or_default());
+        let has_folders =
+            rows.has_folders && differ(&|n| folders.get(n).cloned().unwrap_or_default());
         for (listed, folder) in sessions.iter().zip(&folders) {
-            let ListedSession { name, card, kin, branches, compactions, .. } = listed;
+            let ListedSession { name, card, kin, reverted, compactions, .. } = listed;
             let shown = |id: &str| short.get(id).map(String::as_str).unwrap_or_default();
             let kin = kin.as_ref().map(|kin| (kin.bond, shown(&kin.session)));
             let label = if card.hidden { Label::Dim } else { Label::Plain };
-            let age = card.active.map(|active| self.env.zone.age(now, active));
-            let above = |n: u64, least: u64| if n > least { n.to_string() } else { String::new() };
+            let age = card.active.map(|active| self.env.zone.age(now, active)).unwrap_or_default();
+            let age = age.strip_suffix(" ago").unwrap_or(&age);
+            let above =
+                |sign: char, n: u64| if n > 0 { format!("{sign}{n}") } else { String::new() };
+            let (context, share) = fullness(&listed.context, listed.tokens, listed.window);
+            let only =
+                |shown: bool, text: &str| if shown { text.to_owned() } else { String::new() };
+            let state = match listed {
+                ListedSession { gone: true, .. } => "deleted",
+                ListedSession { open: true, .. } => "open",
+                _ if card.hidden => "hidden",
+                _ => "",
+            };
             table.row([
+                Cell::new(Label::Head, if listed.open { "●" } else { "" }),
                 Cell::new(Label::Id, shown(&name.id)),
-                Cell::new(Label::Time, &age.unwrap_or_default()),
-                Cell::new(label, &name.format),
-                Cell::new(label, &card.turns.to_string()),
-                Cell::new(label, &above(*branches, 1)),
-                Cell::new(label, &above(*compactions, 0)),
-                Cell::new(label, folder),
+                Cell::new(Label::Time, age),
+                Cell::new(Label::Dim, &only(has_agents, &name.format)),
                 Cell::new(label, &title(listed, kin)),
+                Cell::new(label, &card.turns.to_string()),
+                Cell::new(Label::Warning, &above('↶', *reverted)),
+                Cell::new(Label::Boundary, &above('◆', *compactions)),
+                Cell::new(Label::Dim, &only(is_wide, &context)),
+                Cell::new(label, &share),
+                Cell::new(Label::Dim, &only(has_folders, folder)),
+                Cell::new(Label::Head, state),
             ]);
-            if is_verbose {
+            if rows.is_verbose {
                 for more in self.more_of(listed) {
                     table.note(Label::Dim, &more);
                 }
@@ -261,12 +329,25 @@ impl Context {
     }
 }
 
+/// Returns how full the window was along the path of a session, as a line of bars, and how full it is now.
+fn fullness(samples: &[u64], tokens: Option<u64>, window: Option<u64>) -> (String, String) {
+    let Some(window) = window.filter(|window| *window > 0) else { return Default::default() };
+    let buckets = samples.len().min(BARS);
+    let bar = |bucket: usize| {
+        let [from, to] = [bucket, bucket + 1].map(|n| n * samples.len() / buckets);
+        let of = samples.get(from..to).unwrap_or_default();
+        if of.contains(&0) { '◆' } else { units::bar(of.last().copied().unwrap_or(0), window) }
+    };
+    let bars = (0..buckets).map(bar).collect();
+    let share = tokens.map(|tokens| units::share(tokens, window));
+    (bars, share.unwrap_or_default())
+}
+
 /// Returns the title of a session with the little that must be told of it; its kin is named by a short id.
 fn title(listed: &ListedSession, kin: Option<(Bond, &str)>) -> String {
-    let ListedSession { card, sub_agents, gone, depth, .. } = listed;
+    let ListedSession { card, sub_agents, depth, .. } = listed;
     let indent = depth.checked_sub(1).map(|depth| format!("{}└ ", "  ".repeat(depth)));
     let indent = indent.unwrap_or_default();
-    let lead = if *gone { "(file gone) " } else { "" };
     let title = common::titled(card.title.as_deref());
     let mut notes = Vec::new();
     if *sub_agents > 0 {
@@ -276,7 +357,7 @@ fn title(listed: &ListedSession, kin: Option<(Bond, &str)>) -> String {
         notes.push(format!("{} {session}", bond.words()));
     }
     let notes = if notes.is_empty() { String::new() } else { format!("  ({})", notes.join(", ")) };
-    format!("{indent}{lead}{title}{notes}")
+    format!("{indent}{title}{notes}")
 }
 
 #[cfg(test)]
@@ -284,9 +365,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_listed_is_counted_no_further_than_to_ten() {
-        for (more, said) in [(1, "1"), (9, "9"), (10, "at least 10")] {
-            assert_eq!(common::count_more(more), said);
-        }
+    fn bars_show_the_share_of_the_window_and_compactions() {
+        let check = |context: &[u64], tokens, expected: (&str, &str)| {
+            let (bars, share) = fullness(context, tokens, Some(200));
+            assert_eq!((bars.as_str(), share.as_str()), expected);
+        };
+        check(&[], None, ("", ""));
+        check(&[10, 100, 200, 0, 30], Some(142), ("▁▄█◆▂", "71%"));
+        check(&[25; 24], Some(0), ("▁▁▁▁▁▁▁▁", "0%"));
+        check(&[1000], Some(1000), ("█", "500%"));
     }
 }

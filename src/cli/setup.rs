@@ -202,13 +202,11 @@ fn conclude(
     Ok(exit)
 }
 
-/// Returns the agents that call a program which is not there.
-pub(crate) fn lost_calls(context: &Context) -> Vec<Calling> {
+/// Returns how the agents of this user call programs.
+pub(crate) fn callings(context: &Context) -> Vec<Calling> {
     let places = places(context).into_iter().filter(|place| place.home.is_dir());
     // Without a path of this program nothing is known of others.
-    let callings =
-        places.filter_map(|place| Some(ops::calling(&place, &call(context, &place).ok()?)));
-    callings.filter(|calling| calling.is_lost).collect()
+    places.filter_map(|place| Some(ops::calling(&place, &call(context, &place).ok()?))).collect()
 }
 
 fn list(context: &mut Context) -> Result<Exit, CommandError> {

@@ -1,13 +1,14 @@
 //! `status`: shows where a session stands.
 
 use std::io::Write as _;
+use std::path::Path;
 
 use serde_json::Value;
 use undertext::context::measure::Word;
 use undertext::context::window::Source;
 use undertext::ops::{self, Session};
 use undertext::report::{
-    Conversation, Layered, LiveState, Report as _, Standing, Status, Surroundings,
+    Conversation, Layered, LiveState, Report as _, Standing, Status, Surroundings, UsedFile,
 };
 
 use super::common::{self, counted};
@@ -25,10 +26,11 @@ use crate::render::units::grouped;
 Examples:
   undertext status
   undertext status --layers --json 3f2a91c0
+  undertext status --files
 
 JSON: one object
   {\"type\":\"status\", \"session\":ID, \"format\":NAME, \"title\":TEXT or null, \"folder\":PATH or null,
-   \"branch\":NAME, \"branches\":how many there are, \"head\":ID or null at the start,
+   \"branch\":NAME, \"branches\":how many there are, \"reverted\":how many ends were reverted or null, \"head\":ID or null at the start,
    \"before\":N of the turn just before which it is or null,
    \"checkpoint\":the newest N or null, \"turns\":N, \"entries\":N, \"operations\":N,
    \"sidecars\":files next to its own N, \"started\":TIME,
@@ -44,6 +46,8 @@ JSON: one object
 and with --layers
   {\"type\":\"layers\", \"session\":ID, \"layers\":{\"system\":OBJECT or null, \"session\":OBJECT or null,
    \"conversation\":OBJECT, \"tools\":[OBJECT], \"workspace\":OBJECT or null}}
+with --files one of each file
+  {\"type\":\"file\", \"path\":PATH, \"edits\":N, \"mentions\":N, \"turn\":checkpoint of the turn that named it last or null}
 and of entries that are damaged, as log has them
   {\"type\":\"damaged\", ...}")]
 pub(crate) struct Args {
@@ -53,6 +57,10 @@ pub(crate) struct Args {
     /// Show what the session knows of its system, itself, its conversation, its tools and its workspace
     #[arg(long)]
     layers: bool,
+
+    /// List the files that the conversation names, the edited ones first
+    #[arg(long, conflicts_with = "layers")]
+    files: bool,
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
@@ -60,6 +68,10 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if args.layers {
         layers(context, &session, &ops::layers(&archive, &session)?)?;
         return Ok(Exit::Yes);
+    }
+    if args.files {
+        context.follow(&archive, &session);
+        return used(context, &ops::files_used(&archive, &session)?);
     }
     // What the live file holds beyond the store is shown, and is no operation yet.
     let operations = archive.store().state(session.key)?.operations();
@@ -72,7 +84,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if let Some((_, full)) = &full {
         models::warn_tight(context, &Output::events(false), &session, &full.window);
     }
-    let standing = Standing { session: &session, status: &status, full: full.as_ref() };
+    let glance = ops::known_glance(&archive, &session, &models::usual(&settings));
+    let reverted = glance.map(|glance| glance.reverted);
+    let standing = Standing { session: &session, status: &status, full: full.as_ref(), reverted };
     let damaged = full.as_ref().map(|(_, full)| full.damaged.clone()).unwrap_or_default();
     if context.answer(&standing)? {
         return context.tell_damaged(&damaged);
@@ -95,10 +109,13 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         row("earlier", Label::Warning, &format!("{words}; it is not shown"));
     }
     let others = match status.branches {
-        0 | 1 => "the only one".to_owned(),
-        n => format!("one of {n}"),
+        0 | 1 => String::new(),
+        n => format!(", one of {n}"),
     };
-    row("branch", Label::Branch, &format!("{}, {others}", status.branch));
+    row("branch", Label::Branch, &format!("{}{others}", status.branch));
+    if let Some(n @ 1..) = reverted {
+        row("reverted", Label::Warning, &counted(n, "end", "ends"));
+    }
     let head = status.head.map(|head| format!("{head:.8}"));
     let head = head.as_deref().unwrap_or("before the first entry").to_owned();
     let spot = status.spot.map(|spot| format!(", {spot}")).unwrap_or_default();
@@ -148,6 +165,33 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     context.show(&table)?;
     context.output.hints(standing.hints());
     context.tell_damaged(&damaged)
+}
+
+/// Lists the files that a conversation names.
+fn used(context: &mut Context, files: &[UsedFile]) -> Result<Exit, CommandError> {
+    if context.answer_all(files)? {
+        return Ok(Exit::Yes);
+    }
+    if files.is_empty() {
+        context.output.note("The conversation names no files");
+        return Ok(Exit::Yes);
+    }
+    context.output.page()?;
+    let [left, right] = [Align::Left, Align::Right];
+    let mut table = Table::new([right, right, right, left]);
+    table = table.headed(["EDITS", "MENTIONS", "LAST", "FILE"]);
+    for file in files {
+        let turn = file.turn.map(|turn| format!("@{turn}")).unwrap_or_default();
+        let edits = if file.edits > 0 { grouped(file.edits) } else { String::new() };
+        table.row([
+            Cell::new(Label::Note, &edits),
+            Cell::new(Label::Dim, &grouped(file.mentions)),
+            Cell::new(Label::Checkpoint, &turn),
+            Cell::new(Label::Plain, &context.env.homely(Path::new(&file.path))),
+        ]);
+    }
+    context.show(&table)?;
+    Ok(Exit::Yes)
 }
 
 /// Returns the rows about the agent's file, and about one from which it goes on if that was deleted.

@@ -7,7 +7,7 @@ use undertext::report::{Bounded, Cached, Line, Report as _};
 use undertext::settings::Settings;
 
 use super::Context;
-use super::common::{count, counted, limit};
+use super::common::{count, counted, limit, tokens};
 use super::error::{CommandError, Exit};
 use super::models::{usual, warn_tight};
 use super::output::Output;
@@ -51,7 +51,7 @@ pub(crate) struct Args {
     about: About,
 
     /// Assume a window of this many tokens [default: the one that `context` shows]
-    #[arg(long, value_name = "TOKENS", value_parser = count::<u64>, allow_negative_numbers = true)]
+    #[arg(long, value_name = "TOKENS", value_parser = tokens, allow_negative_numbers = true)]
     window: Option<u64>,
 
     /// Let a result have this many characters

@@ -4,7 +4,8 @@ use std::io::{self, Write as _};
 
 use undertext::model::DATABASE;
 use undertext::ops::{self, Finding, Severity, Verified, Verifying};
-use undertext::report::Report as _;
+use undertext::report::{Line, Report as _};
+use undertext::store::FaultKind;
 
 use super::Context;
 use super::common::counted;
@@ -34,6 +35,10 @@ and finally
 pub(crate) struct Args {
     #[command(flatten)]
     about: OneOrAll,
+
+    /// Show what is odd in agents' files too, though nothing is damaged there
+    #[arg(short, long)]
+    verbose: bool,
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
@@ -45,6 +50,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     };
     let json = context.json;
     let mut written = Ok(());
+    let mut notes = 0;
     let verified = match opened {
         Ok((archive, session)) => {
             let output = &mut context.output;
@@ -52,6 +58,11 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
                 Verifying::Session(done, all) => {
                     let (label, total) = ("verifying session", Some(all));
                     output.progress(Progress { label, done, total, bytes: 0, of: None });
+                }
+                Verifying::Found(finding)
+                    if !json && !args.verbose && finding.kind == FaultKind::Oddity =>
+                {
+                    notes += 1;
                 }
                 Verifying::Found(finding) if written.is_ok() => {
                     written = tell(output, json, finding);
@@ -68,7 +79,16 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         Err(error) => return Err(error),
     };
     written?;
-    conclude(context, verified)
+    let exit = conclude(context, verified)?;
+    if notes > 0 {
+        let odd = counted(notes, "oddity", "oddities");
+        context.output.hint(
+            Line::new("verify")
+                .flag("verbose")
+                .to(format!("agents' files have {odd}, which are no damage; to see them")),
+        );
+    }
+    Ok(exit)
 }
 
 fn tell(output: &mut Output, json: bool, finding: &Finding) -> io::Result<()> {

@@ -6,7 +6,7 @@
 //!
 //! Invariant: a path outside of the named folders is returned only when asked for, however it is spelt.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     json,
@@ -84,6 +84,24 @@ pub fn named<'a>(
     let rank = |named: &Named| (named.n_changes > 0, named.n_mentions, named.latest);
     named.sort_by(|a, b| rank(b).cmp(&rank(a)).then_with(|| a.path.cmp(&b.path)));
     named
+}
+
+/// Takes out the calls that failed, which changed nothing, and returns how many there were.
+pub fn drop_failed(messages: &mut [Message]) -> u64 {
+    let blocks = messages.iter().flat_map(|message| &message.blocks);
+    let failed = blocks.filter_map(|block| match block {
+        Block::Result { id, error: true, .. } => Some(id.clone()),
+        _ => None,
+    });
+    let failed: BTreeSet<String> = failed.collect();
+    for message in messages {
+        let has_failed = |block: &Block| match block {
+            Block::Call { id, .. } => failed.contains(id.as_str()),
+            _ => false,
+        };
+        message.blocks.retain(|block| !has_failed(block));
+    }
+    failed.len() as u64
 }
 
 /// Reads the first of these files that exist.

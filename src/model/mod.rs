@@ -51,7 +51,7 @@ pub use number::{
     CheckpointNumber, EntryNumber, FileNumber, GenerationNumber, OperationNumber, PlaceNumber,
 };
 pub use operation::Operation;
-pub use record::{Card, HintBytes, Kind, Landmark, Parent, Record, Tie, TieKind};
+pub use record::{Card, DayTurns, Glance, HintBytes, Kind, Landmark, Parent, Record, Tie, TieKind};
 pub use span::{Span, Spans};
 pub use state::{MAIN, Newest, State};
 pub use tagged::{Malformed, Tagged};

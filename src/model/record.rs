@@ -5,7 +5,7 @@
 
 use std::{fmt, ops::Deref, sync::Arc};
 
-use crate::model::{EntryNumber, NameTag, Timestamp};
+use crate::model::{EntryNumber, NameTag, Timestamp, tagged::tagged};
 
 /// The kind of an entry, for paths, turns and graphs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -241,6 +241,51 @@ impl Card {
     /// How many characters a title has at most; the rest of one that is longer is not kept here.
     pub const TITLE: usize = 120;
 }
+
+/// What lists show of the whole of a session, beyond its card.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Glance {
+    /// After how many operations it was made.
+    pub operations: u64,
+    /// How many ends were reverted.
+    pub reverted: u64,
+    /// How often it was compacted.
+    pub compactions: u64,
+    /// How many tokens the model's next request has, if that is known.
+    pub tokens: Option<u64>,
+    /// How many the model takes.
+    pub window: Option<u64>,
+    /// How many tokens the requests had along the current path, at most [`Glance::SAMPLES`] of them; 0 is a compaction.
+    pub context: Vec<u64>,
+    /// How many turns began on which day.
+    pub days: Vec<DayTurns>,
+}
+
+impl Glance {
+    /// How many requests it samples.
+    pub const SAMPLES: usize = 24;
+}
+
+/// How many turns began on a day.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct DayTurns {
+    /// The day, counted from 1970 in UTC.
+    pub day: u64,
+    /// How many.
+    pub turns: u64,
+}
+
+tagged!(Glance {
+    1: operations,
+    2: reverted,
+    3: compactions,
+    4: tokens,
+    5: window,
+    6: context,
+    7: days,
+});
+
+tagged!(DayTurns { 1: day, 2: turns });
 
 #[cfg(test)]
 mod tests {

@@ -3,13 +3,8 @@
 use crate::{
     json::Raw,
     model::{Command, Kind, Position, State, Timestamp, first_line},
-    ops::{
-        OpsError,
-        graph::{Detail, drawing},
-        landing::landing,
-        note::said_from_later,
-    },
-    report::{Branched, ListedBranch, RevertedEnd, Switched},
+    ops::{OpsError, landing::landing, note::said_from_later},
+    report::{Branched, ListedBranch, Switched},
     session::{
         Damages, Session, Target, View,
         ids::entry_id,
@@ -50,22 +45,6 @@ pub fn branches(archive: &Archive, session: &Session) -> Result<Vec<ListedBranch
         })
     });
     listed.collect()
-}
-
-/// Returns the branches with what was reverted, and the ends without a name.
-pub fn branches_and_ends(
-    archive: &Archive,
-    session: &Session,
-) -> Result<(Vec<ListedBranch>, Vec<RevertedEnd>), OpsError> {
-    let mut branches = branches(archive, session)?;
-    let mut ends = drawing(archive, session, Detail::default())?.reverted()?;
-    for listed in &mut branches {
-        if let Some(end) = ends.iter().find(|end| end.branches.contains(&listed.branch)) {
-            (listed.reverted, listed.after, listed.turns) = (true, end.after, Some(end.turns));
-        }
-    }
-    ends.retain(|end| end.branches.is_empty());
-    Ok((branches, ends))
 }
 
 /// Returns what was said last on a view's path, and when; when its last entry was written, if nothing was said.

@@ -1,67 +1,31 @@
 //! The request that a model is sent of a session, made of its messages.
 
 use crate::{
-    context::{
-        Change, Origin,
-        measure::{Measured, Word},
-        recover::Unrecovered,
-        sanitize::pictures,
-        window::Window,
-    },
-    model::{EntryNumber, Kind, Position},
+    context::{Change, Origin, measure::Word, recover::Unrecovered, window::Window},
+    model::{EntryNumber, Kind},
     ops::{
         OpsError,
-        material::{guard, material},
+        fullness::{FEW, MODEL_WITHIN, fullness_at, prepared},
+        material::guard,
         measuring,
-        request::{is_all, request},
-        seen::{self, Asked, Material},
+        seen::{self, Asked},
     },
     report::{Context, Explained, Fullness, Landing, Tokens},
     session::{Damages, Session, Target, View, ids::id_of},
     sync::Archive,
 };
 
-/// The number of entries among which an answer names the model, if one does.
-const MODEL_WITHIN: usize = 1024;
-
 /// Returns how full the window is where the current branch stands.
 ///
 /// The newest entries tell it: an answer says the size of its request, and where no answer does, nothing needs to be
 /// counted once the window is full. More of them are read only until one of the two is true.
 pub fn fullness(archive: &Archive, session: &Session, asked: &Asked) -> Result<Fullness, OpsError> {
-    fullness_at(archive, session, None, asked, usize::MAX)
-}
-
-/// Returns how full the window is at a position, or where the current branch ends; at most about `most` entries are read.
-fn fullness_at(
-    archive: &Archive,
-    session: &Session,
-    position: Option<Position>,
-    asked: &Asked,
-    most: usize,
-) -> Result<Fullness, OpsError> {
-    let mut limit = measuring::NEWEST;
-    loop {
-        let damages = Damages::gathered();
-        let found = self::prepared(archive, session, position, asked, limit, &damages)?;
-        let is_whole = found.is_whole;
-        let Measured { tokens, word } = found.measured;
-        let is_least = !is_whole && word != Word::Reported;
-        // Where a file names its model, it tells the window too.
-        let has_window = found.told.model.is_none() || found.told.window.is_some();
-        let has_model = found.model.is_some() && has_window || limit >= MODEL_WITHIN;
-        let is_enough = has_model && (!is_least || tokens > found.window.tokens);
-        if is_whole || is_enough || limit >= most {
-            let (model, window, damaged) = (found.model, found.window, found.damaged);
-            return Ok(Fullness { model, window, tokens, word, is_least, damaged });
-        }
-        limit = limit.saturating_mul(4);
-    }
+    fullness_at(archive, session, None, asked, measuring::NEWEST..usize::MAX)
 }
 
 /// Returns the model that answered last, if one of the newest entries names it.
 pub fn model(archive: &Archive, session: &Session, asked: &Asked) -> Option<String> {
-    fullness_at(archive, session, None, asked, 0).ok()?.model
+    fullness_at(archive, session, None, asked, FEW..measuring::NEWEST).ok()?.model
 }
 
 /// Returns how full the window was before a change of place and is now. None if that takes more than the newest entries, or if
@@ -73,7 +37,8 @@ pub fn tokens(
     asked: &Asked,
 ) -> Option<Tokens> {
     let full = |at| {
-        let full = fullness_at(archive, session, at, asked, MODEL_WITHIN).ok();
+        let read = measuring::NEWEST..MODEL_WITHIN;
+        let full = fullness_at(archive, session, at, asked, read).ok();
         full.filter(|full| !full.is_least)
     };
     let before = full(Some(landing.from?))?;
@@ -128,56 +93,11 @@ pub(super) fn sendable_context(
     }
 }
 
-/// Returns the request that a model would be sent of the last `limit` entries that led to a position.
-fn prepared(
-    archive: &Archive,
-    session: &Session,
-    position: Option<Position>,
-    asked: &Asked,
-    limit: usize,
-    damages: &Damages,
-) -> Result<Context, OpsError> {
-    let mut found = material(archive, session, position, asked, limit, damages)?;
-    let items = std::mem::take(&mut found.items);
-    let prepared = request(archive, session, asked, &found, items);
-    let measured = found.measure.of(prepared.tokens(), is_all(asked, &prepared));
-    let Material { model, told, window, counting, sent, is_whole, measure, fresh, .. } = found;
-    Ok(Context {
-        shape: asked.shape,
-        model,
-        told,
-        window,
-        counting,
-        pictures: pictures(&prepared.items),
-        prepared,
-        measured,
-        reported: measure.reported,
-        beside: measure.beside,
-        at: at(archive, session, position)?,
-        sent,
-        is_whole,
-        fresh,
-        damaged: damages.met(archive.store(), session)?,
-    })
-}
-
 /// Returns the window in which a session is, where its current branch stands, however small it is.
 pub fn window(archive: &Archive, session: &Session, asked: &Asked) -> Result<Window, OpsError> {
     let tip = archive.store().state(session.key)?;
     let view = tip.position().map(|at| View::new(archive.store(), session, at, Some(&tip.spans)));
     seen::window(archive, session, view.as_ref(), asked)
-}
-
-/// Returns a position, or where the current branch stands.
-fn at(
-    archive: &Archive,
-    session: &Session,
-    position: Option<Position>,
-) -> Result<Option<Position>, OpsError> {
-    if position.is_some() {
-        return Ok(position);
-    }
-    Ok(archive.store().state(session.key)?.position())
 }
 
 /// Returns whether an entry is on the way to the head of a context.

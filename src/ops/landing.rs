@@ -179,17 +179,10 @@ fn touched(
         let record = Raw::object(&line);
         said.extend(record.into_iter().flat_map(|record| session.format.messages(record)));
     })?;
-    let blocks = || said.iter().flat_map(|message| &message.blocks);
-    let failed: BTreeSet<String> = blocks()
-        .filter_map(|block| match block {
-            Block::Result { id, error: true, .. } => Some(id.clone()),
-            _ => None,
-        })
-        .collect();
+    files::drop_failed(&mut said);
+    // Only calls change files.
     for message in &mut said {
-        message.blocks.retain(
-            |block| matches!(block, Block::Call { id, .. } if !failed.contains(id.as_str())),
-        );
+        message.blocks.retain(|block| matches!(block, Block::Call { .. }));
     }
     let folder = archive.store().card(session.key)?.folder;
     let named = files::named(&said, folder.as_deref(), None);

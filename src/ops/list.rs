@@ -6,16 +6,16 @@ use std::{
 };
 
 use crate::{
-    model::{EntryNumber, SessionName, State, Tie, TieKind, Timestamp},
-    ops::{
-        OpsError,
-        compactions::{boundaries, is_said_again},
-    },
+    model::{Glance, SessionName, Tie, TieKind, Timestamp},
+    ops::{OpsError, glance::glance, seen::Asked},
     report::{ListedSession, Listing, UnreadSession},
-    session::{Bond, Kin, Session, kin, listing, replay::Replays},
-    store::{Listed, SessionFilter, Store, StoreError},
-    sync::{Archive, follow, gone},
+    session::{Bond, Kin, Session, kin, listing},
+    store::{Listed, SessionFilter, SessionKey, StoreError},
+    sync::{self, Archive, follow, gone},
 };
+
+/// From how many entries on a glance is made for lists only.
+const LONG: u64 = 20_000;
 
 /// The order of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,17 +26,60 @@ pub enum Order {
     Tree,
 }
 
+/// What sessions are to have, beyond what a store's filter asks.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Having {
+    /// These words, in small letters, in their title, folder or id.
+    pub words: Vec<String>,
+    /// A reverted end.
+    pub reverted: bool,
+    /// A compaction.
+    pub compacted: bool,
+    /// A file that its agent deleted.
+    pub deleted: bool,
+}
+
+impl Having {
+    /// Returns whether a session may be meant, before it is looked at.
+    fn may_be_in(&self, listed: &Listed) -> bool {
+        let Listed { name, card, .. } = listed;
+        let texts = [card.title.as_deref(), card.folder.as_deref(), Some(name.id.as_str())];
+        let text = texts.into_iter().flatten().collect::<Vec<_>>().join("\n").to_lowercase();
+        self.words.iter().all(|word| text.contains(word.as_str()))
+    }
+
+    fn is_in(&self, listed: &ListedSession) -> bool {
+        (!self.reverted || listed.reverted > 0)
+            && (!self.compacted || listed.compactions > 0)
+            && (!self.deleted || listed.gone)
+    }
+}
+
 /// Returns the sessions that a filter lets through, the newest first, each with the session that it was made of. Those that
 /// cannot be read are named next to them.
-pub fn list(archive: &Archive, filter: &SessionFilter, order: Order) -> Result<Listing, OpsError> {
-    let room = filter.limit.map(|limit| limit.saturating_add(Listing::COUNTED));
-    let asked = SessionFilter { limit: room, ..filter.clone() };
+pub fn list(
+    archive: &Archive,
+    filter: &SessionFilter,
+    having: &Having,
+    order: Order,
+    asked: &Asked,
+) -> Result<Listing, OpsError> {
+    // What only a look at the session tells is asked of all.
+    let limit = filter.limit.filter(|_| *having == Having::default()).unwrap_or(usize::MAX);
     let mut found = match filter.since {
-        Some(since) => active_since(archive, &asked, since)?,
-        None => listing::listed(archive.store(), &asked)?,
+        Some(since) => active_since(archive, filter, since)?,
+        None => {
+            let limit = Some(limit).filter(|limit| *limit < usize::MAX).map(|limit| limit + 1);
+            listing::listed(archive.store(), &SessionFilter { limit, ..filter.clone() })?
+        }
     };
-    let more = found.listed.len().saturating_sub(filter.limit.unwrap_or(usize::MAX));
-    found.listed.truncate(found.listed.len() - more);
+    found.listed.retain(|listed| having.may_be_in(listed));
+    let mut more = found.listed.len().saturating_sub(limit);
+    found.listed.truncate(limit);
+    if more > 0 && filter.since.is_none() {
+        let all: u64 = archive.store().tally(filter)?.values().sum();
+        more = usize::try_from(all).unwrap_or(usize::MAX).saturating_sub(limit).max(more);
+    }
     let mut damaged: Vec<UnreadSession> = Vec::new();
     let mut damage = |name: SessionName, error: OpsError| match error {
         OpsError::Store(error @ StoreError::Corrupt { .. }) => {
@@ -48,18 +91,60 @@ pub fn list(archive: &Archive, filter: &SessionFilter, order: Order) -> Result<L
     for (name, error) in found.damaged {
         damage(name, error.into())?;
     }
-    let mut sessions = Vec::new();
+    let keys: Vec<SessionKey> = found.listed.iter().map(|found| found.key).collect();
+    let kept: BTreeMap<SessionKey, Glance> =
+        archive.store().glances(&keys).unwrap_or_default().into_iter().collect();
+    let (mut sessions, mut glances) = (Vec::new(), Vec::new());
     for found in found.listed {
-        match known(archive, &found) {
-            Ok(known) => sessions.push(known),
+        match known(archive, &found, kept.get(&found.key), asked) {
+            Ok((known, fresh)) => {
+                sessions.push(known);
+                glances.extend(fresh.map(|fresh| (found.key, fresh)));
+            }
             Err(error) => {
                 damage(found.name.clone(), error)?;
                 sessions.push(bare(found));
             }
         }
     }
+    sessions.retain(|listed| having.is_in(listed));
     sessions.sort_by_key(|listed| Reverse(listed.card.active));
-    Ok(Listing { sessions: below_parents(sessions, order), damaged, more })
+    let limit = filter.limit.unwrap_or(usize::MAX);
+    more += sessions.len().saturating_sub(limit);
+    sessions.truncate(limit);
+    Ok(Listing { sessions: below_parents(sessions, order), damaged, more, glances })
+}
+
+/// Returns the glance of a session, as the store has it or, unless the session is very long, as it is made now.
+pub fn known_glance(archive: &Archive, session: &Session, asked: &Asked) -> Option<Glance> {
+    let store = archive.store();
+    let state = store.state(session.key).ok()?;
+    let kept = store.glances(&[session.key]).ok()?.pop();
+    let kept = kept.filter(|(_, kept)| kept.operations == state.operations());
+    match kept {
+        Some((_, kept)) => Some(kept),
+        None if state.entries() > LONG => None,
+        None => glance(archive, session, &state, asked).ok(),
+    }
+}
+
+/// Keeps glances, so that the next list need not make them.
+pub fn keep_glances(archive: &Archive, glances: &[(SessionKey, Glance)]) -> Result<(), OpsError> {
+    if !glances.is_empty() {
+        sync::cache(archive, |writing| writing.glance(glances))?;
+    }
+    Ok(())
+}
+
+/// Makes the glances of sessions that were imported; one that cannot be read has none.
+pub fn glance_all(archive: &Archive, sessions: &[Session], asked: &Asked) -> Result<(), OpsError> {
+    let mut glances = Vec::new();
+    for session in sessions {
+        let state = archive.store().state(session.key);
+        let made = state.ok().and_then(|state| glance(archive, session, &state, asked).ok());
+        glances.extend(made.map(|glance| (session.key, glance)));
+    }
+    keep_glances(archive, &glances)
 }
 
 /// Returns the sessions that a filter lets through, those too of which only the live file tells that they were active.
@@ -82,7 +167,6 @@ fn active_since(
     }
     found.listed.retain(|listed| Some(since) <= listed.card.active);
     found.listed.sort_by_key(|listed| Reverse((listed.card.active, listed.key)));
-    found.listed.truncate(filter.limit.unwrap_or(usize::MAX));
     Ok(found)
 }
 
@@ -93,50 +177,60 @@ fn bare(Listed { name, card, .. }: Listed) -> ListedSession {
         card,
         kin: None,
         branches: 0,
+        reverted: 0,
         compactions: 0,
+        tokens: None,
+        window: None,
+        context: Vec::new(),
         sub_agents: 0,
         gone: false,
+        open: false,
         depth: 0,
     }
 }
 
-/// Returns a session as it stands now, with all that lists show of it.
-fn known(archive: &Archive, listed: &Listed) -> Result<ListedSession, OpsError> {
+/// Returns a session as it is now, with all that lists show of it, and its glance if a new one had to be made and can be kept.
+fn known(
+    archive: &Archive,
+    listed: &Listed,
+    kept: Option<&Glance>,
+    asked: &Asked,
+) -> Result<(ListedSession, Option<Glance>), OpsError> {
     let (store, bare) = (archive.store(), bare(listed.clone()));
     // Of a format that only a newer version knows, the card is all that is known.
-    let Ok(session) = Session::from_store(listed.key, listed.name.clone()) else { return Ok(bare) };
+    let Ok(session) = Session::from_store(listed.key, listed.name.clone()) else {
+        return Ok((bare, None));
+    };
     let (mut state, mut card) = (store.state(session.key)?, bare.card);
     // A live file that cannot be followed is as the store has it.
-    if follow(archive, &session, &state).unwrap_or(false) {
+    let has_grown = follow(archive, &session, &state).unwrap_or(false);
+    if has_grown {
         (state, card) = (store.state(session.key)?, store.card(session.key)?);
     }
+    let kept = kept.filter(|kept| kept.operations == state.operations()).cloned();
+    let (seen, is_fresh) = match kept {
+        Some(kept) => (kept, false),
+        // What cannot be read whole is listed all the same.
+        None => glance(archive, &session, &state, asked)
+            .map_or_else(|_| (Glance::default(), false), |seen| (seen, !has_grown)),
+    };
     let works_for_it = Tie { kind: TieKind::SubAgent, other: session.name.id.clone() };
-    Ok(ListedSession {
+    let fresh = is_fresh.then(|| seen.clone());
+    let known = ListedSession {
         card,
         kin: kin(store, &session)?,
         branches: state.branches.len() as u64,
-        compactions: compactions(store, &session, &state)?,
+        reverted: seen.reverted,
+        compactions: seen.compactions,
+        tokens: seen.tokens,
+        window: seen.window,
+        context: seen.context,
         sub_agents: store.tied(&session.name.format, &works_for_it, Some(session.key))?.len()
             as u64,
         gone: gone::lost(archive, &session, &state)?.is_some(),
         ..bare
-    })
-}
-
-/// Returns how many compactions a session has seen: one that was written again counts once, and a context that undertext said
-/// again does not count.
-fn compactions(store: &dyn Store, session: &Session, state: &State) -> Result<u64, OpsError> {
-    let (mut found, mut replays) = (BTreeSet::new(), None);
-    for boundary in boundaries(store, session, EntryNumber::FIRST..state.next_entry()) {
-        let boundary = boundary?;
-        if replays.is_none() {
-            replays = Some(Replays::of(store, session)?);
-        }
-        if !is_said_again(store, session, boundary)? {
-            found.extend(replays.as_ref().map(|replays| replays.first(boundary)));
-        }
-    }
-    Ok(found.len() as u64)
+    };
+    Ok((known, fresh))
 }
 
 /// Puts sessions below the one that they were made of, each with how deep it stands there.

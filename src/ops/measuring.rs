@@ -27,7 +27,7 @@ pub(super) const NEWEST: usize = 64;
 const SHORTEST: u64 = 1_000;
 
 /// Returns how many tokens an answer and its request take, if its figures can be true.
-fn total(usage: &Usage) -> Option<u64> {
+pub(super) fn total(usage: &Usage) -> Option<u64> {
     Some(usage.total()).filter(|total| is_believable(*total))
 }
 

@@ -25,12 +25,15 @@ mod counted;
 mod counts;
 mod diff;
 mod doctor;
+mod drawing;
 mod edges;
 mod error;
 mod excerpts;
 mod followed;
+mod fullness;
 mod gate;
 mod given;
+mod glance;
 mod graph;
 mod handle;
 mod hits;
@@ -78,8 +81,7 @@ pub use audit::audit;
 pub use backup::{Copying, backup};
 pub use boundaries::audit_boundaries;
 pub use branch::{
-    branch, branch_end, branches, branches_and_ends, hide_branch, is_branch_name, rename_branch,
-    switch,
+    branch, branch_end, branches, hide_branch, is_branch_name, rename_branch, switch,
 };
 pub use cached::cached;
 pub use checkpoint::checkpoint;
@@ -89,14 +91,15 @@ pub use context::{context, explain, fullness, model, tokens, window};
 pub use counts::{counts, keep_counts};
 pub use diff::diff;
 pub use doctor::{Place, doctor, forgetful, is_obstructed, let_in, place_of, remainders, treat};
+pub use drawing::{Detail, Drawing, Outlined};
 pub use error::OpsError;
 pub use gate::{Gate, Snapshot, Ticket, Waited};
-pub use graph::{Detail, Drawing, Outlined, drawing, graph};
+pub use graph::{drawing, files_used, graph, reverted_ends};
 pub use handle::Handle;
 pub use hook::named;
 pub use index::index;
 pub use layers::{layers, session_key};
-pub use list::{Order, list};
+pub use list::{Having, Order, glance_all, keep_glances, known_glance, list};
 pub use mend::{Outcome as MendOutcome, finish_mending, mend};
 pub use new::{Layers, hide, new};
 pub use origin::{hidden, original};
@@ -141,11 +144,11 @@ pub use crate::{
         split_place, standing_at, words,
     },
     sync::{
-        AgentFolder, Ambient, Archive, Held, Here, Holder, Imported, Machine, Manner, Misread,
-        NoPlace, Notice, Oddity, Outcome, Queue, Quirk, Rebuilt, Rotated, RotatedState, Skipped,
-        Source, Step, SyncError, Told, Vain, Waiting, Why, Work, Workspace, agent_folders,
+        AgentFolder, Ambient, Archive, Held, Here, Holder, Imported, Look, Looked, Machine, Manner,
+        Misread, NoPlace, Notice, Oddity, Outcome, Queue, Quirk, Rebuilt, Rotated, RotatedState,
+        Skipped, Source, Step, SyncError, Told, Vain, Waiting, Why, Work, Workspace, agent_folders,
         check_apart, file_of_session, follow, generations, import, import_changed, is_unsaid,
-        live_state, new_files, news, peek, resume, rotations, settle, sources, unread_folders,
-        workspace,
+        leave_out_held, live_state, new_files, news, peek, resume, rotations, settle, sources,
+        unread_folders, workspace,
     },
 };

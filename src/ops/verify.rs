@@ -435,6 +435,9 @@ impl<'a> Check<'a> {
             };
             let noun = if entries.len() == 1 { "entry" } else { "entries" };
             self.find(Severity::Note, &format!("{noun} {}{more}", named.join(", ")), what);
+            if let Some(found) = self.seen.findings.last_mut() {
+                found.kind = FaultKind::Oddity;
+            }
         }
         Ok(())
     }

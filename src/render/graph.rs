@@ -93,7 +93,11 @@ impl<'a> Rows<'a> {
             has_reverted |= is_off;
         }
         columns.is_dated = days.len() > 1;
-        columns.time = if columns.is_dated { "30 Nov 16:07".len() } else { "16:07".len() };
+        columns.time = match days.len() {
+            0 => 0,
+            1 => "16:07".len(),
+            _ => "30 Nov 16:07".len(),
+        };
         let acts = graph.acts().iter().map(|acts| safe::width(&acts_words(*acts)));
         columns.acts = acts.max().unwrap_or_default();
         let heads = graph.heads().map(|names| safe::width(&safe::line(&names.join(", "))));
@@ -165,13 +169,16 @@ impl Rows<'_> {
         });
         let mut row = styles.paint(Label::Checkpoint, &padded(&shown, wide));
         row.push_str("  ");
-        row.push_str(&styles.paint(Label::Time, &format!("{:>time$}", moment.unwrap_or_default())));
-        row.push_str("  ");
+        if time > 0 {
+            let moment = format!("{:>time$}", moment.unwrap_or_default());
+            row.push_str(&styles.paint(Label::Time, &moment));
+            row.push_str("  ");
+        }
         let done = node.acts.map(acts_words).unwrap_or_default();
         let ends = self.names_of(node);
         // Where there is little room, the words come first.
         let mut right = names + 2 * usize::from(names > 0) + acts + 2 * usize::from(acts > 0);
-        let left = wide + time + 4;
+        let left = wide + 2 + time + 2 * usize::from(time > 0);
         let has_acts = left + right + LEAST_WORDS <= room;
         if !has_acts {
             right = names + 2 * usize::from(names > 0);

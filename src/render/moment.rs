@@ -46,7 +46,7 @@ impl Since {
                 let read = |form: &&str| NaiveDateTime::parse_from_str(&word, form).ok();
                 forms.iter().find_map(read).map(Self::At)
             })
-            .ok_or_else(|| "it is an age such as 7d, a day such as yesterday or monday, or a date such as 2026-11-01".to_owned())
+            .ok_or_else(|| "it is an age such as 7d or '3 days ago', a day such as yesterday or monday, or a date such as 2026-11-01".to_owned())
     }
 
     /// Returns the moment.
@@ -90,17 +90,23 @@ fn in_zone(
         .unwrap_or_else(|| time.and_utc())
 }
 
-/// Reads an age as milliseconds.
+/// Reads an age as milliseconds: `90m`, `3 days`, `an hour ago`.
 pub(crate) fn age(text: &str) -> Option<i64> {
     const MINUTE: i64 = 60_000;
-    let scale = match text.chars().last()? {
-        'm' => MINUTE,
-        'h' => 60 * MINUTE,
-        'd' => 24 * 60 * MINUTE,
-        'w' => 7 * 24 * 60 * MINUTE,
+    let text = text.strip_suffix(" ago").unwrap_or(text);
+    let end = text.find(|c: char| !c.is_ascii_digit()).filter(|end| *end > 0);
+    let (number, unit) = match end {
+        Some(end) => (text.get(..end)?.parse::<u32>().ok()?, text.get(end..)?),
+        None => (1, text.strip_prefix("an ").or_else(|| text.strip_prefix("a "))?),
+    };
+    let scale = match unit.trim_start() {
+        "m" | "min" | "mins" | "minute" | "minutes" => MINUTE,
+        "h" | "hour" | "hours" => 60 * MINUTE,
+        "d" | "day" | "days" => 24 * 60 * MINUTE,
+        "w" | "week" | "weeks" => 7 * 24 * 60 * MINUTE,
+        "month" | "months" => 30 * 24 * 60 * MINUTE,
         _ => return None,
     };
-    let number = text.get(..text.len() - 1)?.parse::<u32>().ok()?;
     i64::from(number).checked_mul(scale)
 }
 
@@ -114,7 +120,12 @@ mod tests {
         check("30m", Some(1_800_000));
         check("7d", Some(604_800_000));
         check("4294967295w", Some(4_294_967_295 * 604_800_000));
-        for wrong in ["", "d", "7", "-1d", "7y", "7é", "1.5h"] {
+        check("3 days ago", Some(3 * 86_400_000));
+        check("90 min", Some(5_400_000));
+        check("an hour ago", Some(3_600_000));
+        check("a week", Some(604_800_000));
+        for wrong in ["", "d", "7", "-1d", "7y", "7é", "1.5h", "ago", "3 ago", "a", "a 3d", "days"]
+        {
             check(wrong, None);
         }
     }

@@ -13,6 +13,8 @@ const NOTE: &str = "    ";
 
 /// The last column keeps this much however narrow the terminal: a wrapped line beats an empty one.
 const LEAST_LAST: usize = 16;
+/// The column that gives room and never goes away keeps this much.
+const LEAST_KEPT: usize = 12;
 /// A column that gives room keeps this much, or goes away.
 const LEAST: usize = 8;
 
@@ -33,6 +35,8 @@ pub(crate) struct Columns<const N: usize> {
     sides: [Align; N],
     /// The columns that give room to the others on a narrow terminal, the first one first.
     yielding: &'static [usize],
+    /// The one of these that never goes away.
+    kept: Option<usize>,
     /// The name above each column.
     heads: [&'static str; N],
     /// The width of each column's widest text.
@@ -63,12 +67,17 @@ impl Cell {
 impl<const N: usize> Columns<N> {
     /// Returns columns of no width.
     pub(crate) fn new(sides: [Align; N]) -> Self {
-        Self { sides, yielding: &[], heads: [""; N], widths: [0; N] }
+        Self { sides, yielding: &[], kept: None, heads: [""; N], widths: [0; N] }
     }
 
     /// Has columns give room to the others on a narrow terminal, the first one first.
     pub(crate) fn yielding(self, yielding: &'static [usize]) -> Self {
         Self { yielding, ..self }
+    }
+
+    /// Keeps a column that gives room, however narrow the terminal.
+    pub(crate) fn keeping(self, kept: usize) -> Self {
+        Self { kept: Some(kept), ..self }
     }
 
     /// Names the columns in a row above the others; an empty column is not named.
@@ -100,7 +109,11 @@ impl<const N: usize> Columns<N> {
             let wanted = taken(others) + (*last).min(LEAST_LAST);
             if let Some(width) = others.get_mut(at) {
                 let left = width.saturating_sub(wanted.saturating_sub(terminal));
-                *width = if left < *width && left < LEAST { 0 } else { left };
+                *width = match self.kept {
+                    Some(kept) if kept == at => left.max(LEAST_KEPT.min(*width)),
+                    _ if left < *width && left < LEAST => 0,
+                    _ => left,
+                };
             }
         }
         *last = (*last).min(terminal.saturating_sub(taken(others)).max(LEAST_LAST));
@@ -166,6 +179,11 @@ impl<const N: usize> Table<N> {
     /// Has columns give room to the others on a narrow terminal, the first one first.
     pub(crate) fn yielding(self, yielding: &'static [usize]) -> Self {
         Self { columns: self.columns.yielding(yielding), ..self }
+    }
+
+    /// Keeps a column that gives room, however narrow the terminal.
+    pub(crate) fn keeping(self, kept: usize) -> Self {
+        Self { columns: self.columns.keeping(kept), ..self }
     }
 
     /// Names the columns in a row above the others; an empty column is not named.

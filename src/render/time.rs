@@ -41,13 +41,17 @@ impl Zone {
             let form = if at.year() == now.year() { "%-d %b" } else { "%-d %b %Y" };
             at.format(form).to_string()
         };
-        let last = if from.date() == to.date() { String::new() } else { format!("{} ", day(to)) };
-        let dash = if last.is_empty() { "–" } else { " – " };
+        let [first, end] = [from, to].map(|at| at.format("%H:%M").to_string());
+        let end = match (from.date() == to.date(), first == end) {
+            (true, true) => String::new(),
+            (true, false) => format!("–{end}"),
+            (false, _) => format!(" – {} {end}", day(to)),
+        };
         let zone = match self {
             Self::Utc => " UTC",
             Self::Local => "",
         };
-        format!("{} {}{dash}{last}{}{zone}", day(from), from.format("%H:%M"), to.format("%H:%M"))
+        format!("{} {first}{end}{zone}", day(from))
     }
 
     /// Returns how long ago a moment was, such as `3 h ago`; of one that is far, or is to come, the day.
@@ -92,6 +96,19 @@ mod tests {
         check(60_000, "04:04");
         check(86_400_000, "2 Feb 04:05");
         check(86_400_000 * 40, "2000-12-25 04:05");
+    }
+
+    #[test]
+    fn a_span_says_each_day_once() {
+        let (now, minute, day) = (Timestamp(981_173_106_789), 60_000, 86_400_000);
+        let check = |from: i64, to: i64, expected: &str| {
+            let [from, to] = [from, to].map(|before| Timestamp(now.0 - before));
+            assert_eq!(Zone::Utc.span(now, from, to), expected);
+        };
+        check(minute, minute, "3 Feb 04:04 UTC");
+        check(2 * minute, 0, "3 Feb 04:03–04:05 UTC");
+        check(day, 0, "2 Feb 04:05 – 3 Feb 04:05 UTC");
+        check(40 * day, 0, "25 Dec 2000 04:05 – 3 Feb 04:05 UTC");
     }
 
     #[test]

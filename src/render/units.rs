@@ -43,10 +43,25 @@ pub(crate) fn compaction(tokens: (Option<u64>, Option<u64>)) -> String {
     }
 }
 
+/// Returns a bar whose height is the share that a part has of a whole.
+pub(crate) fn bar(part: u64, whole: u64) -> char {
+    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let eighths = (tenths(part, whole) * 8).div_ceil(1000).clamp(1, 8);
+    usize::try_from(eighths - 1).ok().and_then(|at| BARS.get(at)).copied().unwrap_or('█')
+}
+
 /// Returns a part of a whole in tenths of a percent, cut.
 pub(crate) fn tenths(part: u64, whole: u64) -> u64 {
     let tenths = (u128::from(part) * 1000).checked_div(u128::from(whole)).unwrap_or(0);
     u64::try_from(tenths).unwrap_or(u64::MAX)
+}
+
+/// Returns a part of a whole as `12%`, or `<1%` if it is less but not nothing.
+pub(crate) fn share(part: u64, whole: u64) -> String {
+    match tenths(part, whole) / 10 {
+        0 if part > 0 => "<1%".to_owned(),
+        share => format!("{share}%"),
+    }
 }
 
 /// Returns tenths of a percent as `12.3%`.

@@ -20,6 +20,26 @@ pub struct Acts {
     pub failed: u64,
 }
 
+/// A file that a session names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UsedFile {
+    /// Its absolute path.
+    pub path: String,
+    /// How many calls changed it.
+    pub edits: u64,
+    /// How often it was named.
+    pub mentions: u64,
+    /// The turn that named it last.
+    pub turn: Option<CheckpointNumber>,
+}
+
+report!(UsedFile, "file", |it| {
+    path: it.path,
+    edits: it.edits,
+    mentions: it.mentions,
+    turn: it.turn,
+});
+
 /// An end that was reverted: it is not on the current path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RevertedEnd {

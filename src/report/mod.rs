@@ -38,7 +38,7 @@ pub use context::{Context, Explained, Sent, SentMessage, Treatment};
 pub use diff::{Diff, Difference, Only, Renewed, Reworded, Same, Side, Surplus, Tally};
 pub use entry::{Excerpt, Hidden, HiddenText, TextLine, Uncovered};
 pub use files::{Exported, FoundFile, Held, Rebuilt, Rotated, RotatedState};
-pub use graph::{Acts, EmptyBranch, GraphNode, GraphView, RevertedEnd};
+pub use graph::{Acts, EmptyBranch, GraphNode, GraphView, RevertedEnd, UsedFile};
 pub use hint::{Argument, Hint, Line, NamedHint, NamedLine};
 pub use import::{Imported, Oddity, Quirk, QuirkKind, Summary};
 pub use landing::{Kept, Landing, Resume, Resumed, Tokens, TouchedFile, Turn};

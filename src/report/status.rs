@@ -11,9 +11,9 @@ use super::{
 };
 use crate::{
     context::{measure::Word, plan::Nearness, window::Window},
-    model::{Card, CheckpointNumber, EntryId, Position, SessionName, Timestamp},
+    model::{Card, CheckpointNumber, EntryId, Glance, Position, SessionName, Timestamp},
     session::{Damaged, Elsewhere, Kin, RecentCall, Session, Spot},
-    store::StoreError,
+    store::{SessionKey, StoreError},
 };
 
 /// Where a session stands.
@@ -134,6 +134,8 @@ pub struct Standing<'a> {
     pub status: &'a Status,
     /// Its context.
     pub full: Option<&'a (Nearness, Fullness)>,
+    /// How many of its ends were reverted, if that is known.
+    pub reverted: Option<u64>,
 }
 
 report!(Standing<'_>, "status", |it| {
@@ -143,6 +145,7 @@ report!(Standing<'_>, "status", |it| {
     folder: it.status.card.folder,
     branch: it.status.branch,
     branches: it.status.branches,
+    reverted: it.reverted,
     head: it.status.head,
     before: it.status.spot.and_then(|spot| match spot {
         Spot::Before(n) => Some(n),
@@ -244,12 +247,23 @@ pub struct ListedSession {
     pub kin: Option<Kin>,
     /// How many branches it has.
     pub branches: u64,
+    /// How many of its ends were reverted.
+    pub reverted: u64,
     /// How often it was compacted.
     pub compactions: u64,
+    /// How many tokens the model's next request has, if that is known.
+    pub tokens: Option<u64>,
+    /// How many the model takes.
+    pub window: Option<u64>,
+    /// Samples of how many its requests had; 0 is a compaction.
+    #[serde(skip)]
+    pub context: Vec<u64>,
     /// How many sessions work for it.
     pub sub_agents: u64,
     /// Whether the agent's file is gone.
     pub gone: bool,
+    /// Whether an agent has it open.
+    pub open: bool,
     /// How deep it stands below others of the list that it was made of.
     #[serde(skip)]
     pub depth: usize,
@@ -315,11 +329,8 @@ pub struct Listing {
     pub sessions: Vec<ListedSession>,
     /// Those that cannot, whether or not they belong in the list.
     pub damaged: Vec<UnreadSession>,
-    /// How many more there are, counted up to [`Self::COUNTED`].
+    /// How many more there are.
     pub more: usize,
-}
-
-impl Listing {
-    /// Up to how many sessions that are not listed are counted.
-    pub const COUNTED: usize = 10;
+    /// The glances that were made for it, to be kept.
+    pub glances: Vec<(SessionKey, Glance)>,
 }

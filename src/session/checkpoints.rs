@@ -257,11 +257,25 @@ pub fn standing_at(store: &dyn Store, session: &Session) -> Result<Option<Spot>,
         for (place, &entry) in path.iter().enumerate().rev() {
             // A note that was left on the way back stands behind the place.
             if view.record(entry)?.kind == Kind::Note {
-                let before = match place.checked_sub(1) {
-                    Some(place) => path.get(place).copied(),
-                    None => view.parent(entry)?,
-                };
-                if let Some(spot) = at(before) {
+                // Records beside the conversation may come before it.
+                let mut found = None;
+                let mut before = place;
+                while found.is_none() {
+                    let above = match before.checked_sub(1).and_then(|n| path.get(n)) {
+                        Some(above) => Some(*above),
+                        None => view.parent(path.get(before).copied().unwrap_or(entry))?,
+                    };
+                    found = at(above);
+                    let is_beside = match above {
+                        Some(above) => before > 0 && !view.record(above)?.kind.is_talk(),
+                        None => false,
+                    };
+                    if !is_beside {
+                        break;
+                    }
+                    before -= 1;
+                }
+                if let Some(spot) = found {
                     let mut is_talk = false;
                     for &later in path.iter().skip(place + 1) {
                         is_talk |= view.record(later)?.kind.is_talk();

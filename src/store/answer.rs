@@ -1,7 +1,7 @@
 //! Answering: a store that is an overlay over something answers every question by a look at both.
 //!
-//! Such a store has `look`, which asks the two as they are at one moment, and three answers of its own: `own_id`,
-//! `seen` and `check_all`.
+//! Such a store has `look`, which asks the two as they are at one moment, and four answers of its own: `own_id`,
+//! `seen`, `glanced` and `check_all`.
 
 use crate::store::{ByteStore, Fault, SessionKey, StoreError};
 
@@ -24,6 +24,9 @@ macro_rules! answer {
     };
     ($store:ident, sighting, $path:ident) => {
         $store.seen($path)
+    };
+    ($store:ident, glances, $sessions:ident) => {
+        $store.glanced($sessions)
     };
     ($store:ident, check, $report:ident) => {
         $store.check_all(None, $report)
@@ -73,6 +76,7 @@ macro_rules! answer_by_look {
             fn check_session(session: SessionKey, report: &mut dyn FnMut(Fault)) -> ();
             fn sizes() -> Sizes;
             fn totals() -> Vec<Total>;
+            fn tally(filter: &SessionFilter) -> BTreeMap<String, u64>;
         });
         $crate::store::answer::answers!(CacheStore for $store {
             fn state(session: SessionKey) -> State;
@@ -85,12 +89,13 @@ macro_rules! answer_by_look {
             fn twins(session: SessionKey) -> Vec<NameTag>;
             fn ties(session: SessionKey) -> Vec<(GenerationNumber, Vec<Tie>)>;
             fn tied(format: &str, tie: &Tie, besides: Option<SessionKey>) -> Vec<(SessionKey, SessionName)>;
-            fn sighting(path: &[u8]) -> Option<Sighting>;
+            fn glances(sessions: &[SessionKey]) -> Vec<(SessionKey, Glance)>;
             fn counts(session: SessionKey, range: Range<EntryNumber>, rule: u64) -> Vec<(EntryNumber, Vec<u64>)>;
         });
         $crate::store::answer::answers!(DoorStore for $store {
             fn kept_out() -> KeptOut;
             fn places() -> Vec<Vec<u8>>;
+            fn sighting(path: &[u8]) -> Option<Sighting>;
             fn buried(line: LineId) -> Option<Came>;
         });
     };

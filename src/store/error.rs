@@ -10,6 +10,8 @@ use crate::model::{DATABASE, OperationNumber};
 /// What damage comes to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FaultKind {
+    /// A record that an agent wrote, which is odd and no damage.
+    Oddity,
     /// All of the store is damaged: nothing says what else is.
     Store,
     /// A session cannot be read.

@@ -15,8 +15,8 @@ use std::{
 use crate::{
     model::{
         Card, Checkpoint, CheckpointNumber, Entry, EntryId, EntryNumber, FileNumber,
-        GenerationNumber, IdPrefix, Landmark, LineId, NameTag, Operation, OperationNumber, Origin,
-        Place, Record, Run, SessionName, State, StoreId, Tie,
+        GenerationNumber, Glance, IdPrefix, Landmark, LineId, NameTag, Operation, OperationNumber,
+        Origin, Place, Record, Run, SessionName, State, StoreId, Tie,
     },
     store::{
         CacheStore, Came, Chain, Commit, Committed, Coverings, Cursor, Derived, FactStore, Fault,
@@ -44,6 +44,7 @@ pub struct MemoryStore {
 struct Held {
     overlay: Overlay,
     sightings: BTreeMap<Vec<u8>, Sighting>,
+    glances: BTreeMap<SessionKey, Glance>,
     seq: u64,
 }
 
@@ -98,6 +99,19 @@ impl MemoryStore {
             (Some(beneath), None) => beneath.sighting(path),
             (_, held) => Ok(held),
         }
+    }
+}
+
+impl MemoryStore {
+    fn glanced(&self, sessions: &[SessionKey]) -> Result<Vec<(SessionKey, Glance)>, StoreError> {
+        let mut found = match &self.beneath {
+            Some(beneath) => beneath.glances(sessions)?.into_iter().collect(),
+            None => BTreeMap::new(),
+        };
+        let held = self.held();
+        let own = sessions.iter().filter_map(|key| Some((*key, held.glances.get(key)?.clone())));
+        found.extend(own);
+        Ok(found.into_iter().collect())
     }
 }
 
@@ -168,6 +182,11 @@ impl Transaction for Writing<'_> {
     fn sight(&mut self, sightings: &[Sighting]) -> Result<(), StoreError> {
         let seen = sightings.iter().map(|seen| (seen.path.clone(), seen.clone()));
         self.store.held.borrow_mut().sightings.extend(seen);
+        Ok(())
+    }
+
+    fn glance(&mut self, glances: &[(SessionKey, Glance)]) -> Result<(), StoreError> {
+        self.store.held.borrow_mut().glances.extend(glances.iter().cloned());
         Ok(())
     }
 

@@ -75,12 +75,13 @@ pub use words::{Mark, Reach, Settled, WordIndex};
 use crate::{
     model::{
         Card, Checkpoint, CheckpointNumber, DATABASE, Entry, EntryNumber, FileNumber,
-        GenerationNumber, IdPrefix, Landmark, LineId, NameTag, Operation, OperationId,
+        GenerationNumber, Glance, IdPrefix, Landmark, LineId, NameTag, Operation, OperationId,
         OperationNumber, Origin, Place, Record, Run, SessionName, State, StoreId, Tie, WITNESS,
     },
     store::{
-        CacheStore, Came, Cursor, FactStore, Fault, FaultKind, KeptOut, Listed, OTHER_WITNESS,
-        SessionFilter, SessionKey, Sieve, Sighting, Sizes, Store, StoreError, Total, Transaction,
+        CacheStore, Came, Cursor, DoorStore, FactStore, Fault, FaultKind, KeptOut, Listed,
+        OTHER_WITNESS, SessionFilter, SessionKey, Sieve, Sighting, Sizes, Store, StoreError, Total,
+        Transaction,
         answer::{answer_by_look, check},
         error::sound,
         overlay::{Overlay, laid::Laid},
@@ -319,6 +320,10 @@ impl SqliteStore {
 
     fn own_id(&self) -> Result<StoreId, StoreError> {
         self.tables.id()
+    }
+
+    fn glanced(&self, sessions: &[SessionKey]) -> Result<Vec<(SessionKey, Glance)>, StoreError> {
+        self.tables.glances(sessions)
     }
 
     fn seen(&self, path: &[u8]) -> Result<Option<Sighting>, StoreError> {

@@ -1,12 +1,12 @@
 //! The traits that each store has.
 
-use std::{ops::Range, time::Duration};
+use std::{collections::BTreeMap, ops::Range, time::Duration};
 
 use crate::{
     model::{
         Card, Checkpoint, CheckpointNumber, Entry, EntryNumber, FileNumber, GenerationNumber,
-        IdPrefix, Landmark, LineId, NameTag, Operation, OperationNumber, Origin, Place, Record,
-        Run, SessionName, State, StoreId, Tie,
+        Glance, IdPrefix, Landmark, LineId, NameTag, Operation, OperationNumber, Origin, Place,
+        Record, Run, SessionName, State, StoreId, Tie,
     },
     store::{
         Came, Chain, Commit, Committed, Coverings, Cursor, Derived, Fault, KeptOut, Listed,
@@ -134,6 +134,9 @@ pub trait ByteStore {
 
     /// Returns how much is held of the sessions of each format, by its name.
     fn totals(&self) -> Result<Vec<Total>, StoreError>;
+
+    /// Counts the sessions that a filter lets through, whatever its limit, by their formats.
+    fn tally(&self, filter: &SessionFilter) -> Result<BTreeMap<String, u64>, StoreError>;
 }
 
 /// The rows and caches that can be rebuilt from facts and bytes.
@@ -190,8 +193,8 @@ pub trait CacheStore {
         besides: Option<SessionKey>,
     ) -> Result<Vec<(SessionKey, SessionName)>, StoreError>;
 
-    /// Returns the last sighting of the file with this path. It is a cache: without it, the file is compared.
-    fn sighting(&self, path: &[u8]) -> Result<Option<Sighting>, StoreError>;
+    /// Returns what is known of these sessions at a glance, as far as anything is. It is a cache: an older one may be returned.
+    fn glances(&self, sessions: &[SessionKey]) -> Result<Vec<(SessionKey, Glance)>, StoreError>;
 
     /// Returns the token counts that are kept of the entries with these numbers, under a rule: for each entry those of its
     /// messages, in order. It is a cache: without it, they are counted.
@@ -210,6 +213,9 @@ pub trait DoorStore {
 
     /// Returns where the files of all sessions lie, each once and in the order of the bytes that a place is written as.
     fn places(&self) -> Result<Vec<Vec<u8>>, StoreError>;
+
+    /// Returns the last sighting of the file with this path. It is a cache: without it, the file is compared.
+    fn sighting(&self, path: &[u8]) -> Result<Option<Sighting>, StoreError>;
 
     /// Returns an entry for which this line came, and which has another one in its place, if any session has one.
     fn buried(&self, line: LineId) -> Result<Option<Came>, StoreError>;
@@ -262,6 +268,9 @@ pub trait Transaction {
 
     /// Forgets the sightings of the files with these paths.
     fn unsight(&mut self, is_meant: &dyn Fn(&[u8]) -> bool) -> Result<(), StoreError>;
+
+    /// Keeps what is known of sessions at a glance.
+    fn glance(&mut self, glances: &[(SessionKey, Glance)]) -> Result<(), StoreError>;
 
     /// Puts other bytes in the place of lines, as many as before, for which tombstones were added, and of files that are kept
     /// whole. Each entry and each file that has one of these bodies is named, and what was there is kept nowhere. Takes words

@@ -1,14 +1,17 @@
 //! Folders on this machine in which agents keep session files, those that are read and those that are not read yet.
 
 use std::{
-    fs, io,
-    os::unix::ffi::OsStrExt as _,
+    collections::{BTreeSet, HashSet},
+    ffi::OsStr,
+    fs,
+    os::unix::{ffi::OsStrExt as _, fs::MetadataExt as _},
     path::{Path, PathBuf},
 };
 
 use crate::{
     live,
     model::Tagged as _,
+    store::StoreError,
     sync::{Archive, sources::children},
     wire::{
         discover::{self, Home},
@@ -48,45 +51,113 @@ pub fn agent_folders(
     folders
 }
 
-/// Returns the files in agents' folders that have the name of a session file and that no session of an archive has. What cannot
-/// be read is passed: an import reports it.
-pub fn new_files(archive: Option<&Archive>, folders: &[AgentFolder]) -> Vec<PathBuf> {
-    let held = archive.map(|archive| archive.store().places().map(|places| (archive, places)));
-    // Of a store that cannot be read nothing is known to be new.
-    let Ok(held) = held.transpose() else { return Vec::new() };
-    let is_held = |file: &Path| {
-        held.as_ref().is_some_and(|(archive, places)| {
-            places.binary_search(&archive.place_of(file).to_bytes()).is_ok()
-        })
-    };
-    let mut found = Vec::new();
-    for folder in folders {
-        let Ok(folder) = live::real(&folder.path) else { continue };
-        let _unread = session_files(&folder, &mut |file| {
-            if !is_held(&file) {
-                found.push(file);
-            }
-        });
-    }
-    found
+/// What agents' folders held when they were looked at last.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Look {
+    /// When that was, in seconds and nanoseconds of the file system.
+    pub at: (i64, i64),
+    /// All folders.
+    pub folders: BTreeSet<PathBuf>,
+    /// The files that have the name of a session file, and that no session has.
+    pub files: BTreeSet<PathBuf>,
 }
 
-/// Hands over the files below a folder that have the name of a session file; no link is followed.
-fn session_files(folder: &Path, each: &mut dyn FnMut(PathBuf)) -> io::Result<()> {
-    for entry in fs::read_dir(folder)? {
-        let entry = entry?;
-        let (kind, path) = (entry.file_type()?, entry.path());
-        if kind.is_dir() {
-            let _unread = session_files(&path, each);
-        } else if kind.is_file() && !live::is_aside(&path) {
-            let name = entry.file_name();
-            let name = name.as_bytes();
-            if name.ends_with(b".jsonl") || name.ends_with(b".jsonl.zst") {
-                each(path);
-            }
+/// What agents' folders hold now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Looked {
+    /// All folders.
+    pub folders: BTreeSet<PathBuf>,
+    /// The files that have the name of a session file, and that no session has.
+    pub files: BTreeSet<PathBuf>,
+    /// Those of them that are new, or have changed since the last look.
+    pub new: Vec<PathBuf>,
+    /// Whether a folder has changed since then.
+    pub has_changed: bool,
+}
+
+/// Looks for session files that no session of an archive has. A folder that has not changed since the last look has no new ones,
+/// and is not read; what cannot be read is passed, because an import reports it. No link is followed.
+pub fn new_files(
+    archive: Option<&Archive>,
+    folders: &[AgentFolder],
+    last: Option<&Look>,
+) -> Looked {
+    let (never, mut looked) = (Look::default(), Looked::default());
+    let known = last.unwrap_or(&never);
+    let is_changed = |path: &Path| {
+        let meta = fs::symlink_metadata(path).ok()?;
+        Some(last.is_none_or(|last| (meta.ctime(), meta.ctime_nsec()) >= last.at))
+    };
+    let roots: Vec<PathBuf> =
+        folders.iter().filter_map(|folder| live::real(&folder.path).ok()).collect();
+    let is_below = |path: &Path| roots.iter().any(|root| path.starts_with(root));
+    let mut waiting: Vec<PathBuf> =
+        roots.iter().filter(|root| !known.folders.contains(*root)).cloned().collect();
+    for folder in known.folders.iter().filter(|folder| is_below(folder)) {
+        match is_changed(folder) {
+            Some(false) => drop(looked.folders.insert(folder.clone())),
+            Some(true) => waiting.push(folder.clone()),
+            None => looked.has_changed = true,
         }
     }
-    Ok(())
+    let mut files = Vec::new();
+    while let Some(folder) = waiting.pop() {
+        looked.has_changed = true;
+        let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
+        for entry in entries {
+            let Ok(kind) = entry.file_type() else { continue };
+            let name = entry.file_name();
+            if kind.is_dir() {
+                let inner = folder.join(name);
+                if !known.folders.contains(&inner) {
+                    waiting.push(inner);
+                }
+            } else if kind.is_file() && is_named(&name) {
+                files.push(folder.join(name));
+            }
+        }
+        looked.folders.insert(folder);
+    }
+    for file in known.files.iter().filter(|file| is_below(file)) {
+        match is_changed(file) {
+            Some(false) => drop(looked.files.insert(file.clone())),
+            Some(true) => files.push(file.clone()),
+            None => looked.has_changed = true,
+        }
+    }
+    if files.is_empty() {
+        return looked;
+    }
+    // Of a store that cannot be read nothing is known to be new.
+    let Ok(held) = archive.map(held_places).transpose() else { return Looked::default() };
+    for file in files {
+        let is_held = held.as_ref().is_some_and(|is_held| is_held(&file));
+        if !is_held && looked.files.insert(file.clone()) {
+            looked.new.push(file);
+        }
+    }
+    looked
+}
+
+/// Leaves those files out of a look that sessions of an archive have now.
+pub fn leave_out_held(archive: &Archive, looked: &mut Looked) {
+    // If it cannot be read, they are looked at again.
+    if let Ok(is_held) = held_places(archive) {
+        looked.files.retain(|file| !is_held(file));
+    }
+}
+
+/// Returns whether a session of an archive has a file.
+fn held_places(archive: &Archive) -> Result<impl Fn(&Path) -> bool, StoreError> {
+    let places: HashSet<Vec<u8>> = archive.store().places()?.into_iter().collect();
+    Ok(move |file: &Path| places.contains(&archive.place_of(file).to_bytes()))
+}
+
+/// Returns whether a file has the name of a session file, and is not one that undertext set aside.
+fn is_named(name: &OsStr) -> bool {
+    let bytes = name.as_bytes();
+    (bytes.ends_with(b".jsonl") || bytes.ends_with(b".jsonl.zst"))
+        && !live::is_aside(Path::new(name))
 }
 
 /// Returns the folders on this machine in which agents keep session files that are not read yet, each with how many it holds.

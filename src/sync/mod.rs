@@ -81,7 +81,9 @@ pub use catch_up::{follow, live_state};
 pub(crate) use copy::copy;
 pub use error::{Misread, NoPlace, SyncError, Vain};
 pub(crate) use execute::{cache, exclusively, execute, execute_first, execute_uncaught};
-pub use folders::{AgentFolder, agent_folders, new_files, unread_folders};
+pub use folders::{
+    AgentFolder, Look, Looked, agent_folders, leave_out_held, new_files, unread_folders,
+};
 pub(crate) use gone::missing;
 pub use holder::Holder;
 pub use import::{Step, import, import_changed, news};

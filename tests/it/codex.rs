@@ -123,16 +123,16 @@ fn turns_keep_their_numbers_and_what_was_left_stays_a_branch() {
     let env = TestEnv::new();
     env.run(&[Path::new("import"), &thread.home.codex()]).success();
     insta::assert_snapshot!(env.run(&["graph", THREAD]).masked(), @"
-    ◉  @6  entry-id  seven  (5 entries, 2026-08-01)  [main]  HEAD
-    │ ○  @5  entry-id  six  (4 entries, 2026-08-01)  unnamed, ends at entry-id
+    entry-id  one                                                                   1 Aug 2026 10:00 UTC
+    ◉  @6  10:00  seven                                                                        main
+    │ ○  @5  10:00  six                                                                        reverted
     ├─╯
-    ○  @4  entry-id  five  (6 entries, 2026-08-01)
-    │ ○  @3  entry-id  four  (2 entries, 2026-08-01)  unnamed, ends at entry-id
-    │ ○  @2  entry-id  three  (7 entries, 2026-08-01)
+    ○  @4  10:00  five
+    │ ○  @3  10:00  four                                                                       reverted
+    │ ○  @2  10:00  three                                                                      reverted
     ├─╯
-    ○  @1  entry-id  two  (3 entries, 2026-08-01)
-    ○  @0  entry-id  one  (5 entries, 2026-08-01)
-    ○  entry-id  meta:  (4 entries, 2026-08-01)
+    ○  @1  10:00  two
+    ○  @0  10:00  one
     ");
     let numbers = env.run(&["log", THREAD, "--json"]).success().stdout;
     let numbers: Vec<(u64, String)> = numbers
@@ -657,7 +657,7 @@ fn a_passed_line_is_told_by_verify_and_shown_by_no_turn() {
     let passed = framed("response_item", &json!({ "type": "message", "content": asked("said") }));
     fs::write(&file, format!("{}{passed}\n", begun.bytes)).unwrap();
     env.run(&[Path::new("import"), &file]).success();
-    let verified = env.run(&["verify"]).success();
+    let verified = env.run(&["verify", "-v"]).success();
     let told = verified.stdout + &verified.stderr;
     assert!(told.contains("a record that its agent passes over"), "{told}");
     let listed = env.run(&["checkpoints", THREAD]).success().stdout;

@@ -16,8 +16,8 @@ use undertext::{
     },
     model::{OperationNumber, Role, Timestamp},
     ops::{
-        self, Archive, Asked, Bound, Compacted, Compacting, Machine, Manner, OpsError, Order,
-        Session, Workspace,
+        self, Archive, Asked, Bound, Compacted, Compacting, Having, Machine, Manner, OpsError,
+        Order, Session, Workspace,
     },
     store::{Access, SessionFilter},
     wire::{Draft, How, Speaker},
@@ -726,7 +726,9 @@ fn a_context_that_is_said_again_is_no_compaction() {
     let mut archive = Archive::open(&store, Access::Write, Box::new(Machine)).unwrap();
     let (session, _) = ops::take_up(&mut archive, &path).unwrap();
     let told = |archive: &Archive| {
-        let listed = ops::list(archive, &SessionFilter::default(), Order::Newest).unwrap();
+        let (filter, asked) = (SessionFilter::default(), asked(200_000));
+        let listed =
+            ops::list(archive, &filter, &Having::default(), Order::Newest, &asked).unwrap();
         let boundaries = ops::audit_boundaries(archive, &session).unwrap();
         let by_agent = boundaries.iter().filter(|one| one.operation.is_none()).count();
         let earlier = ops::audit(archive, &session).unwrap().earlier;

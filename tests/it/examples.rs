@@ -63,12 +63,13 @@ fn every_file_is_counted_as_it_is() {
 fn claude_code_rewound_and_compacted() {
     let env = with_examples();
     assert_snapshot!(env.run(&["graph", "claude-garden.jsonl"]), @"
-    ◉  @3  8f7f0045  It rained in the night. Does the plan stil…  (3 entries, 2026-08-20)  [main]  HEAD
-    ◆  df0df268  boundary:  Conversation compacted  (2 entries, 2026-08-20)  1,630 → 210 tokens
-    ○  @2  fc7d5d68  The beans flower. A plan for tomorrow is enough.  (5 entries, 2026-08-20)
-    │ ○  @1  24c2f26c  The beans flower. Write me …  (2 entries, 2026-08-20)  unnamed, ends at b9d10cec
+    7c2a51de  Watering the beds                     claude-opus-5 · 20 Aug 2026 09:00–09:02 UTC · 1 file
+    ◉  @3  09:02  It rained in the night. Does the plan still hold?                            main
+    ◆      09:01  compacted 2k → 210 tokens
+    ○  @2  09:01  The beans flower. A plan for tomorrow is enough.                         1✎
+    │ ○  @1  09:01  The beans flower. Write me a plan for the whole week.                      reverted
     ├─╯
-    ○  @0  b73e18a7  Which beds need water today? The notes are in beds.md, t…  (8 entries, 2026-08-20)
+    ○  @0  09:00  Which beds need water today? The notes are in beds.md, the rain in rai…  1$
     ");
     assert_snapshot!(env.run(&["log", "-n", "7", "claude-garden.jsonl"]), @"
     assistant  fe440675  2026-08-20 09:01
@@ -97,11 +98,11 @@ fn claude_code_rewound_and_compacted() {
 fn codex_rolled_back() {
     let env = with_examples();
     assert_snapshot!(env.run(&["graph", "codex-weather.jsonl"]), @"
-    ◉  @2  da5fd73a  Draw it over the hours.  (7 entries, 2026-08-02)  [main]  HEAD
-    │ ○  @1  5331a17b  Draw it as a rose.  (6 entries, 2026-08-02)  unnamed, ends at 75f12cee
+    019fc000  When was the wind strongest?                      gpt-5.6-sol · 2 Aug 2026 14:00–14:02 UTC
+    ◉  @2  14:02  Draw it over the hours.                                                      main
+    │ ○  @1  14:01  Draw it as a rose.                                                         reverted
     ├─╯
-    ○  @0  becf568d  When was the wind strongest?  (9 entries, 2026-08-02)
-    ○  41314218  note:  <environment_context>  (4 entries, 2026-08-02)
+    ○  @0  14:00  When was the wind strongest?                                             1$
     ");
 }
 
@@ -109,12 +110,13 @@ fn codex_rolled_back() {
 fn pi_branched_labelled_and_compacted() {
     let env = with_examples();
     assert_snapshot!(env.run(&["graph", "pi-boat.jsonl"]), @"
-    ◉  @3  467ebd47  And the name on the stern?  (3 entries, 2026-07-04)  [main]  HEAD
-    ◆  0fc116e4  boundary:  ## Goal  (2026-07-04)  260 tokens before
-    ○  @2  6b6290e8  In white, please.  (2 entries, 2026-07-04)
-    │ ○  @1  5c102852  In red, please.  (3 entries, 2026-07-04)  unnamed, ends at 4143af03
+    5d9e0c1a  Painting the boat                           claude-sonnet-4-5 · 4 Jul 2026 18:00–18:02 UTC
+    ◉  @3  18:01  And the name on the stern?                                                   main
+    ◆      18:01  compacted 260 tokens
+    ○  @2  18:01  In white, please.
+    │ ○  @1  18:01  In red, please.                                                            reverted
     ├─╯
-    ○  @0  c655d466  How much paint does the hull take?  (6 entries, 2026-07-04)
+    ○  @0  18:00  How much paint does the hull take?
     ");
 }
 
@@ -122,12 +124,12 @@ fn pi_branched_labelled_and_compacted() {
 fn kimi_cli_got_a_message_from_later() {
     let env = with_examples();
     assert_snapshot!(env.run(&["graph", KIMI]), @"
-    ◉  @4  kimi:4  54b83731  from later:  Trim by 2 mm only; 5 mm is too sh…  (6 entries)  [main]  HEAD
-    │ ○  92d72c1b  assistant:  I trim it.
-    ├─╯  (10 entries)  left by a D-Mail to kimi:4  unnamed, ends at b28a4904
-    ○  @3  kimi:3  e7b59532  Yes, and trim the old one.  (3 entries)
-    ○  @0  kimi:0  6dba0cdd  The lamp flickers. What is wrong?  (14 entries)
-    ○  be2ef269  system:  You keep a lighthouse. Now is 2026-06-21T20:00:00+00:00.  (3 entries)
+    6f1d2c3b  The lamp flickers. What is wrong?                                          3 Feb 04:05 UTC
+    ◉  @4 kimi:4  from later:  Trim by 2 mm only; 5 mm is too short.                           main
+    │ ○             assistant:  I trim it.  left by a D-Mail to kimi:4                     1$  reverted
+    ├─╯
+    ○  @3 kimi:3  Yes, and trim the old one.
+    ○  @0 kimi:0  The lamp flickers. What is wrong?
     ");
 }
 
@@ -146,7 +148,7 @@ fn a_checkpoint_is_gone_back_to_on_whichever_branch_it_lies() {
     assert_snapshot!(env.run(&["revert", "1", "-s", "7c2a"]), @r#"
     7c2a51de is now just before @1 "The beans flower. Write me a plan for the whol…"
     @2, @3 (2 turns) are on branch main.1. Nothing is deleted.
-    Context 1k → 1k tokens (0%): the compaction at 2026-08-20 09:01 is undone too.
+    Context 1k → 1k tokens (<1%): the compaction at 2026-08-20 09:01 is undone too.
     Files are not restored. 1 was edited since: plan.md
     Your prompt @1, to send again or change:
       The beans flower. Write me a plan for the whole week.
@@ -172,13 +174,14 @@ fn a_checkpoint_is_gone_back_to_on_whichever_branch_it_lies() {
     hint: to write this state to a file: undertext export -o 6f1d2c3b.jsonl -s 6f1d2c3b
     "#);
     assert_snapshot!(env.run(&["graph", "6f1d"]), @"
-      ○  @4  kimi:4  54b83731  from later:  Trim by 2 mm only; 5 mm is too shor…  (6 entries)  [main.1]
-      │ ○  92d72c1b  assistant:  I trim it.
-      ├─╯  (10 entries)  left by a D-Mail to kimi:4  unnamed, ends at b28a4904
-      ○  @3  kimi:3  e7b59532  Yes, and trim the old one.  (3 entries)
+    6f1d2c3b  The lamp flickers. What is wrong?                                          3 Feb 04:05 UTC
+      ○  @4 kimi:4  from later:  Trim by 2 mm only; 5 mm is too short.                           main.1
+      │ ○             assistant:  I trim it.  left by a D-Mail to kimi:4                     1$
+      ├─╯
+      ○  @3 kimi:3  Yes, and trim the old one.
     ╭─╯
-    ◉  @0  kimi:0  6dba0cdd  The lamp flickers. What is wr…  (14 entries)  [main]  HEAD  just before @3
-    ○  be2ef269  system:  You keep a lighthouse. Now is 2026-06-21T20:00:00+00:00.  (3 entries)
+    ◉  @0 kimi:0  The lamp flickers. What is wrong?                                              main
+    6f1d2c3b is just before @3
     ");
     env.run(&["verify"]).success();
 }

@@ -211,29 +211,29 @@ fn lists_show_forks_and_put_sub_agents_below_their_session() {
         env.run(&[&["sessions", "--agent", agent], more].concat()).stdout
     };
     assert_snapshot!(of("claude", &[]), @"
-    ID       ACTIVE      AGENT   TURNS  FOLDER  TITLE
-    c-new    2026-03-01  claude      2  /w      Words 41  (fork of c-old)
-    c-four   2026-03-01  claude      2  /w      Words 11  (fork of c-one)
-    c-three  2026-03-01  claude      4  /w      Words 1  (fork of c-two)
-    c-two    2026-03-01  claude      3  /w      Words 1  (fork of c-one)
-    c-one    2026-03-01  claude      3  /w      Words 1  (1 sub-agent)
+    ID           ACTIVE  TITLE                      TURNS
+    c-new    2026-03-01  Words 41  (fork of c-old)      2  <1%
+    c-four   2026-03-01  Words 11  (fork of c-one)      2  <1%
+    c-three  2026-03-01  Words 1  (fork of c-two)       4  <1%
+    c-two    2026-03-01  Words 1  (fork of c-one)       3  <1%
+    c-one    2026-03-01  Words 1  (1 sub-agent)         3  <1%
     ");
     assert_snapshot!(of("claude", &["--all"]), @"
-    ID        ACTIVE      AGENT   TURNS  FOLDER  TITLE
-    c-new     2026-03-01  claude      2  /w      Words 41  (fork of c-old)
-    c-four    2026-03-01  claude      2  /w      Words 11  (fork of c-one)
-    c-three   2026-03-01  claude      4  /w      Words 1  (fork of c-two)
-    c-two     2026-03-01  claude      3  /w      Words 1  (fork of c-one)
-    c-one     2026-03-01  claude      3  /w      Words 1  (1 sub-agent)
-    c-one/a1  2026-03-01  claude      0  /w      └ (no title)  (sub-agent of c-one)
+    ID            ACTIVE  TITLE                               TURNS
+    c-new     2026-03-01  Words 41  (fork of c-old)               2  <1%
+    c-four    2026-03-01  Words 11  (fork of c-one)               2  <1%
+    c-three   2026-03-01  Words 1  (fork of c-two)                4  <1%
+    c-two     2026-03-01  Words 1  (fork of c-one)                3  <1%
+    c-one     2026-03-01  Words 1  (1 sub-agent)                  3  <1%
+    c-one/a1  2026-03-01  └ (no title)  (sub-agent of c-one)      0  <1%
     ");
     assert_snapshot!(of("codex", &["--all"]), @"
-    ID       ACTIVE      AGENT  TURNS  FOLDER  TITLE
-    x-four   2026-03-01  codex      1  /w      after  (fork of x-five)
-    x-two    2026-03-01  codex      3  /w      one  (fork of x-one)
-    x-one    2026-03-01  codex      3  /w      one  (1 sub-agent)
-    x-three  2026-03-01  codex      1  /w      └ work  (sub-agent of x-one)
-    x-five   2026-03-01  codex      2  /w      page
+    ID           ACTIVE  TITLE                         TURNS
+    x-four   2026-03-01  after  (fork of x-five)           1  <1%
+    x-two    2026-03-01  one  (fork of x-one)              3  <1%
+    x-one    2026-03-01  one  (1 sub-agent)                3  <1%
+    x-three  2026-03-01  └ work  (sub-agent of x-one)      1  <1%
+    x-five   2026-03-01  page                              2  <1%
     ");
     // A sub-agent is selected behind its session, and is never meant by the session's id.
     assert_snapshot!(env.run(&["status", "c-on/a"]), @"
@@ -241,7 +241,7 @@ fn lists_show_forks_and_put_sub_agents_below_their_session() {
     title       none yet
     folder      /w
     made of     sub-agent of c-one
-    branch      main, the only one
+    branch      main
     head        81c6e145
     checkpoint  none yet
     holds       0 turns, 2 entries, 1 operation
@@ -250,20 +250,23 @@ fn lists_show_forks_and_put_sub_agents_below_their_session() {
     active      2026-03-01 10:00:32
     ");
     assert_snapshot!(env.run(&["graph", "c-on"]), @"
-    ◉  @2  b79d6591  Words 5  (2 entries, 2026-03-01)  [main]  HEAD
-    ○  @1  26b2abb9  Words 3  (2 entries, 2026-03-01)
-    ○  @0  bc1ac533  Words 1  (2 entries, 2026-03-01)
+    c-one  Words 1                                                                  1 Mar 2026 10:00 UTC
+    ◉  @2  10:00  Words 5                                                                          main
+    ○  @1  10:00  Words 3
+    ○  @0  10:00  Words 1
     ");
     assert_snapshot!(env.run(&["graph", "x-four"]), @"
-    ◉  @0  21f97bfa  after  (2 entries, 2026-03-01)  [main]  HEAD
+    x-four  after                                                                   1 Mar 2026 10:00 UTC
+    ◉  @0  10:00  after                                                                            main
     fork of x-five, at aae16d09; the history before is there and is not shown
     ------- stderr -------
     warning: the history before the fork lies in its parent, session x-five (in the store); it is not shown
     ");
     assert_snapshot!(env.run(&["graph", "c-two"]), @"
-    ◉  @2  e22a836c  Words 7  (2 entries, 2026-03-01)  [main]  HEAD
-    ○  @1  1b600ce8  Words 3  (2 entries, 2026-03-01)
-    ○  @0  3b1d6439  Words 1  (2 entries, 2026-03-01)
+    c-two  Words 1                                                                  1 Mar 2026 10:00 UTC
+    ◉  @2  10:00  Words 7                                                                          main
+    ○  @1  10:00  Words 3
+    ○  @0  10:00  Words 1
     fork of c-one, at f323636f
     ");
 }

@@ -22,8 +22,9 @@ mod writer;
 use crate::fixture::{number, numbers};
 use undertext::{
     model::{
-        Bulk, Card, CheckpointNumber, EntryId, EntryNumber, Facts, Kind, Landmark, LineId, NameTag,
-        OperationNumber, Origin, Record, Running, Tagged as _, Tie, TieKind,
+        Bulk, Card, CheckpointNumber, DayTurns, EntryId, EntryNumber, Facts, Glance, Kind,
+        Landmark, LineId, NameTag, OperationNumber, Origin, Record, Running, Tagged as _, Tie,
+        TieKind,
     },
     store::{
         Access, Cursor, Derived, MemoryStore, SessionFilter, SessionKey, Sighting, SqliteStore,
@@ -477,6 +478,32 @@ fn token_counts_are_kept_by_the_entry_and_the_rule() {
         // A newer count takes the place of one that was kept.
         count(&[(number(2), vec![301])]);
         assert_eq!(store.counts(key, numbers(2..3), 1).unwrap(), [(number(2), vec![301])]);
+    });
+}
+
+#[test]
+fn a_glance_takes_the_place_of_the_one_before() {
+    over_each(|store| {
+        let keep = |glances: &[(SessionKey, Glance)]| {
+            let mut writing = store.begin().unwrap();
+            writing.glance(glances).unwrap();
+            assert!(writing.commit().unwrap().unsettled.is_none());
+        };
+        let days = vec![DayTurns { day: 20_000, turns: 3 }];
+        let glance = |reverted| Glance {
+            operations: 7,
+            reverted,
+            tokens: Some(10),
+            context: vec![5, 0, 9],
+            days: days.clone(),
+            ..Glance::default()
+        };
+        let [one, other, none] = [3, 4, 5].map(SessionKey);
+        keep(&[(one, glance(1)), (other, glance(2))]);
+        keep(&[(one, glance(9))]);
+        let found = store.glances(&[one, none, other]).unwrap();
+        assert_eq!(found, [(one, glance(9)), (other, glance(2))]);
+        assert_eq!(store.glances(&[]).unwrap(), []);
     });
 }
 

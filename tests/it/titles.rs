@@ -16,8 +16,7 @@ use crate::{
 };
 
 fn titles(archive: &Archive) -> Vec<String> {
-    let listed =
-        ops::list(archive, &SessionFilter::default(), ops::Order::Newest).unwrap().sessions;
+    let listed = archive.sessions(&SessionFilter::default()).unwrap();
     let mut titles: Vec<_> = listed.into_iter().filter_map(|listed| listed.card.title).collect();
     titles.sort();
     titles

@@ -15,24 +15,26 @@ fn no_command_says_what_there_is_and_what_to_type_next() {
 
     It has no sessions yet.
 
-      undertext import  take in the sessions of your agents
-      undertext help    list all commands
+    undertext import PATH  import sessions from elsewhere
+    undertext help         list all commands
     ");
     env.run(&["new", "-q"]).success();
     env.run(&["append", "-q", "Why does the kettle not whistle?"]).success();
     assert_snapshot!(env.run::<&str>(&[]), @"
-    Sessions in ~/project
+    undertext  1 session: native 1
+    4 weeks  ▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁▁  1 session · 0 turns · 0 reverts · 0 compactions
 
-    ID        ACTIVE    AGENT   TURNS  FOLDER     TITLE
-    17eb9c06  just now  native      1  ~/project  Why does the kettle not whistle?
+    ~/project  1 session
+    17eb9c06  just now  native  Why does the kettle not whistle?  1  <1%
 
-      undertext graph        see the turns and branches of the newest
-      undertext checkpoints  list the turns to go back to
-      undertext help         list all commands
+    %: share of the model's window
+    undertext graph         see its turns and branches
+    undertext search WORDS  find what was said
+    undertext help          list all commands
     ");
     let elsewhere = env.command().current_dir(env.home()).arg("--store=my store").output().unwrap();
     let said = String::from_utf8(elsewhere.stdout).unwrap();
-    assert!(said.contains("  undertext import --store 'my store'  "), "{said}");
+    assert!(said.contains("undertext import PATH --store 'my store'  "), "{said}");
 }
 
 #[test]
@@ -46,6 +48,7 @@ fn help_is_a_command_too() {
     assert_snapshot!(env.run(&["help", "nosuch"]), @r#"
     ------- stderr -------
     error: there is no command "nosuch"
+    hint: to find these words: undertext search nosuch
     hint: list the commands: undertext help
     [exit status: 2]
     "#);
@@ -93,7 +96,7 @@ fn a_word_that_is_no_command_never_suggests_a_change() {
     assert_snapshot!(env.run(&["stauts"]), @r#"
     ------- stderr -------
     error: there is no command "stauts"
-    hint: perhaps you mean: undertext help status
+    hint: perhaps you mean: undertext status
     hint: list the commands: undertext help
     [exit status: 2]
     "#);

@@ -5,10 +5,14 @@ use std::sync::Arc;
 use super::{Sheet, laid::Laid};
 use crate::{
     model::{LineId, Place, Tagged as _},
-    store::{Came, DoorStore, KeptOut, SessionKey, StoreError},
+    store::{Came, DoorStore, KeptOut, SessionKey, Sighting, StoreError},
 };
 
 impl DoorStore for Laid<'_> {
+    fn sighting(&self, path: &[u8]) -> Result<Option<Sighting>, StoreError> {
+        self.beneath(|store| store.sighting(path))
+    }
+
     fn kept_out(&self) -> Result<KeptOut, StoreError> {
         let mut found = self.beneath(|store| store.kept_out())?;
         for state in self.over.sheets.values().map(|sheet| &sheet.state) {

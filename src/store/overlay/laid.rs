@@ -2,18 +2,22 @@
 //!
 //! Invariant: the store beneath is asked nothing twice, and nothing at all that the overlay answers alone.
 
-use std::{collections::BTreeMap, ops::Range, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+    sync::Arc,
+};
 
 use super::{Overlay, Sheet};
 use crate::{
     model::{
         Card, Checkpoint, CheckpointNumber, Entry, EntryId, EntryNumber, FileNumber,
-        GenerationNumber, IdPrefix, Landmark, LineId, NameTag, Operation, OperationNumber, Origin,
-        Place, Record, Run, SessionName, State, StoreId, Tie, TieKind,
+        GenerationNumber, Glance, IdPrefix, Landmark, LineId, NameTag, Operation, OperationNumber,
+        Origin, Place, Record, Run, SessionName, State, StoreId, Tie, TieKind,
     },
     store::{
         ByteStore, CacheStore, Cursor, FactStore, Fault, Listed, Reading, SessionFilter,
-        SessionKey, Sieve, Sighting, Sizes, StoreError, Total, nearest,
+        SessionKey, Sieve, Sizes, StoreError, Total, nearest,
     },
 };
 
@@ -287,6 +291,25 @@ impl FactStore for Laid<'_> {
 }
 
 impl ByteStore for Laid<'_> {
+    fn tally(&self, filter: &SessionFilter) -> Result<BTreeMap<String, u64>, StoreError> {
+        let mut tally = self.beneath(|store| store.tally(filter))?;
+        let among = |only: BTreeSet<SessionKey>| {
+            let wanted = filter.only.as_ref();
+            let only = only.into_iter().filter(|key| wanted.is_none_or(|all| all.contains(key)));
+            SessionFilter { only: Some(only.collect()), limit: None, ..filter.clone() }
+        };
+        // The cards of recent sessions count in the place of those beneath.
+        let recent = among(self.over.sheets.keys().copied().collect());
+        for listed in self.beneath(|store| store.sessions(&recent))? {
+            tally.entry(listed.name.format).and_modify(|count| *count -= 1);
+        }
+        for listed in self.sessions(&recent)? {
+            *tally.entry(listed.name.format).or_default() += 1;
+        }
+        tally.retain(|_, count| *count > 0);
+        Ok(tally)
+    }
+
     fn lines(
         &self,
         session: SessionKey,
@@ -557,8 +580,8 @@ impl CacheStore for Laid<'_> {
         Ok(found)
     }
 
-    fn sighting(&self, path: &[u8]) -> Result<Option<Sighting>, StoreError> {
-        self.beneath(|store| store.sighting(path))
+    fn glances(&self, sessions: &[SessionKey]) -> Result<Vec<(SessionKey, Glance)>, StoreError> {
+        self.beneath(|store| store.glances(sessions))
     }
 
     fn counts(

@@ -4,7 +4,7 @@
 
 use std::{collections::BTreeMap, ops::Range};
 
-use rusqlite::{Row, params};
+use rusqlite::{OptionalExtension as _, Row, params};
 
 use super::{
     add, covered, list, long,
@@ -14,9 +14,9 @@ use super::{
 };
 use crate::{
     model::{
-        Bulk, Card, CheckpointNumber, EntryNumber, FileNumber, GenerationNumber, Kind, Landmark,
-        LineId, NameTag, OperationNumber, Parent, Place, Record, SessionName, State, Tagged, Tie,
-        TieKind, Timestamp, put_varint, take_varint,
+        Bulk, Card, CheckpointNumber, EntryNumber, FileNumber, GenerationNumber, Glance, Kind,
+        Landmark, LineId, NameTag, OperationNumber, Parent, Place, Record, SessionName, State,
+        Tagged, Tie, TieKind, Timestamp, put_varint, take_varint,
     },
     store::{
         CacheStore, Came, DoorStore, FactStore, KeptOut, Listed, SessionFilter, SessionKey,
@@ -121,6 +121,17 @@ impl Tables {
         Ok(())
     }
 
+    /// Keeps what is known of sessions at a glance.
+    pub(super) fn keep_glances(&self, glances: &[(SessionKey, Glance)]) -> Result<(), StoreError> {
+        let mut keep = self
+            .db
+            .prepare_cached("INSERT OR REPLACE INTO glance (session, glance) VALUES (?, ?)")?;
+        for (session, glance) in glances {
+            keep.execute(params![session.0, glance.to_bytes()])?;
+        }
+        Ok(())
+    }
+
     /// Keeps sightings of files.
     pub(super) fn keep_sightings(&self, sightings: &[Sighting]) -> Result<(), StoreError> {
         let mut keep = self.db.prepare_cached(
@@ -155,6 +166,7 @@ impl Tables {
 
     pub(super) fn set_rules(&self, version: i64) -> Result<(), StoreError> {
         self.db.prepare_cached("UPDATE rules SET version = ?")?.execute([version])?;
+        self.db.execute("DELETE FROM glance", [])?;
         totals::sum_up(&self.db, &self.bytes.borrow())
     }
 }
@@ -294,21 +306,16 @@ impl CacheStore for Tables {
         list::tied(&self.db, format, tie, besides)
     }
 
-    fn sighting(&self, path: &[u8]) -> Result<Option<Sighting>, StoreError> {
-        first(
-            &self.db,
-            "SELECT inode, length, modified, changed FROM sighting WHERE path = ?",
-            [path],
-            |row| {
-                Ok(Sighting {
-                    path: path.to_owned(),
-                    inode: row.get::<_, i64>(0)?.cast_unsigned(),
-                    length: row.get(1)?,
-                    modified: row.get(2)?,
-                    changed: row.get(3)?,
-                })
-            },
-        )
+    fn glances(&self, sessions: &[SessionKey]) -> Result<Vec<(SessionKey, Glance)>, StoreError> {
+        let mut read = self.db.prepare_cached("SELECT glance FROM glance WHERE session = ?")?;
+        let mut found = Vec::with_capacity(sessions.len());
+        for session in sessions {
+            let bytes = read.query_row([session.0], |row| row.get::<_, Vec<u8>>(0)).optional()?;
+            // One that cannot be read is made again.
+            let glance = bytes.and_then(|bytes| Glance::read(&bytes, &mut Vec::new()).ok());
+            found.extend(glance.map(|glance| (*session, glance)));
+        }
+        Ok(found)
     }
 
     fn counts(
@@ -352,6 +359,23 @@ fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
 }
 
 impl DoorStore for Tables {
+    fn sighting(&self, path: &[u8]) -> Result<Option<Sighting>, StoreError> {
+        first(
+            &self.db,
+            "SELECT inode, length, modified, changed FROM sighting WHERE path = ?",
+            [path],
+            |row| {
+                Ok(Sighting {
+                    path: path.to_owned(),
+                    inode: row.get::<_, i64>(0)?.cast_unsigned(),
+                    length: row.get(1)?,
+                    modified: row.get(2)?,
+                    changed: row.get(3)?,
+                })
+            },
+        )
+    }
+
     fn kept_out(&self) -> Result<KeptOut, StoreError> {
         covered::kept_out(&self.db)
     }

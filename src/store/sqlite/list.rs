@@ -2,6 +2,8 @@
 //!
 //! Invariant: a session is found by the beginning of its id, and by its ties, without a look at all the others.
 
+use std::collections::BTreeMap;
+
 use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter, types::Value};
 
 use crate::{
@@ -41,6 +43,25 @@ pub(super) fn sessions(db: &Connection, filter: &SessionFilter) -> Result<Vec<Li
     found.sort_by_key(|listed| std::cmp::Reverse((listed.card.active, listed.key)));
     found.truncate(filter.limit.unwrap_or(usize::MAX));
     Ok(found)
+}
+
+/// Counts the sessions that a filter lets through by their formats.
+pub(super) fn tally(
+    db: &Connection,
+    filter: &SessionFilter,
+) -> Result<BTreeMap<String, u64>, StoreError> {
+    if filter.prefix.is_some() || filter.only.is_some() {
+        let mut tally = BTreeMap::new();
+        for listed in sessions(db, &SessionFilter { limit: None, ..filter.clone() })? {
+            *tally.entry(listed.name.format).or_default() += 1;
+        }
+        return Ok(tally);
+    }
+    let (conditions, bound) = conditions(filter);
+    let sql = format!("SELECT format, count(*) FROM card WHERE {conditions} GROUP BY format");
+    let mut query = db.prepare_cached(&sql)?;
+    let found = query.query_map(params_from_iter(bound), |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(found.collect::<Result<_, _>>()?)
 }
 
 /// Returns the conditions under which a filter lets a card through, and what is bound to them. What a filter does not ask

@@ -23,7 +23,10 @@ use crate::{
         GenerationNumber, IdPrefix, Operation, OperationId, OperationNumber, Origin, Position, Run,
         Running, SessionName, State, StoreId, Text, Words,
     },
-    store::{ByteStore, Cursor, FactStore, Fault, SessionKey, Sieve, Sizes, StoreError, Total},
+    store::{
+        ByteStore, Cursor, FactStore, Fault, SessionFilter, SessionKey, Sieve, Sizes, StoreError,
+        Total,
+    },
 };
 
 /// How many lines of a session are checked together.
@@ -351,6 +354,10 @@ impl FactStore for Tables {
 }
 
 impl ByteStore for Tables {
+    fn tally(&self, filter: &SessionFilter) -> Result<BTreeMap<String, u64>, StoreError> {
+        list::tally(&self.db, filter)
+    }
+
     fn lines(
         &self,
         session: SessionKey,

@@ -30,7 +30,7 @@ use super::{
     redact, totals,
 };
 use crate::{
-    model::{Card, Entry, EntryId, EntryNumber, IdPrefix, Record, State, Tie, TieKind},
+    model::{Card, Entry, EntryId, EntryNumber, Glance, IdPrefix, Record, State, Tie, TieKind},
     store::{
         CacheStore, Chain, Commit, Committed, Coverings, Derived, FactStore, Known, NewLine,
         SessionKey, Sighting, StoreError, Transaction,
@@ -517,6 +517,11 @@ impl Transaction for Writing<'_> {
     fn sight(&mut self, sightings: &[Sighting]) -> Result<(), StoreError> {
         self.alive()?;
         self.work(|writing| writing.store.tables.keep_sightings(sightings))
+    }
+
+    fn glance(&mut self, glances: &[(SessionKey, Glance)]) -> Result<(), StoreError> {
+        self.alive()?;
+        self.work(|writing| writing.store.tables.keep_glances(glances))
     }
 
     fn unsight(&mut self, is_meant: &dyn Fn(&[u8]) -> bool) -> Result<(), StoreError> {

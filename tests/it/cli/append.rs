@@ -72,14 +72,16 @@ fn records_are_one_operation_and_an_invalid_one_writes_nothing() {
     ------- stderr -------
     error: line 3: its type is "usr", and it must be one of user, assistant, tool_use, tool_result, system
     hint: nothing is written; mend the line and try again
+    hint: a line that is taken: {"role":"user","content":"What is in /w?"}
     [exit status: 2]
     "#);
-    assert_snapshot!(env.run_with_stdin(&["append", "--jsonl"], b"\n{\"a\":\"\xff\"}"), @r"
+    assert_snapshot!(env.run_with_stdin(&["append", "--jsonl"], b"\n{\"a\":\"\xff\"}"), @r#"
     ------- stderr -------
     error: line 2: it is not UTF-8
     hint: nothing is written; mend the line and try again
+    hint: a line that is taken: {"role":"user","content":"What is in /w?"}
     [exit status: 2]
-    ");
+    "#);
     assert!(live(&env, &session) == before);
 
     let many: Vec<String> = (0..1000).map(|n| record(&format!("turn {n}"))).collect();
@@ -113,12 +115,13 @@ fn a_record_that_is_there_already_changes_nothing() {
     assert!(live(&env, &session) == file);
     let other = String::from_utf8(file).unwrap().replace("Done.", "Not done.");
     let output = env.run_with_stdin(&["append"], other.as_bytes());
-    assert_snapshot!(output, @r"
+    assert_snapshot!(output, @r#"
     ------- stderr -------
     error: line 4: another record has the uuid 00e47279-84f0-716a-a126-74dc9ffb9450
     hint: nothing is written; mend the line and try again
+    hint: a line that is taken: {"role":"user","content":"What is in /w?"}
     [exit status: 2]
-    ");
+    "#);
 }
 
 #[test]
@@ -182,7 +185,7 @@ fn wrong_uses_are_explained() {
     ------- stderr -------
     error: there is no file ../../etc'; DROP TABLE entry;--\x1b, and no session of that name
     hint: list the sessions: undertext sessions
-    [exit status: 2]
+    [exit status: 1]
     ");
 }
 

@@ -52,7 +52,7 @@ fn a_group_without_its_command_says_which_there_are() {
 fn a_store_that_is_packed_says_what_it_said() {
     let env = TestEnv::new();
     let none = env.run(&["store", "pack"]);
-    assert_eq!(none.code(), Some(2), "{none}");
+    assert_eq!(none.code(), Some(1), "{none}");
     assert!(none.stderr.contains("import"), "{none}");
     assert!(!store(&env).exists());
     let session = conversation(&env);

@@ -46,7 +46,7 @@ fn an_undone_number_is_hidden_and_never_given_again() {
     error: no checkpoint matches "2"
     hint: the nearest are @0 "Why does the build fail?", @1 "Then mend it."
     hint: list the checkpoints: undertext checkpoints
-    [exit status: 2]
+    [exit status: 1]
     "#);
     assert_snapshot!(env.run(&["checkpoint", "-q"]), @"Checkpoint 3");
 }

@@ -424,9 +424,9 @@ fn checkpoints_and_the_graph_follow_a_replay() {
     let graph = env.run(&["graph"]).success().stdout;
     let graph: Vec<&str> = graph.lines().map(|line| line.split_once("  ").unwrap().1).collect();
     assert_eq!(graph.len(), 3, "{graph:?}");
-    assert!(graph[2].ends_with("Look.  (4 entries, just now)  1 cut"), "{graph:?}");
+    assert!(graph[2].ends_with("Look.  1 cut"), "{graph:?}");
     assert!(
-        graph[1].ends_with("[main]  [main.1]  HEAD  main.1 is as before operation 10"),
+        graph[1].contains("main.1 is as before operation 10") && graph[1].ends_with("main, main.1"),
         "{graph:?}"
     );
 

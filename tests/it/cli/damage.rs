@@ -262,8 +262,8 @@ fn a_damaged_session_keeps_an_import_from_no_other() {
         say(id, 2);
     }
     say("tree", 1);
-    assert_snapshot!(said(&env, &["import"]), @r"
-    2 files read, 0 unchanged: 2 sessions (1 new), 2 new entries, 680 B
+    assert_snapshot!(said(&env, &["import"]), @"
+    Imported 2 sessions (1 new): 2 new entries, 680 B
     1 session's file was deleted since the last import; the store holds all of it
     ------- stderr -------
     Claude Code: ~/.claude/projects

@@ -41,7 +41,7 @@ fn a_compressed_file_comes_back_as_it_lay_on_the_disk() {
     assert!(fs::read(env.project().join("out.jsonl.zst")).unwrap() == pack(&content, 19));
     // Packed anew, it has the same content and other bytes.
     fs::write(&path, pack(&content, 1)).unwrap();
-    assert_snapshot!(env.run(&["import", "clock.jsonl.zst"]), @"1 file read, 0 unchanged: 1 session (0 new), 0 new entries, 0 B");
+    assert_snapshot!(env.run(&["import", "clock.jsonl.zst"]), @"Imported 1 session (0 new): 0 new entries, 0 B");
     assert!(export(&["4b6f", "--container"]) == pack(&content, 1));
     let grown = [content.clone(), other].concat();
     fs::write(&path, pack(&grown, 3)).unwrap();
@@ -50,17 +50,17 @@ fn a_compressed_file_comes_back_as_it_lay_on_the_disk() {
     assert!(export(&["4b6f", "--container"]) == pack(&grown, 3));
     assert_snapshot!(env.run(&["export", "4b6f", "--list"]), @"1  27 entries  9.8 kB  current  by operation 1  ~/project/clock.jsonl.zst  (1.6 kB compressed)");
     env.run(&["verify"]).success();
-    assert_snapshot!(env.run(&["export", "native-tools.jsonl", "--container"]), @r"
+    assert_snapshot!(env.run(&["export", "native-tools.jsonl", "--container"]), @"
     ------- stderr -------
     error: generation 1 was not compressed
     hint: write it as it is, without --container and under another name
-    [exit status: 2]
+    [exit status: 1]
     ");
     assert_snapshot!(env.run(&["export", "4b6f", "--file", "no.jsonl"]), @"
     ------- stderr -------
     error: the session has no file no.jsonl, or several of that name
     hint: there is clock.jsonl.zst; list them: undertext export --list -s 4b6f0c9e
-    [exit status: 2]
+    [exit status: 1]
     ");
 }
 
@@ -177,7 +177,7 @@ fn every_state_of_the_file_can_be_written() {
     ------- stderr -------
     error: there is no generation 3
     hint: there are 1 to 2; list them: undertext export --list
-    [exit status: 2]
+    [exit status: 1]
     ");
 }
 

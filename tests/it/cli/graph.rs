@@ -11,15 +11,15 @@ use crate::env::TestEnv;
 fn a_rewind_leaves_an_unnamed_end() {
     let env = with_examples();
     assert_snapshot!(env.run(&["graph", "native-rewind.jsonl"]), @"
-    ◉  @5  26da59e7  Then draw the dial.  (2 entries, 2026-03-14)  [main]  HEAD
-    ○  06d61b5e  note:  The workshop is closed on Mondays.  (2026-03-14)
-    ◆  d14b0989  boundary:  Conversation compacted  (2 entries, 2026-03-14)  1,200 → 300 tokens
-    ○  @4  dd44b48d  How often does it need winding?  (2 entries, 2026-03-14)
-    ○  @3  d56dbdf6  The hours, please.  (2 entries, 2026-03-14)
-    │ ○  @2  69673685  That is too loud at night.  (2 entries, 2026-03-14)  unnamed, ends at 4dafac79
-    │ ○  @1  4ca1e6d9  The quarters.  (2 entries, 2026-03-14)
+    4b6f0c9e  Build me a clock that chimes.                                        14 Mar 2026 09:00 UTC
+    ◉  @5  09:00  Then draw the dial.                                                          main
+    ◆      09:00  compacted 1k → 300 tokens
+    ○  @4  09:00  How often does it need winding?
+    ○  @3  09:00  The hours, please.
+    │ ○  @2  09:00  That is too loud at night.                                                 reverted
+    │ ○  @1  09:00  The quarters.                                                              reverted
     ├─╯
-    ○  @0  004000d2  Build me a clock that chimes.  (2 entries, 2026-03-14)
+    ○  @0  09:00  Build me a clock that chimes.
     ");
 }
 
@@ -48,7 +48,7 @@ fn a_branch_within_a_turn_is_drawn() {
     env.run(&["import", "-q", "a.jsonl"]).success();
     env.run(&["branch", "blue", &id(2), &id(9)]).success();
     let drawn = env.run(&["graph", &id(9)]).success().stdout;
-    assert!(drawn.contains("[blue]") && drawn.contains("[main]  HEAD"), "{drawn}");
+    assert!(drawn.contains("  blue\n") && drawn.contains("  main\n"), "{drawn}");
 }
 
 #[test]
@@ -83,26 +83,29 @@ fn each_state_of_a_file_that_its_agent_wrote_anew_is_drawn() {
 fn every_entry_is_shown_when_asked_for() {
     let env = with_examples();
     assert_snapshot!(env.run(&["graph", "native-tools.jsonl", "--all"]), @r"
-    ◉  e91b5097  assistant:  That note moves the cursor, fills the clipboa…  (2026-03-14)  [main]  HEAD
-    ○  @1  7447073b  My note:\x1b[2J\x1b]52;c;cm0gLXJmIC8=\x07 over\x0dwritten, admin\u{…  (2026-03-14)
-    ○  8dc0e23b  assistant:  The pipe is empty. These are the steps:  (2026-03-14)
-    ○  fa4eb5ae  result:  no gas in the pipe  (2026-03-14)
-    ○  220e9883  assistant:  Bash heat --until whistling  (2026-03-14)
-    ○  92ace1dd  result:  1 ~~ steam  (2026-03-14)
-    ○  2cff17e9  assistant:  Read kettle/spout.txt  (2026-03-14)
-    ○  e9dbae54  assistant:  Let me look.  (2026-03-14)
-    ○  @0  1cb5b153  Why does the kettle not whistle?  (2026-03-14)
-    ○  47df01ce  system:  You mend kettles.  (2026-03-14)
+    9c2d7f34  Why does the kettle not whistle?                   kettle-mender-1 · 14 Mar 2026 09:00 UTC
+    ◉  e91b5097  assistant:  That note moves the cursor, fills the c…  (2026-03-14 09:00)  [main]  HEAD
+    ○  @1  7447073b  My note:\x1b[2J\x1b]52;c;cm0gLXJmIC8=\x07 over\x0dwritten, ad…  (2026-03-14 09:00)
+    ○  8dc0e23b  assistant:  The pipe is empty. These are the steps:  (2026-03-14 09:00)
+    ○  fa4eb5ae  result:  no gas in the pipe  (2026-03-14 09:00)
+    ○  220e9883  assistant:  Bash heat --until whistling  (2026-03-14 09:00)
+    ○  92ace1dd  result:  1 ~~ steam  (2026-03-14 09:00)
+    ○  2cff17e9  assistant:  Read kettle/spout.txt  (2026-03-14 09:00)
+    ○  e9dbae54  assistant:  Let me look.  (2026-03-14 09:00)
+    ○  @0  1cb5b153  Why does the kettle not whistle?  (2026-03-14 09:00)
+    ○  47df01ce  system:  You mend kettles.  (2026-03-14 09:00)
     ");
 }
 
 #[test]
 fn a_revert_leaves_a_branch_and_a_note() {
     assert_snapshot!(Stored::reverted().run(&["graph"]), @"
-    ◉  id-00000  from later:  Red paint is sold out.  (2 entries, 2001-02-03)  [main]  HEAD
-    │ ○  id-00001  Red.  (2 entries, 2001-02-03)  [main.1]
+    id-00000  Paint the boat.                                                            3 Feb 04:05 UTC
+    ◉      04:05  from later:  Red paint is sold out.                                          main
+    │ ○      04:05  Red.                                                                       main.1
     ├─╯
-    ○  @0  id-00002  Paint the boat.  (2 entries, 2001-02-03)  @1 before colours
+    ○  @0  04:05  Paint the boat.  @1 before colours
+    id-00000 is at @1
     ");
 }
 
@@ -110,20 +113,22 @@ fn a_revert_leaves_a_branch_and_a_note() {
 fn nodes_are_objects_that_name_their_parents() {
     let env = with_examples();
     assert_snapshot!(env.run(&["graph", "native-rewind.jsonl", "--json"]), @r#"
-    {"type":"node","node":0,"entry":"26da59e7f1371e77e1d41a7f63bd1d0565d324edd2bd6940b98d56b1d8b07afe","uuid":"aa000014-0000-4000-8000-000000000000","last":"2d77fc520e29cefeb08818325fd16b6c1edcc4e368e170ae2d1f76c621ade87b","kind":"user","time":"2026-03-14T09:00:14.000Z","words":"Then draw the dial.","entries":2,"cut":0,"found":0,"cleared":0,"tokens_before":null,"tokens_after":null,"parents":[1],"checkpoint":5,"own":null,"checkpoints":[],"branches":["main"],"head":true,"unnamed":false,"sub_agent":false,"aside":false,"left":null,"to":null,"later":false}
-    {"type":"node","node":1,"entry":"06d61b5eb96b5296bf974d91af9311ed536477653b4b87b3f170a7a82bdffefb","uuid":"aa000013-0000-4000-8000-000000000000","last":"06d61b5eb96b5296bf974d91af9311ed536477653b4b87b3f170a7a82bdffefb","kind":"note","time":"2026-03-14T09:00:13.000Z","words":"The workshop is closed on Mondays.","entries":1,"cut":0,"found":0,"cleared":0,"tokens_before":null,"tokens_after":null,"parents":[2],"checkpoint":null,"own":null,"checkpoints":[],"branches":[],"head":false,"unnamed":false,"sub_agent":false,"aside":false,"left":null,"to":null,"later":false}
-    {"type":"node","node":2,"entry":"d14b098990ad56fb3fe1a42543ec59b1b4f1729abfcdc424036bf13add5d9e9e","uuid":"aa000011-0000-4000-8000-000000000000","last":"5dc4d20a95a98c1dc522bfcc355bc8fb97c064cb6f0146c53e2021ad083a5ff0","kind":"boundary","time":"2026-03-14T09:00:11.000Z","words":"Conversation compacted","entries":2,"cut":0,"found":0,"cleared":0,"tokens_before":1200,"tokens_after":300,"parents":[3],"checkpoint":null,"own":null,"checkpoints":[],"branches":[],"head":false,"unnamed":false,"sub_agent":false,"aside":false,"left":null,"to":null,"later":false}
-    {"type":"node","node":3,"entry":"dd44b48dba57a0212868519aa26fc1e2eea48e45cf5604da9fefe9c522e31dd9","uuid":"aa000009-0000-4000-8000-000000000000","last":"4b20ea40cc981f44c27b18a2c62de26f6193ae2a28e67ce87982bad487d16f77","kind":"user","time":"2026-03-14T09:00:09.000Z","words":"How often does it need winding?","entries":2,"cut":0,"found":0,"cleared":0,"tokens_before":null,"tokens_after":null,"parents":[4],"checkpoint":4,"own":null,"checkpoints":[],"branches":[],"head":false,"unnamed":false,"sub_agent":false,"aside":false,"left":null,"to":null,"later":false}
-    {"type":"node","node":4,"entry":"d56dbdf6aff1f5fdaa1b01cbad0562cb50fafcae915374dac515190b9caffd07","uuid":"aa000007-0000-4000-8000-000000000000","last":"a24070e2f1a6433c3e15c8a478139f8be07edff56492ca8b189ec184a1ddb9cb","kind":"user","time":"2026-03-14T09:00:07.000Z","words":"The hours, please.","entries":2,"cut":0,"found":0,"cleared":0,"tokens_before":null,"tokens_after":null,"parents":[7],"checkpoint":3,"own":null,"checkpoints":[],"branches":[],"head":false,"unnamed":false,"sub_agent":false,"aside":false,"left":null,"to":null,"later":false}
-    {"type":"node","node":5,"entry":"69673685f342ef08437af42a09f1066a6989c29b3a3c1cbb58d5255546e01a24","uuid":"aa000005-0000-4000-8000-000000000000","last":"4dafac793bd5576def5e6b92a3c81f9a07a7f60fc97d0b19b0137bf4b4308643","kind":"user","time":"2026-03-14T09:00:05.000Z","words":"That is too loud at night.","entries":2,"cut":0,"found":0,"cleared":0,"tokens_before":null,"tokens_after":null,"parents":[6],"checkpoint":2,"own":null,"checkpoints":[],"branches":[],"head":false,"unnamed":true,"sub_agent":false,"aside":false,"left":null,"to":null,"later":false}
-    {"type":"node","node":6,"entry":"4ca1e6d98f42d018eb27b1ea55797d976c7e1cf407241f6487e22aaf4a60dbf5","uuid":"aa000003-0000-4000-8000-000000000000","last":"8c5a00c0d8ecc648916bc1f5ecd6ed3ec3d4d5d1a14c7d5f7714086673fa2ad9","kind":"user","time":"2026-03-14T09:00:03.000Z","words":"The quarters.","entries":2,"cut":0,"found":0,"cleared":0,"tokens_before":null,"tokens_after":null,"parents":[7],"checkpoint":1,"own":null,"checkpoints":[],"branches":[],"head":false,"unnamed":false,"sub_agent":false,"aside":false,"left":null,"to":null,"later":false}
-    {"type":"node","node":7,"entry":"004000d2c7cd5745957d5ab833089b78588fdac29c28ee9e7211f835531f7f10","uuid":"aa000001-0000-4000-8000-000000000000","last":"dfd12df8fa62e6681e1716fbebb429fa013538de727cce06c2abf2996af74174","kind":"user","time":"2026-03-14T09:00:01.000Z","words":"Build me a clock that chimes.","entries":2,"cut":0,"found":0,"cleared":0,"tokens_before":null,"tokens_after":null,"parents":[],"checkpoint":0,"own":null,"checkpoints":[],"branches":[],"head":false,"unnamed":false,"sub_agent":false,"aside":false,"left":null,"to":null,"later":false}
+    {"type":"node","node":0,"entry":"26da59e7f1371e77e1d41a7f63bd1d0565d324edd2bd6940b98d56b1d8b07afe","uuid":"aa000014-0000-4000-8000-000000000000","last":"2d77fc520e29cefeb08818325fd16b6c1edcc4e368e170ae2d1f76c621ade87b","kind":"user","time":"2026-03-14T09:00:14.000Z","words":"Then draw the dial.","entries":2,"cut":0,"found":0,"cleared":0,"tokens_before":null,"tokens_after":null,"parents":[1],"checkpoint":5,"own":null,"checkpoints":[],"branches":["main"],"head":true,"unnamed":false,"reverted":false,"undone":false,"edits":0,"commands":0,"failed":0,"sub_agent":false,"aside":false,"left":null,"to":null,"later":false}
+    {"type":"node","node":1,"entry":"d14b098990ad56fb3fe1a42543ec59b1b4f1729abfcdc424036bf13add5d9e9e","uuid":"aa000011-0000-4000-8000-000000000000","last":"06d61b5eb96b5296bf974d91af9311ed536477653b4b87b3f170a7a82bdffefb","kind":"boundary","time":"2026-03-14T09:00:11.000Z","words":"Conversation compacted","entries":3,"cut":0,"found":0,"cleared":0,"tokens_before":1200,"tokens_after":300,"parents":[2],"checkpoint":null,"own":null,"checkpoints":[],"branches":[],"head":false,"unnamed":false,"reverted":false,"undone":false,"edits":0,"commands":0,"failed":0,"sub_agent":false,"aside":false,"left":null,"to":null,"later":false}
+    {"type":"node","node":2,"entry":"dd44b48dba57a0212868519aa26fc1e2eea48e45cf5604da9fefe9c522e31dd9","uuid":"aa000009-0000-4000-8000-000000000000","last":"4b20ea40cc981f44c27b18a2c62de26f6193ae2a28e67ce87982bad487d16f77","kind":"user","time":"2026-03-14T09:00:09.000Z","words":"How often does it need winding?","entries":2,"cut":0,"found":0,"cleared":0,"tokens_before":null,"tokens_after":null,"parents":[3],"checkpoint":4,"own":null,"checkpoints":[],"branches":[],"head":false,"unnamed":false,"reverted":false,"undone":false,"edits":0,"commands":0,"failed":0,"sub_agent":false,"aside":false,"left":null,"to":null,"later":false}
+    {"type":"node","node":3,"entry":"d56dbdf6aff1f5fdaa1b01cbad0562cb50fafcae915374dac515190b9caffd07","uuid":"aa000007-0000-4000-8000-000000000000","last":"a24070e2f1a6433c3e15c8a478139f8be07edff56492ca8b189ec184a1ddb9cb","kind":"user","time":"2026-03-14T09:00:07.000Z","words":"The hours, please.","entries":2,"cut":0,"found":0,"cleared":0,"tokens_before":null,"tokens_after":null,"parents":[6],"checkpoint":3,"own":null,"checkpoints":[],"branches":[],"head":false,"unnamed":false,"reverted":false,"undone":false,"edits":0,"commands":0,"failed":0,"sub_agent":false,"aside":false,"left":null,"to":null,"later":false}
+    {"type":"node","node":4,"entry":"69673685f342ef08437af42a09f1066a6989c29b3a3c1cbb58d5255546e01a24","uuid":"aa000005-0000-4000-8000-000000000000","last":"4dafac793bd5576def5e6b92a3c81f9a07a7f60fc97d0b19b0137bf4b4308643","kind":"user","time":"2026-03-14T09:00:05.000Z","words":"That is too loud at night.","entries":2,"cut":0,"found":0,"cleared":0,"tokens_before":null,"tokens_after":null,"parents":[5],"checkpoint":2,"own":null,"checkpoints":[],"branches":[],"head":false,"unnamed":true,"reverted":true,"undone":false,"edits":0,"commands":0,"failed":0,"sub_agent":false,"aside":false,"left":null,"to":null,"later":false}
+    {"type":"node","node":5,"entry":"4ca1e6d98f42d018eb27b1ea55797d976c7e1cf407241f6487e22aaf4a60dbf5","uuid":"aa000003-0000-4000-8000-000000000000","last":"8c5a00c0d8ecc648916bc1f5ecd6ed3ec3d4d5d1a14c7d5f7714086673fa2ad9","kind":"user","time":"2026-03-14T09:00:03.000Z","words":"The quarters.","entries":2,"cut":0,"found":0,"cleared":0,"tokens_before":null,"tokens_after":null,"parents":[6],"checkpoint":1,"own":null,"checkpoints":[],"branches":[],"head":false,"unnamed":false,"reverted":true,"undone":false,"edits":0,"commands":0,"failed":0,"sub_agent":false,"aside":false,"left":null,"to":null,"later":false}
+    {"type":"node","node":6,"entry":"004000d2c7cd5745957d5ab833089b78588fdac29c28ee9e7211f835531f7f10","uuid":"aa000001-0000-4000-8000-000000000000","last":"dfd12df8fa62e6681e1716fbebb429fa013538de727cce06c2abf2996af74174","kind":"user","time":"2026-03-14T09:00:01.000Z","words":"Build me a clock that chimes.","entries":2,"cut":0,"found":0,"cleared":0,"tokens_before":null,"tokens_after":null,"parents":[],"checkpoint":0,"own":null,"checkpoints":[],"branches":[],"head":false,"unnamed":false,"reverted":false,"undone":false,"edits":0,"commands":0,"failed":0,"sub_agent":false,"aside":false,"left":null,"to":null,"later":false}
     "#);
 }
 
 #[test]
 fn a_session_without_entries_has_a_branch() {
-    assert_snapshot!(Stored::new().run(&["graph"]), @"◉  nothing yet  [main]  HEAD");
+    assert_snapshot!(Stored::new().run(&["graph"]), @"
+    id-00000  (no title)                                                                 3 Feb 04:05 UTC
+    ◉  nothing yet  [main]  HEAD
+    ");
     assert_snapshot!(Stored::new().run(&["graph", "--json"]), @r#"{"type":"branch","branch":"main","entry":null,"head":true}"#);
 }
 

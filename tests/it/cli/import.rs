@@ -37,10 +37,10 @@ fn claude(env: &TestEnv, path: &str, rest: &str) {
 fn a_folder_is_taken_in_once_and_read_on_when_it_grows() {
     let env = with_examples();
     assert_snapshot!(env.run(&["import", "."]), @"
-    2 files read, 0 unchanged: 2 sessions (2 new), 27 new entries, 9.8 kB
+    Imported 2 sessions (2 new): 27 new entries, 9.8 kB
     Noted: 1 line that is not a JSON object
     ");
-    assert_snapshot!(env.run(&["import", "."]), @"0 files read, 2 unchanged: 0 sessions (0 new), 0 new entries, 0 B");
+    assert_snapshot!(env.run(&["import", "."]), @"Imported 0 sessions (0 new): 0 new entries, 0 B; 2 files are unchanged");
     let path = env.project().join("native-rewind.jsonl");
     let whole = fs::read(&path).unwrap();
     let exported = env.command().args(["export", "4b6f"]).output().unwrap();
@@ -50,19 +50,19 @@ fn a_folder_is_taken_in_once_and_read_on_when_it_grows() {
     assert_snapshot!(env.run(&["import", ".", "-v"]), @"
     $HOME/project/native-rewind.jsonl:16: not a JSON object
     $HOME/project/native-rewind.jsonl:17: the file ends within a record
-    1 file read, 1 unchanged: 1 session (0 new), 1 new entry, 18 B
+    Imported 1 session (0 new): 1 new entry, 18 B; 1 file is unchanged
     Noted: 1 line that is not a JSON object, 1 file that ends within a record
     ");
     fs::write(&path, &whole[1..]).unwrap();
     assert_snapshot!(env.run(&["import", path.to_str().unwrap()]), @"
     $HOME/project/native-rewind.jsonl: rewritten: it does not go on from what the store has of it
-    1 file read, 0 unchanged: 1 session (0 new), 1 new entry, 5.0 kB
+    Imported 1 session (0 new): 1 new entry, 5.0 kB
     Noted: 1 line that is not a JSON object, 1 file that was rewritten
     ");
     fs::write(&path, &whole).unwrap();
     assert_snapshot!(env.run(&["import", path.to_str().unwrap()]), @"
     $HOME/project/native-rewind.jsonl: rewritten: it does not go on from what the store has of it
-    1 file read, 0 unchanged: 1 session (0 new), 0 new entries, 5.0 kB
+    Imported 1 session (0 new): 0 new entries, 5.0 kB
     Noted: 1 file that was rewritten
     ");
     let exported = env.command().args(["export", "4b6f"]).output().unwrap();
@@ -195,7 +195,7 @@ fn what_holds_no_session_is_left_out_with_a_reason() {
     symlink("gone", folder.join("dangling")).unwrap();
     symlink(".", folder.join("loop")).unwrap();
     assert_snapshot!(env.run(&["import", "in", "-v"]), @r"
-    1 file read, 0 unchanged: 1 session (1 new), 2 new entries, 456 B
+    Imported 1 session (1 new): 2 new entries, 456 B
     ------- stderr -------
     warning: skipped $HOME/project/in/dangling: it is a link, which is not followed; name what it leads to
     warning: skipped $HOME/project/in/loop: it is a link, which is not followed; name what it leads to
@@ -221,15 +221,15 @@ fn a_line_that_is_too_long_ends_its_file_and_is_named_with_its_number() {
     let path = env.home().join(".claude/projects/-work/boat.jsonl");
     let file = fs::File::options().append(true).open(&path).unwrap();
     file.set_len(file.metadata().unwrap().len() + (513 << 20)).unwrap();
-    assert_snapshot!(env.run(&["import"]), @r"
-    1 file read, 0 unchanged: 1 session (1 new), 2 new entries, 455 B
+    assert_snapshot!(env.run(&["import"]), @"
+    Imported 1 session (1 new): 2 new entries, 455 B
     Noted: 1 file with a line that is too long
     ------- stderr -------
     Claude Code: ~/.claude/projects
     warning: $HOME/.claude/projects/-work/boat.jsonl:3: the line is longer than 512 MiB, and the file is taken in as far as that
     ");
-    assert_snapshot!(env.run(&["import"]), @r"
-    0 files read, 1 unchanged: 0 sessions (0 new), 0 new entries, 0 B
+    assert_snapshot!(env.run(&["import"]), @"
+    Imported 0 sessions (0 new): 0 new entries, 0 B; 1 file is unchanged
     ------- stderr -------
     Claude Code: ~/.claude/projects
     ");
@@ -255,7 +255,7 @@ fn a_compressed_file_is_read_as_its_lines() {
     let packed = zstd::encode_all(&lines[..], 3).unwrap();
     fs::remove_file(env.project().join("boat.jsonl")).unwrap();
     fs::write(env.project().join("boat.jsonl.zst"), packed).unwrap();
-    assert_snapshot!(env.run(&["import", "boat.jsonl.zst"]), @"1 file read, 0 unchanged: 1 session (1 new), 2 new entries, 456 B");
+    assert_snapshot!(env.run(&["import", "boat.jsonl.zst"]), @"Imported 1 session (1 new): 2 new entries, 456 B");
     let exported = env.command().args(["export", "boat"]).output().unwrap();
     assert!(exported.stdout == lines);
 }
@@ -269,7 +269,7 @@ fn a_branch_that_a_command_moved_is_kept() {
     claude(&env, "project/boat.jsonl", "{\"type\":\"ai-title\",\"aiTitle\":\"A boat\"}\n");
     assert_snapshot!(env.run(&["import", "boat.jsonl"]), @"
     Session boat: main follows its file again; where it stood is branch main.2
-    1 file read, 0 unchanged: 1 session (0 new), 1 new entry, 39 B
+    Imported 1 session (0 new): 1 new entry, 39 B
     ");
 }
 
@@ -382,7 +382,7 @@ fn a_long_end_without_a_newline_is_packed_and_comes_back() {
     let whole = fs::read(&path).unwrap();
     assert_snapshot!(env.run(&["import", ".", "-v"]), @"
     $HOME/project/boat.jsonl:3: the file ends within a record
-    1 file read, 0 unchanged: 1 session (1 new), 2 new entries, 2.0 MB
+    Imported 1 session (1 new): 2 new entries, 2.0 MB
     Noted: 1 file that ends within a record
     ");
     let exported = env.command().args(["export", "boat"]).output().unwrap();
@@ -393,7 +393,7 @@ fn a_long_end_without_a_newline_is_packed_and_comes_back() {
     assert!(files.sum::<u64>() < 1_000_000);
 
     fs::write(&path, [&whole[..], b"\"}\n"].concat()).unwrap();
-    assert_snapshot!(env.run(&["import", "."]), @"1 file read, 0 unchanged: 1 session (0 new), 1 new entry, 3 B");
+    assert_snapshot!(env.run(&["import", "."]), @"Imported 1 session (0 new): 1 new entry, 3 B");
 }
 
 #[test]
@@ -538,7 +538,7 @@ fn interrupted(length: usize) -> Option<(TestEnv, String)> {
         }
     }
     let status = child.wait().unwrap();
-    if status.success() || said.contains("2 sessions are taken in") {
+    if status.success() || said.contains("2 sessions are imported") {
         return None;
     }
     assert_eq!(status.signal(), Some(Signal::TERM.as_raw()), "{said}");
@@ -553,7 +553,7 @@ fn a_signal_that_ends_an_import_says_what_is_kept_and_how_to_go_on() {
     let told = told.trim_end().rsplit('\n').next().unwrap();
     assert_eq!(
         told,
-        "Interrupted: 1 session is taken in and kept; to go on from there: undertext import ../files"
+        "Interrupted: 1 session is imported and kept; to import the rest: undertext import ../files"
     );
     env.run(&["verify"]).success();
     let rest = env.run(&["import", "../files"]).success();
@@ -604,7 +604,7 @@ fn what_the_settings_exclude_stays_out() {
     5 sessions excluded by your settings (-v lists them): exclude.agents has kimi; exclude.folders has $HOME/secret; exclude.sessions has claude:8f14
     ");
     assert_snapshot!(env.run(&["import"]), @"
-    1 file read, 0 unchanged: 1 session (1 new), 2 new entries, 456 B
+    Imported 1 session (1 new): 2 new entries, 456 B
     ------- stderr -------
     Claude Code: ~/.claude/projects
     Kimi CLI: ~/.kimi/sessions
@@ -638,7 +638,7 @@ fn what_the_settings_exclude_stays_out() {
     let whole = fs::read_to_string(&file).unwrap();
     fs::write(&file, [&whole, "{\"type\":\"ai-title\",\"aiTitle\":\"More\"}\n"].concat()).unwrap();
     assert_snapshot!(env.run(&["import"]), @"
-    2 files read, 0 unchanged: 2 sessions (2 new), 4 new entries, 986 B
+    Imported 2 sessions (2 new): 4 new entries, 986 B
     ------- stderr -------
     Claude Code: ~/.claude/projects
     Kimi CLI: ~/.kimi/sessions
@@ -659,7 +659,7 @@ fn a_folder_behind_a_link_stays_out() {
     at_work(&env, "gone", home.join("project/real/gone/deep").to_str().unwrap());
     settings(&env, "[exclude]\nfolders = [\"~/secret/deep\", \"~/secret/gone\"]\n");
     assert_snapshot!(env.run(&["import"]), @"
-    1 file read, 0 unchanged: 1 session (1 new), 2 new entries, 456 B
+    Imported 1 session (1 new): 2 new entries, 456 B
     ------- stderr -------
     Claude Code: ~/.claude/projects
     2 sessions excluded by your settings (-v lists them): exclude.folders has $HOME/secret/deep; exclude.folders has $HOME/secret/gone
@@ -714,7 +714,7 @@ fn settings_that_exclude_nothing_are_refused() {
     fs::write(super::store(&env).join("config.toml"), "[exclude]\nagents = [\"claude\"]\n")
         .unwrap();
     assert_snapshot!(env.run(&["import", "boat.jsonl"]), @"
-    1 file read, 0 unchanged: 1 session (1 new), 2 new entries, 456 B
+    Imported 1 session (1 new): 2 new entries, 456 B
     ------- stderr -------
     warning: $HOME/.local/share/undertext/config.toml may not set exclude.agents: what runs, sends or reads beyond a session, leaves sessions out, or says what is secret, is set in your own settings
     ");
@@ -725,7 +725,7 @@ fn what_the_system_says_of_a_file_is_told_in_words() {
     let env = TestEnv::new();
     claude(&env, "project/boat.jsonl", "");
     assert_snapshot!(env.run(&["import", "boat.jsonl", "boat.jsonl/x"]), @"
-    1 file read, 0 unchanged: 1 session (1 new), 2 new entries, 456 B
+    Imported 1 session (1 new): 2 new entries, 456 B
     ------- stderr -------
     warning: skipped $HOME/project/boat.jsonl/x: cannot read it: a part of the path is a file, and not a folder
     ");

@@ -210,7 +210,7 @@ fn a_target_is_where_the_conversation_ends() {
     error: no checkpoint matches "9"
     hint: the nearest are @3 "The hours, please.", @4 "How often does it need winding?", @5 "Then draw the dial."
     hint: list the checkpoints: undertext checkpoints -s native-rewind.jsonl
-    [exit status: 2]
+    [exit status: 1]
     "#);
 }
 
@@ -284,11 +284,11 @@ fn a_session_without_entries_says_so() {
 #[test]
 fn what_is_no_session_is_an_error() {
     let env = TestEnv::new();
-    assert_snapshot!(env.run(&["log", "nowhere.jsonl"]), @r"
+    assert_snapshot!(env.run(&["log", "nowhere.jsonl"]), @"
     ------- stderr -------
     error: there is no file nowhere.jsonl, and no session of that name
     hint: list the sessions: undertext sessions
-    [exit status: 2]
+    [exit status: 1]
     ");
     std::fs::write(env.project().join("notes.txt"), "no session\n").unwrap();
     assert_snapshot!(env.run(&["log", "notes.txt"]), @"

@@ -57,13 +57,13 @@ fn what_a_revert_was_to_is_recorded() {
     assert_snapshot!(env.run(&["revert", "HEAD~1"]).masked(), @"
     entry-id is now at HEAD~1 (entry-id)
     @1 (1 turn) is on branch main.1. Nothing is deleted.
-    Context about 39 → 23 tokens (0%)
+    Context about 39 → 23 tokens (<1%)
     Undo  undertext undo
     ");
     assert_snapshot!(env.run(&["revert", "end", "-m", "Go on."]).masked(), @"
     entry-id is now at end, and the note behind it
     The note for the model is entry-id
-    Context about 23 → 145 tokens (0%)
+    Context about 23 → 145 tokens (<1%)
     Undo  undertext undo
     ");
     assert_snapshot!(env.run(&["revert", "@0"]).masked(), @r#"

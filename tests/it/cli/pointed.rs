@@ -118,7 +118,7 @@ fn a_path_that_was_met_on_another_computer_is_no_file_here() {
     assert_snapshot!(env.run(&["revert", "1", "-s", "boat"]), @r#"
     boat is now just before @1 "Of steel."
     @1 (1 turn) is on branch main.1. Nothing is deleted.
-    Context about 34 → 18 tokens (0%)
+    Context about 34 → 18 tokens (<1%)
     Your prompt @1, to send again or change:
       Of steel.
     Undo  undertext undo -s boat

@@ -47,7 +47,7 @@ fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
             let path = entry.path();
             if entry.file_type().unwrap().is_dir() {
                 left.push(path);
-            } else if !path.ends_with("store.db-shm") {
+            } else if !path.ends_with("store.db-shm") && !path.ends_with("undertext/looked") {
                 found.push((path.clone(), fs::read(path).unwrap()));
             }
         }

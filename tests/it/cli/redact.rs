@@ -1406,12 +1406,12 @@ fn a_damaged_store_is_mended_with_what_was_taken_out_of_it() {
 fn wrong_use_changes_nothing() {
     let env = TestEnv::new();
     let files = sessions(&env);
-    assert_snapshot!(env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes()), @r"
+    assert_snapshot!(env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes()), @"
     ------- stderr -------
     error: there is no store at $HOME/.local/share/undertext
     hint: take in the sessions of your agents: undertext import
     hint: begin a session of undertext's own: undertext new
-    [exit status: 2]
+    [exit status: 1]
     ");
     env.run(&["import"]).success();
     let before = fs::read(&files[0]).unwrap();
@@ -1441,7 +1441,7 @@ fn wrong_use_changes_nothing() {
     ------- stderr -------
     error: no entry matches "deadbeef"
     hint: list the entries with their ids: undertext log -s 8f14e45f
-    [exit status: 2]
+    [exit status: 1]
     "#);
     assert_eq!(fs::read(&files[0]).unwrap(), before);
     env.run(&["verify"]).success();

@@ -17,7 +17,7 @@ fn revert_keeps_what_was_left_and_says_where() {
     assert_snapshot!(env.run(&["revert", "1"]), @r#"
     e572dff8 is now just before @1 "Then mend it."
     @1 (1 turn) is on branch main.1. Nothing is deleted.
-    Context about 39 → 23 tokens (0%)
+    Context about 39 → 23 tokens (<1%)
     Your prompt @1, to send again or change:
       Then mend it.
     Undo  undertext undo
@@ -67,7 +67,7 @@ fn revert_keep_keeps_the_turn_and_takes_back_the_next() {
     assert_snapshot!(env.run(&["revert", "--keep", "0"]), @r#"
     e572dff8 is now just before @2 "Or link it."
     @2 (1 turn) is on branch main.2. Nothing is deleted.
-    Context about 31 → 23 tokens (0%)
+    Context about 31 → 23 tokens (<1%)
     Your prompt @2, to send again or change:
       Or link it.
     Undo  undertext undo
@@ -144,7 +144,7 @@ fn an_entry_is_no_branch_and_the_note_is_not_the_place() {
     entry-id is now at HEAD~1, and the note behind it
     The note for the model is entry-id
     @1 (1 turn) is on branch main.1. Nothing is deleted.
-    Context about 39 → 133 tokens (0%)
+    Context about 39 → 133 tokens (<1%)
     Undo  undertext undo
     ");
     let told = env.run(&["operations", "-n", "1"]).masked().to_string();
@@ -199,20 +199,20 @@ fn a_checkpoint_that_is_not_there_changes_nothing() {
     error: no checkpoint matches "7"
     hint: the nearest are @0 "Why does the build fail?", @1 "Then mend it."
     hint: list the checkpoints: undertext checkpoints
-    [exit status: 2]
+    [exit status: 1]
     "#);
     assert_snapshot!(env.run(&["revert", "-1"]), @r#"
     ------- stderr -------
     error: no checkpoint matches "-1"
     hint: the nearest are @0 "Why does the build fail?", @1 "Then mend it."
     hint: list the checkpoints: undertext checkpoints
-    [exit status: 2]
+    [exit status: 1]
     "#);
     assert_snapshot!(env.run(&["revert", "1; DROP TABLE entry"]), @r#"
     ------- stderr -------
     error: no entry matches "1; DROP TABLE entry"
     hint: list the entries with their ids: undertext log
-    [exit status: 2]
+    [exit status: 1]
     "#);
     assert!(before == state());
     assert_eq!(fs::read_dir(store(&env).join("transcripts")).unwrap().count(), 1);

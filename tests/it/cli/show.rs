@@ -78,14 +78,14 @@ fn an_entry_that_is_not_there_is_an_error() {
     error: no entry matches "HEAD~99"
     hint: HEAD has fewer entries before it, or is not there
     hint: list the entries with their ids: undertext log -s native-tools.jsonl
-    [exit status: 2]
+    [exit status: 1]
     "#);
     assert_snapshot!(env.run(&["show", "../x\x1b[2J", "-s", "native-tools.jsonl"]), @r#"
     ------- stderr -------
     error: no entry matches "../x\u{1b}[2J"
     hint: two places are two words:  /x\x1b[2J
     hint: list the entries with their ids: undertext log -s native-tools.jsonl
-    [exit status: 2]
+    [exit status: 1]
     "#);
     let stored = Stored::new();
     let said = stored.run(&["show", "HEAD"]);

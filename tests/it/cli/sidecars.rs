@@ -87,7 +87,7 @@ fn what_lies_next_to_a_session_comes_in_with_it_and_goes_back() {
     // These belong to no session.
     write(&claude.join("file-history/another/0123abcd@v1"), b"other");
     assert_snapshot!(env.run(&["import"]), @"
-    2 files read, 0 unchanged: 2 sessions (2 new), 6 new entries, 2.3 kB
+    Imported 2 sessions (2 new): 6 new entries, 2.3 kB
     9 files next to sessions' own, such as long answers of tools
     ------- stderr -------
     Claude Code: ~/.claude/projects
@@ -95,7 +95,7 @@ fn what_lies_next_to_a_session_comes_in_with_it_and_goes_back() {
     let status = env.run(&["status", "-s", SESSION]).success();
     assert!(status.stdout.contains("operation, 8 files next to its own"), "{status}");
     assert_snapshot!(env.run(&["import"]), @"
-    0 files read, 2 unchanged: 0 sessions (0 new), 0 new entries, 0 B
+    Imported 0 sessions (0 new): 0 new entries, 0 B; 2 files are unchanged
     ------- stderr -------
     Claude Code: ~/.claude/projects
     ");

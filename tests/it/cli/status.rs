@@ -17,7 +17,7 @@ fn a_session_file_has_no_live_file() {
     session     9c2d7f34-11aa-4f6b-8d2e-6a1b0c3d4e5f (native)
     title       Why does the kettle not whistle?
     folder      /home/ann/kettle
-    branch      main, the only one
+    branch      main
     head        e91b5097, at the end of @1
     checkpoint  @1 is the newest
     holds       2 turns, 12 entries
@@ -36,6 +36,7 @@ fn a_stored_session_tells_whether_its_live_file_agrees() {
     title       Paint the boat.
     folder      $HOME/project
     branch      main, one of 2
+    reverted    1 end
     head        id-00001, at @1
     checkpoint  @1 is the newest
     holds       2 turns, 6 entries, 8 operations

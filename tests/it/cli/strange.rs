@@ -117,7 +117,7 @@ fn an_import_stays_below_the_folders_that_were_named() {
     symlink("a.jsonl", inside.join("same.jsonl")).unwrap();
     pipe(&inside.join("pipe"));
     assert_snapshot!(env.run(&["import", "in"]), @"
-    1 file read, 0 unchanged: 1 session (1 new), 1 new entry, 105 B
+    Imported 1 session (1 new): 1 new entry, 105 B
     ------- stderr -------
     warning: skipped 6 (-v lists them): links: 5; pipes, sockets and devices: 1
     ");

@@ -32,7 +32,7 @@ fn undo_and_redo_restore_the_live_file_to_the_byte() {
     assert_snapshot!(env.run(&["undo"]), @r#"
     e572dff8 is now at the end of @1 "Then mend it."
     Undid operation 6 (revert)
-    Context about 133 → 39 tokens (0%)
+    Context about 133 → 39 tokens (<1%)
     Redo  undertext redo
     "#);
     assert!(live(&env, &session) == before);
@@ -40,7 +40,7 @@ fn undo_and_redo_restore_the_live_file_to_the_byte() {
     e572dff8 is now just before @1 "Then mend it."
     Redid operation 6 (revert)
     @1 (1 turn) is on branch main.1. Nothing is deleted.
-    Context about 39 → 133 tokens (0%)
+    Context about 39 → 133 tokens (<1%)
     Undo  undertext undo --op 6
     "#);
     assert!(live(&env, &session) == reverted);
@@ -68,7 +68,7 @@ fn undo_of_an_older_operation_keeps_what_came_since() {
     e572dff8 is now at the end of @0 "Why does the build fail?"
     Undid operation 4 (append)
     What came after it is on branch main.1
-    Context about 39 → 23 tokens (0%)
+    Context about 39 → 23 tokens (<1%)
     Redo  undertext redo
     "#);
     assert_eq!(live(&env, &session).split(|&byte| byte == b'\n').count(), 3);
@@ -146,7 +146,7 @@ fn undo_takes_in_first_what_another_program_appended() {
     e572dff8 is now at the end of @1 "Then mend it."
     Undid operation 5 (append)
     @2 (1 turn) is on branch main.1. Nothing is deleted.
-    Context about 0 → 32 tokens (0%)
+    Context about 0 → 32 tokens (<1%)
     Redo  undertext redo
     ------- stderr -------
     warning: took in 1 entry that another program appended to the live file
@@ -183,7 +183,7 @@ fn what_cannot_be_undone_is_refused() {
     ------- stderr -------
     error: there is no operation 99
     hint: list the operations: undertext operations
-    [exit status: 2]
+    [exit status: 1]
     ");
     assert_snapshot!(env.run(&["undo", "-1"]), @"
     ------- stderr -------
@@ -252,7 +252,7 @@ fn a_program_is_told_of_which_session_and_store_a_hint_is() {
     env.run(&["new", "-q", "--store", store]).success();
     let told = |stderr: &str| json(stderr.lines().last().unwrap());
     let refused = env.run(&["undo", "--op", "99", "--json", "-s", &id, "--store", store]);
-    assert_eq!(refused.code(), Some(2), "{refused}");
+    assert_eq!(refused.code(), Some(1), "{refused}");
     let line = &told(&refused.stderr)["hints"][0]["line"];
     assert_eq!((&line["verb"], &line["session"]), (&"operations".into(), &id[..8].into()));
     assert_eq!(line["store"], "$HOME/of its own");

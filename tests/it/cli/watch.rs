@@ -174,7 +174,7 @@ fn a_person_reads_a_line_a_change() {
     write(&boat, &records("boat", 0..2));
     let mut watch = Watching::spawn(env.command().arg("watch"));
     let line = || watch.lines.recv_timeout(PATIENCE).unwrap();
-    assert_snapshot!(line(), @"1 file read, 0 unchanged: 1 session (1 new), 2 new entries, 472 B");
+    assert_snapshot!(line(), @"Imported 1 session (1 new): 2 new entries, 472 B");
     // The line may be there before it watches; then the session is taken in by the next look.
     append(&boat, &records("boat", 2..3));
     assert_snapshot!(line(), @"claude  boat  1 new entry  Part 0 of boat");

@@ -14,8 +14,9 @@ use std::{
 use undertext::{
     model::{
         Card, Checkpoint, CheckpointNumber, Entry, EntryId, EntryNumber, FileNumber,
-        GenerationNumber, IdPrefix, Landmark, LineId, NameTag, Operation, OperationNumber, Origin,
-        Place, Record, Run, SessionName, State, StoreId, Tagged, Text, Tie, TieKind, Tombstone,
+        GenerationNumber, Glance, IdPrefix, Landmark, LineId, NameTag, Operation, OperationNumber,
+        Origin, Place, Record, Run, SessionName, State, StoreId, Tagged, Text, Tie, TieKind,
+        Tombstone,
     },
     store::{
         ByteStore, CacheStore, Came, Chain, Commit, Committed, Coverings, Cursor, Derived,
@@ -39,6 +40,7 @@ struct Held {
     added: Vec<(SessionKey, Commit)>,
     derived: BTreeMap<SessionKey, Derived>,
     sightings: BTreeMap<Vec<u8>, Sighting>,
+    glances: BTreeMap<SessionKey, Glance>,
     /// By session, rule and entry.
     counts: BTreeMap<(SessionKey, u64, EntryNumber), Vec<u64>>,
     /// What stands in the place of lines.
@@ -252,6 +254,14 @@ impl FactStore for Ledger {
 }
 
 impl ByteStore for Ledger {
+    fn tally(&self, filter: &SessionFilter) -> Result<BTreeMap<String, u64>, StoreError> {
+        let mut tally = BTreeMap::new();
+        for listed in self.sessions(&SessionFilter { limit: None, ..filter.clone() })? {
+            *tally.entry(listed.name.format).or_default() += 1;
+        }
+        Ok(tally)
+    }
+
     fn lines(
         &self,
         session: SessionKey,
@@ -347,6 +357,10 @@ impl ByteStore for Ledger {
 }
 
 impl DoorStore for Ledger {
+    fn sighting(&self, path: &[u8]) -> Result<Option<Sighting>, StoreError> {
+        Ok(self.held().sightings.get(path).cloned())
+    }
+
     fn kept_out(&self) -> Result<KeptOut, StoreError> {
         let mut found = KeptOut::default();
         for derived in self.held().derived.values() {
@@ -509,8 +523,10 @@ impl CacheStore for Ledger {
         Ok(found)
     }
 
-    fn sighting(&self, path: &[u8]) -> Result<Option<Sighting>, StoreError> {
-        Ok(self.held().sightings.get(path).cloned())
+    fn glances(&self, sessions: &[SessionKey]) -> Result<Vec<(SessionKey, Glance)>, StoreError> {
+        let held = self.held();
+        let known = |key: &SessionKey| Some((*key, held.glances.get(key)?.clone()));
+        Ok(sessions.iter().filter_map(known).collect())
     }
 
     fn counts(
@@ -583,6 +599,11 @@ impl Transaction for Page<'_> {
     fn sight(&mut self, sightings: &[Sighting]) -> Result<(), StoreError> {
         let seen = sightings.iter().map(|seen| (seen.path.clone(), seen.clone()));
         self.ledger.held.borrow_mut().sightings.extend(seen);
+        Ok(())
+    }
+
+    fn glance(&mut self, glances: &[(SessionKey, Glance)]) -> Result<(), StoreError> {
+        self.ledger.held.borrow_mut().glances.extend(glances.iter().cloned());
         Ok(())
     }
 

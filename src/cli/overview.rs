@@ -1,0 +1,385 @@
+//! The answer of the bare program: what is in the store, the newest sessions of this folder and elsewhere, and what to do next.
+//!
+//! ```text
+//!  undertext  203 sessions: claude 188, codex 12, pi 3
+//!  4 weeks  ▁▁▂▁▃▅▂▁▁▄▆▃▂▁▅▇▄▂▁▃█▅▂▄   61 sessions · 1,204 turns · 38 reverts · 17 compactions
+//!
+//!  ~/code/api  52 sessions
+//!  ..  five of them
+//!  Elsewhere
+//!  ..  two
+//! ```
+//!
+//! Invariant: it fits a terminal of 24 lines.
+
+use std::collections::BTreeSet;
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use undertext::model::{DayTurns, Glance, Timestamp};
+use undertext::ops::{self, Archive, Having, Order};
+use undertext::report::{Line, ListedSession, Listing, UnreadSession};
+use undertext::store::{SessionFilter, SessionKey};
+
+use super::common::counted;
+use super::error::{CommandError, Exit};
+use super::sessions::Rows;
+use super::{Context, NAME, setup};
+use crate::render::style::Label;
+use crate::render::{safe, units};
+
+/// How many sessions of this folder are shown.
+const HERE: usize = 5;
+/// How many others are.
+const ELSEWHERE: usize = 2;
+/// How many are, where this folder has none.
+const ALONE: usize = 8;
+/// How many of the newest sessions are looked through for some of other folders, at first.
+const NEWEST: usize = 32;
+/// How many warnings are shown.
+const MOST_WARNINGS: usize = 3;
+/// An agent deletes soon what it deletes within so many days.
+const SOON: u64 = 7;
+/// The days of the line of bars.
+const DAYS: u64 = 28;
+/// The milliseconds of a day.
+const DAY: i64 = 86_400_000;
+
+pub(super) fn run(context: &mut Context) -> Result<Exit, CommandError> {
+    let archive = match context.open_reader() {
+        Err(error) if error.is_absence() => return welcome(context),
+        opened => opened?,
+    };
+    let (filter, folder) = context.nearest_sessions(&archive)?;
+    if context.json {
+        let asked = context.usual();
+        let listing = ops::list(&archive, &filter, &Having::default(), Order::Newest, &asked)?;
+        Context::leave(archive);
+        context.keep_glances(&listing.glances);
+        context.answer_all(&listing.sessions)?;
+        return context.tell_unread_sessions(&listing.damaged);
+    }
+    let all: u64 = archive.store().tally(&SessionFilter::default())?.values().sum();
+    if all == 0 {
+        return welcome(context);
+    }
+    let mut overview = Overview { context, archive, glances: Vec::new(), damaged: Vec::new() };
+    overview.show(filter, folder)
+}
+
+/// An overview as it is shown.
+struct Overview<'c> {
+    context: &'c mut Context,
+    archive: Archive,
+    /// The glances that were made.
+    glances: Vec<(SessionKey, Glance)>,
+    damaged: Vec<UnreadSession>,
+}
+
+impl Overview<'_> {
+    fn show(
+        &mut self,
+        filter: SessionFilter,
+        folder: Option<PathBuf>,
+    ) -> Result<Exit, CommandError> {
+        let now = self.context.env.ambient().now();
+        let here = match folder {
+            Some(_) => self.list(&SessionFilter { limit: Some(HERE), ..filter.clone() })?,
+            None => Listing::default(),
+        };
+        let most = if here.sessions.is_empty() { ALONE } else { ELSEWHERE };
+        let (elsewhere, more) = self.elsewhere(&filter, folder.is_some(), most)?;
+        self.head()?;
+        self.weeks(now)?;
+        self.context.say("")?;
+        if let Some(folder) = &folder {
+            let shown = self.context.env.homely(folder);
+            let count = here.sessions.len() as u64 + here.more as u64;
+            let title = format!("{shown}  {}", counted(count, "session", "sessions"));
+            self.title(&title)?;
+            self.rows(&here.sessions, now, HasFolders::No)?;
+            if here.more > 0 {
+                let line = Line::new("sessions");
+                let line = if *folder == self.context.env.current_dir {
+                    line.flag("here")
+                } else {
+                    line.option("folder", folder.clone())
+                };
+                self.more(here.more, &line)?;
+            }
+        }
+        if !elsewhere.is_empty() {
+            if folder.is_some() {
+                self.context.say("")?;
+                self.title("Elsewhere")?;
+            } else {
+                let shown = self.context.env.homely(&self.context.env.current_dir);
+                self.title(&format!("No sessions in {shown}. Elsewhere"))?;
+            }
+            self.rows(&elsewhere, now, HasFolders::Yes)?;
+            if more > 0 {
+                self.more(more, &Line::new("sessions"))?;
+            }
+        }
+        self.context.say("")?;
+        self.warnings(now)?;
+        let shown: Vec<&ListedSession> = here.sessions.iter().chain(&elsewhere).collect();
+        self.legend(&shown)?;
+        self.steps(&shown)?;
+        let glances = std::mem::take(&mut self.glances);
+        self.context.keep_glances(&glances);
+        let damaged = std::mem::take(&mut self.damaged);
+        self.context.tell_unread_sessions(&damaged)
+    }
+
+    fn list(&mut self, filter: &SessionFilter) -> Result<Listing, CommandError> {
+        let asked = self.context.usual();
+        let mut listing =
+            ops::list(&self.archive, filter, &Having::default(), Order::Newest, &asked)?;
+        self.glances.append(&mut listing.glances);
+        self.damaged.append(&mut listing.damaged);
+        Ok(listing)
+    }
+
+    /// Returns the newest sessions that a filter does not let through, and how many more there are.
+    fn elsewhere(
+        &mut self,
+        here: &SessionFilter,
+        is_here: bool,
+        most: usize,
+    ) -> Result<(Vec<ListedSession>, usize), CommandError> {
+        let store = self.archive.store();
+        let sum = |filter: &SessionFilter| -> Result<u64, CommandError> {
+            Ok(store.tally(filter)?.values().sum())
+        };
+        let everywhere = SessionFilter::default();
+        let mut others = sum(&everywhere)?;
+        let mut among = BTreeSet::new();
+        if is_here {
+            others = others.saturating_sub(sum(here)?);
+            among = store.sessions(here)?.into_iter().map(|listed| listed.key).collect();
+        }
+        let mut limit = Some(NEWEST);
+        let keys = loop {
+            let newest = store.sessions(&SessionFilter { limit, ..everywhere.clone() })?;
+            let is_all = limit.is_none_or(|limit| newest.len() < limit);
+            let keys = newest.iter().map(|listed| listed.key);
+            let keys: BTreeSet<_> = keys.filter(|key| !among.contains(key)).take(most).collect();
+            if is_all || keys.len() == most {
+                break keys;
+            }
+            limit = None;
+        };
+        let shown = self.list(&SessionFilter { only: Some(keys), ..everywhere })?.sessions;
+        let more = usize::try_from(others).unwrap_or(usize::MAX).saturating_sub(shown.len());
+        Ok((shown, more))
+    }
+
+    /// Says how many sessions of which agents there are.
+    fn head(&mut self) -> Result<(), CommandError> {
+        let tally = self.archive.store().tally(&SessionFilter::default())?;
+        let mut agents: Vec<(&String, &u64)> = tally.iter().collect();
+        agents.sort_by_key(|(_, count)| std::cmp::Reverse(**count));
+        let agents: Vec<String> = agents
+            .iter()
+            .map(|(name, count)| format!("{name} {}", units::grouped(**count)))
+            .collect();
+        let sessions = counted(tally.values().sum(), "session", "sessions");
+        let styles = self.context.output.styles();
+        let name = styles.paint(Label::Heading, NAME);
+        self.context.write(&format!("{name}  {sessions}: {}", agents.join(", ")))
+    }
+
+    /// Shows the last four weeks.
+    fn weeks(&mut self, now: Timestamp) -> Result<(), CommandError> {
+        let since = Timestamp(now.0.saturating_sub(i64::try_from(DAYS).unwrap_or(0) * DAY));
+        let filter = SessionFilter { since: Some(since), ..SessionFilter::default() };
+        let store = self.archive.store();
+        let recent = store.sessions(&filter)?;
+        let keys: Vec<_> = recent.iter().map(|listed| listed.key).collect();
+        if keys.is_empty() {
+            return Ok(());
+        }
+        let first = u64::try_from(since.0.div_euclid(DAY)).unwrap_or(0) + 1;
+        let mut days = [0_u64; DAYS as usize];
+        let [mut turns, mut reverts, mut compactions] = [0; 3];
+        for (_, glance) in store.glances(&keys)? {
+            let Glance { reverted, compactions: compacted, days: began, .. } = glance;
+            reverts += reverted;
+            compactions += compacted;
+            for DayTurns { day, turns: n } in began {
+                let at = day.checked_sub(first).and_then(|at| usize::try_from(at).ok());
+                if let Some(on) = at.and_then(|at| days.get_mut(at)) {
+                    *on += n;
+                    turns += n;
+                }
+            }
+        }
+        let most = days.iter().copied().max().unwrap_or(0).max(1);
+        let bars: String = days.iter().map(|on| units::bar(*on, most)).collect();
+        let facts = [
+            counted(keys.len() as u64, "session", "sessions"),
+            counted(turns, "turn", "turns"),
+            counted(reverts, "revert", "reverts"),
+            counted(compactions, "compaction", "compactions"),
+        ];
+        let styles = self.context.output.styles();
+        let bars = styles.paint(Label::Dim, &bars);
+        self.context.write(&format!("4 weeks  {bars}  {}", facts.join(" · ")))
+    }
+
+    fn title(&mut self, title: &str) -> Result<(), CommandError> {
+        let styles = self.context.output.styles();
+        let title = styles.paint(Label::Heading, &safe::line(title));
+        self.context.write(&title)
+    }
+
+    fn rows(
+        &mut self,
+        sessions: &[ListedSession],
+        now: Timestamp,
+        folders: HasFolders,
+    ) -> Result<(), CommandError> {
+        self.context.show_sessions(Rows {
+            sessions,
+            now,
+            is_verbose: false,
+            has_folders: folders == HasFolders::Yes,
+            has_heads: false,
+        })
+    }
+
+    fn more(&mut self, more: usize, line: &Line) -> Result<(), CommandError> {
+        let line = self.context.output.spell(line);
+        let more = units::grouped(more as u64);
+        let styles = self.context.output.styles();
+        let told = styles.paint(Label::Dim, &format!("… {more} more: {line}"));
+        self.context.write(&told)
+    }
+
+    /// Says what a person may lose, the most urgent first.
+    fn warnings(&mut self, now: Timestamp) -> Result<(), CommandError> {
+        let mut warnings = Vec::new();
+        let agents = self.context.agent_folders();
+        for forgetful in self.context.forgetful_agents() {
+            let of = agents.iter().find(|folder| folder.agent == forgetful.agent);
+            let Some(format) = of.map(|folder| folder.format.to_owned()) else { continue };
+            let used = |days: u64| -> Result<u64, CommandError> {
+                let ago = i64::try_from(days).unwrap_or(0).saturating_mul(DAY);
+                let since = Some(Timestamp(now.0.saturating_sub(ago)));
+                let format = Some(format.clone());
+                let filter = SessionFilter { since, format, ..SessionFilter::default() };
+                Ok(self.archive.store().tally(&filter)?.values().sum())
+            };
+            let n =
+                used(forgetful.days)?.saturating_sub(used(forgetful.days.saturating_sub(SOON))?);
+            if n > 0 {
+                let sessions = counted(n, "session", "sessions");
+                let are = if n == 1 { "It is" } else { "They are" };
+                warnings.push(format!(
+                    "{} will delete {sessions} within {SOON} days. {are} saved here.",
+                    forgetful.agent
+                ));
+            }
+        }
+        let callings = setup::callings(self.context);
+        if !callings.is_empty() && !callings.iter().any(|calling| calling.installed) {
+            let setup = self.context.output.spell(&Line::new("setup"));
+            warnings.push(format!(
+                "Turns are only saved when you run undertext. To save them as they happen: {setup}"
+            ));
+        }
+        let styles = self.context.output.styles();
+        for warning in warnings.iter().take(MOST_WARNINGS) {
+            let warning = safe::line(warning);
+            self.context.write(&format!("{} {warning}", styles.paint(Label::Warning, "!")))?;
+        }
+        Ok(())
+    }
+
+    /// Explains the signs that are shown.
+    fn legend(&mut self, shown: &[&ListedSession]) -> Result<(), CommandError> {
+        let signs = [
+            (shown.iter().any(|it| it.open), "● open in its agent"),
+            (shown.iter().any(|it| it.reverted > 0), "↶ reverted branches"),
+            (shown.iter().any(|it| it.compactions > 0), "◆ compactions"),
+            (shown.iter().any(|it| it.tokens.is_some()), "%: share of the model's window"),
+        ];
+        let signs: Vec<&str> =
+            signs.iter().filter(|(is, _)| *is).map(|(_, words)| *words).collect();
+        if signs.is_empty() {
+            return Ok(());
+        }
+        let styles = self.context.output.styles();
+        let told = styles.paint(Label::Dim, &signs.join("   "));
+        self.context.write(&told)
+    }
+
+    /// Says what to do next with the newest session.
+    fn steps(&mut self, shown: &[&ListedSession]) -> Result<(), CommandError> {
+        let newest = shown.first().map(|listed| &listed.name);
+        if let Some(newest) = newest.map(|name| self.archive.session(name)).transpose()?.flatten() {
+            // Without a name, a command takes the newest session of this folder, or of one above it.
+            let taken = self.context.session(&self.archive, None).ok();
+            if taken.is_none_or(|taken| taken.key != newest.key) {
+                let name = self.context.short_name(&self.archive, &newest)?;
+                self.context.output.naming().session = Some(name.into());
+            }
+        }
+        let steps = [
+            (Line::about("graph"), "see its turns and branches"),
+            (Line::new("search").with("WORDS"), "find what was said"),
+            (Line::new("help"), "list all commands"),
+        ];
+        self.context.show_steps(&steps)
+    }
+}
+
+/// Whether rows show the folders of their sessions.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum HasFolders {
+    Yes,
+    No,
+}
+
+/// Says what undertext is, where it has no sessions yet.
+fn welcome(context: &mut Context) -> Result<Exit, CommandError> {
+    let about = (context.describe)().get_about().map(ToString::to_string).unwrap_or_default();
+    context.say(&format!("{about}\n\nIt has no sessions yet.\n"))?;
+    context.show_steps(&[
+        (Line::new("import").with("PATH"), "import sessions from elsewhere"),
+        (Line::new("help"), "list all commands"),
+    ])?;
+    Ok(Exit::Yes)
+}
+
+impl Context {
+    /// Keeps the glances that a list made, if the store is the user's own and nobody writes to it now.
+    pub(crate) fn keep_glances(&mut self, glances: &[(SessionKey, Glance)]) {
+        if glances.is_empty() || !self.is_own_store() {
+            return;
+        }
+        let wait = std::mem::replace(&mut self.wait, Duration::ZERO);
+        if let Ok(archive) = self.open_writer() {
+            // It is a cache: the next list makes what cannot be kept.
+            let _ = ops::keep_glances(&archive, glances);
+        }
+        self.wait = wait;
+    }
+
+    /// Writes a line that is safe and may be painted.
+    fn write(&mut self, line: &str) -> Result<(), CommandError> {
+        Ok(writeln!(self.output, "{line}")?)
+    }
+
+    fn show_steps(&mut self, steps: &[(Line, &str)]) -> Result<(), CommandError> {
+        let lines: Vec<String> = steps.iter().map(|(line, _)| self.output.spell(line)).collect();
+        let column = lines.iter().map(|line| safe::width(line)).max().unwrap_or(0) + 2;
+        for (line, (_, words)) in lines.iter().zip(steps) {
+            let room = " ".repeat(column.saturating_sub(safe::width(line)));
+            self.write(&format!("{line}{room}{words}"))?;
+        }
+        Ok(())
+    }
+}
