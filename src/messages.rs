@@ -164,8 +164,13 @@ fn loaded() -> [SyncError; 6] {
         (Vec::new(), false),
     ];
     let title = || Some(told("Build a boat."));
-    let refusal =
-        |(holders, is_final)| SyncError::Loaded { path: path(), title: title(), holders, is_final };
+    let refusal = |(holders, is_final)| SyncError::Loaded {
+        path: path(),
+        session: told("7c2a51de"),
+        title: title(),
+        holders,
+        is_final,
+    };
     all.map(refusal)
 }
 
@@ -463,6 +468,7 @@ fn notices(text: &mut String) {
         N::Unlisted { .. } => [N::Unlisted { why: told("the list lacks the folder") }],
         N::Packed { .. } => [N::Packed { path: path() }],
         N::Gone { .. } => [N::Gone { path: path(), to: None }, N::Gone { path: path(), to: Some(path()) }],
+        N::Dropped { .. } => [N::Dropped { operation: SEVEN }],
         N::KeptOut { .. } => [
             N::KeptOut { lines: 1, left: 0 }, N::KeptOut { lines: 2, left: 1 },
             N::KeptOut { lines: 0, left: 2 },

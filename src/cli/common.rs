@@ -107,6 +107,14 @@ impl Writing {
     }
 }
 
+/// When a session is taken elsewhere.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Delay {
+    /// Save it for your next `undertext resume` of the session, which an agent has open
+    #[arg(long, conflicts_with_all = ["dry_run", "force"])]
+    pub(crate) later: bool,
+}
+
 /// How a session is taken elsewhere.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Moving {
@@ -119,6 +127,11 @@ pub(crate) struct Moving {
 }
 
 impl Moving {
+    /// Returns the manner as the library takes it.
+    pub(crate) fn manner(&self, context: &Context) -> Manner {
+        self.writing.manner(context)
+    }
+
     /// Opens the session that is to go elsewhere.
     pub(crate) fn begin(
         &self,

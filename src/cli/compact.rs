@@ -1,17 +1,14 @@
 //! `compact`: puts a summary in the place of what was said, and keeps the rest.
 
 use undertext::context::event::Cause;
-use undertext::ops::{self, Compacting, Part, Planned};
-use undertext::report::Report as _;
+use undertext::ops::Later;
+use undertext::report::Line;
 
-use super::Context;
-use super::common::{Writing, capitalise, counted};
+use super::common::{Delay, Writing};
 use super::error::{CommandError, Exit};
-use super::models::{self, Summing};
+use super::models::Summing;
 use super::words::About;
-use crate::render::style::Label;
-use crate::render::table::{Align, Cell, Table};
-use crate::render::units::grouped;
+use super::{Context, compaction, later};
 
 /// Put a summary in the place of what was said, and keep the newest messages
 ///
@@ -59,6 +56,9 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     writing: Writing,
+
+    #[command(flatten)]
+    delay: Delay,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -68,73 +68,27 @@ enum Trigger {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let settings = context.settings()?;
     let cause = if args.trigger == Trigger::Auto { Cause::Auto } else { Cause::Manual };
     if args.dry_run {
         let (mut archive, session) = context.look_ahead(args.about.wanted()?)?;
         archive.set_manner(args.writing.manner(context));
-        let kit = context.kit(&args.summing, &settings, &archive, &session)?;
-        kit.warn(context, &archive, &session);
-        let wanted = kit.compacting();
-        let plan = ops::plan_compaction(&archive, &session, &wanted)?;
-        show(context, &plan)?;
-        if plan.parts.is_ok() && archive.is_preview() {
-            let workspace = context.workspace();
-            ops::try_compaction(&mut archive, &session, &workspace, &wanted)?;
+        compaction::say_plan(context, (&mut archive, &session), &args.summing)?;
+        if !context.json {
+            context.output.note("Nothing is changed");
         }
         return Ok(Exit::Yes);
+    }
+    if args.delay.later {
+        let words = context.words_of(&args.summing)?;
+        let manner = args.writing.manner(context);
+        return later::save(context, args.about.wanted()?, manner, Later::Compact(words));
     }
     let (mut archive, session) = context.change(args.about.wanted()?)?;
     archive.set_manner(args.writing.manner(context));
-    let kit = context.kit(&args.summing, &settings, &archive, &session)?;
-    kit.warn(context, &archive, &session);
-    let wanted = Compacting { cause, ..kit.compacting() };
-    let workspace = context.workspace();
-    let mut emit = |event: &_| (kit.sink)(event);
-    let compact = if cause == Cause::Auto { ops::compact_if_due } else { ops::compact };
-    let done = compact(&mut archive, &session, &workspace, &wanted, &mut emit)?;
-    context.tell(&done.notices);
-    if context.answer_change((&archive, &session), &done)? {
-        return Ok(Exit::Yes);
-    }
-    if let Some(why) = done.nothing {
-        context.say(&capitalise(&format!("{why}; nothing is changed")))?;
-        return Ok(Exit::Yes);
-    }
-    models::tell_compaction(context, &done)?;
-    context.output.hints(done.hints());
+    let done = compaction::compact(context, (&mut archive, &session), &args.summing, cause);
+    done.map_err(|error| {
+        let words = context.words_of(&args.summing).unwrap_or_default();
+        context.or_later(error, words.into_iter().fold(Line::about("compact"), Line::with))
+    })?;
     Ok(Exit::Yes)
-}
-
-fn show(context: &mut Context, plan: &Planned) -> Result<(), CommandError> {
-    let near = &plan.near;
-    if context.answer(plan)? {
-        return Ok(());
-    }
-    let mut table = Table::new([Align::Left, Align::Right, Align::Right]);
-    let mut row = |name: &str, part: Part| {
-        table.row([
-            Cell::new(Label::Dim, name),
-            Cell::new(Label::Plain, &grouped(part.messages as u64)),
-            Cell::new(Label::Plain, &counted(part.tokens, "token", "tokens")),
-        ]);
-    };
-    match plan.parts {
-        Ok(parts) => {
-            row("summarised", parts.summarised);
-            row("kept", parts.kept);
-            row("summaries carried on", parts.carried);
-            row("system prompt", parts.system);
-            context.show(&table)?;
-        }
-        Err(why) => context.say(&capitalise(&why.to_string()))?,
-    }
-    if !plan.losses.is_empty() {
-        context.say(&format!("The extract names {}", models::shares(&plan.losses)))?;
-    }
-    let (tokens, window) = (grouped(near.tokens), grouped(near.window));
-    let near = models::describe_nearness(near);
-    context.say(&format!("The context has about {tokens} tokens of {window}; {near}"))?;
-    context.output.note("Nothing is changed");
-    Ok(())
 }

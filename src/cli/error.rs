@@ -7,6 +7,7 @@ use std::io;
 use std::process::ExitCode;
 
 use undertext::disk;
+use undertext::ops::{OpsError, SyncError};
 use undertext::report::{Failed, Hint};
 use undertext::store::StoreError;
 
@@ -87,6 +88,16 @@ impl CommandError {
         self.error
             .downcast_ref::<StoreError>()
             .is_some_and(|error| matches!(error, StoreError::Absent { .. }))
+    }
+
+    /// Returns whether it says that an agent has a session open, and would see a change of it once it closed that.
+    pub(crate) fn is_open(&self) -> bool {
+        let error = self.error.downcast_ref::<OpsError>();
+        let is_final = |error: &SyncError| match error {
+            SyncError::Loaded { is_final, .. } => Some(*is_final),
+            _ => None,
+        };
+        matches!(error, Some(OpsError::Sync(error)) if is_final(error) == Some(false))
     }
 
     /// Returns whether it says that the store is damaged.

@@ -107,6 +107,13 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if let Some(at @ (Spot::Before(_) | Spot::At(_))) = graph.at {
         context.say(&format!("{} is {at}", context.name_of(&archive, &session)?))?;
     }
+    for open in ops::open_in(&archive, &session) {
+        context.output.note(&format!("Open in {open}"));
+    }
+    if let Some(waiting) = ops::waiting(&archive, &session)? {
+        let resume = context.output.spell(&Line::about("resume"));
+        context.output.note(&format!("Waits for `{resume}` to {waiting}"));
+    }
     if context.env.terminal.stdout {
         let turn = |n, verb: &str| Line::about(verb).with(format!("@{n}"));
         let mut lines = Vec::new();

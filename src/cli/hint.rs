@@ -79,6 +79,7 @@ fn spell_argument(argument: Argument) -> Vec<OsString> {
     let option = |name: &str| match name {
         "out" => OsString::from("-o"),
         "session" => "-s".into(),
+        "message" => "-m".into(),
         name => format!("--{name}").into(),
     };
     match argument {

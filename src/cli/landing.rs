@@ -3,10 +3,11 @@
 
 use std::path::Path;
 
-use undertext::model::CheckpointNumber;
+use undertext::model::{CheckpointNumber, OperationNumber};
 use undertext::ops::{self, Archive, Notice, Session, Spot};
 use undertext::report::{
-    Kept, Landing, Line, Report, Resume, Reverted, Tokens, TouchedFile, Turn, Undone,
+    Kept, Landing, Line, Report, Resume, Reverted, Switched, Tokens, TouchedFile, Turn, Undone,
+    Waiting,
 };
 use undertext::wire;
 
@@ -62,11 +63,25 @@ pub(crate) fn tell_back(
         context.answer_change(changed, report)?;
         return Ok(Exit::Yes);
     }
+    say_back(context, to, changed, reverted)?;
+    context.say_dry(&reverted.landing, reverted.operation)?;
+    Ok(Exit::Yes)
+}
+
+/// Tells a person the same.
+pub(crate) fn say_back(
+    context: &mut Context,
+    to: &str,
+    changed: (&Archive, &Session),
+    reverted: &Reverted,
+) -> Result<(), CommandError> {
+    if context.json {
+        return Ok(());
+    }
     let landing = &reverted.landing;
     let name = context.name_of(changed.0, changed.1)?;
     if reverted.operation.is_none() {
-        context.say(&format!("{name} is {to} already, and nothing is changed"))?;
-        return Ok(Exit::Yes);
+        return context.say(&format!("{name} is {to} already, and nothing is changed"));
     }
     let turn = landing.before.as_ref().filter(|_| reverted.checkpoint.is_some());
     context.say_turn(&format!("{name} {} {to}", is_now(landing)), turn)?;
@@ -87,7 +102,7 @@ pub(crate) fn tell_back(
         let export = Line::about("export").option("out", file);
         context.output.hint(export.to("to write this state to a file"));
     }
-    Ok(Exit::Yes)
+    Ok(())
 }
 
 /// Tells what an undo or a redo did to a session, given whether lists left it out; `report` is what programs are told.
@@ -102,6 +117,20 @@ pub(crate) fn tell_undone(
         context.answer_change(changed, report)?;
         return Ok(Exit::Yes);
     }
+    say_undone(context, changed, (undone, was_hidden))?;
+    context.say_dry(&undone.landing, Some(undone.operation))?;
+    Ok(Exit::Yes)
+}
+
+/// Tells a person the same.
+pub(crate) fn say_undone(
+    context: &mut Context,
+    changed: (&Archive, &Session),
+    (undone, was_hidden): (&Undone, bool),
+) -> Result<(), CommandError> {
+    if context.json {
+        return Ok(());
+    }
     if undone.notices.iter().any(|notice| matches!(notice, Notice::Detached { .. })) {
         let attach = Line::about("attach").to("to have the session follow it, and changes written");
         context.output.hint(attach);
@@ -109,16 +138,36 @@ pub(crate) fn tell_undone(
     let landing = &undone.landing;
     let (archive, session) = changed;
     let name = context.name_of(changed.0, changed.1)?;
-    context.say_place(&format!("{name} {}", is_now(landing)), landing)?;
+    let original = archive.store().operations(session.key, undone.original.alone())?.pop();
+    let original = original.unwrap_or_default();
     let is_redo = undone.original != undone.undoes;
+    let back = if is_redo {
+        ("Undo", Line::about("undo").option("op", undone.original.to_string()))
+    } else {
+        ("Redo", Line::about("redo"))
+    };
+    if let Some(request) = original.facts.request {
+        let waits = match (is_redo, landing.dry_run) {
+            (false, false) => "no longer waits",
+            (false, true) => "would no longer wait",
+            (true, false) => "waits again",
+            (true, true) => "would wait again",
+        };
+        let waiting = Waiting { request, ..Waiting::default() };
+        context.say(&format!("{name} {waits} to {waiting}"))?;
+        if landing.dry_run {
+            return Ok(());
+        }
+        return context.say(&format!("{}  {}", back.0, context.output.spell(&back.1)));
+    }
+    context.say_place(&format!("{name} {}", is_now(landing)), landing)?;
     let verb = match (is_redo, landing.dry_run) {
         (false, false) => "Undid",
         (false, true) => "Would undo",
         (true, false) => "Redid",
         (true, true) => "Would redo",
     };
-    let original = archive.store().operations(session.key, undone.original.alone())?.pop();
-    let command = original.map_or(undone.command, |original| original.command.as_str());
+    let command = original.command.as_str();
     context.say(&format!("{verb} operation {} ({command})", undone.original))?;
     let is_hidden = archive.store().card(session.key)?.hidden;
     if is_hidden != was_hidden {
@@ -133,14 +182,44 @@ pub(crate) fn tell_undone(
     if landing.kept.is_none() && !undone.left.is_empty() {
         context.say(&format!("What came after it is on branch {}", undone.left.join(", ")))?;
     }
-    let back = if is_redo {
-        ("Undo", Line::about("undo").option("op", undone.original.to_string()))
-    } else {
-        ("Redo", Line::about("redo"))
-    };
     let files = (undone.written.as_deref(), undone.rotated.as_deref());
-    context.say_gone(changed, &Gone { landing, files, back })?;
+    context.say_gone(changed, &Gone { landing, files, back })
+}
+
+/// Tells what a switch did.
+pub(crate) fn tell_switched(
+    context: &mut Context,
+    changed: (&Archive, &Session),
+    switched: &Switched,
+) -> Result<Exit, CommandError> {
+    context.tell(&switched.notices);
+    if context.json {
+        context.answer_change(changed, switched)?;
+        return Ok(Exit::Yes);
+    }
+    say_switched(context, changed, switched)?;
+    context.say_dry(&switched.landing, switched.operation)?;
     Ok(Exit::Yes)
+}
+
+/// Tells a person the same.
+pub(crate) fn say_switched(
+    context: &mut Context,
+    changed: (&Archive, &Session),
+    switched: &Switched,
+) -> Result<(), CommandError> {
+    if context.json {
+        return Ok(());
+    }
+    let (landing, branch) = (&switched.landing, &switched.branch);
+    let name = context.name_of(changed.0, changed.1)?;
+    if switched.operation.is_none() {
+        return context.say(&format!("{name} is on {branch} already, and nothing is changed"));
+    }
+    context.say_place(&format!("{name} {} on {branch},", is_now(landing)), landing)?;
+    let files = (switched.written.as_deref(), switched.rotated.as_deref());
+    let back = ("Undo", Line::about("undo"));
+    context.say_gone(changed, &Gone { landing, files, back })
 }
 
 /// Returns where a place is that was named by a checkpoint or an entry.
@@ -249,7 +328,7 @@ impl Context {
             self.say(&format!("The previous file is kept as {path}"))?;
         }
         if landing.dry_run {
-            return self.say("Nothing is changed: this was a dry run");
+            return Ok(());
         }
         let mut next = vec![format!("{name}  {}", self.output.spell(back))];
         if landing.resume.is_some() && written.is_some() {
@@ -263,6 +342,18 @@ impl Context {
         let line = next.join("        ");
         let lines = if safe::width(&line) <= columns { vec![line] } else { next };
         lines.iter().try_for_each(|line| self.say(line))
+    }
+
+    /// Says that a dry run of an operation changed nothing.
+    fn say_dry(
+        &mut self,
+        landing: &Landing,
+        operation: Option<OperationNumber>,
+    ) -> Result<(), CommandError> {
+        if operation.is_none() || !landing.dry_run {
+            return Ok(());
+        }
+        self.say("Nothing is changed: this was a dry run")
     }
 
     /// Says how full the window was and is, and why that may be more than before.

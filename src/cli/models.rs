@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use anyhow::anyhow;
+use clap::{Args as _, FromArgMatches as _};
 use serde_json::Value;
 use undertext::context::Shape;
 use undertext::context::event::Event;
@@ -156,7 +157,39 @@ impl Kit {
     }
 }
 
+impl Summing {
+    /// Reads options that [`Context::words_of`] wrote.
+    pub(crate) fn read(words: &[String]) -> Result<Self, CommandError> {
+        let command = Self::augment_args(clap::Command::new("compact").no_binary_name(true));
+        let matches = command.try_get_matches_from(words);
+        let read = matches.and_then(|matches| Self::from_arg_matches(&matches));
+        read.map_err(|_| CommandError::user(anyhow!("its options cannot be read")))
+    }
+}
+
 impl Context {
+    /// Returns the options of a compaction as they are typed, for one that is made in another folder.
+    pub(crate) fn words_of(&self, summing: &Summing) -> Result<Vec<String>, CommandError> {
+        let Summing { keep, focus, summarizer, strict, folder, outside, window, events: _ } =
+            summing;
+        let folder = folder.as_deref().map(|folder| self.named_folder(folder)).transpose()?;
+        let folder = folder.map(|folder| folder.to_string_lossy().into_owned());
+        let keep = keep.map(|keep| keep.to_string());
+        let values = [
+            ("keep", keep),
+            ("focus", focus.clone()),
+            ("summarizer", summarizer.clone()),
+            ("folder", folder),
+            ("window", window.map(|window| window.to_string())),
+        ];
+        let values =
+            values.into_iter().filter_map(|(name, value)| Some(format!("--{name}={}", value?)));
+        let flags = [("--strict", *strict), ("--outside", *outside)];
+        let flags =
+            flags.into_iter().filter(|(_, is_set)| *is_set).map(|(name, _)| name.to_owned());
+        Ok(values.chain(flags).collect())
+    }
+
     /// Gathers everything that a compaction needs, from the command line first, then from the settings.
     pub(crate) fn kit(
         &self,

@@ -3,7 +3,7 @@
 use serde_json::Value;
 use undertext::model::{Command, Text};
 use undertext::ops;
-use undertext::report::OperationView;
+use undertext::report::{OperationView, Waiting};
 
 use super::Context;
 use super::common::{counted, short_ids};
@@ -127,6 +127,10 @@ fn words(view: &OperationView) -> String {
                 format!("; what came after it is {}", names.join(", "))
             };
             format!("undid {undoes} ({command}){kept}")
+        }
+        Command::Later { .. } => {
+            let request = operation.facts.request.clone().unwrap_or_default();
+            Waiting { request, ..Waiting::default() }.to_string()
         }
         Command::Hide { branch: Some(branch), .. } => {
             format!("left {} out of lists", branch.to_text())

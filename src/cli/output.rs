@@ -229,10 +229,17 @@ impl Output {
 
     /// Asks the person at the terminal, and returns whether the answer is yes.
     pub(crate) fn ask(&mut self, question: &str) -> io::Result<bool> {
-        self.say(&format!("{} [y/N] ", safe::text(question)));
+        let answer = self.ask_for(&format!("{question} [y/N]"))?;
+        Ok(matches!(answer.as_deref(), Some("y" | "yes")))
+    }
+
+    /// Asks the person at the terminal, and returns the answer in small letters; none at the end of the input.
+    pub(crate) fn ask_for(&mut self, question: &str) -> io::Result<Option<String>> {
+        self.say(&format!("{} ", safe::text(question)));
         let _ = self.talk.flush();
         let answer = env::read_typed()?;
-        Ok(matches!(String::from_utf8_lossy(&answer).trim().to_lowercase().as_str(), "y" | "yes"))
+        let text = String::from_utf8_lossy(&answer).trim().to_lowercase();
+        Ok((!answer.is_empty()).then_some(text))
     }
 
     /// Warns of what the user should know, even of a quiet command.

@@ -53,8 +53,7 @@ pub(super) fn run(context: &mut Context) -> Result<Exit, CommandError> {
     };
     let (filter, folder) = context.nearest_sessions(&archive)?;
     if context.json {
-        let asked = context.usual();
-        let listing = ops::list(&archive, &filter, &Having::default(), Order::Newest, &asked)?;
+        let listing = context.list(&archive, &filter, &Having::default(), Order::Newest)?;
         Context::leave(archive);
         context.keep_glances(&listing.glances);
         context.answer_all(&listing.sessions)?;
@@ -134,9 +133,8 @@ impl Overview<'_> {
     }
 
     fn list(&mut self, filter: &SessionFilter) -> Result<Listing, CommandError> {
-        let asked = self.context.usual();
-        let mut listing =
-            ops::list(&self.archive, filter, &Having::default(), Order::Newest, &asked)?;
+        let having = Having::default();
+        let mut listing = self.context.list(&self.archive, filter, &having, Order::Newest)?;
         self.glances.append(&mut listing.glances);
         self.damaged.append(&mut listing.damaged);
         Ok(listing)

@@ -1,34 +1,59 @@
 //! `resume`: starts the agent in a session.
 
+use std::ffi::OsString;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
 use anyhow::anyhow;
-use undertext::ops;
-use undertext::report::{Line, LiveState, Resumed};
+use undertext::ops::{self, Archive, Session};
+use undertext::report::{Line, LiveState, Resumed, Waiting};
 
 use super::Context;
 use super::error::{CommandError, Exit};
 use super::landing::ended;
+use super::later::{self, Choice};
 use super::words::About;
 
 /// Start the agent in a session, in the folder where the session works
 ///
 /// The agent takes the place of undertext: it resumes the current branch from its own file. What a command that was cut short is
 /// still to write there is written first.
+///
+/// A change that waits, because revert, switch, undo or compact was given with --later, is shown with what it would do now, and
+/// you are asked whether to make it. Without a terminal nothing is started unless --apply or --drop says what to do with it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   undertext resume
   undertext resume 8f14e45f
   undertext resume 8f14e45f --print
+  undertext resume 8f14e45f --apply
 
-JSON, which starts nothing: one object
-  {\"type\":\"resume\", \"session\":ID, \"format\":NAME, \"folder\":PATH or null, \"command\":[the agent's program and its arguments]}")]
+Exit codes: 1 if nothing is started because a change waits, or if --apply or --drop finds none
+
+JSON, which starts nothing: with --apply or --drop what that did, as revert, switch, undo and compact have it, then one object
+  {\"type\":\"resume\", \"session\":ID, \"format\":NAME, \"folder\":PATH or null, \"command\":[the agent's program and its arguments],
+   \"waiting\":WAITING or null}
+WAITING is {\"operation\":N that has it wait, \"verb\":\"revert\", \"switch\", \"undo\" or \"compact\", \"checkpoint\":N or null,
+ \"entry\":ID or null, \"branch\":NAME or null, \"undoes\":N or null, \"note\":TEXT or null, \"options\":[WORD],
+ \"own\":whether you asked for it on this computer BOOL}")]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub(crate) struct Args {
     /// Print the command, and start nothing
     #[arg(long)]
     print: bool,
+
+    /// Make the change that waits first, without a question if you asked for it on this computer
+    #[arg(long, conflicts_with = "drop")]
+    apply: bool,
+
+    /// Drop the change that waits first
+    #[arg(long)]
+    drop: bool,
+
+    /// With --apply, write the agent's file even if a process may have its session open
+    #[arg(long, requires = "apply", conflicts_with = "drop")]
+    force: bool,
 
     #[command(flatten)]
     about: About,
@@ -36,7 +61,30 @@ pub(crate) struct Args {
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let wanted = args.about.wanted()?;
-    let (mut archive, mut session) = context.find(wanted)?;
+    let (archive, session) = context.find(wanted)?;
+    let waiting = ops::waiting(&archive, &session)?;
+    let same = OsString::from(format!("{}:{}", session.name.format, session.name.id));
+    let wanted = if waiting.is_some() { Some(same.as_os_str()) } else { wanted };
+    let (mut archive, mut session) = match &waiting {
+        None if args.apply || args.drop => {
+            let name = context.short_name(&archive, &session)?;
+            context.output.note(&format!("No change of session {name} waits; nothing is started"));
+            return Ok(Exit::No);
+        }
+        Some(waiting) => {
+            let choice = choose(context, args, (archive, session), waiting)?;
+            let manner = context.manner(args.force, false);
+            match choice {
+                Choice::Apply => later::apply(context, wanted, waiting, manner)?,
+                Choice::Drop => later::drop_waiting(context, wanted, waiting)?,
+                Choice::Keep => {}
+                Choice::Cancel => return Ok(Exit::No),
+            }
+            context.find(wanted)?
+        }
+        None => (archive, session),
+    };
+    let waiting = ops::waiting(&archive, &session)?;
     if context.follow(&archive, &session) == LiveState::Pending {
         if args.print || context.json {
             let pending = LiveState::Pending.words();
@@ -67,7 +115,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             None => error.hinted(Line::about("status").to("see where its file is")),
         });
     };
-    if context.answer(&Resumed { session: &session, resume: &resume })? {
+    let waiting = waiting.as_ref();
+    if context.answer(&Resumed { session: &session, resume: &resume, waiting })? {
         return Ok(Exit::Yes);
     }
     let line = context.spell_resume(&resume);
@@ -75,6 +124,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         context.output.warn(ended);
     }
     if args.print {
+        if let Some(waiting) = waiting {
+            context.output.note(&format!("It waits to {waiting}"));
+        }
         context.say(&line)?;
         return Ok(Exit::Yes);
     }
@@ -97,4 +149,19 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let error = command.exec();
     Err(CommandError::user(anyhow!("cannot start {program}: {error}"))
         .hinted(format!("is {program} installed, and in $PATH?")))
+}
+
+/// Returns what to do with a change that waits: as the options say, or as a person at the terminal does.
+fn choose(
+    context: &mut Context,
+    args: &Args,
+    found: (Archive, Session),
+    waiting: &Waiting,
+) -> Result<Choice, CommandError> {
+    match (args.apply && waiting.is_own, args.drop) {
+        (true, _) => Ok(Choice::Apply),
+        (_, true) => Ok(Choice::Drop),
+        _ if !args.apply && (args.print || context.json) => Ok(Choice::Keep),
+        _ => later::choose(context, found, waiting),
+    }
 }

@@ -2,11 +2,13 @@
 
 use std::ffi::OsString;
 
-use undertext::ops::{self, Back};
+use undertext::ops::{self, Back, Later};
+use undertext::report::Line;
 
-use super::common::Moving;
+use super::common::{Delay, Moving};
 use super::error::{CommandError, Exit};
 use super::landing::{landed, place, tell_back};
+use super::later;
 use super::words::{About, Noun};
 use super::{Context, complete};
 
@@ -57,17 +59,34 @@ pub(crate) struct Args {
     moving: Moving,
 
     #[command(flatten)]
+    delay: Delay,
+
+    #[command(flatten)]
     about: About,
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let words = context.words(Noun::Place, (1, 1), &[Some(&args.place)], &args.about)?;
-    let (mut archive, session) = args.moving.begin(context, words.session)?;
-    let workspace = context.workspace();
     let wanted = words.nouns.first().copied().unwrap_or_default();
     let message = args.message.as_deref();
     let back = if args.keep { Back::Keeping(wanted) } else { Back::To(wanted) };
-    let mut reverted = ops::revert(&mut archive, &session, &workspace, back, message)?;
+    if args.delay.later {
+        let manner = args.moving.manner(context);
+        let (place, note) = (wanted.to_owned(), args.message.clone());
+        let change = if args.keep { Later::Keep(place, note) } else { Later::Revert(place, note) };
+        return later::save(context, words.session, manner, change);
+    }
+    let (mut archive, session) = args.moving.begin(context, words.session)?;
+    let workspace = context.workspace();
+    let reverted = ops::revert(&mut archive, &session, &workspace, back, message);
+    let mut reverted = reverted.map_err(|error| {
+        let is_number = wanted.bytes().all(|byte| byte.is_ascii_digit());
+        let place = if is_number { format!("@{wanted}") } else { wanted.to_owned() };
+        let line = Line::about("revert").with(place);
+        let line = if args.keep { line.flag("keep") } else { line };
+        let line = message.into_iter().fold(line, |line, note| line.option("message", note));
+        context.or_later(error, line)
+    })?;
     context.measure(&archive, &session, &mut reverted.landing);
     let to = place(&reverted, wanted);
     tell_back(context, &to, (&archive, &session), &reverted, &reverted)

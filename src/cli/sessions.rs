@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-use undertext::model::Timestamp;
-use undertext::ops::{self, Bond, Having, Order};
+use undertext::model::{SessionName, Timestamp};
+use undertext::ops::{self, Archive, Bond, Having, Order};
 use undertext::report::{Line, ListedSession, Listing};
 use undertext::store::SessionFilter;
 
@@ -176,8 +176,7 @@ fn list(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
         compacted: args.compacted,
         deleted: args.deleted,
     };
-    let asked = context.usual();
-    let listing = ops::list(&archive, &filter, &having, order, &asked)?;
+    let listing = context.list(&archive, &filter, &having, order)?;
     let Listing { sessions, damaged, more, glances } = listing;
     let everything = SessionFilter { limit, ..SessionFilter::default() };
     let is_all = filter == everything && having == Having::default();
@@ -235,6 +234,23 @@ pub(crate) struct Rows<'a> {
 }
 
 impl Context {
+    /// Returns the sessions that a filter lets through, with those marked that an agent has open.
+    pub(crate) fn list(
+        &mut self,
+        archive: &Archive,
+        filter: &SessionFilter,
+        having: &Having,
+        order: Order,
+    ) -> Result<Listing, CommandError> {
+        let mut listing = ops::list(archive, filter, having, order, &self.usual())?;
+        let open = ops::open_sessions(&self.agent_folders());
+        for listed in &mut listing.sessions {
+            let SessionName { format, id } = &listed.name;
+            listed.open = open.iter().any(|open| open.format == format && open.session == *id);
+        }
+        Ok(listing)
+    }
+
     /// Prints a list of sessions for people. A column in which all rows say the same is left out.
     pub(crate) fn show_sessions(&mut self, rows: Rows<'_>) -> Result<(), CommandError> {
         let Rows { sessions, now, .. } = rows;

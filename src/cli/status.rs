@@ -8,7 +8,7 @@ use undertext::context::measure::Word;
 use undertext::context::window::Source;
 use undertext::ops::{self, Session};
 use undertext::report::{
-    Conversation, Layered, LiveState, Report as _, Standing, Status, Surroundings, UsedFile,
+    Conversation, Layered, Line, LiveState, Report as _, Standing, Status, Surroundings, UsedFile,
 };
 
 use super::common::{self, counted};
@@ -39,7 +39,8 @@ JSON: one object
    \"why\":\"parent\", \"missing\", \"short\" or \"endless\", \"words\":TEXT}, \"live\":PATH or null, \"gone\":PATH of the agent's file if it was deleted or null,
    \"behind\":whether the live file is not as the store left it BOOL, \"live_state\":\"same\", \"grown\" and shown,
    \"rewritten\" and shown, \"replaced\" by another program, \"pending\" what the next change writes, \"missing\",
-   \"left-out\" by your settings, \"unread\" or null without a live file,
+   \"left-out\" by your settings, \"unread\" or null without a live file, \"waiting\":the change that waits as resume has it or null,
+   \"open\":[{\"agent\":NAME, \"pid\":N, \"terminal\":PATH or null}] that have it open,
    \"context\":{\"tokens\":N, \"counted\":by whose word they are as context has it, \"window\":N, \"compact_at\":N tokens it is compacted, \"due\":BOOL,
     \"at_least\":whether it may have more tokens, not counted because the window is full BOOL,
     \"source\":by whose word the window is as context has it, \"model\":NAME or null} or null if the window is too small}
@@ -158,6 +159,14 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     if card.hidden {
         row("hidden", Label::Warning, "lists leave it out");
+    }
+    for open in &status.open {
+        row("open in", Label::Warning, &open.to_string());
+    }
+    if let Some(waiting) = &status.waiting {
+        let resume = context.output.spell(&Line::about("resume"));
+        let words = format!("to {waiting}, at your next `{resume}`");
+        row("waits", Label::Warning, &words);
     }
     for (name, label, words) in files(context, &status) {
         row(name, label, &words);

@@ -2,12 +2,13 @@
 
 use std::ffi::OsString;
 
-use undertext::ops::{self, OpsError};
+use undertext::ops::{self, Later, OpsError};
 use undertext::report::Line;
 
-use super::common::Moving;
+use super::common::{Delay, Moving};
 use super::error::{CommandError, Exit};
-use super::landing::{Gone, is_now, landed};
+use super::landing::{landed, tell_switched};
+use super::later;
 use super::words::{About, Noun};
 use super::{Context, complete};
 
@@ -33,36 +34,28 @@ pub(crate) struct Args {
     moving: Moving,
 
     #[command(flatten)]
+    delay: Delay,
+
+    #[command(flatten)]
     about: About,
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let words = context.words(Noun::Branch, (1, 1), &[Some(&args.name)], &args.about)?;
-    let (mut archive, session) = args.moving.begin(context, words.session)?;
     let name = words.nouns.first().copied().unwrap_or_default();
+    if args.delay.later {
+        let manner = args.moving.manner(context);
+        return later::save(context, words.session, manner, Later::Switch(name.to_owned()));
+    }
+    let (mut archive, session) = args.moving.begin(context, words.session)?;
     let switched = ops::switch(&mut archive, &session, name);
     let is_place = || ops::find_place(archive.store(), &session, name).is_ok();
     let mut switched = switched.map_err(|error| match error {
         error @ OpsError::NoBranch { .. } if is_place() => CommandError::from(error)
             .hinted(Line::about("revert").with(name).to("to go back there on the current branch")),
-        error => error.into(),
+        error => context.or_later(error, Line::about("switch").with(name)),
     })?;
     let changed = (&archive, &session);
     context.measure(changed.0, changed.1, &mut switched.landing);
-    context.tell(&switched.notices);
-    if context.json {
-        context.answer_change(changed, &switched)?;
-        return Ok(Exit::Yes);
-    }
-    let (landing, branch) = (&switched.landing, &switched.branch);
-    let name = context.name_of(changed.0, changed.1)?;
-    if switched.operation.is_none() {
-        context.say(&format!("{name} is on {branch} already, and nothing is changed"))?;
-    } else {
-        context.say_place(&format!("{name} {} on {branch},", is_now(landing)), landing)?;
-        let files = (switched.written.as_deref(), switched.rotated.as_deref());
-        let back = ("Undo", Line::about("undo"));
-        context.say_gone(changed, &Gone { landing, files, back })?;
-    }
-    Ok(Exit::Yes)
+    tell_switched(context, changed, &switched)
 }

@@ -1,12 +1,14 @@
 //! `undo`: undoes an operation.
 
 use undertext::model::OperationNumber;
-use undertext::ops;
+use undertext::ops::{self, Later};
+use undertext::report::Line;
 
 use super::Context;
-use super::common::{self, Moving};
+use super::common::{self, Delay, Moving};
 use super::error::{CommandError, Exit};
 use super::landing::{landed, tell_undone};
+use super::later;
 use super::words::About;
 
 /// Undo the newest operation that moved the conversation, or another one by its number
@@ -35,13 +37,26 @@ pub(crate) struct Args {
     moving: Moving,
 
     #[command(flatten)]
+    delay: Delay,
+
+    #[command(flatten)]
     about: About,
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let (mut archive, session) = args.moving.begin(context, args.about.wanted()?)?;
+    let wanted = args.about.wanted()?;
+    if args.delay.later {
+        let manner = args.moving.manner(context);
+        return later::save(context, wanted, manner, Later::Undo(args.operation));
+    }
+    let (mut archive, session) = args.moving.begin(context, wanted)?;
     let was_hidden = archive.store().card(session.key)?.hidden;
-    let mut undone = ops::undo(&mut archive, &session, args.operation)?;
+    let undone = ops::undo(&mut archive, &session, args.operation);
+    let mut undone = undone.map_err(|error| {
+        let n = args.operation.map(|n| n.to_string());
+        let line = n.into_iter().fold(Line::about("undo"), |line, n| line.option("op", n));
+        context.or_later(error, line)
+    })?;
     context.measure(&archive, &session, &mut undone.landing);
     tell_undone(context, (&archive, &session), &undone, (&undone, was_hidden))
 }

@@ -12,8 +12,10 @@
 //! Invariant: nothing that a database defines runs, and no query runs or grows without limit: anybody may have written it.
 
 use std::{
+    collections::BTreeMap,
     fs::{self, File},
     io,
+    os::unix::fs::DirEntryExt as _,
     path::{Path, PathBuf},
     sync::Arc,
     thread,
@@ -142,11 +144,28 @@ impl Index {
                 None => return Ok(Locking::Held(others)),
             }
         };
-        let path = folder.join(format!("{session}.lock"));
+        let path = self.lock_of(session);
         Ok(match disk.lock(&path, false)? {
             Some(file) => Locking::Taken(Lock { file, path, disk: Arc::clone(disk) }),
             None => Locking::Held(path),
         })
+    }
+
+    /// Returns the file that is locked while a process has a session loaded, whether it is there or not.
+    pub fn lock_of(&self, session: &str) -> PathBuf {
+        self.folder.join(LOCKS).join(format!("{session}.lock"))
+    }
+
+    /// Returns the sessions that processes have loaded, each with its process; `locks` are the processes that hold a lock on a
+    /// file, by the file's inode. Nothing is locked for that.
+    pub fn held(&self, locks: &BTreeMap<u64, u32>) -> Vec<(String, u32)> {
+        let files = fs::read_dir(self.folder.join(LOCKS)).into_iter().flatten().flatten();
+        let held = files.filter_map(|file| {
+            let name = file.file_name().into_string().ok()?;
+            let session = name.strip_suffix(".lock").filter(|name| !name.starts_with('.'))?;
+            Some((session.to_owned(), *locks.get(&file.ino())?))
+        });
+        held.collect()
     }
 
     /// Returns the name of a file as the index would spell it, which names another one of the same folder so.

@@ -21,11 +21,11 @@ use std::{
 
 use rustix::fs::{AtFlags, Dir, Mode, OFlags, Stat, openat, readlinkat, statat};
 
-use super::writable::real;
+use super::{Index, writable::real};
 use crate::{
     disk,
     json::Raw,
-    wire::{ClaimPlace, Service, Traits},
+    wire::{Claim, ClaimPlace, Service, Traits},
 };
 
 /// A process that has a session open, or may have.
@@ -67,17 +67,20 @@ impl How {
     }
 }
 
+/// The process and its terminal.
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let how = match self.how {
-            How::Open => "keeps it open",
-            How::Lock => "holds the agent's lock on it",
-            How::Named => "says that it has it open",
-            How::Unproven => "may be the one that locked it",
-            How::Folder => "runs in the session's folder",
-        };
-        write!(f, "{} (process {}) {how}", self.name, self.pid)?;
-        if self.command.is_empty() { Ok(()) } else { write!(f, ", run as {:?}", self.command) }
+        write!(f, "pid {}", self.pid)?;
+        if let Some(terminal) = &self.terminal {
+            write!(f, ", {}", terminal.trim_start_matches("/dev/"))?;
+        } else if !self.command.is_empty() {
+            write!(f, ", run as {:?}", self.command)?;
+        }
+        match self.how {
+            How::Unproven => f.write_str(", which the agent's lock file names"),
+            How::Folder => f.write_str(", in the session's folder"),
+            How::Open | How::Lock | How::Named => Ok(()),
+        }
     }
 }
 
@@ -86,7 +89,9 @@ impl Holder {
     pub fn way_to_end(&self) -> String {
         let Self { name, pid, .. } = self;
         match (&self.terminal, self.stop) {
-            (Some(terminal), _) => format!("quit {name} in its terminal, {terminal}"),
+            (Some(terminal), _) => {
+                format!("quit {name} in its terminal, {}", terminal.trim_start_matches("/dev/"))
+            }
             (None, Some(stop)) => {
                 format!("close the session in {name} and wait a minute, or end its service: {stop}")
             }
@@ -115,6 +120,98 @@ pub fn holders(file: &Path, folder: Option<&Path>, format: &Traits) -> io::Resul
     Ok(holders)
 }
 
+/// A session that an agent has open, by the agent's own word.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenSession {
+    /// The format of the session.
+    pub format: &'static str,
+    /// The agent's id of it.
+    pub session: String,
+    /// The process.
+    pub holder: Holder,
+}
+
+/// Returns the sessions that agents in these folders have open, by the files and locks of their processes alone: the cost
+/// follows the agents that run, not the sessions. Agents that lock each session's own file are not asked.
+pub fn open_sessions<'a>(
+    homes: impl IntoIterator<Item = (&'a Path, &'static Traits)>,
+) -> Vec<OpenSession> {
+    let (mut open, mut locks) = (Vec::new(), None);
+    for (home, format) in homes {
+        let mut add = |session: String, pid, process, how| {
+            let holder = describe(&home.join(""), format, pid, process, how);
+            open.push(OpenSession { format: format.name, session, holder });
+        };
+        for claim in format.claim.iter().flat_map(|claim| claims_in(home, claim)) {
+            let Some(process) = process(claim.pid) else { continue };
+            let is_agent = program(&process.command, format.programs).is_some();
+            let is_proven = claim.started.as_ref().zip(process.started.as_ref());
+            if let Some(session) = claim.session
+                && is_proven.map_or(is_agent, |(says, is)| says == is)
+            {
+                add(session, claim.pid, process, How::Named);
+            }
+        }
+        for (session, pid) in Index::of(home.to_owned()).held(locks.get_or_insert_with(flocks)) {
+            if let Some(process) = process(pid) {
+                add(session, pid, process, How::Lock);
+            }
+        }
+    }
+    open.retain(|one| one.holder.pid != std::process::id());
+    open
+}
+
+/// Returns the processes that hold a lock on a file, by the file's inode, where the system tells.
+#[expect(clippy::disallowed_methods, reason = "a virtual file system has no files of others")]
+pub(crate) fn flocks() -> BTreeMap<u64, u32> {
+    flocks_of(&String::from_utf8_lossy(&fs::read("/proc/locks").unwrap_or_default()))
+}
+
+/// Reads lines such as `1: FLOCK  ADVISORY  WRITE 4242 08:01:123456 0 EOF`; one with an arrow waits for the lock.
+fn flocks_of(listed: &str) -> BTreeMap<u64, u32> {
+    let held = listed.lines().filter_map(|line| {
+        let mut words = line.split_whitespace().skip(1);
+        let [kind, _, _, pid, file] = std::array::from_fn(|_| words.next().unwrap_or_default());
+        let inode = file.rsplit(':').next()?.parse().ok()?;
+        (kind == "FLOCK").then_some((inode, pid.parse().ok()?))
+    });
+    held.collect()
+}
+
+/// A process as an agent's own file has it.
+struct Written {
+    pid: u32,
+    /// When it started.
+    started: Option<String>,
+    /// The session that it has open, if the file does not lie next to it.
+    session: Option<String>,
+}
+
+fn read_claim(path: &Path, claim: &Claim) -> Option<Written> {
+    let text = disk::read(path, disk::SMALL).ok()?;
+    let fields = Raw::object(text.trim_ascii())?;
+    let pid = u32::try_from(fields.get(claim.process)?.u64()?).ok()?;
+    let started = fields.get(claim.started).and_then(|at| {
+        at.text().map(|text| one_spaced(&text)).or_else(|| Some(at.u64()?.to_string()))
+    });
+    let session = match claim.place {
+        ClaimPlace::Beside(_) => None,
+        ClaimPlace::Folder { session, .. } => Some(fields.get(session)?.text()?.into_owned()),
+    };
+    Some(Written { pid, started, session })
+}
+
+/// Returns what the processes of an agent say, each in a file of its own.
+fn claims_in(home: &Path, claim: &Claim) -> Vec<Written> {
+    let ClaimPlace::Folder { name, .. } = claim.place else { return Vec::new() };
+    let files = fs::read_dir(home.join(name)).into_iter().flatten().flatten();
+    let files = files.map(|file| file.path());
+    // Others hold secrets.
+    let files = files.filter(|file| file.extension().is_some_and(|ending| ending == "json"));
+    files.filter_map(|file| read_claim(&file, claim)).collect()
+}
+
 /// What an agent's own file says of a process.
 #[derive(Debug)]
 struct Claimed {
@@ -127,42 +224,29 @@ struct Claimed {
 /// Returns what an agent's own files say of its processes, by the ids of these.
 fn claims(file: &Path, format: &Traits) -> BTreeMap<u32, Claimed> {
     let Some(claim) = format.claim else { return BTreeMap::new() };
-    let files = match claim.place {
+    let written = match claim.place {
         ClaimPlace::Beside(ending) => {
             let mut path = file.as_os_str().to_owned();
             path.push(ending);
-            vec![path.into()]
+            read_claim(Path::new(&path), &claim).into_iter().collect()
         }
-        ClaimPlace::Folder { name, .. } => {
+        ClaimPlace::Folder { .. } => {
             let is_shelf = |above: &&Path| {
                 let folders = format.folders.iter();
                 above.file_name().is_some_and(|is| folders.clone().any(|of| is == of.sessions))
             };
             let home = file.ancestors().find(is_shelf).and_then(Path::parent);
-            let files = home.and_then(|home| fs::read_dir(home.join(name)).ok());
-            let files = files.into_iter().flatten().flatten().map(|file| file.path());
-            // Others hold secrets.
-            files.filter(|file| file.extension().is_some_and(|ending| ending == "json")).collect()
+            home.map(|home| claims_in(home, &claim)).unwrap_or_default()
         }
     };
-    let read = |path: &PathBuf| {
-        let text = disk::read(path, disk::SMALL).ok()?;
-        let fields = Raw::object(text.trim_ascii())?;
-        let pid = u32::try_from(fields.get(claim.process)?.u64()?).ok()?;
-        let started = fields.get(claim.started).and_then(|at| {
-            at.text().map(|text| one_spaced(&text)).or_else(|| Some(at.u64()?.to_string()))
-        });
-        let is_this = match claim.place {
-            ClaimPlace::Beside(_) => true,
-            ClaimPlace::Folder { session, .. } => {
-                let session = fields.get(session)?.text()?;
-                // What its sub-agents write is in a folder of the session's name.
-                file.iter().any(|part| Path::new(part).file_stem() == Some(OsStr::new(&*session)))
-            }
-        };
-        Some((pid, Claimed { started, is_this }))
+    // What its sub-agents write is in a folder of the session's name.
+    let is_in = |session: &String| {
+        file.iter().any(|part| Path::new(part).file_stem() == Some(OsStr::new(session)))
     };
-    files.iter().filter_map(read).collect()
+    let claimed = written.into_iter().map(|Written { pid, started, session }| {
+        (pid, Claimed { started, is_this: session.as_ref().is_none_or(is_in) })
+    });
+    claimed.collect()
 }
 
 /// A search for the processes that have a session open.
@@ -188,31 +272,34 @@ struct Process {
 /// How Linux marks the name of an open file that was deleted.
 const DELETED: &str = " (deleted)";
 
+/// Describes a process; `file` is what it has open, or any path in the agent's folder.
+fn describe(file: &Path, format: &Traits, pid: u32, process: Process, how: How) -> Holder {
+    let Traits { programs, folders, service, .. } = format;
+    let is_agent = program(&process.command, programs).is_some();
+    let command = String::from_utf8_lossy(&process.command).replace('\0', " ");
+    let has_folder = |usual: &str| file.to_string_lossy().contains(&format!("/{usual}/"));
+    let agent = folders.iter().find(|of| of.usual.is_some_and(has_folder)).or(folders.first());
+    let agent = agent.filter(|_| is_agent || how != How::Open).map(|of| of.agent.to_owned());
+    let own = command.split(' ').next().and_then(|program| Path::new(program).file_name());
+    let own = own.map_or_else(|| "a program".into(), OsStr::to_string_lossy).into_owned();
+    let is_service = |service: &Service| command.split(' ').any(|word| word == service.argument);
+    let service = service.as_ref().filter(|service| is_agent && is_service(service));
+    Holder {
+        pid,
+        name: agent.unwrap_or(own),
+        stop: service.map(|it| it.stop),
+        command: command.trim_end().chars().take(80).collect(),
+        terminal: process.terminal,
+        how,
+    }
+}
+
 impl Search<'_> {
     /// Returns a process if it has the session open, or may have.
     fn judge(&self, pid: u32, process: Process) -> Option<Holder> {
-        let Traits { programs, folders, service, .. } = self.format;
-        let is_agent = program(&process.command, programs).is_some();
+        let is_agent = program(&process.command, self.format.programs).is_some();
         let how = self.sign(pid, &process, is_agent)?;
-        let command = String::from_utf8_lossy(&process.command).replace('\0', " ");
-        let has_folder = |usual: &str| self.file.to_string_lossy().contains(&format!("/{usual}/"));
-        let agent = folders.iter().find(|of| of.usual.is_some_and(has_folder)).or(folders.first());
-        let agent = agent.filter(|_| is_agent || how != How::Open).map(|of| of.agent.to_owned());
-        let own = Path::new(command.split(' ').next()?).file_name();
-        let own = own.map_or_else(|| "a program".into(), OsStr::to_string_lossy).into_owned();
-        let is_service =
-            |service: &Service| command.split(' ').any(|word| word == service.argument);
-        Some(Holder {
-            pid,
-            name: agent.unwrap_or(own),
-            stop: service
-                .as_ref()
-                .filter(|service| is_agent && is_service(service))
-                .map(|it| it.stop),
-            command: command.trim_end().chars().take(80).collect(),
-            terminal: process.terminal,
-            how,
-        })
+        Some(describe(self.file, self.format, pid, process, how))
     }
 
     fn sign(&self, pid: u32, process: &Process, is_agent: bool) -> Option<How> {
@@ -288,17 +375,35 @@ impl Search<'_> {
         all.sort_unstable();
         all.dedup();
         let process = |pid: &u32| {
-            // As the agents ask for the time.
-            let ps = Command::new("ps")
-                .args(["-o", "tty=", "-o", "lstart=", "-o", "command=", "-p", &pid.to_string()])
-                .envs([("LC_ALL", "C"), ("TZ", "UTC")])
-                .output();
-            let process = ps.map_or_else(|_| Some(Process::default()), |ps| shown(&ps.stdout));
+            let process = by_ps(*pid);
             let (is_open, is_inside) = (open.contains(pid), inside.contains(pid));
             self.judge(*pid, Process { is_open, is_inside, ..process? })
         };
         Ok(all.iter().filter_map(process).collect())
     }
+}
+
+/// Returns a process, if it is there.
+fn process(pid: u32) -> Option<Process> {
+    match rustix::fs::open(format!("/proc/{pid}"), FOLDER, Mode::empty()) {
+        Ok(folder) => {
+            let (started, terminal) = stat(&beginning(&folder, "stat"));
+            let command = beginning(&folder, "cmdline");
+            Some(Process { command, started, terminal, ..Process::default() })
+        }
+        Err(_) if Path::new("/proc/self").exists() => None,
+        Err(_) => by_ps(pid),
+    }
+}
+
+/// Does the same where the system does not show processes as files; a system without `ps` tells nothing of one.
+fn by_ps(pid: u32) -> Option<Process> {
+    // As the agents ask for the time.
+    let ps = Command::new("ps")
+        .args(["-o", "tty=", "-o", "lstart=", "-o", "command=", "-p", &pid.to_string()])
+        .envs([("LC_ALL", "C"), ("TZ", "UTC")])
+        .output();
+    ps.map_or_else(|_| Some(Process::default()), |ps| shown(&ps.stdout))
 }
 
 /// Returns when a process started and its terminal, as `/proc/<pid>/stat` gives them.
@@ -532,6 +637,44 @@ mod tests {
         assert_eq!(claimed("raft.jsonl"), both(false, true));
         assert_eq!(claimed("canoe.jsonl"), both(false, false));
         assert!(claims(&home.path().join("boat.jsonl"), format).is_empty());
+    }
+
+    #[test]
+    fn the_sessions_that_are_open_are_found_by_pid_files_and_locks() {
+        let home = tempfile::tempdir().unwrap();
+        let put = |name: &str, text: &str| {
+            let path = home.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            io::Write::write_all(&mut disk::make(&path).unwrap(), text.as_bytes()).unwrap();
+        };
+        let mut sleeper = Command::new("sleep").arg("60").spawn().unwrap();
+        let pid = sleeper.id();
+        let started = process(pid).unwrap().started.unwrap();
+        put(
+            "sessions/1.json",
+            &format!(r#"{{"pid":{pid},"sessionId":"boat","procStart":"{started}"}}"#),
+        );
+        // Another process has that id by now, and one is not there.
+        put("sessions/2.json", &format!(r#"{{"pid":{pid},"sessionId":"raft","procStart":"1"}}"#));
+        put("sessions/3.json", r#"{"pid":4194999,"sessionId":"canoe","procStart":"1"}"#);
+        let open = |name: &str| {
+            let format = wire::by_name(name).unwrap().traits();
+            let found = open_sessions([(home.path(), format)]).into_iter();
+            found.map(|one| (one.session, one.holder.pid, one.holder.how)).collect::<Vec<_>>()
+        };
+        assert_eq!(open("claude"), [("boat".to_owned(), pid, How::Named)]);
+        sleeper.kill().unwrap();
+        sleeper.wait().unwrap();
+        assert_eq!(open("claude"), []);
+        let line = "1: FLOCK  ADVISORY  WRITE 4242 08:01:77 0 EOF\n1: -> FLOCK  ADVISORY  WRITE 9 08:01:78 0 EOF\n";
+        assert_eq!(flocks_of(line), [(77, 4242)].into());
+        put("thread-writer-locks/thread.lock", "");
+        put("thread-writer-locks/.coordination.lock", "");
+        let lock = home.path().join("thread-writer-locks/thread.lock");
+        let inode = rustix::fs::stat(&lock).unwrap().st_ino;
+        let held = |inode| Index::of(home.path().to_owned()).held(&[(inode, 7)].into());
+        assert_eq!(held(inode), [("thread".to_owned(), 7)]);
+        assert_eq!(held(inode + 1), []);
     }
 
     fn search<'a>(claims: BTreeMap<u32, Claimed>) -> Search<'a> {

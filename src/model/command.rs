@@ -271,6 +271,11 @@ commands! {
         /// Who asked for it.
         2 by: Option<Text>,
     }
+    /// A change was asked for, and waits.
+    19 Later "later" {
+        /// The word of its command.
+        1 verb: String,
+    }
 }
 
 /// A field that is shown if it holds something.

@@ -22,7 +22,7 @@ mod encoding;
 use std::{ffi::OsStr, ops::Range, os::unix::ffi::OsStrExt as _, path::Path};
 
 use super::{
-    CheckpointNumber, Command, Digest, EntryId, EntryNumber, FileNumber, GenerationNumber, LineId,
+    CheckpointNumber, Digest, EntryId, EntryNumber, FileNumber, GenerationNumber, LineId,
     MachineId, OperationNumber, Running, Tagged, Text,
     varint::{put_varint, take_varint},
 };
@@ -239,13 +239,26 @@ pub struct Base {
     pub entry: Option<EntryId>,
 }
 
-/// A change that was asked for while an agent had the session loaded, and that waits.
+/// A change that somebody asked for, to be made later. It says what to do, never where that leads: whoever makes it plans it
+/// again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Pending {
-    /// The command to be carried out.
-    pub command: Command,
-    /// Where the branch is to stand.
-    pub to: Option<Position>,
+pub struct Request {
+    /// The word of the command.
+    pub verb: String,
+    /// Go to this checkpoint.
+    pub checkpoint: Option<CheckpointNumber>,
+    /// Go to this entry.
+    pub entry: Option<EntryId>,
+    /// Go to the end of this branch.
+    pub branch: Option<Text>,
+    /// Undo this operation.
+    pub operation: Option<OperationNumber>,
+    /// The note for the model.
+    pub note: Option<Text>,
+    /// The words of its options, as they are typed.
+    pub options: Vec<Text>,
+    /// The computer and account of the person who asked; none if that was a program.
+    pub machine: Option<MachineId>,
 }
 
 /// A line of which bytes were taken out: its entry keeps its id.
@@ -314,10 +327,10 @@ pub struct Facts {
     pub gone: Vec<FileNumber>,
     /// Where generations begin elsewhere.
     pub bases: Vec<Base>,
-    /// Changes that wait.
-    pub pending: Vec<Pending>,
-    /// The operations whose waiting changes were carried out.
-    pub carried: Vec<OperationNumber>,
+    /// The change that waits from now on.
+    pub request: Option<Request>,
+    /// The operation with the change that waits, if it became another.
+    pub waiting: Option<Step<OperationNumber>>,
     /// Lines that were taken out.
     pub tombstones: Vec<Tombstone>,
     /// The title that the agent keeps in a file of its own, if it became another.

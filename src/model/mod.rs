@@ -33,7 +33,7 @@ pub use cut::{Cut, Resized};
 pub use entries::EntrySet;
 pub use fact::{
     Base, Bulk, Checkpoint, Container, CoveredFile, CoveredRuns, CutOff, Cutting, Entry, Facts,
-    File, Gaps, Generation, Move, Named, Origin, Pending, Place, Position, Rotation, Run,
+    File, Gaps, Generation, Move, Named, Origin, Place, Position, Request, Rotation, Run,
     SessionName, Sidecar, Step, Tombstone,
 };
 pub use id::{

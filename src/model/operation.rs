@@ -163,7 +163,7 @@ mod tests {
     use crate::model::{
         Base, Checkpoint, CheckpointNumber, Container, CutOff, Cutting, Digest, Entry, EntryId,
         File, FileNumber, Gaps, Generation, GenerationNumber, LineId, MachineId, Move, Origin,
-        Pending, Place, Position, Rotation, Run, Running, Sidecar, Step, Tombstone,
+        Place, Position, Request, Rotation, Run, Running, Sidecar, Step, Tombstone,
         tagged::put_field,
     };
 
@@ -275,17 +275,17 @@ mod tests {
                 id: "other".into(),
                 entry: Some(EntryId::new([7; 32])),
             }],
-            pending: vec![Pending {
-                command: Command::Revert {
-                    checkpoint: Some(CheckpointNumber::FIRST),
-                    entry: None,
-                    branch: None,
-                    message: Some(given(2, "not so")),
-                    left: None,
-                },
-                to: Some(place(1)),
-            }],
-            carried: vec![OperationNumber::FIRST],
+            request: Some(Request {
+                verb: "revert".into(),
+                checkpoint: Some(CheckpointNumber::FIRST),
+                entry: Some(EntryId::new([8; 32])),
+                branch: Some(Text::Own("main.1".into())),
+                operation: Some(OperationNumber::FIRST),
+                note: Some(given(2, "not so")),
+                options: vec![Text::Own("--keep".into())],
+                machine: Some(machine),
+            }),
+            waiting: Some(Step { from: Some(OperationNumber::FIRST), to: None }),
             tombstones: vec![Tombstone {
                 entry: EntryNumber::new(2),
                 size: 12,
@@ -393,7 +393,7 @@ mod tests {
         e58160af867d34c97a46923e42aed2e6bbe42f5b408305250101010220dcc2b0a64968b324458850
         bee338264433c2f2fba9982edf3dc9c27ada014df906250101010220658f6d4b606a45202dfa107a
         6cd685d6183a787d51cadd7a03635d6ce351515607250101010220a4f589b84b6e21945b5b681a4d
-        58b88e2366728ef27932f10e4a35bb1d30ef9508d703011a010101021503137472616e7363726970
+        58b88e2366728ef27932f10e4a35bb1d30ef95088f04011a010101021503137472616e7363726970
         74732f732e6a736f6e6c011c01010202170101010202ac02030e2e6167656e742f732e6a736f6e6c
         0110010103020b0101020202ac0203022fff020601010102010102030101020313010601046d6169
         6e03090101010201020301020329012202209f01b1b4006e006045df88d0af4f7403ed11d099d13b
@@ -403,10 +403,11 @@ mod tests {
         808020082801010202205e6f1a1a18575bd6705c9f36b25b50795525dc34e37f11bcbf0ff4bb1ff6
         90e5030104092801010202205e6f1a1a18575bd6705c9f36b25b50795525dc34e37f11bcbf0ff4bb
         1ff690e50301040a01030a01020b330101020205636f64657803056f746865720420070707070707
-        07070707070707070707070707070707070707070707070707070c36012906270101000422022013
-        b13742fe69d3fd0757663568904902e8ecfb1b4cd7a5f8753857acd952e05f020901010102010103
-        01010d01010e0601010202010c
-        3620ecbd331a102987846f5870de6d7704976ce0d8725c38d84a0f4e3c560045
+        07070707070707070707070707070707070707070707070707070c6c010672657665727402010003
+        200808080808080808080808080808080808080808080808080808080808080808040801066d6169
+        6e2e310501010622022013b13742fe69d3fd0757663568904902e8ecfb1b4cd7a5f8753857acd952
+        e05f070801062d2d6b6565700802ac020d030101010e0601010202010c
+        dd028847423060435f141774c64e374b77d57d0bb0f5972cc7c6ffd6b2cf9c18
         ");
     }
 
@@ -527,7 +528,7 @@ mod tests {
             // The branch of a move, and the place of a file.
             ("a kind of text", small(&[3, 5, 1, 3, 3, 1, 1]), &[3]),
             ("a kind of place", small(&[1, 5, 2, 3, 1, 1, 3]), &[3]),
-            ("a command that waits", small(&[12, 4, 1, 2, 99, 0]), &[99]),
+            ("a field of a request", small(&[12, 3, 99, 1, 1]), &[99]),
         ];
         for (what, record, unknown) in cases {
             let hash = OperationId::new([1; 32]);

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{
     Base, Bulk, CheckpointNumber, Container, CoveredFile, CoveredRuns, EntryNumber, FileNumber,
     Generation, GenerationNumber, LineId, Malformed, Operation, OperationId, OperationNumber,
-    Pending, Place, Position, Rotation, Run, Sidecar, Spans, Tagged, Text, Timestamp, Tombstones,
+    Place, Position, Rotation, Run, Sidecar, Spans, Tagged, Text, Timestamp, Tombstones,
     tagged::{Field, Payload, each_field, put_field, tagged},
 };
 
@@ -65,8 +65,8 @@ pub struct State {
     pub gone: BTreeSet<FileNumber>,
     /// Where generations begin elsewhere.
     pub bases: Vec<Base>,
-    /// The changes that wait, each behind its operation, which has the words that persons gave.
-    pub pending: Vec<(OperationNumber, Pending)>,
+    /// The operation with the change that waits; it has the words that persons gave.
+    pub waiting: Option<OperationNumber>,
     /// The lines that were taken out.
     pub tombstones: Tombstones,
     /// What is known of secrets that were taken out, by which they are kept out of what comes later.
@@ -131,12 +131,9 @@ impl State {
             self.gone.remove(&step);
         }
         self.bases.extend(facts.bases.iter().cloned());
-        self.pending.extend(facts.pending.iter().cloned().map(|mut pending| {
-            // A state that is kept holds no words of persons except the names of branches; the operation has them.
-            Tagged::texts(&mut pending, &mut Text::forget);
-            (n, pending)
-        }));
-        self.pending.retain(|(n, _)| !facts.carried.contains(n));
+        if let Some(step) = &facts.waiting {
+            self.waiting = step.to;
+        }
         self.tombstones.extend(&facts.tombstones);
         self.kept_out.extend(facts.kept_out.iter().cloned());
         self.covered_files.extend(facts.covered_files.iter().cloned());
@@ -294,7 +291,7 @@ tagged!(State {
     13: containers,
     14: gone,
     15: bases,
-    16: pending,
+    16: waiting,
     17: tombstones,
     18: unknown,
     19: sidecars,
@@ -377,7 +374,7 @@ keyed! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::{Command, Digest, Span, Tombstone};
+    use crate::model::{Digest, Span, Tombstone};
 
     /// Returns a state that holds something of every kind; values that are zero or empty are among it.
     fn everything() -> State {
@@ -388,7 +385,6 @@ mod tests {
         let digest = Digest::new([4; 32]);
         let run =
             Run { generation, start: 1, first: EntryNumber::new(5), count: 2, ..Run::default() };
-        let command = Command::Branch { branch: Text::Own("b".into()), from: None };
         let sidecar = |n| Sidecar { file: FileNumber::new(n), digest, size: 4 };
         let mut spans = Spans::default();
         for span in [Span { generation, count: 2, ..Span::default() }, Span::default()] {
@@ -432,7 +428,7 @@ mod tests {
             ],
             gone: [file, FileNumber::new(200)].into(),
             bases: vec![Base { generation, format: "codex".into(), ..Base::default() }],
-            pending: vec![(n, Pending { command, to: Some(Position::default()) })],
+            waiting: Some(n),
             tombstones,
             kept_out: vec![b"secret".to_vec(), Vec::new()],
             covered_files: vec![CoveredFile { operation: n, at: 1, digest, size: 4, rule: None }],
@@ -463,25 +459,51 @@ mod tests {
         \x01\x01\x02\x02\x01x\r-\x01\x01\x01\x03(\x01\x01\x02\x02 \x04\x04\x04\x04\x04\x04
         \x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04
         \x04\x04\x03\x01\x04\r\t\x01\x02\xac\x02\x02\x01\x01\x03\x00\x0e\x01\x02\x0e\x02\xc8\x01\x0f
-        \n\x01\x01\x02\x02\x05codex\x10\x10\x01\x01\x01\x03\x0b\x01\x07\x03\x05\x01\x03
-        \x01\x01b\x02\x00\x11\x06\x01\x01\x05\x02\x01\x0c\x11\x00\x12\x02\xac\x02\x13.\x01\x02\xac
-        \x02\x03(\x01\x01\x02\x02 \x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04
-        \x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x03\x01\x04\x131\x01\x02\xac
-        \x02\x02\x01\x01\x03(\x01\x01\x03\x02 \x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04
-        \x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x03\x01\x04\x14\x06
-        secret\x14\x00\x15+\x01\x01\x01\x02\x01\x01\x03 \x04\x04\x04\x04\x04\x04
+        \n\x01\x01\x02\x02\x05codex\x10\x01\x01\x11\x06\x01\x01\x05\x02\x01\x0c\x11\x00
+        \x12\x02\xac\x02\x13.\x01\x02\xac\x02\x03(\x01\x01\x02\x02 \x04\x04\x04\x04\x04\x04\x04
         \x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04
-        \x04\x04\x04\x01\x04\x16\x06\x01\x01\x02\x04\x01\x02\x16\x00\x17\x14\x01\x00\x02\x10\x00\x00\x00
-        \x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x17\x18\x01\x04main\x02\x10\x07
-        \x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x18G\x01\x01\x01\x02 \x04\x04
+        \x04\x03\x01\x04\x131\x01\x02\xac\x02\x02\x01\x01\x03(\x01\x01\x03\x02 \x04\x04\x04\x04
         \x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04
-        \x04\x04\x04\x04\x04\x04\x03 \x05\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05
-        \x05\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05
+        \x04\x04\x04\x04\x03\x01\x04\x14\x06secret\x14\x00\x15+\x01\x01\x01\x02\x01
+        \x01\x03 \x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04
+        \x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x01\x04\x16\x06\x01\x01\x02\x04\x01\x02\x16\x00
+        \x17\x14\x01\x00\x02\x10\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x17\x18
+        \x01\x04main\x02\x10\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07\x07
+        \x18G\x01\x01\x01\x02 \x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04
+        \x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x04\x03 \x05\x05\x05\x05\x05\x05\x05
+        \x05\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05\x05
+        \x05
         ");
         let mut unknown = Vec::new();
         assert_eq!(State::read(&bytes, &mut unknown), Ok(state));
         assert_eq!(unknown, [0; 0]);
         assert_eq!(State::default().to_bytes(), b"");
+    }
+
+    /// The operation, the request that it makes, and the change that waits after it.
+    #[test]
+    fn at_most_one_change_waits_and_it_is_the_newest_that_was_asked_for() {
+        use crate::model::{Facts, Request, Step};
+        let number = OperationNumber::new;
+        let set = |from: Option<u64>, to: Option<u64>| {
+            let waiting = Some(Step { from: from.map(number), to: to.map(number) });
+            let request = to.map(|_| Request::default());
+            Facts { request, waiting, ..Facts::default() }
+        };
+        let steps = [
+            (set(None, Some(1)), Some(1)),
+            (Facts::default(), Some(1)),
+            (set(Some(1), Some(3)), Some(3)),
+            (set(Some(3), None), None),
+            (Facts::default(), None),
+            (set(None, Some(3)), Some(3)),
+        ];
+        let mut state = State::default();
+        for (n, (facts, waits)) in (1..).map(number).zip(steps) {
+            let operation = Operation { n, facts, ..Operation::default() };
+            state.apply(&operation, &Bulk::default());
+            assert_eq!(state.waiting, waits.map(number), "{n:?}");
+        }
     }
 
     #[test]

@@ -153,11 +153,12 @@ fn uncaught(session: &str, why: &SyncError) -> Vec<Hint> {
 /// Returns what can be done about the processes that have a session open.
 fn loaded(holders: &[Holder], is_final: bool) -> Vec<Hint> {
     let why = if is_final {
-        "end it first: it would continue with what is taken out, and write it again"
+        "close it there and run this again: it would continue with what is taken out, and write it again"
     } else {
-        "end it first: it would not see what is written, and continue from what it knows"
+        "close it there and run this again: it would not see the change, and continue from what it knows"
     };
-    let ways = holders.iter().map(|holder| holder.way_to_end().into());
+    let hidden = holders.iter().filter(|holder| holder.terminal.is_none());
+    let ways = hidden.map(|holder| holder.way_to_end().into());
     let is_guess = !is_final && !holders.is_empty() && holders.iter().all(|one| one.how.is_guess());
     let force = is_guess.then(|| "if it has another session open, insist with --force".into());
     [why.into()].into_iter().chain(ways).chain(force).collect()

@@ -40,6 +40,7 @@ mod hits;
 mod hook;
 mod index;
 mod landing;
+mod later;
 mod layers;
 mod list;
 mod material;
@@ -67,6 +68,7 @@ mod shorten;
 mod sought;
 mod stats;
 mod suspects;
+mod target;
 mod truncate;
 mod turn;
 mod undo;
@@ -98,6 +100,7 @@ pub use graph::{drawing, files_used, graph, reverted_ends};
 pub use handle::Handle;
 pub use hook::named;
 pub use index::index;
+pub use later::{Later, later};
 pub use layers::{layers, session_key};
 pub use list::{Having, Order, glance_all, keep_glances, known_glance, list};
 pub use mend::{Outcome as MendOutcome, finish_mending, mend};
@@ -112,7 +115,7 @@ pub use rebuild::{rebuild, sum_up};
 pub use recover::recover;
 pub use redact::{Cause, cover_again, follow_moved, redact, redaction, rekey};
 pub use restore::{lost, lost_file, lost_with_sub_agents, restore, restore_lost};
-pub use revert::{Back, clear, revert};
+pub use revert::{clear, revert};
 pub use search::{count, search};
 pub use secrets::{audit_secrets, masking, secret_rules};
 pub use seen::Asked;
@@ -120,9 +123,10 @@ pub use setup::{Setup, calling, setup};
 pub use sought::Search;
 pub use stats::{stats, stats_of};
 pub use suspects::Suspects;
+pub use target::Back;
 pub use truncate::{Bound, oversized, truncate};
 pub use turn::{Answer, STEPS, Turning, turn};
-pub use undo::{Operations, operations, operations_of_all, redo, undo};
+pub use undo::{Operations, operations, operations_of_all, redo, undo, undoable};
 pub use verify::{Verifying, verify, verify_ids};
 pub use wanted::Wanted;
 
@@ -148,7 +152,7 @@ pub use crate::{
         Misread, NoPlace, Notice, Oddity, Outcome, Queue, Quirk, Rebuilt, Rotated, RotatedState,
         Skipped, Source, Step, SyncError, Told, Vain, Waiting, Why, Work, Workspace, agent_folders,
         check_apart, file_of_session, follow, generations, import, import_changed, is_unsaid,
-        leave_out_held, live_state, new_files, news, peek, resume, rotations, settle, sources,
-        unread_folders, workspace,
+        leave_out_held, live_state, new_files, news, open_in, open_sessions, peek, resume,
+        rotations, settle, sources, unread_folders, waiting, workspace,
     },
 };

@@ -19,7 +19,9 @@ use crate::{
     sync::{
         Archive, Held, beside, gone,
         live_file::{self, live_file},
+        open_in,
         states::{container, generations},
+        waiting,
     },
 };
 
@@ -148,6 +150,8 @@ pub fn status(archive: &Archive, session: &Session) -> Result<Status, OpsError> 
         live: live_file(archive, &tip).map(|live| live.path),
         gone: gone::lost(archive, session, &tip)?.map(|lost| lost.path),
         live_state,
+        waiting: waiting(archive, session)?,
+        open: open_in(archive, session),
     })
 }
 

@@ -1,14 +1,18 @@
 //! Going back: to a checkpoint or an entry, perhaps with a note for the model, or to before the first entry.
 
 use crate::{
-    model::{Command, Position, Text},
-    ops::{OpsError, landing::landing, note::from_later},
+    model::{Command, Position, Request, Text},
+    ops::{
+        OpsError,
+        landing::landing,
+        note::from_later,
+        target::{Back, check_note, named},
+    },
     report::Reverted,
     session::{
-        Session, Target, checkpoints, find_place,
+        Session,
         plan::{Plan, Steps, branch_text, given},
     },
-    store::Store,
     sync::{
         self, Archive, SyncError, Workspace,
         reach::Reach,
@@ -16,38 +20,6 @@ use crate::{
         standing::Standing,
     },
 };
-
-/// Where a revert goes.
-#[derive(Clone, Copy, Debug)]
-pub enum Back<'w> {
-    /// To just before a checkpoint, or to just after an entry.
-    To(&'w str),
-    /// To just before the turn that follows this one on the current path.
-    Keeping(&'w str),
-}
-
-impl<'w, S: AsRef<str> + ?Sized> From<&'w S> for Back<'w> {
-    fn from(wanted: &'w S) -> Self {
-        Self::To(wanted.as_ref())
-    }
-}
-
-impl Back<'_> {
-    fn find(self, store: &dyn Store, session: &Session) -> Result<Target, OpsError> {
-        let wanted = match self {
-            Self::To(wanted) => return Ok(find_place(store, session, wanted)?),
-            Self::Keeping(wanted) => wanted,
-        };
-        let kept = find_place(store, session, wanted)?.checkpoint;
-        let kept = kept.ok_or_else(|| OpsError::NotKept {
-            wanted: wanted.to_owned(),
-            why: "it is not the number of a turn",
-        })?;
-        let refused = |why| OpsError::NotKept { wanted: format!("@{}", kept.n), why };
-        let next = checkpoints::next_turn(store, session, kept.n)?.map_err(refused)?;
-        Ok(find_place(store, session, &next.to_string())?)
-    }
-}
 
 /// Goes back; with a message, the model is told that it was further already.
 pub fn revert<'w>(
@@ -58,24 +30,12 @@ pub fn revert<'w>(
     message: Option<&str>,
 ) -> Result<Reverted, OpsError> {
     let back = back.into();
-    if message.is_some_and(|message| message.trim().is_empty()) {
-        return Err(SyncError::Invalid {
-            line: None,
-            why: "the note is empty; leave -m out to go back without one".to_owned(),
-        }
-        .into());
-    }
+    check_note(message)?;
     let words = message.map(from_later);
     let note = words.as_deref().map(|words| Note { words, workspace });
     go_back(archive, session, |before| {
         let place = back.find(before.store(), session)?;
-        let checkpoint = place.checkpoint.as_ref().map(|checkpoint| checkpoint.n);
-        let elsewhere = place.checkpoint.is_none();
-        let head = place.position.head.filter(|_| elsewhere);
-        let entry = head.map(|head| before.id_of(head)).transpose()?;
-        // What stands before the end of a branch is an entry, though the branch was named.
-        let is_end = |branch: &String| before.state.branches.get(branch) == Some(&place.position);
-        let branch = place.branch.filter(is_end).map(|branch| branch_text(&branch));
+        let Request { checkpoint, entry, branch, .. } = named(before, &place)?;
         let message = message.map(given);
         let command = |left| Command::Revert { checkpoint, entry, branch, message, left };
         let (mut reverted, plan) = plan(before, place.position, note, command)?;

@@ -2,11 +2,11 @@
 
 use crate::{
     model::{Command, Operation, OperationNumber, Position, SessionName, Text},
-    ops::{OpsError, landing::landing},
+    ops::{OpsError, landing::landing, target},
     report::{Landing, OperationView, Undone},
     session::{
         Session,
-        plan::{Plan, Steps, branch_text, obstacle, take_back},
+        plan::{Plan, Steps, branch_text, take_back},
     },
     sync::{
         self, Archive, Notice, SyncError, Vain, gone, moved::newest, reach::Reach, resume::is_same,
@@ -88,31 +88,22 @@ pub fn operations_of_all(archive: &Archive, limit: usize) -> Result<Operations, 
     Ok(Operations { shown: found, damaged })
 }
 
-/// Takes back the newest operation that moved the conversation, or the one with this number.
+/// Takes back the operation with this number; without one, drops the change that waits, or takes back the newest operation that
+/// moved the conversation.
 pub fn undo(
     archive: &mut Archive,
     session: &Session,
     wanted: Option<OperationNumber>,
 ) -> Result<Undone, OpsError> {
     execute(archive, session, |before| {
-        let undone = before.state.undone();
-        let is_meant = |operation: &Operation| {
-            let command = &operation.command;
-            command.is_final() || command.moves() && obstacle(operation, &undone).is_none()
-        };
-        let operation = match wanted {
-            Some(n) => {
-                let found = before.store().operations(session.key, n.alone())?.pop();
-                found.ok_or(OpsError::NoOperation(n))?
-            }
-            None => newest(before.store(), session.key, &before.state, is_meant)?
-                .ok_or(SyncError::Nothing(Vain::Undo))?,
-        };
-        if let Some(why) = obstacle(&operation, &undone) {
-            return Err(OpsError::NotUndoable { n: operation.n, why });
-        }
+        let operation = target::undoable(before, session, wanted.or(before.state.waiting))?;
         plan(before, &operation, |undoes, command, left| Command::Undo { undoes, command, left })
     })
+}
+
+/// Returns the newest operation that moved the conversation and can be undone.
+pub fn undoable(archive: &Archive, session: &Session) -> Result<OperationNumber, OpsError> {
+    Ok(target::undoable(&Standing::of(archive, session)?, session, None)?.n)
 }
 
 /// Takes back the newest undo.

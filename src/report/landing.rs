@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 
-use super::shape::{report, some_path};
+use super::{
+    later::Waiting,
+    shape::{report, some_path},
+};
 use crate::{
     model::{CheckpointNumber, Position, Timestamp},
     session::{Session, Spot},
@@ -103,6 +106,8 @@ pub struct Resumed<'a> {
     pub session: &'a Session,
     /// The command.
     pub resume: &'a Resume,
+    /// The change that waits.
+    pub waiting: Option<&'a Waiting>,
 }
 
 report!(Resumed<'_>, "resume", |it| {
@@ -110,4 +115,5 @@ report!(Resumed<'_>, "resume", |it| {
     format: it.session.name.format,
     folder: it.resume.folder.as_ref().map(|folder| folder.to_string_lossy()),
     command: it.resume.command,
+    waiting: it.waiting,
 });

@@ -16,6 +16,7 @@ mod graph;
 mod hint;
 mod import;
 mod landing;
+mod later;
 mod machine;
 mod notice;
 mod place;
@@ -42,6 +43,7 @@ pub use graph::{Acts, EmptyBranch, GraphNode, GraphView, RevertedEnd, UsedFile};
 pub use hint::{Argument, Hint, Line, NamedHint, NamedLine};
 pub use import::{Imported, Oddity, Quirk, QuirkKind, Summary};
 pub use landing::{Kept, Landing, Resume, Resumed, Tokens, TouchedFile, Turn};
+pub use later::{Delayed, Waiting};
 pub use machine::{Page, ReadSetting, Trust, TrustedStore};
 pub use notice::Notice;
 pub use place::{
@@ -54,7 +56,7 @@ pub use session::{Attached, Concealed, Created, LostFile, Outcome, Restored, Sid
 pub use setup::{Calling, SetUp, SettingUp};
 pub use shape::{Changed, Failed, Report};
 pub use status::{
-    Conversation, Fullness, Layered, ListedSession, Listing, LiveState, Standing, Status,
+    Conversation, Fullness, Layered, ListedSession, Listing, LiveState, OpenIn, Standing, Status,
     Surroundings, UnreadPart, UnreadSession,
 };
 pub use store::{

@@ -104,6 +104,11 @@ pub enum Notice {
         /// The other file of the session in which it goes on, if there is one.
         to: Option<PathBuf>,
     },
+    /// A change that waited is dropped, because the session went elsewhere.
+    Dropped {
+        /// The operation that had it wait.
+        operation: OperationNumber,
+    },
     /// Lines came that have something that was taken out before: they are kept without it.
     KeptOut {
         /// How many.
@@ -232,6 +237,9 @@ impl fmt::Display for Notice {
             }
             Self::Gone { path, to: Some(to) } => {
                 write!(f, "{} is gone; the session goes on in {}", path.display(), to.display())
+            }
+            Self::Dropped { operation } => {
+                write!(f, "this drops the change that waited (operation {operation})")
             }
             Self::KeptOut { lines, left } => {
                 let has = |count: u64| if count == 1 { "line has" } else { "lines have" };

@@ -1,12 +1,13 @@
 //! Where a session stands, and how lists show it.
 
-use std::path::PathBuf;
+use std::{fmt, path::PathBuf};
 
 use serde::Serialize;
 use serde_json::Value;
 
 use super::{
     hint::Line,
+    later::Waiting,
     shape::{Report, object, report},
 };
 use crate::{
@@ -49,6 +50,29 @@ pub struct Status {
     pub gone: Option<PathBuf>,
     /// How the live file compares with the newest state that the store holds.
     pub live_state: LiveState,
+    /// The change that waits for the session to be resumed.
+    pub waiting: Option<Waiting>,
+    /// The processes that have the session open.
+    pub open: Vec<OpenIn>,
+}
+
+/// A process that has a session open.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct OpenIn {
+    /// The agent, or else the program.
+    pub agent: String,
+    /// The process.
+    pub pid: u32,
+    /// Its terminal, if it has one.
+    pub terminal: Option<String>,
+}
+
+impl fmt::Display for OpenIn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let terminal =
+            self.terminal.iter().map(|at| format!(", {}", at.trim_start_matches("/dev/")));
+        write!(f, "{} (pid {}{})", self.agent, self.pid, terminal.collect::<String>())
+    }
 }
 
 /// How a live file compares with the newest state that its store holds, the worse the greater.
@@ -165,6 +189,8 @@ report!(Standing<'_>, "status", |it| {
     gone: it.status.gone.as_ref().map(|gone| gone.to_string_lossy()),
     behind: it.status.live_state != LiveState::Same,
     live_state: it.status.live.as_ref().map(|_| it.status.live_state.as_str()),
+    waiting: it.status.waiting,
+    open: it.status.open,
     context: it.full.map(|(near, full)| Filling { near, full }),
 }, hints: |it| {
     let restore = |_: &PathBuf| Line::about("restore").to("to put it back where the agent reads it");

@@ -12,7 +12,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::{
-    Command, FileNumber, MAIN, Operation, OperationNumber, Position, State, Step, Text, Words,
+    Command, FileNumber, MAIN, Operation, OperationNumber, Position, Request, State, Step, Text,
+    Words,
 };
 
 /// A branch of this name, with a number, holds the entries that another program wrote in the place of the live file.
@@ -42,6 +43,10 @@ pub(crate) struct Steps {
     pub(crate) live: Option<Step<FileNumber>>,
     /// Whether lists leave the session out from now on.
     pub(crate) hidden: Option<bool>,
+    /// The change that waits from now on.
+    pub(crate) request: Option<Request>,
+    /// From which operation with a waiting change to which; either may be absent.
+    pub(crate) waiting: Option<Step<OperationNumber>>,
     /// A checkpoint, and a person's words about it.
     pub(crate) checkpoint: Option<(Position, Option<Text>)>,
 }
@@ -178,6 +183,15 @@ pub(crate) fn take_back<E>(
     steps.live = live.map(|step| Step { from: step.to, to: step.from });
     let hidden = facts.hidden.as_ref().filter(|step| step.to.is_some() == state.hidden);
     steps.hidden = hidden.map(|step| step.from.is_some());
+    // What another change dropped stays dropped; only the undo that dropped it gives it back.
+    let waiting = facts.waiting.as_ref().filter(|step| step.to == state.waiting);
+    steps.waiting = match &operation.command {
+        Command::Later { .. } => waiting.map(|step| Step { from: step.to, to: None }),
+        Command::Undo { command, .. } if command == "later" => {
+            waiting.map(|step| Step { from: step.to, to: step.from })
+        }
+        _ => None,
+    };
     Ok((steps, left))
 }
 

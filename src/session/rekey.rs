@@ -135,8 +135,8 @@ fn facts(state: &State, by: OperationNumber, mut facts: Facts, ids: &NewIds) -> 
     for base in &mut facts.bases {
         base.entry = base.entry.map(|entry| new_id(ids, entry));
     }
-    for pending in &mut facts.pending {
-        refer(&mut pending.command, ids);
+    if let Some(request) = &mut facts.request {
+        request.entry = request.entry.map(|entry| new_id(ids, entry));
     }
     facts
 }

@@ -268,6 +268,11 @@ impl Archive {
         self.disk = disk;
     }
 
+    /// Returns the computer and the account in which paths are met.
+    pub(crate) fn here(&self) -> &Here {
+        &self.here
+    }
+
     /// Sets the computer and the account in which paths are met from now on.
     pub fn set_here(&mut self, here: Here) {
         self.here = here;

@@ -196,6 +196,13 @@ impl<'a> Change<'a> {
         if let Some(hidden) = steps.hidden {
             self.set_hidden(hidden);
         }
+        if let Some(request) = steps.request {
+            let to = Some(self.number());
+            self.facts.waiting = Some(Step { from: self.before.state.waiting, to });
+            self.facts.request = Some(request);
+        } else {
+            self.facts.waiting = steps.waiting;
+        }
         if let Some((place, note)) = steps.checkpoint {
             self.checkpoint(place, None, None, note);
         }

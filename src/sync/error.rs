@@ -18,6 +18,9 @@ use crate::{
     wire::{Failure, jsonl::ReadError},
 };
 
+/// How many characters of a session's title an error shows.
+const TITLE: usize = 40;
+
 /// What is wanted in vain, because there is nothing for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Vain {
@@ -202,10 +205,12 @@ pub enum SyncError {
         owner: String,
     },
     /// A process has the session of an agent's file open, and would not see new lines in the file.
-    #[error("{path}{} is in use: {}", titled(.title.as_deref()), named(.holders))]
+    #[error("{}", in_use(session, .title.as_deref(), .holders))]
     Loaded {
         /// The agent's file.
         path: PathBuf,
+        /// The session, as short as it can be typed.
+        session: String,
         /// The session's title.
         title: Option<String>,
         /// Who has it open; nobody whom the system shows, if there is none.
@@ -344,17 +349,22 @@ fn words(holder: Option<&Holder>) -> String {
     holder.map_or_else(|| "the system does not say which".to_owned(), ToString::to_string)
 }
 
-fn titled(title: Option<&str>) -> String {
+/// Says who has a session open.
+fn in_use(session: &str, title: Option<&str>, holders: &[crate::live::Holder]) -> String {
     let title = title.and_then(|title| title.lines().next()).unwrap_or_default();
-    let title: String = title.chars().take(60).collect();
-    if title.is_empty() { title } else { format!(" ({title:?})") }
-}
-
-fn named(holders: &[crate::live::Holder]) -> String {
-    match holders {
-        [] => "a process that the system does not show holds the agent's lock on it".to_owned(),
-        all => all.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "),
+    let mut short: String = title.chars().take(TITLE).collect();
+    if short.len() < title.len() {
+        short.push('…');
     }
+    let name = if short.is_empty() { session.to_owned() } else { format!("{session} {short:?}") };
+    if holders.is_empty() {
+        return format!("{name} is open: a process that the system does not show holds its lock");
+    }
+    let says = |holder: &crate::live::Holder| {
+        let verb = if holder.how.is_guess() { "may have" } else { "has" };
+        format!("{} {verb} {name} open ({holder})", holder.name)
+    };
+    holders.iter().map(says).collect::<Vec<_>>().join("; ")
 }
 
 impl SyncError {

@@ -9,11 +9,12 @@ use std::{
 };
 
 use crate::{
-    live,
+    live::{self, OpenSession},
     model::Tagged as _,
     store::StoreError,
     sync::{Archive, sources::children},
     wire::{
+        self, Folder, Traits,
         discover::{self, Home},
         unread::{self, UnreadHome},
     },
@@ -49,6 +50,21 @@ pub fn agent_folders(
     }
     folders.retain(|folder| folder.path.is_dir());
     folders
+}
+
+/// Returns the sessions that agents with these folders have open, by their own word. `open_in` looks closer at one
+/// session: who has its file open is not asked here.
+pub fn open_sessions(folders: &[AgentFolder]) -> Vec<OpenSession> {
+    let home = |folder: &AgentFolder| {
+        let traits = wire::by_name(folder.format)?.traits();
+        let is_shelf = |of: &&Folder| !of.sessions.is_empty() && folder.path.ends_with(of.sessions);
+        let shelf = traits.folders.iter().find(is_shelf)?;
+        let depth = Path::new(shelf.sessions).components().count();
+        Some((folder.path.ancestors().nth(depth)?.to_owned(), traits))
+    };
+    let mut homes: Vec<(PathBuf, &'static Traits)> = folders.iter().filter_map(home).collect();
+    homes.dedup_by(|one, other| one.0 == other.0);
+    live::open_sessions(homes.iter().map(|(home, traits)| (home.as_path(), *traits)))
 }
 
 /// What agents' folders held when they were looked at last.

@@ -2,6 +2,8 @@
 
 use std::{fmt, fs, os::unix::fs::MetadataExt, path::Path};
 
+use crate::live;
+
 /// How many times the list of locks is read before nobody is named.
 const LOOKS: u32 = 5;
 
@@ -26,15 +28,8 @@ impl fmt::Display for Holder {
 /// Returns who holds the lock of a file, where the system tells.
 pub(crate) fn holder(path: &Path) -> Option<Holder> {
     let inode = fs::metadata(path).ok()?.ino();
-    // A line is "1: FLOCK  ADVISORY  WRITE 123 08:01:456 0 EOF"; those who wait have "->" behind the number.
-    let pid_in = |line: &str| {
-        let mut words = line.split_whitespace().skip(1);
-        let (kind, pid, file) = (words.next()?, words.nth(2)?, words.next()?);
-        let is_it = kind == "FLOCK" && file.rsplit(':').next() == Some(&inode.to_string());
-        is_it.then(|| pid.parse().ok()).flatten()
-    };
     // The kernel returns the list in pieces, and can skip entries while others come and go.
-    let pid = (0..LOOKS).find_map(|_| made_up("/proc/locks")?.lines().find_map(pid_in))?;
+    let pid = (0..LOOKS).find_map(|_| live::flocks().get(&inode).copied())?;
     let command = made_up(&format!("/proc/{pid}/cmdline")).unwrap_or_default();
     let words = command.split('\0').filter(|word| !word.is_empty());
     Some(Holder { pid, command: words.collect::<Vec<_>>().join(" ").chars().take(80).collect() })

@@ -5,8 +5,9 @@ use std::path::Path;
 
 use crate::{
     live::{self, Holder, How, Index, Lock, Locking},
-    session::Session,
-    sync::{Archive, SyncError},
+    report::OpenIn,
+    session::{Session, short_name},
+    sync::{Archive, SyncError, live_file::live_file},
 };
 
 /// Refuses to write an agent's file if a process has its session open; if the caller insists, only where that is certain. Also keeps
@@ -36,6 +37,28 @@ pub(crate) fn refuse_if_loaded(
     if holders.is_empty() { Ok(lock) } else { Err(loaded(archive, session, path, holders)?) }
 }
 
+/// Returns the processes that have a session open, but not those that only may have it.
+pub fn open_in(archive: &Archive, session: &Session) -> Vec<OpenIn> {
+    let state = archive.store().state(session.key).unwrap_or_default();
+    let Some(live) = live_file(archive, &state).filter(|live| live.attached) else {
+        return Vec::new();
+    };
+    let lock =
+        session.format.home(&live.path).map(|home| Index::of(home).lock_of(&session.name.id));
+    let of = |file: &Path| live::holders(file, None, session.format.traits()).unwrap_or_default();
+    let mut found = of(&live.path);
+    found.extend(lock.iter().flat_map(|lock| of(lock)));
+    found.retain(|holder| !holder.how.is_guess());
+    found.sort_by_key(|holder| holder.pid);
+    found.dedup_by_key(|holder| holder.pid);
+    let open = found.into_iter().map(|Holder { name: agent, pid, terminal, .. }| OpenIn {
+        agent,
+        pid,
+        terminal,
+    });
+    open.collect()
+}
+
 /// Keeps a session from being opened by its agent while the answer lives, if the agent has a lock for that; it is an error if
 /// a process holds that.
 pub(crate) fn agents_lock(
@@ -63,5 +86,6 @@ fn loaded(
     holders: Vec<Holder>,
 ) -> Result<SyncError, SyncError> {
     let title = archive.store.card(session.key)?.title;
-    Ok(SyncError::Loaded { path: path.to_owned(), title, holders, is_final: false })
+    let session = short_name(archive.store(), session)?;
+    Ok(SyncError::Loaded { path: path.to_owned(), session, title, holders, is_final: false })
 }

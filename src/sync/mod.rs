@@ -70,6 +70,7 @@ mod take_back;
 pub(crate) mod titles;
 pub(crate) mod together;
 mod unkept;
+mod waiting;
 mod why;
 mod workspace;
 
@@ -82,12 +83,14 @@ pub(crate) use copy::copy;
 pub use error::{Misread, NoPlace, SyncError, Vain};
 pub(crate) use execute::{cache, exclusively, execute, execute_first, execute_uncaught};
 pub use folders::{
-    AgentFolder, Look, Looked, agent_folders, leave_out_held, new_files, unread_folders,
+    AgentFolder, Look, Looked, agent_folders, leave_out_held, new_files, open_sessions,
+    unread_folders,
 };
 pub(crate) use gone::missing;
 pub use holder::Holder;
 pub use import::{Step, import, import_changed, news};
 pub(crate) use live_file::{mark, may_be_behind};
+pub use loaded::open_in;
 pub use lock::{Told, Waiting};
 pub(crate) use lock::{is_lock, lock_if_there};
 pub(crate) use mend::{Mending, is_broken, lock_to_mend, set_aside, sweep};
@@ -105,6 +108,7 @@ pub use sources::{Source, file_of_session, sources};
 pub use start::{is_unsaid, resume, settle};
 pub use states::generations;
 pub(crate) use take_back::{strays, take_back};
+pub use waiting::waiting;
 pub use why::{Skipped, Why};
 pub(crate) use workspace::without_credentials;
 pub use workspace::{Workspace, workspace};

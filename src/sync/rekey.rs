@@ -16,7 +16,7 @@ use crate::{
         rekey::{NewIds, new_ids, rekeyed},
         rows,
     },
-    store::{SessionKey, whole_lines},
+    store::{SessionKey, Store, whole_lines},
     sync::{
         Archive, SyncError, catch_up,
         change::{Buried, Change},
@@ -79,7 +79,7 @@ fn rekey_all(
         let mut more = Vec::new();
         for session in archive.every()? {
             let is_new = !found.contains_key(&session.key);
-            if is_new && refers(&store.state(session.key)?, &ids) {
+            if is_new && refers(store, &session, &ids)? {
                 more.push(session);
             }
         }
@@ -134,10 +134,11 @@ fn see(
 }
 
 /// Returns whether a session refers to an entry whose id becomes another one.
-fn refers(state: &State, ids: &NewIds) -> bool {
+fn refers(store: &dyn Store, session: &Session, ids: &NewIds) -> Result<bool, SyncError> {
     let is_one = |id: Option<EntryId>| id.is_some_and(|id| ids.contains_key(&id));
-    let waits =
-        |command: &Command| matches!(command, Command::Revert { entry, .. } if is_one(*entry));
-    state.bases.iter().any(|base| is_one(base.entry))
-        || state.pending.iter().any(|(_, pending)| waits(&pending.command))
+    let state = store.state(session.key)?;
+    let waiting = state.waiting.map(|n| store.operations(session.key, n.alone())).transpose()?;
+    let requests = waiting.iter().flatten().filter_map(|by| by.facts.request.as_ref());
+    Ok(state.bases.iter().any(|base| is_one(base.entry))
+        || requests.map(|request| request.entry).any(is_one))
 }

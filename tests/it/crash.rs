@@ -26,7 +26,9 @@ use tempfile::TempDir;
 use undertext::{
     context::{cut::Limit, plan::Keep},
     model::{CheckpointNumber, EntryNumber, OperationNumber, Timestamp},
-    ops::{self, Archive, Bound, Compacting, Notice, OpsError, Session, Severity, SyncError},
+    ops::{
+        self, Archive, Bound, Compacting, Later, Notice, OpsError, Session, Severity, SyncError,
+    },
     store::{Access, StoreError},
     wire::{Draft, Speaker},
 };
@@ -53,7 +55,7 @@ fn assert_kept(archive: &Archive, session: &Session, texts: &[String]) {
 fn step(archive: &mut Archive, session: &Session, n: u64) -> Result<String, OpsError> {
     let here = workspace();
     let text = format!("message {n}.{}", " word".repeat(usize::try_from(n % 7).unwrap() * 40));
-    match n % 9 {
+    match n % 10 {
         4 => ops::revert(archive, session, &here, "1", Some(&text)).map(|_| text),
         5 => ops::undo(archive, session, None).map(|_| String::new()),
         6 => {
@@ -74,6 +76,10 @@ fn step(archive: &mut Archive, session: &Session, n: u64) -> Result<String, OpsE
             let (asked, keep) = (crate::compact::asked(32_000), Keep::Last(2));
             let wanted = Compacting { keep, ..Compacting::of(&asked, &|| Timestamp(0)) };
             ops::compact(archive, session, &here, &wanted, &mut |_| ()).map(|_| String::new())
+        }
+        9 => {
+            let change = Later::Revert("1".to_owned(), Some(text));
+            ops::later(archive, session, &change).map(|_| String::new())
         }
         _ => ops::append(archive, session, &here, &[Draft::Message(Speaker::User, text.clone())])
             .map(|_| text),
@@ -104,7 +110,7 @@ fn fail_each(failure: Failure, forever: bool) {
         match Archive::open(folder.path(), Access::Brief, Seeded::boxed(2)) {
             Err(error) => failed = Some(error.into()),
             Ok(mut archive) => {
-                for i in 0..9 {
+                for i in 0..10 {
                     match step(&mut archive, &session, i) {
                         Ok(text) => acknowledged.push(text),
                         Err(error) => failed = failed.or(Some(error)),

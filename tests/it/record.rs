@@ -7,7 +7,7 @@ use proptest::{collection::vec, option::of, prelude::*};
 use undertext::model::{
     Base, Bulk, Checkpoint, Command, Container, CoveredFile, CoveredRuns, CutOff, Cutting, Digest,
     Entry, EntryId, Facts, File, FileNumber, Gaps, Generation, LineId, MachineId, Move, Operation,
-    OperationId, OperationNumber, Origin, Pending, Place, Position, Rotation, Run, Running,
+    OperationId, OperationNumber, Origin, Place, Position, Request, Rotation, Run, Running,
     SessionName, Sidecar, State, Step, StoreId, Tagged, Text, Timestamp, Tombstone, Words,
 };
 
@@ -167,7 +167,20 @@ fn facts() -> impl Strategy<Value = Facts> {
         id,
         entry,
     });
-    let pending = (command(), of(position())).prop_map(|(command, to)| Pending { command, to });
+    let place = (of(integer()), of(hash().prop_map(EntryId::new)), of(text()), of(integer()));
+    let request = (string(), place, of(text()), vec(text(), 0..3), of(integer())).prop_map(
+        |(verb, place, note, options, machine)| Request {
+            verb,
+            checkpoint: place.0.map(number),
+            entry: place.1,
+            branch: place.2,
+            operation: place.3.map(number),
+            note,
+            options,
+            machine: machine.map(MachineId::new),
+        },
+    );
+    let waiting = step(integer().prop_map(OperationNumber::new));
     let tombstone = (integer(), integer()).prop_map(|(entry, size)| Tombstone {
         entry: number(entry),
         size,
@@ -192,7 +205,7 @@ fn facts() -> impl Strategy<Value = Facts> {
         (vec(file, 0..3), vec(generation, 0..3), vec(moved, 0..3)),
         (step(text()), step(integer().prop_map(FileNumber::new)), step(integer())),
         (vec(rotation, 0..2), vec(container, 0..3), vec(sidecar, 0..2), vec(integer(), 0..3)),
-        (vec(base, 0..2), vec(pending, 0..2), vec(integer(), 0..3), vec(tombstone, 0..2)),
+        (vec(base, 0..2), of(request), waiting, vec(tombstone, 0..2)),
         (
             of(text()),
             vec(bytes(), 0..2),
@@ -213,8 +226,8 @@ fn facts() -> impl Strategy<Value = Facts> {
             sidecars: c.2,
             gone: c.3.into_iter().map(number).collect(),
             bases: d.0,
-            pending: d.1,
-            carried: d.2.into_iter().map(number).collect(),
+            request: d.1,
+            waiting: d.2,
             tombstones: d.3,
             title: e.0,
             kept_out: e.1,

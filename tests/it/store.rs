@@ -159,8 +159,8 @@ fn a_fact_of_every_kind_comes_back() {
             kinds.sidecars.extend(facts.sidecars);
             kinds.gone.extend(facts.gone);
             kinds.bases.extend(facts.bases);
-            kinds.pending.extend(facts.pending);
-            kinds.carried.extend(facts.carried);
+            kinds.request = facts.request.or(kinds.request);
+            kinds.waiting = facts.waiting.or(kinds.waiting);
             kinds.tombstones.extend(facts.tombstones);
             kinds.kept_out.extend(facts.kept_out);
             kinds.covered_files.extend(facts.covered_files);
@@ -181,8 +181,8 @@ fn a_fact_of_every_kind_comes_back() {
             sidecars,
             gone,
             bases,
-            pending,
-            carried,
+            request,
+            waiting,
             tombstones,
             title,
             kept_out,
@@ -193,7 +193,7 @@ fn a_fact_of_every_kind_comes_back() {
         assert!(!files.is_empty() && !generations.is_empty() && !moves.is_empty());
         assert!(current.is_some() && live.is_some() && hidden.is_some() && !rotations.is_empty());
         assert!(!containers.is_empty() && !sidecars.is_empty() && !gone.is_empty());
-        assert!(!bases.is_empty() && !pending.is_empty() && !carried.is_empty());
+        assert!(!bases.is_empty() && request.is_some() && waiting.is_some());
         assert!(!tombstones.is_empty() && title.is_some() && folder.is_some());
         assert!(!kept_out.is_empty() && !covered_files.is_empty() && !covered_runs.is_empty());
     });

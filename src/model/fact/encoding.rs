@@ -4,7 +4,7 @@
 
 use super::{
     Base, Checkpoint, Container, CoveredFile, CoveredRuns, CutOff, Cutting, Facts, File, Gaps,
-    Generation, Move, Named, Origin, Pending, Place, Position, Rotation, Run, Sidecar, Step,
+    Generation, Move, Named, Origin, Place, Position, Request, Rotation, Run, Sidecar, Step,
     Tombstone,
 };
 use crate::model::{
@@ -34,7 +34,16 @@ tagged!(Rotation { 1: file, 2: aside, 3: old, 4: new, 5: inode, 6: length });
 tagged!(Container { 1: generation, 2: digest, 3: size });
 tagged!(Sidecar { 1: file, 2: digest, 3: size });
 tagged!(Base { 1: generation, 2: format, 3: id, 4: entry });
-tagged!(Pending { 1: command, 2: to });
+tagged!(Request {
+    1: verb,
+    2: checkpoint,
+    3: entry,
+    4: branch,
+    5: operation,
+    6: note,
+    7: options,
+    8: machine,
+});
 tagged!(Tombstone { 1: entry, 2: size, 3: line, 4: covered, 5: rule });
 tagged!(CoveredFile { 1: operation, 2: at, 3: digest, 4: size, 5: rule });
 tagged!(CoveredRuns { 1: operation, 2: digest, 3: lines });
@@ -51,8 +60,8 @@ tagged!(Facts {
     9: sidecars,
     10: gone,
     11: bases,
-    12: pending,
-    13: carried,
+    12: request,
+    13: waiting,
     14: tombstones,
     15: title,
     16: kept_out,

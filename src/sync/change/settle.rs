@@ -12,8 +12,9 @@ use crate::{
     json::Raw,
     live::{Lock, WritableFile},
     model::{
-        Card, Command, CoveredFile, CoveredRuns, EntryNumber, GenerationNumber, Move, NameTag,
-        Operation, Place, Position, Record, Run, Tagged, Text, Tie, Tombstone,
+        self, Card, Command, CoveredFile, CoveredRuns, EntryNumber, Facts, GenerationNumber, Move,
+        NameTag, Operation, OperationNumber, Place, Position, Record, Run, Tagged, Text, Tie,
+        Tombstone,
     },
     session::{
         Session,
@@ -236,6 +237,25 @@ impl Change<'_> {
         })
     }
 
+    /// Drops the change that waits if a command, and not another program, takes the session elsewhere.
+    fn dropped(
+        &mut self,
+        command: &Command,
+        facts: &Facts,
+    ) -> Option<model::Step<OperationNumber>> {
+        let state = &self.before.state;
+        let operation = state.waiting?;
+        let current = facts.current.as_ref().and_then(|step| step.to.as_ref()).map(Text::to_text);
+        let current = current.as_deref().unwrap_or(state.current());
+        let moved = facts.moves.iter().find(|step| step.branch.to_text() == current);
+        let end = moved.map_or_else(|| self.branch(current), |step| step.to);
+        if command.takes_in() || !command.moves() && end == state.position() {
+            return None;
+        }
+        self.notices.push(Notice::Dropped { operation });
+        Some(model::Step { from: Some(operation), to: None })
+    }
+
     fn seal(&mut self, mut command: Command) -> Result<Operation, SyncError> {
         let moved =
             std::mem::take(&mut self.moved).into_iter().filter(|(_, (from, to))| from != to);
@@ -246,6 +266,9 @@ impl Change<'_> {
         let moves = moved.map(step).collect();
         let mut facts = std::mem::take(&mut self.facts);
         facts.moves = moves;
+        if facts.waiting.is_none() {
+            facts.waiting = self.dropped(&command, &facts);
+        }
         let archive = self.before.archive;
         let (door, mut is_kept_out) = (self.door()?.clone(), false);
         let has_it =

@@ -274,7 +274,7 @@ fn no_model_is_asked_for_a_summary_that_cannot_be_written() {
     let dry = [&compact[..], &["--dry-run"]].concat();
     let held = fs::File::open(&kept.file).unwrap();
     let refused = env.run(&compact);
-    assert!(refused.stderr.contains("keeps it open"), "{refused}");
+    assert!(refused.stderr.contains(" open (pid "), "{refused}");
     assert!(refused.to_string().contains("[exit status: 3]"), "{refused}");
     // What would be done is of use while the agent runs.
     assert!(env.run(&dry).success().stdout.contains("summarised"));

@@ -17,7 +17,7 @@ use crate::rollout::THREAD;
 const AGENT: &str = "#!/bin/sh\n[ -z \"$1\" ] || exec 3<>\"$1\"\necho ready\nread line\n";
 
 /// A program with the name of an agent's, in the folder of the project; it ends with this value.
-struct Agent {
+pub(super) struct Agent {
     child: Child,
     /// The other end of its terminal.
     _host: Option<File>,
@@ -31,18 +31,18 @@ impl Agent {
         Self { child: start(env, command, name, &[]), _host: Some(host) }
     }
 
-    fn without_one(env: &TestEnv, setsid: &str, name: &str, arguments: &[&str]) -> Self {
+    pub(super) fn without_one(env: &TestEnv, setsid: &str, name: &str, arguments: &[&str]) -> Self {
         let mut command = Command::new(setsid);
         command.stdin(Stdio::piped());
         Self { child: start(env, command, name, arguments), _host: None }
     }
 
-    fn pid(&self) -> u32 {
+    pub(super) fn pid(&self) -> u32 {
         self.child.id()
     }
 
     /// Returns when it started, as the system counts it.
-    fn started(&self) -> u64 {
+    pub(super) fn started(&self) -> u64 {
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid())).unwrap();
         let (_, fields) = stat.rsplit_once(')').unwrap();
         fields.split_whitespace().nth(19).unwrap().parse().unwrap()
@@ -73,7 +73,7 @@ const BOAT: &str = "6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e";
 const RAFT: &str = "5c0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e";
 
 /// Has the session work in the folder of the project, and takes it in.
-fn in_the_project(kept: &Kept) {
+pub(super) fn in_the_project(kept: &Kept) {
     let project = kept.env.project().canonicalize().unwrap();
     let mut text = kept.read();
     for folder in ["\"/work\"", "\"/w\""] {
@@ -97,7 +97,7 @@ fn boat_and_raft() -> (Kept, PathBuf) {
     (kept, raft)
 }
 
-fn name_session(env: &TestEnv, pid: u32, session: &str, started: u64) {
+pub(super) fn name_session(env: &TestEnv, pid: u32, session: &str, started: u64) {
     let sessions = env.home().join(".claude/sessions");
     fs::create_dir_all(&sessions).unwrap();
     let text = format!(
@@ -136,25 +136,21 @@ fn claude_code_keeps_only_the_session_that_it_names_from_being_changed() {
     let agent = Agent::on_a_terminal(env, setsid, "claude");
     name_session(env, agent.pid(), RAFT, agent.started());
     change(env, BOAT, &[]).success();
-    let named =
-        format!("Claude Code (process {}) says that it has it open, run as \"", agent.pid());
-    let words = [
-        named.as_str(),
-        "bin/claude\"",
-        "(\"Build a raft.\") is in use: ",
-        "quit Claude Code in its terminal, /dev/pts/",
-    ];
+    let named = |id: &str, what: &str| {
+        format!("Claude Code has {id} \"{what}\" open (pid {}, pts/", agent.pid())
+    };
+    let words = [named("5c0a1c52", "Build a raft."), "close it there and run this again".into()];
+    let words = words.each_ref().map(String::as_str);
     refused(env, &raft, RAFT, &[], &words);
     refused(env, &raft, RAFT, &["--force"], &words);
     // It goes to another session.
     name_session(env, agent.pid(), BOAT, agent.started());
     change(env, RAFT, &[]).success();
-    refused(env, &kept.file, BOAT, &["--force"], &[&named]);
+    refused(env, &kept.file, BOAT, &["--force"], &[&named("6b0a1c52", "Build a boat.")]);
     // The file is of an older process, so that this one says nothing.
     name_session(env, agent.pid(), BOAT, agent.started() + 1);
     for (session, file) in [(BOAT, &kept.file), (RAFT, &raft)] {
-        let words =
-            ["Claude Code (process ", "runs in the session's folder", "insist with --force"];
+        let words = ["Claude Code may have ", ", in the session's folder)", "insist with --force"];
         refused(env, file, session, &[], &words);
         change(env, session, &["--force"]).success();
     }
@@ -172,7 +168,7 @@ fn a_session_that_claude_code_has_open_without_a_terminal_is_refused_too() {
     change(&kept.env, BOAT, &[]).success();
     name_session(&kept.env, agent.pid(), BOAT, agent.started());
     let end = format!("end Claude Code, which has no terminal: kill {}", agent.pid());
-    refused(&kept.env, &kept.file, BOAT, &["--force"], &["says that it has it open", &end]);
+    refused(&kept.env, &kept.file, BOAT, &["--force"], &[" has 6b0a1c52 ", ", run as ", &end]);
 }
 
 #[test]
@@ -184,7 +180,7 @@ fn a_folder_counts_only_for_a_process_with_a_terminal() {
     change(&kept.env, "boat", &[]).success();
     drop(agent);
     let _agent = Agent::on_a_terminal(&kept.env, setsid, "pi");
-    let words = ["pi (process ", "runs in the session's folder", "insist with --force"];
+    let words = ["pi may have ", ", in the session's folder)", "insist with --force"];
     refused(&kept.env, &kept.file, "boat", &[], &words);
     change(&kept.env, "boat", &["--force"]).success();
 }
@@ -202,12 +198,12 @@ fn a_lock_next_to_a_session_counts_while_the_process_that_wrote_it_lives() {
         fs::write(kept.file.with_extension("jsonl.lock"), text).unwrap();
     };
     lock(Some(gateway.started()));
-    refused(env, &kept.file, "boat", &["--force"], &["says that it has it open"]);
+    refused(env, &kept.file, "boat", &["--force"], &[" has boat "]);
     lock(Some(gateway.started() + 1));
     change(env, "boat", &[]).success();
     // Nothing shows that it is the process that wrote this.
     lock(None);
-    refused(env, &kept.file, "boat", &[], &["may be the one that locked it", "with --force"]);
+    refused(env, &kept.file, "boat", &[], &[" may have boat ", "lock file names)", "with --force"]);
     change(env, "boat", &["--force"]).success();
     drop(gateway);
     change(env, "boat", &[]).success();
@@ -220,7 +216,7 @@ fn codex_has_a_thread_open_while_it_holds_its_lock_or_its_file() {
     in_the_project(&kept);
     let env = &kept.env;
     let screen = Agent::on_a_terminal(env, setsid, "codex");
-    let words = ["Codex (process ", "runs in the session's folder", "insist with --force"];
+    let words = ["Codex may have ", ", in the session's folder)", "insist with --force"];
     refused(env, &kept.file, THREAD, &[], &words);
     // One that locks what it opens has not opened this.
     let locks = env.home().join(".codex/thread-writer-locks");
@@ -231,7 +227,7 @@ fn codex_has_a_thread_open_while_it_holds_its_lock_or_its_file() {
     let held = File::create(&lock).unwrap();
     held.lock().unwrap();
     for more in [&[][..], &["--force"]] {
-        let holder = format!("(process {}) holds the agent's lock on it", std::process::id());
+        let holder = format!(" open (pid {}, ", std::process::id());
         refused(env, &kept.file, THREAD, more, &[&holder]);
     }
     drop(held);
@@ -242,6 +238,6 @@ fn codex_has_a_thread_open_while_it_holds_its_lock_or_its_file() {
     drop(service);
     let file = kept.file.to_str().unwrap();
     let _service = Agent::without_one(env, setsid, "codex", &[file, "app-server", "--listen"]);
-    let words = ["keeps it open", "codex app-server daemon stop"];
+    let words = ["Codex has ", "codex app-server daemon stop"];
     refused(env, &kept.file, THREAD, &["--force"], &words);
 }

@@ -27,6 +27,7 @@ mod hook;
 mod import;
 mod indexed;
 mod kept_out;
+mod later;
 mod log;
 mod mend;
 mod passage;

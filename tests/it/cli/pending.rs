@@ -145,7 +145,7 @@ fn a_resume_first_brings_the_agent_what_a_command_was_still_to_write() {
         assert_eq!(kept.read(), before);
         let held = File::open(&kept.file).unwrap();
         let refused = kept.env.run(&["resume", session]).to_string();
-        assert!(refused.contains("is in use: "), "{refused}");
+        assert!(refused.contains(" open (pid "), "{refused}");
         assert_eq!(kept.read(), before);
         drop(held);
         // No agent is installed here.
@@ -186,7 +186,7 @@ fn what_was_cut_short_waits_while_an_agent_has_the_session_loaded() {
             &["checkpoint", "-s", session],
         ] {
             let refused = kept.env.run(command).to_string();
-            assert!(refused.contains("is in use: "), "{refused}");
+            assert!(refused.contains(" open (pid "), "{refused}");
             assert!(refused.contains("hint: end the agent: what a command"), "{refused}");
             assert_eq!(kept.read(), before);
         }

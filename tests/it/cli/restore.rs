@@ -336,7 +336,7 @@ fn a_file_that_a_process_still_has_open_does_not_come_back_before_that_closes_it
     let open = fs::File::open(&path).unwrap();
     fs::remove_file(&path).unwrap();
     let refused = env.run(&["restore", "8f14"]);
-    let holder = format!("(process {}) keeps it open", std::process::id());
+    let holder = format!(" open (pid {}, ", std::process::id());
     assert!(refused.code() == Some(3) && refused.stderr.contains(&holder), "{refused}");
     let refused = env.run(&["restore", "--all"]);
     assert!(refused.code() == Some(1) && refused.stderr.contains(&holder), "{refused}");

@@ -6,8 +6,7 @@ use crate::fixture::number;
 use undertext::{
     model::{
         Card, Checkpoint, Command, Entry, EntryId, Move, NameTag, Named, OperationId,
-        OperationNumber, Origin, Parent, Pending, Position, Run, Sidecar, StoreId, Tagged,
-        Timestamp,
+        OperationNumber, Origin, Parent, Position, Run, Sidecar, StoreId, Tagged, Timestamp,
     },
     store::{Commit, NewLine, SessionFilter, Store, StoreError},
 };
@@ -130,10 +129,6 @@ const WRONG: &[Wrong] = &[
     }),
     sealed("a command that is not known", |c| c.operation.command = Command::Unknown { code: 99 }),
     sealed("no command", |c| c.operation.command = Command::default()),
-    sealed("a command that waits and is not known", |c| {
-        let command = Command::Unknown { code: 99 };
-        c.operation.facts.pending.push(Pending { command, to: None });
-    }),
     // Entries and lines.
     sealed("an entry with another id", |c| c.bulk.entries[0].id = EntryId::new([1; 32])),
     sealed("an entry with another number", |c| c.bulk.entries[0].n = number(9)),

@@ -6,9 +6,9 @@ use undertext::{
     model::{
         Base, Bulk, Card, Checkpoint, Command, Container, CoveredFile, CoveredRuns, CutOff,
         Cutting, Digest, Entry, EntryId, EntryNumber, Facts, File, FileNumber, Gaps, Generation,
-        GenerationNumber, Kind, LineId, MachineId, Move, NameTag, Operation, Origin, Parent,
-        Pending, Place, Position, Record, Rotation, Run, Running, SessionName, Sidecar, State,
-        Step, StoreId, Text, Tie, TieKind, Timestamp, Tombstone, Words, line,
+        GenerationNumber, Kind, LineId, MachineId, Move, NameTag, Operation, Origin, Parent, Place,
+        Position, Record, Request, Rotation, Run, Running, SessionName, Sidecar, State, Step,
+        StoreId, Text, Tie, TieKind, Timestamp, Tombstone, Words, line,
     },
     store::{Commit, NewLine, Store},
 };
@@ -311,17 +311,17 @@ impl Writer {
                 id: "other".into(),
                 entry: Some(EntryId::new([7; 32])),
             });
-            facts.pending.push(Pending {
-                command: Command::Revert {
-                    checkpoint: Some(number(1)),
-                    entry: Some(EntryId::new([8; 32])),
-                    branch: Some(given("mine")),
-                    message: Some(given("later")),
-                    left: None,
-                },
-                to: Some(place(1)),
+            facts.request = Some(Request {
+                verb: "revert".into(),
+                checkpoint: Some(number(1)),
+                entry: Some(EntryId::new([8; 32])),
+                branch: Some(given("mine")),
+                operation: Some(number(1)),
+                note: Some(given("later")),
+                options: vec![own("--keep")],
+                machine: Some(machine),
             });
-            facts.carried.push(number(n - 1));
+            facts.waiting = Some(Step { from: None, to: Some(number(n)) });
             facts.tombstones.push(Tombstone { entry: number(2), size: 12, ..Tombstone::default() });
             facts.title = Some(given("A title"));
             facts.folder = Some(given("/work"));

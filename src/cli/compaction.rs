@@ -1,0 +1,92 @@
+//! A compaction as commands make it: what it would do, and what it did.
+
+use undertext::context::event::Cause;
+use undertext::ops::{self, Archive, Compacting, Part, Planned, Session};
+use undertext::report::Report as _;
+
+use super::Context;
+use super::common::{capitalise, counted};
+use super::error::CommandError;
+use super::models::{self, Summing};
+use crate::render::style::Label;
+use crate::render::table::{Align, Cell, Table};
+use crate::render::units::grouped;
+
+/// Compacts and tells what was done; returns false if there was nothing to do.
+pub(crate) fn compact(
+    context: &mut Context,
+    (archive, session): (&mut Archive, &Session),
+    summing: &Summing,
+    cause: Cause,
+) -> Result<bool, CommandError> {
+    let settings = context.settings()?;
+    let kit = context.kit(summing, &settings, archive, session)?;
+    kit.warn(context, archive, session);
+    let wanted = Compacting { cause, ..kit.compacting() };
+    let workspace = context.workspace();
+    let mut emit = |event: &_| (kit.sink)(event);
+    let run = if cause == Cause::Auto { ops::compact_if_due } else { ops::compact };
+    let done = run(archive, session, &workspace, &wanted, &mut emit)?;
+    context.tell(&done.notices);
+    let is_done = done.nothing.is_none();
+    if context.answer_change((archive, session), &done)? {
+        return Ok(is_done);
+    }
+    if let Some(why) = done.nothing {
+        context.say(&capitalise(&format!("{why}; nothing is changed")))?;
+        return Ok(is_done);
+    }
+    models::tell_compaction(context, &done)?;
+    context.output.hints(done.hints());
+    Ok(is_done)
+}
+
+/// Shows what a compaction would do in an archive that keeps nothing; returns false if there is nothing to do.
+pub(crate) fn say_plan(
+    context: &mut Context,
+    (archive, session): (&mut Archive, &Session),
+    summing: &Summing,
+) -> Result<bool, CommandError> {
+    let settings = context.settings()?;
+    let kit = context.kit(summing, &settings, archive, session)?;
+    kit.warn(context, archive, session);
+    let wanted = kit.compacting();
+    let plan = ops::plan_compaction(archive, session, &wanted)?;
+    show_plan(context, &plan)?;
+    if plan.parts.is_ok() && archive.is_preview() {
+        let workspace = context.workspace();
+        ops::try_compaction(archive, session, &workspace, &wanted)?;
+    }
+    Ok(plan.parts.is_ok())
+}
+
+fn show_plan(context: &mut Context, plan: &Planned) -> Result<(), CommandError> {
+    let near = &plan.near;
+    if context.answer(plan)? {
+        return Ok(());
+    }
+    let mut table = Table::new([Align::Left, Align::Right, Align::Right]);
+    let mut row = |name: &str, part: Part| {
+        table.row([
+            Cell::new(Label::Dim, name),
+            Cell::new(Label::Plain, &grouped(part.messages as u64)),
+            Cell::new(Label::Plain, &counted(part.tokens, "token", "tokens")),
+        ]);
+    };
+    match plan.parts {
+        Ok(parts) => {
+            row("summarised", parts.summarised);
+            row("kept", parts.kept);
+            row("summaries carried on", parts.carried);
+            row("system prompt", parts.system);
+            context.show(&table)?;
+        }
+        Err(why) => context.say(&capitalise(&why.to_string()))?,
+    }
+    if !plan.losses.is_empty() {
+        context.say(&format!("The extract names {}", models::shares(&plan.losses)))?;
+    }
+    let (tokens, window) = (grouped(near.tokens), grouped(near.window));
+    let near = models::describe_nearness(near);
+    context.say(&format!("The context has about {tokens} tokens of {window}; {near}"))
+}

@@ -1,0 +1,239 @@
+//! Changes that wait: `--later` has one wait, and `resume` shows it, asks, and makes it.
+
+use std::ffi::OsStr;
+
+use anyhow::anyhow;
+use undertext::context::event::Cause;
+use undertext::ops::{self, Archive, Back, Later, Manner, Notice, Session};
+use undertext::report::{Line, Waiting};
+
+use super::error::{CommandError, Exit};
+use super::landing::{
+    place, say_back, say_switched, say_undone, tell_back, tell_switched, tell_undone,
+};
+use super::models::Summing;
+use super::{Context, compaction};
+
+/// The option of every change that waits.
+const ROTATE: &str = "--rotate";
+
+/// What to do with a change that waits, and with the agent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Choice {
+    /// Make it and start.
+    Apply,
+    /// Start and have it wait on.
+    Keep,
+    /// Drop it and start.
+    Drop,
+    /// Start nothing.
+    Cancel,
+}
+
+/// Shows what a change would do now, and has it wait.
+pub(crate) fn save(
+    context: &mut Context,
+    wanted: Option<&OsStr>,
+    manner: Manner,
+    change: Later,
+) -> Result<Exit, CommandError> {
+    let (mut tried, session) = context.change_or_preview(wanted, true)?;
+    tried.set_manner(manner.clone());
+    context.follow(&tried, &session);
+    let change = match change {
+        Later::Undo(None) => Later::Undo(Some(ops::undoable(&tried, &session)?)),
+        change => change,
+    };
+    let is_open = !ops::open_in(&tried, &session).is_empty();
+    if !make(context, (&mut tried, &session), &change)? {
+        return Ok(Exit::Yes);
+    }
+    drop(tried);
+    let (mut archive, session) = context.change(wanted)?;
+    archive.set_manner(manner);
+    let delayed = ops::later(&mut archive, &session, &change)?;
+    context.tell(&delayed.notices);
+    if context.json {
+        context.answer_change((&archive, &session), &delayed)?;
+        return Ok(Exit::Yes);
+    }
+    let name = context.name_of(&archive, &session)?;
+    if let Some(replaced) = &delayed.replaced {
+        context.say(&format!("It replaces what waited before: {replaced}"))?;
+    }
+    let [resume, undo] = ["resume", "undo"].map(|verb| context.output.spell(&Line::about(verb)));
+    context.say(&format!("{name} waits for your next `{resume}` to {}", delayed.waiting))?;
+    context.say(&format!("Drop  {undo}"))?;
+    if !is_open {
+        context.output.note("No agent has it open: without --later it is done at once");
+    }
+    Ok(Exit::Yes)
+}
+
+/// Makes a change that waited, or shows what it would do in an archive that keeps nothing. Returns false if there is nothing to do.
+fn make(
+    context: &mut Context,
+    (archive, session): (&mut Archive, &Session),
+    change: &Later,
+) -> Result<bool, CommandError> {
+    let is_tried = archive.is_preview();
+    match change {
+        Later::Revert(wanted, note) | Later::Keep(wanted, note) => {
+            let is_kept = matches!(change, Later::Keep(..));
+            let back = if is_kept { Back::Keeping(wanted) } else { Back::To(wanted) };
+            let workspace = context.workspace();
+            let mut reverted = ops::revert(archive, session, &workspace, back, note.as_deref())?;
+            context.measure(archive, session, &mut reverted.landing);
+            let (to, changed) = (place(&reverted, wanted), (&*archive, session));
+            if is_tried {
+                say_back(context, &to, changed, &reverted)?;
+            } else {
+                reverted.notices.retain(is_new);
+                tell_back(context, &to, changed, &reverted, &reverted)?;
+            }
+            Ok(reverted.operation.is_some())
+        }
+        Later::Switch(name) => {
+            let mut switched = ops::switch(archive, session, name)?;
+            context.measure(archive, session, &mut switched.landing);
+            let changed = (&*archive, session);
+            if is_tried {
+                say_switched(context, changed, &switched)?;
+            } else {
+                switched.notices.retain(is_new);
+                tell_switched(context, changed, &switched)?;
+            }
+            Ok(switched.operation.is_some())
+        }
+        Later::Undo(n) => {
+            let was_hidden = archive.store().card(session.key)?.hidden;
+            let mut undone = ops::undo(archive, session, *n)?;
+            context.measure(archive, session, &mut undone.landing);
+            let changed = (&*archive, session);
+            if is_tried {
+                say_undone(context, changed, (&undone, was_hidden))?;
+            } else {
+                undone.notices.retain(is_new);
+                tell_undone(context, changed, &undone, (&undone, was_hidden))?;
+            }
+            Ok(true)
+        }
+        Later::Compact(words) => {
+            let summing = Summing::read(words)?;
+            if is_tried && context.json {
+                Ok(true)
+            } else if is_tried {
+                compaction::say_plan(context, (archive, session), &summing)
+            } else {
+                compaction::compact(context, (archive, session), &summing, Cause::Manual)
+            }
+        }
+    }
+}
+
+/// The change that waited is made, and not dropped.
+fn is_new(notice: &Notice) -> bool {
+    !matches!(notice, Notice::Dropped { .. })
+}
+
+/// Returns the change that waits, as the verbs take it.
+fn change_of(waiting: &Waiting) -> Result<Later, CommandError> {
+    let why = "words of it were redacted, or a newer version asked for it";
+    Later::of(waiting).ok_or_else(|| CommandError::user(anyhow!(why)))
+}
+
+/// Shows a change that waits and what it would do now, and asks what to do with it.
+pub(crate) fn choose(
+    context: &mut Context,
+    (mut archive, session): (Archive, Session),
+    waiting: &Waiting,
+) -> Result<Choice, CommandError> {
+    let name = context.name_of(&archive, &session)?;
+    if context.json {
+        context.output.note("Nothing is started: you did not ask for this on this computer");
+        return Ok(Choice::Cancel);
+    }
+    context.say(&format!("{name} waits to {waiting}"))?;
+    if let Some(note) = &waiting.request.note {
+        context.say_wrapped(&format!("The note: {}", note.to_text()))?;
+    }
+    if !waiting.is_own {
+        context.output.warn("you did not ask for this on this computer");
+    }
+    let tried = change_of(waiting).and_then(|change| {
+        archive.set_manner(context.manner(false, waiting.has(ROTATE)));
+        context.follow(&archive, &session);
+        make(context, (&mut archive, &session), &change)
+    });
+    drop(archive);
+    let can = tried.is_ok();
+    if let Err(error) = tried {
+        context.output.warn(&format!("it cannot be made any more: {}", error.in_one_line()));
+    }
+    let terminal = &context.env.terminal;
+    if !(terminal.stdin && terminal.stderr) {
+        context.output.note("Nothing is started");
+        let resume = |flag| Line::about("resume").flag(flag);
+        if can && waiting.is_own {
+            context.output.hint(resume("apply").to("to make the change and start the agent"));
+        } else if can {
+            context.output.hint(Line::about("resume").to("to make it, answer at a terminal"));
+        }
+        context.output.hint(resume("drop").to("to drop it and start the agent"));
+        return Ok(Choice::Cancel);
+    }
+    let apply = if can { "[a]pply and start, " } else { "" };
+    let question = format!("{apply}[s]tart without it, [d]rop it and start, [c]ancel?");
+    loop {
+        match context.output.ask_for(&question)?.as_deref() {
+            Some("a") if can => return Ok(Choice::Apply),
+            Some("s") => return Ok(Choice::Keep),
+            Some("d") => return Ok(Choice::Drop),
+            Some("c") | None => return Ok(Choice::Cancel),
+            Some(_) => {}
+        }
+    }
+}
+
+/// Makes a change that waits, which is the one that was shown.
+pub(crate) fn apply(
+    context: &mut Context,
+    wanted: Option<&OsStr>,
+    waiting: &Waiting,
+    manner: Manner,
+) -> Result<(), CommandError> {
+    let (mut archive, session) = context.change(wanted)?;
+    archive.set_manner(Manner { rotate: waiting.has(ROTATE), ..manner });
+    if ops::waiting(&archive, &session)?.as_ref() != Some(waiting) {
+        let error = anyhow!("another change waits now; nothing is changed");
+        return Err(CommandError::user(error).hinted(Line::about("resume").to("look at it")));
+    }
+    if !make(context, (&mut archive, &session), &change_of(waiting)?)? {
+        ops::undo(&mut archive, &session, Some(waiting.operation))?;
+    }
+    Ok(())
+}
+
+/// Drops a change that waits.
+pub(crate) fn drop_waiting(
+    context: &mut Context,
+    wanted: Option<&OsStr>,
+    waiting: &Waiting,
+) -> Result<(), CommandError> {
+    let (mut archive, session) = context.change(wanted)?;
+    let was_hidden = archive.store().card(session.key)?.hidden;
+    let undone = ops::undo(&mut archive, &session, Some(waiting.operation))?;
+    tell_undone(context, (&archive, &session), &undone, (&undone, was_hidden)).map(drop)
+}
+
+impl Context {
+    /// Offers to have a change wait if an agent has the session open.
+    pub(crate) fn or_later(&self, error: impl Into<CommandError>, line: Line) -> CommandError {
+        let error = error.into();
+        if !error.is_open() {
+            return error;
+        }
+        let resume = self.output.spell(&Line::about("resume"));
+        error.hinted(line.flag("later").to(format!("or save it for your next `{resume}`")))
+    }
+}
