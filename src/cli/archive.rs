@@ -420,8 +420,8 @@ impl Context {
             Some(path) if archive.root().is_none() || self.file(wanted).is_some() => {
                 Some(path.to_owned())
             }
-            Some(_) => Some(self.short_name(archive, session)?.into()),
-            None => None,
+            None if self.picked.is_none() => None,
+            _ => Some(self.short_name(archive, session)?.into()),
         };
         self.output.naming().session = name;
         Ok(())
@@ -460,39 +460,71 @@ impl Context {
         Ok((SessionFilter::default(), None))
     }
 
-    /// Finds a session of the store; without a word, the newest of the current folder.
+    /// Finds a session of the store; without a word, the newest of the current folder. Where that finds none, or several, a person
+    /// at a terminal picks one.
     pub(crate) fn session(
-        &self,
+        &mut self,
         archive: &Archive,
         wanted: Option<&OsStr>,
     ) -> Result<Session, CommandError> {
-        let Some(word) = wanted else {
-            return Ok(ops::find_session(archive.store(), None, &self.env.current_dir)?);
+        let error = match self.lookup(archive, wanted) {
+            Err(error) => error,
+            Ok(found) => return Ok(found),
         };
-        // A session has no name that is not text.
-        let text = word.to_str().unwrap_or_default();
-        let found = ops::find_session(archive.store(), Some(text), &self.env.current_dir);
-        match found {
-            Err(SessionError::NoSession(_)) if let Some((session, _)) = ops::split_place(text) => {
-                self.session(archive, Some(OsStr::new(session)))
+        let word = match &error {
+            SessionError::NoSession(word) if !word.is_empty() => Some(OsStr::new(word)),
+            _ => wanted,
+        };
+        match &error {
+            SessionError::NoSession(text) => {
+                if let Some(error) = self.no_file(word) {
+                    return Err(error);
+                }
+                let is_other = is_place(text) || self.is_branch_here(archive, text);
+                if text.is_empty() || is_other {
+                    return Err(self.no_session(archive, text));
+                }
             }
-            Err(SessionError::NoSession(_)) => {
-                Err(self.no_file(wanted).unwrap_or_else(|| self.no_session(archive, text)))
-            }
-            found => Ok(found?),
+            SessionError::NoSessionHere(_) | SessionError::AmbiguousSession { .. } => {}
+            _ => return Err(error.into()),
         }
+        if let Some(picked) = self.pick_session(archive, wanted, &error)? {
+            return Ok(picked);
+        }
+        Err(match &error {
+            SessionError::NoSession(text) => self.no_session(archive, text),
+            _ => self.which_session(archive, error),
+        })
+    }
+
+    /// Finds a session of the store, and asks nobody.
+    pub(crate) fn lookup(
+        &self,
+        archive: &Archive,
+        wanted: Option<&OsStr>,
+    ) -> Result<Session, SessionError> {
+        // A session has no name that is not text.
+        let text = wanted.map(|word| word.to_str().unwrap_or_default());
+        let found = ops::find_session(archive.store(), text, &self.env.current_dir);
+        match (found, text.and_then(ops::split_place)) {
+            (Err(SessionError::NoSession(_)), Some((session, _))) => {
+                self.lookup(archive, Some(OsStr::new(session)))
+            }
+            (found, _) => found,
+        }
+    }
+
+    /// Returns whether a word is a branch of the session of this folder.
+    fn is_branch_here(&self, archive: &Archive, word: &str) -> bool {
+        let here = self.lookup(archive, None).ok();
+        let state = here.and_then(|session| archive.store().state(session.key).ok());
+        state.is_some_and(|state| state.branches.contains_key(word))
     }
 
     /// Returns the error of a word that names no session, with what it may have been meant for.
     fn no_session(&self, archive: &Archive, word: &str) -> CommandError {
-        let here = || ops::find_session(archive.store(), None, &self.env.current_dir).ok();
-        let is_branch = || {
-            let state = here().and_then(|session| archive.store().state(session.key).ok());
-            state.is_some_and(|state| state.branches.contains_key(word))
-        };
-        let is_number = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
-        let is_place = is_number || words::is_place_only(OsStr::new(word)) || word.ends_with('^');
-        if !word.is_empty() && (is_place || is_branch()) {
+        let is_place = is_place(word);
+        if !word.is_empty() && (is_place || self.is_branch_here(archive, word)) {
             let number = word.parse::<u64>().ok();
             let what = match number {
                 Some(_) => "a number",
@@ -501,7 +533,9 @@ impl Context {
             };
             let error = CommandError::user(anyhow!("{word} is {what}, and not a session"));
             // What it may have been meant for is looked for in the session that works here.
-            let Some(session) = here() else { return error.hinted(Hint::sessions()) };
+            let Ok(session) = self.lookup(archive, None) else {
+                return error.hinted(Hint::sessions());
+            };
             let (n, place) = (word.to_owned(), ops::spelling(word));
             let place = number.map_or(place, |n| format!("@{n}"));
             let is_there = ops::find_place(archive.store(), &session, &place)
@@ -613,6 +647,12 @@ impl Context {
             self.output.warn(&format!("session {}: {notice}", name.id));
         }
     }
+}
+
+/// Returns whether a word is a number or a place in a session, and no session.
+fn is_place(word: &str) -> bool {
+    let is_number = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_digit());
+    is_number || words::is_place_only(OsStr::new(word)) || word.ends_with('^')
 }
 
 /// Returns whether a person is told a notice of a change: how a file ends only where that is taken in on its own.

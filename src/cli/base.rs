@@ -1,6 +1,7 @@
 //! What every command works with: its environment and output, and what was typed before the command.
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -26,6 +27,8 @@ pub(crate) struct Context {
     pub(super) is_torn: bool,
     /// Whether the agents' new sessions are to be imported before sessions are listed or named.
     pub(super) imports_new: bool,
+    /// The session that a person picked, after the word that was typed for one.
+    pub(super) picked: Option<(Option<OsString>, SessionName)>,
     /// What killed commands left and this one deleted.
     pub(super) deleted: Vec<PathBuf>,
     /// How long another program is waited for.

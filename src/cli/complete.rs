@@ -244,6 +244,7 @@ impl Typed {
             warned: BTreeSet::new(),
             is_torn: false,
             imports_new: false,
+            picked: None,
             deleted: Vec::new(),
             wait: Duration::ZERO,
             describe: || clap::Command::new(NAME),

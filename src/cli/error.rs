@@ -46,6 +46,9 @@ pub(crate) enum Kind {
     Untold,
     /// The reader of the output has seen enough, which is no error.
     BrokenPipe,
+    /// A person was asked, and declined.
+    #[cfg_attr(not(feature = "browse"), expect(dead_code, reason = "nothing is asked so"))]
+    Declined,
 }
 
 /// An error, with hints at the next step.
@@ -70,6 +73,12 @@ impl CommandError {
     /// Returns the error of a request for what is not there.
     pub(crate) fn absent(error: impl Into<anyhow::Error>) -> Self {
         Self::new(Kind::Absent, error)
+    }
+
+    /// Returns the end of a command whose question a person declined.
+    #[cfg(feature = "browse")]
+    pub(crate) fn declined() -> Self {
+        Self::new(Kind::Declined, anyhow::anyhow!("nothing was picked"))
     }
 
     /// Adds a hint at the next step.
@@ -135,7 +144,7 @@ impl CommandError {
 
     /// Returns whether there is anything to tell.
     pub(crate) fn is_silent(&self) -> bool {
-        self.kind == Kind::BrokenPipe
+        matches!(self.kind, Kind::BrokenPipe | Kind::Declined)
     }
 
     /// Returns the error, its causes and its hints, a line or more each, safe to show.
@@ -193,6 +202,7 @@ impl CommandError {
         match self.kind {
             Kind::BrokenPipe => 0,
             Kind::Absent => 1,
+            Kind::Declined => 1,
             Kind::User => 2,
             Kind::Failed | Kind::Internal | Kind::Output => 3,
             Kind::NewerStore => 4,
@@ -278,6 +288,7 @@ mod tests {
         let check = |kind, code| assert_eq!(CommandError::new(kind, anyhow!("x")).code(), code);
         check(Kind::BrokenPipe, 0);
         check(Kind::Absent, 1);
+        check(Kind::Declined, 1);
         check(Kind::User, 2);
         check(Kind::Failed, 3);
         check(Kind::Internal, 3);

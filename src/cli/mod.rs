@@ -4,7 +4,8 @@
 //! A command is a thin file: its `Args`, whose doc comments are the help, and a `run` that parses what
 //! the user named, calls one verb of the library and renders what it returned.
 //!
-//! Invariant: nothing but [`env`] reads ambient state, and nothing but [`output`] writes to a stream.
+//! Invariant: nothing but [`env`] reads ambient state, and nothing but [`output`] writes to a stream, which it lends to a screen
+//! that a person picks from.
 
 #![expect(clippy::doc_markdown, reason = "doc comments are help here, and backticks would show")]
 
@@ -14,6 +15,7 @@ mod attach;
 mod audit;
 mod base;
 mod branch;
+mod candidates;
 mod checkpoint;
 mod checkpoints;
 mod chosen;
@@ -53,6 +55,11 @@ mod operations;
 mod output;
 mod overview;
 mod pack;
+#[cfg(feature = "browse")]
+mod pick;
+#[cfg(not(feature = "browse"))]
+#[path = "no_pick.rs"]
+mod pick;
 mod pointed;
 mod rebuild;
 mod recover;
@@ -338,6 +345,7 @@ fn run(env: Env, cli: &Cli, verb: String) -> ExitCode {
         warned: BTreeSet::new(),
         is_torn: false,
         imports_new,
+        picked: None,
         deleted: Vec::new(),
         wait: Duration::from_secs(*wait),
         describe: command,

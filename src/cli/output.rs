@@ -227,6 +227,15 @@ impl Output {
         }
     }
 
+    /// Lends stderr to a screen, and returns the styles to draw with: what was written so far is there, and the progress line is
+    /// not.
+    #[cfg(feature = "browse")]
+    pub(crate) fn lend(&mut self) -> io::Result<Styles> {
+        self.clear_progress();
+        self.data.flush()?;
+        Ok(self.talk_styles)
+    }
+
     /// Asks the person at the terminal, and returns whether the answer is yes.
     pub(crate) fn ask(&mut self, question: &str) -> io::Result<bool> {
         let answer = self.ask_for(&format!("{question} [y/N]"))?;

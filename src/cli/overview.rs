@@ -319,7 +319,7 @@ impl Overview<'_> {
         let newest = shown.first().map(|listed| &listed.name);
         if let Some(newest) = newest.map(|name| self.archive.session(name)).transpose()?.flatten() {
             // Without a name, a command takes the newest session of this folder, or of one above it.
-            let taken = self.context.session(&self.archive, None).ok();
+            let taken = self.context.lookup(&self.archive, None).ok();
             if taken.is_none_or(|taken| taken.key != newest.key) {
                 let name = self.context.short_name(&self.archive, &newest)?;
                 self.context.output.naming().session = Some(name.into());

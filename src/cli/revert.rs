@@ -9,13 +9,14 @@ use super::common::{Delay, Moving};
 use super::error::{CommandError, Exit};
 use super::landing::{landed, place, tell_back};
 use super::later;
+use super::pick::Side;
 use super::words::{About, Noun};
 use super::{Context, complete};
 
 /// Go back to a checkpoint or an entry, and perhaps leave the model a note from the future
 ///
-/// A turn's number goes to just before that turn, with --keep to just after it; any other place to just after it. Your prompt
-/// there is shown, to send again or change, and on a terminal copied to the clipboard.
+/// A turn's number goes to just before that turn, with --keep to just after it; any other place to just after it. Without a
+/// place you pick a turn, if you are at a terminal. Your prompt there is shown, to send again or change, and on a terminal copied to the clipboard.
 ///
 /// Nothing is lost: the turns after the place are kept on a branch, and the previous live file under another name. If you go
 /// back to the end of that branch before anything else is said, its name is removed again. With -m the model is told that the
@@ -43,9 +44,9 @@ JSON: one object
    \"rotated\":PATH of the previous live file or null, \"written\":PATH of the agent's own file or null,
    \"operation\":N or null if nothing had to change", landed!()))]
 pub(crate) struct Args {
-    /// Where to: a checkpoint, an entry or a branch
+    /// Where to: a checkpoint, an entry or a branch [default: on a terminal, the turn that you pick]
     #[arg(value_name = "PLACE", allow_negative_numbers = true, add = complete::places())]
-    place: OsString,
+    place: Option<OsString>,
 
     /// Keep this turn, and take back what follows it
     #[arg(long)]
@@ -66,8 +67,18 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let words = context.words(Noun::Place, (1, 1), &[Some(&args.place)], &args.about)?;
-    let wanted = words.nouns.first().copied().unwrap_or_default();
+    let may_pick = context.may_pick();
+    if args.place.is_none() && !may_pick {
+        return Err(Context::no_place());
+    }
+    let least = usize::from(!may_pick);
+    let words = context.words(Noun::Place, (least, 1), &[args.place.as_deref()], &args.about)?;
+    let side = if args.keep { Side::After } else { Side::Before };
+    let wanted = match words.nouns.first() {
+        Some(place) => (*place).to_owned(),
+        None => context.pick_place(words.session, side)?,
+    };
+    let wanted = wanted.as_str();
     let message = args.message.as_deref();
     let back = if args.keep { Back::Keeping(wanted) } else { Back::To(wanted) };
     if args.delay.later {

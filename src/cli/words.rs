@@ -232,7 +232,7 @@ impl Context {
         let found = match self.file(*session) {
             Some(path) => ops::peek(&path, self.env.ambient()).ok(),
             None => self.open_reader().ok().and_then(|archive| {
-                let session = self.session(&archive, *session).ok()?;
+                let session = self.lookup(&archive, *session).ok()?;
                 Some((archive, session))
             }),
         };

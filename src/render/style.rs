@@ -37,7 +37,7 @@ pub(crate) struct Styles {
 impl Label {
     /// Returns the parameters of the label's escape sequence: bold, dim and the eight base colours,
     /// which every terminal has and every theme keeps readable.
-    fn code(self) -> Option<&'static str> {
+    pub(crate) fn code(self) -> Option<&'static str> {
         match self {
             Self::Plain => None,
             Self::Heading => Some("1"),

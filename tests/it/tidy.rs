@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use undertext::wire::{self, Traits};
 
 /// Folder, then the folders it may import: the table of the architecture, complete.
-const LAYERS: [(&str, &[&str]); 20] = [
+const LAYERS: [(&str, &[&str]); 21] = [
     ("json", &[]),
     ("cover", &["json"]),
     ("dag", &[]),
@@ -37,24 +37,27 @@ const LAYERS: [(&str, &[&str]); 20] = [
             "secrets", "sync", "live", "disk", "report", "settings",
         ],
     ),
-    // These two are the binary, which also imports the library, as `undertext::`.
+    // These three are the binary, which also imports the library, as `undertext::`.
     ("render", &[]),
-    ("cli", &["render"]),
+    ("browse", &["render"]),
+    ("cli", &["render", "browse"]),
 ];
 
 /// Crate, then the paths under `src` that may import it.
-const CRATES: [(&str, &[&str]); 14] = [
+const CRATES: [(&str, &[&str]); 16] = [
     ("aho_corasick", &["cover/secrets", "secrets"]),
     ("anyhow", &["cli"]),
     ("clap", &["cli"]),
     ("clap_complete", &["cli"]),
     ("clap_mangen", &["cli"]),
+    ("frizbee", &["browse"]),
     ("notify", &["disk/events"]),
+    ("ratatui", &["browse"]),
     ("regex", &["cli", "search"]),
     ("regex_automata", &["secrets"]),
     ("regex_syntax", &["search", "secrets"]),
     ("rusqlite", &["live/index", "store/sqlite"]),
-    ("signal_hook", &["cli"]),
+    ("signal_hook", &["browse", "cli"]),
     ("terminal_size", &["cli"]),
     ("tiktoken", &["context/tokens"]),
     ("ureq", &["provider"]),

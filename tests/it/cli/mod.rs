@@ -32,6 +32,7 @@ mod log;
 mod mend;
 mod passage;
 mod pending;
+mod picker;
 mod places;
 mod pointed;
 mod preview;

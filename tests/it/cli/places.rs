@@ -340,9 +340,9 @@ fn ids_that_two_formats_share_are_told_apart_by_the_format() {
     assert_snapshot!(env.run(&["log", &id]), @r#"
     ------- stderr -------
     error: "e572dff8-2304-400b-856a-555ac3a4558d" matches 2 sessions
-    hint: type more of one of these
-    hint: claude:e572dff8-2304-400b-856a-555ac3a4558d  Watering the beds  (claude, 2026-08-20 09:02)
-    hint: native:e572dff8-2304-400b-856a-555ac3a4558d  Why does the build fail?  (native, 2001-02-03 04:05)
+    hint: type more of one of these:
+      claude:e572dff8-2304-400b-856a-555ac3a4558d  2026-08-20  /home/ann/garden  Watering the beds
+      native:e572dff8-2304-400b-856a-555ac3a4558d  just now    ~/project         Why does the build fai…
     [exit status: 2]
     "#);
     let said = env.run(&["checkpoint", &format!("claude:{}", &id[..8])]).success().to_string();

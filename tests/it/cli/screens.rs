@@ -9,6 +9,7 @@ use std::process::Stdio;
 
 use insta::assert_snapshot;
 use rustix::fs::{Mode, OFlags};
+use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use unicode_width::UnicodeWidthStr as _;
 
@@ -55,6 +56,8 @@ fn machine() -> TestEnv {
 /// Returns the two ends of a terminal: what a person sees, and what a program writes to.
 pub(super) fn terminal() -> (File, OwnedFd) {
     let host = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    // A command that inherited this end would keep the terminal open.
+    fcntl_setfd(&host, FdFlags::CLOEXEC).unwrap();
     grantpt(&host).unwrap();
     unlockpt(&host).unwrap();
     let name = ptsname(&host, Vec::new()).unwrap();

@@ -1,0 +1,118 @@
+//! Matching: which rows a query finds, the best first.
+//!
+//! Each word of the query must match one of the texts of a row, as a fuzzy finder matches: its characters in order, with
+//! gaps. The texts are matched one by one, so that the letters of a word never come from two of them.
+
+use std::cmp::Reverse;
+
+use frizbee::{CaseMatching, Config, Matcher, Scoring, SortStrategy};
+
+/// The least that each character of a word must score on average. One next to the one before it scores 12, and one that comes
+/// far after it a few points.
+const LEAST: u32 = 10;
+
+/// How much a text counts that is shown in the row, and one that only its preview shows.
+const WEIGHTS: [u32; 2] = [4, 3];
+
+/// The texts by which rows are found.
+#[derive(Default)]
+pub(super) struct Texts {
+    texts: Vec<String>,
+    /// The row and the weight of each text.
+    of: Vec<(usize, u32)>,
+}
+
+impl Texts {
+    /// Adds a text that is shown in a row.
+    pub(super) fn add(&mut self, row: usize, text: &str) {
+        self.push(row, text, WEIGHTS[0]);
+    }
+
+    /// Adds a text that only the preview of a row shows.
+    pub(super) fn add_preview(&mut self, row: usize, text: &str) {
+        self.push(row, text, WEIGHTS[1]);
+    }
+
+    fn push(&mut self, row: usize, text: &str, weight: u32) {
+        self.texts.push(text.to_owned());
+        self.of.push((row, weight));
+    }
+
+    /// Returns the rows that a query finds, of `rows` that there are: the best first, equal ones in their order.
+    pub(super) fn find(&self, query: &str, rows: usize) -> Vec<usize> {
+        let config = Config {
+            casing: CaseMatching::Ignore,
+            sort: SortStrategy::IndexAsc,
+            scoring: Scoring { matching_case_bonus: 0, ..Scoring::default() },
+            ..Config::default()
+        };
+        let mut scores: Vec<Option<u32>> = vec![Some(0); rows];
+        for word in query.split_whitespace() {
+            let least = u32::try_from(word.chars().count()).unwrap_or(u32::MAX);
+            let least = least.saturating_mul(LEAST);
+            let mut best = vec![0; rows];
+            for found in Matcher::new(word, &config).match_list(&self.texts) {
+                let score = u32::from(found.score);
+                let Some((row, weight)) = self.of.get(found.index as usize) else { continue };
+                if score >= least
+                    && let Some(best) = best.get_mut(*row)
+                {
+                    *best = score.saturating_mul(*weight).max(*best);
+                }
+            }
+            for (score, best) in scores.iter_mut().zip(best) {
+                *score = score.filter(|_| best > 0).map(|score| score.saturating_add(best));
+            }
+        }
+        let found = scores.iter().enumerate().filter_map(|(row, score)| Some((row, (*score)?)));
+        let mut found: Vec<(usize, u32)> = found.collect();
+        found.sort_by_key(|(_, score)| Reverse(*score));
+        found.into_iter().map(|(row, _)| row).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rows with a title, a folder and a line of their preview each.
+    const ROWS: [[&str; 3]; 5] = [
+        ["Speed up 日本語の検索", "~/code/api", "The index is warm now."],
+        ["Investigate retry logic in the webhook worker", "~/code/api", "Because of the offset"],
+        ["Add dark mode toggle", "~/code/web", "All themes have it, a retry is not needed."],
+        ["Document the OAuth callback", "~/code/api", "It is an url"],
+        ["Remove retry logic", "~/code/web", "Done"],
+    ];
+
+    #[track_caller]
+    fn check(query: &str, expected: &[usize]) {
+        let mut texts = Texts::default();
+        for (n, [title, folder, preview]) in ROWS.iter().enumerate() {
+            texts.add(n, title);
+            texts.add(n, folder);
+            texts.add_preview(n, preview);
+        }
+        assert_eq!(texts.find(query, ROWS.len()), expected, "{query}");
+    }
+
+    #[test]
+    fn every_word_must_match_and_the_best_rows_come_first() {
+        check("", &[0, 1, 2, 3, 4]);
+        check("  ", &[0, 1, 2, 3, 4]);
+        check("retry", &[1, 4, 2]);
+        check("retry web", &[1, 4, 2]);
+        check("WEBHOOK", &[1]);
+        check("wbhook", &[1]);
+        check("oauth", &[3]);
+        check("検索", &[0]);
+        check("offset", &[1]);
+        check("retry zürich", &[]);
+    }
+
+    #[test]
+    fn initials_match_and_letters_scattered_over_a_sentence_do_not() {
+        check("ilrw", &[]);
+        check("eoftr", &[]);
+        check("admt", &[2]);
+    }
+}

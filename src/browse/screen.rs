@@ -1,0 +1,196 @@
+//! The terminal while something is picked: the alternate screen on stderr, and keys one by one.
+//!
+//! stdout stays free for data, so that a picker opens in `undertext log | less` too.
+//!
+//! Invariant: the terminal is as it was before, however the picking ends: by a choice, an error, a panic or a signal.
+
+use std::io::{self, BufWriter};
+use std::panic;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use ratatui::backend::CrosstermBackend;
+use ratatui::crossterm::cursor::Show;
+use ratatui::crossterm::event::{
+    DisableBracketedPaste, EnableBracketedPaste, Event, KeyEventKind, poll, read,
+};
+use ratatui::crossterm::execute;
+use ratatui::crossterm::terminal::{
+    EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode,
+};
+use ratatui::layout::Rect;
+use ratatui::{Terminal, TerminalOptions, Viewport};
+use rustix::event::{self, PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+use rustix::termios::tcgetwinsize;
+use signal_hook::consts::{SIGINT, SIGQUIT, SIGTERM};
+use signal_hook::flag::{register_conditional_default, register_usize};
+use signal_hook::low_level::emulate_default_handler;
+
+use super::picker::{Outcome, Picker, Preview};
+
+/// The least screen on which a picker opens: columns and rows.
+const LEAST: [u16; 2] = [40, 8];
+/// The signals that end a program and leave its terminal there.
+const SIGNALS: [i32; 3] = [SIGINT, SIGQUIT, SIGTERM];
+/// How long a key is waited for before signals are looked at.
+const WAKE: Duration = Duration::from_millis(200);
+/// How often a list is shown that became longer by what was read meanwhile.
+const REDRAW: Duration = Duration::from_millis(100);
+
+/// Whether the screen is open.
+static IS_OPEN: AtomicBool = AtomicBool::new(false);
+
+/// Returns whether the terminal is large enough.
+pub(crate) fn has_room() -> bool {
+    let [columns, rows] = LEAST;
+    area().is_ok_and(|area| area.width >= columns && area.height >= rows)
+}
+
+/// Lets a person pick a row, and returns its number; nothing if they do not want to.
+pub(crate) fn pick(
+    picker: &mut Picker,
+    preview: &mut dyn FnMut(usize) -> Preview,
+) -> io::Result<Option<usize>> {
+    let signals = Signals::watch()?;
+    let screen = Screen::open()?;
+    let picked = run(picker, preview, &signals);
+    drop(screen);
+    signals.end()?;
+    picked
+}
+
+fn run(
+    picker: &mut Picker,
+    preview: &mut dyn FnMut(usize) -> Preview,
+    signals: &Signals,
+) -> io::Result<Option<usize>> {
+    let backend = CrosstermBackend::new(BufWriter::new(io::stderr()));
+    let options = TerminalOptions { viewport: Viewport::Fixed(area()?) };
+    let mut terminal = Terminal::with_options(backend, options)?;
+    let mut is_more = true;
+    loop {
+        terminal.draw(|frame| {
+            let area = frame.area();
+            let cursor = picker.draw(area, frame.buffer_mut(), preview);
+            frame.set_cursor_position(cursor);
+        })?;
+        // While nothing is typed, previews are read, so that rows are found by what they say.
+        let drawn = Instant::now();
+        let mut is_typed = has_event(Duration::ZERO)?;
+        while !is_typed {
+            if signals.came() {
+                return Ok(None);
+            }
+            is_more = is_more && picker.learn(preview);
+            if drawn.elapsed() >= REDRAW && is_more && picker.refresh() {
+                break;
+            }
+            is_typed = has_event(if is_more { Duration::ZERO } else { WAKE })?;
+        }
+        // All that was typed meanwhile is drawn at once.
+        while is_typed {
+            match read()? {
+                Event::Key(key) if key.kind != KeyEventKind::Release => match picker.on_key(key) {
+                    Outcome::Stay => {}
+                    Outcome::Picked(row) => return Ok(Some(row)),
+                    Outcome::Cancelled => return Ok(None),
+                },
+                Event::Paste(text) => picker.insert(&text),
+                Event::Resize(..) => terminal.resize(area()?)?,
+                _ => {}
+            }
+            is_typed = has_event(Duration::ZERO)?;
+        }
+    }
+}
+
+/// Waits for a key, or for another size of the terminal. It is an error if the terminal is not there any more: crossterm would
+/// read its end again and again.
+fn has_event(wait: Duration) -> io::Result<bool> {
+    let stdin = io::stdin();
+    let mut polled = [PollFd::new(&stdin, PollFlags::IN)];
+    let wait = Timespec { tv_sec: 0, tv_nsec: wait.subsec_nanos().into() };
+    match event::poll(&mut polled, Some(&wait)) {
+        // Such as the signal of another size.
+        Ok(_) | Err(Errno::INTR) => {}
+        Err(error) => return Err(error.into()),
+    }
+    let is_over = PollFlags::HUP | PollFlags::ERR;
+    if polled.iter().any(|stdin| stdin.revents().intersects(is_over)) {
+        return Err(io::ErrorKind::NotConnected.into());
+    }
+    poll(Duration::ZERO)
+}
+
+/// Returns the area of the terminal.
+fn area() -> io::Result<Rect> {
+    let size = tcgetwinsize(io::stderr())?;
+    Ok(Rect::new(0, 0, size.ws_col, size.ws_row))
+}
+
+/// The alternate screen, which is left when the value is dropped.
+struct Screen;
+
+impl Screen {
+    fn open() -> io::Result<Self> {
+        // A release aborts on a panic and drops nothing.
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            close();
+            before(info);
+        }));
+        IS_OPEN.store(true, Ordering::SeqCst);
+        let screen = Self;
+        enable_raw_mode()?;
+        execute!(io::stderr(), EnterAlternateScreen, EnableBracketedPaste)?;
+        Ok(screen)
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        close();
+    }
+}
+
+/// Leaves the screen, if it is open. A terminal that is not there any more shows nothing.
+fn close() {
+    if IS_OPEN.swap(false, Ordering::SeqCst) {
+        let _ = execute!(io::stderr(), DisableBracketedPaste, LeaveAlternateScreen, Show);
+        let _ = disable_raw_mode();
+    }
+}
+
+/// The signals that would end this program, kept back while the screen is open.
+struct Signals {
+    /// The one that came, or 0.
+    came: Arc<AtomicUsize>,
+    /// Whether they do again what they did before.
+    is_over: Arc<AtomicBool>,
+}
+
+impl Signals {
+    fn watch() -> io::Result<Self> {
+        let signals = Self { came: Arc::default(), is_over: Arc::default() };
+        for signal in SIGNALS {
+            register_conditional_default(signal, Arc::clone(&signals.is_over))?;
+            register_usize(signal, Arc::clone(&signals.came), signal.unsigned_abs() as usize)?;
+        }
+        Ok(signals)
+    }
+
+    fn came(&self) -> bool {
+        self.came.load(Ordering::SeqCst) != 0
+    }
+
+    /// Lets a signal that came end this program.
+    fn end(&self) -> io::Result<()> {
+        self.is_over.store(true, Ordering::SeqCst);
+        match self.came.load(Ordering::SeqCst) {
+            0 => Ok(()),
+            signal => emulate_default_handler(i32::try_from(signal).unwrap_or(SIGTERM)),
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Candidates: the sessions that may be meant where a word means several, or where a folder has none, as a short list.
+
+use anyhow::anyhow;
+use undertext::ops::{Archive, SessionError};
+use undertext::report::Line;
+use undertext::store::{Listed, SessionFilter};
+
+use super::Context;
+use super::common;
+use super::error::CommandError;
+use crate::render::style::{Label, Styles};
+use crate::render::table::{Align, Cell, Table};
+
+/// How many sessions are listed.
+const LISTED: usize = 5;
+/// How many columns the list is indented.
+const INDENT: &str = "  ";
+
+impl Context {
+    /// Returns the error of a word that means several sessions, or of a folder without any, with those that may be meant.
+    pub(super) fn which_session(&self, archive: &Archive, error: SessionError) -> CommandError {
+        let newest = || archive.sessions(&SessionFilter::default()).unwrap_or_default();
+        let (words, found) = match &error {
+            SessionError::AmbiguousSession { matches, .. } => {
+                ("type more of one of these", matches.clone())
+            }
+            _ => ("name a session, such as", newest()),
+        };
+        if found.is_empty() {
+            return error.into();
+        }
+        let more = found.len().saturating_sub(LISTED);
+        let list = self.list_candidates(archive, found.get(..LISTED).unwrap_or(&found));
+        let error = CommandError::user(error).hinted(format!("{words}:\n{list}"));
+        if more == 0 {
+            return error;
+        }
+        error.hinted(Line::new("sessions").to(format!("{more} more")))
+    }
+
+    /// Returns a line for each session, which begins with a word that names it.
+    fn list_candidates(&self, archive: &Archive, sessions: &[Listed]) -> String {
+        let now = self.env.ambient().now();
+        let mut table = Table::new([Align::Left; 4]);
+        for Listed { name, card, .. } in sessions {
+            let session = archive.session(name).ok().flatten();
+            let id = session.and_then(|session| self.short_name(archive, &session).ok());
+            let age = card.active.map(|active| self.env.zone.age(now, active));
+            let folder = card.folder.as_deref().map(|folder| self.env.homely(folder.as_ref()));
+            table.row([
+                Cell::new(Label::Plain, id.as_deref().unwrap_or(&name.id)),
+                Cell::new(Label::Plain, &age.unwrap_or_default()),
+                Cell::new(Label::Plain, &common::end_of(&folder.unwrap_or_default(), 24)),
+                Cell::new(Label::Plain, &common::titled(card.title.as_deref())),
+            ]);
+        }
+        let mut list = Vec::new();
+        let width = self.output.columns().saturating_sub(INDENT.len());
+        let _ = table.write(&mut list, Styles::new(false), Some(width));
+        let list = String::from_utf8_lossy(&list);
+        let lines = list.lines().map(|line| format!("{INDENT}{line}"));
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    /// Returns the error of `revert` without a place.
+    pub(super) fn no_place() -> CommandError {
+        let error = anyhow!("which turn? name its number, such as @3");
+        let used = Line::new("revert").flag("help").to("how it is used");
+        CommandError::user(error).hinted(Line::about("graph").to("list the turns")).hinted(used)
+    }
+}

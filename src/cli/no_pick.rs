@@ -1,0 +1,39 @@
+//! Picking in a build without the feature `browse`: nobody is asked, and the command answers as it does without a terminal.
+
+use std::ffi::OsStr;
+
+use undertext::ops::{Archive, Session, SessionError};
+
+use super::Context;
+use super::error::CommandError;
+
+/// Where `revert` goes: just before the turn that is picked, or just after it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Side {
+    Before,
+    After,
+}
+
+#[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "the other build asks")]
+impl Context {
+    pub(crate) fn may_pick(&self) -> bool {
+        false
+    }
+
+    pub(super) fn pick_session(
+        &mut self,
+        _archive: &Archive,
+        _wanted: Option<&OsStr>,
+        _error: &SessionError,
+    ) -> Result<Option<Session>, CommandError> {
+        Ok(None)
+    }
+
+    pub(super) fn pick_place(
+        &mut self,
+        _wanted: Option<&OsStr>,
+        _side: Side,
+    ) -> Result<String, CommandError> {
+        Err(Self::no_place())
+    }
+}

@@ -1,0 +1,323 @@
+//! Picking: a person at a terminal picks the session that a word does not find, and the turn that `revert` does not name.
+//!
+//! Invariant: nothing opens for a program. stdin and stderr are terminals that take sequences, and neither JSON nor quiet is
+//! asked for.
+//! Invariant: what was picked is used as if its word had been typed; picking itself writes nothing.
+
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+
+use anyhow::Context as _;
+use undertext::model::{Block, Kind, Message, Timestamp};
+use undertext::ops::{self, Archive, GraphNode, Line, Session, SessionError};
+use undertext::store::{Listed, SessionFilter};
+
+use super::Context;
+use super::common::{self, counted};
+use super::error::CommandError;
+use crate::browse::{self, Picker, Piece, Preview, Row};
+use crate::render::answers;
+use crate::render::call;
+use crate::render::harness;
+use crate::render::style::Label;
+use crate::render::time::Zone;
+use crate::render::units::DIGITS;
+
+/// The commands that programs call, though one may have a terminal.
+const CALLED: [&str; 2] = ["completions", "hook"];
+/// The commands that take a text, which a word that finds no session may belong to.
+const WITH_TEXT: [&str; 4] = ["append", "checkpoint", "search", "turn"];
+/// The columns that a folder has in a row.
+const FOLDER: usize = 16;
+/// How many of the last entries of a session its preview reads for the last words, and how many turns it shows.
+const LAST: usize = 16;
+const TURNS: usize = 4;
+/// How many entries of a turn its preview reads, and how many lines it shows of each text.
+const FIRST: usize = 24;
+const LINES: usize = 10;
+
+/// Where `revert` goes: just before the turn that is picked, or just after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Before,
+    After,
+}
+
+impl Context {
+    /// Returns whether a person can be asked to pick something.
+    pub(crate) fn may_pick(&self) -> bool {
+        let env = &self.env;
+        let takes_sequences = env.variable("TERM").is_some() && !env.is_dumb;
+        let is_person = env.terminal.stdin && env.terminal.stderr && takes_sequences;
+        let is_program = self.json || self.output.is_quiet() || CALLED.contains(&&*self.verb);
+        is_person && !is_program && browse::has_room()
+    }
+
+    /// Returns the session that a person picks in the place of a word that finds none or several; nothing if nobody can be asked.
+    pub(super) fn pick_session(
+        &mut self,
+        archive: &Archive,
+        wanted: Option<&OsStr>,
+        error: &SessionError,
+    ) -> Result<Option<Session>, CommandError> {
+        let word: Option<OsString> = wanted.map(OsStr::to_owned);
+        if let Some((_, name)) = self.picked.as_ref().filter(|(picked, _)| *picked == word) {
+            return Ok(archive.session(name)?);
+        }
+        if archive.root().is_none() || !self.may_pick() {
+            return Ok(None);
+        }
+        let (why, query) = match error {
+            SessionError::NoSessionHere(folder) => {
+                (format!("no session works in {}", self.env.homely(folder)), "")
+            }
+            SessionError::NoSession(_) if WITH_TEXT.contains(&&*self.verb) => return Ok(None),
+            SessionError::NoSession(word) => (format!("no session is called {word:?}"), &**word),
+            error => (error.to_string(), ""),
+        };
+        // Previews show what live files hold beyond the store, which an archive that is to be changed must not.
+        let root = self.root()?;
+        let reader = self.reader(&root)?;
+        let sessions = match error {
+            SessionError::AmbiguousSession { matches, .. } => matches.clone(),
+            _ => self.all_sessions(&reader)?,
+        };
+        if sessions.is_empty() {
+            return Ok(None);
+        }
+        let (zone, now) = (self.env.zone, self.env.ambient().now());
+        let folders: Vec<String> = sessions.iter().map(|listed| self.folder_of(listed)).collect();
+        let rows = session_rows(&sessions, &folders, zone, now);
+        let mut preview = |n: usize| {
+            let found = sessions.get(n).zip(folders.get(n));
+            let shown = found.map(|(listed, folder)| show_session(&reader, listed, folder, zone));
+            shown.unwrap_or_default()
+        };
+        let prompt = format!("{}: which session? ({why})", self.verb);
+        let picked = self.pick(&prompt, rows, query, &mut preview)?;
+        let picked = sessions.get(picked).map(|listed| listed.name.clone());
+        let session = picked.as_ref().map(|name| archive.session(name)).transpose()?.flatten();
+        self.picked = picked.map(|name| (word, name));
+        Ok(session)
+    }
+
+    /// Returns the place of the turn that a person picks in a session.
+    pub(super) fn pick_place(
+        &mut self,
+        wanted: Option<&OsStr>,
+        side: Side,
+    ) -> Result<String, CommandError> {
+        let (archive, session) = self.find(wanted)?;
+        self.follow(&archive, &session);
+        let turns = Turns::of(ops::graph(&archive, &session, false)?.nodes);
+        let (zone, now) = (self.env.zone, self.env.ambient().now());
+        let rows = turns.rows(zone, now);
+        if rows.is_empty() {
+            return Err(Self::no_place());
+        }
+        let mut preview = |n: usize| turns.show(&archive, &session, n, side).unwrap_or_default();
+        let title = archive.store().card(session.key)?.title;
+        let title = common::titled(title.as_deref());
+        let prompt = match side {
+            Side::Before => format!("revert to just before which turn? ({title})"),
+            Side::After => format!("revert to just after which turn? ({title})"),
+        };
+        let picked = self.pick(&prompt, rows, "", &mut preview)?;
+        turns.place(picked).ok_or_else(Self::no_place)
+    }
+
+    /// Lets a person pick a row.
+    fn pick(
+        &mut self,
+        prompt: &str,
+        rows: Vec<Row>,
+        query: &str,
+        preview: &mut dyn FnMut(usize) -> Preview,
+    ) -> Result<usize, CommandError> {
+        let mut picker = Picker::new(prompt, rows, query, self.output.lend()?);
+        let picked = browse::pick(&mut picker, preview).context("cannot draw on the terminal")?;
+        picked.ok_or_else(|| {
+            self.output.note("Nothing picked");
+            CommandError::declined()
+        })
+    }
+
+    /// Returns all sessions, those of this folder first, the newest first.
+    fn all_sessions(&self, archive: &Archive) -> Result<Vec<Listed>, CommandError> {
+        let mut all = archive.sessions(&SessionFilter::default())?;
+        let here = SessionFilter { folder: self.within(true, None), ..SessionFilter::default() };
+        let here: BTreeSet<_> = archive.sessions(&here)?.iter().map(|listed| listed.key).collect();
+        all.sort_by_key(|listed| !here.contains(&listed.key));
+        Ok(all)
+    }
+
+    fn folder_of(&self, listed: &Listed) -> String {
+        let folder = listed.card.folder.as_deref();
+        folder.map(|folder| self.env.homely(folder.as_ref())).unwrap_or_default()
+    }
+}
+
+/// Returns a row for each session.
+fn session_rows(sessions: &[Listed], folders: &[String], zone: Zone, now: Timestamp) -> Vec<Row> {
+    let rows = sessions.iter().zip(folders).map(|(listed, folder)| {
+        let Listed { name, card, .. } = listed;
+        Row::new(&common::titled(card.title.as_deref()))
+            .before(Label::Id, &common::beginning(&name.id, DIGITS))
+            .before(Label::Time, &age(card.active, zone, now))
+            .after(Label::Dim, &name.format)
+            .after(Label::Dim, &common::end_of(folder, FOLDER))
+            .found_by(&name.id)
+            .found_by(&name.format)
+            .found_by(folder)
+    });
+    rows.collect()
+}
+
+/// Returns an age as short as it can be told.
+fn age(time: Option<Timestamp>, zone: Zone, now: Timestamp) -> String {
+    let age = time.map(|time| zone.age(now, time)).unwrap_or_default();
+    age.strip_suffix(" ago").unwrap_or(&age).to_owned()
+}
+
+/// Returns what a person knows a session by: its title, where and when it was, and its last turns.
+fn show_session(archive: &Archive, listed: &Listed, folder: &str, zone: Zone) -> Preview {
+    let Listed { name, card, .. } = listed;
+    let times = card.started.zip(card.active);
+    let times = times.map(|(from, to)| format!("{} to {}", zone.minute(from), zone.minute(to)));
+    let turns = counted(card.turns, "turn", "turns");
+    let facts = [folder, &name.format, &times.unwrap_or_default(), &turns, &name.id];
+    let facts: Vec<&str> = facts.into_iter().filter(|fact| !fact.is_empty()).collect();
+    let mut shown = vec![
+        Piece::new(Label::Heading, &common::titled(card.title.as_deref())),
+        Piece::new(Label::Dim, &facts.join(" · ")),
+    ];
+    // What cannot be read is not shown; a command that reads the session says why.
+    let Some(session) = archive.session(name).ok().flatten() else { return shown };
+    let store = archive.store();
+    let _is_grown = store.state(session.key).map(|state| ops::follow(archive, &session, &state));
+    let last = ops::log(store, &session, None, LAST).map(|log| log.lines).unwrap_or_default();
+    let answers = last.iter().rev().take_while(|line| line.kind != Kind::User);
+    let mut answers = answers.filter(|line| line.kind == Kind::Assistant);
+    let mut answer = answers.find_map(|line| said(&line.messages));
+    let turns = ops::newest_checkpoints(store, &session, TURNS).unwrap_or_default();
+    for words in turns.iter().rev().filter_map(|turn| turn.words.as_deref()) {
+        let prompt = common::first_line(words).to_owned();
+        let prompt = ops::words(words).unwrap_or(prompt);
+        shown.push(Piece::new(Label::Plain, ""));
+        shown.push(Piece::new(Label::User, &format!("you  {prompt}")));
+        shown.extend(answer.take().map(|text| Piece::new(Label::Plain, &text)));
+    }
+    shown
+}
+
+/// Returns the first line of what was said.
+fn said(messages: &[Message]) -> Option<String> {
+    let texts = messages.iter().map(Message::text);
+    let mut lines = texts.map(|text| common::first_line(&harness::unwrap(&text)).to_owned());
+    lines.find(|line| !line.is_empty())
+}
+
+/// The turns of a session, the newest first, and the graph that they are in.
+struct Turns {
+    nodes: Vec<GraphNode>,
+    /// The nodes that turns begin with.
+    begin: Vec<usize>,
+    /// The nodes of the current path, from its end on.
+    path: Vec<usize>,
+}
+
+impl Turns {
+    fn of(nodes: Vec<GraphNode>) -> Self {
+        let mut begin: Vec<usize> =
+            nodes.iter().filter(|node| node.checkpoint.is_some()).map(|node| node.node).collect();
+        begin.sort_by_key(|n| std::cmp::Reverse(nodes.get(*n).and_then(|node| node.checkpoint)));
+        let head = nodes.iter().find(|node| node.is_head).map(|node| node.node);
+        let path = ancestors(&nodes, head).collect();
+        Self { nodes, begin, path }
+    }
+
+    fn turn(&self, n: usize) -> Option<&GraphNode> {
+        self.nodes.get(*self.begin.get(n)?)
+    }
+
+    fn place(&self, n: usize) -> Option<String> {
+        Some(format!("@{}", self.turn(n)?.checkpoint?))
+    }
+
+    fn rows(&self, zone: Zone, now: Timestamp) -> Vec<Row> {
+        let turns = (0..self.begin.len()).filter_map(|n| Some((self.turn(n)?, self.place(n)?)));
+        let rows = turns.map(|(turn, place)| {
+            let is_reverted = !self.path.contains(&turn.node);
+            Row::new(&turn.words)
+                .before(Label::Checkpoint, &place)
+                .before(Label::Time, &age(turn.time, zone, now))
+                .after(Label::Dim, if is_reverted { "reverted" } else { "" })
+                .found_by(&place)
+        });
+        rows.collect()
+    }
+
+    /// Returns how many turns of the current path move when a turn is reverted to.
+    fn moving(&self, turn: &GraphNode, side: Side) -> usize {
+        let from = match side {
+            Side::Before => turn.parents.first().copied(),
+            Side::After => Some(turn.node),
+        };
+        let stays = ancestors(&self.nodes, from)
+            .find_map(|node| self.path.iter().position(|on_path| *on_path == node));
+        let moving = self.path.iter().take(stays.unwrap_or(self.path.len()));
+        moving.filter(|node| self.begin.contains(node)).count()
+    }
+
+    /// Returns what a person knows a turn by: its prompt and the beginning of the answer, and how many turns move.
+    fn show(&self, archive: &Archive, session: &Session, n: usize, side: Side) -> Option<Preview> {
+        let (turn, place) = (self.turn(n)?, self.place(n)?);
+        let moving = match self.moving(turn, side) {
+            0 => "no turn moves".to_owned(),
+            1 => "1 turn moves to a branch".to_owned(),
+            moving => format!("{moving} turns move to a branch"),
+        };
+        let side = if side == Side::Before { "before" } else { "after" };
+        let mut shown = vec![Piece::new(Label::Heading, &format!("Just {side} {place}: {moving}"))];
+        let mut follows_call = false;
+        for line in beginning(archive, session, &place).unwrap_or_default() {
+            let (label, speaker) = match line.kind {
+                Kind::User => (Label::User, "you  "),
+                _ => (Label::Plain, ""),
+            };
+            for block in line.messages.iter().flat_map(Message::parts) {
+                let (text, is_call) = match block {
+                    Block::Text(text) => {
+                        (format!("{speaker}{}", harness::unwrap(text).trim()), false)
+                    }
+                    Block::Call { name, input, .. } => {
+                        let title = call::say(name, input, None, false).title;
+                        (format!("▸ {}", common::first_line(&title)), true)
+                    }
+                    _ => continue,
+                };
+                if !(follows_call && is_call) {
+                    shown.push(Piece::new(Label::Plain, ""));
+                }
+                shown.extend(text.lines().take(LINES).map(|line| Piece::new(label, line)));
+                follows_call = is_call;
+            }
+        }
+        Some(shown)
+    }
+}
+
+/// Returns the first entries of a turn that say something.
+fn beginning(archive: &Archive, session: &Session, place: &str) -> Option<Vec<Line>> {
+    let passage = ops::find_passage(archive.store(), session, place).ok()?;
+    let entries = passage.entries.get(..FIRST).unwrap_or(&passage.entries);
+    let log = ops::log_of(archive.store(), session, (&passage.target, entries), false, FIRST);
+    let lines = log.ok()?.lines.into_iter();
+    Some(lines.filter(|line| !answers::is_own(line)).collect())
+}
+
+/// Returns a node and those before it, as its path has them.
+fn ancestors(nodes: &[GraphNode], from: Option<usize>) -> impl Iterator<Item = usize> {
+    let next = |node: &usize| nodes.get(*node)?.parents.first().copied();
+    std::iter::successors(from, next)
+}
