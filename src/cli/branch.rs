@@ -10,6 +10,7 @@ use super::common;
 use super::error::{CommandError, Exit};
 use super::words::{About, Noun, text};
 use super::{Context, complete};
+use crate::render::safe;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 
@@ -117,8 +118,11 @@ fn list(context: &mut Context, wanted: Option<&OsStr>) -> Result<Exit, CommandEr
     }
     context.show(&table)?;
     if let Some(end) = ends.first() {
-        let name = Line::about("branch").with("NAME").entry(end.entry);
-        context.output.hint(name.to("name an end"));
+        let line = Line::about("branch").with("NAME").entry(end.entry);
+        let told = format!("Name one: {}", context.output.spell(&line));
+        if context.output.width().is_none_or(|columns| safe::width(&told) <= columns) {
+            context.output.note(&told);
+        }
     }
     Ok(Exit::Yes)
 }

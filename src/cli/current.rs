@@ -28,7 +28,7 @@ use super::Context;
 use super::common::counted;
 use super::error::CommandError;
 use super::output::Progress;
-use crate::render::units;
+use crate::render::{units, wrap::wrap};
 
 /// The commands that list and name nothing, import themselves, or are called by programs that wait.
 const WITHOUT: [&str; 17] = [
@@ -175,7 +175,9 @@ impl Context {
             } else {
                 format!("{}, imported in {took}", counted(new, "new session", "new sessions"))
             };
-            self.output.note(&line);
+            for row in wrap(&line, self.output.width()) {
+                self.output.note(&row);
+            }
         }
         Ok((archive, new))
     }

@@ -201,8 +201,7 @@ impl CommandError {
     fn code(&self) -> u8 {
         match self.kind {
             Kind::BrokenPipe => 0,
-            Kind::Absent => 1,
-            Kind::Declined => 1,
+            Kind::Absent | Kind::Declined => 1,
             Kind::User => 2,
             Kind::Failed | Kind::Internal | Kind::Output => 3,
             Kind::NewerStore => 4,

@@ -16,6 +16,24 @@ use crate::render::units::DIGITS;
 /// The name of the program.
 pub(crate) const NAME: &str = "undertext";
 
+/// The commands that take a session as their only word.
+const TAKING: [&str; 14] = [
+    "audit",
+    "checkpoints",
+    "clear",
+    "compact",
+    "context",
+    "export",
+    "graph",
+    "log",
+    "operations",
+    "redo",
+    "resume",
+    "status",
+    "truncate",
+    "undo",
+];
+
 /// The names in a command line by which it works on the same store and the same session.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Naming {
@@ -60,6 +78,15 @@ impl Naming {
                     (*word, session) = (place, None);
                 }
             }
+        }
+        let is_word =
+            |argument: &Argument| matches!(argument, Argument::Word(_) | Argument::Entry(_));
+        // Where no other word follows, the session needs no option.
+        if TAKING.contains(&line.verb.as_str())
+            && !arguments.iter().any(is_word)
+            && let Some(word) = session.take_if(|word| !is_like_an_option(word))
+        {
+            arguments.insert(0, Argument::Word(word));
         }
         let naming = [named("session", session), named("store", store)];
         // Behind a lone -- nothing is an option.
@@ -141,7 +168,7 @@ mod tests {
         };
         let (undo, import) = (Line::about("undo"), Line::new("import"));
         check(naming(None, None), &undo, "undertext undo");
-        check(naming(None, Some("7c2a51de")), &undo, "undertext undo -s 7c2a51de");
+        check(naming(None, Some("7c2a51de")), &undo, "undertext undo 7c2a51de");
         check(naming(None, Some("7c2a51de")), &import, "undertext import");
         check(naming(Some("my store"), None), &import, "undertext import --store 'my store'");
         check(naming(Some("-s"), Some("-x")), &undo, "undertext undo -s=-x --store=-s");

@@ -308,7 +308,7 @@ impl Context {
             self.say(&moved(kept, &landing.turns, landing.dry_run, columns))?;
         }
         if let Some(line) = self.window(landing) {
-            self.say(&line)?;
+            self.say_wrapped(&line)?;
         }
         if let n @ 1.. = landing.files.len() {
             let folder = archive.store().card(session.key)?.folder;

@@ -14,7 +14,7 @@
 
 use std::collections::BTreeSet;
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 
 use undertext::model::{DayTurns, Glance, Timestamp};
@@ -27,6 +27,7 @@ use super::error::{CommandError, Exit};
 use super::sessions::Rows;
 use super::{Context, NAME, setup};
 use crate::render::style::Label;
+use crate::render::wrap::wrap;
 use crate::render::{safe, units};
 
 /// How many sessions of this folder are shown.
@@ -42,7 +43,7 @@ const MOST_WARNINGS: usize = 3;
 /// An agent deletes soon what it deletes within so many days.
 const SOON: u64 = 7;
 /// The days of the line of bars.
-const DAYS: u64 = 28;
+const DAYS: usize = 28;
 /// The milliseconds of a day.
 const DAY: i64 = 86_400_000;
 
@@ -64,7 +65,7 @@ pub(super) fn run(context: &mut Context) -> Result<Exit, CommandError> {
         return welcome(context);
     }
     let mut overview = Overview { context, archive, glances: Vec::new(), damaged: Vec::new() };
-    overview.show(filter, folder)
+    overview.show(&filter, folder.as_deref())
 }
 
 /// An overview as it is shown.
@@ -79,8 +80,8 @@ struct Overview<'c> {
 impl Overview<'_> {
     fn show(
         &mut self,
-        filter: SessionFilter,
-        folder: Option<PathBuf>,
+        filter: &SessionFilter,
+        folder: Option<&Path>,
     ) -> Result<Exit, CommandError> {
         let now = self.context.env.ambient().now();
         let here = match folder {
@@ -88,11 +89,11 @@ impl Overview<'_> {
             None => Listing::default(),
         };
         let most = if here.sessions.is_empty() { ALONE } else { ELSEWHERE };
-        let (elsewhere, more) = self.elsewhere(&filter, folder.is_some(), most)?;
+        let (elsewhere, more) = self.elsewhere(filter, folder.is_some(), most)?;
         self.head()?;
         self.weeks(now)?;
         self.context.say("")?;
-        if let Some(folder) = &folder {
+        if let Some(folder) = folder {
             let shown = self.context.env.homely(folder);
             let count = here.sessions.len() as u64 + here.more as u64;
             let title = format!("{shown}  {}", counted(count, "session", "sessions"));
@@ -100,10 +101,10 @@ impl Overview<'_> {
             self.rows(&here.sessions, now, HasFolders::No)?;
             if here.more > 0 {
                 let line = Line::new("sessions");
-                let line = if *folder == self.context.env.current_dir {
+                let line = if folder == self.context.env.current_dir {
                     line.flag("here")
                 } else {
-                    line.option("folder", folder.clone())
+                    line.option("folder", folder)
                 };
                 self.more(here.more, &line)?;
             }
@@ -200,7 +201,7 @@ impl Overview<'_> {
             return Ok(());
         }
         let first = u64::try_from(since.0.div_euclid(DAY)).unwrap_or(0) + 1;
-        let mut days = [0_u64; DAYS as usize];
+        let mut days = [0_u64; DAYS];
         let [mut turns, mut reverts, mut compactions] = [0; 3];
         for (_, glance) in store.glances(&keys)? {
             let Glance { reverted, compactions: compacted, days: began, .. } = glance;
@@ -216,15 +217,18 @@ impl Overview<'_> {
         }
         let most = days.iter().copied().max().unwrap_or(0).max(1);
         let bars: String = days.iter().map(|on| units::bar(*on, most)).collect();
-        let facts = [
+        let mut facts = vec![
             counted(keys.len() as u64, "session", "sessions"),
             counted(turns, "turn", "turns"),
             counted(reverts, "revert", "reverts"),
             counted(compactions, "compaction", "compactions"),
         ];
+        let columns = self.context.output.width().unwrap_or(usize::MAX);
+        let width = |facts: &[String]| safe::width(&facts.join(" · ")) + DAYS + "4 weeks    ".len();
+        while width(&facts) > columns && facts.pop().is_some() {}
         let styles = self.context.output.styles();
         let bars = styles.paint(Label::Dim, &bars);
-        self.context.write(&format!("4 weeks  {bars}  {}", facts.join(" · ")))
+        self.context.write(format!("4 weeks  {bars}  {}", facts.join(" · ")).trim_end())
     }
 
     fn title(&mut self, title: &str) -> Result<(), CommandError> {
@@ -290,8 +294,11 @@ impl Overview<'_> {
         }
         let styles = self.context.output.styles();
         for warning in warnings.iter().take(MOST_WARNINGS) {
-            let warning = safe::line(warning);
-            self.context.write(&format!("{} {warning}", styles.paint(Label::Warning, "!")))?;
+            let room = self.context.output.width().map(|columns| columns.saturating_sub(2));
+            for (n, row) in wrap(&safe::line(warning), room).iter().enumerate() {
+                let sign = if n == 0 { styles.paint(Label::Warning, "!") } else { " ".into() };
+                self.context.write(&format!("{sign} {row}"))?;
+            }
         }
         Ok(())
     }
@@ -302,7 +309,7 @@ impl Overview<'_> {
             (shown.iter().any(|it| it.open), "● open in its agent"),
             (shown.iter().any(|it| it.reverted > 0), "↶ reverted branches"),
             (shown.iter().any(|it| it.compactions > 0), "◆ compactions"),
-            (shown.iter().any(|it| it.tokens.is_some()), "%: share of the model's window"),
+            (shown.iter().any(|it| it.tokens.is_some()), "%: of the window"),
         ];
         let signs: Vec<&str> =
             signs.iter().filter(|(is, _)| *is).map(|(_, words)| *words).collect();
@@ -310,8 +317,10 @@ impl Overview<'_> {
             return Ok(());
         }
         let styles = self.context.output.styles();
-        let told = styles.paint(Label::Dim, &signs.join("   "));
-        self.context.write(&told)
+        for row in wrap(&signs.join("   "), self.context.output.width()) {
+            self.context.write(&styles.paint(Label::Dim, &row))?;
+        }
+        Ok(())
     }
 
     /// Says what to do next with the newest session.

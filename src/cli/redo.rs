@@ -16,7 +16,7 @@ use super::words::About;
 #[command(after_help = concat!("\
 Examples:
   undertext redo
-  undertext redo -s 8f14e45f
+  undertext redo 8f14e45f
 
 JSON: one object
   {\"type\":\"redo\", \"session\":ID, \"title\":TEXT or null, \"format\":NAME, \"operation\":N, \"undoes\":the number of the undo, \"command\":\"undo\",

@@ -5,10 +5,12 @@ use std::path::Path;
 
 use serde_json::Value;
 use undertext::context::measure::Word;
+use undertext::context::plan::Nearness;
 use undertext::context::window::Source;
 use undertext::ops::{self, Session};
 use undertext::report::{
-    Conversation, Layered, Line, LiveState, Report as _, Standing, Status, Surroundings, UsedFile,
+    Conversation, Fullness, Layered, Line, LiveState, Report as _, Standing, Status, Surroundings,
+    UsedFile,
 };
 
 use super::common::{self, counted};
@@ -135,22 +137,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     } else {
         row("holds", Label::Plain, &format!("{turns}, {entries}"));
     }
-    if let Some((near, full)) = &full {
-        let (tokens, window) = (grouped(near.tokens), grouped(near.window));
-        let about = match (full.is_least, full.word) {
-            (true, _) => "at least ",
-            (_, Word::Reported) => "",
-            _ => "about ",
-        };
-        let near = models::describe_nearness(near);
-        row("context", Label::Plain, &format!("{about}{tokens} tokens of {window}; {near}"));
-        if matches!(full.word, Word::Reported | Word::Scaled) {
-            row("", Label::Dim, full.word.words());
-        }
-        if matches!(full.window.source, Source::File | Source::Answered) {
-            let model = full.model.as_deref().unwrap_or("no model known");
-            row("", Label::Dim, &format!("by {}, {model}", full.window.source.words()));
-        }
+    for (name, label, words) in full.iter().flat_map(|(near, full)| fullness(near, full)) {
+        row(name, label, &words);
     }
     for (name, time) in [("started", card.started), ("active", card.active)] {
         if let Some(time) = time {
@@ -201,6 +189,27 @@ fn used(context: &mut Context, files: &[UsedFile]) -> Result<Exit, CommandError>
     }
     context.show(&table)?;
     Ok(Exit::Yes)
+}
+
+/// Returns the rows about how full the window is.
+fn fullness(near: &Nearness, full: &Fullness) -> Vec<(&'static str, Label, String)> {
+    let (tokens, window) = (grouped(near.tokens), grouped(near.window));
+    let about = match (full.is_least, full.word) {
+        (true, _) => "at least ",
+        (_, Word::Reported) => "",
+        _ => "about ",
+    };
+    let near = models::describe_nearness(near);
+    let mut rows =
+        vec![("context", Label::Plain, format!("{about}{tokens} tokens of {window}; {near}"))];
+    if matches!(full.word, Word::Reported | Word::Scaled) {
+        rows.push(("", Label::Dim, full.word.words().to_owned()));
+    }
+    if matches!(full.window.source, Source::File | Source::Answered) {
+        let model = full.model.as_deref().unwrap_or("no model known");
+        rows.push(("", Label::Dim, format!("by {}, {model}", full.window.source.words())));
+    }
+    rows
 }
 
 /// Returns the rows about the agent's file, and about one from which it goes on if that was deleted.

@@ -85,7 +85,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         context.output.hint(
             Line::new("verify")
                 .flag("verbose")
-                .to(format!("agents' files have {odd}, which are no damage; to see them")),
+                .to(format!("{odd} in agents' files, without damage; to see them")),
         );
     }
     Ok(exit)

@@ -150,14 +150,11 @@ pub(super) fn drawing<'a>(
     let gathered = gather(archive, session, view, (at, positions), &states, &replays, all)?;
     let Gathered { mut paths, trunk, asides, view } = gathered;
     if !all {
-        let again = repeats(archive, session, &state, &trunk)?;
-        for path in paths.iter_mut().filter(|_| !again.is_empty()) {
-            draw_once(path, &again, &view, |entry| heads.contains_key(&entry))?;
-        }
+        heads = draw_once(archive, session, &view, &trunk, &mut paths, heads)?;
     }
+    let undone = undone(archive, session, &state)?;
     let mut edges = state_edges(session, &view, &trunk, &paths, &states)?;
     let mut nodes = paths.concat();
-    let undone = undone(archive, session, &state)?;
     if !detail.undone && !undone.is_empty() {
         let stays: EntrySet = heads.keys().copied().chain(trunk.iter().copied()).collect();
         let is_out = |entry| undone.contains(entry) && !stays.contains(entry);
@@ -178,14 +175,8 @@ pub(super) fn drawing<'a>(
     let ends = |entry: EntryNumber| {
         heads.contains_key(&entry) || !places.behind(entry).is_empty() || left.contains_key(&entry)
     };
-    let mut found = EntrySet::default();
-    if let Some(pattern) = pattern {
-        let end = archive.store().state(session.key)?.next_entry();
-        let all = EntryNumber::FIRST..end;
-        Seeker::new(pattern.clone()).scan(archive.store(), (session, None), all, &mut |it| {
-            found.insert(it.entry);
-        })?;
-    }
+    let found = pattern.map(|pattern| find(archive, session, pattern)).transpose()?;
+    let found = found.unwrap_or_default();
     let plain =
         if all { EntrySet::default() } else { plain_notes(archive, session, &view, &web.nodes)? };
     let Stretches { all: mut stretches, members } =
@@ -195,12 +186,10 @@ pub(super) fn drawing<'a>(
     };
     let head = stretches.iter().position(is_here);
     let head = head.map(|head| path_first(&mut stretches, head));
-    let mut acts = Vec::new();
-    let mut edited = None;
-    if detail.acts && members.len() <= COUNTED {
-        let (each, files) = count_acts(archive, session, &stretches, &members)?;
-        (acts, edited) = (each, Some(files));
-    }
+    let is_counted = detail.acts && members.len() <= COUNTED;
+    let counted = is_counted.then(|| count_acts(archive, session, &stretches, &members));
+    let (acts, edited) = counted.transpose()?.unwrap_or_default();
+    let edited = is_counted.then_some(edited);
     let at = checkpoints::standing_at(archive.store(), session)?;
     let kin = kin(archive.store(), session)?;
     let mut drawing = Drawing {
@@ -607,7 +596,6 @@ fn state_edges(
 fn repeats(
     archive: &Archive,
     session: &Session,
-    state: &State,
     trunk: &[EntryNumber],
 ) -> Result<BTreeMap<EntryNumber, EntryNumber>, OpsError> {
     let store = archive.store();
@@ -629,7 +617,7 @@ fn repeats(
     let mut repeats = BTreeMap::new();
     if !lines.is_empty() {
         let trunk: EntrySet = trunk.iter().copied().collect();
-        let all = EntryNumber::each(EntryNumber::FIRST..state.next_entry());
+        let all = EntryNumber::each(EntryNumber::FIRST..store.state(session.key)?.next_entry());
         let all: Vec<EntryNumber> = all.filter(|entry| !trunk.contains(*entry)).collect();
         store.lines(session.key, &all, &mut |entry, line| {
             let last = line.ok().and_then(|line| lines.get(&LineId::of(&line)));
@@ -639,25 +627,48 @@ fn repeats(
     Ok(repeats)
 }
 
-/// Puts the repeats of entries in their place on a path. A record beside the conversation, which is not repeated, goes with what
-/// is, unless a branch ends there.
+/// Puts the repeats of entries in their place on paths and at heads. A record beside the conversation, which is not repeated, goes
+/// with what is, unless a branch ends there.
 fn draw_once(
-    path: &mut Vec<EntryNumber>,
-    again: &BTreeMap<EntryNumber, EntryNumber>,
+    archive: &Archive,
+    session: &Session,
     view: &View<'_>,
-    ends: impl Fn(EntryNumber) -> bool,
-) -> Result<(), OpsError> {
-    let (mut drawn, mut is_repeated) = (Vec::with_capacity(path.len()), false);
-    for &entry in path.iter() {
-        let last = again.get(&entry).copied();
-        let is_beside = is_repeated && !view.record(entry)?.kind.is_talk() && !ends(entry);
-        is_repeated = last.is_some() || is_beside;
-        if last.is_some() || !is_beside {
-            drawn.push(last.unwrap_or(entry));
-        }
+    trunk: &[EntryNumber],
+    paths: &mut [Vec<EntryNumber>],
+    heads: BTreeMap<EntryNumber, Vec<String>>,
+) -> Result<BTreeMap<EntryNumber, Vec<String>>, OpsError> {
+    let again = repeats(archive, session, trunk)?;
+    if again.is_empty() {
+        return Ok(heads);
     }
-    *path = drawn;
-    Ok(())
+    for path in paths {
+        let (mut drawn, mut is_repeated) = (Vec::with_capacity(path.len()), false);
+        for &entry in path.iter() {
+            let last = again.get(&entry).copied();
+            let is_beside =
+                is_repeated && !view.record(entry)?.kind.is_talk() && !heads.contains_key(&entry);
+            is_repeated = last.is_some() || is_beside;
+            if last.is_some() || !is_beside {
+                drawn.push(last.unwrap_or(entry));
+            }
+        }
+        *path = drawn;
+    }
+    let mut now: BTreeMap<EntryNumber, Vec<String>> = BTreeMap::new();
+    for (head, names) in heads {
+        now.entry(again.get(&head).copied().unwrap_or(head)).or_default().extend(names);
+    }
+    Ok(now)
+}
+
+/// Returns the entries that hold a pattern.
+fn find(archive: &Archive, session: &Session, pattern: &Pattern) -> Result<EntrySet, OpsError> {
+    let mut found = EntrySet::default();
+    let all = EntryNumber::FIRST..archive.store().state(session.key)?.next_entry();
+    Seeker::new(pattern.clone()).scan(archive.store(), (session, None), all, &mut |it| {
+        found.insert(it.entry);
+    })?;
+    Ok(found)
 }
 
 /// Returns the entries of operations that are undone.

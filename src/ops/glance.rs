@@ -117,7 +117,7 @@ fn request(
             let line = line.unwrap_or_default();
             let said = Raw::object(&line).map(|record| session.format.messages(record));
             let usage = said.into_iter().flatten().filter_map(|message| message.usage);
-            found = usage.filter_map(|usage| total(&usage)).last();
+            found = usage.filter_map(|usage| total(&usage)).next_back();
         })?;
         if found.is_some() {
             return Ok(found.filter(|tokens| *tokens > 0));

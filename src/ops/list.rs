@@ -66,12 +66,11 @@ pub fn list(
 ) -> Result<Listing, OpsError> {
     // What only a look at the session tells is asked of all.
     let limit = filter.limit.filter(|_| *having == Having::default()).unwrap_or(usize::MAX);
-    let mut found = match filter.since {
-        Some(since) => active_since(archive, filter, since)?,
-        None => {
-            let limit = Some(limit).filter(|limit| *limit < usize::MAX).map(|limit| limit + 1);
-            listing::listed(archive.store(), &SessionFilter { limit, ..filter.clone() })?
-        }
+    let mut found = if let Some(since) = filter.since {
+        active_since(archive, filter, since)?
+    } else {
+        let limit = limit.checked_add(1);
+        listing::listed(archive.store(), &SessionFilter { limit, ..filter.clone() })?
     };
     found.listed.retain(|listed| having.may_be_in(listed));
     let mut more = found.listed.len().saturating_sub(limit);

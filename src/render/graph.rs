@@ -175,7 +175,7 @@ impl Rows<'_> {
             row.push_str("  ");
         }
         let done = node.acts.map(acts_words).unwrap_or_default();
-        let ends = self.names_of(node);
+        let ends = names_of(node);
         // Where there is little room, the words come first.
         let mut right = names + 2 * usize::from(names > 0) + acts + 2 * usize::from(acts > 0);
         let left = wide + 2 + time + 2 * usize::from(time > 0);
@@ -237,21 +237,21 @@ impl Rows<'_> {
         }
         words
     }
+}
 
-    /// Returns the names at the end of a row.
-    fn names_of(&self, node: &GraphNode) -> Vec<(Label, String)> {
-        let names = safe::line(&node.branches.join(", ")).into_owned();
-        let mut ends = Vec::new();
-        if !names.is_empty() {
-            let label = if node.is_head { Label::Head } else { Label::Branch };
-            ends.push((label, safe::clip(&names, MOST_NAMES).into_owned()));
-        } else if node.is_reverted {
-            ends.push((Label::Warning, REVERTED.to_owned()));
-        } else if node.is_undone {
-            ends.push((Label::Dim, "undone".to_owned()));
-        }
-        ends
+/// Returns the names at the end of a row.
+fn names_of(node: &GraphNode) -> Vec<(Label, String)> {
+    let names = safe::line(&node.branches.join(", ")).into_owned();
+    let mut ends = Vec::new();
+    if !names.is_empty() {
+        let label = if node.is_head { Label::Head } else { Label::Branch };
+        ends.push((label, safe::clip(&names, MOST_NAMES).into_owned()));
+    } else if node.is_reverted {
+        ends.push((Label::Warning, REVERTED.to_owned()));
+    } else if node.is_undone {
+        ends.push((Label::Dim, "undone".to_owned()));
     }
+    ends
 }
 
 /// Returns the number of a turn, after the agent's own.

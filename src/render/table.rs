@@ -14,7 +14,7 @@ const NOTE: &str = "    ";
 /// The last column keeps this much however narrow the terminal: a wrapped line beats an empty one.
 const LEAST_LAST: usize = 16;
 /// The column that gives room and never goes away keeps this much.
-const LEAST_KEPT: usize = 12;
+const LEAST_KEPT: usize = 8;
 /// A column that gives room keeps this much, or goes away.
 const LEAST: usize = 8;
 

@@ -1,7 +1,7 @@
 //! Folders on this machine in which agents keep session files, those that are read and those that are not read yet.
 
 use std::{
-    collections::{BTreeSet, HashSet},
+    collections::BTreeSet,
     ffi::OsStr,
     fs,
     os::unix::{ffi::OsStrExt as _, fs::MetadataExt as _},
@@ -165,8 +165,8 @@ pub fn leave_out_held(archive: &Archive, looked: &mut Looked) {
 
 /// Returns whether a session of an archive has a file.
 fn held_places(archive: &Archive) -> Result<impl Fn(&Path) -> bool, StoreError> {
-    let places: HashSet<Vec<u8>> = archive.store().places()?.into_iter().collect();
-    Ok(move |file: &Path| places.contains(&archive.place_of(file).to_bytes()))
+    let places = archive.store().places()?;
+    Ok(move |file: &Path| places.binary_search(&archive.place_of(file).to_bytes()).is_ok())
 }
 
 /// Returns whether a file has the name of a session file, and is not one that undertext set aside.

@@ -152,10 +152,10 @@ fn a_checkpoint_is_gone_back_to_on_whichever_branch_it_lies() {
     Files are not restored. 1 was edited since: plan.md
     Your prompt @1, to send again or change:
       The beans flower. Write me a plan for the whole week.
-    Undo  undertext undo -s 7c2a51de
+    Undo  undertext undo 7c2a51de
     ------- stderr -------
     The agent's own file is not changed
-    hint: to write this state to a file: undertext export -o 7c2a51de.jsonl -s 7c2a51de
+    hint: to write this state to a file: undertext export 7c2a51de -o 7c2a51de.jsonl
     "#);
     assert_snapshot!(env.run(&["log", "-n", "1", "7c2a"]), @"
     assistant  455a298b  2026-08-20 09:00
@@ -168,10 +168,10 @@ fn a_checkpoint_is_gone_back_to_on_whichever_branch_it_lies() {
     Context 1k → 920 tokens (2%)
     Your prompt @3, to send again or change:
       Yes, and trim the old one.
-    Undo  undertext undo -s 6f1d2c3b
+    Undo  undertext undo 6f1d2c3b
     ------- stderr -------
     The agent's own file is not changed
-    hint: to write this state to a file: undertext export -o 6f1d2c3b.jsonl -s 6f1d2c3b
+    hint: to write this state to a file: undertext export 6f1d2c3b -o 6f1d2c3b.jsonl
     "#);
     assert_snapshot!(env.run(&["graph", "6f1d"]), @"
     6f1d2c3b  The lamp flickers. What is wrong?                                          3 Feb 04:05 UTC

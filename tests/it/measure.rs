@@ -229,7 +229,8 @@ fn a_cut_that_costs_a_cache_says_so_and_waits_if_it_is_to() {
     assert!(waits.stderr.contains("in its cache until 2001-02-03 04:10:00"), "{waits}");
     assert!(waits.stderr.contains("Nothing is changed"), "{waits}");
     let said = env.run(&["truncate", "--max-chars", "4000", ID]).success();
-    assert!(said.stderr.contains("undertext truncate --when-cold"), "{said}");
+    let hint = format!("undertext truncate {ID:.8} --when-cold");
+    assert!(said.stderr.contains(&hint), "{said}");
     assert!(said.stdout.contains("seq 9000"), "{said}");
     let audit = env.run(&["audit", ID]).success().stdout;
     assert!(audit.contains("seq 9000"), "{audit}");

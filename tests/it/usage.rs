@@ -27,7 +27,7 @@ fn no_command_says_what_there_is_and_what_to_type_next() {
     ~/project  1 session
     17eb9c06  just now  native  Why does the kettle not whistle?  1  <1%
 
-    %: share of the model's window
+    %: of the window
     undertext graph         see its turns and branches
     undertext search WORDS  find what was said
     undertext help          list all commands

@@ -104,7 +104,7 @@ fn an_import_attaches_what_lies_in_its_place_and_a_revert_is_appended() {
     Context about 34 → 127 tokens (<1%)
     Your prompt @1, to send again or change:
       Of steel.
-    Resume  undertext resume -s entry-id        Undo  undertext undo -s entry-id
+    Resume  undertext resume entry-id        Undo  undertext undo entry-id
     "#);
     let after = kept.read();
     assert!(after.starts_with(&before));
@@ -124,7 +124,7 @@ fn an_import_attaches_what_lies_in_its_place_and_a_revert_is_appended() {
     6b0a1c52 is now at the end of @1 "Of steel."
     Undid operation 2 (revert)
     Context about 127 → 34 tokens (<1%)
-    Resume  undertext resume -s 6b0a1c52        Redo  undertext redo -s 6b0a1c52
+    Resume  undertext resume 6b0a1c52        Redo  undertext redo 6b0a1c52
     "#);
     assert_eq!(
         kept.said(&[kept.file.to_str().unwrap()]),
@@ -496,11 +496,11 @@ fn a_file_that_was_rewritten_or_is_gone_is_told() {
     Context about 19 → 0 tokens (0%)
     Your prompt @0, to send again or change:
       Build a boat.
-    Undo  undertext undo -s 6b0a1c52
+    Undo  undertext undo 6b0a1c52
     ------- stderr -------
     warning: $HOME/.claude/projects/-work/6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl is gone; the session goes on without it
     The agent's own file is not changed
-    hint: to write this state to a file: undertext export -o 6b0a1c52.jsonl -s 6b0a1c52
+    hint: to write this state to a file: undertext export 6b0a1c52 -o 6b0a1c52.jsonl
     "#);
     assert!(!kept.file.exists());
     kept.env.run(&["verify"]).success();

@@ -59,7 +59,7 @@ fn a_compressed_file_comes_back_as_it_lay_on_the_disk() {
     assert_snapshot!(env.run(&["export", "4b6f", "--file", "no.jsonl"]), @"
     ------- stderr -------
     error: the session has no file no.jsonl, or several of that name
-    hint: there is clock.jsonl.zst; list them: undertext export --list -s 4b6f0c9e
+    hint: there is clock.jsonl.zst; list them: undertext export 4b6f0c9e --list
     [exit status: 1]
     ");
 }

@@ -1,6 +1,7 @@
 //! `graph`: where paths part, and what stands at their ends.
 
 use std::fs;
+use std::path::Path;
 
 use insta::assert_snapshot;
 
@@ -144,4 +145,32 @@ fn what_is_not_found_is_a_no_as_in_a_search() {
         let told = env.run(&[verb, "native-rewind.jsonl", "--grep", "clock"]).success();
         assert_eq!(told.stderr, "", "{verb}");
     }
+}
+
+/// An undo in a Codex file repeats the turns that the revert took back.
+#[test]
+fn what_an_undo_repeats_is_drawn_once_and_what_was_undone_only_if_asked_for() {
+    let env = TestEnv::new();
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/codex-weather.jsonl");
+    let folder = env.home().join(".codex/sessions/2026/08/02");
+    fs::create_dir_all(&folder).unwrap();
+    let name = "rollout-2026-08-02T10-00-00-019fc000-0000-7000-8000-000000000001.jsonl";
+    fs::copy(example, folder.join(name)).unwrap();
+    env.run(&["import", "-q"]).success();
+    let drawn = |args: &[&str]| -> Vec<String> {
+        let shown = env.run(&[&["graph", "019f"], args].concat()).success().stdout;
+        shown.lines().skip(1).map(str::to_owned).collect()
+    };
+    let words = |rows: &[String]| -> Vec<String> {
+        let words = |row: &String| row.split("  ").nth(3).unwrap_or_default().trim().to_owned();
+        rows.iter().map(words).collect()
+    };
+    let before = drawn(&[]);
+    env.run(&["revert", "1", "-m", "Look at the wind.", "019f"]).success();
+    assert!(drawn(&[]).iter().any(|row| row.contains("Look at the wind.")));
+    env.run(&["undo", "019f"]).success();
+    assert_eq!(words(&drawn(&[])), words(&before));
+    let whole = drawn(&["--undone"]);
+    let undone: Vec<&String> = whole.iter().filter(|row| row.ends_with("undone")).collect();
+    assert!(undone.len() == 1 && undone[0].contains("Look at the wind."), "{whole:?}");
 }

@@ -557,7 +557,7 @@ fn a_signal_that_ends_an_import_says_what_is_kept_and_how_to_go_on() {
     );
     env.run(&["verify"]).success();
     let rest = env.run(&["import", "../files"]).success();
-    assert!(rest.stdout.starts_with("1 file read, 1 unchanged: 1 session"), "{rest}");
+    assert!(rest.stdout.starts_with("Imported 1 session (1 new)"), "{rest}");
 }
 
 /// Writes the user's settings.

@@ -39,7 +39,7 @@ fn a_refused_change_offers_to_wait_in_a_command_that_can_be_typed() {
     let check = |args: &[&str], line: &str| {
         let refused = run(&kept, args);
         assert_eq!(refused.code(), Some(3), "{refused}");
-        let found = format!("for your next `undertext resume -s 6b0a1c52`: {line}\n");
+        let found = format!("for your next `undertext resume 6b0a1c52`: {line}\n");
         assert!(refused.stderr.contains(&found), "{refused}");
     };
     check(&["revert", "1"], "undertext revert 6b0a1c52@1 --later");
@@ -49,7 +49,7 @@ fn a_refused_change_offers_to_wait_in_a_command_that_can_be_typed() {
     run(&kept, &["revert", "1"]).success();
     let held = File::open(&kept.file).unwrap();
     check(&["switch", "mine"], "undertext switch mine --later -s 6b0a1c52");
-    check(&["undo"], "undertext undo --later -s 6b0a1c52");
+    check(&["undo"], "undertext undo 6b0a1c52 --later");
     // What cannot wait offers nothing.
     for args in [&["clear"][..], &["redo"], &["append", "More."]] {
         let refused = run(&kept, args);
@@ -65,8 +65,8 @@ fn a_revert_that_waits_is_made_by_resume_once_the_agent_has_closed_it() {
     let saved = run(&kept, &["revert", "1", "--later", "-m", "Wood is fine."]).success();
     for line in [
         "6b0a1c52 would be just before @1 \"Of steel.\"\n@1 (1 turn) would be on branch main.1.",
-        "6b0a1c52 waits for your next `undertext resume -s 6b0a1c52` to revert to just before @1 with a note\n",
-        "Drop  undertext undo -s 6b0a1c52\n",
+        "6b0a1c52 waits for your next `undertext resume 6b0a1c52` to revert to just before @1 with a note\n",
+        "Drop  undertext undo 6b0a1c52\n",
     ] {
         assert!(saved.stdout.contains(line), "{saved}");
     }
@@ -125,7 +125,7 @@ fn without_a_terminal_a_resume_shows_the_change_and_starts_nothing() {
     let resumed = run(&kept, &["resume"]).said_no();
     assert!(resumed.stdout.contains("@1 (1 turn) would be on branch main.1"), "{resumed}");
     for option in ["--apply", "--drop"] {
-        let line = format!("undertext resume {option} -s 6b0a1c52\n");
+        let line = format!("undertext resume 6b0a1c52 {option}\n");
         assert!(resumed.stderr.contains(&line), "{resumed}");
     }
     let printed = run(&kept, &["resume", "--print"]).success();
@@ -245,7 +245,7 @@ fn an_undo_and_a_compaction_wait_with_what_they_were_asked_for() {
 fn a_place_that_is_not_there_is_refused_and_one_that_went_can_be_dropped() {
     let (kept, held) = open_boat();
     let refused = run(&kept, &["revert", "9", "--later"]);
-    assert!(refused.code() == Some(2) && refused.stderr.contains("no checkpoint"), "{refused}");
+    assert!(refused.code() == Some(1) && refused.stderr.contains("no checkpoint"), "{refused}");
     assert_eq!(waiting(&kept.env, "6b0a"), json("null"));
     drop(held);
     run(&kept, &["branch", "mine"]).success();
@@ -254,7 +254,7 @@ fn a_place_that_is_not_there_is_refused_and_one_that_went_can_be_dropped() {
     let shown = run(&kept, &["resume"]).said_no();
     assert!(shown.stderr.contains("warning: it cannot be made any more: "), "{shown}");
     assert!(shown.stderr.contains("--drop") && !shown.stderr.contains("--apply"), "{shown}");
-    assert_eq!(run(&kept, &["resume", "--apply"]).code(), Some(2));
+    assert_eq!(run(&kept, &["resume", "--apply"]).code(), Some(1));
     run(&kept, &["resume", "--drop", "--print"]).success();
     assert_eq!(waiting(&kept.env, "6b0a"), json("null"));
 }

@@ -200,7 +200,7 @@ fn nothing_opens_for_a_program() {
             }
         }
         let code = child.wait().unwrap().code();
-        assert_eq!(code, Some(if shown.contains(OPEN) { 1 } else { 2 }), "{args:?}: {shown}");
+        assert!(code == Some(1) || code == Some(2) && !shown.contains(OPEN), "{args:?}: {shown}");
         shown.contains(OPEN)
     };
     assert!(opens(&["graph"], [true, true], "xterm", 24));

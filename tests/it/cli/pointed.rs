@@ -121,11 +121,11 @@ fn a_path_that_was_met_on_another_computer_is_no_file_here() {
     Context about 34 → 18 tokens (<1%)
     Your prompt @1, to send again or change:
       Of steel.
-    Undo  undertext undo -s boat
+    Undo  undertext undo boat
     ------- stderr -------
     warning: the session's file lies on another computer or in another account; only the store is changed
     The agent's own file is not changed
-    hint: to write this state to a file: undertext export -o boat.jsonl -s boat
+    hint: to write this state to a file: undertext export boat -o boat.jsonl
     "#);
     assert_eq!(fs::read_to_string(&file).unwrap(), MINE);
     let told = env.run(&["status", "boat"]).success().stdout;

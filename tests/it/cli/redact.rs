@@ -200,7 +200,7 @@ fn a_secret_is_nowhere_afterwards_and_all_else_is_as_it_was() {
     assert_snapshot!(env.run(&["undo", "-s", "c9f0"]), @r"
     ------- stderr -------
     error: operation 2 cannot be undone: what it took out is kept nowhere
-    hint: list the operations: undertext operations -s c9f0f895
+    hint: list the operations: undertext operations c9f0f895
     [exit status: 2]
     ");
     env.run(&["append", "-s", "c9f0", "go on"]).success();
@@ -1440,7 +1440,7 @@ fn wrong_use_changes_nothing() {
     assert_snapshot!(env.run(&["redact", "deadbeef", "-s", "8f14"]), @r#"
     ------- stderr -------
     error: no entry matches "deadbeef"
-    hint: list the entries with their ids: undertext log -s 8f14e45f
+    hint: list the entries with their ids: undertext log 8f14e45f
     [exit status: 1]
     "#);
     assert_eq!(fs::read(&files[0]).unwrap(), before);

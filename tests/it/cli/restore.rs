@@ -67,7 +67,7 @@ fn a_deleted_file_is_noticed_and_comes_back_as_it_was() {
     assert!(listed());
 
     assert_snapshot!(env.run(&["import"]), @"
-    0 files read, 0 unchanged: 0 sessions (0 new), 0 new entries, 0 B
+    Imported 0 sessions (0 new): 0 new entries, 0 B
     1 session's file was deleted since the last import; the store holds all of it
     ------- stderr -------
     Claude Code: ~/.claude/projects

@@ -292,7 +292,7 @@ fn a_claude_file_without_a_message_has_no_resume_line() {
         let reverted = env.run(&typed).success();
         assert!(!reverted.stdout.contains("Resume  "), "{reverted}");
         assert!(reverted.stdout.contains("the file holds no message"), "{reverted}");
-        assert!(reverted.stdout.contains("Undo  undertext undo -s 6b0a1c52"), "{reverted}");
+        assert!(reverted.stdout.contains("Undo  undertext undo 6b0a1c52"), "{reverted}");
         let refused = env.run(&["resume", "--print", "6b0a"]);
         assert_eq!((refused.code(), refused.stdout.as_str()), (Some(2), ""), "{refused}");
         assert!(refused.stderr.contains("holds no message"), "{refused}");
@@ -320,8 +320,7 @@ fn a_resume_line_of_kimi_says_that_kimi_cli_has_ended() {
     let kept = super::pending::kimi();
     kept.env.run(&["import"]).success();
     let (revert, resume) = (["revert", "1", "-s", "boat"], ["resume", "boat", "--print"]);
-    let lines =
-        [(&revert[..], "Resume  undertext resume -s boat"), (&resume, "kimi --session boat")];
+    let lines = [(&revert[..], "Resume  undertext resume boat"), (&resume, "kimi --session boat")];
     for (command, line) in lines {
         let said = kept.env.run(command).success();
         assert!(said.stdout.contains(line), "{said}");

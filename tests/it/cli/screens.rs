@@ -216,3 +216,31 @@ fn what_is_listed_fits_a_narrow_terminal_too() {
         }
     }
 }
+
+#[test]
+fn the_bare_program_fits_a_terminal() {
+    let env = TestEnv::new();
+    let folder = env.home().join(".claude/projects/-w");
+    std::fs::create_dir_all(&folder).unwrap();
+    let garden = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/claude-garden.jsonl");
+    let garden = std::fs::read_to_string(garden).unwrap();
+    for n in 0..24 {
+        let id = format!("{n:08x}-90b4-4e6f-8a53-0d1f6b7e2c40");
+        let place =
+            if n % 2 == 0 { env.project().to_str().unwrap().to_owned() } else { "/w".to_owned() };
+        let own = garden.replace("7c2a51de-90b4-4e6f-8a53-0d1f6b7e2c40", &id);
+        let own = own.replace("/home/ann/garden", &place).replace("2026-08-20", "2001-02-02");
+        std::fs::write(folder.join(format!("{id}.jsonl")), own).unwrap();
+    }
+    for (columns, most) in [(80, 26), (120, 23), (60, 26)] {
+        // The first time it also says what it imported.
+        let told = shown(&env, &[], columns, "never");
+        assert!(told.lines().count() <= most, "{told}");
+        let wide = told.lines().find(|line| line.width() > columns);
+        assert_eq!(wide, None, "at {columns}:\n{told}");
+        for part in ["24 sessions: claude 24", "4 weeks", "12 sessions", "… 7 more", "Elsewhere"]
+        {
+            assert!(told.contains(part), "{part}:\n{told}");
+        }
+    }
+}

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::path::Path;
 use std::process::Command;
 
 use insta::assert_snapshot;
@@ -252,4 +253,68 @@ fn a_session_that_is_hidden_or_shown_already_stays_so_and_nothing_is_to_be_undon
     ");
     let shown = env.run(&["sessions", "--json"]).success().stdout;
     assert_eq!(shown.lines().count(), 1);
+}
+
+/// A list counts the reverted ends that `branch` lists.
+#[test]
+fn a_list_counts_the_ends_that_branch_lists() {
+    let env = TestEnv::new();
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    crate::format::copy(&examples, &env.project());
+    env.run(&["import", "-q", "."]).success();
+    env.run(&["revert", "2", "-s", "5d9e0c1a"]).success();
+    let listed = |args: &[&str]| -> Vec<serde_json::Value> {
+        let said = env.run(&[&["sessions", "--json"], args].concat()).success().stdout;
+        said.lines().map(crate::cli::json).collect()
+    };
+    let all = listed(&[]);
+    let mut reverted = 0;
+    for session in &all {
+        let id = session["session"].as_str().unwrap();
+        let ends = env.run(&["branch", "--json", "-s", id]).success().stdout;
+        let ends = ends.lines().map(crate::cli::json).filter(|end| end["reverted"] == true).count();
+        assert_eq!(session["reverted"], ends, "{id}");
+        reverted += usize::from(ends > 0);
+    }
+    assert!(0 < reverted && reverted < all.len(), "{reverted} of {}", all.len());
+    assert_eq!(listed(&["--reverted"]).len(), reverted);
+    let compacted = all.iter().filter(|session| session["compactions"] != 0).count();
+    assert_eq!(listed(&["--compacted"]).len(), compacted);
+    assert!(0 < compacted && compacted < all.len());
+    assert!(listed(&["--deleted"]).is_empty());
+}
+
+#[test]
+fn words_and_times_narrow_a_list() {
+    let env = TestEnv::new();
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    crate::format::copy(&examples, &env.project());
+    env.run(&["import", "-q", "."]).success();
+    let listed = |args: &[&str]| -> Vec<String> {
+        let said = env.run(&[&["sessions", "--json"], args].concat()).success().stdout;
+        let id = |line| crate::cli::json(line)["session"].as_str().unwrap()[..4].to_owned();
+        said.lines().map(id).collect()
+    };
+    assert_eq!(listed(&["BEDS", "watering"]), ["7c2a"]);
+    assert_eq!(listed(&["7c2a51"]), ["7c2a"]);
+    assert_eq!(listed(&["beds", "boat"]), [""; 0]);
+    assert_eq!(listed(&["2026-08-20"]), listed(&["--since", "2026-08-20"]));
+    assert_eq!(listed(&["3", "days", "ago"]), listed(&["--since", "3 days ago"]));
+    assert_eq!(listed(&["--agent", "Claude Code"]), ["7c2a"]);
+}
+
+#[test]
+fn status_lists_the_files_that_a_conversation_names() {
+    let env = TestEnv::new();
+    let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/claude-garden.jsonl");
+    fs::copy(example, env.project().join("garden.jsonl")).unwrap();
+    assert_snapshot!(env.run(&["status", "--files", "garden.jsonl"]), @"
+    EDITS  MENTIONS  LAST  FILE
+        1         1    @2  /home/ann/garden/plan.md
+                  1    @0  /home/ann/garden/beds.md
+    ");
+    assert_snapshot!(env.run(&["status", "--files", "garden.jsonl", "--json"]), @r#"
+    {"type":"file","path":"/home/ann/garden/plan.md","edits":1,"mentions":1,"turn":2}
+    {"type":"file","path":"/home/ann/garden/beds.md","edits":0,"mentions":1,"turn":0}
+    "#);
 }

@@ -77,14 +77,14 @@ fn an_entry_that_is_not_there_is_an_error() {
     ------- stderr -------
     error: no entry matches "HEAD~99"
     hint: HEAD has fewer entries before it, or is not there
-    hint: list the entries with their ids: undertext log -s native-tools.jsonl
+    hint: list the entries with their ids: undertext log native-tools.jsonl
     [exit status: 1]
     "#);
     assert_snapshot!(env.run(&["show", "../x\x1b[2J", "-s", "native-tools.jsonl"]), @r#"
     ------- stderr -------
     error: no entry matches "../x\u{1b}[2J"
     hint: two places are two words:  /x\x1b[2J
-    hint: list the entries with their ids: undertext log -s native-tools.jsonl
+    hint: list the entries with their ids: undertext log native-tools.jsonl
     [exit status: 1]
     "#);
     let stored = Stored::new();

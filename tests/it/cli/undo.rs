@@ -237,7 +237,7 @@ fn an_undo_that_hides_a_session_says_so() {
     assert_snapshot!(env.run(&["redo", "-s", &session]), @"
     ------- stderr -------
     error: there is nothing to redo
-    hint: list the operations: undertext operations -s e572dff8
+    hint: list the operations: undertext operations e572dff8
     [exit status: 2]
     ");
 }
