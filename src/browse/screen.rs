@@ -67,10 +67,16 @@ fn run(
     signals: &Signals,
 ) -> io::Result<Option<usize>> {
     let backend = CrosstermBackend::new(BufWriter::new(io::stderr()));
-    let options = TerminalOptions { viewport: Viewport::Fixed(area()?) };
+    let mut size = area()?;
+    let options = TerminalOptions { viewport: Viewport::Fixed(size) };
     let mut terminal = Terminal::with_options(backend, options)?;
     let mut is_more = true;
     loop {
+        let now = area()?;
+        if now != size {
+            size = now;
+            terminal.resize(size)?;
+        }
         terminal.draw(|frame| {
             let area = frame.area();
             let cursor = picker.draw(area, frame.buffer_mut(), preview);
@@ -82,6 +88,9 @@ fn run(
         while !is_typed {
             if signals.came() {
                 return Ok(None);
+            }
+            if area()? != size {
+                break;
             }
             is_more = is_more && picker.learn(preview);
             if drawn.elapsed() >= REDRAW && is_more && picker.refresh() {
@@ -98,30 +107,42 @@ fn run(
                     Outcome::Cancelled => return Ok(None),
                 },
                 Event::Paste(text) => picker.insert(&text),
-                Event::Resize(..) => terminal.resize(area()?)?,
                 _ => {}
             }
-            is_typed = has_event(Duration::ZERO)?;
+            is_typed = has_more()?;
         }
     }
 }
 
-/// Waits for a key, or for another size of the terminal. It is an error if the terminal is not there any more: crossterm would
-/// read its end again and again.
+/// Waits for something to be typed. crossterm reads the end of a closed terminal for ever, so it is asked only where there is
+/// something to read.
 fn has_event(wait: Duration) -> io::Result<bool> {
+    Ok(is_readable(wait)? && poll(Duration::ZERO)?)
+}
+
+/// Returns whether more was typed than was read last: crossterm may have read it already.
+fn has_more() -> io::Result<bool> {
+    is_readable(Duration::ZERO)?;
+    poll(Duration::ZERO)
+}
+
+/// Waits for something to read. It is an error if the terminal is not there any more.
+fn is_readable(wait: Duration) -> io::Result<bool> {
     let stdin = io::stdin();
     let mut polled = [PollFd::new(&stdin, PollFlags::IN)];
     let wait = Timespec { tv_sec: 0, tv_nsec: wait.subsec_nanos().into() };
     match event::poll(&mut polled, Some(&wait)) {
+        Ok(_) => {}
         // Such as the signal of another size.
-        Ok(_) | Err(Errno::INTR) => {}
+        Err(Errno::INTR) => return Ok(false),
         Err(error) => return Err(error.into()),
     }
     let is_over = PollFlags::HUP | PollFlags::ERR;
-    if polled.iter().any(|stdin| stdin.revents().intersects(is_over)) {
+    let found = polled.iter().map(PollFd::revents).fold(PollFlags::empty(), PollFlags::union);
+    if found.intersects(is_over) {
         return Err(io::ErrorKind::NotConnected.into());
     }
-    poll(Duration::ZERO)
+    Ok(found.contains(PollFlags::IN))
 }
 
 /// Returns the area of the terminal.

@@ -4,9 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::{
     context::files,
-    json::Raw,
-    model::{Block, CheckpointNumber, EntryNumber, Kind, Message, Position},
-    ops::OpsError,
+    model::{Block, CheckpointNumber, EntryNumber, Kind, Position},
+    ops::{OpsError, drawing::said},
     report::{Kept, Landing, TouchedFile, Turn},
     session::{
         Session, Spot, View,
@@ -173,12 +172,7 @@ fn touched(
     session: &Session,
     entries: &[EntryNumber],
 ) -> Result<Vec<TouchedFile>, OpsError> {
-    let mut said: Vec<Message> = Vec::new();
-    archive.store().lines(session.key, entries, &mut |_, line| {
-        let line = line.unwrap_or_default();
-        let record = Raw::object(&line);
-        said.extend(record.into_iter().flat_map(|record| session.format.messages(record)));
-    })?;
+    let mut said = said(archive, session, entries)?;
     files::drop_failed(&mut said);
     // Only calls change files.
     for message in &mut said {
