@@ -18,6 +18,11 @@ const ALONE: &str = "NOT EXISTS (
        SELECT 1 FROM tie JOIN session AS parent ON parent.format = card.format AND parent.id = other
        WHERE tie.session = card.session AND kind = ?)";
 
+/// The same of all cards at once.
+const AGENTS: &str = "AND session NOT IN (
+       SELECT tie.session FROM tie JOIN session AS own ON own.key = tie.session
+       JOIN session AS parent ON parent.format = own.format AND parent.id = tie.other WHERE kind = ?)";
+
 /// Returns the sessions that lists show, the newest first.
 pub(super) fn sessions(db: &Connection, filter: &SessionFilter) -> Result<Vec<Listed>, StoreError> {
     let (conditions, bound) = conditions(filter);
@@ -57,8 +62,12 @@ pub(super) fn tally(
         }
         return Ok(tally);
     }
-    let (conditions, bound) = conditions(filter);
-    let sql = format!("SELECT format, count(*) FROM card WHERE {conditions} GROUP BY format");
+    // Sub-agents are looked for once, and not for each card.
+    let (conditions, mut bound) = conditions(&SessionFilter { sub_agents: true, ..filter.clone() });
+    let alone = if filter.sub_agents { "" } else { AGENTS };
+    bound.extend((!filter.sub_agents).then(|| TieKind::SubAgent.code().into()));
+    let sql =
+        format!("SELECT format, count(*) FROM card WHERE {conditions} {alone} GROUP BY format");
     let mut query = db.prepare_cached(&sql)?;
     let found = query.query_map(params_from_iter(bound), |row| Ok((row.get(0)?, row.get(1)?)))?;
     Ok(found.collect::<Result<_, _>>()?)

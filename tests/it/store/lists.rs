@@ -1,18 +1,31 @@
 //! What lists show, and how sessions are found: by the beginning of an id, by a tie, by the place of a file.
 
-use std::{collections::BTreeSet, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::Path,
+};
 
 use crate::fixture::number;
 use undertext::{
     model::{Card, MachineId, Place, SessionName, Tie, TieKind, Timestamp},
     ops,
-    store::{Commit, SessionFilter, nearest},
+    store::{Commit, Listed, SessionFilter, Store, nearest},
 };
 
 use super::{
     lab::{commit, over_each},
     writer::Writer,
 };
+
+/// Returns the sessions that a filter lets through, which are as many as are counted.
+fn listed(store: &dyn Store, filter: &SessionFilter) -> Vec<Listed> {
+    let mut counted: BTreeMap<String, u64> = BTreeMap::new();
+    for all in store.sessions(&SessionFilter { limit: None, ..filter.clone() }).unwrap() {
+        *counted.entry(all.name.format).or_default() += 1;
+    }
+    assert_eq!(store.tally(filter).unwrap(), counted, "{filter:?}");
+    store.sessions(filter).unwrap()
+}
 
 #[test]
 fn the_beginning_of_an_id_is_compared_as_it_is_written() {
@@ -50,7 +63,7 @@ fn the_beginning_of_an_id_is_compared_as_it_is_written() {
             let list = |format: Option<&str>, limit| {
                 let (format, prefix) = (format.map(str::to_owned), Some(prefix.clone()));
                 let filter = SessionFilter { format, prefix, limit, ..SessionFilter::default() };
-                let listed = store.sessions(&filter).unwrap().into_iter();
+                let listed = listed(store, &filter).into_iter();
                 listed.map(|listed| listed.name.id).collect::<Vec<_>>()
             };
             // All are equally old, and of those the one that came last is the newest.
@@ -60,7 +73,7 @@ fn the_beginning_of_an_id_is_compared_as_it_is_written() {
             assert_eq!(list(None, Some(1)), expected[..expected.len().min(1)], "{prefix:?}");
             // The title of each is its id.
             let filter = SessionFilter { title: Some(prefix.clone()), ..SessionFilter::default() };
-            let titled = store.sessions(&filter).unwrap().into_iter();
+            let titled = listed(store, &filter).into_iter();
             assert_eq!(titled.map(|listed| listed.name.id).collect::<Vec<_>>(), expected);
             let natives = ids.iter().skip(1).step_by(3).rev().filter(begins);
             assert_eq!(list(Some("native"), None), natives.cloned().collect::<Vec<_>>());
@@ -162,7 +175,7 @@ fn a_list_shows_what_came_last_first() {
         let list = |limit, since| {
             let since = Some(Timestamp(since));
             let filter = SessionFilter { limit, since, ..SessionFilter::default() };
-            let listed = store.sessions(&filter).unwrap().into_iter();
+            let listed = listed(store, &filter).into_iter();
             listed.map(|listed| listed.name.id).collect::<String>()
         };
         assert_eq!(list(None, 0), "cba");
@@ -191,7 +204,7 @@ fn a_session_that_is_hidden_makes_room_in_a_list_for_the_one_behind_it() {
         commit(store, next).unwrap();
         let list = |limit, hidden| {
             let filter = SessionFilter { limit, hidden, ..SessionFilter::default() };
-            let listed = store.sessions(&filter).unwrap().into_iter();
+            let listed = listed(store, &filter).into_iter();
             listed.map(|listed| listed.name.id).collect::<String>()
         };
         assert_eq!(
@@ -214,7 +227,7 @@ fn a_session_of_which_no_time_is_known_stands_last_and_was_active_at_none() {
         commit(store, Writer::new(store, "b").begin()).unwrap();
         let list = |since| {
             let filter = SessionFilter { since, ..SessionFilter::default() };
-            let listed = store.sessions(&filter).unwrap().into_iter();
+            let listed = listed(store, &filter).into_iter();
             listed.map(|listed| (listed.name.id, listed.card.active.is_some())).collect::<Vec<_>>()
         };
         let (a, b) = (("a".to_owned(), false), ("b".to_owned(), true));
@@ -289,7 +302,7 @@ fn a_sub_agent_is_listed_when_asked_for_or_when_its_session_is_not_there() {
     over_each(|store| {
         let listed = |sub_agents| {
             let filter = SessionFilter { sub_agents, ..SessionFilter::default() };
-            let listed = store.sessions(&filter).unwrap().into_iter();
+            let listed = listed(store, &filter).into_iter();
             listed.map(|listed| listed.name.id).collect::<Vec<_>>().join(" ")
         };
         let mut agent = Writer::new(store, "s/agent");
