@@ -14,7 +14,7 @@ const LEAST: u32 = 10;
 /// How much a text counts that is shown in the row, and one that only its preview shows.
 const WEIGHTS: [u32; 2] = [4, 3];
 
-/// The texts by which rows are found.
+/// The searchable texts of all rows.
 #[derive(Default)]
 pub(super) struct Texts {
     texts: Vec<String>,

@@ -1,6 +1,6 @@
 //! Screens on a terminal that a person moves in. So far there is one: the picker, with which a session or a turn is chosen.
 //!
-//! What is drawn is decided in values and buffers; only [`screen`] touches the terminal.
+//! Everything is drawn into a buffer; only [`screen`] touches the terminal.
 //!
 //! Invariant: nothing opens without a terminal, and a screen changes nothing: it answers what was picked.
 

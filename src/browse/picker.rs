@@ -69,7 +69,7 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// Returns a row with a title, by which it is found.
+    /// Returns a row whose title is searchable.
     pub(crate) fn new(title: &str) -> Self {
         let title = Piece::new(Label::Plain, title);
         let found_by = vec![title.text.clone()];
@@ -88,7 +88,7 @@ impl Row {
         self
     }
 
-    /// Adds a text by which the row is found too.
+    /// Adds a searchable text.
     pub(crate) fn found_by(mut self, text: &str) -> Self {
         self.found_by.push(text.to_owned());
         self
@@ -202,7 +202,7 @@ impl Picker {
         Outcome::Stay
     }
 
-    /// Searches anew, and goes to the best row.
+    /// Searches again and selects the best match.
     fn search(&mut self) {
         self.found = self.texts.find(&self.query, self.rows.len());
         (self.cursor, self.top) = (0, 0);

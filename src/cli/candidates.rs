@@ -31,7 +31,10 @@ impl Context {
         }
         let more = found.len().saturating_sub(LISTED);
         let list = self.list_candidates(archive, found.get(..LISTED).unwrap_or(&found));
-        let error = CommandError::user(error).hinted(format!("{words}:\n{list}"));
+        let is_ambiguous = matches!(error, SessionError::AmbiguousSession { .. });
+        let error =
+            if is_ambiguous { CommandError::user(error) } else { CommandError::absent(error) };
+        let error = error.hinted(format!("{words}:\n{list}"));
         if more == 0 {
             return error;
         }

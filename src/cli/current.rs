@@ -146,7 +146,7 @@ impl Context {
             ops::import_changed(&mut archive, (files, &[]), &attach, &mut |step| match step {
                 Step::Reading { done, total, bytes, of, .. } if begun.elapsed() > PATIENCE => {
                     output.keep(&format!(
-                        "Interrupted. What was imported is kept; to import the rest: {again}"
+                        "Interrupted. Imported sessions are saved. To import the rest: {again}"
                     ));
                     let (total, of) = (Some(total), Some(of));
                     output.progress(Progress { label: "importing", done, total, bytes, of });

@@ -161,15 +161,18 @@ fn what_an_undo_repeats_is_drawn_once_and_what_was_undone_only_if_asked_for() {
         let shown = env.run(&[&["graph", "019f"], args].concat()).success().stdout;
         shown.lines().skip(1).map(str::to_owned).collect()
     };
-    let words = |rows: &[String]| -> Vec<String> {
-        let words = |row: &String| row.split("  ").nth(3).unwrap_or_default().trim().to_owned();
-        rows.iter().map(words).collect()
+    let said = || -> Vec<String> {
+        let nodes = env.run(&["graph", "019f", "--json"]).success().stdout;
+        let nodes = nodes.lines().map(super::json).filter(|node| node["kind"] == "user");
+        nodes.map(|node| node["words"].to_string()).collect()
     };
-    let before = drawn(&[]);
+    assert!(said().len() > 2, "{:?}", said());
+    let before = said();
     env.run(&["revert", "1", "-m", "Look at the wind.", "019f"]).success();
     assert!(drawn(&[]).iter().any(|row| row.contains("Look at the wind.")));
     env.run(&["undo", "019f"]).success();
-    assert_eq!(words(&drawn(&[])), words(&before));
+    assert_eq!(said(), before);
+    assert!(!drawn(&[]).iter().any(|row| row.contains("Look at the wind.")));
     let whole = drawn(&["--undone"]);
     let undone: Vec<&String> = whole.iter().filter(|row| row.ends_with("undone")).collect();
     assert!(undone.len() == 1 && undone[0].contains("Look at the wind."), "{whole:?}");

@@ -219,14 +219,14 @@ fn nothing_opens_for_a_program() {
 #[test]
 fn without_a_terminal_a_short_list_has_what_may_be_meant() {
     let env = machine();
-    assert_snapshot!(env.run(&["graph"]), @r"
+    assert_snapshot!(env.run(&["graph"]), @"
     ------- stderr -------
     error: no session works in $HOME/project
     hint: name a session, such as:
       7c2a51de-9  2026-08-20  /home/ann/garden   Watering the beds
       7c2a51de-1  2026-08-20  /home/ann/garden   Watering the beds
       019fc000    2026-08-02  /home/ann/weather  When was the wind strongest?
-    [exit status: 2]
+    [exit status: 1]
     ");
     assert_snapshot!(env.run(&["graph", "7c2a"]), @r#"
     ------- stderr -------
