@@ -4,6 +4,7 @@
 //! gaps. The texts are matched one by one, so that the letters of a word never come from two of them.
 
 use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 use frizbee::{CaseMatching, Config, Matcher, Scoring, SortStrategy};
 
@@ -40,16 +41,10 @@ impl Texts {
 
     /// Returns the rows that a query finds, of `rows` that there are: the best first, equal ones in their order.
     pub(super) fn find(&self, query: &str, rows: usize) -> Vec<usize> {
-        let config = Config {
-            casing: CaseMatching::Ignore,
-            sort: SortStrategy::IndexAsc,
-            scoring: Scoring { matching_case_bonus: 0, ..Scoring::default() },
-            ..Config::default()
-        };
+        let config = config();
         let mut scores: Vec<Option<u32>> = vec![Some(0); rows];
         for word in query.split_whitespace() {
-            let least = u32::try_from(word.chars().count()).unwrap_or(u32::MAX);
-            let least = least.saturating_mul(LEAST);
+            let least = least(word);
             let mut best = vec![0; rows];
             for found in Matcher::new(word, &config).match_list(&self.texts) {
                 let score = u32::from(found.score);
@@ -69,6 +64,31 @@ impl Texts {
         found.sort_by_key(|(_, score)| Reverse(*score));
         found.into_iter().map(|(row, _)| row).collect()
     }
+}
+
+fn config() -> Config {
+    Config {
+        casing: CaseMatching::Ignore,
+        sort: SortStrategy::IndexAsc,
+        scoring: Scoring { matching_case_bonus: 0, ..Scoring::default() },
+        ..Config::default()
+    }
+}
+
+/// Returns the least score with which a word of a query matches.
+fn least(word: &str) -> u32 {
+    u32::try_from(word.chars().count()).unwrap_or(u32::MAX).saturating_mul(LEAST)
+}
+
+/// Returns the bytes of a text that the words of a query match.
+pub(super) fn marks(query: &str, text: &str) -> BTreeSet<usize> {
+    let config = config();
+    let of_word = |word: &str| {
+        let found = Matcher::new(word, &config).match_list_indices(&[text]).pop();
+        let found = found.filter(|found| u32::from(found.score) >= least(word));
+        found.map(|found| found.indices).unwrap_or_default()
+    };
+    query.split_whitespace().flat_map(of_word).map(|at| at as usize).collect()
 }
 
 #[cfg(test)]
@@ -114,5 +134,20 @@ mod tests {
         check("ilrw", &[]);
         check("eoftr", &[]);
         check("admt", &[2]);
+    }
+
+    #[test]
+    fn the_letters_that_a_query_matches_are_marked() {
+        let check = |query: &str, text: &str, expected: &str| {
+            let marks = marks(query, text);
+            let mark = |(at, c): (usize, char)| if marks.contains(&at) { '^' } else { c };
+            assert_eq!(text.char_indices().map(mark).collect::<String>(), expected, "{query}");
+        };
+        check("retry", "Remove Retry logic", "Remove ^^^^^ logic");
+        check("lg re", "Remove retry logic", "^^move retry ^o^ic");
+        check("検索", "日本語の検索", "日本語の^^");
+        check("é", "réel", "r^el");
+        check("zzz", "Remove retry logic", "Remove retry logic");
+        check("", "Remove", "Remove");
     }
 }

@@ -23,7 +23,7 @@ use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::layout::{Constraint, Layout, Position, Rect};
 use ratatui::style::{Color, Style};
 
-use super::matching::Texts;
+use super::matching::{Texts, marks};
 use crate::render::safe;
 use crate::render::style::{Label, Styles};
 use crate::render::wrap::wrap;
@@ -319,8 +319,12 @@ impl Picker {
             let after = row.after.iter().zip(after).map(|(piece, width)| (piece, *width));
             let pieces = before.chain([(&row.title, title)]).chain(after);
             let mut rest = Rect { x: line.x + 1, width: line.width.saturating_sub(1), ..line };
-            for (piece, width) in pieces.filter(|(_, width)| *width > 0) {
+            let mut of_title = Rect::default();
+            for (n, (piece, width)) in pieces.enumerate().filter(|(_, (_, width))| *width > 0) {
                 self.put(buffer, rest, piece.label, &safe::clip(&piece.text, width));
+                if n == self.before.len() {
+                    of_title = Rect { width: columns(width).min(rest.width), ..rest };
+                }
                 let taken = columns(width + GAP).min(rest.width);
                 rest = Rect { x: rest.x + taken, width: rest.width - taken, ..rest };
             }
@@ -331,6 +335,22 @@ impl Picker {
                     buffer.set_style(words, Style::reset().reversed());
                 }
             }
+            self.mark(buffer, of_title, &row.title.text);
+        }
+    }
+
+    /// Marks the letters of a title that the query matches.
+    fn mark(&self, buffer: &mut Buffer, area: Rect, title: &str) {
+        let shown = safe::clip(title, usize::from(area.width));
+        let marks = marks(&self.query, title);
+        let mut x = area.x;
+        for ((at, c), of_title) in shown.char_indices().zip(title.chars()) {
+            let wide = columns(safe::width(c.encode_utf8(&mut [0; 4])));
+            if marks.contains(&at) && c == of_title {
+                let letter = Rect { x, width: wide, height: 1, ..area };
+                buffer.set_style(letter.intersection(area), self.style(Label::Match));
+            }
+            x = x.saturating_add(wide);
         }
     }
 
@@ -720,5 +740,8 @@ mod tests {
         }
         let coloured = draw(&mut picker("", true), 80, 24);
         assert_eq!(coloured[(1, 4)].fg, Color::Yellow, "an id");
+        let marked = draw(&mut picker("toggle", true), 80, 24);
+        let letters = marked.content().iter().filter(|cell| cell.style().fg == Some(Color::Red));
+        assert_eq!(letters.map(|cell| cell.symbol()).collect::<String>(), "toggle");
     }
 }
