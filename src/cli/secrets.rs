@@ -1,6 +1,7 @@
 //! `audit --secrets`: tells what looks like a secret, and where it stands.
 
 use std::ffi::OsStr;
+use std::io::Write as _;
 
 use undertext::model::SessionName;
 use undertext::ops::{self, Archive, Suspects};
@@ -11,6 +12,7 @@ use super::common::counted;
 use super::error::{CommandError, Exit};
 use super::output::Progress;
 use crate::render::secrets;
+use crate::render::style::Label;
 
 /// How many names an error lists.
 const LISTED: usize = 5;
@@ -55,33 +57,43 @@ pub(super) fn run(
     if !context.json {
         context.output.page()?;
     }
-    for (n, secret) in told.found.iter().enumerate() {
-        tell(context, &archive, secret, n > 0)?;
+    if !context.answer_all(&told.found)? {
+        show(context, &archive, &told.found)?;
     }
     end(context, &archive, &told)
 }
 
-/// Tells of a secret.
-fn tell(
-    context: &mut Context,
-    archive: &Archive,
-    secret: &Secret,
-    is_next: bool,
-) -> Result<(), CommandError> {
-    if context.answer(secret)? {
-        return Ok(());
+/// Shows secrets in a table for each rule, then the commands that show the first one and take it out.
+fn show(context: &mut Context, archive: &Archive, found: &[Secret]) -> Result<(), CommandError> {
+    let mut rules: Vec<(&str, Vec<&Secret>)> = Vec::new();
+    for secret in found {
+        match rules.iter_mut().find(|(rule, _)| *rule == secret.rule) {
+            Some((_, all)) => all.push(secret),
+            None => rules.push((&secret.rule, vec![secret])),
+        }
     }
-    let mut lines = Vec::new();
-    if let Some(found) = secret.shown() {
-        name(context, archive, &found.session)?;
+    let heading = |rule: &str, n: usize| match n {
+        1 => rule.to_owned(),
+        n => format!("{rule}, {n} secrets"),
+    };
+    for (rule, found) in &rules {
+        let heading = context.output.styles().paint(Label::Heading, &heading(rule, found.len()));
+        writeln!(context.output, "{heading}")?;
+        context.show(&secrets::places(found))?;
+        writeln!(context.output)?;
+    }
+    if let Some(first) = found.iter().find_map(Secret::shown) {
+        name(context, archive, &first.session)?;
+        let read = first.show().map(|line| ("Read the first one", line));
         // A file that is looked through as it is has nothing to be taken out of.
-        let redact = Secret::redact(found).filter(|_| archive.root().is_some());
-        let commands = found.show().into_iter().chain(redact);
-        lines.extend(commands.map(|line| context.output.spell(&line)));
+        let redact = Secret::redact(first).filter(|_| archive.root().is_some());
+        let redact = redact.map(|line| ("Take it out", line));
+        for (words, line) in read.into_iter().chain(redact) {
+            let line = context.output.spell(&line);
+            context.say(&format!("{words}: {line}"))?;
+        }
     }
-    let styles = context.output.styles();
-    let room = context.output.columns();
-    Ok(secrets::secret(&mut context.output, secret, &lines, (styles, room, is_next))?)
+    Ok(())
 }
 
 /// Has further command lines name a session.

@@ -43,7 +43,7 @@ pub fn redaction(
     let (search, found, fixed) = searched(archive, wanted, cause.rekey)?;
     refuse_fixed(&search, &found)?;
     refuse_said(&search, cause)?;
-    let mut redacted = report(archive, &found, true)?;
+    let mut redacted = report(archive, &found, Some(&search))?;
     (redacted.rules, redacted.fixed) = (search.rules(), fixed);
     redacted.kept_out = search.is_kept_out();
     Ok(redacted)
@@ -82,7 +82,7 @@ pub fn redact(
         let secrets = (search.secrets, has_whole);
         Ok::<_, OpsError>(Found { redactions, kept_out, rekey, secrets })
     })?;
-    let mut redacted = report(archive, &found, false)?;
+    let mut redacted = report(archive, &found, None)?;
     redacted.fixed = fixed;
     redacted.rules = rules.into_inner().unwrap_or_default();
     redacted.kept_out = is_kept_out;
@@ -206,7 +206,18 @@ fn refuse_said(search: &Search, cause: Cause<'_>) -> Result<(), OpsError> {
     Ok(())
 }
 
-fn report(archive: &Archive, found: &[Redaction], planned: bool) -> Result<Redacted, OpsError> {
+/// Reports what was taken out, or would be by a search.
+fn report(
+    archive: &Archive,
+    found: &[Redaction],
+    search: Option<&Search>,
+) -> Result<Redacted, OpsError> {
+    let planned = search.is_some();
+    let has_it = |title: &String| {
+        let (Some(search), title) = (search, title.as_bytes()) else { return false };
+        let secrets = &search.secrets;
+        search.has_whole() || secrets.is_in(title) || secrets.are_cut_by(title)
+    };
     let mut redacted = Redacted { planned, ..Redacted::default() };
     if planned && let Some(root) = archive.root() {
         redacted.deleted = sync::set_aside(root).map_err(SyncError::at(root))?;
@@ -227,8 +238,7 @@ fn report(archive: &Archive, found: &[Redaction], planned: bool) -> Result<Redac
         redacted.sessions.push(RedactedSession {
             session: session.name.id.clone(),
             format: session.name.format.clone(),
-            // It may have a part of what is to be taken out.
-            title: card.title.filter(|_| !planned),
+            title: card.title.filter(|title| !has_it(title)),
             lines: count,
         });
     }

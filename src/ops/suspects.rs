@@ -7,7 +7,8 @@
 //! places   one look at a session for all of its finds
 //! ```
 //!
-//! Invariant: a secret leaves this file only for what takes it out; no part of it is told by a title, a name or a path.
+//! Invariant: a secret leaves this file only for what takes it out. Reports have its mask, with two characters at each end if it
+//! is long, and no title, name or path that has a part of it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -36,6 +37,10 @@ const PIECE: usize = 2048;
 const TELLING: usize = 6;
 /// How long a find must be that an unfinished line ends with: a shorter one may be the beginning of another.
 const WHOLE: usize = 20;
+/// How many characters a secret has whose mask shows its first two, and its last two as well.
+const MASKABLE: [usize; 2] = [10, 16];
+/// How many bytes in front of a secret are shown.
+const LEAD: usize = 32;
 /// What is told in the place of a name that has a part of a secret.
 const MASKED: &str = "[masked]";
 
@@ -78,20 +83,68 @@ enum Part {
 /// What was found in a part.
 #[derive(Default)]
 struct Answer {
-    found: Vec<(At, Found)>,
+    found: Vec<Find>,
     /// How many entries are damaged.
     damaged: u64,
+}
+
+/// What was found at a place.
+struct Find {
+    at: At,
+    found: Found,
+    /// The words in front of it.
+    lead: String,
+}
+
+impl Find {
+    /// Returns what was found in a text at a place.
+    fn all(text: &[u8], at: At) -> impl Iterator<Item = Self> {
+        let found = Rules::get().find(text).into_iter();
+        found.map(move |found| Self { at, lead: lead(text, &found.secret), found })
+    }
+}
+
+/// Returns the words in front of a secret, on the same line of a text that may be escaped.
+fn lead(text: &[u8], secret: &str) -> String {
+    let at = memchr::memmem::find(text, secret.as_bytes()).unwrap_or_default();
+    let before = text.get(at.saturating_sub(LEAD)..at).unwrap_or_default();
+    let is_end = |byte: &u8| byte.is_ascii_control() || b"\"\\{}<>".contains(byte);
+    let cut = before.iter().rposition(is_end);
+    // An escape is a backslash with a letter.
+    let from = cut.map_or(0, |at| at + if before.get(at) == Some(&b'\\') { 2 } else { 1 });
+    let words = String::from_utf8_lossy(before.get(from..).unwrap_or_default());
+    let is_cut = cut.is_none() && at > LEAD;
+    let whole = words.split_once(' ').filter(|_| is_cut).map(|(_, whole)| whole);
+    whole.unwrap_or(&words).replace('\u{fffd}', "")
+}
+
+/// Returns a secret with most of its characters masked.
+fn mask(secret: &str) -> String {
+    let n = secret.chars().count();
+    let [first, both] = MASKABLE.map(|least| if n >= least { 2 } else { 0 });
+    let head: String = secret.chars().take(first).collect();
+    let tail: String = secret.chars().skip(n - both).collect();
+    format!("{head}••••••{tail}")
 }
 
 /// All that was found.
 #[derive(Default)]
 struct Findings {
     members: Vec<Member>,
-    /// Of each secret the strongest rule, and where it stands: the member, and the place in it.
-    secrets: BTreeMap<String, (usize, Vec<(usize, At)>)>,
+    secrets: BTreeMap<String, Known>,
     /// Those that are allowed: they are not told, and neither is any part of them.
     allowed: BTreeSet<String>,
     told: Secrets,
+}
+
+/// What is known of a secret.
+struct Known {
+    /// The strongest rule.
+    rule: usize,
+    /// Where it stands: the member, and the place in it.
+    places: Vec<(usize, At)>,
+    /// The words in front of it, where it was found first.
+    lead: String,
 }
 
 /// Looks for secrets, and tells where they stand; `step` is told of each part of the work, and of all parts, when it is done.
@@ -186,16 +239,12 @@ fn look(
     part: &Part,
     sieve: &Sieve,
 ) -> Result<Answer, OpsError> {
-    let rules = Rules::get();
     let mut answer = Answer::default();
     match part {
         Part::Entries(range) if range.is_empty() => {}
         Part::Entries(range) => {
             store.sift(session.key, range.clone(), sieve, &mut |entry, line| match line {
-                Ok(line) => {
-                    let found = rules.find(&line).into_iter();
-                    answer.found.extend(found.map(|one| (At::Entry(entry), one)));
-                }
+                Ok(line) => answer.found.extend(Find::all(&line, At::Entry(entry))),
                 Err(_) => answer.damaged += 1,
             })?;
         }
@@ -203,19 +252,17 @@ fn look(
             let state = store.state(session.key)?;
             for (file, (operation, at, _)) in &state.sidecars {
                 let bytes = store.kept(session.key, *operation, *at)?;
-                let found = rules.find(&bytes).into_iter();
-                answer.found.extend(found.map(|one| (At::Kept(*file), one)));
+                answer.found.extend(Find::all(&bytes, At::Kept(*file)));
             }
             for (operation, run) in store.growths(session.key, OperationNumber::ALL)? {
                 let Some(line) = run.unfinished() else { continue };
                 let is_cut =
-                    |one: &Found| one.secret.len() < WHOLE && line.ends_with(one.secret.as_bytes());
-                let found = rules.find(line).into_iter().filter(|one| !is_cut(one));
-                answer.found.extend(found.map(|one| (At::Unfinished(operation), one)));
+                    |secret: &str| secret.len() < WHOLE && line.ends_with(secret.as_bytes());
+                let found = Find::all(line, At::Unfinished(operation));
+                answer.found.extend(found.filter(|one| !is_cut(&one.found.secret)));
             }
             each_given(store, session, &state, &mut |operation, words| {
-                let found = rules.find(words.text.as_bytes()).into_iter();
-                answer.found.extend(found.map(|one| (At::Given(operation), one)));
+                answer.found.extend(Find::all(words.text.as_bytes(), At::Given(operation)));
             })?;
         }
     }
@@ -227,18 +274,18 @@ impl Findings {
     fn take(&mut self, suspects: &Suspects, member: usize, answer: Answer) {
         let rules = Rules::get();
         self.told.damaged += answer.damaged;
-        for (at, found) in answer.found {
+        for Find { at, found, lead } in answer.found {
             if suspects.allowed.has(rules, &found) {
                 self.told.allowed += 1;
                 self.allowed.insert(found.secret);
                 continue;
             }
-            let new = (found.rule, Vec::new());
-            let (rule, places) = self.secrets.entry(found.secret).or_insert(new);
+            let new = Known { rule: found.rule, places: Vec::new(), lead };
+            let known = self.secrets.entry(found.secret).or_insert(new);
             // Rules are in the order of their strength.
-            *rule = found.rule.min(*rule);
-            if places.last() != Some(&(member, at)) {
-                places.push((member, at));
+            known.rule = found.rule.min(known.rule);
+            if known.places.last() != Some(&(member, at)) {
+                known.places.push((member, at));
             }
         }
     }
@@ -259,16 +306,16 @@ fn tell(
     let is_asked = |rule: usize| {
         suspects.rules.is_empty() || suspects.rules.iter().any(|name| name == rules.name(rule))
     };
-    let secrets = || all.iter().filter(|(_, (rule, _))| is_asked(*rule));
+    let secrets = || all.iter().filter(|(_, known)| is_asked(known.rule));
     let mut entries: BTreeMap<usize, Vec<EntryNumber>> = BTreeMap::new();
-    for (member, at) in secrets().flat_map(|(_, (_, places))| places) {
+    for (member, at) in secrets().flat_map(|(_, known)| &known.places) {
         if let At::Entry(entry) = at {
             entries.entry(*member).or_default().push(*entry);
         }
     }
     let standing = stand(archive, &members, &entries, &mut told)?;
     let mut found: Vec<((usize, At), Secret, Suspect)> = Vec::new();
-    for (secret, (rule, at)) in secrets() {
+    for (secret, Known { rule, places: at, lead }) in secrets() {
         let mut at = at.clone();
         let rank = |(member, at): &(usize, At)| {
             let place = match at {
@@ -287,7 +334,9 @@ fn tell(
         if let Some(first) = at.first().filter(|_| !places.is_empty()) {
             let rule = rules.name(*rule);
             let characters = secret.chars().count();
-            let told = Secret { rule: rule.to_owned(), characters, places };
+            let lead = if telling.is_in(lead) { "" } else { lead };
+            let masked = format!("{lead}{}", mask(secret));
+            let told = Secret { rule: rule.to_owned(), masked, characters, places };
             found.push((*first, told, Suspect { rule, secret: secret.clone() }));
         }
     }

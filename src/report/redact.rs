@@ -55,7 +55,7 @@ pub struct RedactedSession {
     pub session: String,
     /// The name of the format.
     pub format: String,
-    /// The title, once it is taken out.
+    /// The title, unless it may have what is to be taken out.
     pub title: Option<String>,
     /// Of how many lines.
     pub lines: u64,

@@ -15,6 +15,8 @@ use crate::model::{OperationNumber, SessionName};
 pub struct Secret {
     /// The rule that found it.
     pub rule: String,
+    /// The words in front of it and its mask, such as `GITHUB_TOKEN=gh••••••4o`.
+    pub masked: String,
     /// How many characters it has.
     pub characters: usize,
     /// Where it stands: in the newest session first, where it stands on the current path if it does anywhere there.
@@ -124,6 +126,7 @@ impl Serialize for SecretPlace {
 
 report!(Secret, "secret", |it| {
     rule: it.rule,
+    masked: it.masked,
     characters: it.characters,
     places: it.places,
 });

@@ -146,9 +146,10 @@ fn a_line_that_ends_within_what_is_kept_out_waits_until_it_is_finished() {
 fn the_audit_looks_at_lines_that_were_read_unfinished() {
     let env = TestEnv::new();
     let (path, rest) = cut_before(&env, ONE, " and some");
-    assert_snapshot!(env.run(&["audit", "--secrets"]), @r"
-    github-pat, 40 characters
-      8f14e45f  in a line that operation 1 read unfinished  hello
+    assert_snapshot!(env.run(&["audit", "--secrets"]), @"
+    github-pat
+    Zebulon Quartermain, the key gh••••••4o  8f14e45f  in a line that operation 1 read unfinished
+
     ------- stderr -------
     1 thing that looks like a secret in 1 session
     hint: see what would be taken out: undertext redact --found --dry-run
@@ -160,9 +161,9 @@ fn the_audit_looks_at_lines_that_were_read_unfinished() {
     let places = found[0]["places"].as_array().unwrap();
     let unfinished: Vec<&Value> = places.iter().map(|place| &place["unfinished"]).collect();
     assert_eq!(unfinished, [false, true], "{told}");
-    assert_snapshot!(env.run(&["redact", "--found", "--dry-run"]), @r"
+    assert_snapshot!(env.run(&["redact", "--found", "--dry-run"]), @"
     found by github-pat
-    8f14e45f  1 line  claude
+    8f14e45f  1 line  claude  hello
     1 unfinished line has it too
     ------- stderr -------
     Nothing is changed
