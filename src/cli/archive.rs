@@ -29,12 +29,14 @@ impl Context {
         let exclude = self.exclude_or_all();
         let unread = exclude.unread.clone();
         let here = self.here();
-        let mut opened = self.reader_without(&root, exclude.clone(), here.clone());
+        let mut opened = self.reader_without(&root, exclude.clone(), here);
         let is_new = match &opened {
             Ok(archive) => self.import_new(Some(archive)),
             Err(error) => error.is_absence() && self.import_new(None),
         };
         if is_new {
+            // The first import gives this computer its number.
+            let here = self.here();
             opened = self.reader_without(&root, exclude, here);
         }
         let archive = opened?;
@@ -274,18 +276,21 @@ impl Context {
 
     /// Tells that the store holds the session of a file that is shown alone, and knows more of it.
     fn point_to_store(&mut self, wanted: Option<&OsStr>) {
-        let path = wanted.and_then(|wanted| self.env.current_dir.join(wanted).canonicalize().ok());
-        let archive = path.as_ref().and_then(|_| self.open_reader().ok());
-        let held = path.zip(archive).and_then(|(path, archive)| {
-            let (_, name, _) = archive.store().files(&archive.place_of(&path)).ok()?.pop()?;
-            let session = archive.session(&name).ok()??;
-            self.short_name(&archive, &session).ok()
-        });
-        if let Some(name) = held {
+        let stored = self.stored(wanted);
+        if let Some(name) = stored.and_then(|(archive, of)| self.short_name(&archive, &of).ok()) {
             let graph = Line::new("graph").option("session", name);
             let words = "this is the file alone; the store has its branches and what was cut";
             self.output.hint(graph.to(words));
         }
+    }
+
+    /// Opens the session of the store to which a file belongs.
+    pub(crate) fn stored(&mut self, wanted: Option<&OsStr>) -> Option<(Archive, Session)> {
+        let path = self.env.current_dir.join(wanted?).canonicalize().ok()?;
+        let archive = self.open_reader().ok()?;
+        let (_, name, _) = archive.store().files(&archive.place_of(&path)).ok()?.pop()?;
+        let session = archive.session(&name).ok()??;
+        Some((archive, session))
     }
 
     /// Opens a session of the store, or a session file as it is: by its path, or by that of its session's folder.
@@ -411,7 +416,7 @@ impl Context {
 
     /// Has further command lines name the session that was found: by its path if it was named so, else by its id; a
     /// command that names none takes the same one again.
-    fn name(
+    pub(crate) fn name(
         &mut self,
         wanted: Option<&OsStr>,
         (archive, session): &(Archive, Session),

@@ -56,7 +56,7 @@ and the sum of what stands: what is neither undone nor replaced again
    \"earlier\":N}
 with --show one object a hidden text instead, as show --hidden has it;
 with --boundary one object a compaction instead, the agent's own first, each in order
-  {\"type\":\"boundary\", \"operation\":N or null of the agent's own, \"entry\":ID of the agent's own or null, \"turn\":N or null,
+  {\"type\":\"boundary\", \"operation\":N or null of the agent's own, \"entry\":ID or null, \"turn\":N or null,
    \"at\":TIME or null, \"trigger\":what made it TEXT or null, \"tokens\":[before or null, after or null], \"undone\":BOOL, \"summarised\":MESSAGES, \"kept\":MESSAGES, \"model\":NAME or null,
    \"fallback\":BOOL, \"losses\":[LOSS as compact has it], \"redacted\":whether these were taken out BOOL}
 with --secrets one object a secret instead
@@ -185,7 +185,7 @@ fn tell(context: &mut Context, audit: &Audit) -> Result<(), CommandError> {
             grouped(total.tokens.after),
         );
         let is_any = total.replaced > 0;
-        context.say_wrapped(if is_any { &said } else { "All of it is undone: nothing is cut" })?;
+        context.say(if is_any { &said } else { "All of it is undone: nothing is cut" })?;
         show(context, &audit.replaced)?;
         context.output.hints(audit.hints());
     }
@@ -300,7 +300,7 @@ fn show_boundaries(context: &mut Context, boundaries: &[Boundary]) -> Result<Exi
         let trigger = one.trigger.as_ref().map(|trigger| format!(" ({trigger})"));
         let fallback = if one.fallback { ", a fallback" } else { "" };
         let undone = if one.undone { ", undone" } else { "" };
-        context.say_wrapped(&format!(
+        context.say(&format!(
             "  {} summarised by {by}{}{fallback}, {} kept{undone}",
             counted(one.summarised, "message", "messages"),
             trigger.unwrap_or_default(),

@@ -27,6 +27,8 @@ pub(crate) struct Context {
     pub(super) is_torn: bool,
     /// Whether the agents' new sessions are to be imported before sessions are listed or named.
     pub(super) imports_new: bool,
+    /// What the bare program says of new sessions that it imported.
+    pub(super) imported: Option<String>,
     /// The session that a person picked, after the word that was typed for one.
     pub(super) picked: Option<(Option<OsString>, SessionName)>,
     /// What killed commands left and this one deleted.

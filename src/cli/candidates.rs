@@ -42,7 +42,7 @@ impl Context {
     }
 
     /// Returns a line for each session, which begins with a word that names it.
-    fn list_candidates(&self, archive: &Archive, sessions: &[Listed]) -> String {
+    pub(super) fn list_candidates(&self, archive: &Archive, sessions: &[Listed]) -> String {
         let now = self.env.ambient().now();
         let mut table = Table::new([Align::Left; 4]);
         for Listed { name, card, .. } in sessions {

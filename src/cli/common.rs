@@ -212,6 +212,11 @@ pub(crate) fn first_line(text: &str) -> &str {
 }
 
 impl Context {
+    /// Returns whether a person is there to answer a question.
+    pub(crate) fn can_ask(&self) -> bool {
+        self.env.terminal.stdin && self.env.terminal.stderr && !self.json
+    }
+
     /// Returns in which folders sessions are to work: those below the current one, or below the one that was typed. An agent may
     /// have written it down as it is typed, or as it lies behind links; it need not be there any more.
     pub(crate) fn within(&self, here: bool, folder: Option<&Path>) -> Option<Within> {
@@ -301,16 +306,11 @@ impl Context {
         Ok(table.write(&mut self.output, styles, width)?)
     }
 
-    /// Prints a line for people.
+    /// Prints a text for people, broken at words where the terminal is too narrow for it.
     pub(crate) fn say(&mut self, text: &str) -> Result<(), CommandError> {
         use std::io::Write as _;
-        Ok(writeln!(self.output, "{}", crate::render::safe::text(text))?)
-    }
-
-    /// Prints a sentence for people, broken at words where the terminal is too narrow for it.
-    pub(crate) fn say_wrapped(&mut self, text: &str) -> Result<(), CommandError> {
-        let width = self.output.width();
-        wrap::wrap(&safe::line(text), width).iter().try_for_each(|row| self.say(row))
+        let text = wrap::fit(&safe::text(text), 0, self.output.width());
+        Ok(writeln!(self.output, "{text}")?)
     }
 
     /// Tells people which file of an agent was written, and where the old state of a live file is.

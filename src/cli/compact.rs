@@ -83,6 +83,16 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         let manner = args.writing.manner(context);
         return later::save(context, args.about.wanted()?, manner, Later::Compact(words));
     }
+    if args.summing.keeps_nothing() && context.can_ask() {
+        let (mut archive, session) = context.look_ahead(args.about.wanted()?)?;
+        if !compaction::say_plan(context, (&mut archive, &session), &args.summing)? {
+            return Ok(Exit::Yes);
+        }
+        if !context.output.ask("Keep no message as it is, only a summary?")? {
+            context.output.note("Nothing is changed");
+            return Ok(Exit::No);
+        }
+    }
     let (mut archive, session) = context.change(args.about.wanted()?)?;
     archive.set_manner(args.writing.manner(context));
     let done = compaction::compact(context, (&mut archive, &session), &args.summing, cause);

@@ -244,6 +244,7 @@ impl Typed {
             warned: BTreeSet::new(),
             is_torn: false,
             imports_new: false,
+            imported: None,
             picked: None,
             deleted: Vec::new(),
             wait: Duration::ZERO,

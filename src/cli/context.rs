@@ -9,7 +9,7 @@ use undertext::context::measure::Measured;
 use undertext::context::tokens::Counting;
 use undertext::context::window::Verdict;
 use undertext::context::{Act, Item, Origin, Shape, Step};
-use undertext::model::{Block, EntryId, EntryNumber, Role};
+use undertext::model::{Block, EntryId, EntryNumber, Image, Role};
 use undertext::ops::{self, Archive, Asked, Session};
 use undertext::report::{Sent, SentMessage, Treatment};
 use undertext::settings::Settings;
@@ -446,7 +446,7 @@ fn tell_size(context: &mut Context, sent: &Sent<'_>) -> Result<(), CommandError>
     let percent = percent(tenths(tokens, window.tokens));
     let messages = counted(prepared.items.len() as u64, "message", "messages");
     let model = found.model.as_deref().unwrap_or("no model known");
-    context.say_wrapped(&format!(
+    context.say(&format!(
         "{messages}, {} ({}): {percent} of a window of {} ({}, {model})",
         counted(tokens, "token", "tokens"),
         word.words(),
@@ -456,24 +456,23 @@ fn tell_size(context: &mut Context, sent: &Sent<'_>) -> Result<(), CommandError>
     if sent.is_counted && found.measured.word != word {
         let Measured { tokens, word } = found.measured;
         let tokens = counted(tokens, "token", "tokens");
-        context.say_wrapped(&format!("{tokens} ({})", word.words()))?;
+        context.say(&format!("{tokens} ({})", word.words()))?;
     }
     if found.beside > 0 {
-        context.say_wrapped(&format!(
+        context.say(&format!(
             "About {} of them are the system prompt and tools that the file holds",
             grouped(found.beside)
         ))?;
     }
-    context.say_wrapped(&capitalise(&models::describe_nearness(sent.near)))?;
+    context.say(&capitalise(&models::describe_nearness(sent.near)))?;
     let (turns, kept) = (prepared.limited.turns, prepared.limited.kept);
     if kept < turns {
-        context
-            .say_wrapped(&format!("{kept} of {} stay", counted(turns as u64, "turn", "turns")))?;
+        context.say(&format!("{kept} of {} stay", counted(turns as u64, "turn", "turns")))?;
     }
     if found.pictures.0 > 0 {
         let pictures = counted(found.pictures.0, "picture", "pictures");
         let size = crate::render::units::size(found.pictures.1);
-        context.say_wrapped(&format!("{pictures}, {size}"))?;
+        context.say(&format!("{pictures}, {size}"))?;
     }
     Ok(())
 }
@@ -523,7 +522,7 @@ fn first_words(item: &Item) -> String {
         Block::Text(text) => Some(first_line(text).to_owned()).filter(|line| !line.is_empty()),
         Block::Result { .. } => Some(first_line(&block.answer_text()).to_owned()),
         Block::Call { name, input, .. } => Some(format!("{name} {input}")),
-        Block::Image(_) => Some("[image]".to_owned()),
+        Block::Image(_) => Some(Image::WORDS.to_owned()),
         Block::Other { name, .. } => Some(format!("[{name}]")),
         Block::Thinking(_) => None,
     });

@@ -28,7 +28,7 @@ use super::Context;
 use super::common::counted;
 use super::error::CommandError;
 use super::output::Progress;
-use crate::render::{units, wrap::wrap};
+use crate::render::units;
 
 /// The commands that list and name nothing, import themselves, or are called by programs that wait.
 const WITHOUT: [&str; 17] = [
@@ -175,9 +175,12 @@ impl Context {
             } else {
                 format!("{}, imported in {took}", counted(new, "new session", "new sessions"))
             };
-            for row in wrap(&line, self.output.width()) {
-                self.output.note(&row);
+            // The bare program shows it in its first line.
+            if self.verb.is_empty() && !is_first && self.env.terminal.stdout && !self.json {
+                self.imported = Some(line);
+                return Ok((archive, new));
             }
+            self.output.note(&line);
         }
         Ok((archive, new))
     }

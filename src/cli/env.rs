@@ -185,10 +185,11 @@ impl Env {
         let is_dumb = text("TERM") == Some("dumb");
         let pager = raw("UNDERTEXT_PAGER").or_else(|| raw("PAGER"));
         let pager = pager.map_or(DEFAULT_PAGER.into(), |pager| pager.to_string_lossy());
-        let mut pager = command(&pager);
+        // A dumb terminal cannot move its cursor.
+        let mut pager = if is_dumb { Vec::new() } else { command(&pager) };
         // One who sets LESS otherwise has less told by its arguments.
-        let is_less = |program: &String| Path::new(program).file_name() == Some(OsStr::new("less"));
-        if pager.first().is_some_and(is_less) && text("LESS").is_some_and(|set| !set.contains('R'))
+        if pager.first().is_some_and(|program| is_less(program))
+            && text("LESS").is_some_and(|set| !set.contains('R'))
         {
             pager.insert(1, "-R".to_owned());
         }
@@ -411,6 +412,11 @@ fn command(line: &str) -> Vec<String> {
         return ["sh", "-c", line].map(str::to_owned).to_vec();
     }
     line.split_whitespace().map(str::to_owned).collect()
+}
+
+/// Returns whether a pager is less.
+pub(crate) fn is_less(program: &str) -> bool {
+    Path::new(program).file_name() == Some(OsStr::new("less"))
 }
 
 #[cfg(test)]

@@ -12,8 +12,8 @@ use undertext::report::{Failed, Hint};
 use undertext::store::StoreError;
 
 use super::hint::Naming;
-use crate::render::safe;
 use crate::render::style::{Label, Styles};
+use crate::render::{safe, wrap};
 
 /// An error that repeats a long word is cut after this many characters.
 const LONGEST: usize = 2000;
@@ -148,7 +148,7 @@ impl CommandError {
     }
 
     /// Returns the error, its causes and its hints, a line or more each, safe to show.
-    pub(crate) fn render(&self, styles: Styles, naming: &Naming) -> String {
+    pub(crate) fn render(&self, styles: Styles, naming: &Naming, width: Option<usize>) -> String {
         let mut shown = String::new();
         let mut tell = |label, title: &str, text: &str| {
             shown.push_str(&styles.paint(label, title));
@@ -156,11 +156,8 @@ impl CommandError {
             let end = text.char_indices().nth(LONGEST).map(|(at, _)| at);
             let text = text.get(..end.unwrap_or(text.len())).unwrap_or(text);
             // An id that is named may have line breaks.
-            shown.push_str(&if label == Label::Error {
-                safe::line(text)
-            } else {
-                safe::text(text)
-            });
+            let text = if label == Label::Error { safe::line(text) } else { safe::text(text) };
+            shown.push_str(&wrap::fit(&text, title.len() + 1, width));
             shown.push_str(if end.is_some() { "…" } else { "" });
             shown.push('\n');
         };
@@ -265,7 +262,7 @@ mod tests {
     #[test]
     fn a_line_break_in_what_is_named_does_not_break_the_line_of_an_error() {
         let error = CommandError::user(anyhow!("session a\nb is not there"));
-        let shown = error.render(Styles::new(false), &Naming::default());
+        let shown = error.render(Styles::new(false), &Naming::default(), None);
         assert_eq!(shown, "error: session a b is not there\n");
     }
 
@@ -274,7 +271,7 @@ mod tests {
         let cause = Err::<(), _>(anyhow!("permission denied")).context("cannot open \x1b]0;x\x07");
         let error = CommandError::from(cause.context("cannot import").unwrap_err())
             .hinted(Line::new("doctor").to("look at the store"));
-        assert_snapshot!(error.render(Styles::new(false), &Naming::default()), @r"
+        assert_snapshot!(error.render(Styles::new(false), &Naming::default(), None), @r"
         error: cannot import
         caused by: cannot open \x1b]0;x\x07
         caused by: permission denied

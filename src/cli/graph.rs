@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use undertext::ops::{self, Archive, Detail, Pattern, Session, Spot};
+use undertext::ops::{self, Archive, Detail, Drawing, Outlined, Pattern, Session, Spot};
 use undertext::report::{EmptyBranch, Line};
 
 use super::common::counted;
@@ -35,7 +35,7 @@ JSON: one object a stretch, the path of the current branch first, each before it
    the conversation, \"uuid\":its record's own name or null, \"last\":ID of its last entry, \"kind\":KIND as log has it, \"time\":TIME or null,
    \"words\":the first words, \"entries\":how many it holds, \"cut\":how many of them hide
    a part of what they stand for, \"found\":how many hold the words of --grep, \"cleared\":how often the agent cleared older answers there,
-   \"tokens_before\" and \"tokens_after\":N of a compaction or null,
+   \"tokens_before\" and \"tokens_after\":N of a compaction or null, \"lost\":how many things its summary no longer names or null,
    \"parents\":[the nodes it follows],
    \"checkpoint\":N that stands before it or null, \"own\":the agent's own number of that, such as kimi:3, or null,
    \"checkpoints\":[{\"checkpoint\":N, \"note\":TEXT or null}] that were put at its end,
@@ -49,6 +49,8 @@ and before them one of each branch that stands before the first entry
   {\"type\":\"branch\", \"branch\":NAME, \"entry\":null, \"head\":whether it is current BOOL}
 and behind them, of a session that was made of another one, as sessions has it
   {\"type\":\"kin\", ...}
+of a change that waits, as resume has it
+  {\"type\":\"waiting\", ...}
 and of damaged entries that were met, as log has them
   {\"type\":\"damaged\", ...}")]
 pub(crate) struct Args {
@@ -72,7 +74,11 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let (archive, session) = context.look(args.about.wanted()?)?;
     let detail =
         Detail { all: args.all, undone: args.undone, acts: !args.all, pattern: args.grep.as_ref() };
-    let graph = ops::drawing(&archive, &session, detail)?;
+    let mut graph = ops::drawing(&archive, &session, detail)?;
+    if graph.is_compared()? {
+        // What cannot be read hides only this.
+        graph.see_losses(&ops::audit_boundaries(&archive, &session).unwrap_or_default());
+    }
     for branch in &graph.empty {
         context.answer(&EmptyBranch { branch, is_current: *branch == graph.current })?;
     }
@@ -83,6 +89,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             context.answer(&node).map(|_| ())
         })?;
         context.answer_all(&graph.kin)?;
+        context.answer_all(&ops::waiting(&archive, &session)?)?;
         let exit = context.tell_damaged(&graph.damaged()?)?;
         return Ok(if args.grep.is_some() && found == 0 { Exit::No } else { exit });
     }
@@ -115,21 +122,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         context.output.note(&format!("Waits for `{resume}` to {waiting}"));
     }
     if context.env.terminal.stdout {
-        let turn = |n, verb: &str| Line::about(verb).with(format!("@{n}"));
-        let mut lines = Vec::new();
-        if let Some(newest) = graph.newest {
-            lines.push(("Read one", turn(newest, "show")));
-            lines.push(("Go back", turn(newest, "revert")));
-        }
-        if graph.has_boundary()? {
-            lines.push(("Lost at a compaction", Line::about("audit").flag("boundary")));
-        }
-        for (words, line) in lines {
-            let told = format!("{words}: {}", context.output.spell(&line));
-            if context.output.width().is_none_or(|columns| safe::width(&told) <= columns) {
-                context.output.note(&told);
-            }
-        }
+        say_next(context, (&archive, &session), &graph)?;
     }
     let exit = context.tell_damaged(&graph.damaged()?)?;
     if args.grep.is_some() && found == 0 {
@@ -137,6 +130,40 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return Ok(Exit::No);
     }
     Ok(exit)
+}
+
+/// Says how to read a turn, a reverted one if there is any, and what else a person may want next.
+fn say_next(
+    context: &mut Context,
+    (archive, session): (&Archive, &Session),
+    graph: &Drawing<'_>,
+) -> Result<(), CommandError> {
+    let (mut newest, mut reverted) = (None, None);
+    for outlined in graph.outline() {
+        let Outlined { checkpoint, is_off, .. } = outlined?;
+        let of = if is_off { &mut reverted } else { &mut newest };
+        *of = checkpoint.max(*of);
+    }
+    let turn = |n, verb: &str| Line::about(verb).with(format!("@{n}"));
+    let mut next = Vec::new();
+    next.extend(reverted.or(newest).map(|n| ("Read one", turn(n, "show"))));
+    next.extend(newest.map(|n| ("Go back", turn(n, "revert"))));
+    if graph.has_boundary()? {
+        next.push(("Lost", Line::about("audit").flag("boundary")));
+    }
+    if ops::undoable(archive, session).is_ok() {
+        next.push(("Undo", Line::about("undo")));
+    }
+    let next: Vec<String> = next
+        .iter()
+        .map(|(words, line)| format!("{words}: {}", context.output.spell(line)))
+        .collect();
+    let columns = context.output.width().unwrap_or(WIDEST);
+    let line = next.join("     ");
+    let lines = if safe::width(&line) <= columns { vec![line] } else { next };
+    let fit = lines.iter().filter(|line| safe::width(line) <= columns);
+    fit.for_each(|line| context.output.note(line));
+    Ok(())
 }
 
 impl Context {

@@ -52,20 +52,28 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
+    show(context, &args.command, args.all)
+}
+
+/// Shows the help of a command, or of the program, with all commands or the usual ones.
+pub(crate) fn show(
+    context: &mut Context,
+    command: &[String],
+    all: bool,
+) -> Result<Exit, CommandError> {
     let described = (context.describe)();
-    let mut names = args.command.iter().skip(1);
-    let first = args.command.first().and_then(|name| described.find_subcommand(name));
+    let mut names = command.iter().skip(1);
+    let first = command.first().and_then(|name| described.find_subcommand(name));
     let known = |command: &clap::Command| {
         names.try_fold(command.clone(), |at, name| at.find_subcommand(name).cloned()).is_some()
     };
     if !first.is_none_or(known) {
-        let why = anyhow!("there is no command {:?}", args.command.join(" "));
-        return Err(CommandError::user(why).hinted(Line::new("help").to("list the commands")));
+        return Err(unknown(command));
     }
-    let words = args.command.iter().map(String::as_str);
+    let words = command.iter().map(String::as_str);
     let words = [NAME].into_iter().chain(words).chain(["--help"]);
     let words: Vec<OsString> = words.map(OsString::from).collect();
-    let mut command = lay_out((context.describe)(), context.env.columns, args.all);
+    let mut command = lay_out((context.describe)(), context.env.columns, all);
     match command.try_get_matches_from_mut(&words) {
         Err(answer) if answer.kind() == ErrorKind::DisplayHelp => {
             print(&mut context.output, &answer)
@@ -73,6 +81,12 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         Err(answer) => Err(explain_misuse(&context.env, &described, &words, &answer)),
         Ok(_) => Ok(Exit::Yes),
     }
+}
+
+/// Returns the error of words that name no command.
+pub(crate) fn unknown(command: &[String]) -> CommandError {
+    let why = anyhow!("there is no command {:?}", command.join(" "));
+    CommandError::user(why).hinted(Line::new("help").to("list the commands"))
 }
 
 /// Lays out the help of the program: its commands in groups, as wide as the terminal.

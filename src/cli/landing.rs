@@ -308,7 +308,7 @@ impl Context {
             self.say(&moved(kept, &landing.turns, landing.dry_run, columns))?;
         }
         if let Some(line) = self.window(landing) {
-            self.say_wrapped(&line)?;
+            self.say(&line)?;
         }
         if let n @ 1.. = landing.files.len() {
             let folder = archive.store().card(session.key)?.folder;
@@ -320,7 +320,8 @@ impl Context {
             let paths: Vec<_> = landing.files.iter().map(path).collect();
             let were = if n == 1 { "was" } else { "were" };
             let head = format!("Files are not restored. {n} {were} edited since: ");
-            self.say(&format!("{head}{}", some_of(&paths, columns.saturating_sub(head.len()))))?;
+            let paths = some_of(&paths, columns.saturating_sub(head.len()));
+            self.say(&format!("{head}{paths}"))?;
         }
         self.say_prompt(landing)?;
         if let (Some(_), Some(rotated), false) = (written, rotated, landing.dry_run) {

@@ -155,23 +155,26 @@ pub(crate) fn choose(
     }
     context.say(&format!("{name} waits to {waiting}"))?;
     if let Some(note) = &waiting.request.note {
-        context.say_wrapped(&format!("The note: {}", note.to_text()))?;
+        context.say(&format!("The note: {}", note.to_text()))?;
     }
     if !waiting.is_own {
         context.output.warn("you did not ask for this on this computer");
     }
+    let open = ops::open_in(&archive, &session).into_iter().next();
     let tried = change_of(waiting).and_then(|change| {
         archive.set_manner(context.manner(false, waiting.has(ROTATE)));
         context.follow(&archive, &session);
         make(context, (&mut archive, &session), &change)
     });
     drop(archive);
-    let can = tried.is_ok();
+    let can = tried.is_ok() && open.is_none();
+    if let Some(open) = open {
+        context.output.warn(&format!("{open} has it open: close it there to make the change"));
+    }
     if let Err(error) = tried {
         context.output.warn(&format!("it cannot be made any more: {}", error.in_one_line()));
     }
-    let terminal = &context.env.terminal;
-    if !(terminal.stdin && terminal.stderr) {
+    if !context.can_ask() {
         context.output.note("Nothing is started");
         let resume = |flag| Line::about("resume").flag(flag);
         if can && waiting.is_own {

@@ -90,6 +90,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     };
     let log = shown.read(context, (&archive, &session), at.as_ref(), passage.as_ref())?;
     if !follow {
+        if passage.is_none() {
+            context.output.page_from_end();
+        }
         let exit = shown.show(context, (&archive, &session), log)?;
         Context::leave(archive);
         return Ok(exit);

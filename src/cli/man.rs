@@ -11,17 +11,24 @@ use clap_mangen::roff::{Roff, roman};
 use undertext::disk;
 use undertext::report::Page;
 
-use super::Context;
 use super::error::{CommandError, Exit};
+use super::{Context, help};
 use crate::render::safe;
 
-/// Print the manual page of undertext, or write the pages of all commands
+/// Print the manual page of undertext or of a command, or write the pages of all commands
+///
+/// A terminal shows the page as help; a pipe or a file gets it for `man`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
+  undertext man graph
   undertext man | man -l -
   undertext man --out ~/.local/share/man/man1")]
 pub(crate) struct Args {
+    /// The command
+    #[arg(conflicts_with = "out")]
+    command: Vec<String>,
+
     /// Write a page for each command to this folder, which is created
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
@@ -29,7 +36,16 @@ pub(crate) struct Args {
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let Some(dir) = &args.out else {
-        MadePage::of((context.describe)()).write(&mut context.output)?;
+        if context.env.terminal.stdout {
+            context.output.page()?;
+            return help::show(context, &args.command, true);
+        }
+        let mut page = (context.describe)();
+        page.build();
+        let mut names = args.command.iter();
+        let page = names.try_fold(page, |at, name| at.find_subcommand(name).cloned());
+        let page = page.ok_or_else(|| help::unknown(&args.command))?;
+        MadePage::of(page).write(&mut context.output)?;
         return Ok(Exit::Yes);
     };
     let written = write_pages((context.describe)(), dir)?;

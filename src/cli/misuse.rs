@@ -228,14 +228,6 @@ pub(crate) fn explain_misuse(
             hints.push(format!("perhaps you mean {}", near.join(" or ")).into());
         }
     }
-    if answer.kind() == ErrorKind::UnknownArgument && !wrong.starts_with('-') {
-        hints.extend(match name.as_str() {
-            "man" if all.find_subcommand(&wrong).is_some() => {
-                Some(Line::new("help").with(&wrong).to("the help of a command"))
-            }
-            _ => None,
-        });
-    }
     hints.push(help(&verb));
     hints.into_iter().fold(error, CommandError::hinted)
 }

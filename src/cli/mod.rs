@@ -345,6 +345,7 @@ fn run(env: Env, cli: &Cli, verb: String) -> ExitCode {
         warned: BTreeSet::new(),
         is_torn: false,
         imports_new,
+        imported: None,
         picked: None,
         deleted: Vec::new(),
         wait: Duration::from_secs(*wait),
@@ -355,6 +356,9 @@ fn run(env: Env, cli: &Cli, verb: String) -> ExitCode {
         Some(command) => command.run(&mut context),
         None => overview::run(&mut context),
     };
+    if answer.is_ok() {
+        context.note_use();
+    }
     let written = context.output.finish().map_err(CommandError::from);
     // An answer in which something is missing is not whole.
     let answer = answer.map(|exit| if context.is_torn { Exit::No } else { exit });

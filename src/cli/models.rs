@@ -158,6 +158,11 @@ impl Kit {
 }
 
 impl Summing {
+    /// Returns whether it was asked to keep no message.
+    pub(crate) fn keeps_nothing(&self) -> bool {
+        matches!(self.keep, Some(Keep::Share(0) | Keep::Last(0)))
+    }
+
     /// Reads options that [`Context::words_of`] wrote.
     pub(crate) fn read(words: &[String]) -> Result<Self, CommandError> {
         let command = Self::augment_args(clap::Command::new("compact").no_binary_name(true));

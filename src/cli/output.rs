@@ -21,7 +21,7 @@ use super::error::CommandError;
 use super::hint::Naming;
 use super::kept::Kept;
 use crate::render::style::{Label, Styles};
-use crate::render::{json, safe, units};
+use crate::render::{json, safe, units, wrap};
 
 const BUFFER: usize = 64 * 1024;
 const UNKNOWN_WIDTH: usize = 80;
@@ -53,6 +53,7 @@ pub(crate) struct Output {
     naming: Naming,
     columns: usize,
     data_is_terminal: bool,
+    talk_is_terminal: bool,
     progress: Option<Drawing>,
     kept: Option<Kept>,
 }
@@ -110,6 +111,7 @@ impl Output {
             naming: Naming::default(),
             columns: env.columns.unwrap_or(UNKNOWN_WIDTH),
             data_is_terminal: env.terminal.stdout,
+            talk_is_terminal: env.terminal.stderr,
             progress: (env.terminal.stderr && !manners.quiet && !env.is_dumb)
                 .then(Drawing::default),
             kept: None,
@@ -156,6 +158,15 @@ impl Output {
     /// Sends no data through a pager: it goes on until nobody reads it.
     pub(crate) fn forgo_pager(&mut self) {
         self.pager = Pager::Unwanted;
+    }
+
+    /// Has the pager begin at the end of the data, if it can.
+    pub(crate) fn page_from_end(&mut self) {
+        if let Pager::Available { program, args, .. } = &mut self.pager
+            && env::is_less(program)
+        {
+            args.push("+G".to_owned());
+        }
     }
 
     /// Sends all further data through the pager, if there is one and stdout is a terminal.
@@ -208,7 +219,8 @@ impl Output {
     /// Tells what was done, or where the data is.
     pub(crate) fn note(&mut self, text: &str) {
         if !self.quiet {
-            self.say(&format!("{}\n", safe::text(text)));
+            let text = wrap::fit(&safe::text(text), 0, self.talk_width());
+            self.say(&format!("{text}\n"));
         }
     }
 
@@ -266,7 +278,7 @@ impl Output {
             let _ = json::line(&mut line, &error.report(&self.naming));
             String::from_utf8_lossy(&line).into_owned()
         } else {
-            error.render(self.talk_styles, &self.naming)
+            error.render(self.talk_styles, &self.naming, self.talk_width())
         };
         self.say(&told);
     }
@@ -323,7 +335,13 @@ impl Output {
     }
 
     fn say_titled(&mut self, label: Label, title: &str, text: &str) {
-        self.say(&format!("{} {}\n", self.talk_styles.paint(label, title), safe::text(text)));
+        let text = wrap::fit(&safe::text(text), title.len() + 1, self.talk_width());
+        self.say(&format!("{} {text}\n", self.talk_styles.paint(label, title)));
+    }
+
+    /// Returns the width to break talk at: only a terminal has one.
+    fn talk_width(&self) -> Option<usize> {
+        self.talk_is_terminal.then_some(self.columns)
     }
 
     fn say(&mut self, shown: &str) {
@@ -442,6 +460,7 @@ mod tests {
                 naming: Naming::default(),
                 columns: 20,
                 data_is_terminal: true,
+                talk_is_terminal: false,
                 progress: (!quiet).then(Drawing::default),
                 kept: None,
             }

@@ -13,19 +13,21 @@
 //! Invariant: it fits a terminal of 24 lines.
 
 use std::collections::BTreeSet;
-use std::io::Write as _;
-use std::path::Path;
+use std::io::{Seek as _, SeekFrom, Write as _};
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use undertext::disk;
 use undertext::model::{DayTurns, Glance, Timestamp};
 use undertext::ops::{self, Archive, Having, Order};
 use undertext::report::{Line, ListedSession, Listing, UnreadSession};
+use undertext::settings::Hints;
 use undertext::store::{SessionFilter, SessionKey};
 
 use super::common::counted;
 use super::error::{CommandError, Exit};
 use super::sessions::Rows;
-use super::{Context, NAME, setup};
+use super::{Context, NAME, current, setup};
 use crate::render::style::Label;
 use crate::render::wrap::wrap;
 use crate::render::{safe, units};
@@ -42,6 +44,12 @@ const NEWEST: usize = 32;
 const MOST_WARNINGS: usize = 3;
 /// An agent deletes soon what it deletes within so many days.
 const SOON: u64 = 7;
+/// The first line is not set wider than this.
+const WIDEST: usize = 100;
+/// Next steps are shown until so many different commands were used.
+const FAMILIAR: usize = 3;
+/// The fewest characters of a word of a title that a next step looks for.
+const TELLING: usize = 4;
 /// The days of the line of bars.
 const DAYS: usize = 28;
 /// The milliseconds of a day.
@@ -185,9 +193,18 @@ impl Overview<'_> {
             .map(|(name, count)| format!("{name} {}", units::grouped(**count)))
             .collect();
         let sessions = counted(tally.values().sum(), "session", "sessions");
+        let line = format!("{NAME}  {sessions}: {}", agents.join(", "));
+        let imported = self.context.imported.take().unwrap_or_default();
+        let columns = self.context.output.columns().min(WIDEST);
+        let gap = columns.checked_sub(safe::width(&line) + safe::width(&imported) + 2);
+        if gap.is_none() && !imported.is_empty() {
+            self.context.output.note(&imported);
+        }
         let styles = self.context.output.styles();
-        let name = styles.paint(Label::Heading, NAME);
-        self.context.write(&format!("{name}  {sessions}: {}", agents.join(", ")))
+        let line = line.replacen(NAME, &styles.paint(Label::Heading, NAME), 1);
+        let gap = gap.filter(|_| !imported.is_empty()).map(|gap| " ".repeat(gap + 2));
+        let right = gap.map(|gap| gap + &styles.paint(Label::Dim, &imported));
+        self.context.write(&(line + &right.unwrap_or_default()))
     }
 
     /// Shows the last four weeks.
@@ -325,6 +342,13 @@ impl Overview<'_> {
 
     /// Says what to do next with the newest session.
     fn steps(&mut self, shown: &[&ListedSession]) -> Result<(), CommandError> {
+        let settings = self.context.read_settings().map(|read| read.settings.hints);
+        let is_familiar = || self.context.used().len() >= FAMILIAR;
+        if settings.unwrap_or_default() == Hints::First && is_familiar() {
+            return Ok(());
+        }
+        let title = shown.first().and_then(|listed| listed.card.title.as_deref());
+        let word = title.and_then(telling).unwrap_or("WORDS").to_owned();
         let newest = shown.first().map(|listed| &listed.name);
         if let Some(newest) = newest.map(|name| self.archive.session(name)).transpose()?.flatten() {
             // Without a name, a command takes the newest session of this folder, or of one above it.
@@ -336,11 +360,18 @@ impl Overview<'_> {
         }
         let steps = [
             (Line::about("graph"), "see its turns and branches"),
-            (Line::new("search").with("WORDS"), "find what was said"),
+            (Line::new("search").with(word), "find what was said"),
             (Line::new("help"), "list all commands"),
         ];
         self.context.show_steps(&steps)
     }
+}
+
+/// Returns the longest word of a title, if one is long enough to be looked for.
+fn telling(title: &str) -> Option<&str> {
+    let words = title.split(|c: char| !c.is_alphanumeric());
+    let words = words.filter(|word| word.chars().count() >= TELLING);
+    words.max_by_key(|word| word.chars().count())
 }
 
 /// Whether rows show the folders of their sessions.
@@ -362,6 +393,33 @@ fn welcome(context: &mut Context) -> Result<Exit, CommandError> {
 }
 
 impl Context {
+    /// Returns where the commands are noted that a person has used, until they know a few.
+    fn used_file(&self) -> Option<PathBuf> {
+        Some(self.env.state_home.as_ref()?.join("undertext/used"))
+    }
+
+    fn used(&self) -> BTreeSet<String> {
+        let text = self.used_file().map(|file| disk::read_text(&file, disk::TEXT));
+        let text = text.and_then(Result::ok).unwrap_or_default();
+        text.lines().map(str::to_owned).collect()
+    }
+
+    /// Notes that a person has used this command.
+    pub(super) fn note_use(&self) {
+        let is_person = self.env.terminal.stdout && current::is_current(&self.verb);
+        let used = if is_person { self.used() } else { BTreeSet::new() };
+        let is_new = is_person && !used.contains(&self.verb) && used.len() < FAMILIAR;
+        let Some(file) = self.used_file().filter(|_| is_new && !self.verb.is_empty()) else {
+            return;
+        };
+        // Without that file the next steps are shown again.
+        let _ = file.parent().map(disk::make_folders);
+        if let Ok(mut file) = disk::open_or_make(&file) {
+            let _ = file.seek(SeekFrom::End(0));
+            let _ = writeln!(file, "{}", self.verb);
+        }
+    }
+
     /// Keeps the glances that a list made, if the store is the user's own and nobody writes to it now.
     pub(crate) fn keep_glances(&mut self, glances: &[(SessionKey, Glance)]) {
         if glances.is_empty() || !self.is_own_store() {

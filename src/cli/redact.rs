@@ -7,10 +7,10 @@ use anyhow::anyhow;
 use undertext::disk::Refusal;
 use undertext::live;
 use undertext::model;
-use undertext::ops::{self, Archive, Cause, Suspects, Wanted};
+use undertext::ops::{self, Archive, Cause, SessionError, Suspects, Wanted};
 use undertext::report::{Hint, Line, Redacted, Remaining};
 
-use super::common::{capitalise, counted, short_ids};
+use super::common::{capitalise, counted, short_ids, titled};
 use super::error::{CommandError, Exit};
 use super::words::{About, Noun};
 use super::{Context, complete, env, secrets, unseen};
@@ -144,7 +144,15 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if archive.root().is_none() {
         return Err(not_in_store());
     }
-    let target = ops::find_place(archive.store(), &session, wanted)?;
+    let target = ops::find_place(archive.store(), &session, wanted).map_err(|error| {
+        let is_no_entry = matches!(error, SessionError::NoEntry(_));
+        let error = CommandError::from(error);
+        if !is_no_entry {
+            return error;
+        }
+        let typed = Line::new("redact").to("to take out a text, type it when asked, or pipe it in");
+        error.hinted(typed).hinted("what you typed is in your shell's history now")
+    })?;
     let line = Line::about("redact").with(wanted);
     carry_out(context, archive, &Wanted::Entry(&session, &target), &args.consent, Some(line))
 }
@@ -172,7 +180,7 @@ fn rekey(context: &mut Context, wanted: &OsStr, consent: &Consent) -> Result<Exi
         return Ok(Exit::Yes);
     }
     if !consent.yes {
-        let is_asked = context.env.terminal.stdin && context.env.terminal.stderr && !context.json;
+        let is_asked = context.can_ask();
         if !(is_asked && context.output.ask("Give all its entries other ids, for ever?")?) {
             context.output.note("Nothing is changed");
             if !is_asked {
@@ -354,7 +362,7 @@ pub(super) fn carry_out(
         if !context.json {
             list(context, &plan)?;
         }
-        let is_asked = context.env.terminal.stdin && context.env.terminal.stderr && !context.json;
+        let is_asked = context.can_ask();
         if !(is_asked && context.output.ask("Take it out for ever?")?) {
             context.answer(&plan)?;
             context.output.note("Nothing is changed");
@@ -446,7 +454,7 @@ fn list(context: &mut Context, plan: &Redacted) -> Result<(), CommandError> {
     if !plan.rules.is_empty() {
         context.say(&format!("found by {}", plan.rules.join(", ")))?;
     }
-    let mut table = Table::new([Align::Left, Align::Right, Align::Left]);
+    let mut table = Table::new([Align::Left, Align::Right, Align::Left, Align::Left]);
     let sessions: Vec<_> = plan.sessions.iter().filter(|one| one.lines > 0).collect();
     let ids: Vec<&str> = sessions.iter().map(|one| one.session.as_str()).collect();
     for (one, id) in sessions.iter().zip(short_ids(&ids)).take(LISTED) {
@@ -454,6 +462,10 @@ fn list(context: &mut Context, plan: &Redacted) -> Result<(), CommandError> {
             Cell::new(Label::Id, &id),
             Cell::new(Label::Plain, &counted(one.lines, "line", "lines")),
             Cell::new(Label::Dim, &one.format),
+            Cell::new(
+                Label::Plain,
+                &one.title.as_deref().map(|it| titled(Some(it))).unwrap_or_default(),
+            ),
         ]);
     }
     context.show(&table)?;

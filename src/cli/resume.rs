@@ -61,7 +61,14 @@ pub(crate) struct Args {
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let wanted = args.about.wanted()?;
-    let (archive, session) = context.find(wanted)?;
+    // What waits for the session of a file is in the store.
+    let (archive, session) = match context.stored(wanted) {
+        Some(stored) => {
+            context.name(wanted, &stored)?;
+            stored
+        }
+        None => context.find(wanted)?,
+    };
     let waiting = ops::waiting(&archive, &session)?;
     let same = OsString::from(format!("{}:{}", session.name.format, session.name.id));
     let wanted = if waiting.is_some() { Some(same.as_os_str()) } else { wanted };
@@ -130,6 +137,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         context.say(&line)?;
         return Ok(Exit::Yes);
     }
+    if !agrees(context, &archive, &session, &name)? {
+        return Ok(Exit::No);
+    }
     let Some((program, words)) = resume.command.split_first() else { return Ok(Exit::No) };
     let mut command = Command::new(program);
     command.args(words);
@@ -149,6 +159,22 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let error = command.exec();
     Err(CommandError::user(anyhow!("cannot start {program}: {error}"))
         .hinted(format!("is {program} installed, and in $PATH?")))
+}
+
+/// Asks whether to start a second agent where one has the session open; without a terminal it only warns.
+fn agrees(
+    context: &mut Context,
+    archive: &Archive,
+    session: &Session,
+    name: &str,
+) -> Result<bool, CommandError> {
+    let Some(open) = ops::open_in(archive, session).into_iter().next() else { return Ok(true) };
+    context.output.warn(&format!("{open} has {name} open, and both would write to its file"));
+    if !context.can_ask() || context.output.ask("Start another one?")? {
+        return Ok(true);
+    }
+    context.output.note("Nothing is started");
+    Ok(false)
 }
 
 /// Returns what to do with a change that waits: as the options say, or as a person at the terminal does.

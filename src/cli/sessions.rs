@@ -13,10 +13,12 @@ use super::error::{CommandError, Exit};
 use super::{Context, common, complete};
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
-use crate::render::{moment, units};
+use crate::render::{moment, safe, units};
 
 /// From this width on, a line of bars shows how full the window was.
 const WIDE: usize = 100;
+/// A title is not set narrower than this to make room for an agent and a folder.
+const LEAST_TITLE: usize = 30;
 /// How many bars that line has at most.
 const BARS: usize = 8;
 /// How many sessions people are shown by default.
@@ -54,7 +56,7 @@ and with --hide or --show
   {\"type\":\"hide\", \"session\":ID, \"title\":TEXT or null, \"format\":NAME, \"hidden\":BOOL, \"operation\":N or null if it was so already}")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that a person types")]
 pub(crate) struct Args {
-    /// List only sessions whose title, folder or id has all these words; a word such as yesterday is a time, as with --since
+    /// List only sessions whose title, folder, agent or id has all these words; a word such as yesterday is a time, as with --since
     #[arg(value_name = "WORD")]
     words: Vec<String>,
 
@@ -157,7 +159,9 @@ fn list(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let limit = args.number.or((!context.json).then_some(SHOWN)).filter(|number| *number > 0);
     let mut words = args.words.clone();
     let mut since = args.since;
+    let mut until = None;
     if let (None, Ok(moment)) = (since, moment::Since::read(&words.join(" "))) {
+        until = moment.day_end(context.env.zone, now);
         (since, words) = (Some(moment), Vec::new());
     }
     let filter = SessionFilter {
@@ -172,6 +176,7 @@ fn list(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let order = if args.tree { Order::Tree } else { Order::Newest };
     let having = Having {
         words: words.iter().map(|word| word.to_lowercase()).collect(),
+        until,
         reverted: args.reverted,
         compacted: args.compacted,
         deleted: args.deleted,
@@ -197,6 +202,10 @@ fn list(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
             context.output.hint(Line::new("import").to("take in the sessions of your agents"));
         } else {
             context.output.note("No matching sessions");
+            if !words.is_empty() {
+                let search = words.iter().fold(Line::new("search"), Line::with);
+                context.output.hint(search.to("find what was said"));
+            }
             context.output.hint(Line::new("sessions").to("list all sessions"));
         }
         return Ok(Exit::Yes);
@@ -264,7 +273,7 @@ impl Context {
             ids.iter().copied().zip(common::short_ids(&ids)).collect();
         let [left, right] = [Align::Left, Align::Right];
         let sides = [left, left, right, left, left, right, left, left, left, right, left, left];
-        let mut table = Table::new(sides).yielding(&[10, 3, 8, 4]).keeping(4);
+        let mut table = Table::new(sides).yielding(&[10, 8, 4, 3]).keeping(4);
         let heads =
             ["", "ID", "ACTIVE", "AGENT", "TITLE", "TURNS", "", "", "CONTEXT", "", "FOLDER", ""];
         if rows.has_heads {
@@ -277,6 +286,10 @@ impl Context {
             differ(&|n| sessions.get(n).map(|it| it.name.format.clone()).unwrap_or_default());
         let has_folders =
             rows.has_folders && differ(&|n| folders.get(n).cloned().unwrap_or_default());
+        // A long title leaves room for what tells sessions apart.
+        let for_folders = |width: &usize| has_folders && (*width >= WIDE || !rows.has_heads);
+        let has_room = self.output.width().filter(|width| has_agents || for_folders(width));
+        let longest = has_room.map_or(usize::MAX, |width| (width * 2 / 5).max(LEAST_TITLE));
         for (listed, folder) in sessions.iter().zip(&folders) {
             let ListedSession { name, card, kin, reverted, compactions, .. } = listed;
             let shown = |id: &str| short.get(id).map(String::as_str).unwrap_or_default();
@@ -300,7 +313,7 @@ impl Context {
                 Cell::new(Label::Id, shown(&name.id)),
                 Cell::new(Label::Time, age),
                 Cell::new(Label::Dim, &only(has_agents, &name.format)),
-                Cell::new(label, &title(listed, kin)),
+                Cell::new(label, &safe::clip(&title(listed, kin), longest)),
                 Cell::new(label, &card.turns.to_string()),
                 Cell::new(Label::Warning, &above('↶', *reverted)),
                 Cell::new(Label::Boundary, &above('◆', *compactions)),
@@ -324,7 +337,7 @@ impl Context {
             let folder = listed.card.folder.as_deref().unwrap_or_default();
             let shown = self.env.homely(Path::new(folder));
             match self.output.width() {
-                Some(width) => common::end_of(&shown, (width / 6).clamp(12, 36)),
+                Some(width) => common::end_of(&shown, (width / 7).clamp(11, 36)),
                 None => shown,
             }
         };

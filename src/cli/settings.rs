@@ -115,6 +115,15 @@ impl Context {
             .map_err(|error| CommandError::user(anyhow!(error)).hinted(Hint::settings("")))
     }
 
+    /// Returns what the settings of a store set, as they have it.
+    pub(crate) fn settings_of_store(&self, folder: &Path) -> Vec<String> {
+        let text = disk::read_text(&folder.join(NAME), disk::TEXT).unwrap_or_default();
+        let file = File { name: NAME, author: Author::Store, text: &text };
+        let read = Settings::read(&[file]).unwrap_or_default();
+        let known = read.set.iter().filter(|set| !read.is_unknown(set));
+        known.map(|set| format!("{} = {}", set.name(), set.value)).collect()
+    }
+
     /// Prints the settings in force, each with its file and line. Of files that cannot be read it only says why: whoever
     /// mends one is sent here to see what may stand in it.
     pub(crate) fn show_settings(&mut self) -> Result<Exit, CommandError> {

@@ -156,7 +156,7 @@ fn silenced(agent: &str, field: &str) -> String {
 
 /// Returns whether the user agrees to the change.
 fn agreed(context: &mut Context, path: &str) -> Result<bool, CommandError> {
-    let is_asked = context.env.terminal.stdin && context.env.terminal.stderr && !context.json;
+    let is_asked = context.can_ask();
     Ok(is_asked && context.output.ask(&format!("Change {path}?"))?)
 }
 

@@ -5,12 +5,18 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use undertext::report::{Line, Report as _, Trust, TrustedStore};
+use undertext::store::SessionFilter;
+use undertext::trust::{self, Strange};
 
 use super::Context;
 use super::chosen::NAME;
+use super::common::counted;
 use super::error::{CommandError, Exit};
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
+
+/// How many sessions the question lists.
+const LISTED: usize = 5;
 
 /// Trust the store in a folder, so that commands in it and below use it
 ///
@@ -63,6 +69,10 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         }
         return Ok(if was { Exit::Yes } else { Exit::No });
     }
+    if context.can_ask() && !agrees(context, &folder)? {
+        context.output.note("Nothing is changed");
+        return Ok(Exit::No);
+    }
     let trusted = context.trust(&folder)?;
     context.remember(format!("{name} is trusted"));
     let trust = Trust { path: &folder, store: Some(trusted.store) };
@@ -72,6 +82,33 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     context.say(&format!("{name} is trusted on this machine"))?;
     context.output.hints(trust.hints());
     Ok(Exit::Yes)
+}
+
+/// Shows what a store holds and sets, and asks whether to trust it. One that cannot be read is refused later, with the reason.
+fn agrees(context: &mut Context, folder: &Path) -> Result<bool, CommandError> {
+    let examined = trust::examine(folder);
+    if !matches!(examined, Ok(_) | Err(Strange::Open | Strange::Brought(_))) {
+        return Ok(true);
+    }
+    let Ok(archive) = context.reader(folder) else { return Ok(true) };
+    let tally = archive.store().tally(&SessionFilter::default())?;
+    let agents: Vec<_> = tally.iter().map(|(agent, n)| format!("{agent} {n}")).collect();
+    let sessions = counted(tally.values().sum(), "session", "sessions");
+    let name = context.env.homely(folder);
+    context.say(&format!("{name} holds {sessions}: {}", agents.join(", ")))?;
+    let newest = SessionFilter { limit: Some(LISTED), ..SessionFilter::default() };
+    let newest = archive.sessions(&newest)?;
+    let list = context.list_candidates(&archive, &newest);
+    if !newest.is_empty() {
+        context.say(&list)?;
+    }
+    let set = context.settings_of_store(folder);
+    if !set.is_empty() {
+        context.say(&format!("Its config.toml sets {}", set.join(", ")))?;
+    }
+    let above = context.env.homely(folder.parent().unwrap_or(folder));
+    let question = format!("Have commands in {above} and below use it?");
+    Ok(context.output.ask(&question)?)
 }
 
 /// Returns the store's folder that was meant, with no link above it.

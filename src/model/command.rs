@@ -387,17 +387,9 @@ impl Command {
         self.says_again() || matches!(self, Self::Append { .. })
     }
 
-    /// Returns whether it was work on the conversation, not on how the session is kept.
-    pub fn is_work(&self) -> bool {
-        let is_kept = matches!(
-            self,
-            Self::Hide { .. }
-                | Self::Attach { .. }
-                | Self::Lost {}
-                | Self::Redact { .. }
-                | Self::Rekey { .. }
-        );
-        !is_kept && !self.takes_in()
+    /// Returns whether somebody spoke with it: what goes elsewhere, or says again what was said, only moves the conversation.
+    pub fn speaks(&self) -> bool {
+        matches!(self, Self::New { .. } | Self::Append { .. })
     }
 
     /// Returns whether it only took in records that another program wrote.

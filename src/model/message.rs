@@ -230,6 +230,9 @@ impl Block {
 }
 
 impl Image {
+    /// The words that stand for a picture in one line.
+    pub const WORDS: &str = "[image]";
+
     /// Returns a picture at an address, which may hold the picture itself.
     pub fn at(url: &str, bytes: usize) -> Self {
         let inline = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));

@@ -63,16 +63,14 @@ pub fn audit_boundaries(archive: &Archive, session: &Session) -> Result<Vec<Boun
         };
         // The state before is a branch, or goes on in the same file.
         let before = left.and_then(|left| branches.get(&*left.to_text())?.head);
-        let entry = match before {
-            Some(head) => Some(head),
-            None => archive.store().landmark(session.key, Landmark::Boundary, added)?,
-        };
-        let turns = turns_of(archive.store(), session, entry.as_slice())?;
+        let entry = archive.store().landmark(session.key, Landmark::Boundary, added)?;
+        let turns = turns_of(archive.store(), session, before.or(entry).as_slice())?;
+        let ids = entry_ids(archive.store(), session, &entry.into_iter().collect())?;
         let is_redacted = matches!(losses, Some(Text::Absent(_)));
         let losses = losses.map(|losses| losses.to_text());
         ours.push(Boundary {
             operation: Some(n),
-            entry: None,
+            entry: ids.into_values().next(),
             turn: turns.into_values().next(),
             at: Some(at),
             trigger,

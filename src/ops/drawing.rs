@@ -18,11 +18,11 @@ use crate::{
     dag::{Web, unreached},
     json::Raw,
     model::{
-        Block, CheckpointNumber, EntryId, EntryNumber, EntrySet, GenerationNumber, Kind, LineId,
-        Message, OperationNumber, Position, Run, State, Timestamp, first_line,
+        Block, CheckpointNumber, EntryId, EntryNumber, EntrySet, GenerationNumber, Image, Kind,
+        LineId, Message, OperationNumber, Position, Run, State, Timestamp, first_line,
     },
     ops::{OpsError, edges::edges, note},
-    report::{Acts, GraphNode, RevertedEnd},
+    report::{Acts, Boundary, GraphNode, RevertedEnd},
     search::{Pattern, Seeker},
     session::{
         Damaged, Damages, Kin, Session, SessionError, Spot, View,
@@ -48,6 +48,9 @@ const BATCH: usize = 256;
 
 /// Up to how many entries a session has whose calls are counted: for that, each line is read.
 const COUNTED: usize = 20_000;
+
+/// Up to how many entries a session has whose compactions are compared with their summaries.
+const COMPARED: usize = 5_000;
 
 /// What a drawing of a session shows.
 #[derive(Clone, Copy, Debug, Default)]
@@ -76,6 +79,8 @@ pub struct Drawing<'a> {
     acts: Vec<Acts>,
     /// How many files were edited, if that is counted.
     pub edited: Option<u64>,
+    /// How many things each compaction lost, if that is counted.
+    lost: BTreeMap<EntryId, u64>,
     /// The branches that stand at an entry.
     heads: BTreeMap<EntryNumber, Vec<String>>,
     left: BTreeMap<EntryNumber, Departure>,
@@ -112,7 +117,7 @@ pub struct Outlined<'d> {
     pub time: Option<Timestamp>,
     /// Whether a conversation of the session's own begins with it.
     pub is_root: bool,
-    /// Whether it is neither on the path to the current branch's end nor after that.
+    /// Whether it is neither on the path to the current branch's end nor the rest of the turn there.
     pub is_off: bool,
 }
 
@@ -185,7 +190,11 @@ pub(super) fn drawing<'a>(
         heads.get(&stretch.last).is_some_and(|branches| branches.contains(&current))
     };
     let head = stretches.iter().position(is_here);
-    let head = head.map(|head| path_first(&mut stretches, head));
+    let begins_turn = |stretch: &Stretch| {
+        let kind = view.record(stretch.said).map(|record| record.kind);
+        kind.is_ok_and(|kind| matches!(kind, Kind::User | Kind::Note | Kind::Boundary))
+    };
+    let head = head.map(|head| path_first(&mut stretches, head, begins_turn));
     let is_counted = detail.acts && members.len() <= COUNTED;
     let counted = is_counted.then(|| count_acts(archive, session, &stretches, &members));
     let (acts, edited) = counted.transpose()?.unwrap_or_default();
@@ -201,6 +210,7 @@ pub(super) fn drawing<'a>(
         stretches,
         members,
         acts,
+        lost: BTreeMap::new(),
         edited,
         heads,
         left,
@@ -331,6 +341,16 @@ impl Drawing<'_> {
         Ok(false)
     }
 
+    /// Returns whether compactions are to be compared with their summaries: there are some, and the session is short enough.
+    pub fn is_compared(&self) -> Result<bool, OpsError> {
+        Ok(self.edited.is_some() && self.members.len() <= COMPARED && self.has_boundary()?)
+    }
+
+    /// Takes how many things each compaction lost.
+    pub fn see_losses(&mut self, boundaries: &[Boundary]) {
+        self.lost.extend(boundaries.iter().filter_map(|one| Some((one.entry?, one.lost()))));
+    }
+
     /// Returns how many ends were reverted.
     pub fn count_reverted(&self) -> Result<u64, OpsError> {
         Ok(self.reverted_nodes()?.len() as u64)
@@ -437,6 +457,7 @@ impl Drawing<'_> {
             is_reverted: is_off && !is_sub_agent && !is_apart && !self.is_undone(stretch),
             is_undone: self.is_undone(stretch),
             acts: self.acts.get(node).copied(),
+            lost: self.lost.get(&facts.id(first)?).copied(),
             is_sub_agent,
             branches,
         })
@@ -868,7 +889,7 @@ fn words(message: &Message) -> Option<String> {
         Block::Call { name, input, .. } => {
             beginning(&format!("{name} {}", tools::subject(input).unwrap_or_default()))
         }
-        Block::Image(_) => Some("[image]".to_owned()),
+        Block::Image(_) => Some(Image::WORDS.to_owned()),
         Block::Other { name, .. } => beginning(name),
     };
     let text = message.text();

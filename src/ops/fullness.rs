@@ -11,7 +11,6 @@ use crate::{
     ops::{
         OpsError,
         material::material,
-        measuring,
         request::{is_all, request},
         seen::{Asked, Material},
     },
@@ -55,7 +54,7 @@ pub(super) fn fullness_at(
 
 /// Returns how full the window is, if the last few entries tell it.
 pub(super) fn full_enough(archive: &Archive, session: &Session, asked: &Asked) -> Option<Fullness> {
-    let full = fullness_at(archive, session, None, asked, FEW..measuring::NEWEST).ok();
+    let full = fullness_at(archive, session, None, asked, FEW..MODEL_WITHIN).ok();
     full.filter(|full| !full.is_least)
 }
 

@@ -29,8 +29,10 @@ pub enum Order {
 /// What sessions are to have, beyond what a store's filter asks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Having {
-    /// These words, in small letters, in their title, folder or id.
+    /// These words, in small letters, in their title, folder, agent or id.
     pub words: Vec<String>,
+    /// A beginning before this moment.
+    pub until: Option<Timestamp>,
     /// A reverted end.
     pub reverted: bool,
     /// A compaction.
@@ -43,9 +45,11 @@ impl Having {
     /// Returns whether a session may be meant, before it is looked at.
     fn may_be_in(&self, listed: &Listed) -> bool {
         let Listed { name, card, .. } = listed;
-        let texts = [card.title.as_deref(), card.folder.as_deref(), Some(name.id.as_str())];
+        let (id, agent) = (name.id.as_str(), name.format.as_str());
+        let texts = [card.title.as_deref(), card.folder.as_deref(), Some(id), Some(agent)];
         let text = texts.into_iter().flatten().collect::<Vec<_>>().join("\n").to_lowercase();
-        self.words.iter().all(|word| text.contains(word.as_str()))
+        self.until.is_none_or(|until| card.started < Some(until))
+            && self.words.iter().all(|word| text.contains(word.as_str()))
     }
 
     fn is_in(&self, listed: &ListedSession) -> bool {

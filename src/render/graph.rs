@@ -215,7 +215,16 @@ impl Rows<'_> {
         let said = (Label::Plain, safe::line(&said).into_owned());
         match node.kind {
             Kind::Boundary => {
-                words.push((Label::Boundary, units::compaction(node.tokens)));
+                let lost = node.lost.filter(|lost| *lost > 0);
+                let lost = lost.map(|n| {
+                    if n == 1 {
+                        ", 1 thing lost".into()
+                    } else {
+                        format!(", {} things lost", units::grouped(n))
+                    }
+                });
+                let compacted = units::compaction(node.tokens);
+                words.push((Label::Boundary, compacted + &lost.unwrap_or_default()));
             }
             Kind::Note if node.is_from_later => {
                 words.extend([(Label::Note, "from later:".to_owned()), said]);
@@ -309,8 +318,8 @@ fn glyph(kind: Kind, is_head: bool, styles: Styles) -> String {
 /// Returns in words how an agent left a state of its file.
 fn departure(left: &Departure, agent: &str) -> String {
     match left {
-        Departure::Revert(own) => format!("left by a revert to {agent}:{}", safe::line(own)),
-        Departure::Mail(own) => format!("left by a D-Mail to {agent}:{}", safe::line(own)),
+        Departure::Revert(own) => format!("reverted to {agent}:{}", safe::line(own)),
+        Departure::Mail(own) => format!("reverted by a D-Mail to {agent}:{}", safe::line(own)),
         Departure::Compaction => "compacted".to_owned(),
         Departure::Clear => "cleared".to_owned(),
     }

@@ -49,6 +49,19 @@ impl Since {
             .ok_or_else(|| "it is an age such as 7d or '3 days ago', a day such as yesterday or monday, or a date such as 2026-11-01".to_owned())
     }
 
+    /// Returns when the day ends that was named, if one was.
+    pub(crate) fn day_end(self, zone: Zone, now: Timestamp) -> Option<Timestamp> {
+        let is_day = match self {
+            Self::DaysAgo(days) => days == 1,
+            Self::Weekday(_) => true,
+            Self::At(moment) => moment.time() == NaiveTime::MIN,
+            Self::Ago(_) | Self::Moment(_) => false,
+        };
+        let day = zone.moment(self.at(zone, now)).date();
+        let next = day.checked_add_days(Days::new(1)).filter(|_| is_day)?;
+        Some(Self::At(next.and_time(NaiveTime::MIN)).at(zone, now))
+    }
+
     /// Returns the moment.
     pub(crate) fn at(self, zone: Zone, now: Timestamp) -> Timestamp {
         let today = zone.moment(now).date();
@@ -171,6 +184,16 @@ mod tests {
         check("2001-01-30", "2001-01-30 00:00:00");
         check("2001-01-30 12:30", "2001-01-30 12:30:00");
         check("2001-01-30T12:30:15", "2001-01-30 12:30:15");
+        let day_end = |text: &str| Since::read(text).unwrap().day_end(Zone::Utc, now);
+        let check_end = |text, to: &str| {
+            assert_eq!(day_end(text).map(|end| Zone::Utc.show(end)).as_deref(), Some(to));
+        };
+        check_end("yesterday", "2001-02-03 00:00:00");
+        check_end("mon", "2001-01-30 00:00:00");
+        check_end("2001-01-30", "2001-01-31 00:00:00");
+        for no_day in ["today", "1d", "last week", "2001-01-30 12:30"] {
+            assert_eq!(day_end(no_day), None, "{no_day}");
+        }
         // As JSON has it.
         check("2001-01-30T12:30:15.250Z", "2001-01-30 12:30:15");
         check("2001-01-30T12:30:15+02:00", "2001-01-30 10:30:15");

@@ -160,7 +160,7 @@ pub(super) fn stands(place: &FoundPlace) -> String {
         Stand::Truncated => "beneath a truncation".to_owned(),
         Stand::Branch(name) => format!("on branch {}", safe::line(name)),
         Stand::Undone => "undone".to_owned(),
-        Stand::Left => "left behind by the agent".to_owned(),
+        Stand::Left => "reverted by the agent".to_owned(),
         Stand::Unknown => "in a damaged session".to_owned(),
     };
     if place.is_of_sub_agent { format!("{place_words}, in a sub-agent") } else { place_words }

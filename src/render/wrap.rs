@@ -11,6 +11,8 @@ use super::safe;
 
 /// The columns between two stops of a tab.
 const TAB: usize = 4;
+/// What is in front of a command at the end of a line.
+const COMMAND: &str = ": undertext ";
 /// However deep a line is indented, its rows have this much room.
 const LEAST: usize = 16;
 
@@ -32,6 +34,30 @@ pub(crate) fn wrap(line: &str, room: Option<usize>) -> Vec<String> {
         rest = after.trim_start();
     }
     rows
+}
+
+/// Returns a text that begins after `lead` columns, with its lines broken at words where they do not fit. A command or a path at
+/// the end of a line is not broken, so that it can be copied.
+pub(crate) fn fit(text: &str, lead: usize, room: Option<usize>) -> String {
+    let Some(room) = room else { return text.to_owned() };
+    let mut rows = Vec::new();
+    for (n, line) in text.split('\n').enumerate() {
+        let lead = if n == 0 { lead } else { 0 };
+        if lead + safe::width(line) <= room {
+            rows.push(line.to_owned());
+            continue;
+        }
+        let command = line.rfind(COMMAND).map(|at| at + 2);
+        let path = line.rfind(" ~/").or_else(|| line.rfind(" /")).map(|at| at + 1);
+        let path = path.filter(|at| !line.get(*at..).is_some_and(|path| path.contains(' ')));
+        let (words, copied) = line.split_at(command.or(path).unwrap_or(line.len()));
+        let words = wrap(&format!("{}{}", " ".repeat(lead), words), Some(room)).join("\n");
+        rows.push(words.get(lead..).unwrap_or_default().to_owned());
+        if !copied.is_empty() {
+            rows.push(format!("  {copied}"));
+        }
+    }
+    rows.join("\n")
 }
 
 /// Returns where a row ends: behind the last word that fits, or within a word that is wider than the row.
@@ -122,6 +148,19 @@ mod tests {
         check("a日本語", 4, &["a日", "本語"]);
         check("日", 1, &["日"]);
         check("é日", 1, &["é", "日"]);
+    }
+
+    #[test]
+    fn a_command_and_a_path_stay_whole() {
+        let check = |line: &str, lead, room, to: &str| {
+            assert_eq!(fit(line, lead, Some(room)), to);
+        };
+        check("short", 6, 11, "short");
+        check("one two three four", 6, 23, "one two three\n      four");
+        check("to go back: undertext undo 7c2a", 6, 20, "to go back:\n  undertext undo 7c2a");
+        check("kept as ~/a/very/long/path", 0, 12, "kept as\n  ~/a/very/long/path");
+        check("in ~/a or so it is", 0, 12, "in ~/a or so\nit is");
+        check("one\ntwo three", 6, 5, "one\ntwo\nthree");
     }
 
     proptest! {

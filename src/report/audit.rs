@@ -160,7 +160,7 @@ report!(Omitted, "earlier", |it| {
 pub struct Boundary {
     /// The operation, if undertext compacted.
     pub operation: Option<OperationNumber>,
-    /// The entry of the boundary, if the agent compacted.
+    /// The entry of the boundary.
     pub entry: Option<EntryId>,
     /// The turn after which it was made, if that is known.
     pub turn: Option<CheckpointNumber>,
@@ -184,6 +184,13 @@ pub struct Boundary {
     pub losses: Vec<Loss>,
     /// Whether that was taken out.
     pub is_redacted: bool,
+}
+
+impl Boundary {
+    /// Returns how many things the summary no longer names.
+    pub fn lost(&self) -> u64 {
+        self.losses.iter().map(|loss| loss.of.saturating_sub(loss.kept) as u64).sum()
+    }
 }
 
 report!(Boundary, "boundary", |it| {

@@ -104,12 +104,14 @@ pub struct GraphNode {
     pub is_head: bool,
     /// Whether nothing follows it and no branch stands at its end.
     pub is_unnamed: bool,
-    /// Whether it is neither on the path to the current branch's end nor after that.
+    /// Whether it is neither on the path to the current branch's end nor the rest of the turn there.
     pub is_reverted: bool,
     /// Whether the command that added it was undone.
     pub is_undone: bool,
     /// What was done in it, if that is counted.
     pub acts: Option<Acts>,
+    /// Of a compaction, how many things its summary no longer names, if that is counted.
+    pub lost: Option<u64>,
     /// Whether a sub-agent works there, in the file of its session.
     pub is_sub_agent: bool,
     /// How the agent left its end for another state of its file.
@@ -165,6 +167,7 @@ report!(GraphNode, "node", |it| {
     cleared: it.cleared,
     tokens_before: it.tokens.0,
     tokens_after: it.tokens.1,
+    lost: it.lost,
     parents: it.parents,
     checkpoint: it.checkpoint,
     own: it.own,

@@ -33,6 +33,8 @@ object!(Waiting, |it| {
     own: it.is_own,
 });
 
+report!(Waiting, "waiting");
+
 impl Waiting {
     /// Returns the place to which it goes, as it is typed.
     pub fn place(&self) -> Option<String> {

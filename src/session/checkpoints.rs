@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, fmt, ops::Range};
 use crate::{
     json::Raw,
     model::{
-        Checkpoint, CheckpointNumber, Command, EntryId, EntryNumber, Kind, Message,
+        Block, Checkpoint, CheckpointNumber, Command, EntryId, EntryNumber, Image, Kind, Message,
         OperationNumber, PlaceNumber, Position, Run, Timestamp,
     },
     session::{
@@ -363,7 +363,11 @@ fn shown(
     damages.lines(store, session.key, &wanted, &mut |n, line| {
         let record = Raw::object(&line);
         let messages = record.map(|record| session.format.messages(record)).unwrap_or_default();
-        words.insert(n, messages.first().map(Message::text).unwrap_or_default());
+        let first = messages.first();
+        let is_image = |block: &Block| matches!(block, Block::Image(_));
+        let text = first.map(Message::text).filter(|text| !text.trim().is_empty());
+        let image = first.filter(|message| message.blocks.iter().any(is_image));
+        words.insert(n, text.or(image.map(|_| Image::WORDS.to_owned())).unwrap_or_default());
         times.extend(record.and_then(|record| Some((n, session.format.envelope(record).time?))));
     })?;
     let mut operations = BTreeMap::new();

@@ -123,7 +123,7 @@ pub(crate) fn ties(
 pub(crate) fn see_operation(card: &mut Card, operation: &Operation, format: &dyn Format) {
     // Where records have no time, the time of their operation stands for it.
     let stands_for_records = operation.count() > 0 && !format.traits().has_times;
-    if operation.command.is_work() || stands_for_records {
+    if operation.command.speaks() || stands_for_records && !operation.command.says_again() {
         card.active = card.active.max(Some(operation.at));
     }
     if stands_for_records {
@@ -176,23 +176,36 @@ impl Titles {
     }
 }
 
-/// Takes an entry into a card; no turn begins with one of a part of another session's file, or that is said again.
+/// How an entry counts in a card.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Said {
+    /// Somebody said it.
+    New,
+    /// It is part of another session's file.
+    Elsewhere,
+    /// A command wrote it, such as a note or what is said again.
+    Again,
+}
+
+/// Takes an entry into a card.
 pub(crate) fn see_entry(
     card: &mut Card,
     kind: Kind,
     time: Option<Timestamp>,
     record: Option<Raw<'_>>,
     format: &dyn Format,
-    is_new: bool,
+    said: Said,
 ) {
     let time = time.and_then(|time| Timestamp::known(time.0));
-    card.active = card.active.max(time);
+    if said != Said::Again {
+        card.active = card.active.max(time);
+    }
     card.started = card.started.or(time);
     if card.folder.is_none() {
         card.folder = record.and_then(|record| format.folder(record));
     }
     if kind == Kind::User {
-        card.turns += u64::from(is_new);
+        card.turns += u64::from(said == Said::New);
         if card.title.is_none() {
             let messages = record.map(|record| format.messages(record)).unwrap_or_default();
             card.title = messages.iter().find_map(|message| words(&message.text()));

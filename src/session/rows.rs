@@ -11,7 +11,7 @@ use crate::{
     },
     session::{
         Deriver, Session, SessionError, View,
-        derive::{self, Titles},
+        derive::{self, Said, Titles},
         elsewhere::is_adopted,
     },
     store::{Derived, Store, StoreError},
@@ -65,8 +65,11 @@ fn derive(
     })?;
     let befores = Befores::of(store, session, &state)?;
     let adopted = adopted(store, session, &state)?;
-    let is_new =
-        |n: EntryNumber| !again.contains(n) && !adopted.iter().any(|entries| entries.contains(&n));
+    let said = |n: EntryNumber| match adopted.iter().any(|entries| entries.contains(&n)) {
+        _ if again.contains(n) => Said::Again,
+        true => Said::Elsewhere,
+        false => Said::New,
+    };
     let mut deriver = Deriver::default();
     let mut titles = Titles::default();
     let mut failed = None;
@@ -80,7 +83,7 @@ fn derive(
                     let kept = kept.and_then(|record| {
                         let (kind, time) = (record.kind, record.time);
                         let format = session.format;
-                        derive::see_entry(&mut card, kind, time, None, format, is_new(n));
+                        derive::see_entry(&mut card, kind, time, None, format, said(n));
                         deriver.keep(record)
                     });
                     failed = failed.take().or(kept.err());
@@ -96,7 +99,7 @@ fn derive(
             let envelope =
                 record.map_or_else(Envelope::opaque, |record| session.format.envelope(record));
             let (kind, time) = (envelope.kind, envelope.time);
-            derive::see_entry(&mut card, kind, time, record, session.format, is_new(n));
+            derive::see_entry(&mut card, kind, time, record, session.format, said(n));
             let added = deriver.add(n, envelope, befores.before(n), None);
             failed = failed.take().or(added.err());
             let titled = deriver.records.last().and_then(|record| session.format.titles(record));

@@ -147,26 +147,40 @@ fn members(web: &Web<EntryNumber>, owner: &[usize], stretches: &mut [Stretch]) -
     members
 }
 
-/// Puts the stretches on the path to one of them, and what follows it, before those that parted from the path, and returns where
-/// that one is then. Each stays before its parents.
-pub(crate) fn path_first(stretches: &mut [Stretch], head: usize) -> usize {
+/// The order of stretches: those that were not reverted first.
+const KEPT: u8 = 0;
+const LATER: u8 = 1;
+const OTHER: u8 = 2;
+
+/// Puts the stretches on the path to one of them, and the rest of its turn, before those that parted from the path or begin a
+/// later turn, and returns where that one is then. Each stays before its parents.
+pub(crate) fn path_first(
+    stretches: &mut [Stretch],
+    head: usize,
+    begins_turn: impl Fn(&Stretch) -> bool,
+) -> usize {
     let mut children = vec![0_u32; stretches.len()];
     for &parent in stretches.iter().flat_map(|stretch| stretch.parents.iter()) {
         children[parent] += 1;
     }
-    // What follows the head, and its path.
-    let mut is_off = vec![true; stretches.len()];
-    is_off[head] = false;
+    // The rest of the head's turn and its path, later turns that follow, and the others.
+    let mut rank = vec![OTHER; stretches.len()];
+    rank[head] = KEPT;
     for n in (0..head).rev() {
-        is_off[n] = !stretches[n].parents.iter().any(|parent| !is_off[*parent]);
+        let above = stretches[n].parents.iter().map(|parent| rank[*parent]).min();
+        rank[n] = match above {
+            Some(KEPT) if !begins_turn(&stretches[n]) => KEPT,
+            Some(KEPT | LATER) => LATER,
+            _ => OTHER,
+        };
     }
     let mut at = Some(head);
     while let Some(on) = at {
-        is_off[on] = false;
+        rank[on] = KEPT;
         at = stretches[on].parents.first().copied();
     }
     let free = (0..stretches.len()).filter(|n| children[*n] == 0);
-    let mut next: BinaryHeap<_> = free.map(|n| Reverse((is_off[n], n))).collect();
+    let mut next: BinaryHeap<_> = free.map(|n| Reverse((rank[n], n))).collect();
     let mut place = vec![0; stretches.len()];
     let mut taken = 0;
     while let Some(Reverse((_, n))) = next.pop() {
@@ -175,7 +189,7 @@ pub(crate) fn path_first(stretches: &mut [Stretch], head: usize) -> usize {
         for &parent in stretches[n].parents.iter() {
             children[parent] -= 1;
             if children[parent] == 0 {
-                next.push(Reverse((is_off[parent], parent)));
+                next.push(Reverse((rank[parent], parent)));
             }
         }
     }
@@ -183,7 +197,7 @@ pub(crate) fn path_first(stretches: &mut [Stretch], head: usize) -> usize {
         let mut parents: Vec<usize> = stretch.parents.iter().map(|&parent| place[parent]).collect();
         parents.sort_unstable();
         stretch.parents = parents.into_iter().collect();
-        stretch.is_off = is_off[n];
+        stretch.is_off = rank[n] != KEPT;
     }
     let head = place[head];
     permute(stretches, &mut place);
@@ -325,15 +339,17 @@ mod tests {
             };
             let (head, edges) = (head.index(all), named(&stretches));
             let said = stretches[head].said;
-            let now = path_first(&mut stretches, head);
+            let begins_turn = |one: &Stretch| one.said.get() % 3 == 0;
+            let now = path_first(&mut stretches, head, begins_turn);
             prop_assert_eq!((stretches.len(), stretches[now].said), (before, said));
             prop_assert_eq!(named(&stretches), edges);
             let is_behind = |(n, one): (usize, &Stretch)| one.parents.iter().all(|parent| *parent > n);
             prop_assert!(stretches.iter().enumerate().all(is_behind));
-            // Only what follows it stands before the head.
+            // Only what follows it stands before the head, and only the rest of its turn was not reverted.
             let mut follows = BTreeSet::from([now]);
             for n in (0..now).rev() {
                 prop_assert!(stretches[n].parents.iter().any(|parent| follows.contains(parent)));
+                prop_assert!(stretches[n].is_off || !begins_turn(&stretches[n]));
                 follows.insert(n);
             }
         }

@@ -388,8 +388,8 @@ fn unknown_keys(file: &File<'_>, keys: &[Key], known: &BTreeSet<Vec<String>>) ->
 mod tests {
     use super::*;
     use crate::settings::{
-        Channel, Compaction, Exclude, Import, Limits, Mask, Model, Provider, ProviderKind, Secrets,
-        Turn, Window,
+        Channel, Compaction, Exclude, Hints, Import, Limits, Mask, Model, Provider, ProviderKind,
+        Secrets, Turn, Window,
     };
 
     /// Reads files of the user.
@@ -459,6 +459,7 @@ mod tests {
         assert_eq!(
             refused,
             [
+                "hints",
                 "compaction.summarizer",
                 "compaction.outside",
                 "compaction.before",
@@ -526,6 +527,7 @@ mod tests {
             max_tokens_as: Some("max_tokens".into()),
         };
         let expected = Settings {
+            hints: Hints::First,
             window: Window {
                 default: Some(32_000),
                 block: Some(16_000),

@@ -14,6 +14,8 @@ pub const EXAMPLE: &str = include_str!("../../examples/config.toml");
 #[serde(default)]
 #[non_exhaustive]
 pub struct Settings {
+    /// When the bare program says what to do next.
+    pub hints: Hints,
     /// The window guard.
     pub window: Window,
     /// The user's words about models.
@@ -36,6 +38,17 @@ pub struct Settings {
     pub secrets: Secrets,
     /// What is masked in documents, next to secrets.
     pub mask: Mask,
+}
+
+/// When the bare program says what to do next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Hints {
+    /// Until a few different commands were used.
+    #[default]
+    First,
+    /// Each time.
+    Always,
 }
 
 /// The window guard.

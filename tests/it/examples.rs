@@ -65,7 +65,7 @@ fn claude_code_rewound_and_compacted() {
     assert_snapshot!(env.run(&["graph", "claude-garden.jsonl"]), @"
     7c2a51de  Watering the beds                     claude-opus-5 · 20 Aug 2026 09:00–09:02 UTC · 1 file
     ◉  @3  09:02  It rained in the night. Does the plan still hold?                            main
-    ◆      09:01  compacted 2k → 210 tokens
+    ◆      09:01  compacted 2k → 210 tokens, 2 things lost
     ○  @2  09:01  The beans flower. A plan for tomorrow is enough.                         1✎
     │ ○  @1  09:01  The beans flower. Write me a plan for the whole week.                      reverted
     ├─╯
@@ -112,7 +112,7 @@ fn pi_branched_labelled_and_compacted() {
     assert_snapshot!(env.run(&["graph", "pi-boat.jsonl"]), @"
     5d9e0c1a  Painting the boat                           claude-sonnet-4-5 · 4 Jul 2026 18:00–18:02 UTC
     ◉  @3  18:01  And the name on the stern?                                                   main
-    ◆      18:01  compacted 260 tokens
+    ◆      18:01  compacted 260 tokens, 2 things lost
     ○  @2  18:01  In white, please.
     │ ○  @1  18:01  In red, please.                                                            reverted
     ├─╯
@@ -126,7 +126,7 @@ fn kimi_cli_got_a_message_from_later() {
     assert_snapshot!(env.run(&["graph", KIMI]), @"
     6f1d2c3b  The lamp flickers. What is wrong?                                          3 Feb 04:05 UTC
     ◉  @4 kimi:4  from later:  Trim by 2 mm only; 5 mm is too short.                           main
-    │ ○             assistant:  I trim it.  left by a D-Mail to kimi:4                     1$  reverted
+    │ ○             assistant:  I trim it.  reverted by a D-Mail to kimi:4                 1$  reverted
     ├─╯
     ○  @3 kimi:3  Yes, and trim the old one.
     ○  @0 kimi:0  The lamp flickers. What is wrong?
@@ -175,12 +175,12 @@ fn a_checkpoint_is_gone_back_to_on_whichever_branch_it_lies() {
     "#);
     assert_snapshot!(env.run(&["graph", "6f1d"]), @"
     6f1d2c3b  The lamp flickers. What is wrong?                                          3 Feb 04:05 UTC
-      ○  @4 kimi:4  from later:  Trim by 2 mm only; 5 mm is too short.                           main.1
-      │ ○             assistant:  I trim it.  left by a D-Mail to kimi:4                     1$
+      ○  @4 kimi:4  from later:  Trim by 2 mm only; 5 mm is too short.                         main.1
+      │ ○             assistant:  I trim it.  reverted by a D-Mail to kimi:4               1$  reverted
       ├─╯
-      ○  @3 kimi:3  Yes, and trim the old one.
+      ○  @3 kimi:3  Yes, and trim the old one.                                                 reverted
     ╭─╯
-    ◉  @0 kimi:0  The lamp flickers. What is wrong?                                              main
+    ◉  @0 kimi:0  The lamp flickers. What is wrong?                                            main
     6f1d2c3b is just before @3
     ");
     env.run(&["verify"]).success();

@@ -208,12 +208,12 @@ fn a_session_is_shown_with_its_numbers_and_what_is_beside_it_is_left_alone() {
     k  Light the lamp.                                                                   3 Feb 04:05 UTC
     ◉  @0 kimi:0  Good night.                                                                  main
     │ ○  @7 kimi:3  Mount it.  cleared                                                         reverted
-    │ │ ○             And now?  left by a revert to kimi:3                                     reverted
+    │ │ ○             And now?  reverted to kimi:3                                             reverted
     │ ├─╯
     │ ○  @5 kimi:1  Is it here?                                                                reverted
     │ ◆             compacted                                                                  reverted
     │ ○  @2 kimi:2  from later:  The lens is cracked.  compacted                               reverted
-    │ │ ○             Polish the lens.  left by a D-Mail to kimi:2                             reverted
+    │ │ ○             Polish the lens.  reverted by a D-Mail to kimi:2                         reverted
     │ ├─╯
     │ ○             Light the lamp.                                                            reverted
     ├─╯

@@ -28,9 +28,9 @@ fn no_command_says_what_there_is_and_what_to_type_next() {
     17eb9c06  just now  native  Why does the kettle not whistle?  1  <1%
 
     %: of the window
-    undertext graph         see its turns and branches
-    undertext search WORDS  find what was said
-    undertext help          list all commands
+    undertext graph           see its turns and branches
+    undertext search whistle  find what was said
+    undertext help            list all commands
     ");
     let elsewhere = env.command().current_dir(env.home()).arg("--store=my store").output().unwrap();
     let said = String::from_utf8(elsewhere.stdout).unwrap();
@@ -130,8 +130,8 @@ fn control_characters_that_were_typed_are_not_sent_back() {
     let output = TestEnv::new().run(&["man", "\x1b]52;c;cm0=\x07\u{202e}"]);
     assert_snapshot!(output, @r#"
     ------- stderr -------
-    error: "\u{1b}]52;c;cm0=\u{7}\u{202e}" is a word too many: man [OPTIONS]
-    hint: how it is used: undertext man --help
+    error: there is no command "\u{1b}]52;c;cm0=\u{7}\u{202e}"
+    hint: list the commands: undertext help
     [exit status: 2]
     "#);
 }

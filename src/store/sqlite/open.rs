@@ -33,7 +33,7 @@ pub const FORMAT_VERSION: i64 = 7;
 /// The schema of this version.
 pub(super) const SCHEMA: &str = include_str!("../../../schema.sql");
 /// The version of the rules by which derived rows are made.
-pub const RULES_VERSION: i64 = 16;
+pub const RULES_VERSION: i64 = 17;
 /// Marks a file as a store: "uTXT".
 const APPLICATION_ID: i64 = 0x7554_5854;
 /// SQLite up to 3.51.2 can corrupt a WAL database when two connections write at once.

@@ -18,7 +18,7 @@ use crate::{
     },
     session::{
         Session,
-        derive::{self, Titles},
+        derive::{self, Said, Titles},
         elsewhere::is_adopted,
         plan::branch_text,
     },
@@ -332,9 +332,12 @@ impl Change<'_> {
             let raw = (card.title.is_none() || card.folder.is_none() || titled.is_some())
                 .then(|| Raw::object(line.bytes()))
                 .flatten();
-            let is_new = !operation.command.says_again()
-                && !adopted.iter().any(|run| run.entries().contains(&record.n));
-            derive::see_entry(&mut card, record.kind, record.time, raw, self.before.format, is_new);
+            let said = match adopted.iter().any(|run| run.entries().contains(&record.n)) {
+                _ if operation.command.says_again() => Said::Again,
+                true => Said::Elsewhere,
+                false => Said::New,
+            };
+            derive::see_entry(&mut card, record.kind, record.time, raw, self.before.format, said);
             if let Some(titled) = titled {
                 titles.see(titled, raw, self.before.format, |name| {
                     let Some(session) = &self.before.session else {

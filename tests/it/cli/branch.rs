@@ -27,8 +27,8 @@ fn a_branch_is_made_listed_and_switched_to() {
     assert!(before.starts_with(&live(&env, &session)));
     assert_eq!(live(&env, &session).split(|&byte| byte == b'\n').count(), 3);
     assert_snapshot!(env.run(&["branch"]).masked(), @"
-    *  again  entry-id  just now  A symbol is missing.
-       main   entry-id  just now  Done.
+    *  again  entry-id  just now                             A symbol is missing.
+       main   entry-id  just now  reverted, 1 turn after @0  Done.
     ");
 
     env.run(&["switch", "main"]).success();

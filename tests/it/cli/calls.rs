@@ -133,7 +133,6 @@ pub(super) const GROUPS: [Group; 17] = [
             "undertext log --no-pager=1",
             "undertext completions tcsh",
             "undertext completions bash zsh",
-            "undertext man log",
             "undertext man --out",
             "undertext sessions --here --folder /tmp",
             "undertext sessions --hide a --show b",

@@ -65,8 +65,9 @@ fn cut_short() -> [(Kept, &'static str, String, String); 2] {
 /// Returns what each branch of a session says.
 fn said_on_branches(kept: &Kept, session: &str) -> Vec<String> {
     let branches = kept.env.run(&["branch", "--json", "-s", session]).success().stdout;
-    let name = |line: &str| json(line)["branch"].as_str().unwrap().to_owned();
-    branches.lines().map(|line| kept.said(&["--at", &name(line), session])).collect()
+    let name = |line: &str| json(line)["branch"].as_str().map(str::to_owned);
+    let names = branches.lines().filter_map(name);
+    names.map(|name| kept.said(&["--at", &name, session])).collect()
 }
 
 /// Asserts that a session says what its agent reads in its file.

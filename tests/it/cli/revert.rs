@@ -25,8 +25,8 @@ fn revert_keeps_what_was_left_and_says_where() {
     let kept = live(&env, &session);
     assert!(before.starts_with(&kept) && kept.len() < before.len());
     assert_snapshot!(env.run(&["branch"]).masked(), @"
-    *  main    entry-id  just now  A symbol is missing.
-       main.1  entry-id  just now  Done.
+    *  main    entry-id  just now                             A symbol is missing.
+       main.1  entry-id  just now  reverted, 1 turn after @0  Done.
     ");
     assert_snapshot!(env.run(&["revert", "1"]), @"e572dff8 is just before @1 already, and nothing is changed");
     let aside = format!("{}.undertext-1", live_path(&env, &session).display());

@@ -73,8 +73,8 @@ fn undo_of_an_older_operation_keeps_what_came_since() {
     "#);
     assert_eq!(live(&env, &session).split(|&byte| byte == b'\n').count(), 3);
     assert_snapshot!(env.run(&["branch"]).masked(), @"
-    *  main    entry-id  just now  A symbol is missing.
-       main.1  entry-id  just now  Done.
+    *  main    entry-id  just now                             A symbol is missing.
+       main.1  entry-id  just now  reverted, 1 turn after @0  Done.
     ");
 }
 
