@@ -130,7 +130,7 @@ pub(crate) struct Picker {
 }
 
 impl Picker {
-    /// Returns a picker of rows, the likeliest first, narrowed by a query.
+    /// Returns a picker of rows, the likeliest first, narrowed by a query if that finds any.
     pub(crate) fn new(prompt: &str, rows: Vec<Row>, query: &str, styles: Styles) -> Self {
         let mut texts = Texts::default();
         for (n, row) in rows.iter().enumerate() {
@@ -152,6 +152,10 @@ impl Picker {
             learned: 0,
         };
         picker.insert(query);
+        if picker.found.is_empty() {
+            picker.query.clear();
+            picker.search();
+        }
         picker
     }
 
@@ -678,7 +682,10 @@ mod tests {
 
     #[test]
     fn a_query_without_a_match_says_so() {
-        assert_snapshot!(seen(&mut picker("zürich\x1b[2J", false), 60, 10), @r"
+        assert!(seen(&mut picker("zürich", false), 60, 10).contains("6 of 6"));
+        let mut picker = picker("", false);
+        picker.insert("zürich\x1b[2J");
+        assert_snapshot!(seen(&mut picker, 60, 10), @r"
          graph: which session?                               0 of 6
          > zürich\x1b[2J
         ────────────────────────────────────────────────────────────

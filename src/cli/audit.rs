@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 
+use undertext::context::loss::{Kind, Loss};
 use undertext::model::{CheckpointNumber, EntryNumber, Landmark, Resized};
 use undertext::ops::{self, Archive, Replaced, Session};
 use undertext::report::{Audit, Boundary, Changed, Line, Omitted, Uncovered};
@@ -12,11 +13,14 @@ use super::common::{self, counted};
 use super::error::{CommandError, Exit};
 use super::show::write_text;
 use super::words::About;
-use super::{complete, models, secrets};
+use super::{complete, secrets};
 use crate::render::safe;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 use crate::render::units::{DIGITS, compacted, grouped};
+
+/// How many things of a kind are named that a summary lost.
+const NAMED: usize = 8;
 
 /// Show what was cut in a session, when, by whom, and how much of it is hidden
 ///
@@ -309,22 +313,35 @@ fn show_boundaries(context: &mut Context, boundaries: &[Boundary]) -> Result<Exi
         if one.is_redacted {
             context.say("  What its summary lost was known, and was taken out by redact")?;
         } else if one.losses.is_empty() {
-            context
-                .say("  Nothing in them was there to compare, or the summary was not checked")?;
+            context.say("  Its summary is empty, encrypted, or had nothing to name")?;
         }
         for loss in &one.losses {
-            let shares = models::shares(std::slice::from_ref(loss));
-            context.say(&format!("  its summary names {shares}"))?;
-            for lost in &loss.lost {
-                context.say(&format!("    lost: {}", common::first_line(lost)))?;
-            }
-            let more = loss.of.saturating_sub(loss.kept + loss.lost.len());
-            if more > 0 {
-                context.say(&format!("    and {more} more"))?;
-            }
+            say_loss(context, loss)?;
         }
     }
+    if let Some(turn) = boundaries.iter().rev().find_map(|one| one.turn) {
+        let all = Line::about("log").with(format!("@0..@{turn}"));
+        context.output.hint(all.to("read what was summarised"));
+    }
     Ok(Exit::Yes)
+}
+
+/// Says what a summary lost of one kind: the things named most often, requests in lines of their own.
+fn say_loss(context: &mut Context, loss: &Loss) -> Result<(), CommandError> {
+    let (kind, lost) = (loss.kind.as_str(), loss.of.saturating_sub(loss.kept));
+    if lost == 0 {
+        return context.say(&format!("  {kind}: all {} are in its summary", loss.of));
+    }
+    let names = loss.lost.iter().map(|name| common::first_line(name).to_owned());
+    let mut names: Vec<String> = names.take(NAMED).collect();
+    let more = lost.saturating_sub(names.len());
+    names.extend((more > 0).then(|| format!("{more} more")));
+    let head = format!("  {kind}: {lost} of {} lost", loss.of);
+    if loss.kind == Kind::Requests {
+        context.say(&head)?;
+        return names.iter().try_for_each(|name| context.say(&format!("    {name}")));
+    }
+    context.say(&format!("{head}: {}", names.join(", ")))
 }
 
 fn show(context: &mut Context, replaced: &[Replaced]) -> Result<(), CommandError> {

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use undertext::ops::{self, Archive, Detail, Drawing, Outlined, Pattern, Session, Spot};
-use undertext::report::{EmptyBranch, Line};
+use undertext::report::{Acts, EmptyBranch, Line};
 
 use super::common::counted;
 use super::error::{CommandError, Exit};
@@ -122,6 +122,13 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         context.output.note(&format!("Waits for `{resume}` to {waiting}"));
     }
     if context.env.terminal.stdout {
+        let has = |of: fn(&Acts) -> u64| graph.acts().iter().any(|acts| of(acts) > 0);
+        context.explain_signs(&[
+            (has(|acts| acts.edits), "✎ files edited"),
+            (has(|acts| acts.commands), "$ commands"),
+            (has(|acts| acts.failed), "✗ failed"),
+            (graph.has_boundary()?, "◆ compaction"),
+        ])?;
         say_next(context, (&archive, &session), &graph)?;
     }
     let exit = context.tell_damaged(&graph.damaged()?)?;

@@ -133,7 +133,7 @@ impl Overview<'_> {
         self.context.say("")?;
         self.warnings(now)?;
         let shown: Vec<&ListedSession> = here.sessions.iter().chain(&elsewhere).collect();
-        self.legend(&shown)?;
+        self.context.legend(&shown)?;
         self.steps(&shown)?;
         let glances = std::mem::take(&mut self.glances);
         self.context.keep_glances(&glances);
@@ -320,26 +320,6 @@ impl Overview<'_> {
         Ok(())
     }
 
-    /// Explains the signs that are shown.
-    fn legend(&mut self, shown: &[&ListedSession]) -> Result<(), CommandError> {
-        let signs = [
-            (shown.iter().any(|it| it.open), "● open in its agent"),
-            (shown.iter().any(|it| it.reverted > 0), "↶ reverted branches"),
-            (shown.iter().any(|it| it.compactions > 0), "◆ compactions"),
-            (shown.iter().any(|it| it.tokens.is_some()), "%: of the window"),
-        ];
-        let signs: Vec<&str> =
-            signs.iter().filter(|(is, _)| *is).map(|(_, words)| *words).collect();
-        if signs.is_empty() {
-            return Ok(());
-        }
-        let styles = self.context.output.styles();
-        for row in wrap(&signs.join("   "), self.context.output.width()) {
-            self.context.write(&styles.paint(Label::Dim, &row))?;
-        }
-        Ok(())
-    }
-
     /// Says what to do next with the newest session.
     fn steps(&mut self, shown: &[&ListedSession]) -> Result<(), CommandError> {
         let settings = self.context.read_settings().map(|read| read.settings.hints);
@@ -384,7 +364,11 @@ enum HasFolders {
 /// Says what undertext is, where it has no sessions yet.
 fn welcome(context: &mut Context) -> Result<Exit, CommandError> {
     let about = (context.describe)().get_about().map(ToString::to_string).unwrap_or_default();
-    context.say(&format!("{about}\n\nIt has no sessions yet.\n"))?;
+    let homes = context.homes().into_iter().filter(|home| home.is_usual);
+    let mut looked: Vec<String> = homes.map(|home| context.env.homely(&home.path)).collect();
+    looked.dedup();
+    let looked = looked.join(", ");
+    context.say(&format!("{about}\n\nNo sessions yet. Looked in {looked}.\n"))?;
     context.show_steps(&[
         (Line::new("import").with("PATH"), "import sessions from elsewhere"),
         (Line::new("help"), "list all commands"),
@@ -431,6 +415,27 @@ impl Context {
             let _ = ops::keep_glances(&archive, glances);
         }
         self.wait = wait;
+    }
+
+    /// Explains the signs in a list of sessions.
+    pub(crate) fn legend(&mut self, shown: &[&ListedSession]) -> Result<(), CommandError> {
+        self.explain_signs(&[
+            (shown.iter().any(|it| it.open), "● open in its agent"),
+            (shown.iter().any(|it| it.reverted > 0), "↶ reverted branches"),
+            (shown.iter().any(|it| it.compactions > 0), "◆ compactions"),
+            (shown.iter().any(|it| it.tokens.is_some()), "%: of the window"),
+        ])
+    }
+
+    /// Explains those of some signs that are shown.
+    pub(crate) fn explain_signs(&mut self, signs: &[(bool, &str)]) -> Result<(), CommandError> {
+        let signs = signs.iter().filter(|(is_shown, _)| *is_shown).map(|(_, words)| *words);
+        let signs = signs.collect::<Vec<_>>().join("   ");
+        let styles = self.output.styles();
+        for row in wrap(&signs, self.output.width()).iter().filter(|row| !row.is_empty()) {
+            self.write(&styles.paint(Label::Dim, row))?;
+        }
+        Ok(())
     }
 
     /// Writes a line that is safe and may be painted.

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 
 use anyhow::Context as _;
-use undertext::model::{Block, Kind, Message, Timestamp};
+use undertext::model::{Block, Kind, Message, SessionName, Timestamp};
 use undertext::ops::{self, Archive, GraphNode, Line, Session, SessionError};
 use undertext::store::{Listed, SessionFilter};
 
@@ -87,7 +87,11 @@ impl Context {
         }
         let (zone, now) = (self.env.zone, self.env.ambient().now());
         let folders: Vec<String> = sessions.iter().map(|listed| self.folder_of(listed)).collect();
-        let rows = session_rows(&sessions, &folders, zone, now);
+        let open = ops::open_sessions(&self.agent_folders());
+        let open = |name: &SessionName| {
+            open.iter().any(|open| open.format == name.format && open.session == name.id)
+        };
+        let rows = session_rows(&sessions, &folders, &open, zone, now);
         let mut preview = |n: usize| {
             let found = sessions.get(n).zip(folders.get(n));
             let shown = found.map(|(listed, folder)| show_session(&reader, listed, folder, zone));
@@ -158,10 +162,17 @@ impl Context {
 }
 
 /// Returns a row for each session.
-fn session_rows(sessions: &[Listed], folders: &[String], zone: Zone, now: Timestamp) -> Vec<Row> {
+fn session_rows(
+    sessions: &[Listed],
+    folders: &[String],
+    is_open: &dyn Fn(&SessionName) -> bool,
+    zone: Zone,
+    now: Timestamp,
+) -> Vec<Row> {
     let rows = sessions.iter().zip(folders).map(|(listed, folder)| {
         let Listed { name, card, .. } = listed;
         Row::new(&common::titled(card.title.as_deref()))
+            .before(Label::Head, if is_open(name) { "●" } else { "" })
             .before(Label::Id, &common::beginning(&name.id, DIGITS))
             .before(Label::Time, &age(card.active, zone, now))
             .after(Label::Dim, &name.format)

@@ -218,6 +218,9 @@ fn list(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
         has_heads: true,
     };
     context.show_sessions(rows)?;
+    if context.env.terminal.stdout {
+        context.legend(&sessions.iter().collect::<Vec<_>>())?;
+    }
     if more > 0 {
         let line = common::all_of("sessions", &context.env.args, &['n']);
         context.output.hint(line.to(format!("{} more; list all", units::grouped(more as u64))));

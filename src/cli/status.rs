@@ -18,9 +18,14 @@ use super::error::{CommandError, Exit};
 use super::output::Output;
 use super::words::About;
 use super::{Context, models};
+use crate::render::safe;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 use crate::render::units::grouped;
+use crate::render::wrap::wrap;
+
+/// How wide the names of the rows are.
+const NAMES: usize = "checkpoint  ".len();
 
 /// Show where a session stands
 #[derive(Debug, clap::Args)]
@@ -95,8 +100,14 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return context.tell_damaged(&damaged);
     }
     let mut table = Table::new([Align::Left, Align::Left]);
+    let room = context.output.width().map(|width| width.saturating_sub(NAMES));
     let mut row = |name: &str, label, text: &str| {
-        table.row([Cell::new(Label::Dim, name), Cell::new(label, text)]);
+        for (n, text) in wrap(&safe::line(text), room).iter().enumerate() {
+            table.row([
+                Cell::new(Label::Dim, if n == 0 { name } else { "" }),
+                Cell::new(label, text),
+            ]);
+        }
     };
     let card = &status.card;
     row("session", Label::Id, &format!("{} ({})", session.name.id, session.name.format));

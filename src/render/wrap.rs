@@ -49,7 +49,12 @@ pub(crate) fn fit(text: &str, lead: usize, room: Option<usize>) -> String {
         }
         let command = line.rfind(COMMAND).map(|at| at + 2);
         let path = line.rfind(" ~/").or_else(|| line.rfind(" /")).map(|at| at + 1);
-        let path = path.filter(|at| !line.get(*at..).is_some_and(|path| path.contains(' ')));
+        // The last one of several is no more than the others.
+        let is_alone = |at: &usize| {
+            let (before, path) = line.split_at(*at);
+            !path.contains(' ') && !before.ends_with(", ")
+        };
+        let path = path.filter(is_alone);
         let (words, copied) = line.split_at(command.or(path).unwrap_or(line.len()));
         let words = wrap(&format!("{}{}", " ".repeat(lead), words), Some(room)).join("\n");
         rows.push(words.get(lead..).unwrap_or_default().to_owned());
@@ -159,6 +164,7 @@ mod tests {
         check("one two three four", 6, 23, "one two three\n      four");
         check("to go back: undertext undo 7c2a", 6, 20, "to go back:\n  undertext undo 7c2a");
         check("kept as ~/a/very/long/path", 0, 12, "kept as\n  ~/a/very/long/path");
+        check("in ~/a, ~/b, ~/c", 0, 12, "in ~/a, ~/b,\n~/c");
         check("in ~/a or so it is", 0, 12, "in ~/a or so\nit is");
         check("one\ntwo three", 6, 5, "one\ntwo\nthree");
     }

@@ -105,6 +105,10 @@ pub(crate) fn called(format: &dyn Format, line: &[u8], wanted: &str) -> Option<C
 /// Returns whether arguments have a tool run a command line.
 pub(crate) fn is_command(input: &str) -> bool {
     let arguments = Raw::value(input.as_bytes());
+    // A program that calls tools, as newer versions of Codex write it.
+    if arguments.is_none() {
+        return input.contains("exec_command(");
+    }
     ["command", "cmd", "script"].into_iter().any(|key| {
         let line = arguments.and_then(|arguments| words(arguments.get(key)?));
         // An editor's command is one of its own few words.

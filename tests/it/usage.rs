@@ -13,7 +13,7 @@ fn no_command_says_what_there_is_and_what_to_type_next() {
     assert_snapshot!(env.run::<&str>(&[]), @"
     Keep everything a coding agent ever saw, and go back to any of it
 
-    It has no sessions yet.
+    No sessions yet. Looked in ~/.claude/projects, ~/.codex/sessions, ~/.codex/archived_sessions, ~/.pi/agent/sessions, ~/.openclaw/agents, ~/.kimi/sessions, ~/.clawdcode/projects.
 
     undertext import PATH  import sessions from elsewhere
     undertext help         list all commands

@@ -706,23 +706,21 @@ fn an_agents_own_compactions_are_checked_as_they_are_read() {
     assert_snapshot!(told("claude-garden.jsonl"), @"
     @2  df0df268  2026-08-20 09:01  1,630 → 210 tokens
       11 messages summarised by the agent (manual), 0 kept
-      its summary names 1 of 2 paths
-        lost: /home/ann/garden/beds.md
-      its summary names 1 of 2 requests
-        lost: Which beds need water today? The notes are in beds.md, the rain in rain.csv.
+      paths: 1 of 2 lost: /home/ann/garden/beds.md
+      requests: 1 of 2 lost
+        Which beds need water today? The notes are in beds.md, the rain in rain.csv.
     ");
     assert_snapshot!(told("pi-boat.jsonl"), @"
     @2  0fc116e4  2026-07-04 18:01  260 tokens before
       4 messages summarised by the agent, 2 kept
-      its summary names 0 of 1 paths
-        lost: hull.txt
-      its summary names 0 of 1 requests
-        lost: How much paint does the hull take?
+      paths: 1 of 1 lost: hull.txt
+      requests: 1 of 1 lost
+        How much paint does the hull take?
     ");
     assert_snapshot!(told("native-rewind.jsonl"), @"
     @4  d14b0989  2026-03-14 09:00  1,200 → 300 tokens
       4 messages summarised by the agent (manual), 2 kept
-      its summary names 2 of 2 requests
+      requests: all 2 are in its summary
     ");
     assert_snapshot!(told("codex-weather.jsonl"), @"No compaction in this session");
     assert_snapshot!(told(kimi), @"No compaction in this session");
