@@ -6,7 +6,7 @@ lanes of the graph are shapes and every word has its own place, so the columns l
 background, so it looks alike on light and dark pages.
 """
 
-import fcntl, html, os, pathlib, pty, re, struct, subprocess, sys, tempfile, termios, unicodedata
+import fcntl, html, os, pathlib, pty, re, shutil, struct, subprocess, sys, tempfile, termios, unicodedata
 
 COLUMNS, WIDE, TALL, PAD, BAR = 80, 9.6, 21, 24, 34
 LINES = [
@@ -21,8 +21,10 @@ DOCS = pathlib.Path(__file__).resolve().parent
 
 def answers(program):
     """Yields each command and what it prints."""
-    with tempfile.TemporaryDirectory() as home:
-        home = os.path.realpath(home)
+    # Ids cover the path of the home: a fixed one gives the same picture again.
+    home = os.path.realpath(tempfile.gettempdir()) + "/undertext-picture"
+    os.mkdir(home, 0o700)
+    try:
         folder = pathlib.Path(home, ".claude/projects/-garden")
         folder.mkdir(parents=True)
         os.mkdir(home + "/garden")
@@ -32,7 +34,8 @@ def answers(program):
                "PATH": home + ":" + os.environ["PATH"]}
         os.symlink(os.path.realpath(program), home + "/undertext")
         for second, line in enumerate(LINES):
-            # A debug build takes the time from here: a minute after the session's last turn.
+            # A debug build takes chance and time from here: a minute after the session's last turn.
+            env["UNDERTEXT_TEST_SEED"] = str(second)
             env["UNDERTEXT_TEST_CLOCK"] = str(1787216580000 + 1000 * second)
             ours, theirs = pty.openpty()
             fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, COLUMNS, 0, 0))
@@ -50,6 +53,8 @@ def answers(program):
             # A revert copies the prompt to the clipboard, with a sequence that prints nothing.
             said = re.sub(r"\x1b\].*?(\x07|\x1b\\)|\r", "", said.decode())
             yield line, said.rstrip("\n").split("\n")
+    finally:
+        shutil.rmtree(home)
 
 
 def pieces(line):
