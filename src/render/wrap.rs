@@ -166,7 +166,7 @@ mod tests {
         check("kept as ~/a/very/long/path", 0, 12, "kept as\n  ~/a/very/long/path");
         check("in ~/a, ~/b, ~/c", 0, 12, "in ~/a, ~/b,\n~/c");
         check("in ~/a or so it is", 0, 12, "in ~/a or so\nit is");
-        check("one\ntwo three", 6, 5, "one\ntwo\nthree");
+        check("one\ntwo three", 2, 5, "one\ntwo\nthree");
     }
 
     proptest! {

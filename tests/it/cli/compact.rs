@@ -647,11 +647,11 @@ fn what_a_summary_lost_is_counted_before_and_listed_after() {
     assert!(done.contains("The summary names 0 of 1 numbers, 0 of 5 requests, 0 of 2"), "{done}");
     let audit = env.run(&["audit", "--boundary"]).success().stdout;
     for line in [
-        "names 1 of 1 paths",
-        "names 0 of 1 numbers",
-        "lost: 8080",
-        "lost: E0308",
-        "lost: build_all",
+        "paths: all 1 are in its summary",
+        "numbers: 1 of 1 lost: 8080",
+        "identifiers: 2 of 2 lost: ",
+        "E0308",
+        "build_all",
     ] {
         assert!(audit.contains(line), "{line}: {audit}");
     }
