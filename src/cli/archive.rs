@@ -547,10 +547,14 @@ impl Context {
                 .is_ok_and(|at| ops::show(archive, &session, &at).is_ok_and(|it| it.is_some()));
             let hint = match (self.verb.as_str(), number) {
                 ("log", Some(_)) => Line::new("log").with("-n").with(n).to("see the last entries"),
-                ("operations" | "undo" | "redo", Some(_)) => {
-                    Line::new("operations").with("-n").with(n).to("list the newest operations")
+                ("operations" | "undo" | "redo", Some(_)) => Line::new("undo")
+                    .flag("list")
+                    .with("-n")
+                    .with(n)
+                    .to("list the newest operations"),
+                _ if !is_there => {
+                    Line::new("log").flag("checkpoints").to("list the places to go back to")
                 }
-                _ if !is_there => Line::new("checkpoints").to("list the places to go back to"),
                 ("log", None) => Line::new("log").option("at", place).to("see what led there"),
                 (_, Some(_)) => Line::new("show").with(place).to("see the checkpoint"),
                 (_, None) => Line::new("show").with(place).to("see what stands there"),

@@ -15,7 +15,9 @@ use crate::render::table::{Align, Cell, Table};
 ///
 /// A star marks the one where the session is, or in whose turn. If the session is just before a turn, the last line says so.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(
+    hide = true,
+    after_help = "\
 Examples:
   undertext checkpoints
   undertext checkpoints 8f14e45f
@@ -28,7 +30,8 @@ JSON: one object a checkpoint
    \"time\":TIME of the turn, or when the checkpoint was put, or null,
    \"note\":TEXT or null, \"own\":the agent's own number, such as kimi:3, or null, \"operation\":N}
 and of each such turn that is damaged
-  {\"type\":\"damaged\", \"entry\":ID, \"problem\":TEXT}")]
+  {\"type\":\"damaged\", \"entry\":ID, \"problem\":TEXT}"
+)]
 pub(crate) struct Args {
     /// List at most the newest N checkpoints; 0 shows all
     #[arg(short = 'n', long, value_name = "N", default_value_t = 0, value_parser = common::number::<usize>, allow_negative_numbers = true)]
@@ -39,8 +42,17 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let (archive, session) = context.look(args.about.wanted()?)?;
-    let wanted = if args.number == 0 { usize::MAX } else { args.number };
+    list(context, &args.about, args.number)
+}
+
+/// Lists the newest checkpoints of a session, all of them if `number` is 0.
+pub(super) fn list(
+    context: &mut Context,
+    about: &About,
+    number: usize,
+) -> Result<Exit, CommandError> {
+    let (archive, session) = context.look(about.wanted()?)?;
+    let wanted = if number == 0 { usize::MAX } else { number };
     context.output.page()?;
     let now = context.env.ambient().now();
     let zone = context.env.zone;

@@ -3,9 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use anyhow::anyhow;
 use undertext::model::DATABASE;
 use undertext::ops::{self, Ailment, Archive, Cure, Finding, MendOutcome, Severity, Verifying};
-use undertext::report::{Calling, Examined, Forgetful, Mended, Refilled, Report, TakenBack};
+use undertext::report::{Calling, Examined, Forgetful, Line, Mended, Refilled, Report, TakenBack};
 use undertext::store::{Access, FaultKind, StoreError};
 
 use super::Context;
@@ -13,7 +14,8 @@ use super::archive::is_there;
 use super::common::{counted, short_ids, shown};
 use super::error::{CommandError, Exit};
 use super::output::Progress;
-use super::setup;
+use super::words::About;
+use super::{rotations, setup};
 use crate::render::safe;
 
 /// Look at the folder of the store: its place, its modes, its owner, and what crashes left behind
@@ -48,9 +50,24 @@ pub(crate) struct Args {
     /// Mend a damaged store, set modes right and delete what crashes left behind
     #[arg(long)]
     fix: bool,
+
+    /// List the files of a session that were set aside, each checked by its hash
+    #[arg(long, conflicts_with = "fix")]
+    files: bool,
+
+    #[command(flatten)]
+    about: About,
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
+    if args.files {
+        return rotations::list(context, &args.about);
+    }
+    if args.about.wanted()?.is_some() {
+        let error = anyhow!("doctor looks at the whole store: a session needs --files");
+        let verify = Line::new("verify").to("check sessions by their hashes");
+        return Err(CommandError::user(error).hinted(verify));
+    }
     let root = context.root()?;
     if !is_there(&root)? {
         return Err(StoreError::Absent { path: root }.into());

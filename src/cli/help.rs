@@ -6,47 +6,90 @@ use std::ffi::OsString;
 use std::io::Write as _;
 
 use anyhow::anyhow;
+use clap::Args as _;
 use clap::error::ErrorKind;
 use undertext::report::Line;
 
 use super::error::{CommandError, Exit};
 use super::misuse::explain_misuse;
 use super::output::Output;
-use super::{Context, NAME};
+use super::{Context, Global, NAME};
 use crate::render::wrap::wrap;
 
+/// The commands that `help` describes in a line each.
+const EVERYDAY: [&str; 12] = [
+    "sessions", "graph", "show", "log", "search", "status", "revert", "undo", "resume", "branch",
+    "context", "compact",
+];
+/// The groups of all commands.
+const GROUPS: [(&str, &[&str]); 7] = [
+    ("Look", &["sessions", "log", "show", "graph", "diff", "search", "status", "help"]),
+    ("Go back", &["revert", "undo", "redo", "branch", "switch", "checkpoint", "resume"]),
+    ("The window", &["context", "compact", "truncate", "audit"]),
+    ("In and out", &["import", "export", "restore"]),
+    ("Keep safe", &["verify", "redact", "forget", "doctor"]),
+    ("Set up", &["setup", "watch", "trust", "store"]),
+    (
+        PROGRAMS,
+        &["new", "append", "turn", "recover", "clear", "attach", "hook", "completions", "man"],
+    ),
+];
 /// The group of the commands that scripts and agents type.
 const PROGRAMS: &str = "For programs";
-/// The groups of the commands: a title, the commands that read, and those that may change something.
-const GROUPS: [(&str, &[&str], &[&str]); 7] = [
-    ("Look", &["sessions", "log", "graph", "show", "diff", "search", "status", "help"], &[]),
-    (
-        "Go back",
-        &["checkpoints", "resume"],
-        &["revert", "undo", "redo", "switch", "branch", "checkpoint"],
-    ),
-    ("Fit the window", &["context"], &["truncate", "compact", "clear"]),
-    ("Prove", &["audit", "verify", "doctor", "operations", "rotations"], &["redact", "forget"]),
-    ("In and out", &["export"], &["import", "restore"]),
-    ("Set up", &["store"], &["setup", "watch", "attach", "trust"]),
-    (PROGRAMS, &["completions", "man"], &["new", "append", "turn", "recover", "hook"]),
-];
+/// What every command shares, which only its own page shows.
+const SHARED: [&str; 7] = ["store", "json", "color", "no_pager", "no_import", "wait", "quiet"];
+
+/// The page about exit codes and JSON, after the options that all commands share.
+const OPTIONS: &str = "
+Exit codes:
+  0  done, or yes
+  1  no: nothing found, something damaged, nobody agreed
+  2  wrong use; nothing was done
+  3  failed
+  4  the store was made by a newer undertext
+  5  the change was made, but the answer could not be written
+
+With --json, ids are whole, times are RFC 3339 in UTC, and unknown values are null.
+Keys may be added but are never removed. Errors are objects on stderr.
+docs/json.md has every shape.
+";
+
+/// The page about sessions and places.
+const PLACES: &str = "\
+A SESSION is
+  nothing            the newest session of this folder, or of the nearest parent that has one
+  7c2a               the first characters of its id
+  'Watering'         the first characters of its title
+  boat.jsonl         a session file, read as it is
+If several match, or none, a terminal shows a list to pick from.
+
+A PLACE comes before the session:
+  @3, 3              turn 3: your prompt and everything up to the next one
+  @3.2               step 2 of it, one answer with its results; @3.0 is the prompt
+  @12..@15, @12..    a range, for log and show
+  82@13              turn 13 of session 82
+  HEAD, HEAD~2       where the session is, and two turns back
+  main.1, 7389a7cd   the end of a branch, or an entry by the beginning of its id
+
+Numbers are never reused. revert goes to just before a turn, and to just after any other place.
+";
 
 /// Help is not set wider than this: long lines are hard to read.
 const WIDEST_HELP: usize = 100;
 
-/// Explain undertext, or a command
+/// Explain undertext or a command
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  undertext help
   undertext help revert
-  undertext help --all")]
+  undertext help options     what all commands share, and exit codes
+  undertext help places      how to name sessions and turns
+  undertext help --all       every command")]
 pub(crate) struct Args {
-    /// The command
+    /// A command, options or places
     command: Vec<String>,
 
-    /// List the commands for programs too
+    /// Describe every command
     #[arg(short, long)]
     all: bool,
 }
@@ -61,6 +104,18 @@ pub(crate) fn show(
     command: &[String],
     all: bool,
 ) -> Result<Exit, CommandError> {
+    let page = match command {
+        [page] if page == "options" => Some(format!("{}{OPTIONS}", shared(context.env.columns))),
+        [page] if page == "places" => Some(PLACES.to_owned()),
+        _ => None,
+    };
+    if let Some(page) = page {
+        let width = Some(width(context.env.columns));
+        for row in page.lines().flat_map(|line| wrap(line, width)) {
+            writeln!(context.output, "{row}")?;
+        }
+        return Ok(Exit::Yes);
+    }
     let described = (context.describe)();
     let mut names = command.iter().skip(1);
     let first = command.first().and_then(|name| described.find_subcommand(name));
@@ -89,14 +144,28 @@ pub(crate) fn unknown(command: &[String]) -> CommandError {
     CommandError::user(why).hinted(Line::new("help").to("list the commands"))
 }
 
-/// Lays out the help of the program: its commands in groups, as wide as the terminal.
+/// Lays out the help of the program: its commands in groups, as wide as the terminal, without what all commands share.
 pub(crate) fn lay_out(command: clap::Command, columns: Option<usize>, all: bool) -> clap::Command {
-    let width = columns.map_or(WIDEST_HELP, |columns| columns.min(WIDEST_HELP));
-    let command = command.term_width(width);
+    let width = width(columns);
     let groups = groups(&command, width, all);
-    command.help_template(format!(
-        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}\nOptions:\n{{options}}{{after-help}}"
-    ))
+    let command = SHARED.iter().fold(command.term_width(width), |command, shared| {
+        command.mut_arg(shared, |arg| arg.hide(true))
+    });
+    command
+        .help_template(format!("{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}"))
+}
+
+/// Returns how wide help is set.
+fn width(columns: Option<usize>) -> usize {
+    columns.map_or(WIDEST_HELP, |columns| columns.min(WIDEST_HELP))
+}
+
+/// Describes the options that all commands share.
+fn shared(columns: Option<usize>) -> String {
+    let page = Global::augment_args(clap::Command::new(NAME));
+    let page = page.disable_help_flag(true).term_width(width(columns));
+    let text = page.help_template("{all-args}").render_help().to_string();
+    format!("{}\n", text.trim_end())
 }
 
 /// Prints a help text.
@@ -108,28 +177,38 @@ pub(crate) fn print(output: &mut Output, answer: &clap::Error) -> Result<Exit, C
     Ok(Exit::Yes)
 }
 
-/// Returns the commands in their groups, each with what it does.
+/// Returns the everyday commands with what they do and the others by name, or all of them in their groups.
 pub(crate) fn groups(command: &clap::Command, width: usize, all: bool) -> String {
-    let column = GROUPS.iter().flat_map(|(_, a, b)| a.iter().chain(*b));
-    let column = column.map(|name| name.len()).max().unwrap_or(0) + 4;
-    let mut lines: Vec<String> = Vec::new();
-    for (title, reading, changing) in GROUPS {
-        if title == PROGRAMS && !all {
-            let names = [reading, changing].concat().join(", ");
-            lines.push(format!("{title}: {names}\n"));
-            continue;
+    let mut lines = Vec::new();
+    let column = GROUPS.iter().flat_map(|(_, names)| *names).map(|name| name.len()).max();
+    let column = column.unwrap_or(0) + 4;
+    let describe = |name: &str, lines: &mut Vec<String>| {
+        let about = command.find_subcommand(name).and_then(clap::Command::get_about);
+        let about = about.map(ToString::to_string).unwrap_or_default();
+        for (n, line) in wrap(&about, Some(width.saturating_sub(column))).iter().enumerate() {
+            let name = if n == 0 { format!("  {name}") } else { String::new() };
+            lines.push(format!("{name:column$}{line}"));
         }
-        lines.push(format!("{title}:"));
-        for name in reading.iter().chain(changing) {
-            let about = command.find_subcommand(name).and_then(clap::Command::get_about);
-            let about = about.map(ToString::to_string).unwrap_or_default();
-            for (n, line) in wrap(&about, Some(width.saturating_sub(column))).iter().enumerate() {
-                let name = if n == 0 { format!("  {name}") } else { String::new() };
-                lines.push(format!("{name:column$}{line}"));
-            }
-        }
+    };
+    if !all {
+        lines.push("Every day:".to_owned());
+        EVERYDAY.iter().for_each(|name| describe(name, &mut lines));
         lines.push(String::new());
     }
+    for (title, names) in GROUPS {
+        if all {
+            lines.push(format!("{title}:"));
+            names.iter().for_each(|name| describe(name, &mut lines));
+            lines.push(String::new());
+            continue;
+        }
+        let others = names.iter().filter(|name| !EVERYDAY.contains(name) && **name != "help");
+        let others: Vec<&str> = others.copied().collect();
+        let line = format!("{:column$}{}", format!("{title}:"), others.join(", "));
+        lines.extend(wrap(&line, Some(width)));
+    }
+    let more = "Read on: undertext help COMMAND, help options, help places, help --all";
+    lines.extend((!all).then(String::new).into_iter().chain([more.to_owned()]));
     lines.join("\n")
 }
 
@@ -147,14 +226,12 @@ mod tests {
     #[test]
     fn every_command_stands_in_one_group() {
         let command = crate::cli::command();
-        let mut commands: Vec<&str> =
-            command.get_subcommands().map(clap::Command::get_name).collect();
-        let mut grouped: Vec<&str> = GROUPS
-            .iter()
-            .flat_map(|(_, reading, changing)| [*reading, *changing].concat())
-            .collect();
+        let visible = command.get_subcommands().filter(|command| !command.is_hide_set());
+        let mut commands: Vec<&str> = visible.map(clap::Command::get_name).collect();
+        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
         commands.sort_unstable();
         grouped.sort_unstable();
         assert_eq!(grouped, commands);
+        assert!(EVERYDAY.iter().all(|name| grouped.contains(name)));
     }
 }

@@ -17,12 +17,13 @@ use crate::render::units::DIGITS;
 pub(crate) const NAME: &str = "undertext";
 
 /// The commands that take a session as their only word.
-const TAKING: [&str; 14] = [
+const TAKING: [&str; 15] = [
     "audit",
     "checkpoints",
     "clear",
     "compact",
     "context",
+    "doctor",
     "export",
     "graph",
     "log",

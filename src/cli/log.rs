@@ -10,7 +10,7 @@ use super::error::{CommandError, Exit};
 use super::follow::Following;
 use super::shown::Shown;
 use super::words::{About, Noun};
-use super::{Context, complete};
+use super::{Context, checkpoints, complete};
 
 /// Show the conversation of a branch, or a part of it
 #[derive(Debug, clap::Args)]
@@ -66,12 +66,19 @@ pub(crate) struct Args {
     #[arg(short, long, conflicts_with_all = ["at", "branch"])]
     follow: bool,
 
+    /// List the turns and checkpoints, a line each
+    #[arg(long, conflicts_with_all = ["passage", "at", "branch", "follow", "full", "all", "grep", "verbose"])]
+    checkpoints: bool,
+
     #[command(flatten)]
     shown: Shown,
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let Args { passage, about, at, branch, follow, shown } = args;
+    let Args { passage, about, at, branch, follow, checkpoints, shown } = args;
+    if *checkpoints {
+        return checkpoints::list(context, about, shown.count.unwrap_or(0));
+    }
     let words = context.words(Noun::Passage, (0, 1), &[passage.as_deref()], about)?;
     let passage = words.nouns.first().copied();
     if passage.is_some() && (*follow || at.is_some() || branch.is_some()) {

@@ -110,24 +110,7 @@ use output::{Manners, Output};
 #[command(
     name = NAME,
     version,
-    disable_help_subcommand = true,
-    after_help = "\
-Examples:
-  undertext graph ~/.claude/projects/-home-ann-app/8f14e45f-ceea-467f-a26a-5dba2f5b6d35.jsonl
-  undertext import
-  undertext revert 3 -m 'Look at the linker first'
-  undertext undo
-
-Exit codes: 0 done or yes, 1 no, or what was asked for is not there, 2 wrong use, 3 failed,
-  4 the store is newer than this program, 5 the change was made, but its answer could not be written
-
-JSON: the help of each command has its shapes. Ids are whole, times are RFC 3339 in UTC, and what is
-not known is null. Keys may be added, never taken away. An error is an object on stderr:
-  {\"type\":\"error\", \"error\":TEXT, \"causes\":[TEXT], \"hints\":[HINT], \"exit\":N}
-HINT is {\"words\":TEXT, \"line\":null or the command that they speak of
-  {\"verb\":NAME, \"arguments\":[ARGUMENT], \"session\":what -s is to name or null,
-   \"store\":what --store is to name or null}}
-ARGUMENT is {\"word\":TEXT}, {\"entry\":ID}, {\"flag\":NAME} or {\"option\":{\"name\":NAME, \"value\":TEXT}}"
+    disable_help_subcommand = true
 )]
 struct Cli {
     #[command(flatten)]

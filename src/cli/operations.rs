@@ -18,7 +18,9 @@ const RECENT: usize = 50;
 
 /// List what was done to a session, or to all, the newest first
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(
+    hide = true,
+    after_help = "\
 Examples:
   undertext operations
   undertext operations -n 5
@@ -27,11 +29,19 @@ Examples:
 
 JSON: one object an operation
   {\"type\":\"operation\", \"session\":ID, \"operation\":N, \"at\":TIME, \"command\":NAME, \"detail\":what the command says of it,
-   \"entries\":how many it added, \"undoes\":N or null, \"undone\":BOOL, \"hash\":ID of it and of all before it}")]
+   \"entries\":how many it added, \"undoes\":N or null, \"undone\":BOOL, \"hash\":ID of it and of all before it}"
+)]
 pub(crate) struct Args {
     #[command(flatten)]
     about: About,
 
+    #[command(flatten)]
+    which: Which,
+}
+
+/// Which operations are listed.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Which {
     /// List the newest operations of all sessions, 50 unless -n says otherwise
     #[arg(long, conflicts_with_all = ["session", "named"])]
     all: bool,
@@ -42,12 +52,21 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let usual = if args.all && !context.json { RECENT } else { 0 };
-    let limit = Some(args.number.unwrap_or(usual)).filter(|n| *n > 0).unwrap_or(usize::MAX);
-    let ops::Operations { shown: found, damaged } = if args.all {
+    list(context, &args.about, &args.which)
+}
+
+/// Lists operations.
+pub(super) fn list(
+    context: &mut Context,
+    about: &About,
+    which: &Which,
+) -> Result<Exit, CommandError> {
+    let usual = if which.all && !context.json { RECENT } else { 0 };
+    let limit = Some(which.number.unwrap_or(usual)).filter(|n| *n > 0).unwrap_or(usize::MAX);
+    let ops::Operations { shown: found, damaged } = if which.all {
         ops::operations_of_all(&context.open_reader()?, limit)?
     } else {
-        let (archive, session) = context.find(args.about.wanted()?)?;
+        let (archive, session) = context.find(about.wanted()?)?;
         ops::operations(&archive, &session, limit)?
     };
     for (session, n) in &damaged {
@@ -65,7 +84,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     for (view, session) in found.iter().zip(short_ids(&ids)) {
         let operation = &view.operation;
         table.row([
-            Cell::new(Label::Id, if args.all { &session } else { "" }),
+            Cell::new(Label::Id, if which.all { &session } else { "" }),
             Cell::new(Label::Id, &operation.n.to_string()),
             Cell::new(Label::Time, &context.env.zone.minute(operation.at)),
             Cell::new(Label::Plain, operation.command.as_str()),

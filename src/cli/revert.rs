@@ -25,14 +25,14 @@ use super::{Context, complete};
 /// git's revert makes a commit that takes another one back. This one goes back to a place, as git's reset does. Files are not
 /// restored: those that the agent edited since are named.
 #[derive(Debug, clap::Args)]
-#[command(after_help = concat!("\
+#[command(aliases = ["rewind", "reset"], after_help = concat!("\
 Examples:
   undertext revert 3
   undertext revert 3 -m 'The parser is fine; look at the lexer first'
   undertext revert --keep 3              to just before the turn after @3
   undertext revert main.1                where an earlier revert left from
   undertext revert HEAD~2 7c2a51de       two entries back, in the session 7c2a51de
-  undertext checkpoints
+  undertext log --checkpoints
 
 PLACE is the number of a checkpoint, with or without @, an id or a uuid, or its beginning, HEAD, a branch, or one of
 these with ~N for N entries before it

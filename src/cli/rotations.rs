@@ -15,21 +15,29 @@ use crate::render::units;
 /// wrote more, or pending if it is still to be set aside: the next change takes in the one and does the other. One that
 /// cannot be read is unread.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(
+    hide = true,
+    after_help = "\
 Examples:
   undertext rotations
   undertext rotations 8f14e45f --json
 
 JSON: one object a file
   {\"type\":\"rotation\", \"operation\":N that set it aside, \"command\":NAME, \"path\":PATH, \"bytes\":N,
-   \"state\":\"whole\", \"deleted\", \"grown\", \"changed\", \"pending\" or \"unread\", \"why\":TEXT if it is unread or null}")]
+   \"state\":\"whole\", \"deleted\", \"grown\", \"changed\", \"pending\" or \"unread\", \"why\":TEXT if it is unread or null}"
+)]
 pub(crate) struct Args {
     #[command(flatten)]
     about: About,
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let (archive, session) = context.find(args.about.wanted()?)?;
+    list(context, &args.about)
+}
+
+/// Lists the files of a session that were set aside.
+pub(super) fn list(context: &mut Context, about: &About) -> Result<Exit, CommandError> {
+    let (archive, session) = context.find(about.wanted()?)?;
     let mut table = Table::new([Align::Right, Align::Left, Align::Left, Align::Right, Align::Left]);
     let all = ops::rotations(&archive, &session)?;
     if all.is_empty() {

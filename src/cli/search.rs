@@ -38,7 +38,9 @@ const TAKING: [char; 5] = ['A', 'B', 'C', 'n', 's'];
 /// current path before other branches, and newer before older. --sort time shows the newest sessions first, as --json does
 /// without it. The order is the same with the index and without it.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(
+    alias = "grep",
+    after_help = "\
 Examples:
   undertext search 'undefined symbol'
   undertext search --here --since 7d linker
@@ -65,7 +67,8 @@ one of each session that could not be searched, or of which only what the store 
   {\"type\":\"damaged\" or \"unread\", \"session\":ID, \"agent\":NAME, \"problem\":TEXT}
 and at the end
   {\"type\":\"searched\", \"lines\":N that were found, \"more\":whether there may be more BOOL,
-   \"damaged\":N entries that could not be searched}")]
+   \"damaged\":N entries that could not be searched}"
+)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that a person types")]
 pub(crate) struct Args {
     /// The words that are looked for, as they stand; behind -- they may begin with a dash

@@ -30,7 +30,7 @@ const SHOWN: usize = 50;
 /// reverted branches (↶) and compactions (◆), how full the model's window was and is, and the folder. A column in which every
 /// row says the same is left out.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(aliases = ["ls", "list"], after_help = "\
 Examples:
   undertext sessions
   undertext sessions --here --since yesterday

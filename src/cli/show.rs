@@ -25,7 +25,9 @@ use crate::render::{diff, safe};
 /// A tool's answer that was too long shows its beginning; the rest lies under it. --hidden and --diff take the entry that
 /// was cut or the one from which it was cut.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
+#[command(
+    alias = "cat",
+    after_help = "\
 Examples:
   undertext show @7                      turn 7, with all that came of it
   undertext show 82@12..@15              turns 12 to 15 of the session 82
@@ -45,7 +47,8 @@ with --hidden or --diff one a text, in order
   {\"type\":\"hidden\", \"entry\":ID, \"origin\":ID of the entry that holds all of it, \"call\":ID that is answered,
    \"part\":N of the text in the answer, from 0, \"shown\":CHARACTERS, \"hidden\":CHARACTERS, \"text\":what is hidden}
 and of entries that are damaged, as log has them
-  {\"type\":\"damaged\", ...}")]
+  {\"type\":\"damaged\", ...}"
+)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Args {
     /// A turn: @7, a step of it: @7.2, a range: @12..@15, or an entry: HEAD, HEAD~2 (two turns back), a branch, the

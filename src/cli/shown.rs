@@ -17,7 +17,7 @@ use crate::render::conversation::{self, Manner};
 pub(super) struct Shown {
     /// Show at most the last N entries; 0 shows all
     #[arg(short = 'n', long = "number", value_name = "N", value_parser = number::<usize>, allow_negative_numbers = true)]
-    count: Option<usize>,
+    pub(super) count: Option<usize>,
 
     /// Show also the records that are no part of the conversation
     #[arg(long)]

@@ -16,7 +16,7 @@ use super::{Context, complete};
 ///
 /// The previous live file is kept under another name.
 #[derive(Debug, clap::Args)]
-#[command(after_help = concat!("\
+#[command(alias = "checkout", after_help = concat!("\
 Examples:
   undertext switch try-again
   undertext switch main -s 8f14e45f

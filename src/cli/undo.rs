@@ -9,6 +9,7 @@ use super::common::{self, Delay, Moving};
 use super::error::{CommandError, Exit};
 use super::landing::{landed, tell_undone};
 use super::later;
+use super::operations::{self, Which};
 use super::words::About;
 
 /// Undo the newest operation that moved the conversation, or another one by its number
@@ -22,7 +23,7 @@ Examples:
   undertext undo
   undertext undo 7c2a                    in the session 7c2a
   undertext undo --op 7
-  undertext operations
+  undertext undo --list
 
 JSON: one object
   {\"type\":\"undo\", \"session\":ID, \"title\":TEXT or null, \"format\":NAME, \"operation\":N, \"undoes\":N, \"command\":the command of that operation,
@@ -32,6 +33,13 @@ pub(crate) struct Args {
     /// Undo this operation
     #[arg(long = "op", value_name = "N", value_parser = common::number::<OperationNumber>, allow_negative_numbers = true)]
     operation: Option<OperationNumber>,
+
+    /// List the operations of the session, the newest first
+    #[arg(short, long, conflicts_with_all = ["operation", "dry_run", "later", "force", "rotate"])]
+    list: bool,
+
+    #[command(flatten)]
+    which: Which,
 
     #[command(flatten)]
     moving: Moving,
@@ -44,6 +52,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
+    if args.list {
+        return operations::list(context, &args.about, &args.which);
+    }
     let wanted = args.about.wanted()?;
     if args.delay.later {
         let manner = args.moving.manner(context);

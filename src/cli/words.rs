@@ -219,8 +219,11 @@ impl Context {
         }
         let is_session = self.fits(noun, &(Vec::new(), Some(word)));
         let error = || {
-            let list = if noun == Noun::Branch { "branch" } else { "checkpoints" };
-            let hint = Line::new(list).option("session", word).to("list the places in it");
+            let list = match noun {
+                Noun::Branch => Line::new("branch"),
+                _ => Line::new("log").flag("checkpoints"),
+            };
+            let hint = list.option("session", word).to("list the places in it");
             let word = word.display();
             CommandError::user(anyhow!("{word} is a session; which place in it?")).hinted(hint)
         };

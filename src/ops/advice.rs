@@ -37,7 +37,7 @@ impl OpsError {
             }
             Self::BranchExists(name) => vec![Line::about("switch").with(name).to("go to it")],
             Self::NoOperation(_) | Self::NotUndoable { .. } => {
-                vec![Line::about("operations").to("list the operations")]
+                vec![Line::about("undo").flag("list").to("list the operations")]
             }
             Self::NotKept { wanted, .. } => {
                 vec![Line::about("revert").with(wanted).to("to go back there without --keep")]
@@ -98,7 +98,8 @@ fn after_session(error: &SessionError) -> Vec<Hint> {
         E::AmbiguousEntry { wanted, matches } => {
             let more = format!("type more of one of these: {}", listed(matches)).into();
             let is_number = wanted.parse::<u64>().is_ok();
-            let checkpoints = Line::about("checkpoints").to("a checkpoint is @N; list them");
+            let checkpoints =
+                Line::about("log").flag("checkpoints").to("a checkpoint is @N; list them");
             is_number.then_some(checkpoints).into_iter().chain([more]).collect()
         }
         E::NoEntry(wanted) => {
@@ -111,7 +112,7 @@ fn after_session(error: &SessionError) -> Vec<Hint> {
         }
         E::NoCheckpoint { wanted, .. } if wanted.parse::<i128>().is_err() => vec![
             "the number of a checkpoint follows @, as in @2".into(),
-            Line::about("checkpoints").to("list the checkpoints"),
+            Line::about("log").flag("checkpoints").to("list the checkpoints"),
         ],
         E::NoCheckpoint { nearest, .. } => {
             let nearest = nearest.iter().map(|(n, words)| {
@@ -123,7 +124,7 @@ fn after_session(error: &SessionError) -> Vec<Hint> {
             let nearest: Vec<String> = nearest.collect();
             vec![
                 format!("the nearest are {}", nearest.join(", ")).into(),
-                Line::about("checkpoints").to("list the checkpoints"),
+                Line::about("log").flag("checkpoints").to("list the checkpoints"),
             ]
         }
         E::Apart { .. } => vec![Line::about("graph").to("see which turns are on one path")],
@@ -218,7 +219,7 @@ fn after_sync(error: &SyncError) -> Vec<Hint> {
             error => after_sync(error),
         },
         E::Nothing(Vain::Undo | Vain::Redo) => {
-            vec![Line::about("operations").to("list the operations")]
+            vec![Line::about("undo").flag("list").to("list the operations")]
         }
         E::Compressed(_) => vec![
             "the session follows it again once its agent, or `zstd -d`, has unpacked it there and it is taken in".into(),
@@ -334,7 +335,7 @@ fn after_recovery(error: &Unrecovered) -> Vec<Hint> {
                 Line::about("show").with(&large.entry).to("see what the largest entry holds")
             });
             let rest = [
-                Line::about("checkpoints").to("list the places to go back to"),
+                Line::about("log").flag("checkpoints").to("list the places to go back to"),
                 "or take a model with a larger window".into(),
             ];
             largest.into_iter().chain(rest).collect()
