@@ -117,13 +117,20 @@ pub(crate) fn lists(_: &Arguments) {
 pub(crate) fn fresh(_: &Arguments) {
     const ROUNDS: usize = 51;
     for (count, folders, most) in [(1_000, 20, 3), (10_000, 200, 25)] {
-        let home = folder();
-        for seed in 0..count {
-            let (session, records) = Agent::Claude.records(seed, 6);
-            let project = format!(".claude/projects/-srv-project-{}", seed % folders);
-            Agent::Claude.write(&home.path().join(project), &session, &records);
-        }
+        let home = || {
+            let home = folder();
+            for seed in 0..count {
+                let (session, records) = Agent::Claude.records(seed, 6);
+                let project = format!(".claude/projects/-srv-project-{}", seed % folders);
+                Agent::Claude.write(&home.path().join(project), &session, &records);
+            }
+            home
+        };
+        // A program does not open the store of a newer one.
+        let [own_home, other_home] = [Some(home()), baseline().map(|_| home())];
         let list = |program: &Path, args: &[&str]| {
+            let is_own = program == own();
+            let home = if is_own { &own_home } else { &other_home }.as_ref().unwrap();
             let mut command = Command::new(program);
             command.env_clear().env("HOME", home.path()).current_dir(home.path());
             command.args(["sessions", "-n", "50"]).args(args);
@@ -135,6 +142,7 @@ pub(crate) fn fresh(_: &Arguments) {
             None => list(own(), &["--no-import"]),
         };
         list(own(), &[]);
+        other();
         let (mut times, mut others) = (Vec::new(), Vec::new());
         for _ in 0..ROUNDS {
             times.push(list(own(), &[]));

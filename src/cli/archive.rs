@@ -1,14 +1,14 @@
 //! Opening: the words that were typed lead to an archive and a session of it.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use undertext::live::Leftovers;
 use undertext::model::{DATABASE, SessionName};
 use undertext::ops::{
-    self, Archive, Elsewhere, Here, Notice, Place, Session, SessionError, SyncError, Waiting,
-    Workspace,
+    self, Archive, Elsewhere, Having, Here, Notice, Place, Session, SessionError, SyncError,
+    Waiting, Workspace,
 };
 use undertext::report::{Hint, Line, LiveState};
 use undertext::settings::Exclude;
@@ -500,6 +500,36 @@ impl Context {
             SessionError::NoSession(text) => self.no_session(archive, text),
             _ => self.which_session(archive, error),
         })
+    }
+
+    /// Returns the command that is meant by a word alone, if it names a session or a session file, or is in titles or folders.
+    pub(crate) fn meant_by(&mut self, word: &OsStr) -> Option<(&'static str, OsString)> {
+        let graph = || ("graph", word.to_owned());
+        if let Some(path) = self.file(Some(word)) {
+            return ops::peek(&path, self.env.ambient()).ok().map(|_| graph());
+        }
+        if word.to_str().and_then(wire::by_name).is_some() {
+            return Some(("sessions", word.to_owned()));
+        }
+        let archive = self.open_reader().ok()?;
+        match self.lookup(&archive, Some(word)) {
+            Ok(_) => return Some(graph()),
+            Err(SessionError::AmbiguousSession { .. }) => {
+                return Some(("sessions", word.to_owned()));
+            }
+            Err(_) => {}
+        }
+        let words = vec![word.to_str()?.to_lowercase()];
+        let having = Having { words, ..Having::default() };
+        let found = archive.sessions(&SessionFilter::default()).ok()?;
+        let mut found = found.iter().filter(|listed| having.may_be_in(listed));
+        match (found.next()?, found.next()) {
+            (one, None) => {
+                let session = archive.session(&one.name).ok()??;
+                Some(("graph", self.short_name(&archive, &session).ok()?.into()))
+            }
+            _ => Some(("sessions", word.to_owned())),
+        }
     }
 
     /// Finds a session of the store, and asks nobody.

@@ -1,5 +1,7 @@
 //! `checkpoints`: lists the places to go back to.
 
+use std::ffi::OsStr;
+
 use undertext::model::Text;
 use undertext::ops::{self, Spot};
 use undertext::report::Hint;
@@ -42,16 +44,16 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    list(context, &args.about, args.number)
+    list(context, args.about.wanted()?, args.number)
 }
 
 /// Lists the newest checkpoints of a session, all of them if `number` is 0.
 pub(super) fn list(
     context: &mut Context,
-    about: &About,
+    wanted: Option<&OsStr>,
     number: usize,
 ) -> Result<Exit, CommandError> {
-    let (archive, session) = context.look(about.wanted()?)?;
+    let (archive, session) = context.look(wanted)?;
     let wanted = if number == 0 { usize::MAX } else { number };
     context.output.page()?;
     let now = context.env.ambient().now();

@@ -22,6 +22,7 @@ use undertext::store::SessionFilter;
 use undertext::wire::{self, discover};
 
 use super::env::Env;
+use super::hint::SHORT;
 use super::output::Output;
 use super::{Context, NAME, common, help};
 use crate::render::safe;
@@ -107,8 +108,27 @@ pub(crate) fn register(shell: &str, out: &mut dyn io::Write) -> io::Result<()> {
     let Some(shell) = shells.completer(shell) else { return Ok(()) };
     let mut script = Vec::new();
     shell.write_registration(VARIABLE, NAME, NAME, NAME, &mut script)?;
-    let script = String::from_utf8_lossy(&script);
-    out.write_all(script.replace(BASH_WORD, BASH_WORD_AS_TYPED).as_bytes())
+    let script = String::from_utf8_lossy(&script).replace(BASH_WORD, BASH_WORD_AS_TYPED);
+    out.write_all(script.as_bytes())?;
+    out.write_all(short(shell.name(), &script).as_bytes())
+}
+
+/// Returns the lines that define the short name, unless something is called that already, and complete it.
+fn short(shell: &str, script: &str) -> String {
+    match shell {
+        BASH => {
+            let calls = script.lines().filter(|line| line.trim_start().starts_with("complete "));
+            let same =
+                calls.map(|line| line.trim().replace(&format!(" {NAME}"), &format!(" {SHORT}")));
+            let same = same.collect::<Vec<_>>().join(" 2>/dev/null ||\n    ");
+            format!(
+                "if ! type {SHORT} >/dev/null 2>&1; then\n    alias {SHORT}={NAME}\nfi\n{same}\n"
+            )
+        }
+        "zsh" => format!("(( $+commands[{SHORT}] )) || alias {SHORT}={NAME}\n"),
+        "fish" => format!("type -q {SHORT}; or alias {SHORT} {NAME}\n"),
+        _ => String::new(),
+    }
 }
 
 /// Answers the shell that asks, if one does, by a description of the command line.

@@ -29,6 +29,7 @@ use undertext::trust;
 use uuid::Uuid;
 
 use super::error::CommandError;
+use super::hint::SHORT;
 use crate::render::safe;
 use crate::render::time::Zone;
 
@@ -46,10 +47,12 @@ const PAGER_VARIABLES: [(&str, &str); 2] = [("LESS", "FRX"), ("LV", "-c")];
 pub(crate) const SYSTEM: &str = env::consts::OS;
 
 /// What the process was given.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Env {
     /// The command line, program name first.
     pub(crate) args: Vec<OsString>,
+    /// The short name of the program, if it was called by that.
+    pub(crate) short: Option<&'static str>,
     pub(crate) current_dir: PathBuf,
     pub(crate) home: Option<PathBuf>,
     /// The user's data folder, `$XDG_DATA_HOME` or `~/.local/share`.
@@ -198,7 +201,9 @@ impl Env {
             let named = set(name).map(PathBuf::from).filter(|path| path.is_absolute());
             named.or_else(|| home.as_ref().map(|home| home.join(instead)))
         };
+        let called = args.first().and_then(|program| Path::new(program).file_name());
         Self {
+            short: called.filter(|name| *name == SHORT).map(|_| SHORT),
             data_home: xdg("XDG_DATA_HOME", ".local/share"),
             config_home: xdg("XDG_CONFIG_HOME", ".config"),
             state_home: xdg("XDG_STATE_HOME", ".local/state"),

@@ -6,14 +6,13 @@ use std::ffi::OsString;
 use std::io::Write as _;
 
 use anyhow::anyhow;
-use clap::Args as _;
 use clap::error::ErrorKind;
 use undertext::report::Line;
 
 use super::error::{CommandError, Exit};
 use super::misuse::explain_misuse;
 use super::output::Output;
-use super::{Context, Global, NAME};
+use super::{Context, NAME, options};
 use crate::render::wrap::wrap;
 
 /// The commands that `help` describes in a line each.
@@ -36,24 +35,6 @@ const GROUPS: [(&str, &[&str]); 7] = [
 ];
 /// The group of the commands that scripts and agents type.
 const PROGRAMS: &str = "For programs";
-/// What every command shares, which only its own page shows.
-const SHARED: [&str; 7] = ["store", "json", "color", "no_pager", "no_import", "wait", "quiet"];
-
-/// The page about exit codes and JSON, after the options that all commands share.
-const OPTIONS: &str = "
-Exit codes:
-  0  done, or yes
-  1  no: nothing found, something damaged, nobody agreed
-  2  wrong use; nothing was done
-  3  failed
-  4  the store was made by a newer undertext
-  5  the change was made, but the answer could not be written
-
-With --json, ids are whole, times are RFC 3339 in UTC, and unknown values are null.
-Keys may be added but are never removed. Errors are objects on stderr.
-docs/json.md has every shape.
-";
-
 /// The page about sessions and places.
 const PLACES: &str = "\
 A SESSION is
@@ -105,7 +86,7 @@ pub(crate) fn show(
     all: bool,
 ) -> Result<Exit, CommandError> {
     let page = match command {
-        [page] if page == "options" => Some(format!("{}{OPTIONS}", shared(context.env.columns))),
+        [page] if page == "options" => Some(options::page(width(context.env.columns))),
         [page] if page == "places" => Some(PLACES.to_owned()),
         _ => None,
     };
@@ -148,7 +129,7 @@ pub(crate) fn unknown(command: &[String]) -> CommandError {
 pub(crate) fn lay_out(command: clap::Command, columns: Option<usize>, all: bool) -> clap::Command {
     let width = width(columns);
     let groups = groups(&command, width, all);
-    let command = SHARED.iter().fold(command.term_width(width), |command, shared| {
+    let command = options::SHARED.iter().fold(command.term_width(width), |command, shared| {
         command.mut_arg(shared, |arg| arg.hide(true))
     });
     command
@@ -158,14 +139,6 @@ pub(crate) fn lay_out(command: clap::Command, columns: Option<usize>, all: bool)
 /// Returns how wide help is set.
 fn width(columns: Option<usize>) -> usize {
     columns.map_or(WIDEST_HELP, |columns| columns.min(WIDEST_HELP))
-}
-
-/// Describes the options that all commands share.
-fn shared(columns: Option<usize>) -> String {
-    let page = Global::augment_args(clap::Command::new(NAME));
-    let page = page.disable_help_flag(true).term_width(width(columns));
-    let text = page.help_template("{all-args}").render_help().to_string();
-    format!("{}\n", text.trim_end())
 }
 
 /// Prints a help text.
@@ -207,7 +180,7 @@ pub(crate) fn groups(command: &clap::Command, width: usize, all: bool) -> String
         let line = format!("{:column$}{}", format!("{title}:"), others.join(", "));
         lines.extend(wrap(&line, Some(width)));
     }
-    let more = "Read on: undertext help COMMAND, help options, help places, help --all";
+    let more = "Read on: help COMMAND, help options, help places, help --all";
     lines.extend((!all).then(String::new).into_iter().chain([more.to_owned()]));
     lines.join("\n")
 }

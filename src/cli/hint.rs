@@ -15,6 +15,8 @@ use crate::render::units::DIGITS;
 
 /// The name of the program.
 pub(crate) const NAME: &str = "undertext";
+/// Its short name, which completions and packages define.
+pub(crate) const SHORT: &str = "ut";
 
 /// The commands that take a session as their only word.
 const TAKING: [&str; 15] = [
@@ -38,6 +40,8 @@ const TAKING: [&str; 15] = [
 /// The names in a command line by which it works on the same store and the same session.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Naming {
+    /// The short name of the program, if that was typed.
+    pub(crate) short: Option<&'static str>,
     /// The folder of the store, if it was typed.
     pub(crate) store: Option<PathBuf>,
     /// The session, unless it is the one that a command takes which names none.
@@ -96,7 +100,8 @@ impl Naming {
         let (before, behind) = arguments.split_at(end);
         let naming = naming.into_iter().flatten();
         let arguments = before.iter().cloned().chain(naming).chain(behind.iter().cloned());
-        let words = [NAME.into(), OsString::from(&line.verb)];
+        let name = self.short.unwrap_or(NAME);
+        let words = [name.into(), OsString::from(&line.verb)];
         let words = words.into_iter().chain(arguments.flat_map(spell_argument));
         words.map(|word| quote(&word)).collect::<Vec<_>>().join(" ")
     }
@@ -159,7 +164,8 @@ mod tests {
     use super::*;
 
     fn naming(store: Option<&str>, session: Option<&str>) -> Naming {
-        Naming { store: store.map(PathBuf::from), session: session.map(OsString::from) }
+        let (store, session) = (store.map(PathBuf::from), session.map(OsString::from));
+        Naming { store, session, ..Naming::default() }
     }
 
     #[test]

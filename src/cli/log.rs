@@ -10,7 +10,7 @@ use super::error::{CommandError, Exit};
 use super::follow::Following;
 use super::shown::Shown;
 use super::words::{About, Noun};
-use super::{Context, checkpoints, complete};
+use super::{Context, checkpoints, complete, words};
 
 /// Show the conversation of a branch, or a part of it
 #[derive(Debug, clap::Args)]
@@ -67,7 +67,7 @@ pub(crate) struct Args {
     follow: bool,
 
     /// List the turns and checkpoints, a line each
-    #[arg(long, conflicts_with_all = ["passage", "at", "branch", "follow", "full", "all", "grep", "verbose"])]
+    #[arg(long, conflicts_with_all = ["at", "branch", "follow", "full", "all", "grep", "verbose"])]
     checkpoints: bool,
 
     #[command(flatten)]
@@ -77,7 +77,12 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let Args { passage, about, at, branch, follow, checkpoints, shown } = args;
     if *checkpoints {
-        return checkpoints::list(context, about, shown.count.unwrap_or(0));
+        // Its only word is a session.
+        let wanted = match passage.as_deref() {
+            Some(word) => words::one(Some(word), about.wanted()?)?,
+            None => about.wanted()?,
+        };
+        return checkpoints::list(context, wanted, shown.count.unwrap_or(0));
     }
     let words = context.words(Noun::Passage, (0, 1), &[passage.as_deref()], about)?;
     let passage = words.nouns.first().copied();

@@ -52,6 +52,7 @@ mod misuse;
 mod models;
 mod new;
 mod operations;
+mod options;
 mod output;
 mod overview;
 mod pack;
@@ -97,12 +98,13 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::error::ErrorKind;
-use clap::{ArgMatches, Args as _, ColorChoice, CommandFactory as _, FromArgMatches as _};
+use clap::{ArgMatches, Args as _, CommandFactory as _, FromArgMatches as _};
 
 pub(crate) use base::Context;
 use env::Env;
 use error::{CommandError, Exit};
 pub(crate) use hint::NAME;
+use options::Global;
 use output::{Manners, Output};
 
 /// Keep everything a coding agent ever saw, and go back to any of it
@@ -117,39 +119,6 @@ struct Cli {
     global: Global,
     #[command(subcommand)]
     command: Option<Command>,
-}
-
-#[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Global options")]
-#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
-struct Global {
-    /// Use this store; default: $UNDERTEXT_STORE, the nearest .undertext above that you trust, or your own
-    #[arg(long, global = true, value_name = "DIR")]
-    store: Option<PathBuf>,
-
-    /// Print JSON Lines: one object a line, tagged with its "type"
-    #[arg(long, global = true)]
-    json: bool,
-
-    /// When to use colour; auto is on a terminal unless $NO_COLOR is set
-    #[arg(long, global = true, value_name = "WHEN", default_value_t = ColorChoice::Auto)]
-    color: ColorChoice,
-
-    /// Do not send long output through $UNDERTEXT_PAGER or $PAGER
-    #[arg(long, global = true)]
-    no_pager: bool,
-
-    /// Do not import the agents' new sessions first
-    #[arg(long, global = true)]
-    no_import: bool,
-
-    /// Wait this many seconds for another program that changes the store
-    #[arg(long, global = true, value_name = "SECONDS", default_value_t = 30, value_parser = common::number::<u64>, allow_negative_numbers = true)]
-    wait: u64,
-
-    /// Print only data, warnings and errors
-    #[arg(short, long, global = true)]
-    quiet: bool,
 }
 
 /// Makes [`Command`] of its variants, the module of each, and the word that a person types.
@@ -267,6 +236,13 @@ pub(crate) fn main() -> ExitCode {
         Ok((cli, verb)) => run(env, &cli, verb),
         // An agent that calls it wrongly is told nothing.
         Err(answer) if answer.use_stderr() && hook::is_called(&env.args) => ExitCode::SUCCESS,
+        Err(answer) if answer.kind() == ErrorKind::InvalidSubcommand => {
+            let named = named(&env).and_then(|args| parse(&args, env.columns).ok());
+            match named {
+                Some((cli, verb)) => run(env, &cli, verb),
+                None => explain(&env, &answer),
+            }
+        }
         Err(answer) => explain(&env, &answer),
     }
 }
@@ -308,15 +284,48 @@ fn parse_alone(args: &[OsString]) -> Option<(Cli, String)> {
     Some((Cli { global, command: Some(command) }, verb.to_owned()))
 }
 
+/// Returns the command that is meant by a first word that is none: `graph` of the session that it names, or `sessions` of those that
+/// it matches.
+fn named(env: &Env) -> Option<Vec<OsString>> {
+    let [program, word, rest @ ..] = env.args.as_slice() else { return None };
+    let text = word.to_str().filter(|word| !word.is_empty() && !word.starts_with('-'))?;
+    if misuse::is_known(&command(), text) {
+        return None;
+    }
+    let globals = [program.clone(), "sessions".into()];
+    let (cli, verb) = parse(&[&globals, rest].concat(), env.columns).ok()?;
+    let mut context = context(env.clone(), &cli.global, verb);
+    let (verb, word) = context.meant_by(word)?;
+    Some([&[program.clone(), verb.into(), word], rest].concat())
+}
+
 fn run(env: Env, cli: &Cli, verb: String) -> ExitCode {
-    let Global { store, json, color, no_pager, no_import, wait, quiet } = &cli.global;
+    let mut context = context(env, &cli.global, verb);
+    let answer = match &cli.command {
+        Some(command) => command.run(&mut context),
+        None => overview::run(&mut context),
+    };
+    if answer.is_ok() {
+        context.note_use();
+    }
+    let written = context.output.finish().map_err(CommandError::from);
+    // An answer in which something is missing is not whole.
+    let answer = answer.map(|exit| if context.is_torn { Exit::No } else { exit });
+    let answer = answer.and_then(|exit| written.map(|()| exit));
+    let answer = answer.map_err(|error| error.after(|| context.made()));
+    conclude(&mut context.output, answer, context.json)
+}
+
+/// Returns what a command works with.
+fn context(env: Env, global: &Global, verb: String) -> Context {
+    let Global { store, json, color, no_pager, no_import, wait, quiet } = global;
     // Programs read JSON, and none of them sits behind a pager.
     let manners = Manners { colour: *color, paged: !no_pager && !json, quiet: *quiet };
     let mut output = Output::new(&env, manners);
     output.naming().store.clone_from(store);
     let asked = store.clone();
     let imports_new = !no_import && current::is_current(&verb);
-    let mut context = Context {
+    Context {
         env,
         output,
         json: *json,
@@ -333,21 +342,7 @@ fn run(env: Env, cli: &Cli, verb: String) -> ExitCode {
         deleted: Vec::new(),
         wait: Duration::from_secs(*wait),
         describe: command,
-    };
-
-    let answer = match &cli.command {
-        Some(command) => command.run(&mut context),
-        None => overview::run(&mut context),
-    };
-    if answer.is_ok() {
-        context.note_use();
     }
-    let written = context.output.finish().map_err(CommandError::from);
-    // An answer in which something is missing is not whole.
-    let answer = answer.map(|exit| if context.is_torn { Exit::No } else { exit });
-    let answer = answer.and_then(|exit| written.map(|()| exit));
-    let answer = answer.map_err(|error| error.after(|| context.made()));
-    conclude(&mut context.output, answer, context.json)
 }
 
 /// Prints the help or the version that was asked for, or what is wrong with the arguments.

@@ -108,7 +108,7 @@ impl Output {
             data_styles: styles(env.terminal.stdout),
             talk_styles: styles(env.terminal.stderr),
             quiet: manners.quiet,
-            naming: Naming::default(),
+            naming: Naming { short: env.short, ..Naming::default() },
             columns: env.columns.unwrap_or(UNKNOWN_WIDTH),
             data_is_terminal: env.terminal.stdout,
             talk_is_terminal: env.terminal.stderr,

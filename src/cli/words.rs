@@ -74,7 +74,7 @@ impl OneOrAll {
     }
 }
 
-fn one<'w>(
+pub(crate) fn one<'w>(
     word: Option<&'w OsStr>,
     named: Option<&'w OsStr>,
 ) -> Result<Option<&'w OsStr>, CommandError> {

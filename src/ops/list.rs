@@ -43,7 +43,7 @@ pub struct Having {
 
 impl Having {
     /// Returns whether a session may be meant, before it is looked at.
-    fn may_be_in(&self, listed: &Listed) -> bool {
+    pub fn may_be_in(&self, listed: &Listed) -> bool {
         let Listed { name, card, .. } = listed;
         let (id, agent) = (name.id.as_str(), name.format.as_str());
         let texts = [card.title.as_deref(), card.folder.as_deref(), Some(id), Some(agent)];

@@ -11,8 +11,8 @@ use super::safe;
 
 /// The columns between two stops of a tab.
 const TAB: usize = 4;
-/// What is in front of a command at the end of a line.
-const COMMAND: &str = ": undertext ";
+/// How a command at the end of a line begins.
+const COMMANDS: [&str; 2] = [": undertext ", ": ut "];
 /// However deep a line is indented, its rows have this much room.
 const LEAST: usize = 16;
 
@@ -47,7 +47,7 @@ pub(crate) fn fit(text: &str, lead: usize, room: Option<usize>) -> String {
             rows.push(line.to_owned());
             continue;
         }
-        let command = line.rfind(COMMAND).map(|at| at + 2);
+        let command = COMMANDS.iter().find_map(|name| line.rfind(name)).map(|at| at + 2);
         let path = line.rfind(" ~/").or_else(|| line.rfind(" /")).map(|at| at + 1);
         // The last one of several is no more than the others.
         let is_alone = |at: &usize| {

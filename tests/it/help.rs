@@ -31,6 +31,31 @@ fn every_command_explains_itself() {
     settings.bind(|| assert_snapshot!("help", all));
 }
 
+/// The most lines of a command's help on a terminal of 80 columns, and the most words of all help.
+const LINES: usize = 40;
+const WORDS: usize = 9_000;
+
+#[test]
+fn every_help_fits_a_screen() {
+    let env = TestEnv::new();
+    let said = |args: &[String]| {
+        let output = env.command().env("COLUMNS", "80").args(args).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let mut words = 0;
+    let mut left: Vec<Vec<String>> = vec![vec![]];
+    while let Some(command) = left.pop() {
+        let last = if command.is_empty() { "help" } else { "--help" };
+        let help = said(&[command.as_slice(), &[last.to_owned()]].concat());
+        assert!(help.lines().count() <= LINES, "{command:?} has {} lines", help.lines().count());
+        words += help.split_whitespace().count();
+        let all = if command.is_empty() { said(&["help".into(), "--all".into()]) } else { help };
+        let below = subcommands(&all).into_iter();
+        left.extend(below.map(|name| [command.as_slice(), &[name]].concat()));
+    }
+    assert!(words <= WORDS, "{words} words");
+}
+
 #[test]
 fn no_word_of_any_help_is_broken() {
     let env = TestEnv::new();

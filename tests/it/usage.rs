@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io;
+use std::path::Path;
 
 use insta::assert_snapshot;
 
@@ -44,7 +45,7 @@ fn help_is_a_command_too() {
     assert_eq!(said(&["help"]), said(&["--help"]));
     assert_eq!(said(&["help", "revert"]), said(&["revert", "--help"]));
     assert_eq!(said(&["help", "help"]), said(&["help", "--help"]));
-    assert!(said(&["-h"]).contains("Go back:\n"));
+    assert!(said(&["-h"]).contains("Every day:\n"));
     assert_snapshot!(env.run(&["help", "nosuch"]), @r#"
     ------- stderr -------
     error: there is no command "nosuch"
@@ -52,6 +53,27 @@ fn help_is_a_command_too() {
     hint: list the commands: undertext help
     [exit status: 2]
     "#);
+}
+
+#[test]
+fn a_word_alone_shows_the_session_that_it_means_or_lists_several() {
+    let env = TestEnv::new();
+    let example = |name: &str| Path::new(env!("CARGO_MANIFEST_DIR")).join("examples").join(name);
+    for name in ["native-rewind.jsonl", "native-tools.jsonl", "pi-boat.jsonl"] {
+        fs::copy(example(name), env.project().join(name)).unwrap();
+        env.run(&["import", name]).success();
+    }
+    let said = |args: &[&str]| env.run(args).success().stdout;
+    // A session file, the beginning of an id, a word of one title, and one of two.
+    assert_eq!(said(&["pi-boat.jsonl"]), said(&["graph", "pi-boat.jsonl"]));
+    assert_eq!(said(&["5d9e"]), said(&["graph", "5d9e"]));
+    assert_eq!(said(&["boat"]), said(&["graph", "5d9e"]));
+    assert_eq!(said(&["native"]), said(&["sessions", "native"]));
+    assert_eq!(said(&["boat", "--json"]), said(&["graph", "5d9e", "--json"]));
+    assert_eq!(env.run(&["nothing-like-it"]).code(), Some(2));
+    assert_eq!(env.run(&["boat", "whistle"]).code(), Some(2));
+    assert_eq!(said(&["ls"]), said(&["sessions"]));
+    assert_eq!(said(&["cat", "@0", "5d9e"]), said(&["show", "@0", "5d9e"]));
 }
 
 #[test]

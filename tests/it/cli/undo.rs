@@ -254,7 +254,7 @@ fn a_program_is_told_of_which_session_and_store_a_hint_is() {
     let refused = env.run(&["undo", "--op", "99", "--json", "-s", &id, "--store", store]);
     assert_eq!(refused.code(), Some(1), "{refused}");
     let line = &told(&refused.stderr)["hints"][0]["line"];
-    assert_eq!((&line["verb"], &line["session"]), (&"operations".into(), &id[..8].into()));
+    assert_eq!((&line["verb"], &line["session"]), (&"undo".into(), &id[..8].into()));
     assert_eq!(line["store"], "$HOME/of its own");
     // A command that names no session is about the one at hand.
     let refused = env.run(&["undo", "--op", "99", "--json", "--store", store]);
