@@ -39,7 +39,7 @@ impl Context {
             let here = self.here();
             opened = self.reader_without(&root, exclude, here);
         }
-        let archive = opened?;
+        let archive = opened.map_err(|error| self.no_sessions(error))?;
         self.warn_of_place(&root);
         self.warn_of_torn(&archive);
         self.warn_of_forgotten(&archive);
@@ -48,6 +48,17 @@ impl Context {
             self.output.warn(&format!("{why}; {what}"));
         }
         Ok(archive)
+    }
+
+    /// Returns the error of a store of one's own that is not there, after it was looked for sessions of agents.
+    fn no_sessions(&mut self, error: CommandError) -> CommandError {
+        if !error.is_absence() || !self.is_own_store() {
+            return error;
+        }
+        let import = Line::new("import").with("PATH").to("import sessions from elsewhere");
+        let begin = Line::new("new").to("begin a session of your own agent");
+        let words = format!("no sessions yet: found none in {}", self.looked_in());
+        error.called(words, [import, begin])
     }
 
     /// Warns, once, of a store of which the last changes cannot be read.

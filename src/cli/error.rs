@@ -87,6 +87,11 @@ impl CommandError {
         self
     }
 
+    /// Says what is wrong in other words, and hints at other next steps.
+    pub(crate) fn called(self, words: String, hints: impl IntoIterator<Item = Hint>) -> Self {
+        Self { error: self.error.context(words), hints: hints.into_iter().collect(), ..self }
+    }
+
     /// Returns what can be done next.
     pub(crate) fn into_hints(self) -> Vec<Hint> {
         self.hints
@@ -185,6 +190,9 @@ impl CommandError {
     /// Returns the error and its causes; what the system said of a file stands in one line with what was done with it.
     fn causes(&self) -> Vec<String> {
         let mut causes: Vec<String> = self.error.chain().map(in_words).collect();
+        if self.is_absence() {
+            causes.truncate(1);
+        }
         if let (Some(io), [what, why]) =
             (self.error.root_cause().downcast_ref::<io::Error>(), causes.as_slice())
             && self.kind != Kind::Output

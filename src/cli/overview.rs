@@ -12,7 +12,7 @@
 //!
 //! Invariant: it fits a terminal of 24 lines.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -220,7 +220,9 @@ impl Overview<'_> {
         let first = u64::try_from(since.0.div_euclid(DAY)).unwrap_or(0) + 1;
         let mut days = [0_u64; DAYS];
         let [mut turns, mut reverts, mut compactions] = [0; 3];
-        for (_, glance) in store.glances(&keys)? {
+        let mut glances: BTreeMap<_, _> = store.glances(&keys)?.into_iter().collect();
+        glances.extend(self.glances.iter().filter(|(key, _)| keys.contains(key)).cloned());
+        for glance in glances.into_values() {
             let Glance { reverted, compactions: compacted, days: began, .. } = glance;
             reverts += reverted;
             compactions += compacted;
@@ -364,10 +366,7 @@ enum HasFolders {
 /// Says what undertext is, where it has no sessions yet.
 fn welcome(context: &mut Context) -> Result<Exit, CommandError> {
     let about = (context.describe)().get_about().map(ToString::to_string).unwrap_or_default();
-    let homes = context.homes().into_iter().filter(|home| home.is_usual);
-    let mut looked: Vec<String> = homes.map(|home| context.env.homely(&home.path)).collect();
-    looked.dedup();
-    let looked = looked.join(", ");
+    let looked = context.looked_in();
     context.say(&format!("{about}\n\nNo sessions yet. Looked in {looked}.\n"))?;
     context.show_steps(&[
         (Line::new("import").with("PATH"), "import sessions from elsewhere"),
@@ -377,6 +376,14 @@ fn welcome(context: &mut Context) -> Result<Exit, CommandError> {
 }
 
 impl Context {
+    /// Returns the usual folders of agents, as a list.
+    pub(crate) fn looked_in(&self) -> String {
+        let homes = self.homes().into_iter().filter(|home| home.is_usual);
+        let mut looked: Vec<String> = homes.map(|home| self.env.homely(&home.path)).collect();
+        looked.dedup();
+        looked.join(", ")
+    }
+
     /// Returns where the commands are noted that a person has used, until they know a few.
     fn used_file(&self) -> Option<PathBuf> {
         Some(self.env.state_home.as_ref()?.join("undertext/used"))

@@ -1,6 +1,7 @@
 //! `resume`: starts the agent in a session.
 
 use std::ffi::OsString;
+use std::io::Write as _;
 use std::os::unix::process::CommandExt as _;
 use std::process::Command;
 
@@ -13,6 +14,7 @@ use super::error::{CommandError, Exit};
 use super::landing::ended;
 use super::later::{self, Choice};
 use super::words::About;
+use crate::render::safe;
 
 /// Start the agent in a session, in the folder where the session works
 ///
@@ -134,7 +136,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         if let Some(waiting) = waiting {
             context.output.note(&format!("It waits to {waiting}"));
         }
-        context.say(&line)?;
+        // However long it is, a shell reads it as one line.
+        writeln!(context.output, "{}", safe::text(&line))?;
         return Ok(Exit::Yes);
     }
     if !agrees(context, &archive, &session, &name)? {

@@ -183,7 +183,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         None => match context.open_reader() {
             Err(error) if error.is_absence() => {
                 context.answer(&Searched::default())?;
-                context.output.note("There is no store yet");
+                context.output.note("No sessions yet");
                 context.output.hints(error.into_hints());
                 return Ok(Exit::No);
             }

@@ -148,7 +148,7 @@ fn hide(context: &mut Context, wanted: &OsStr, hidden: bool) -> Result<Exit, Com
 fn list(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let archive = match context.open_reader() {
         Err(error) if error.is_absence() => {
-            context.output.note("There is no store yet");
+            context.output.note("No sessions yet");
             context.output.hints(error.into_hints());
             return Ok(Exit::Yes);
         }

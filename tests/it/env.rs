@@ -192,7 +192,8 @@ pub(crate) fn ending(signal: Signal) -> Signal {
     if is_ignored { Signal::TERM } else { signal }
 }
 
-fn masked(text: &str) -> String {
+/// Hides the ids of entries and operations in a text.
+pub(crate) fn masked(text: &str) -> String {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '-';
     let mut shown = String::with_capacity(text.len());
     let mut rest = text;

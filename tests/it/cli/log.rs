@@ -209,7 +209,7 @@ fn a_target_is_where_the_conversation_ends() {
     ------- stderr -------
     error: no checkpoint matches "9"
     hint: the nearest are @3 "The hours, please.", @4 "How often does it need winding?", @5 "Then draw the dial."
-    hint: list the checkpoints: undertext checkpoints native-rewind.jsonl
+    hint: list the checkpoints: undertext log native-rewind.jsonl --checkpoints
     [exit status: 1]
     "#);
 }

@@ -54,6 +54,7 @@ mod trust;
 mod undo;
 mod unfinished;
 mod watch;
+mod wishes;
 mod writers;
 mod wrong;
 

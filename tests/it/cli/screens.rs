@@ -67,8 +67,20 @@ pub(super) fn terminal() -> (File, OwnedFd) {
 
 /// Returns what a command shows on a terminal.
 fn shown(env: &TestEnv, args: &[&str], columns: usize, colour: &str) -> String {
+    shown_at(env, args, columns, colour, None)
+}
+
+/// Returns what a command shows on a terminal at a moment, or at the moment of the next command.
+pub(super) fn shown_at(
+    env: &TestEnv,
+    args: &[&str],
+    columns: usize,
+    colour: &str,
+    clock: Option<&str>,
+) -> String {
     let (mut host, terminal) = terminal();
     let mut command = env.command();
+    command.envs(clock.map(|clock| ("UNDERTEXT_TEST_CLOCK", clock)));
     command
         .args(args)
         .args(["--color", colour, "--no-pager"])

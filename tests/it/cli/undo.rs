@@ -176,25 +176,25 @@ fn what_cannot_be_undone_is_refused() {
     assert_snapshot!(env.run(&["undo", "--op", "1"]), @"
     ------- stderr -------
     error: operation 1 cannot be undone: it began the session
-    hint: list the operations: undertext operations
+    hint: list the operations: undertext undo --list
     [exit status: 2]
     ");
     assert_snapshot!(env.run(&["undo", "--op", "99"]), @"
     ------- stderr -------
     error: there is no operation 99
-    hint: list the operations: undertext operations
+    hint: list the operations: undertext undo --list
     [exit status: 1]
     ");
     assert_snapshot!(env.run(&["undo", "-1"]), @"
     ------- stderr -------
-    error: undo has no option -1
+    error: unexpected argument '-1' found
     hint: how it is used: undertext undo --help
     [exit status: 2]
     ");
     assert_snapshot!(env.run(&["redo"]), @"
     ------- stderr -------
     error: there is nothing to redo
-    hint: list the operations: undertext operations
+    hint: list the operations: undertext undo --list
     [exit status: 2]
     ");
 }
@@ -237,7 +237,7 @@ fn an_undo_that_hides_a_session_says_so() {
     assert_snapshot!(env.run(&["redo", "-s", &session]), @"
     ------- stderr -------
     error: there is nothing to redo
-    hint: list the operations: undertext operations e572dff8
+    hint: list the operations: undertext undo e572dff8 --list
     [exit status: 2]
     ");
 }
