@@ -102,7 +102,15 @@ fn transcript(
         writeln!(text, "# {wish}\n$ undertext {}\n{shown}", words.join(" ")).unwrap();
     }
     let home = env.home().canonicalize().unwrap();
-    masked(&text.replace(home.to_str().unwrap(), "$HOME"))
+    masked(&without_time(&text).replace(home.to_str().unwrap(), "$HOME"))
+}
+
+/// Hides how long an import took.
+fn without_time(text: &str) -> String {
+    const IMPORTED: &str = "Imported in ";
+    let Some((before, after)) = text.split_once(IMPORTED) else { return text.to_owned() };
+    let after = after.trim_start_matches(|c: char| c.is_ascii_digit());
+    format!("{before}{IMPORTED}N{after}")
 }
 
 /// Returns what a terminal shows of a text that it is asked to copy in part.
