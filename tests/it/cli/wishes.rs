@@ -105,12 +105,13 @@ fn transcript(
     masked(&without_time(&text).replace(home.to_str().unwrap(), "$HOME"))
 }
 
-/// Hides how long an import took.
+/// Hides how long an import took, and where the line breaks after that.
 fn without_time(text: &str) -> String {
-    const IMPORTED: &str = "Imported in ";
-    let Some((before, after)) = text.split_once(IMPORTED) else { return text.to_owned() };
-    let after = after.trim_start_matches(|c: char| c.is_ascii_digit());
-    format!("{before}{IMPORTED}N{after}")
+    let Some((before, rest)) = text.split_once("Found ") else { return text.to_owned() };
+    let Some((said, after)) = rest.split_once("read.\n") else { return text.to_owned() };
+    let what = said.split_once("Imported").map_or(said, |(what, _)| what);
+    let what = what.split_whitespace().collect::<Vec<_>>().join(" ");
+    format!("{before}Found {what} Imported ..\n{after}")
 }
 
 /// Returns what a terminal shows of a text that it is asked to copy in part.
