@@ -1,4 +1,4 @@
--- The tables of an undertext store, version 6.
+-- The tables of an undertext store, version 8.
 --
 -- Part 1 holds facts: they belong to an operation, and triggers refuse every update, delete and replacement.
 -- Part 2 holds bytes: lines, which may be packed differently, but never become others.
@@ -177,7 +177,7 @@ CREATE TABLE segment (
   sizes BLOB NOT NULL,                               -- each line's length as it arrived, a varint
   body  BLOB NOT NULL
 ) STRICT;
--- Those with a long line, which only one thread reads at a time. Since version 6.
+-- Those with a long line, which only one thread reads at a time.
 CREATE INDEX segment_long ON segment (key) WHERE size >= 4194304;
 
 -- The body of a line that lies in no segment yet: the number of references; for each the length of the literal bytes
@@ -220,7 +220,7 @@ CREATE TABLE record (
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX record_name ON record (session, name) WHERE name IS NOT NULL;
 CREATE INDEX record_boundary ON record (session, n) WHERE kind = 6;
--- Signposts: no part of the conversation, but they may say where a path goes. With the hint SQLite prefers it. Since version 5.
+-- Signposts: no part of the conversation, but they may say where a path goes. With the hint SQLite prefers it.
 CREATE INDEX record_signpost ON record (session, n, hint) WHERE kind = 8 AND length(hint) > 1;
 
 -- A name that more than one entry has, or that was referred to before it came.
@@ -264,9 +264,11 @@ CREATE TABLE card (
 ) STRICT;
 CREATE INDEX card_active ON card (active);
 CREATE INDEX card_folder ON card (folder, active);
+-- So that cards are counted without being read.
+CREATE INDEX card_format ON card (format, hidden, active);
 CREATE INDEX card_title ON card (title) WHERE title IS NOT NULL;
 
--- How much is held of an agent's sessions, without what waits in the journal. Since version 3.
+-- How much is held of an agent's sessions, without what waits in the journal.
 CREATE TABLE total (
   format   TEXT PRIMARY KEY,
   sessions INTEGER NOT NULL,
@@ -274,14 +276,14 @@ CREATE TABLE total (
   bytes    INTEGER NOT NULL                          -- of their lines, as they arrived
 ) STRICT, WITHOUT ROWID;
 
--- What is known of a secret that was taken out, by which it is kept out of what comes later: a salted hash. Since version 4.
+-- What is known of a secret that was taken out, by which it is kept out of what comes later: a salted hash.
 CREATE TABLE kept_out (
   row     BLOB NOT NULL,
   session INTEGER NOT NULL,                          -- of whose operation it is a fact
   PRIMARY KEY (row, session)
 ) STRICT, WITHOUT ROWID;
 
--- A line that came and was taken out: where the one stands that took its place. Since version 4.
+-- A line that came and was taken out: where the one stands that took its place.
 CREATE TABLE buried (
   tag     BLOB NOT NULL CHECK (length(tag) = 6),     -- of the id of the line that came
   session INTEGER NOT NULL,

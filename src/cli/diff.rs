@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::io::Write as _;
 
+use anyhow::anyhow;
 use undertext::model::EntryId;
 use undertext::ops::{self, Diff, Difference, Line, Side};
 use undertext::report::{self, Only, Renewed, Reworded, Same, Tally};
@@ -76,7 +77,18 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         Some(with) => context.session(&archive, Some(with))?,
         None => session.clone(),
     };
-    let one = ops::find_place(archive.store(), &session, noun(0))?;
+    let one = ops::find_place(archive.store(), &session, noun(0)).map_err(|error| {
+        let both = args.one.as_deref().zip(args.other.as_deref());
+        let is_session = |word| context.lookup(&archive, Some(word)).is_ok();
+        match both.filter(|(one, other)| is_session(one) && is_session(other)) {
+            None => CommandError::from(error),
+            Some((one, other)) => {
+                let line = report::Line::new("diff").option("session", one).option("with", other);
+                let error = anyhow!("these are two sessions, not two places in one");
+                CommandError::user(error).hinted(line.to("compare them"))
+            }
+        }
+    })?;
     let two = ops::find_place(archive.store(), &other, noun(1))?;
     let found = ops::diff(&archive, (&session, &one), (&other, &two))?;
     let differs =

@@ -205,7 +205,7 @@ fn of_tool(
     let mut left = Vec::with_capacity(found.len());
     for mut found in found {
         tools.name(&mut found)?;
-        if found.tool.as_deref() == Some(tool) {
+        if found.tool.as_deref().is_some_and(|found| found.eq_ignore_ascii_case(tool)) {
             left.push(found);
         }
     }

@@ -441,7 +441,7 @@ fn a_file_that_is_no_store_is_refused_and_not_touched() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("store.db");
     let others: [fn(&Path); 4] = [
-        |path| Connection::open(path).unwrap().execute_batch("PRAGMA user_version = 7").unwrap(),
+        |path| Connection::open(path).unwrap().execute_batch("PRAGMA user_version = 8").unwrap(),
         |path| {
             Connection::open(path)
                 .unwrap()

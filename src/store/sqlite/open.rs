@@ -29,7 +29,7 @@ use crate::{
 
 /// The version of the schema, kept as `user_version`. A store of another version is refused. Nothing is released yet: a change of
 /// the tables raises it, and needs no code for the stores before it.
-pub const FORMAT_VERSION: i64 = 7;
+pub const FORMAT_VERSION: i64 = 8;
 /// The schema of this version.
 pub(super) const SCHEMA: &str = include_str!("../../../schema.sql");
 /// The version of the rules by which derived rows are made.
