@@ -27,12 +27,7 @@ use crate::render::units::DIGITS;
 /// More entries than this are summed up for people.
 const LISTED: usize = 10;
 
-/// Append to a session: a message, a tool call or its result, a note, or many records at once
-///
-/// All of it is one operation: if one record is invalid, nothing is written. Text is kept as it is, a final line end
-/// included. Records are entries as the session's own format has them, one JSON object a line; what they leave out (uuid,
-/// parent, time, folder) is filled in, and a record that is there already changes nothing. Some agents' sessions take no
-/// records. Messages as the APIs of OpenAI and Anthropic have them ({"role", "content"}) are taken by every session.
+/// Append messages, calls or results to a session
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -40,20 +35,17 @@ Examples:
   undertext append --role assistant - < answer.txt
   undertext append --call Read --input '{\"path\":\"a.rs\"}' --id call_1
   undertext append --result call_1 - < a.rs
-  undertext append --result call_2 --error 'no such file'
-  undertext append --note 'The sub-agent reports: all tests pass'
-  undertext append < entries.jsonl
-  echo '{\"role\":\"user\",\"content\":\"What is in /w?\"}' | undertext append
+  echo '{\"role\":\"user\",\"content\":\"Hello\"}' | undertext append
 
-JSON: one object an entry, in order
-  {\"type\":\"entry\", \"session\":ID, \"title\":TEXT or null, \"format\":NAME, \"entry\":ID, \"uuid\":UUID, \"operation\":N or null if it was there already, \"call\":ID with --call}
-and with --compact, if it was due, what compact prints")]
+A record is a message as OpenAI's and Anthropic's APIs have it, or a line of
+the session's own format. All of them are one operation: if one is invalid,
+nothing is written.")]
 pub(crate) struct Args {
-    /// The text, or - to read it from stdin; left out, records are read from there, as with --jsonl
+    /// The text, or - to read it from stdin [default: records from stdin]
     #[arg(value_name = "TEXT")]
     text: Option<String>,
 
-    /// Say who speaks [default: user]
+    /// Who speaks [default: user]
     #[arg(long, value_name = "ROLE", conflicts_with_all = ["call", "result", "note", "jsonl"])]
     role: Option<Role>,
 
@@ -61,39 +53,39 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", requires = "input", conflicts_with_all = ["text", "result", "note", "jsonl"])]
     call: Option<String>,
 
-    /// Give the call's arguments, as JSON, or - to read them from stdin
+    /// Its arguments as JSON, or - to read stdin
     #[arg(long, value_name = "JSON", requires = "call", allow_hyphen_values = true, conflicts_with_all = ["text", "role", "result", "note", "jsonl", "error"])]
     input: Option<String>,
 
-    /// Give the call's id, which its result names; left out, one is made up and printed
+    /// Its id, which the result names [default: a new one]
     #[arg(long, value_name = "ID", requires = "call", conflicts_with_all = ["text", "role", "result", "note", "jsonl", "error"])]
     id: Option<String>,
 
-    /// Append what the tool answered to the call of this id
+    /// Append the result of the call with this id
     #[arg(long, value_name = "ID", conflicts_with_all = ["note", "jsonl"])]
     result: Option<String>,
 
-    /// Say that the tool failed, and how
+    /// The tool failed with this message
     #[arg(long, value_name = "MESSAGE", requires = "result", allow_hyphen_values = true, conflicts_with_all = ["role", "call", "note", "jsonl"])]
     error: Option<String>,
 
-    /// Append a message to the model that does not come from the user; - reads it from stdin
+    /// Append a message that isn't from the user
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, conflicts_with_all = ["text", "jsonl"])]
     note: Option<String>,
 
-    /// Append the records of a file, or of stdin, one JSON object a line
+    /// Append the records of a file or stdin, one a line
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-", conflicts_with = "text")]
     jsonl: Option<PathBuf>,
 
-    /// Cut what tools answered to this many characters, at least 2000; all of it is kept, for show --hidden
+    /// Cut results to N characters, at least 2000
     #[arg(long, value_name = "N", value_parser = super::common::count::<usize>, allow_negative_numbers = true)]
     max_chars: Option<usize>,
 
-    /// Compact the context then, as the settings say, if that is due
+    /// Compact afterwards, if it is due
     #[arg(long)]
     compact: bool,
 
-    /// Write the agent's file even if a process may have its session open
+    /// Write even if an agent may have the session open
     #[arg(long)]
     force: bool,
 

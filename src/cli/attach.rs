@@ -7,27 +7,21 @@ use super::Context;
 use super::error::{CommandError, Exit};
 use super::words::About;
 
-/// Let changes of a session write the agent's own file, so that the agent resumes what they say
-///
-/// An import attaches what lies where an agent keeps its sessions; this attaches any session file, which is taken in first
-/// if it is named by its path. A file that lies elsewhere is written only once you have named it by its path on this machine:
-/// here, or as the SESSION of a command that changes it. `main` then stands where the agent would resume. With --off the
-/// file is left alone, by later imports too, which only read it, and what you named is forgotten.
+/// Have changes written to a session's own file
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  undertext attach ~/.claude/projects/-home-ann-app/8f14e45f-ceea-467f-a26a-5dba2f5b6d35.jsonl
-  undertext attach 8f14e45f
-  undertext attach 8f14e45f --off
+  undertext attach ~/elsewhere/session.jsonl
+  undertext attach 7c2a --off
 
-JSON: one object
-  {\"type\":\"attach\", \"session\":ID, \"title\":TEXT or null, \"format\":NAME, \"path\":PATH, \"attached\":BOOL, \"left\":the branch that keeps where main stood or null,
-   \"operation\":N or null if it was so already}")]
+An import attaches files in the agents' own folders. A file elsewhere is only
+read until you name it here by its path. After --off, commands change only the
+store, and imports only read the file.")]
 pub(crate) struct Args {
     #[command(flatten)]
     about: About,
 
-    /// Leave the agent's file alone from now on
+    /// Leave the file alone from now on
     #[arg(long)]
     off: bool,
 }

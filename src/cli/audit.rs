@@ -22,76 +22,41 @@ use crate::render::units::{DIGITS, compacted, grouped};
 /// How many things of a kind are named that a summary lost.
 const NAMED: usize = 8;
 
-/// Show what was cut in a session, when, by whom, and how much of it is hidden
-///
-/// Entries that undertext replaced are kept whole, and `show --hidden` prints what they hide. What an
-/// agent had cut, compacted or put into files before the session was taken in is listed apart, as far as its records tell.
-///
-/// With --secrets it looks instead for keys, tokens, passwords, private keys and addresses with a password in them: in all sessions
-/// unless one is named, on branches that were left and beneath truncations too, in lines that were read before they were finished,
-/// in files that are kept whole, in notes and names. Each is listed once, with every place where it stands, and is never printed. The
-/// [secrets] table of your settings lists what to ignore.
+/// Show what truncation and compaction hid, or find secrets
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   undertext audit
-  undertext audit --show                 all that is hidden
+  undertext audit --show
   undertext audit --boundary
-  undertext audit --all                  in every session
-  undertext audit --json session.jsonl
-  undertext audit --secrets              keys and passwords in every session
-  undertext audit --secrets --rule github-pat 3f2a91c0
+  undertext audit --secrets               in every session
+  undertext audit --secrets 7c2a          in one session
 
-Exit codes: with --show 1 if nothing is hidden; with --secrets 0 nothing was found, 1 something was, or a session is damaged
+It lists what undertext and the agent cut. Secrets are searched for in every
+session, on all branches and in hidden text, and printed masked. [secrets] in
+your settings lists what to ignore.
 
-JSON: one object an entry that was replaced, in order
-  {\"type\":\"replaced\", \"operation\":N, \"at\":TIME, \"command\":NAME, \"undone\":BOOL, \"limit\":CHARACTERS,
-   \"window\":TOKENS or null, \"entry\":ID, \"origin\":ID of what it replaced,
-   \"whole\":ID that the cut text names, \"turn\":N or null, \"tool\":NAME or null,
-   \"subject\":what the tool read or ran TEXT or null,
-   \"characters\":[before, after], \"tokens\":[about, before and after], \"hidden\":CHARACTERS,
-   \"cuts\":[{\"call\":ID, \"part\":N of the text in the answer, from 0, \"characters\":N, \"kept\":N}]}
-one of what was left out before
-  {\"type\":\"earlier\", \"entry\":ID, \"turn\":N or null, \"at\":TIME or null, \"how\":\"file\", \"cut\", \"compaction\", \"cleared\" or \"edited\",
-   \"call\":ID or null, \"size\":as the record has it or null, \"tokens\":[before or null, after or null],
-   \"file\":PATH that holds it or null, \"trigger\":what made the agent do it TEXT or null}
-and the sum of what stands: what is neither undone nor replaced again
-  {\"type\":\"total\", \"replaced\":N, \"characters\":[before, after], \"tokens\":[before, after], \"hidden\":CHARACTERS,
-   \"earlier\":N}
-with --show one object a hidden text instead, as show --hidden has it;
-with --boundary one object a compaction instead, the agent's own first, each in order
-  {\"type\":\"boundary\", \"operation\":N or null of the agent's own, \"entry\":ID or null, \"turn\":N or null,
-   \"at\":TIME or null, \"trigger\":what made it TEXT or null, \"tokens\":[before or null, after or null], \"undone\":BOOL, \"summarised\":MESSAGES, \"kept\":MESSAGES, \"model\":NAME or null,
-   \"fallback\":BOOL, \"losses\":[LOSS as compact has it], \"redacted\":whether these were taken out BOOL}
-with --secrets one object a secret instead
-  {\"type\":\"secret\", \"rule\":NAME, \"characters\":N, \"places\":[{\"session\":ID, \"agent\":NAME, \"title\":TEXT or null,
-   \"entry\":ID or null, \"turn\":N or null, \"stands\":as search has it or null, \"branch\":NAME or null, \"sub_agent\":BOOL,
-   \"summary\":BOOL, \"file\":PATH that is kept whole or null, \"operation\":N with which a person gave it, or that read the line, or null,
-   \"unfinished\":whether the line was not finished yet BOOL}]}
-one of each session that could not be looked through, as search has it, and at the end
-  {\"type\":\"secrets\", \"found\":N, \"sessions\":N that were looked through, \"allowed\":N places that your settings allow,
-   \"damaged\":N entries that could not be looked through}
-and of entries that are damaged, as log has them
-  {\"type\":\"damaged\", ...}")]
+Exit codes: 1 if --show finds nothing, or if --secrets finds something or
+  cannot read a session")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Args {
-    /// List each compaction, by undertext and by the agent, and what its summary no longer names
+    /// List compactions and what their summaries lost
     #[arg(long)]
     boundary: bool,
 
-    /// Print all that is hidden in a session, in order
+    /// Print all hidden text, in order
     #[arg(long, conflicts_with_all = ["boundary", "all", "secrets", "rule"])]
     show: bool,
 
-    /// List what was cut in all sessions, each behind its name; in JSON each object has the session, its title and its format
+    /// List what was cut in all sessions
     #[arg(long, conflicts_with_all = ["session", "named", "boundary"])]
     all: bool,
 
-    /// List what looks like a secret, and where it stands
+    /// List what looks like a secret
     #[arg(long, conflicts_with_all = ["boundary", "all"])]
     secrets: bool,
 
-    /// List only what this rule finds, by its name; may be given more than once
+    /// With --secrets, use only this rule; repeatable
     #[arg(long, value_name = "NAME", requires = "secrets", conflicts_with_all = ["boundary", "all"], value_parser = secrets::rule, add = complete::rules())]
     rule: Vec<String>,
 

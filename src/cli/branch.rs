@@ -14,44 +14,31 @@ use crate::render::safe;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 
-/// List the branches of a session; make, rename or hide one
-///
-/// A branch is a name for a place in a session. A new one stands at ENTRY, and the current one stays current. One that is hidden
-/// has no name any more; its messages stay, and so does the id of its end, by which another branch can be made there.
+/// List branches, or create, rename and hide one
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   undertext branch
-  undertext branch try-again
+  undertext branch try-again              at the current position
   undertext branch before-the-fix @3
-  undertext branch found 8f14e45f -s 'Fix the build'
-  undertext branch 7c2a51de              list those of the session 7c2a51de
   undertext branch --rename main.1 wrong-turn
-  undertext branch --hide wrong-turn
+  undertext branch --hide wrong-turn -s 7c2a
 
-ENTRY is an id or a uuid, or its beginning, @N for checkpoint N, HEAD, a branch, and ~N for N entries before one. A first
-word that reads like an id or a path is the session, because no branch can be called so
-
-JSON: one object a branch
-  {\"type\":\"branch\", \"branch\":NAME, \"entry\":ID or null at the start, \"current\":BOOL,
-   \"time\":TIME of its last message or null, \"words\":the first words of that message or null,
-   \"reverted\":whether it ends on another path than the current one BOOL, \"after\":checkpoint of the turn that it then follows or null,
-   \"turns\":N that it then has beside that path or null}; reverted ends without a name come last, with \"branch\":null
-and of a branch that was made, renamed or hidden, in place of \"current\" and what follows
-  \"from\":the name that it had before or null, \"hidden\":BOOL, \"operation\":N, \"session\":ID, \"title\":TEXT or null, \"format\":NAME")]
+A new branch is not switched to. Hiding a branch removes only its name. If the
+first word looks like an id or a path, it names the session.")]
 pub(crate) struct Args {
-    /// Make a branch of this name
+    /// Create a branch with this name
     name: Option<OsString>,
 
-    /// Say where it stands [default: HEAD]
+    /// Where the branch ends [default: HEAD]
     #[arg(value_name = "ENTRY", requires = "name", add = complete::places())]
     entry: Option<OsString>,
 
-    /// Give a branch another name
+    /// Rename a branch
     #[arg(long, num_args = 2, value_names = ["OLD", "NEW"], conflicts_with_all = ["name", "entry"], add = complete::branches())]
     rename: Vec<OsString>,
 
-    /// Leave a branch out of lists
+    /// Hide a branch from lists
     #[arg(long, value_name = "NAME", conflicts_with_all = ["name", "entry", "rename"], add = complete::branches())]
     hide: Option<OsString>,
 

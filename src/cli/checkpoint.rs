@@ -7,19 +7,17 @@ use super::Context;
 use super::error::{CommandError, Exit};
 use super::words::About;
 
-/// Mark the current position, to go back to it
-///
-/// Every turn of the user has one without asking. A number is given once and never again.
+/// Mark the current position
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   undertext checkpoint
   undertext checkpoint -m 'before the refactoring'
 
-JSON: one object
-  {\"type\":\"checkpoint\", \"session\":ID, \"title\":TEXT or null, \"format\":NAME, \"checkpoint\":N, \"operation\":N or null if the place had its number}")]
+Every user turn gets a checkpoint automatically. Numbers are never reused.
+log --checkpoints lists them, and revert goes back to one.")]
 pub(crate) struct Args {
-    /// Say what it marks
+    /// Name the position
     #[arg(short, long = "message", value_name = "NOTE", allow_hyphen_values = true)]
     message: Option<String>,
 

@@ -13,29 +13,19 @@ use super::words::About;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 
-/// List the checkpoints of a session, each with its number, the entry of its turn, and the first words there
-///
-/// A star marks the one where the session is, or in whose turn. If the session is just before a turn, the last line says so.
+/// List the turns and checkpoints of a session
 #[derive(Debug, clap::Args)]
 #[command(
     hide = true,
     after_help = "\
 Examples:
-  undertext checkpoints
-  undertext checkpoints 8f14e45f
-  undertext checkpoints -n 20
-  undertext checkpoints session.jsonl --json
+  undertext log --checkpoints
+  undertext log --checkpoints -n 20
 
-JSON: one object a checkpoint
-  {\"type\":\"checkpoint\", \"checkpoint\":N, \"entry\":ID that it stands behind or null at the start,
-   \"before\":ID of the turn that it was given for or null, \"words\":the turn's TEXT or null,
-   \"time\":TIME of the turn, or when the checkpoint was put, or null,
-   \"note\":TEXT or null, \"own\":the agent's own number, such as kimi:3, or null, \"operation\":N}
-and of each such turn that is damaged
-  {\"type\":\"damaged\", \"entry\":ID, \"problem\":TEXT}"
+A star marks where the session is."
 )]
 pub(crate) struct Args {
-    /// List at most the newest N checkpoints; 0 shows all
+    /// List at most the newest N; 0 lists all
     #[arg(short = 'n', long, value_name = "N", default_value_t = 0, value_parser = common::number::<usize>, allow_negative_numbers = true)]
     number: usize,
 

@@ -6,22 +6,17 @@ use undertext::report::Cleared;
 use super::Context;
 use super::common::Moving;
 use super::error::{CommandError, Exit};
-use super::landing::{landed, tell_back};
+use super::landing::tell_back;
 use super::words::About;
 
-/// Go back to before the first entry, from where the agent starts over
-///
-/// Nothing is lost: the old end is kept as a branch, and the previous live file under another name.
+/// Go back to before the first message
 #[derive(Debug, clap::Args)]
-#[command(after_help = concat!("\
+#[command(after_help = "\
 Examples:
   undertext clear
-  undertext clear 8f14e45f
+  undertext clear 7c2a
 
-JSON: one object
-  {\"type\":\"clear\", \"session\":ID, \"title\":TEXT or null, \"format\":NAME, \"branch\":NAME,
-   \"left\":the branch that keeps the old end or null, \"dropped\":entries that are only there, \"note\":null,
-   \"rotated\":PATH of the previous live file or null, \"written\":PATH of the agent's own file or null, \"operation\":N or null if nothing had to change", landed!()))]
+The agent starts over. The whole conversation is kept as a branch.")]
 pub(crate) struct Args {
     #[command(flatten)]
     moving: Moving,

@@ -91,11 +91,11 @@ pub(crate) fn limit(chars: usize) -> Result<Limit, CommandError> {
 /// How an agent's own file is written.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Writing {
-    /// Write the agent's file even if a process may have its session open
+    /// Write even if an agent may have the session open
     #[arg(long)]
     force: bool,
 
-    /// Set the agent's file aside and write a new one, even where appending would do
+    /// Write a new file even where appending would do
     #[arg(long)]
     rotate: bool,
 }
@@ -110,7 +110,7 @@ impl Writing {
 /// When a session is taken elsewhere.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Delay {
-    /// Save it for your next `undertext resume` of the session, which an agent has open
+    /// Save the change for your next undertext resume
     #[arg(long, conflicts_with_all = ["dry_run", "force"])]
     pub(crate) later: bool,
 }
@@ -121,7 +121,7 @@ pub(crate) struct Moving {
     #[command(flatten)]
     writing: Writing,
 
-    /// Say what would be changed, and change nothing
+    /// Show what would change, and change nothing
     #[arg(long)]
     dry_run: bool,
 }

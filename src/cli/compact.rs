@@ -10,35 +10,18 @@ use super::models::Summing;
 use super::words::About;
 use super::{Context, compaction, later};
 
-/// Put a summary in the place of what was said, and keep the newest messages
-///
-/// Nothing is lost: the agent resumes from the summary and what is kept, all else stays readable above it, and `undo`
-/// restores it. The summary is an extract unless a provider of the settings is to write it. With nothing new since the
-/// last time, nothing is done. Paths, commands, numbers, last requests and identifiers that a summary no longer names are kept
-/// with it, and `audit --boundary` lists them; --dry-run counts them for the extract.
+/// Replace older messages with a summary
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   undertext compact --dry-run
-  undertext compact --keep 10 --focus 'the parser, and why it fails'
-  undertext compact --summarizer local --strict 3f2a91c0
-  undertext undo
+  undertext compact --keep 10 --focus 'why the parser fails'
+  undertext compact --summarizer local --strict 7c2a
 
-Settings: [compaction] and [provider.NAME] in config.toml; every key, explained: undertext context --settings.
-The commands before and after are told as JSON on stdin; before stops it by failing.
-
-JSON: one object
-  {\"type\":\"compact\", \"session\":ID, \"title\":TEXT or null, \"format\":NAME, \"operation\":N or null if nothing is changed, \"nothing\":why there was nothing to do or null,
-   \"branch\":NAME, \"left\":NAME of the branch with the state before, where the file is written again, or null,
-   \"summary\":ID or null, \"summarised\":MESSAGES, \"kept\":MESSAGES, \"carried\":earlier summaries in it N,
-   \"pre_tokens\":N, \"post_tokens\":N, \"window\":N, \"files\":[PATH], \"model\":NAME or null, \"duration_ms\":N,
-   \"fallback\":why no model wrote it though one should have, or null, \"losses\":[LOSS], \"rotated\":PATH or null, \"written\":PATH or null}
-and with --dry-run
-  {\"type\":\"plan\", \"tokens\":N, \"window\":N, \"at\":N tokens it is due, \"left\":N until then, \"due\":BOOL,
-   \"nothing\":TEXT or null, \"summarised\":PART, \"kept\":PART, \"carried\":PART, \"system\":PART,
-   \"losses\":[LOSS] of the extract}
-PART is {\"messages\":N, \"tokens\":N}. LOSS is what the summary no longer names of the messages that it stands for:
-{\"kind\":\"paths\", \"commands\", \"numbers\", \"requests\" or \"identifiers\", \"of\":N, \"kept\":N, \"lost\":[TEXT]}. With --events, one object an event on stderr, tagged with its \"event\".")]
+The agent resumes from the summary and the newest messages; undo restores the
+rest. Without a provider from your settings, the summary is an extract, which
+needs no model. Paths, commands and requests that a summary fails to name are
+kept with it, and audit --boundary lists them.")]
 pub(crate) struct Args {
     #[command(flatten)]
     about: About,
@@ -46,11 +29,11 @@ pub(crate) struct Args {
     #[command(flatten)]
     summing: Summing,
 
-    /// Say who asks: auto does nothing until it is due
+    /// auto compacts only if it is due
     #[arg(long, value_name = "WHO", default_value = "manual")]
     trigger: Trigger,
 
-    /// Only show the numbers
+    /// Print only the numbers
     #[arg(long)]
     dry_run: bool,
 

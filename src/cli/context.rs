@@ -34,70 +34,42 @@ const LARGEST: usize = 5;
 /// Of how many messages the ids are looked up together.
 const TOLD: usize = 4096;
 
-/// Show what a model would be sent, and why
-///
-/// A session of an agent is shown as that agent sends it. With --as and an interface the messages are prepared: whatever
-/// its provider would refuse is mended or left out, the history is limited to whole turns, each call gets its result, and
-/// roles alternate as the provider demands. What was done is told below.
-/// Nothing is written but, with exact tokens, a cache of their counts.
+/// Show what the model is sent and what fills the window
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  undertext context                                       the newest session of this folder
+  undertext context
   undertext context --as anthropic --json | head -1 | jq .request
-  undertext context --all                                 every message, not only the largest
-  undertext context --turns 5 --tokens exact 3f2a91c0
-  undertext context --explain 9c0d                        why this entry is, or is not, in it
+  undertext context --explain 9c0d
 
-Settings are read from ~/.config/undertext/config.toml and from config.toml in the store's folder; what the latter \
-says counts, but for what runs, sends or reads beyond a session, leaves sessions out or says what \
-is secret: that is taken from your own file alone. Every key, explained, with its value and where that comes from: undertext context --settings
-
-JSON: one object about all, one a message, one a change
-  {\"type\":\"context\", \"session\":ID, \"as\":SHAPE, \"model\":NAME or null, \"window\":N,
-   \"source\":\"asked\", \"models\", \"file\", \"model\", \"answered\", \"cap\" or \"default\", \"verdict\":\"fine\", \"warned\" or \"blocked\", \"tokens\":N,
-   \"counted\":\"reported\", \"scaled\", \"estimate\", \"cl100k_base\" or \"o200k_base\", \"reported\":N by the model's own word or null,
-   \"beside\":about N tokens of system prompt and tools that the file holds beside the messages,
-   \"unrecorded\":N of \"tokens\" that no message has: system prompt, tools, and what no record shows,
-   \"messages\":N, \"turns\":N there were, \"kept\":N of them, \"exceeds\":whether the newest turn alone is too large BOOL,
-   \"added\":N, \"duplicates\":N, \"orphans\":N, \"moved\":N, \"images\":N, \"image_bytes\":N,
-   \"compact_at\":N tokens it is compacted, \"due\":whether it is to be BOOL,
-   \"request\":OBJECT as the provider is sent it}
-  {\"type\":\"message\", \"n\":N from 0, \"role\":ROLE, \"origin\":ORIGIN, \"entries\":[ID], \"tokens\":N, \"total\":N up to here}
-  {\"type\":\"change\", \"step\":\"sanitise\", \"limit\", \"pairs\", \"turns\" or \"cut\", \"act\":\"added\", \"dropped\",
-   \"moved\", \"merged\", \"changed\" or \"cut\", \"entries\":[ID], \"why\":TEXT}
-and with --settings one a value that a file sets
-  {\"type\":\"setting\", \"key\":NAME, \"value\":VALUE, \"source\":\"user\" or \"store\",
-   \"file\":PATH, \"line\":N, \"taken\":BOOL, false also where there is no such key}
-ORIGIN is said, summary, kept, replayed, edited, synthetic or merged. With --explain instead
-  {\"type\":\"explained\", \"entry\":ID, \"messages\":[N], \"why\":TEXT, \"changes\":[CHANGE]}
-and of entries that are damaged, as log has them
-  {\"type\":\"damaged\", ...}")]
+An agent's session is shown as the agent sends it. For an interface, a request
+is prepared that its provider accepts: every call gets its result, roles
+alternate, and whatever was changed is listed.")]
 pub(crate) struct Args {
     #[command(flatten)]
     about: About,
 
-    /// Show what led to this entry: HEAD, HEAD~2, @7, a branch, or the beginning of an id
+    /// Show the context at this place
     #[arg(long, value_name = "ENTRY", add = complete::places())]
     at: Option<String>,
 
-    /// Prepare it for this interface [default: agent for a session of an agent, else messages]
-    #[arg(long = "as", value_name = "SHAPE")]
+    /// For agent, anthropic, openai, gemini or messages
+    #[arg(long = "as", value_name = "SHAPE", hide_possible_values = true)]
     shape: Option<ShapeArg>,
 
-    /// Prepare it for this model; by default for the one that answered last
+    /// For this model [default: the last that answered]
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
 
-    /// How tokens are counted
-    #[arg(long, value_name = "HOW", default_value = "reported")]
+    /// Count as exact, estimate or reported
+    #[arg(long, value_name = "HOW", default_value = "reported", hide_possible_values = true)]
     tokens: TokensArg,
 
-    /// Context window, in tokens
+    /// Size of the context window in tokens
     #[arg(long, value_name = "TOKENS", value_parser = tokens, allow_negative_numbers = true)]
     window: Option<u64>,
 
-    /// Send at most the newest N turns of the user
+    /// Send at most the newest N user turns
     #[arg(long, value_name = "N", value_parser = count::<u32>, allow_negative_numbers = true)]
     turns: Option<u32>,
 
@@ -109,11 +81,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", value_parser = count::<u64>, allow_negative_numbers = true)]
     max_tokens: Option<u64>,
 
-    /// Send only turns that began since: 30m, 12h, 7d, 2w, today, yesterday, monday, or a day as 2026-11-01
+    /// Send only turns since: 12h, 7d, monday
     #[arg(long, value_name = "TIME", value_parser = Since::read)]
     since: Option<Since>,
 
-    /// Cut each tool's result to N characters for this request, and fit all of them into three quarters of the window
+    /// Cut each tool result to N characters
     #[arg(long, value_name = "N", value_parser = count::<u32>, allow_negative_numbers = true)]
     max_tool_result: Option<u32>,
 
@@ -121,19 +93,19 @@ pub(crate) struct Args {
     #[arg(long)]
     all: bool,
 
-    /// Send no pictures
+    /// Leave images out
     #[arg(long)]
     no_images: bool,
 
-    /// Whom the agent talks to, which may limit turns: [agent:NAME:]CHANNEL:KIND:PEER; left out, the session's own
+    /// Use the limits for a CHANNEL:KIND:PEER
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
 
-    /// Tell why this entry is, or is not, sent
+    /// Say why this entry is sent or not
     #[arg(long, value_name = "ENTRY", add = complete::places())]
     explain: Option<String>,
 
-    /// Print the settings: every key explained, with its value and where that comes from
+    /// Print all settings, their values and sources
     #[arg(long, conflicts_with_all = [
         "session", "named", "at", "shape", "model", "tokens", "window", "turns", "max_messages", "max_tokens", "since",
         "max_tool_result", "no_images", "key", "explain", "all",
@@ -144,7 +116,7 @@ pub(crate) struct Args {
 /// An interface, as it is typed.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum ShapeArg {
-    /// As the session's own agent sends it, mended by nobody else
+    /// As the session's own agent sends it
     Agent,
     /// Anthropic's messages
     Anthropic,
@@ -152,19 +124,18 @@ enum ShapeArg {
     Openai,
     /// Gemini's contents
     Gemini,
-    /// For no provider: all that is said, made sound
+    /// All messages, for no provider
     Messages,
 }
 
 /// A way of counting, as it is typed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum TokensArg {
-    /// As the model counts, or as gpt-4 does if that is not known
+    /// As the model counts, or as gpt-4 does if that is unknown
     Exact,
-    /// Roughly, without the table of the model
+    /// A rough estimate
     Estimate,
-    /// As the newest answer says, with an estimate of the messages since; where earlier ones changed, an estimate that is
-    /// scaled by what answers said; where none says it, an estimate
+    /// As the newest answer reports, with an estimate of what came after it
     Reported,
 }
 

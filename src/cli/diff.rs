@@ -17,52 +17,39 @@ use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 use crate::render::{diff, hunks};
 
-/// Show how two branches or entries differ, from where they part
-///
-/// What led to each is compared. The same words under another entry, as a replay or a fork leaves them, are no difference
-/// but are said; a record with other words is shown as a difference of lines.
+/// Compare two branches, entries or sessions
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  undertext diff main.1                  what a revert left, against where the session stands
+  undertext diff main.1                a reverted branch and the current one
   undertext diff @3 @7 --stat
-  undertext diff --with 3f2a91c0         a session that was forked from this one
+  undertext diff --with 3f2a91c0       this session and its fork 3f2a91c0
 
-Exit codes: 0 if they are the same, 1 if they differ
+Compares what leads to each place, from the point where the two part. An entry
+that says the same under another id, as in a fork, is not a change.
 
-JSON: first
-  {\"type\":\"fork\", \"entry\":ID of the last entry in common or null, \"common\":how many entries are in common}
-then, in order
-  {\"type\":\"same\", \"entries\":N on both sides}
-  {\"type\":\"only\", \"side\":\"one\" or \"other\", and an entry as log has it}
-  {\"type\":\"renewed\", \"one\":ID, \"other\":ID of the entry that says the same}
-  {\"type\":\"changed\", \"one\":ID, \"other\":ID, \"diff\":the lines that differ, in the unified form}
-with --stat only the fork and
-  {\"type\":\"stat\", \"same\":N, \"renewed\":N, \"changed\":N, \"one\":{\"entries\":N, \"characters\":N} on this side only,
-   \"other\":{..}}
-and of entries that are damaged, as log has them
-  {\"type\":\"damaged\", ...}")]
+Exit codes: 0 if they are the same, 1 if they differ")]
 pub(crate) struct Args {
-    /// An entry: HEAD, HEAD~2, @7, a branch, or the beginning of an id [default: HEAD]
+    /// A turn, a branch or an entry [default: HEAD]
     #[arg(value_name = "ENTRY", add = complete::places())]
     one: Option<OsString>,
 
-    /// The entry to compare it with [default: HEAD]
+    /// What to compare it with [default: HEAD]
     #[arg(value_name = "OTHER")]
     other: Option<OsString>,
 
     #[command(flatten)]
     about: About,
 
-    /// Look for the other entry in this session of the store
+    /// Find OTHER in this session
     #[arg(long, value_name = "SESSION", add = complete::sessions())]
     with: Option<OsString>,
 
-    /// Count only
+    /// Print only totals
     #[arg(long)]
     stat: bool,
 
-    /// Show long texts whole
+    /// Show long texts in full
     #[arg(long)]
     full: bool,
 }

@@ -18,40 +18,26 @@ use super::words::About;
 use super::{rotations, setup};
 use crate::render::safe;
 
-/// Look at the folder of the store: its place, its modes, its owner, and what crashes left behind
-///
-/// The store need not be healthy for that. What it holds is checked as verify does it. Agents that call an
-/// undertext which is not there are named too. If something is left that needs care, the answer is no, which is exit code 1.
-///
-/// With --fix, a damaged store is mended: what can still be read goes into a fresh one, lines that are lost are looked for in
-/// every file in which their session was ever met or is met now (live, set aside, the agent's), and each is known by its hash. What a
-/// store has forgotten comes back from live files. The damaged store is kept next to the mended one, in damaged-1.
+/// Check the store's folder, or repair the store
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   undertext doctor
   undertext doctor --fix
+  undertext doctor --files 7c2a
 
-JSON: one object an ailment
-  {\"type\":\"ailment\", \"path\":PATH, \"problem\":TEXT, \"cure\":\"mode\", \"delete\", \"mend\" or \"manual\", \"cured\":BOOL}
-for a store that was mended
-  {\"type\":\"mended\", \"path\":PATH, \"kept\":PATH of the damaged store or null, \"sessions\":N, \"entries\":N,
-   \"refilled\":[{\"session\":ID, \"path\":PATH, \"lines\":N, \"whole\":BOOL}],
-   \"forgotten\":N,
-   \"taken_back\":[{\"session\":ID, \"path\":PATH, \"entries\":N, \"operation\":N, \"left\":BRANCH or null}],
-   \"lost\":[{\"session\":ID or null, \"item\":TEXT}]}
-for an agent that calls a program which is not there
-  {\"type\":\"calling\", \"agent\":NAME, \"path\":PATH, \"installed\":true, \"current\":false, \"problem\":TEXT}
-for an agent that deletes sessions by itself
-  {\"type\":\"forgetful\", \"agent\":NAME, \"settings\":PATH, \"field\":NAME in that file, \"days\":N}
-and finally
-  {\"type\":\"examined\", \"ok\":BOOL, \"path\":PATH of the store}")]
+It checks the place and the modes of the store, everything that verify checks,
+what crashes left, and whether agents call an undertext that is there. --fix
+rebuilds a damaged store from what can be read and from session files; the
+damaged one is kept next to it.
+
+Exit codes: 1 if something still needs care")]
 pub(crate) struct Args {
-    /// Mend a damaged store, set modes right and delete what crashes left behind
+    /// Repair the store, set modes, delete leftovers
     #[arg(long)]
     fix: bool,
 
-    /// List the files of a session that were set aside, each checked by its hash
+    /// List a session's files that were set aside
     #[arg(long, conflicts_with = "fix")]
     files: bool,
 

@@ -22,66 +22,55 @@ use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 use crate::render::{safe, units};
 
-/// Write a session's file, byte for byte, or its conversation as a document
-///
-/// In a document, what `audit --secrets` finds is masked, and by the settings in [mask] more: homes and e-mail addresses. A file is
-/// written byte for byte, and nothing in it is masked.
+/// Write a session to a file, or as a document
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   undertext export -o session.jsonl
   undertext export --as markdown -o session.md
-  undertext export --as markdown --no-mask
   undertext export --list
   undertext export --generation 2 | less
-  undertext export --file context_1.jsonl
-  undertext export -o rollout.jsonl.zst    as it lay on the disk, if it was compressed
 
-JSON: with --out one object
-  {\"type\":\"export\", \"session\":ID, \"path\":PATH, \"bytes\":N}
-behind it one of each damaged entry that was left out
-  {\"type\":\"damaged\", \"entry\":ID, \"problem\":TEXT}
-and with --list one a state
-  {\"type\":\"generation\", \"generation\":N, \"file\":PATH or null, \"entries\":N, \"bytes\":N,
-   \"operation\":N that began it, \"container\":N bytes of the compressed file that held it or null, \"current\":whether the current branch stands in it BOOL}")]
+Without --as, you get the session's file byte for byte, secrets included. In a
+document, what audit --secrets finds is masked.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Args {
     #[command(flatten)]
     about: About,
 
-    /// Write to this file, which must not exist; left out, or as -, to the standard output
+    /// Write to this new file [default: stdout]
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
 
-    /// Replace the file if it exists; never one of a store, nor one that an agent reads
+    /// Replace FILE if it exists
     #[arg(long, requires = "out", conflicts_with = "list")]
     force: bool,
 
-    /// Write the conversation of the current branch as a document to read, in place of the file
-    #[arg(long = "as", value_name = "FORM", conflicts_with_all = ["generation", "file", "container", "leave_damaged", "list"])]
+    /// Write the current branch as markdown
+    #[arg(long = "as", value_name = "FORM", conflicts_with_all = ["generation", "file", "container", "leave_damaged", "list"], hide_possible_values = true)]
     form: Option<Form>,
 
-    /// Leave in a document what looks like a secret; without it each is masked, as [masked: RULE]
+    /// Don't mask secrets in a document
     #[arg(long, requires = "form", conflicts_with_all = ["generation", "file", "container", "leave_damaged", "list"])]
     no_mask: bool,
 
-    /// Write this state of the file; left out, the one in which the current branch stands
+    /// Write this state of the file
     #[arg(long, value_name = "N", value_parser = super::common::number::<GenerationNumber>, allow_negative_numbers = true)]
     generation: Option<GenerationNumber>,
 
-    /// Write the newest state of this file, by its name or path
+    /// Write the newest state of this file
     #[arg(long, value_name = "NAME", conflicts_with = "generation")]
     file: Option<PathBuf>,
 
-    /// Write the compressed file as it lay on the disk; a FILE that ends in .zst asks for it too
+    /// Write the compressed file as it was on disk
     #[arg(long)]
     container: bool,
 
-    /// Leave out entries that are damaged, which are named, instead of writing nothing
+    /// Leave out damaged entries instead of failing
     #[arg(long, conflicts_with = "container")]
     leave_damaged: bool,
 
-    /// List the files and their states that can be written
+    /// List the files and states that can be written
     #[arg(long, conflicts_with_all = ["out", "generation", "file", "container", "leave_damaged"])]
     list: bool,
 }
@@ -96,7 +85,7 @@ impl Args {
 /// The form of a document.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Form {
-    /// Markdown, in which calls and results stand in fences
+    /// Markdown, with calls and results in fences
     #[value(alias = "md")]
     Markdown,
 }

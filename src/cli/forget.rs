@@ -9,23 +9,18 @@ use super::error::{CommandError, Exit};
 use super::redact::{Consent, carry_out};
 use super::words::About;
 
-/// Take out all that a session says, for ever; its entries, dates and branches stay, without a word in them
-///
-/// What stays of an entry is what it is and where it belongs, which its agent needs: ids, times, types, names of models and tools, its folder
-/// and its git branch, and numbers of the agent's own, such as tokens. Of what a tool was asked for and answered no key and no number stays.
-///
-/// So is what its sub-agents say. Lines that other sessions share with it, such as its forks, are taken out there too, and are listed before you are asked. Of a note
-/// that the agent itself made, the opening stays by which it is known for one. See redact for what is written over and what is not
-/// looked through. This cannot be undone, so the session must be named.
+/// Overwrite everything a session says, permanently
 #[derive(Debug, clap::Args)]
-#[command(mut_arg("session", |arg| arg.help("The session: an id or its beginning, a title, or a session file")), after_help = "\
+#[command(mut_arg("session", |arg| arg.help("The session")), after_help = "\
 Examples:
-  undertext forget 8f14e45f --dry-run
-  undertext forget 8f14e45f --reason 'the client asked for it'
+  undertext forget 7c2a --dry-run
+  undertext forget 7c2a --reason 'the client asked for it'
 
-Exit codes: 1 if nothing was changed because nobody agreed, or if it remains somewhere, which is named
+What its sub-agents say is overwritten too, and lines that forks share with it.
+Ids, times, tool names and branches stay, because the agent needs them. This
+can't be undone. docs/secrets.md says what is not covered.
 
-JSON: the object of redact")]
+Exit codes: 1 if nobody agreed, or if text remains somewhere")]
 pub(crate) struct Args {
     #[command(flatten)]
     about: About,

@@ -16,56 +16,33 @@ use crate::render::style::Label;
 /// The head of a graph is not set wider than this.
 const WIDEST: usize = 100;
 
-/// Show branches, checkpoints, boundaries, and what was left without a name
+/// Show turns and branches as a graph
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The newest is on top, and the path of the current branch is the first column. A line is a turn of the user with the entries behind it, up to the next fork. HEAD is where the \
-session is: just before @N after going back there, or in @N of M turns. ~ starts over: a model there is not sent the turns \
-before. What ends without a name is kept all the same; `branch` gives it one.
-
 Examples:
   undertext graph
-  undertext graph --all session.jsonl
-  undertext graph --grep linker            where it was spoken of
+  undertext graph 7c2a
+  undertext graph session.jsonl        a session file; nothing is imported
+  undertext graph --grep linker        mark the turns that have this word
 
-Exit codes: 1 if the words of --grep are not found, or the session is damaged
+The newest turn is on top, and the first column is the current path. ◉ is where
+the session is, ◆ a compaction, and ~ a new start: the model isn't sent what
+came before. 2✎ counts edited files, 3$ commands, 1✗ failed calls.
 
-JSON: one object a stretch, the path of the current branch first, each before its parents
-  {\"type\":\"node\", \"node\":N, its place in the list, from 0, \"entry\":ID of its first entry that is part of
-   the conversation, \"uuid\":its record's own name or null, \"last\":ID of its last entry, \"kind\":KIND as log has it, \"time\":TIME or null,
-   \"words\":the first words, \"entries\":how many it holds, \"cut\":how many of them hide
-   a part of what they stand for, \"found\":how many hold the words of --grep, \"cleared\":how often the agent cleared older answers there,
-   \"tokens_before\" and \"tokens_after\":N of a compaction or null, \"lost\":how many things its summary no longer names or null,
-   \"parents\":[the nodes it follows],
-   \"checkpoint\":N that stands before it or null, \"own\":the agent's own number of that, such as kimi:3, or null,
-   \"checkpoints\":[{\"checkpoint\":N, \"note\":TEXT or null}] that were put at its end,
-   \"branches\":[NAME of those that stand at its end], \"head\":whether the current one does BOOL,
-   \"unnamed\":whether it is an end without a branch BOOL,
-   \"sub_agent\":whether a sub-agent works there, in the file of its session BOOL,
-   \"aside\":whether no path comes to it, only with --all BOOL,
-   \"left\":how the agent left its end for another file (revert, mail, compaction, clear) or null,
-   \"to\":the agent's own number to which it went back or null, \"later\":whether it is a note from later BOOL}
-and before them one of each branch that stands before the first entry
-  {\"type\":\"branch\", \"branch\":NAME, \"entry\":null, \"head\":whether it is current BOOL}
-and behind them, of a session that was made of another one, as sessions has it
-  {\"type\":\"kin\", ...}
-of a change that waits, as resume has it
-  {\"type\":\"waiting\", ...}
-and of damaged entries that were met, as log has them
-  {\"type\":\"damaged\", ...}")]
+Exit codes: 1 if --grep finds nothing, or an entry is damaged")]
 pub(crate) struct Args {
     #[command(flatten)]
     about: About,
 
-    /// Show every entry, also those that no path reaches: the talk of commands, and records that others replaced; not what was undone
+    /// Show every entry, even if no path leads to it
     #[arg(long)]
     all: bool,
 
-    /// Show what was undone too
+    /// Include what was undone
     #[arg(long)]
     undone: bool,
 
-    /// Mark where these words were said; small letters stand for capital ones too, unless there is a capital one
+    /// Mark where these words were said
     #[arg(long, value_name = "WORDS", value_parser = common::pattern)]
     grep: Option<Pattern>,
 }

@@ -27,24 +27,23 @@ const INDEXING: Duration = Duration::from_secs(2);
 /// How long the worker waits before it retries, from the first failure to the last.
 const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(60));
 
-/// Take in the session that an agent's event names
-///
-/// Agents call this at the events that undertext setup chose. It answers at once, prints nothing and exits with 0 whatever
-/// happens; the session goes into your own store a moment later, with its sub-agents, in a process of its own, once the agent
-/// has written it. A file outside of the agent's own folders is not read. What came of it is told in ~/.local/state/undertext/hooks/log.
+/// Import the session that an agent's event names
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   undertext hook claude < event.json
-  undertext hook codex '{\"thread-id\":\"019f3c52-77aa-7a10-9c3e-2d4b8e6f1a05\"}'")]
+
+Agents run this after undertext setup. It returns at once, prints nothing and
+exits with 0; the import follows in the background. Its log is
+~/.local/state/undertext/hooks/log.")]
 pub(crate) struct Args {
-    /// The agent: claude, codex, pi or kimi
+    /// claude, codex, pi or kimi
     agent: Option<String>,
 
-    /// The event, as the agent's JSON [default: it is read from stdin]
+    /// The event as JSON [default: read from stdin]
     event: Option<OsString>,
 
-    /// Take in what was named, until nothing is left
+    /// Import the sessions that events named
     #[arg(long, hide = true)]
     work: bool,
 }

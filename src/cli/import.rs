@@ -19,47 +19,34 @@ use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 use crate::render::units;
 
-/// Take in the session files of agents: Claude Code, Codex, pi, OpenClaw, Kimi CLI and clawdcode
-///
-/// Files are told apart by what they hold, not by their names, and folders are searched to the bottom, but for links in them.
-/// What was taken in before is not read again; a file that grew is read on from its old end. No file is written by this. A
-/// file that lies where its agent keeps it is attached: a later revert, switch or undo writes there what the agent is to
-/// resume. A file elsewhere is only read, until you attach it: undertext attach FILE. What `exclude` in your settings names is
-/// left out; if it names folders, so is a session as long as nothing tells in which folder it works.
+/// Import sessions of coding agents
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   undertext import
   undertext import --dry-run
-  undertext import ~/.claude/projects -v
-  undertext import old-sessions/ a.jsonl b.jsonl.zst
+  undertext import ~/old-sessions session.jsonl.zst
 
-Exit codes: 0 also if files were skipped, 3 if nothing could be read
+Reads sessions of Claude Code, Codex, pi, OpenClaw, Kimi CLI and clawdcode.
+Importing writes no session file, and reads only what is new. Files outside of
+the agents' folders stay unwritten later too, until you attach them. `exclude`
+in your settings leaves sessions out.
 
-JSON: one object a session, then one for all
-  {\"type\":\"imported\", \"session\":ID, \"agent\":NAME, \"new\":BOOL, \"operation\":N, \"files\":N, \"entries\":N, \"bytes\":N,
-   \"sidecars\":files next to its own that are new or changed N, \"left\":NAME of the branch that holds where a command had put main, or null,
-   \"oddities\":[{\"path\":PATH, \"line\":N or null, \"lines\":N, \"kind\":NAME, \"what\":TEXT}]}
-  {\"type\":\"summary\", \"files\":N, \"unchanged\":N, \"skipped\":N, \"left_out\":{REASON:N}, \"sessions\":N,
-   \"entries\":N, \"sidecars\":N, \"bytes\":N, \"gone\":sessions whose file was deleted N, \"oddities\":{KIND:N}} with the kinds
-   opaque, glued, torn, rewritten, repeated, unkept, too-long, unreadable, left-out and mended, and the reasons no-format,
-   emptied, beside, unread, aside, unheld, link, twice, special, made-up, store, excluded, denied, unreadable, too-long and too-many
-and with --dry-run one a file
-  {\"type\":\"source\", \"session\":ID, \"agent\":NAME, \"path\":PATH, \"bytes\":N}")]
+Exit codes: 0 even if files were skipped, 3 if nothing could be read")]
 pub(crate) struct Args {
-    /// Files and folders; left out, the folders of every agent on this machine
+    /// Files and folders [default: the folders of all agents]
     #[arg(value_name = "PATH")]
     paths: Vec<PathBuf>,
 
-    /// Leave the agents' files alone from then on: what changes a session does not write them
+    /// Never write to these sessions' files later
     #[arg(long)]
     detached: bool,
 
-    /// List the session files that would be taken in, those that are new or have changed, and take none in
+    /// List the files that would be imported
     #[arg(short = 'n', long)]
     dry_run: bool,
 
-    /// List each oddity with its file and line, and each file that holds no session
+    /// List every oddity, and files without a session
     #[arg(short, long)]
     verbose: bool,
 }

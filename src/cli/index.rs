@@ -10,18 +10,14 @@ use super::common::counted;
 use super::error::{CommandError, Exit};
 use super::output::Progress;
 
-/// Bring the index of words up to date, so that searches are quick
-///
-/// A search answers from the index, search.db in the store's folder, and looks through what is not in it; then it adds to it for
-/// a fifth of a second. This adds all, but for the sessions that `exclude` in your settings names. The index is derived: deleted or
-/// damaged, it is made again.
+/// Bring the search index up to date
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   undertext store index
 
-JSON: one object
-  {\"type\":\"index\", \"entries\":N that were added, \"whole\":whether all are in it BOOL}")]
+Searches are complete without this, but slower. The index can be deleted at any
+time.")]
 pub(crate) struct Args {}
 
 pub(crate) fn run(context: &mut Context, _: &Args) -> Result<Exit, CommandError> {

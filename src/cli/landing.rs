@@ -19,21 +19,6 @@ use crate::render::units::{DIGITS, rounded};
 use crate::render::wrap::wrap;
 use crate::render::{harness, safe, units};
 
-/// The end of the shape of a change that goes elsewhere, as its help has it.
-macro_rules! landed {
-    () => {
-        ",
-   \"before\":TURN just before which it is or null, \"at\":the newest TURN of its context or null,
-   \"turns\":[N] that left its context, \"kept\":{\"branch\":NAME or null, \"first\":N, \"last\":N, \"turns\":N} of these or null,
-   \"compactions\":[TIME or null] that left it, \"tokens\":{\"before\":N, \"after\":N, \"window\":N} or null if not known,
-   \"files\":[{\"path\":PATH, \"edits\":N}] that the agent changed in these,
-   \"prompt\":TEXT of the turn before which it went back or null,
-   \"resume\":{\"folder\":PATH or null, \"command\":[WORD]} or null, \"dry_run\":BOOL}
-TURN is {\"checkpoint\":N, \"words\":TEXT or null}"
-    };
-}
-pub(super) use landed;
-
 /// How many columns a turn's words take at most.
 const WIDEST: usize = 80;
 /// Before each row of a prompt.

@@ -12,49 +12,28 @@ use super::shown::Shown;
 use super::words::{About, Noun};
 use super::{Context, checkpoints, complete, words};
 
-/// Show the conversation of a branch, or a part of it
+/// Show a conversation or a part of it
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  undertext log                          the newest session of this folder
-  undertext log -n 20 --full 3f2a91c0    the last 20 entries of a session, whole
-  undertext log @7                       turn 7
-  undertext log 82@12..@15               turns 12 to 15 of the session 82
-  undertext log --at @7                  all up to the end of turn 7
-  undertext log --branch main.1          the branch that a revert left
-  undertext log --grep linker            the entries that speak of it
-  undertext log session.jsonl            a session file as it is; nothing is written
-  undertext log -f -n 5                  the last 5 entries, then each new one as it is written
+  undertext log                      the newest session of this folder
+  undertext log @12..@15 7c2a        turns 12 to 15 of session 7c2a
+  undertext log -n 20 --full         the last 20 entries in full
+  undertext log --branch main.1      a reverted branch
+  undertext log -f                   and each new entry as it is written
 
-Exit codes: 1 if the words of --grep are not found, or the session is damaged
+Long tool results are shortened here; undertext show prints them in full.
 
-JSON: one object an entry, the first one first
-  {\"type\":\"entry\", \"entry\":ID, \"uuid\":the record's own name or null, \"kind\":KIND,
-   \"role\":\"system\", \"user\", \"assistant\" or \"tool\", or null if it is no message, \"time\":TIME or null,
-   \"checkpoint\":N that stands before it or null, \"own\":the agent's own number of that, such as kimi:3, or null,
-   \"checkpoints\":[{\"checkpoint\":N, \"note\":TEXT or null}] that were put behind it,
-   \"model\":NAME or null, \"blocks\":[BLOCK]}
-KIND is user, note, assistant, result, system, boundary, summary, meta or opaque; BLOCK is one of
-  {\"block\":\"text\", \"text\":TEXT}
-  {\"block\":\"thinking\", \"text\":TEXT}
-  {\"block\":\"call\", \"id\":ID, \"name\":NAME, \"input\":JSON, or TEXT if it is none}
-  {\"block\":\"result\", \"id\":ID of the call, \"text\":TEXT, \"error\":whether the tool failed BOOL,
-   \"hidden\":CHARACTERS, only if undertext cut it}
-  {\"block\":\"image\", \"bytes\":N}
-  {\"block\":\"other\", \"name\":NAME}
-and behind an entry that called sub-agents which work in the session's own file, one of each
-  {\"type\":\"sub_agent\", \"entry\":ID of that entry, \"first\":ID, \"last\":ID, for log --at, \"entries\":N}
-and in the place of an entry that is damaged
-  {\"type\":\"damaged\", \"entry\":ID, \"problem\":TEXT}")]
+Exit codes: 1 if --grep finds nothing, or an entry is damaged")]
 pub(crate) struct Args {
-    /// A turn: @7, one of its steps: @7.2, or a range: @12..@15, @12.., ..@15 [default: all]
+    /// A turn @7, a step @7.2 or a range @12..@15 [default: all]
     #[arg(value_name = "PLACE", add = complete::passages())]
     passage: Option<OsString>,
 
     #[command(flatten)]
     about: About,
 
-    /// Show what led to this place, and the place: HEAD, HEAD~2, @7, a branch, or the beginning of an id
+    /// Show everything up to and including this place
     #[arg(long, value_name = "PLACE", conflicts_with = "branch", add = complete::places())]
     at: Option<String>,
 
@@ -62,7 +41,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", add = complete::branches())]
     branch: Option<String>,
 
-    /// Go on with each new entry as it is written, until you press ctrl-C
+    /// Keep printing new entries until you press ctrl-C
     #[arg(short, long, conflicts_with_all = ["at", "branch"])]
     follow: bool,
 

@@ -15,21 +15,21 @@ use super::error::{CommandError, Exit};
 use super::{Context, help};
 use crate::render::safe;
 
-/// Print the manual page of undertext or of a command, or write the pages of all commands
-///
-/// A terminal shows the page as help; a pipe or a file gets it for `man`.
+/// Print manual pages
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   undertext man graph
   undertext man | man -l -
-  undertext man --out ~/.local/share/man/man1")]
+  undertext man --out ~/.local/share/man/man1
+
+A terminal shows the page as help.")]
 pub(crate) struct Args {
-    /// The command
+    /// The command [default: undertext itself]
     #[arg(conflicts_with = "out")]
     command: Vec<String>,
 
-    /// Write a page for each command to this folder, which is created
+    /// Write the pages of all commands to this folder
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }

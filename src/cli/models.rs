@@ -50,36 +50,35 @@ const EXTRACT: &str = "extract";
 /// The options of a compaction, for each command that may compact.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Summing {
-    /// Keep this many of the newest messages, or a share of all such as 20% [default: 20%]
+    /// Keep N newest messages or P percent [default: 20%]
     #[arg(long, value_name = "N|P%", allow_negative_numbers = true)]
     keep: Option<Keep>,
 
-    /// Have the summary dwell on this
+    /// What the summary should dwell on
     #[arg(long, value_name = "TEXT")]
     focus: Option<String>,
 
-    /// Have this provider of the settings write the summary; `extract` needs no model [default: extract]
+    /// Provider that writes the summary [default: extract]
     #[arg(long, value_name = "NAME")]
     summarizer: Option<String>,
 
-    /// Fail if the model does; else statistics and the last requests stand for a summary
+    /// Fail if the model fails, instead of falling back
     #[arg(long)]
     strict: bool,
 
-    /// Show the model files below this folder that the session names [default: the current folder, or the repository
-    /// that it lies in; none if your home folder lies below that]
+    /// Show the model files in DIR [default: this project]
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
 
-    /// Show the model files outside of that folder too, but never keys, passwords and histories
+    /// Show it files elsewhere too, but never keys
     #[arg(long)]
     outside: bool,
 
-    /// Context window, in tokens
+    /// Size of the context window in tokens
     #[arg(long, value_name = "TOKENS", value_parser = super::common::tokens, allow_negative_numbers = true)]
     pub(crate) window: Option<u64>,
 
-    /// Print what happens on stderr, as JSON Lines
+    /// Print events on stderr as JSON Lines
     #[arg(long)]
     pub(crate) events: bool,
 }

@@ -7,30 +7,27 @@ use super::common::shown;
 use super::error::{CommandError, Exit};
 use super::{Context, env};
 
-/// Begin a session that works in this folder
-///
-/// What is known of the machine, the user and the folder (its git branch and remote, its package) is recorded with it.
-/// The live file is the conversation as JSON Lines: follow it with `tail -F`, or append to it.
+/// Create a session in this folder
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   undertext new
-  undertext new --here                     in a store of its own in this folder
   undertext new --prefer language=French --configure model=large
   id=$(undertext new --json | jq -r .session)
 
-JSON: one object
-  {\"type\":\"session\", \"session\":ID, \"live\":PATH, \"operation\":1}")]
+It prints the id and the live file, which is the conversation as JSON Lines:
+follow it with tail -F, or append to it. What is known of the machine, the user
+and the folder is recorded.")]
 pub(crate) struct Args {
-    /// Record what the user prefers
+    /// Record a preference of the user
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
     prefer: Vec<(String, String)>,
 
-    /// Record how the session is set up
+    /// Record how the session is configured
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
     configure: Vec<(String, String)>,
 
-    /// Keep it in a store of this folder, ./.undertext: it is made if need be, trusted, and ignored by git
+    /// Use a store in this folder, which git ignores
     #[arg(long)]
     here: bool,
 }

@@ -16,20 +16,14 @@ use crate::render::units::DIGITS;
 /// How many operations of all sessions are listed.
 const RECENT: usize = 50;
 
-/// List what was done to a session, or to all, the newest first
+/// List the operations of a session, newest first
 #[derive(Debug, clap::Args)]
 #[command(
     hide = true,
     after_help = "\
 Examples:
-  undertext operations
-  undertext operations -n 5
-  undertext operations --all             in every session
-  undertext undo 7
-
-JSON: one object an operation
-  {\"type\":\"operation\", \"session\":ID, \"operation\":N, \"at\":TIME, \"command\":NAME, \"detail\":what the command says of it,
-   \"entries\":how many it added, \"undoes\":N or null, \"undone\":BOOL, \"hash\":ID of it and of all before it}"
+  undertext undo --list
+  undertext undo --list --all -n 5"
 )]
 pub(crate) struct Args {
     #[command(flatten)]
@@ -42,11 +36,11 @@ pub(crate) struct Args {
 /// Which operations are listed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Which {
-    /// List the newest operations of all sessions, 50 unless -n says otherwise
+    /// List the newest operations of all sessions
     #[arg(long, conflicts_with_all = ["session", "named"])]
     all: bool,
 
-    /// List at most N operations; 0 shows all
+    /// List at most N operations; 0 lists all
     #[arg(short, long = "number", value_name = "N", value_parser = super::common::number::<usize>, allow_negative_numbers = true)]
     number: Option<usize>,
 }

@@ -8,19 +8,14 @@ use super::error::{CommandError, Exit};
 use super::output::Progress;
 use crate::render::units;
 
-/// Pack the store as small as it can be, and give the room back to the disk
-///
-/// Other programs go on meanwhile. What is packed again is read back and compared before it takes the place of what was
-/// there. While it gives the room back it needs about as much of the disk again as the store takes up.
+/// Compress the store as tightly as possible
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   undertext store pack
-  undertext store pack --store ~/backups/undertext-monday
 
-JSON: one object
-  {\"type\":\"packed\", \"lines\":N, \"raw\":BYTES of these lines, \"before\":BYTES that the store took up,
-   \"after\":BYTES that it takes up now, \"damaged\":N parts that stay as they are}")]
+Other programs can keep working. It needs about as much free disk space as the
+store has bytes.")]
 pub(crate) struct Args {}
 
 pub(crate) fn run(context: &mut Context, _: &Args) -> Result<Exit, CommandError> {

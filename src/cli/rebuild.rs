@@ -11,15 +11,12 @@ use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 use crate::render::units::DIGITS;
 
-/// Recompute the indexes of the sessions from their facts, and compare
+/// Recompute the store's indexes and compare them
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   undertext store rebuild
-  undertext store rebuild 8f14e45f
-
-JSON: one object a session
-  {\"type\":\"rebuilt\", \"session\":ID, \"equal\":whether the rows were right BOOL, \"records\":N, \"digest\":HEX of the rows}")]
+  undertext store rebuild 7c2a")]
 pub(crate) struct Args {
     #[command(flatten)]
     about: OneOrAll,

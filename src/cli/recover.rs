@@ -14,29 +14,25 @@ use super::words::About;
 use crate::render::units::grouped;
 
 /// Shrink a session until it fits its model
-///
-/// For a session whose agent was told that it does not fit: its context is compacted, at most three times and each time
-/// keeping less, then large results are cut once, until it fits. What the provider said tells how much it counted. If
-/// nothing helps the error names the largest entries, and what was done stays and can be undone.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   undertext recover
-  undertext recover --error 'prompt is too long: 213462 tokens > 200000 maximum' 3f2a91c0
-  undertext recover --window 128000 --events
+  undertext recover --error 'prompt is too long: 213462 tokens > 200000 maximum'
+  undertext recover --window 128000 7c2a
 
-JSON: one object
-  {\"type\":\"recover\", \"session\":ID, \"title\":TEXT or null, \"format\":NAME, \"operations\":[N], \"pre_tokens\":N, \"post_tokens\":N, \"window\":N}
-With --events, one object an event on stderr, tagged with its \"event\".")]
+It compacts at most three times, keeping less each time, and then truncates
+once. If the session still doesn't fit, the error names its largest entries.
+Everything it did can be undone.")]
 pub(crate) struct Args {
     #[command(flatten)]
     about: About,
 
-    /// Go by what the provider said as it refused
+    /// What the provider said when it refused
     #[arg(long, value_name = "TEXT")]
     error: Option<String>,
 
-    /// Take what it said for an overflow, though it does not read like one
+    /// Treat that as too long, whatever it says
     #[arg(long, requires = "error")]
     insist: bool,
 

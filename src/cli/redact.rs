@@ -20,66 +20,31 @@ use crate::render::table::{Align, Cell, Table};
 /// How many sessions the question lists.
 const LISTED: usize = 10;
 
-/// Take a secret, or what an entry says, out of everything that the store keeps, for ever
-///
-/// Without ENTRY it reads a secret from stdin: a key, a password, any text of 4 bytes or more. It is found in every session, in
-/// branches that were left and beneath truncations too, as it is, as JSON escapes it (also JSON within JSON), in base64 and as
-/// addresses and forms encode it, whatever of it; one of fewer than 8 bytes as a whole word, and not in ids and times. With ENTRY, all that this entry says is taken out, what the agent
-/// wrote of the same message for itself in the same session, and its longer texts wherever else they stand. With --found, nothing
-/// is read from stdin: what `audit --secrets` finds is taken out, wherever it stands, and the names of the rules stay with the entries;
-/// what stands in a name that cannot be covered is told of and stays. A line that was read before it was finished goes as a whole if it
-/// has any of it or ends within it; blanks take its place in a file that still ends with it.
-///
-/// What is taken out is written over, with as many bytes as before, in the store and in the files of the sessions that undertext
-/// follows; the database is written again, and the index of words is deleted. Every entry keeps its id, so the rest still verifies.
-/// This cannot be undone. What is taken out is kept out, unless it has fewer than 8 bytes: a salted hash of it stays, and lines that
-/// come later are covered as they are taken in. Not looked through: what is encrypted, or compressed within a record; a secret that is
-/// split over several lines; copies that undertext does not know (backups, the agent's own list of prompts, other machines). Files next to
-/// such a session, or under its name, that undertext does not keep, and the agent's lists of its sessions, are looked through and told
-/// of, and not covered; so are lines that came to a file since it is no longer followed. So change the key too.
-///
-/// An entry's id is a hash of the line that came, and stays. Where all else of that line is known, it tells whether a guess at what was
-/// taken out is right: good enough for a key of 20 random characters, and not for a PIN, a name, a date or a short password. For these
-/// use --rekey. The sessions are then written again under ids that are made of the lines as they are now, and nothing is kept by which
-/// a guess could be tried, so that what was taken out is not kept out of what comes later either. Ids that you wrote down, or that the
-/// agent was told, no longer find anything. The old chain of operations is committed to by a hash under a salt that is told once. With
-/// -s and without ENTRY, a session of which something was taken out before is rekeyed.
+/// Overwrite a secret everywhere, permanently
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   undertext redact < leaked-key.txt
-  printf %s \"$LEAKED\" | undertext redact --dry-run
-  undertext redact 7c2a51de --reason 'a letter of a client'
+  undertext redact --found --dry-run
+  undertext redact @7.0 7c2a --reason 'a letter of a client'
   printf %s \"$PIN\" | undertext redact --rekey
-  undertext redact --rekey -s 8f14e45f          of which it was taken out before
-  undertext redact --found --dry-run       what audit --secrets finds
-  undertext redact --found 7c2a51de --rule github-pat
 
-Exit codes: 1 if nothing has it, if nothing was changed because nobody agreed, or if it remains somewhere, which is named
+Without ENTRY or --found, a secret is read from stdin and found in every
+session, also in base64 and URLs. It is overwritten in the store and in agents'
+files, and kept out of later imports. Entries keep their ids. This can't be
+undone. Revoke the key as well. docs/secrets.md says what is not covered.
 
-JSON: one object
-  {\"type\":\"redact\", \"planned\":whether nothing was changed yet BOOL, \"lines\":N that have it, \"notes\":N words of yours that have it,
-   \"unfinished\":N lines that were read before they were finished,
-   \"rules\":[NAME] that found it, \"kept_out\":whether all of it is kept out of what comes later BOOL,
-   \"sessions\":[{\"session\":ID, \"format\":NAME, \"title\":TEXT or null, \"lines\":N}], \"covered\":[PATH] in which it was covered,
-   \"fixed\":[{\"rule\":NAME, \"session\":ID, \"place\":TEXT}] what stands where it cannot be taken out, and stays,
-   \"left\":[PATH] that still hold it, those of the store's database too,
-   \"beside\":[PATH] next to a session that undertext does not keep, which have it or may have it, \"in_log\":whether the store's log does BOOL,
-   \"unseen\":[PATH] of folders and files that could not be looked through, which may have it,
-   \"files\":[PATH] kept whole, such as long answers of tools, that have it,
-   \"deleted\":[PATH] of damaged stores that were set aside, and of what commands that were cut short left,
-   \"stores\":[PATH] of other stores of yours that have it or may have it,
-   \"rekeyed\":[{\"session\":ID, \"format\":NAME, \"head\":HASH with which its chain ended, \"salt\":HEX of the commitment to it}]}")]
+Exit codes: 1 if nothing has it, nobody agreed, or it remains somewhere")]
 pub(crate) struct Args {
-    /// The entry: HEAD, HEAD~2, @7 (the turn of checkpoint 7), or the beginning of an id
+    /// Redact all that this turn or entry says
     #[arg(value_name = "ENTRY")]
     entry: Option<OsString>,
 
-    /// Take out what audit --secrets finds: in ENTRY, in the session that -s names, or else in all of them
+    /// Redact what audit --secrets finds
     #[arg(long)]
     found: bool,
 
-    /// Take out only what this rule finds, by its name; may be given more than once
+    /// With --found, use only this rule; repeatable
     #[arg(long, value_name = "NAME", requires = "found", value_parser = secrets::rule, add = complete::rules())]
     rule: Vec<String>,
 
@@ -93,19 +58,19 @@ pub(crate) struct Args {
 /// How far to go, and why.
 #[derive(Debug, clap::Args)]
 pub(super) struct Consent {
-    /// Only tell what would be taken out
+    /// Show what would be redacted
     #[arg(short = 'n', long)]
     dry_run: bool,
 
-    /// Do not ask
+    /// Don't ask
     #[arg(short, long, conflicts_with = "dry_run")]
     yes: bool,
 
-    /// Keep a reason with the operation
+    /// Record a reason
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 
-    /// Give the sessions other ids too, so that no hash is left by which a guess could be tried
+    /// Give the sessions new ids, for short secrets
     #[arg(long)]
     pub(super) rekey: bool,
 }

@@ -6,22 +6,18 @@ use undertext::report::Redone;
 use super::Context;
 use super::common::Moving;
 use super::error::{CommandError, Exit};
-use super::landing::{landed, tell_undone};
+use super::landing::tell_undone;
 use super::words::About;
 
 /// Redo what was undone last
-///
-/// What was done after an undo, other than taking in what another program wrote, ends what can be redone.
 #[derive(Debug, clap::Args)]
-#[command(after_help = concat!("\
+#[command(after_help = "\
 Examples:
   undertext redo
-  undertext redo 8f14e45f
+  undertext redo 7c2a
 
-JSON: one object
-  {\"type\":\"redo\", \"session\":ID, \"title\":TEXT or null, \"format\":NAME, \"operation\":N, \"undoes\":the number of the undo, \"command\":\"undo\",
-   \"left\":[branches that keep what came after it], \"rotated\":PATH of the previous live file or null,
-   \"written\":PATH of the agent's own file or null", landed!()))]
+After another change, an undo can't be redone any more. Importing what an agent
+wrote doesn't count as a change.")]
 pub(crate) struct Args {
     #[command(flatten)]
     moving: Moving,

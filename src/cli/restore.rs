@@ -9,49 +9,36 @@ use super::common::{self, counted};
 use super::error::{CommandError, Exit};
 use super::words::About;
 
-/// Put a session's file back where its agent reads it, after the agent or somebody else deleted it
-///
-/// The file comes back as the agent left it last, byte for byte, and the session follows it again, so that the agent can
-/// resume it. What was said in the store meanwhile stands behind that, and the agent goes on from where the session stands; if its
-/// format cannot say that, a branch keeps it. What the agent kept next to the file, such as long answers of tools, comes back too,
-/// also if only that is gone, and so do the files of the sub-agents that worked for it. Nothing that lies at the file's place is
-/// ever written over.
-///
-/// Agents delete old transcripts by themselves: Claude Code after 30 days, unless cleanupPeriodDays in
-/// ~/.claude/settings.json says otherwise. undertext import notices what is gone.
+/// Restore session files that an agent deleted
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  undertext restore 8f14e45f
+  undertext restore 7c2a
   undertext restore --all --dry-run
   undertext restore --all --agent claude
 
-Exit codes: 1 with --all, or of a sub-agent, if a file could not be put back
+The file comes back byte for byte, with the files next to it and those of its
+sub-agents, so the agent can resume the session. Existing files are never
+overwritten.
 
-JSON: one object a session
-  {\"type\":\"restore\", \"session\":ID, \"title\":TEXT or null, \"format\":NAME, \"path\":PATH or null if that is there,
-   \"files\":[PATH] that were written, \"sidecars\":[PATH] that were too, \"others\":[PATH] left alone for their other bytes,
-   \"rotated\":PATH of the file that was put back, if another that goes on from where the session stands took its place, or null,
-   \"left\":the branch that keeps where main stood or null, \"operation\":N or null}
-and with --dry-run, or where that ends with 1
-  {\"type\":\"lost\", \"session\":ID, \"agent\":NAME, \"path\":PATH or null if that is there, \"sidecars\":[PATH]}")]
+Exit codes: 1 if a file of --all or of a sub-agent could not be restored")]
 pub(crate) struct Args {
     #[command(flatten)]
     about: About,
 
-    /// Put back the files of all sessions
+    /// Restore the files of all sessions
     #[arg(short, long, conflicts_with_all = ["session", "named"])]
     all: bool,
 
-    /// With --all, only those of this agent, by the name of its format
+    /// With --all, only sessions of this agent
     #[arg(long, value_name = "FORMAT", requires = "all", conflicts_with_all = ["session", "named"], value_parser = super::common::format, add = super::complete::agents())]
     agent: Option<String>,
 
-    /// Put a file back even if a process may have its session open
+    /// Write even if an agent may have the session open
     #[arg(long)]
     force: bool,
 
-    /// List the files that would be put back
+    /// List the files that would be restored
     #[arg(short = 'n', long)]
     dry_run: bool,
 }

@@ -16,44 +16,33 @@ use super::later::{self, Choice};
 use super::words::About;
 use crate::render::safe;
 
-/// Start the agent in a session, in the folder where the session works
-///
-/// The agent takes the place of undertext: it resumes the current branch from its own file. What a command that was cut short is
-/// still to write there is written first.
-///
-/// A change that waits, because revert, switch, undo or compact was given with --later, is shown with what it would do now, and
-/// you are asked whether to make it. Without a terminal nothing is started unless --apply or --drop says what to do with it.
+/// Start the agent in a session
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   undertext resume
-  undertext resume 8f14e45f
-  undertext resume 8f14e45f --print
-  undertext resume 8f14e45f --apply
+  undertext resume 7c2a --print
 
-Exit codes: 1 if nothing is started because a change waits, or if --apply or --drop finds none
+The agent starts in the session's folder and continues on the current branch. A
+change that you saved with --later is shown first, and made if you agree.
 
-JSON, which starts nothing: with --apply or --drop what that did, as revert, switch, undo and compact have it, then one object
-  {\"type\":\"resume\", \"session\":ID, \"format\":NAME, \"folder\":PATH or null, \"command\":[the agent's program and its arguments],
-   \"waiting\":WAITING or null}
-WAITING is {\"operation\":N that has it wait, \"verb\":\"revert\", \"switch\", \"undo\" or \"compact\", \"checkpoint\":N or null,
- \"entry\":ID or null, \"branch\":NAME or null, \"undoes\":N or null, \"note\":TEXT or null, \"options\":[WORD],
- \"own\":whether you asked for it on this computer BOOL}")]
+Exit codes: 1 if nothing was started because a change waits, or if --apply or
+  --drop finds none")]
 #[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub(crate) struct Args {
-    /// Print the command, and start nothing
+    /// Print the command instead of running it
     #[arg(long)]
     print: bool,
 
-    /// Make the change that waits first, without a question if you asked for it on this computer
+    /// Make the change that waits, without asking
     #[arg(long, conflicts_with = "drop")]
     apply: bool,
 
-    /// Drop the change that waits first
+    /// Drop the change that waits
     #[arg(long)]
     drop: bool,
 
-    /// With --apply, write the agent's file even if a process may have its session open
+    /// With --apply, write even if an agent has it open
     #[arg(long, requires = "apply", conflicts_with = "drop")]
     force: bool,
 

@@ -7,52 +7,36 @@ use undertext::report::Line;
 
 use super::common::{Delay, Moving};
 use super::error::{CommandError, Exit};
-use super::landing::{landed, place, tell_back};
+use super::landing::{place, tell_back};
 use super::later;
 use super::pick::Side;
 use super::words::{About, Noun};
 use super::{Context, complete};
 
-/// Go back to a checkpoint or an entry, and perhaps leave the model a note from the future
-///
-/// A turn's number goes to just before that turn, with --keep to just after it; any other place to just after it. Without a
-/// place you pick a turn, if you are at a terminal. Your prompt there is shown, to send again or change, and on a terminal copied to the clipboard.
-///
-/// Nothing is lost: the turns after the place are kept on a branch, and the previous live file under another name. If you go
-/// back to the end of that branch before anything else is said, its name is removed again. With -m the model is told that the
-/// conversation had already gone further, and reads your note.
-///
-/// git's revert makes a commit that takes another one back. This one goes back to a place, as git's reset does. Files are not
-/// restored: those that the agent edited since are named.
+/// Go back to a turn and leave the model a note
 #[derive(Debug, clap::Args)]
-#[command(aliases = ["rewind", "reset"], after_help = concat!("\
+#[command(aliases = ["rewind", "reset"], after_help = "\
 Examples:
-  undertext revert 3
-  undertext revert 3 -m 'The parser is fine; look at the lexer first'
-  undertext revert --keep 3              to just before the turn after @3
-  undertext revert main.1                where an earlier revert left from
-  undertext revert HEAD~2 7c2a51de       two entries back, in the session 7c2a51de
-  undertext log --checkpoints
+  undertext revert @3
+  undertext revert @3 -m 'The parser is fine; look at the lexer first'
+  undertext revert --keep @3
+  undertext revert HEAD~2 7c2a         two turns back in session 7c2a
+  undertext revert main.1              the end of a reverted branch
 
-PLACE is the number of a checkpoint, with or without @, an id or a uuid, or its beginning, HEAD, a branch, or one of
-these with ~N for N entries before it
-
-JSON: one object
-  {\"type\":\"revert\", \"session\":ID, \"title\":TEXT or null, \"format\":NAME, \"checkpoint\":N or null if another place was
-   named, \"entry\":ID where the branch stands or null at the start, \"branch\":NAME, \"left\":the branch that keeps the old
-   end or null, \"dropped\":entries that are only there, \"note\":ID of the note or null,
-   \"rotated\":PATH of the previous live file or null, \"written\":PATH of the agent's own file or null,
-   \"operation\":N or null if nothing had to change", landed!()))]
+A turn means just before it, any other place just after it. Your prompt there
+is printed, to send again or change. Nothing is deleted: the reverted turns are
+kept as a branch. Files that the agent edited since are named, not restored.
+git's revert makes a new commit; this one moves to a place, like git's reset.")]
 pub(crate) struct Args {
-    /// Where to: a checkpoint, an entry or a branch [default: on a terminal, the turn that you pick]
+    /// A turn, a branch or an entry [default on a terminal: pick a turn]
     #[arg(value_name = "PLACE", allow_negative_numbers = true, add = complete::places())]
     place: Option<OsString>,
 
-    /// Keep this turn, and take back what follows it
+    /// Go to just after the turn, instead of before it
     #[arg(long)]
     keep: bool,
 
-    /// Leave this for the model to read
+    /// Leave the model this note
     #[arg(short, long, allow_hyphen_values = true)]
     message: Option<String>,
 

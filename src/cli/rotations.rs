@@ -9,22 +9,18 @@ use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 use crate::render::units;
 
-/// List the live files that were set aside, each checked by its hash
-///
-/// A file is whole, deleted (its content is still in the store), changed since, grown if a program that held it open
-/// wrote more, or pending if it is still to be set aside: the next change takes in the one and does the other. One that
-/// cannot be read is unread.
+/// List the files of a session that were set aside
 #[derive(Debug, clap::Args)]
 #[command(
     hide = true,
     after_help = "\
 Examples:
-  undertext rotations
-  undertext rotations 8f14e45f --json
+  undertext doctor --files
+  undertext doctor --files 7c2a
 
-JSON: one object a file
-  {\"type\":\"rotation\", \"operation\":N that set it aside, \"command\":NAME, \"path\":PATH, \"bytes\":N,
-   \"state\":\"whole\", \"deleted\", \"grown\", \"changed\", \"pending\" or \"unread\", \"why\":TEXT if it is unread or null}"
+A file is whole, deleted, changed, grown (a program wrote more to it), pending
+(the next change sets it aside) or unread. The store has what a deleted or
+changed one held."
 )]
 pub(crate) struct Args {
     #[command(flatten)]

@@ -24,132 +24,101 @@ const SHOWN: usize = 20;
 /// The letters of the options that take a value.
 const TAKING: [char; 5] = ['A', 'B', 'C', 'n', 's'];
 
-/// Search what was said in all sessions: messages, calls of tools and their answers
-///
-/// Lines of texts are searched as they were said, in a session that is named and in its sub-agents, or in all sessions but
-/// hidden ones and their sub-agents. Small letters match capital ones too, unless the pattern has a capital
-/// letter. A text that several sessions share, or that stands in one of them more than once, is found once. Each hit tells where
-/// it stands: on the current path, above a compaction, beneath a truncation, on another branch, undone, or left behind by the
-/// agent. A line that does not fit the terminal is cut around its first match; so is one of more than 500 columns that goes to
-/// a file or a pipe. --full and --json give each line whole.
-///
-/// Of the newest hundred texts, those come first in which the words match best: whole words before parts of words, rare ones
-/// before frequent ones, several in one line, said to the agent or by it before what a tool was called with or answered, on the
-/// current path before other branches, and newer before older. --sort time shows the newest sessions first, as --json does
-/// without it. The order is the same with the index and without it.
+/// Search everything said in all sessions
 #[derive(Debug, clap::Args)]
 #[command(
     alias = "grep",
     after_help = "\
 Examples:
   undertext search 'undefined symbol'
-  undertext search --here --since 7d linker
-  undertext search --role user -w roof -C 2
-  undertext search --tool Bash --regex 'rm -rf? /'
-  undertext search -l TODO                  the sessions that have it
-  undertext search roof 3f2a91c0            in one session
-  undertext search -- '-> Option<u64>'
+  undertext search roof 7c2a                 in one session
+  undertext search --tool Bash -E 'rm -rf? /'
+  undertext search -l --here --since 7d TODO
 
-Exit codes: 0 something was found, 1 nothing was, or a session is damaged
-
-JSON: one object a line that has a match, of all texts unless -n says of how many
-  {\"type\":\"hit\", \"session\":ID, \"agent\":NAME, \"title\":TEXT or null, \"folder\":PATH or null,
-   \"parent\":ID of the session for which it works, if it is a sub-agent, or null, \"entry\":ID,
-   \"turn\":N of the checkpoint before its turn or null,
-   \"stands\":\"current\", \"compacted\", \"truncated\", \"branch\", \"undone\", \"left\" or \"unknown\" where the session is damaged, \"branch\":NAME or null,
-   \"sub_agent\":BOOL, \"time\":TIME or null, \"role\":\"system\", \"user\", \"assistant\" or \"tool\", \"tool\":NAME or null,
-   \"line\":N in the text, from 1, \"text\":the line TEXT, \"matches\":[[start, end] in bytes of it],
-   \"before\":[TEXT], \"after\":[TEXT], \"places\":[{\"session\":ID, \"agent\":NAME, \"entry\":ID, \"turn\":N or null,
-   \"stands\":WORD, \"branch\":NAME or null, \"sub_agent\":BOOL} for each other place of the same text]}
-with -l or --count one object a session
-  {\"type\":\"count\", \"session\":ID, \"agent\":NAME, \"title\":TEXT or null, \"lines\":N}
-one of each session that could not be searched, or of which only what the store holds was, because its file cannot be read
-  {\"type\":\"damaged\" or \"unread\", \"session\":ID, \"agent\":NAME, \"problem\":TEXT}
-and at the end
-  {\"type\":\"searched\", \"lines\":N that were found, \"more\":whether there may be more BOOL,
-   \"damaged\":N entries that could not be searched}"
+It also finds what was reverted, undone, compacted or truncated. Exit code 1:
+nothing was found, or a session is damaged."
 )]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that a person types")]
 pub(crate) struct Args {
-    /// The words that are looked for, as they stand; behind -- they may begin with a dash
+    /// The words to find, literally; after -- they may begin with a dash
     pattern: String,
 
     #[command(flatten)]
     about: OneOrAll,
 
-    /// Find the words only where no letter, digit or underscore is next to them
+    /// Match whole words
     #[arg(short, long, conflicts_with = "regex")]
     word: bool,
 
-    /// Take the pattern as a regular expression
+    /// Match a regular expression
     #[arg(short = 'E', long)]
     regex: bool,
 
-    /// Find small letters for capital ones, and capital ones for small ones
+    /// Ignore case, even if PATTERN has capitals
     #[arg(short, long)]
     ignore_case: bool,
 
-    /// Tell capital letters from small ones
+    /// Respect case, even if PATTERN has no capitals
     #[arg(long, conflicts_with = "ignore_case")]
     case: bool,
 
-    /// Search only the sessions of this agent, by the name of its format
+    /// Only sessions of this agent, such as claude
     #[arg(long, value_name = "FORMAT", value_parser = common::format, add = complete::agents())]
     agent: Option<String>,
 
-    /// Search only the sessions that work in this folder or below it
+    /// Only sessions in this folder or below it
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
 
-    /// Search only the sessions that work in the current folder or below it
+    /// Only sessions in the current folder or below it
     #[arg(long, conflicts_with = "folder")]
     here: bool,
 
-    /// Find only what was said since: 30m, 12h, 7d, 2w, today, yesterday, monday, or a day as 2026-11-01
+    /// Only what was said since: 12h, 7d, monday
     #[arg(long, value_name = "TIME", value_parser = moment::Since::read, allow_hyphen_values = true)]
     since: Option<moment::Since>,
 
-    /// Find only what was said before a moment, named as for --since
+    /// Only what was said before this time
     #[arg(long, value_name = "TIME", value_parser = moment::Since::read, allow_hyphen_values = true)]
     until: Option<moment::Since>,
 
-    /// Find only what these said: user, assistant, tool or system; may be given more than once
+    /// Only user, assistant, tool or system; repeatable
     #[arg(long, value_name = "ROLE", value_parser = role, add = complete::among(ROLES.map(Role::as_str)))]
     role: Vec<Role>,
 
-    /// Find only what this tool was called with, or answered
+    /// Only calls of this tool and their results
     #[arg(long, value_name = "NAME")]
     tool: Option<String>,
 
-    /// Find only what stands on this branch of a session
+    /// Only this branch
     #[arg(long, value_name = "NAME")]
     branch: Option<String>,
 
-    /// Search hidden sessions too
+    /// Include hidden sessions
     #[arg(long)]
     hidden: bool,
 
-    /// Show N lines around each line that is found
+    /// Show N lines around each match
     #[arg(short = 'C', short_aliases = ['A', 'B'], long = "context", value_name = "N", default_value_t = 0, value_parser = common::number::<usize>, allow_negative_numbers = true, conflicts_with_all = ["list", "count"])]
     around: usize,
 
-    /// Show at most N texts, or sessions with -l or --count; 0 shows all [default: 20 texts, and all in JSON; all sessions]
+    /// Show at most N texts; 0 shows all [default: 20]
     #[arg(short, long = "number", value_name = "N", value_parser = common::number::<usize>, allow_negative_numbers = true)]
     number: Option<usize>,
 
-    /// Show first what matches best, or what is newest: relevance or time [default: relevance, and time in JSON]
+    /// By relevance or time [default: relevance]
     #[arg(long, value_name = "ORDER", value_parser = sort, add = complete::among(["relevance", "time"]), conflicts_with_all = ["list", "count"])]
     sort: Option<Sort>,
 
-    /// Show only the sessions in which something is found
+    /// List only the sessions that match
     #[arg(short, long)]
     list: bool,
 
-    /// Show only how many lines are found in each session, and in all that are shown
+    /// Count the matching lines of each session
     #[arg(long, conflicts_with = "list")]
     count: bool,
 
-    /// Show all lines that are found, each whole
+    /// Show every matching line in full
     #[arg(long, conflicts_with_all = ["list", "count"])]
     full: bool,
 }

@@ -22,9 +22,9 @@ const LABEL: &str = "undertext-watch";
 /// A program that manages services.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Manager {
-    /// The one of most Linux systems
+    /// Most Linux systems
     Systemd,
-    /// The one of macOS
+    /// macOS
     Launchd,
 }
 

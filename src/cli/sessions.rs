@@ -24,91 +24,74 @@ const BARS: usize = 8;
 /// How many sessions people are shown by default.
 const SHOWN: usize = 50;
 
-/// List the sessions, the newest first
-///
-/// A row has the beginning of the id, when the session was last active, its agent and title, how many turns it has, how many
-/// reverted branches (↶) and compactions (◆), how full the model's window was and is, and the folder. A column in which every
-/// row says the same is left out.
+/// List sessions, newest first
 #[derive(Debug, clap::Args)]
 #[command(aliases = ["ls", "list"], after_help = "\
 Examples:
   undertext sessions
   undertext sessions --here --since yesterday
-  undertext sessions retry webhook         those whose title, folder or id has these words
-  undertext sessions yesterday
-  undertext sessions --reverted
-  undertext sessions --folder ~/code --since 2026-11-01
-  undertext sessions --tree                forks and sub-agents below the session that they were made of
-  undertext sessions --agent claude -n 0   every session of Claude Code
-  undertext sessions --hide 8f14e45f
+  undertext sessions retry webhook    those with both words
+  undertext sessions --tree           forks and sub-agents below their session
+  undertext sessions --hide 7c2a
 
-JSON: one object a session
-  {\"type\":\"session\", \"session\":ID, \"agent\":NAME, \"title\":TEXT or null, \"folder\":PATH or null, \"started\":TIME,
-   \"active\":TIME, both null if no record has one, \"turns\":N that began in its own files, \"hidden\":BOOL, \"kin\":null or the session that it was made of
-   {\"bond\":fork, sub-agent or continuation, \"session\":ID, \"held\":whether the store has it BOOL,
-    \"continues\":whether nothing was copied and its history begins there BOOL, \"shown\":whether that history is shown BOOL,
-    \"here\":ID of the last entry that was taken over or null, \"there\":ID of that entry in the other or null},
-   \"branches\":N, \"reverted\":N of its ends that were reverted, \"compactions\":N, \"tokens\":N of the next request or null,
-   \"window\":N or null, \"sub_agents\":N, \"gone\":whether the agent's file was deleted BOOL, \"open\":whether an agent has it open BOOL}
-and one of each session that cannot be read
-  {\"type\":\"damaged\", \"session\":ID, \"agent\":NAME, \"problem\":TEXT}
-and with --hide or --show
-  {\"type\":\"hide\", \"session\":ID, \"title\":TEXT or null, \"format\":NAME, \"hidden\":BOOL, \"operation\":N or null if it was so already}")]
+A row shows the id, when the session was last active, its agent and title, its
+turns, reverted branches (↶) and compactions (◆), how full the window was and
+is, and the folder. A column that says the same in every row is left out.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that a person types")]
 pub(crate) struct Args {
-    /// List only sessions whose title, folder, agent or id has all these words; a word such as yesterday is a time, as with --since
+    /// Words of the title, folder, agent or id, or a time as with --since
     #[arg(value_name = "WORD")]
     words: Vec<String>,
 
-    /// List only the sessions of this agent, by the name of its format
+    /// Only sessions of this agent, such as claude
     #[arg(long, value_name = "FORMAT", value_parser = common::format, add = complete::agents())]
     agent: Option<String>,
 
-    /// List only the sessions that work in this folder or below it
+    /// Only sessions in this folder or below it
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
 
-    /// List only the sessions that work in the current folder or below it
+    /// Only sessions in the current folder or below it
     #[arg(long, conflicts_with = "folder")]
     here: bool,
 
-    /// List only the sessions that were active since: 30m, 12h, 7d, 2w, today, yesterday, monday, or a day as 2026-11-01
+    /// Only sessions active since: 12h, 7d, monday
     #[arg(long, value_name = "TIME", value_parser = moment::Since::read, allow_hyphen_values = true)]
     since: Option<moment::Since>,
 
-    /// List hidden sessions too
+    /// Include hidden sessions
     #[arg(long)]
     hidden: bool,
 
-    /// List only sessions in which something was reverted
+    /// Only sessions with reverted turns
     #[arg(long)]
     reverted: bool,
 
-    /// List only sessions that were compacted
+    /// Only sessions that were compacted
     #[arg(long)]
     compacted: bool,
 
-    /// List only sessions whose file their agent deleted
+    /// Only sessions whose file the agent deleted
     #[arg(long)]
     deleted: bool,
 
-    /// List sub-agents too, each below its session
+    /// Include sub-agents, each below its session
     #[arg(short, long)]
     all: bool,
 
-    /// List sub-agents and forks too, each below the session that it was made of
+    /// Include sub-agents and forks, each below its session
     #[arg(long)]
     tree: bool,
 
-    /// Show whole ids, times and folders, and what a session was made of
+    /// Show full ids, times and folders, and origins
     #[arg(short, long)]
     verbose: bool,
 
-    /// List at most N sessions; 0 shows all [default: 50, or all with --json]
+    /// List at most N; 0 lists all [default: 50]
     #[arg(short, long = "number", alias = "limit", value_name = "N", value_parser = common::number::<usize>, allow_negative_numbers = true)]
     number: Option<usize>,
 
-    /// Leave a session out of lists from now on
+    /// Hide a session from lists
     #[arg(long, value_name = "SESSION", add = complete::sessions(), conflicts_with_all = ["words", "agent", "folder", "here", "since", "hidden", "reverted", "compacted", "deleted", "all", "tree", "number"])]
     hide: Option<OsString>,
 

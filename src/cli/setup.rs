@@ -16,46 +16,33 @@ use crate::render::hunks;
 use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 
-/// Have an agent call undertext when a session goes on, so that nothing of it is lost
-///
-/// The change of the agent's own settings, those of this user, is shown before it is made, and nothing else in them is
-/// touched. --off takes out exactly what was put in, whatever you changed meanwhile; a call to which you added something
-/// stays, and is told of. An extension of pi that was changed is kept as a copy, which pi does not load. Without an agent, those of this machine are listed.
-///
-/// Claude Code calls when a session begins or ends, after each answer and before it compacts; Codex at the end of each turn, and
-/// a program that it called before is called too; pi by an extension. Agents heed it from their next start
-/// on. They do not wait for it, and go on as if it were not there once undertext is removed. Whatever variables a project
-/// sets, the session goes into your own store.
+/// Have an agent save every turn as it happens
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   undertext setup
   undertext setup claude
-  undertext setup codex --yes
   undertext setup pi --off --dry-run
 
-Exit codes: 1 if the change was not made because nobody agreed to it, or a call is left to which you added something
+You see the change of the agent's settings before it is made. The agent then
+calls undertext from its next start on, without waiting for it, and works on if
+you remove undertext. --off removes exactly what was added.
 
-JSON: one object, of the agent
-  {\"type\":\"setup\", \"agent\":NAME, \"path\":PATH of the settings, \"installed\":BOOL with the change,
-   \"changed\":BOOL, \"change\":\"made\", \"planned\", \"declined\" if nobody agreed, or \"needless\"}
-and without an agent one for each
-  {\"type\":\"calling\", \"agent\":NAME, \"path\":PATH, \"installed\":BOOL,
-   \"current\":whether it calls this program BOOL, \"problem\":why it calls nothing or none can be put in, or null}")]
+Exit codes: 1 if nobody agreed, or a call that you extended was left in place")]
 pub(crate) struct Args {
-    /// The agent: claude, codex or pi
+    /// claude, codex or pi [default: list them]
     #[arg(value_parser = agent, add = super::complete::callers())]
     agent: Option<String>,
 
-    /// Have it call no more
+    /// Remove the call again
     #[arg(long, requires = "agent")]
     off: bool,
 
-    /// Show the change and make none
+    /// Show the change, and don't make it
     #[arg(short = 'n', long, requires = "agent")]
     dry_run: bool,
 
-    /// Make the change without asking
+    /// Don't ask
     #[arg(short, long, requires = "agent")]
     yes: bool,
 }

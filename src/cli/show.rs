@@ -20,66 +20,50 @@ use crate::render::table::{Align, Cell, Table};
 use crate::render::wrap::wrap;
 use crate::render::{diff, safe};
 
-/// Show a turn, a step or an entry, whole or some of its lines, or what of it is hidden
-///
-/// A tool's answer that was too long shows its beginning; the rest lies under it. --hidden and --diff take the entry that
-/// was cut or the one from which it was cut.
+/// Show a turn in full, or part of a long result
 #[derive(Debug, clap::Args)]
 #[command(
     alias = "cat",
     after_help = "\
 Examples:
-  undertext show @7                      turn 7, with all that came of it
-  undertext show 82@12..@15              turns 12 to 15 of the session 82
-  undertext show @7.0                    the prompt alone; @7.2 is the second answer with its results
-  undertext show HEAD                    the last entry
+  undertext show @7                     turn 7 with all its results
+  undertext show @7.0                   its prompt only
+  undertext show @12..@15 7c2a          turns 12 to 15 of session 7c2a
   undertext show 3f2a91c0 --lines 40:60
   undertext show 3f2a91c0 --hidden --grep 'error|warning'
-  undertext show @7.0 -s session.jsonl --raw | jq .
 
-Exit codes: 1 if nothing is hidden, or no line matches
-
-JSON: of a turn or more one object an entry, as log has it; of an entry one object, as log has it, and
-  {\"text\":its words, with --lines those lines, \"from\":N of the first line, \"lines\":how many there are}
-with --grep one a line that matches
-  {\"type\":\"line\", \"line\":N, \"text\":all of it}
-with --hidden or --diff one a text, in order
-  {\"type\":\"hidden\", \"entry\":ID, \"origin\":ID of the entry that holds all of it, \"call\":ID that is answered,
-   \"part\":N of the text in the answer, from 0, \"shown\":CHARACTERS, \"hidden\":CHARACTERS, \"text\":what is hidden}
-and of entries that are damaged, as log has them
-  {\"type\":\"damaged\", ...}"
+Exit codes: 1 if nothing is hidden, no line matches, or an entry is damaged"
 )]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Args {
-    /// A turn: @7, a step of it: @7.2, a range: @12..@15, or an entry: HEAD, HEAD~2 (two turns back), a branch, the
-    /// beginning of an id
+    /// A turn @7, a step @7.2, a range @12..@15 or an entry
     #[arg(value_name = "PLACE", add = complete::places())]
     entry: OsString,
 
     #[command(flatten)]
     about: About,
 
-    /// Print the bytes of the record as they arrived; unlike all else, they are not made safe to show
+    /// Print the original bytes, control sequences included
     #[arg(long, conflicts_with_all = ["lines", "grep", "diff", "json"])]
     raw: bool,
 
-    /// Print these lines of the text only, counted from 1: A:B, A:, :B, or A
+    /// Print only these lines: 40:60, 40:, :60 or 40
     #[arg(long, value_name = "A:B")]
     lines: Option<Lines>,
 
-    /// Print the lines that match this regular expression only, each behind its number
+    /// Print only lines that match this regular expression
     #[arg(long, value_name = "PATTERN", conflicts_with_all = ["lines", "diff"], value_parser = pattern)]
     grep: Option<Regex>,
 
-    /// Print what of the entry is hidden, exactly as it was unless stdout is a terminal
+    /// Print what truncation hid of the entry
     #[arg(long, conflicts_with_all = ["diff", "original"])]
     hidden: bool,
 
-    /// Print what is hidden as a difference, with three lines around it
+    /// Print what is hidden as a diff
     #[arg(long, conflicts_with_all = ["original", "lines"])]
     diff: bool,
 
-    /// Show the entry as it was before anything of it was replaced
+    /// Show the entry as it was before it was replaced
     #[arg(long)]
     original: bool,
 }

@@ -15,24 +15,23 @@ use crate::render::conversation::{self, Manner};
 /// Which entries are shown, and how much of each.
 #[derive(Debug, clap::Args)]
 pub(super) struct Shown {
-    /// Show at most the last N entries; 0 shows all
+    /// Show only the last N entries; 0 shows all
     #[arg(short = 'n', long = "number", value_name = "N", value_parser = number::<usize>, allow_negative_numbers = true)]
     pub(super) count: Option<usize>,
 
-    /// Show also the records that are no part of the conversation
+    /// Include records that aren't part of it
     #[arg(long)]
     all: bool,
 
-    /// Show long texts whole
+    /// Show long texts in full
     #[arg(long)]
     full: bool,
 
-    /// Show only the entries in which these words were said; small letters stand for capital ones too, unless there is a capital
-    /// one
+    /// Show only entries with these words
     #[arg(long, value_name = "WORDS", value_parser = pattern)]
     grep: Option<Pattern>,
 
-    /// Show every entry by itself, also the agent's own records, and tell of repaired links
+    /// Show each record by itself, the agent's own too
     #[arg(short, long)]
     verbose: bool,
 }

@@ -12,22 +12,14 @@ use crate::render::style::Label;
 use crate::render::table::{Align, Cell, Table};
 use crate::render::units;
 
-/// Count what the store holds, by agent, and what it takes up
-///
-/// A line is stored once, however many sessions share it, and so is each string of 256 bytes or more.
+/// Show how much the store holds, by agent
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   undertext store stats
-  undertext store stats session.jsonl
-  undertext store stats --json
+  undertext store stats 7c2a
 
-JSON: one object an agent, then one for the store
-  {\"type\":\"agent\", \"agent\":NAME, \"sessions\":N, \"entries\":N, \"bytes\":N}
-  {\"type\":\"store\", \"lines\":N, \"raw\":BYTES of these lines, \"texts\":N, \"kept\":BYTES packed, \"stored\":BYTES in all}
-and of a session
-  {\"type\":\"session\", \"session\":ID, \"agent\":NAME, \"entries\":N, \"bytes\":N, \"turns\":N, \"branches\":N,
-   \"checkpoints\":N, \"states\":N of its files}")]
+Lines and long texts that sessions share are stored once.")]
 pub(crate) struct Args {
     #[command(flatten)]
     about: OneOrAll,

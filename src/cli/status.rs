@@ -27,46 +27,22 @@ use crate::render::wrap::wrap;
 /// How wide the names of the rows are.
 const NAMES: usize = "checkpoint  ".len();
 
-/// Show where a session stands
+/// Show where a session is and how full its window is
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   undertext status
-  undertext status --layers --json 3f2a91c0
-  undertext status --files
-
-JSON: one object
-  {\"type\":\"status\", \"session\":ID, \"format\":NAME, \"title\":TEXT or null, \"folder\":PATH or null,
-   \"branch\":NAME, \"branches\":how many there are, \"reverted\":how many ends were reverted or null, \"head\":ID or null at the start,
-   \"before\":N of the turn just before which it is or null,
-   \"checkpoint\":the newest N or null, \"turns\":N, \"entries\":N, \"operations\":N,
-   \"sidecars\":files next to its own N, \"started\":TIME,
-   \"active\":TIME, both null if no record has one, \"hidden\":BOOL, \"kin\":the session that it was made of as sessions has it,
-   \"elsewhere\":null or where the history begins that is not shown {\"session\":ID of the parent or null, \"file\":ID of the file,
-   \"why\":\"parent\", \"missing\", \"short\" or \"endless\", \"words\":TEXT}, \"live\":PATH or null, \"gone\":PATH of the agent's file if it was deleted or null,
-   \"behind\":whether the live file is not as the store left it BOOL, \"live_state\":\"same\", \"grown\" and shown,
-   \"rewritten\" and shown, \"replaced\" by another program, \"pending\" what the next change writes, \"missing\",
-   \"left-out\" by your settings, \"unread\" or null without a live file, \"waiting\":the change that waits as resume has it or null,
-   \"open\":[{\"agent\":NAME, \"pid\":N, \"terminal\":PATH or null}] that have it open,
-   \"context\":{\"tokens\":N, \"counted\":by whose word they are as context has it, \"window\":N, \"compact_at\":N tokens it is compacted, \"due\":BOOL,
-    \"at_least\":whether it may have more tokens, not counted because the window is full BOOL,
-    \"source\":by whose word the window is as context has it, \"model\":NAME or null} or null if the window is too small}
-and with --layers
-  {\"type\":\"layers\", \"session\":ID, \"layers\":{\"system\":OBJECT or null, \"session\":OBJECT or null,
-   \"conversation\":OBJECT, \"tools\":[OBJECT], \"workspace\":OBJECT or null}}
-with --files one of each file
-  {\"type\":\"file\", \"path\":PATH, \"edits\":N, \"mentions\":N, \"turn\":checkpoint of the turn that named it last or null}
-and of entries that are damaged, as log has them
-  {\"type\":\"damaged\", ...}")]
+  undertext status 7c2a
+  undertext status --files")]
 pub(crate) struct Args {
     #[command(flatten)]
     about: About,
 
-    /// Show what the session knows of its system, itself, its conversation, its tools and its workspace
+    /// Show what it knows of system, tools and workspace
     #[arg(long)]
     layers: bool,
 
-    /// List the files that the conversation names, the edited ones first
+    /// List the files it names, edited ones first
     #[arg(long, conflicts_with = "layers")]
     files: bool,
 }

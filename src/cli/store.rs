@@ -15,7 +15,7 @@ use super::output::{Output, Progress};
 use super::{Context, index, pack, rebuild, stats};
 use crate::render::units;
 
-/// Copy the store, count what it holds, index its words, pack it, and rebuild what is derived
+/// Back up, measure and maintain the store
 #[derive(Debug, clap::Args)]
 #[command(
     subcommand_required = true,
@@ -23,10 +23,7 @@ use crate::render::units;
     after_help = "\
 Examples:
   undertext store stats
-  undertext store backup ~/backups/undertext-monday
-  undertext store pack
-
-JSON: the help of each command has its shapes"
+  undertext store backup ~/undertext-monday"
 )]
 pub(crate) struct Args {
     #[command(subcommand)]
@@ -42,22 +39,17 @@ enum StoreCommand {
     Stats(stats::Args),
 }
 
-/// Copy the store into a folder, while other programs go on, and check the copy
-///
-/// The copy is of one moment and whole: its database, its transcripts and the files that were set aside there. It is a
-/// store, which every command takes with --store. The files of your agents are theirs, and not copied; their lines are in the
-/// store. Damage in the store is named, and then there is no copy.
+/// Copy the store while agents keep writing
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  undertext store backup ~/backups/undertext-monday
-  undertext sessions --store ~/backups/undertext-monday
+  undertext store backup ~/undertext-monday
+  undertext sessions --store ~/undertext-monday
 
-JSON: one object
-  {\"type\":\"backup\", \"path\":PATH, \"sessions\":N, \"operations\":N, \"entries\":N, \"files\":N next to the database,
-   \"bytes\":N of the database, \"left_out\":[{\"path\":PATH, \"why\":TEXT}] next to the database}")]
+The copy is a store, and its hashes are checked. A damaged store isn't copied,
+and neither are your agents' own files.")]
 struct BackupArgs {
-    /// The folder, which is not there yet or empty
+    /// A folder that is new or empty
     #[arg(value_name = "DIR")]
     folder: PathBuf,
 }

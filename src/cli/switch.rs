@@ -7,24 +7,22 @@ use undertext::report::Line;
 
 use super::common::{Delay, Moving};
 use super::error::{CommandError, Exit};
-use super::landing::{landed, tell_switched};
+use super::landing::tell_switched;
 use super::later;
 use super::words::{About, Noun};
 use super::{Context, complete};
 
-/// Make a branch the current one: the live file holds it from now on
-///
-/// The previous live file is kept under another name.
+/// Switch to another branch
 #[derive(Debug, clap::Args)]
-#[command(alias = "checkout", after_help = concat!("\
+#[command(
+    alias = "checkout",
+    after_help = "\
 Examples:
-  undertext switch try-again
-  undertext switch main -s 8f14e45f
+  undertext switch main.1
+  undertext switch try-again -s 7c2a
 
-JSON: one object
-  {\"type\":\"switch\", \"session\":ID, \"title\":TEXT or null, \"format\":NAME, \"branch\":NAME,
-   \"entry\":ID or null at the start, \"rotated\":PATH or null, \"written\":PATH of the agent's own file or null,
-   \"operation\":N or null if it was current", landed!()))]
+The agent resumes from that branch. The one you leave stays as it is."
+)]
 pub(crate) struct Args {
     /// The branch
     #[arg(value_name = "BRANCH", add = complete::branches())]

@@ -19,54 +19,41 @@ use crate::render::units::{self, DIGITS, grouped};
 /// From how many columns on the tokens of each result are told as well.
 const WIDE: usize = 100;
 
-/// Cut the tool results that are too long for a model, and keep the whole of each beneath
-///
-/// Results on the current context are looked at, each on its own. One may have three tenths of the window, at four
-/// characters a token and at most 400,000; of a longer one the beginning stays, at least 2,000 characters, and words that
-/// say how to read the rest. The state before stays as a branch, and `undo` restores it.
-///
-/// A provider keeps the beginning of a conversation in a cache for some minutes, and reads all behind the first cut again.
-/// If the session's newest answer is that recent, the command says how much that is; with --when-cold it cuts nothing until
-/// the cache is over.
+/// Shorten long tool results and keep the full text
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   undertext truncate --dry-run
-  undertext truncate --window 200000
-  undertext truncate --max-chars 20000 3f2a91c0
-  undertext truncate --when-cold            only once the provider's cache is over; exits with 1 before
-  undertext audit
+  undertext truncate
+  undertext truncate --max-chars 20000 7c2a
 
-JSON: one object a result, in order
-  {\"type\":\"result\", \"entry\":ID on the path, \"origin\":ID of the entry that holds all of it, \"tool\":NAME or null,
-   \"subject\":what the tool read or ran TEXT or null, \"characters\":N, \"left\":CHARACTERS that it has then, \"tokens\":about N, \"tokens_left\":N}
-and then
-  {\"type\":\"truncate\", \"session\":ID, \"title\":TEXT or null, \"format\":NAME, \"operation\":N or null, \"limit\":CHARACTERS, \"window\":TOKENS or null, \"results\":N,
-   \"edited\":N that are too long only with what an edit put in the place of theirs, and are left alone,
-   \"branch\":NAME or null if nothing is changed, \"left\":NAME of the branch with the state before or null, \"saved\":BYTES,
-   \"cached\":{\"tokens\":about N that the provider has cached and reads again, \"until\":TIME} or null,
-   \"rotated\":PATH of the old file or null, \"written\":PATH of the agent's own file or null}")]
+The agent resumes with the shorter results, which say how to read the rest.
+Without --max-chars, a result may have three tenths of the window, at four
+characters a token and at most 400,000. A cut invalidates the provider's cache
+from there on; the command says how much that is.
+
+Exit codes: 1 with --when-cold while the provider has a cache")]
 pub(crate) struct Args {
     #[command(flatten)]
     about: About,
 
-    /// Assume a window of this many tokens [default: the one that `context` shows]
+    /// Size of the context window in tokens
     #[arg(long, value_name = "TOKENS", value_parser = tokens, allow_negative_numbers = true)]
     window: Option<u64>,
 
-    /// Let a result have this many characters
+    /// Limit results to N characters, at least 2000
     #[arg(long, value_name = "N", conflicts_with = "window", value_parser = count::<usize>, allow_negative_numbers = true)]
     max_chars: Option<usize>,
 
-    /// Write the agent's file even if a process may have its session open
+    /// Write even if an agent may have the session open
     #[arg(long)]
     force: bool,
 
-    /// Only show what would be cut
+    /// Show what would be cut, and change nothing
     #[arg(long)]
     dry_run: bool,
 
-    /// Cut nothing while the provider has the conversation in its cache
+    /// Do nothing until the provider's cache has expired
     #[arg(long)]
     when_cold: bool,
 }

@@ -18,33 +18,26 @@ use crate::render::table::{Align, Cell, Table};
 /// How many sessions the question lists.
 const LISTED: usize = 5;
 
-/// Trust the store in a folder, so that commands in it and below use it
-///
-/// A folder named .undertext may come with a repository or an archive, from anybody. It is used only once you have said
-/// here that you trust it, on this machine and as this user; `undertext new --here` makes one that you trust. Until
-/// then your own store is used, and a warning names the folder. Another store in its place is not trusted. Whatever
-/// its config.toml says, commands, addresses and keys are taken from your own settings only.
+/// Trust the store in a folder
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  undertext trust                 the nearest .undertext at or above this folder
+  undertext trust
   undertext trust ~/app
   undertext trust --list
-  undertext trust --off ~/app
 
-JSON: one object
-  {\"type\":\"trust\", \"path\":PATH, \"trusted\":BOOL, \"store\":ID of the store or null}
-and with --list one for each store
-  {\"type\":\"trusted\", \"path\":PATH, \"store\":ID, \"used\":BOOL, \"problem\":why it is not or null}")]
+A .undertext folder may come with a clone or an archive, so it is ignored until
+you trust it on this machine. Even then, commands, addresses and keys come from
+your own settings alone.")]
 pub(crate) struct Args {
-    /// The store, or the folder that it lies in; default: the nearest at or above this folder
+    /// The store or its folder [default: the nearest .undertext]
     path: Option<PathBuf>,
 
     /// List the stores that you trust
     #[arg(long, conflicts_with_all = ["path", "off"])]
     list: bool,
 
-    /// Trust it no longer
+    /// Stop trusting it
     #[arg(long)]
     off: bool,
 }

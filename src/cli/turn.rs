@@ -27,44 +27,28 @@ const TOOLS_LIMIT: u64 = 120;
 /// How much it may print.
 const TOOLS_BYTES: usize = 16 << 20;
 
-/// Ask a model, and keep what it answers
-///
-/// The prompt is appended, the context is prepared as `context` shows it, compacted where that is due, and made to fit
-/// where the provider refuses it. The answer is appended with its calls and what it used. With --tools a command answers
-/// the calls, until the model is done; without it they stay pending, to be answered with `append --result`. An answer to a
-/// session that another command moved meanwhile is kept on the branch that leads to what it answers, and ends the turn. What was said
-/// stays where the turn fails, and `turn` without a prompt goes on from it: from a prompt without an answer, from results, or,
-/// with --tools, from calls that are pending.
+/// Send the session to a model and append its answer
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   undertext turn 'Why does the build fail?'
   undertext turn --provider local --tools ./tools.py - < prompt.txt
-  undertext turn 'Go on' --events -s 3f2a91c0
   undertext turn
 
-The provider is set in config.toml, as [provider.NAME]; every key, explained: undertext context --settings.
-The command of --tools gets one JSON object on stdin and prints one:
-  {\"type\":\"list\"}                                      {\"tools\":[{\"name\":NAME, \"description\":TEXT, \"schema\":OBJECT}]}
-  {\"type\":\"call\", \"id\":ID, \"name\":NAME, \"input\":JSON}  {\"output\":TEXT, \"error\":TEXT if it failed}
-
-JSON: one object
-  {\"type\":\"turn\", \"session\":ID, \"title\":TEXT or null, \"format\":NAME, \"said\":TEXT,
-   \"stop\":\"end\", \"length\" if the answer is cut off, \"calls\", \"paused\", \"refused\", \"aborted\", \"error\" or null if it is not told,
-   \"pending\":[{\"id\":ID, \"name\":NAME, \"input\":JSON}], \"branch\":NAME that has what was said last if another command moved the session meanwhile, or null,
-   \"steps\":how often it was asked N, \"answered\":calls N, \"usage\":{\"input\":N, \"output\":N, \"cache_read\":N, \"cache_write\":N}, \"tokens\":N of the context now,
-   \"window\":N, \"operations\":[N]}
-With --events, one object an event on stderr, tagged with its \"event\".")]
+It compacts a window that is nearly full, and recovers if the request is refused
+as too long. Without --tools, calls wait for append --result. Without a prompt,
+it continues from there, or from where a turn failed. docs/own-agent.md has the
+JSON that the command of --tools reads and prints.")]
 pub(crate) struct Args {
-    /// The prompt, or - to read it from stdin [default: none, to go on from the end of the session]
+    /// The prompt, or - to read it from stdin [default: continue]
     #[arg(value_name = "PROMPT")]
     prompt: Option<String>,
 
-    /// Ask this provider of the settings [default: turn.provider in the settings]
+    /// Provider to ask [default: turn.provider in settings]
     #[arg(long, value_name = "NAME")]
     provider: Option<String>,
 
-    /// Have this command answer calls
+    /// Have this command answer tool calls
     #[arg(long, value_name = "COMMAND")]
     tools: Option<String>,
 

@@ -7,34 +7,29 @@ use undertext::report::Line;
 use super::Context;
 use super::common::{self, Delay, Moving};
 use super::error::{CommandError, Exit};
-use super::landing::{landed, tell_undone};
+use super::landing::tell_undone;
 use super::later;
 use super::operations::{self, Which};
 use super::words::About;
 
-/// Undo the newest operation that moved the conversation, or another one by its number
-///
-/// Without --op, this undoes the newest append, revert, switch, clear, truncate or compact. To undo another operation, such as
-/// an attach, a restore, a checkpoint or the name of a branch, give its number. What the operation moved goes back to where it
-/// was, the live file too. What came after it is kept as a branch. Nothing is erased: an undo is an operation itself.
+/// Undo the last change, or any other operation
 #[derive(Debug, clap::Args)]
-#[command(after_help = concat!("\
+#[command(after_help = "\
 Examples:
   undertext undo
-  undertext undo 7c2a                    in the session 7c2a
-  undertext undo --op 7
+  undertext undo 7c2a            in session 7c2a
   undertext undo --list
+  undertext undo --op 7
 
-JSON: one object
-  {\"type\":\"undo\", \"session\":ID, \"title\":TEXT or null, \"format\":NAME, \"operation\":N, \"undoes\":N, \"command\":the command of that operation,
-   \"left\":[branches that keep what came after it], \"rotated\":PATH of the previous live file or null,
-   \"written\":PATH of the agent's own file or null", landed!()))]
+Without --op, the newest append, revert, switch, clear, truncate or compact is
+undone. --op undoes any operation, such as the new name of a branch. What came
+after it is kept as a branch. redo takes an undo back.")]
 pub(crate) struct Args {
-    /// Undo this operation
+    /// Undo the operation with this number
     #[arg(long = "op", value_name = "N", value_parser = common::number::<OperationNumber>, allow_negative_numbers = true)]
     operation: Option<OperationNumber>,
 
-    /// List the operations of the session, the newest first
+    /// List the operations of the session, newest first
     #[arg(short, long, conflicts_with_all = ["operation", "dry_run", "later", "force", "rotate"])]
     list: bool,
 

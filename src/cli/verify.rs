@@ -15,28 +15,22 @@ use super::words::OneOrAll;
 use crate::render::style::Label;
 use crate::render::{json, safe};
 
-/// Compute again everything that a hash vouches for, and tell what is damaged
-///
-/// It never stops at the first fault. Damage makes the answer no, which is exit code 1, and so does a file that cannot be
-/// read, because nothing is known of it; other notes do not.
+/// Recompute every hash and report damage
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   undertext verify
-  undertext verify 8f14e45f
+  undertext verify 7c2a
   undertext verify --json | tail -1 | jq .ok
 
-JSON: one object a finding
-  {\"type\":\"finding\", \"severity\":\"damage\" or \"note\", \"session\":ID or null, \"item\":TEXT, \"problem\":TEXT}
-and finally
-  {\"type\":\"verified\", \"ok\":BOOL, \"sessions\":N, \"operations\":N, \"entries\":N, \"damaged\":N, \"notes\":N,
-   \"unread\":N files that cannot be read, each with a note, \"redacted\":N entries of whose lines something was taken out,
-   \"lost\":N entries that a damaged store lost, and that did not come back when it was mended, each with a note}")]
+All damage is reported, not only the first.
+
+Exit codes: 1 if something is damaged or a file cannot be read")]
 pub(crate) struct Args {
     #[command(flatten)]
     about: OneOrAll,
 
-    /// Show what is odd in agents' files too, though nothing is damaged there
+    /// Report oddities in agents' files too
     #[arg(short, long)]
     verbose: bool,
 }

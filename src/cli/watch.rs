@@ -39,33 +39,22 @@ const PAUSE: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs
 const INDEXING: Duration = Duration::from_millis(500);
 const INDEXING_EVERY: Duration = Duration::from_secs(10);
 
-/// Take in what your agents write, as they write it
-///
-/// It first does what an import does, and then goes on until you end it: what an agent writes is in the store within a second,
-/// also in a folder or of an agent that comes later. A session that was rewritten, shortened or deleted keeps in the store
-/// what it had. While the store cannot be written, as on a full disk, it says so and tries again. One program at a time
-/// watches for a store; all other commands work meanwhile. What `exclude` in your settings names is left out.
+/// Import what agents write, as they write it
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   undertext watch
-  undertext watch --json | jq .title
   undertext watch --service > ~/.config/systemd/user/undertext-watch.service
 
-Exit codes: 0 if a signal ended it, or the reader of its output
-
-JSON: as import at first, then one object, and one for each change
-  {\"type\":\"watching\", \"folders\":[PATH], \"problem\":why the system does not tell of all changes or null}
-  {\"type\":\"watched\", \"session\":ID, \"agent\":NAME, \"title\":TEXT or null, \"change\":\"new\", \"grown\", \"rewritten\", \"emptied\" or \"deleted\",
-   \"entries\":N, \"sidecars\":N, \"bytes\":N, \"operation\":N or null, \"left\":the branch that holds where a command had put main or null,
-   \"path\":PATH of the emptied or deleted file or null}")]
+It runs until you stop it. What an agent writes is in the store within a second.
+Other commands keep working; only one watch runs for each store.")]
 pub(crate) struct Args {
-    /// Look at the files again and again, and do not rely on the system to tell of changes
+    /// Look at the files regularly, without system events
     #[arg(long)]
     poll: bool,
 
-    /// Print a service that runs this when you log in, and how to install it; default: the one of this system
-    #[arg(long, value_name = "MANAGER", num_args = 0..=1, default_missing_value = Manager::OF_THIS_SYSTEM, conflicts_with = "poll")]
+    /// Print a service: systemd or launchd
+    #[arg(long, value_name = "MANAGER", num_args = 0..=1, default_missing_value = Manager::OF_THIS_SYSTEM, conflicts_with = "poll", hide_possible_values = true)]
     service: Option<Manager>,
 }
 

@@ -25,12 +25,11 @@ use crate::render::units::DIGITS;
 /// The session of a command about one.
 #[derive(Debug, clap::Args)]
 pub(crate) struct About {
-    /// The session: an id or its beginning, a title, or a session file [default: the newest of this folder, or of the
-    /// nearest above]
+    /// The session [default: the newest of this folder]
     #[arg(value_name = "SESSION", add = complete::sessions())]
     session: Option<OsString>,
 
-    /// Name the session apart from all other words
+    /// The session, where a word would be ambiguous
     #[arg(short = 's', long = "session", value_name = "SESSION", add = complete::sessions())]
     named: Option<OsString>,
 }
@@ -38,11 +37,11 @@ pub(crate) struct About {
 /// The session of a command that is about all of them unless it names one.
 #[derive(Debug, clap::Args)]
 pub(crate) struct OneOrAll {
-    /// The session: an id or its beginning, a title, or a session file [default: all sessions]
+    /// The session [default: all]
     #[arg(value_name = "SESSION", add = complete::sessions())]
     session: Option<OsString>,
 
-    /// Name the session apart from all other words
+    /// The session, where a word would be ambiguous
     #[arg(short = 's', long = "session", value_name = "SESSION", add = complete::sessions())]
     named: Option<OsString>,
 }
