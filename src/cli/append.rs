@@ -38,8 +38,8 @@ Examples:
   echo '{\"role\":\"user\",\"content\":\"Hello\"}' | undertext append
 
 A record is a message as OpenAI's and Anthropic's APIs have it, or a line of
-the session's own format. All of them are one operation: if one is invalid,
-nothing is written.")]
+the session's own format; an id or a time that it leaves out is filled in. One
+append is one operation: if one record is invalid, nothing is written.")]
 pub(crate) struct Args {
     /// The text, or - to read it from stdin [default: records from stdin]
     #[arg(value_name = "TEXT")]

@@ -15,8 +15,8 @@ Examples:
   undertext attach 7c2a --off
 
 An import attaches files in the agents' own folders. A file elsewhere is only
-read until you name it here by its path. After --off, commands change only the
-store, and imports only read the file.")]
+read until you name it by its path, here or in a command that changes it. After
+--off, commands change only the store, and imports only read the file.")]
 pub(crate) struct Args {
     #[command(flatten)]
     about: About,

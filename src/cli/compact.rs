@@ -20,8 +20,9 @@ Examples:
 
 The agent resumes from the summary and the newest messages; undo restores the
 rest. Without a provider from your settings, the summary is an extract, which
-needs no model. Paths, commands and requests that a summary fails to name are
-kept with it, and audit --boundary lists them.")]
+needs no model. A provider is also shown the files that the session names, if
+they are in this folder or its repository. Paths, commands and requests that a
+summary fails to name are kept with it, and audit --boundary lists them.")]
 pub(crate) struct Args {
     #[command(flatten)]
     about: About,

@@ -44,7 +44,9 @@ Examples:
 
 An agent's session is shown as the agent sends it. For an interface, a request
 is prepared that its provider accepts: every call gets its result, roles
-alternate, and whatever was changed is listed.")]
+alternate, and whatever was changed is listed. Tokens are counted as the newest
+answer reports them, with an estimate of what came after it; exact counts as the
+model does.")]
 pub(crate) struct Args {
     #[command(flatten)]
     about: About,
@@ -97,7 +99,7 @@ pub(crate) struct Args {
     #[arg(long)]
     no_images: bool,
 
-    /// Use the limits for a CHANNEL:KIND:PEER
+    /// Apply your settings' limits for CHANNEL:KIND:PEER
     #[arg(long, value_name = "KEY")]
     key: Option<String>,
 

@@ -27,7 +27,7 @@ Examples:
   undertext doctor --files 7c2a
 
 It checks the place and the modes of the store, everything that verify checks,
-what crashes left, and whether agents call an undertext that is there. --fix
+what crashes left, and whether agents call an undertext that exists. --fix
 rebuilds a damaged store from what can be read and from session files; the
 damaged one is kept next to it.
 

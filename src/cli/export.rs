@@ -38,7 +38,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     about: About,
 
-    /// Write to this new file [default: stdout]
+    /// Write to FILE, which must be new [default: stdout]
     #[arg(short, long, value_name = "FILE")]
     out: Option<PathBuf>,
 
@@ -46,7 +46,7 @@ pub(crate) struct Args {
     #[arg(long, requires = "out", conflicts_with = "list")]
     force: bool,
 
-    /// Write the current branch as markdown
+    /// Write the current branch as a document: markdown
     #[arg(long = "as", value_name = "FORM", conflicts_with_all = ["generation", "file", "container", "leave_damaged", "list"], hide_possible_values = true)]
     form: Option<Form>,
 
@@ -54,7 +54,7 @@ pub(crate) struct Args {
     #[arg(long, requires = "form", conflicts_with_all = ["generation", "file", "container", "leave_damaged", "list"])]
     no_mask: bool,
 
-    /// Write this state of the file
+    /// Write state N of the file, as --list numbers them
     #[arg(long, value_name = "N", value_parser = super::common::number::<GenerationNumber>, allow_negative_numbers = true)]
     generation: Option<GenerationNumber>,
 
@@ -62,7 +62,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", conflicts_with = "generation")]
     file: Option<PathBuf>,
 
-    /// Write the compressed file as it was on disk
+    /// Write the compressed file as it was, as -o X.zst does
     #[arg(long)]
     container: bool,
 

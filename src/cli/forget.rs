@@ -11,7 +11,7 @@ use super::words::About;
 
 /// Overwrite everything a session says, permanently
 #[derive(Debug, clap::Args)]
-#[command(mut_arg("session", |arg| arg.help("The session")), after_help = "\
+#[command(mut_arg("session", |arg| arg.help("The session's id, title or file")), after_help = "\
 Examples:
   undertext forget 7c2a --dry-run
   undertext forget 7c2a --reason 'the client asked for it'

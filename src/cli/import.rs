@@ -28,9 +28,9 @@ Examples:
   undertext import ~/old-sessions session.jsonl.zst
 
 Reads sessions of Claude Code, Codex, pi, OpenClaw, Kimi CLI and clawdcode.
-Importing writes no session file, and reads only what is new. Files outside of
-the agents' folders stay unwritten later too, until you attach them. `exclude`
-in your settings leaves sessions out.
+Importing writes no session file, and reads only what is new. Later changes are
+written to the agents' own folders; files elsewhere are only read until you
+attach them. [exclude] in your settings leaves sessions out.
 
 Exit codes: 0 even if files were skipped, 3 if nothing could be read")]
 pub(crate) struct Args {

@@ -20,7 +20,7 @@ Examples:
   undertext log @12..@15 7c2a        turns 12 to 15 of session 7c2a
   undertext log -n 20 --full         the last 20 entries in full
   undertext log --branch main.1      a reverted branch
-  undertext log -f                   and each new entry as it is written
+  undertext log -f                   follow the session as it is written
 
 Long tool results are shortened here; undertext show prints them in full.
 

@@ -14,8 +14,8 @@ use crate::render::units;
 Examples:
   undertext store pack
 
-Other programs can keep working. It needs about as much free disk space as the
-store has bytes.")]
+Other programs can keep working. While it runs, it needs about as much free
+space as the store takes up.")]
 pub(crate) struct Args {}
 
 pub(crate) fn run(context: &mut Context, _: &Args) -> Result<Exit, CommandError> {

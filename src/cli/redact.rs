@@ -36,7 +36,7 @@ undone. Revoke the key as well. docs/secrets.md says what is not covered.
 
 Exit codes: 1 if nothing has it, nobody agreed, or it remains somewhere")]
 pub(crate) struct Args {
-    /// Redact all that this turn or entry says
+    /// Redact everything that this turn or entry says
     #[arg(value_name = "ENTRY")]
     entry: Option<OsString>,
 

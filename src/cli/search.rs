@@ -35,8 +35,8 @@ Examples:
   undertext search --tool Bash -E 'rm -rf? /'
   undertext search -l --here --since 7d TODO
 
-It also finds what was reverted, undone, compacted or truncated. Exit code 1:
-nothing was found, or a session is damaged."
+It also finds what was reverted, undone, compacted or truncated.
+Exit codes: 1 if nothing was found, or a session is damaged"
 )]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that a person types")]
 pub(crate) struct Args {

@@ -32,6 +32,8 @@ Examples:
   undertext show 3f2a91c0 --lines 40:60
   undertext show 3f2a91c0 --hidden --grep 'error|warning'
 
+A truncated result shows its beginning; --hidden prints the rest.
+
 Exit codes: 1 if nothing is hidden, no line matches, or an entry is damaged"
 )]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]

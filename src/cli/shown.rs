@@ -19,7 +19,7 @@ pub(super) struct Shown {
     #[arg(short = 'n', long = "number", value_name = "N", value_parser = number::<usize>, allow_negative_numbers = true)]
     pub(super) count: Option<usize>,
 
-    /// Include records that aren't part of it
+    /// Include records outside of the conversation
     #[arg(long)]
     all: bool,
 

@@ -33,7 +33,10 @@ const NAMES: usize = "checkpoint  ".len();
 Examples:
   undertext status
   undertext status 7c2a
-  undertext status --files")]
+  undertext status --files
+
+It shows the branch and the turn, how full the window is, whether an agent has
+the session open, and whether a change waits for resume.")]
 pub(crate) struct Args {
     #[command(flatten)]
     about: About,

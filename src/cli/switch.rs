@@ -21,7 +21,7 @@ Examples:
   undertext switch main.1
   undertext switch try-again -s 7c2a
 
-The agent resumes from that branch. The one you leave stays as it is."
+The agent resumes from that branch. The previous one stays as it is."
 )]
 pub(crate) struct Args {
     /// The branch

@@ -25,7 +25,7 @@ use crate::render::units::DIGITS;
 /// The session of a command about one.
 #[derive(Debug, clap::Args)]
 pub(crate) struct About {
-    /// The session [default: the newest of this folder]
+    /// The session's id, title or file [default: newest of this folder]
     #[arg(value_name = "SESSION", add = complete::sessions())]
     session: Option<OsString>,
 
@@ -37,7 +37,7 @@ pub(crate) struct About {
 /// The session of a command that is about all of them unless it names one.
 #[derive(Debug, clap::Args)]
 pub(crate) struct OneOrAll {
-    /// The session [default: all]
+    /// The session's id, title or file [default: all sessions]
     #[arg(value_name = "SESSION", add = complete::sessions())]
     session: Option<OsString>,
 
