@@ -1,7 +1,7 @@
 //! Reports: the answer of each verb, as values that every face shows.
 //!
-//! A [`Report`] is an answer for programs: a type, and fields in an order. Its shape is a promise that the help of its
-//! command documents. A [`Hint`] tells people what can be done next.
+//! A [`Report`] is an answer for programs: a type, and fields in an order. Its shape is a promise that `docs/json.md`
+//! documents. A [`Hint`] tells people what can be done next.
 //!
 //! Invariant: nothing here reads, writes or decides, and no other room spells the JSON of an answer.
 
