@@ -26,7 +26,7 @@
 //! let appended = ops::append(&mut archive, &session, &workspace, &said)?;
 //! assert_eq!(appended.checkpoints, [0, 1]);
 //!
-//! // A checkpoint of one's own stands where the session stands.
+//! // A checkpoint of one's own is where the session is.
 //! let marked = ops::checkpoint(&mut archive, &session, Some("before the mending"))?;
 //! assert_eq!(marked.checkpoint, 2);
 //!
@@ -44,7 +44,7 @@
 //! ops::undo(&mut archive, &session, None)?;
 //! assert_eq!(last(&archive)?, "Then mend it.");
 //!
-//! // A program that stays open holds the session by a handle, which keeps the last messages at hand.
+//! // A program that stays open holds the session by a handle, which keeps the last messages in memory.
 //! let mut handle = Handle::new(archive, session.clone(), workspace);
 //! handle.say(Speaker::Assistant, "Done.")?;
 //! let recent: Vec<String> = handle.messages(2)?.iter().map(|message| message.text()).collect();
@@ -73,7 +73,7 @@
 //! - **checkpoint**: a number, given once, and its place; every turn of the user has one.
 //! - **boundary**: where a history was compacted; its summary follows.
 //! - **signpost**: a record that is no part of the conversation, but may say where a path goes.
-//! - **origin**: the entry that a changed entry stands for. The part that only the origin holds is **undertext**.
+//! - **origin**: the entry that a changed entry represents. The part that only the origin holds is **undertext**.
 //! - **operation**: one command that changed a session; its hash covers its facts and the operation before it.
 //! - **live file**: the file that the agent reads and appends to.
 //! - **rotation**: the live file is set aside and another one put in its place.
@@ -115,7 +115,7 @@
 //!
 //! A command goes down like this: `cli` finds the archive and the session and calls a verb of [`ops`]; the verb asks `sync`
 //! to execute it, which takes the archive's lock, catches up with the live file and shows the verb where the session
-//! stands; the verb answers with a plan, a value; `sync` prepares the plan's goal, simulates a resume of it, commits the
+//! is; the verb answers with a plan, a value; `sync` prepares the plan's goal, simulates a resume of it, commits the
 //! operation to the [`store`] and has [`live`] write the live file; the verb returns a [`report`], which `render`
 //! shows to people and programs read as JSON. Whoever reads, or wants a dry run, opens an archive as a preview: a store in memory is
 //! laid over the real one, so that what the live file holds beyond it, or a whole change, is seen there and ends with the
@@ -146,7 +146,7 @@
 //!
 //! Architecture invariant: only [`live`] writes a file that an agent reads, no such file is written over, and a fact of
 //! a store does not permit writing: [`live::Writable`] does. Each step of it is a method of [`disk::Disk`], so that a
-//! test can break it. One exception: [`live::Index`] updates a database of Codex where it lies. It changes the path of one session
+//! test can break it. One exception: [`live::Index`] updates a database of Codex where it is. It changes the path of one session
 //! in one statement, which SQLite carries out as a whole or not at all; no test can break the steps of that.
 //!
 //! Architecture invariant: an agent's settings are changed by [`live`] as a whole, from the bytes that were shown, and only into bytes

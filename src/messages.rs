@@ -297,7 +297,7 @@ fn ops(text: &mut String) {
             E::NoGeneration { wanted: GenerationNumber::new(9), newest: GenerationNumber::new(2) },
         ],
         E::TooShort { .. } => [E::TooShort { least: 4 }],
-        E::NotUndoable { .. } => [E::NotUndoable { n: SEVEN, why: "it began the session" }],
+        E::NotUndoable { .. } => [E::NotUndoable { n: SEVEN, why: "it created the session" }],
         E::NotKept { .. } => [E::NotKept { wanted: told("@13"), why: "no turn follows it" }],
         E::NoOperation(_) => [E::NoOperation(SEVEN)],
         E::Summary { .. } => [
@@ -311,7 +311,7 @@ fn ops(text: &mut String) {
             unfit(None, false, Vec::new()).into(),
         ],
         E::Hook { .. } => [E::Hook { hook: "before_compaction", why: told("its words") }],
-        E::Unset { .. } => [E::Unset { path: path(), why: told("it is no JSON object") }],
+        E::Unset { .. } => [E::Unset { path: path(), why: told("it is not a JSON object") }],
         E::NoBackup { .. } => [
             E::NoBackup { damaged: 1, first: told("entry 3") },
             E::NoBackup { damaged: 3, first: told("entry 3") },
@@ -422,7 +422,7 @@ fn reasons(text: &mut String) {
             SettingsError::Together { problem: told("missing field `url`") },
         ],
         SettingsError::Value { .. } => [
-            SettingsError::Value { file: file.clone(), line: 3, key, problem: told("-1: it is a number") },
+            SettingsError::Value { file: file.clone(), line: 3, key, problem: told("-1: it must be a number") },
         ],
     });
     list!(text, Quirk, |quirk: Quirk| format!("a.jsonl:3: {}", quirk.words()), {
@@ -434,7 +434,7 @@ fn reasons(text: &mut String) {
         Quirk::Unkept => [Quirk::Unkept],
         Quirk::TooLong => [Quirk::TooLong],
         Quirk::Unreadable => [Quirk::Unreadable],
-        Quirk::LeftOut(_) => [Quirk::LeftOut("it lies next to the session and cannot be read")],
+        Quirk::LeftOut(_) => [Quirk::LeftOut("it is next to the session and cannot be read")],
         Quirk::Mended(_) => [Quirk::Mended("its parent is not in the file")],
     });
 }

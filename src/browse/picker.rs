@@ -749,6 +749,6 @@ mod tests {
         assert_eq!(coloured[(1, 4)].fg, Color::Yellow, "an id");
         let marked = draw(&mut picker("toggle", true), 80, 24);
         let letters = marked.content().iter().filter(|cell| cell.style().fg == Some(Color::Red));
-        assert_eq!(letters.map(|cell| cell.symbol()).collect::<String>(), "toggle");
+        assert_eq!(letters.map(ratatui::buffer::Cell::symbol).collect::<String>(), "toggle");
     }
 }

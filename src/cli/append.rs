@@ -101,7 +101,7 @@ enum Role {
 }
 
 /// A line that is taken.
-const GOOD: &str = r#"a line that is taken: {"role":"user","content":"What is in /w?"}"#;
+const GOOD: &str = r#"a valid line: {"role":"user","content":"What is in /w?"}"#;
 
 /// The drafts to append, each with the line of the input on which it stands.
 struct Batch {
@@ -129,7 +129,7 @@ fn append(
     // A writer to stdin may take long; nothing is locked meanwhile.
     let batch = read_batch(context, args)?;
     if batch.drafts.is_empty() {
-        context.output.note("There were no records, and nothing is appended");
+        context.output.note("There were no records; nothing was appended");
         return Ok(Exit::Yes);
     }
     let workspace = context.workspace();
@@ -152,11 +152,11 @@ fn append(
     context.say_session((archive, session))?;
     list(context, &appended.entries, batch.call.as_deref())?;
     match (appended.operation, appended.checkpoints.as_slice()) {
-        (None, _) => context.output.note("It was there already, and nothing is changed"),
+        (None, _) => context.output.note("It already exists; nothing was changed"),
         (_, []) => {}
-        (_, [one]) => context.output.note(&format!("Checkpoint {one} stands before it")),
+        (_, [one]) => context.output.note(&format!("Checkpoint {one} is before it")),
         (_, [first, .., last]) => {
-            context.output.note(&format!("Checkpoints {first} to {last} stand before the turns"));
+            context.output.note(&format!("Checkpoints {first} to {last} are before the turns"));
         }
     }
     context.output.hints(appended.hints());
@@ -237,7 +237,7 @@ fn read_batch(context: &Context, args: &Args) -> Result<Batch, CommandError> {
     // Who says nothing has mistyped; a tool may well answer nothing.
     let is_empty = matches!(&draft, Draft::Message(_, text) | Draft::Note(text) if text.is_empty());
     if is_empty {
-        let error = CommandError::user(anyhow!("the text is empty, and nothing is appended"));
+        let error = CommandError::user(anyhow!("the text is empty; nothing was appended"));
         return Err(error.hinted(usage()));
     }
     Ok(Batch { drafts: vec![draft], lines: Vec::new(), call })
@@ -256,7 +256,7 @@ fn read_text(context: &Context, given: Option<&str>) -> Result<String, CommandEr
     }
     String::from_utf8(read(context, Path::new("-"))?).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        let error = anyhow!("the text on stdin is not UTF-8 at byte {at}, and nothing is appended");
+        let error = anyhow!("the text on stdin is not UTF-8 at byte {at}; nothing was appended");
         CommandError::user(error).hinted(usage())
     })
 }
@@ -271,14 +271,14 @@ fn read(context: &Context, file: &Path) -> Result<Vec<u8>, CommandError> {
         let error = anyhow!(error).context(format!("cannot read {}", safe::path(file)));
         let error = CommandError::user(error);
         let stdin = Line::about("append").flag("jsonl").with("-");
-        let hint = stdin.to("what a program prints is read from stdin");
+        let hint = stdin.to("to read a program's output, use stdin");
         error.hinted(if is_stream { hint } else { usage() })
     })
 }
 
 /// Returns the hint to read how records and texts are given.
 fn usage() -> Hint {
-    Line::new("append").flag("help").to("how it is used")
+    Line::new("append").flag("help").to("see the help")
 }
 
 /// Splits a text into records and messages, one a line; blank lines are left out.
@@ -291,7 +291,7 @@ fn split_records(bytes: &[u8]) -> Result<Batch, CommandError> {
         let drafts = match message.filter(|value| value.get("role").is_some()) {
             Some(message) => of_message(message).map_err(|why| {
                 let error = CommandError::user(anyhow!("line {n}: {why}"));
-                error.hinted("nothing is written; mend the line and try again").hinted(GOOD)
+                error.hinted("nothing was written; fix the line and try again").hinted(GOOD)
             })?,
             None => vec![Draft::Record(line.to_vec())],
         };
@@ -315,7 +315,7 @@ fn of_message(message: &Value) -> Result<Vec<Draft>, String> {
         "user" => Speaker::User,
         "assistant" => Speaker::Assistant,
         "system" | "developer" => Speaker::System,
-        other => return Err(format!("there is no role {other:?}")),
+        other => return Err(format!("unknown role {other:?}")),
     };
     let mut drafts = Vec::new();
     let say = |drafts: &mut Vec<Draft>, text: String| {
@@ -342,11 +342,11 @@ fn of_message(message: &Value) -> Result<Vec<Draft>, String> {
                         let error = is_error.then(|| output.clone());
                         drafts.push(Draft::Result { id, output, error });
                     }
-                    other => return Err(format!("a part of type {other:?} is not taken")),
+                    other => return Err(format!("a part of type {other:?} is not supported")),
                 }
             }
         }
-        Some(_) => return Err("its content is neither a text nor a list".to_owned()),
+        Some(_) => return Err("its content must be a text or a list".to_owned()),
     }
     for call in message.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
         let function = call.get("function").ok_or("a call has no \"function\"")?;
@@ -357,7 +357,7 @@ fn of_message(message: &Value) -> Result<Vec<Draft>, String> {
             input: text(function, "arguments").unwrap_or_default(),
         });
     }
-    if drafts.is_empty() { Err("it says nothing".to_owned()) } else { Ok(drafts) }
+    if drafts.is_empty() { Err("it has no content".to_owned()) } else { Ok(drafts) }
 }
 
 /// Returns the text of a content, which is a text or a list of texts.
@@ -370,9 +370,9 @@ fn said(content: Option<&Value>) -> Result<String, String> {
             let texts: Option<Vec<String>> = parts.iter().map(text).collect();
             texts
                 .map(|texts| texts.join("\n"))
-                .ok_or_else(|| "a result holds only texts".to_owned())
+                .ok_or_else(|| "a result may contain only texts".to_owned())
         }
-        Some(_) => Err("its content is neither a text nor a list".to_owned()),
+        Some(_) => Err("its content must be a text or a list".to_owned()),
     }
 }
 
@@ -387,14 +387,14 @@ impl Batch {
         let line = line.filter(|_| session.format.traits().takes_records);
         let error = CommandError::from(SyncError::Invalid { line, why });
         let error = if line.is_some() {
-            error.hinted("nothing is written; mend the line and try again").hinted(GOOD)
+            error.hinted("nothing was written; fix the line and try again").hinted(GOOD)
         } else {
             error.hinted(usage())
         };
         // Whoever writes records does not begin with words.
         let is_text = |draft: &Draft| matches!(draft, Draft::Record(it) if !it.starts_with(b"{"));
         if is_read && self.drafts.first().is_some_and(is_text) {
-            return error.hinted(Line::about("append").with("-").to("if it is a text"));
+            return error.hinted(Line::about("append").with("-").to("if it is text"));
         }
         error
     }
@@ -427,15 +427,12 @@ mod tests {
             r#"{"role":"tool","tool_call_id":"c","content":"out"}"#,
             r#"Ok([Result { id: "c", output: "out", error: None }])"#,
         );
-        check(r#"{"role":"robot","content":"x"}"#, r#"Err("there is no role \"robot\"")"#);
-        check(
-            r#"{"role":"user","content":7}"#,
-            r#"Err("its content is neither a text nor a list")"#,
-        );
-        check(r#"{"role":"user"}"#, r#"Err("it says nothing")"#);
+        check(r#"{"role":"robot","content":"x"}"#, r#"Err("unknown role \"robot\"")"#);
+        check(r#"{"role":"user","content":7}"#, r#"Err("its content must be a text or a list")"#);
+        check(r#"{"role":"user"}"#, r#"Err("it has no content")"#);
         check(
             r#"{"role":"user","content":[{"type":"image"}]}"#,
-            r#"Err("a part of type \"image\" is not taken")"#,
+            r#"Err("a part of type \"image\" is not supported")"#,
         );
     }
 }

@@ -44,7 +44,7 @@ impl Context {
         self.warn_of_torn(&archive);
         self.warn_of_forgotten(&archive);
         if let Some(why) = unread {
-            let what = "what agents' files hold beyond the store is not shown until that is mended";
+            let what = "new records in agents' files are not shown until that is repaired";
             self.output.warn(&format!("{why}; {what}"));
         }
         Ok(archive)
@@ -68,7 +68,7 @@ impl Context {
         if std::mem::replace(&mut self.is_torn, true) || self.verb == "verify" {
             return;
         }
-        let what = "what the store took in from there on is not shown, and nothing can be changed";
+        let what = "what the store imported after that is not shown, and nothing can be changed";
         self.output.warn(&format!("{item} is damaged: {problem}; {what}"));
         self.output.hint(Hint::mend());
     }
@@ -81,7 +81,7 @@ impl Context {
             return;
         }
         self.output.warn(&format!(
-            "the store has lost changes, which are not shown: it had {witnessed}, and has {newest} now"
+            "the store has lost changes, which are not shown: it had {witnessed}, but has only {newest} now"
         ));
         self.output.hint(Hint::mend());
     }
@@ -110,7 +110,7 @@ impl Context {
     /// Returns the computer that paths belong to; warns if its number cannot be read, by which files are known to lie here.
     fn here(&mut self) -> Here {
         self.env.here().unwrap_or_else(|error| {
-            let what = "what files of this computer hold beyond the store is not shown until that is mended";
+            let what = "new records in files of this computer are not shown until that is repaired";
             self.output.warn(&format!("{}; {what}", error.in_one_line()));
             self.env.nowhere()
         })
@@ -138,7 +138,7 @@ impl Context {
         let allowed = self.env.variable(ALLOW_NETWORK).is_some();
         if !allowed && ops::place_of(existing) == Place::Network {
             return Err(CommandError::user(anyhow!(
-                "{} lies on a network file system, on which a store is not safe",
+                "{} is on a network file system, where a store is not safe",
                 root.display()
             ))
             .hinted("name a folder on a disk of this machine with --store")
@@ -146,8 +146,7 @@ impl Context {
         }
         let output = &mut self.output;
         let mut told = |done, all| {
-            let (label, total) =
-                ("making rows again that an older version left: session", Some(all));
+            let (label, total) = ("rebuilding rows from an older version: session", Some(all));
             output.progress(Progress { label, done, total, bytes: 0, of: None });
         };
         let ambient = self.env.ambient();
@@ -172,7 +171,7 @@ impl Context {
         let (deleted, left) = cleared.unwrap_or_default();
         for path in &deleted {
             let path = self.env.homely(path);
-            self.output.note(&format!("Deleted {path}, which a killed command left"));
+            self.output.note(&format!("Deleted {path}, left over from a killed command"));
         }
         self.deleted.extend(deleted);
         left
@@ -211,14 +210,13 @@ impl Context {
         }
         let is_left_out = self.follow(&archive, &session) == LiveState::LeftOut;
         if is_left_out && self.exclude().is_ok() {
-            self.output.warn(
-                "your settings leave the session out: what its file holds beyond the store is not shown",
-            );
+            self.output
+                .warn("your settings exclude the session: new records in its file are not shown");
             self.output.hint(Hint::settings(""));
         }
         if archive.store().is_stale()? {
             self.output.warn(
-                "an older version has left the store's derived rows; the next change rebuilds them",
+                "the store's derived rows are from an older version; the next change rebuilds them",
             );
         }
         if let Some(elsewhere) = ops::elsewhere(&archive, &session)? {
@@ -227,15 +225,16 @@ impl Context {
         }
         if let Ok(Some(path)) = ops::left_for(&archive, &session) {
             let name = shown(&path);
-            self.output.warn(&format!("the agent goes on in {name}, which is not shown"));
+            self.output.warn(&format!("the agent continues in {name}, which is not shown"));
             if archive.root().is_some() {
-                self.output.hint(Line::new("import").with(&path).to("take it in"));
+                self.output.hint(Line::new("import").with(&path).to("import it"));
             }
         }
         if let Ok(Some(path)) = ops::lost_file(&archive, &session) {
             let path = self.env.homely(&path);
-            self.output
-                .warn(&format!("{path} was deleted; the store, which is shown, holds all of it"));
+            self.output.warn(&format!(
+                "{path} was deleted; what you see is the store's copy, which is complete"
+            ));
             self.output.hint(Line::about("restore").to("to put it back where the agent reads it"));
         }
         Ok((archive, session))
@@ -261,8 +260,9 @@ impl Context {
         let followed = followed.and_then(|tip| ops::live_state(archive, session, &tip));
         followed.unwrap_or_else(|error| {
             let error = CommandError::from(error).in_one_line();
-            let words = "the live file is not as the store left it, and cannot be followed";
-            self.output.warn(&format!("{words}: {error}; the store is shown"));
+            let words =
+                "the live file has changed since the store wrote it, and cannot be followed";
+            self.output.warn(&format!("{words}: {error}; the store's version is shown"));
             LiveState::Unread
         })
     }
@@ -290,7 +290,8 @@ impl Context {
         let stored = self.stored(wanted);
         if let Some(name) = stored.and_then(|(archive, of)| self.short_name(&archive, &of).ok()) {
             let graph = Line::new("graph").option("session", name);
-            let words = "this is the file alone; the store has its branches and what was cut";
+            let words =
+                "this shows only the file; the store also has its branches and what was cut";
             self.output.hint(graph.to(words));
         }
     }
@@ -310,7 +311,7 @@ impl Context {
         wanted: Option<&OsStr>,
     ) -> Result<(Archive, Session), CommandError> {
         let found = if let Some(path) = self.file(wanted) {
-            // A file is read as it lies there, and nothing is imported for that.
+            // A file is read as it is there, and nothing is imported for that.
             self.imports_new = false;
             ops::peek(&path, self.env.ambient())?
         } else {
@@ -351,7 +352,7 @@ impl Context {
             attached.notices.retain(|notice| !matches!(notice, Notice::Unresumed { .. }));
             self.tell(&attached.notices);
             if let Some(left) = &attached.left {
-                let words = "main follows the file; where it stood is kept as branch";
+                let words = "main follows the file; its old position is kept as branch";
                 self.output.warn(&format!("{words} {left}"));
             }
             (archive, session)
@@ -408,7 +409,7 @@ impl Context {
     /// Returns in words the change that the command has made, if it has made one.
     pub(crate) fn made(&mut self) -> Option<String> {
         if let Some(done) = &self.done {
-            return Some(format!("the change is made: {done}"));
+            return Some(format!("the change was made: {done}"));
         }
         let (name, before) = self.begun.clone()?;
         let archive = self.open_reader().ok()?;
@@ -416,7 +417,10 @@ impl Context {
         let newest = ops::operations(&archive, &session, 1).ok()?.shown.pop()?.operation;
         let command = newest.command.as_str();
         (newest.n.get() > before).then(|| {
-            format!("the change is made: operation {} ({command}) of session {}", newest.n, name.id)
+            format!(
+                "the change was made: operation {} ({command}) of session {}",
+                newest.n, name.id
+            )
         })
     }
 
@@ -577,7 +581,7 @@ impl Context {
                 None if is_place => "a place in a session",
                 None => "a branch of a session",
             };
-            let error = CommandError::user(anyhow!("{word} is {what}, and not a session"));
+            let error = CommandError::user(anyhow!("{word} is {what}, not a session"));
             // What it may have been meant for is looked for in the session that works here.
             let Ok(session) = self.lookup(archive, None) else {
                 return error.hinted(Hint::sessions());
@@ -598,7 +602,7 @@ impl Context {
                 }
                 ("log", None) => Line::new("log").option("at", place).to("see what led there"),
                 (_, Some(_)) => Line::new("show").with(place).to("see the checkpoint"),
-                (_, None) => Line::new("show").with(place).to("see what stands there"),
+                (_, None) => Line::new("show").with(place).to("see what is there"),
             };
             return error.hinted(hint).hinted(Hint::sessions());
         }
@@ -614,7 +618,7 @@ impl Context {
             }
             _ if is_named => return none.into(),
             "append" | "search" | "turn" if !word.is_empty() => {
-                "if it belongs to the text: a text of several words stands in quotes".into()
+                "if it is part of the text, put quotes around the whole text".into()
             }
             "checkpoint" if !word.is_empty() => {
                 Line::new("checkpoint").with("-m").with(word).to("if it is a note")
@@ -633,7 +637,7 @@ impl Context {
         let path = self.env.current_dir.join(wanted);
         let name = shown(Path::new(wanted));
         if !wanted.is_empty() && path.is_dir() {
-            let error = CommandError::user(anyhow!("{name} is a folder, and not a session"));
+            let error = CommandError::user(anyhow!("{name} is a folder, not a session"));
             // As a word of its own, a name that begins with a dash would be an option.
             let is_option = wanted.as_encoded_bytes().starts_with(b"-");
             let typed = if is_option { path.as_os_str() } else { wanted };
@@ -642,9 +646,9 @@ impl Context {
                     .hinted(
                         Line::new("sessions")
                             .option("folder", wanted)
-                            .to("list the sessions that work in it"),
+                            .to("list the sessions in it"),
                     )
-                    .hinted(Line::new("import").with(typed).to("take in the session files in it")),
+                    .hinted(Line::new("import").with(typed).to("import the session files in it")),
             );
         }
         let is_path = wanted.to_str().is_none_or(|wanted| {
@@ -654,7 +658,7 @@ impl Context {
         let error = if !wanted.is_empty() && path.exists() {
             CommandError::user(anyhow!("{name} is neither a file nor a folder"))
         } else {
-            CommandError::absent(anyhow!("there is no file {name}, and no session of that name"))
+            CommandError::absent(anyhow!("there is no file or session {name}"))
         };
         (is_path || (!wanted.is_empty() && path.exists())).then(|| error.hinted(Hint::sessions()))
     }

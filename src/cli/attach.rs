@@ -58,11 +58,12 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let what = match attached.attached {
         _ if args.off => format!("{path} is left alone from now on"),
         true => format!("It is attached to {path}"),
-        false => format!("{path} is left as it is"),
+        false => format!("{path} is not followed"),
     };
     context.say(&what)?;
     if let Some(left) = &attached.left {
-        context.say(&format!("main follows the file; where it stood is kept as branch {left}"))?;
+        context
+            .say(&format!("main follows the file; its old position is kept as branch {left}"))?;
     }
     Ok(Exit::Yes)
 }

@@ -147,14 +147,14 @@ fn tell(context: &mut Context, audit: &Audit) -> Result<(), CommandError> {
         let Resized { before, after } = total.characters;
         let share = share(total.hidden, before);
         let said = format!(
-            "{entries} cut from {} to {} characters, about {} to {} tokens; {share} is hidden, and kept",
+            "{entries} cut from {} to {} characters, about {} to {} tokens; {share} is hidden but kept",
             grouped(before),
             grouped(after),
             grouped(total.tokens.before),
             grouped(total.tokens.after),
         );
         let is_any = total.replaced > 0;
-        context.say(if is_any { &said } else { "All of it is undone: nothing is cut" })?;
+        context.say(if is_any { &said } else { "All of it was undone: nothing is cut now" })?;
         show(context, &audit.replaced)?;
         context.output.hints(audit.hints());
     }
@@ -162,7 +162,7 @@ fn tell(context: &mut Context, audit: &Audit) -> Result<(), CommandError> {
         if !audit.replaced.is_empty() {
             writeln!(context.output)?;
         }
-        context.say("Left out by the agent itself:")?;
+        context.say("Removed by the agent itself:")?;
         let [left, right] = [Align::Left, Align::Right];
         let mut table = Table::new([right, left, left, right, left, left])
             .headed(["turn", "entry", "how", "size", "when", "file"])
@@ -276,7 +276,7 @@ fn show_boundaries(context: &mut Context, boundaries: &[Boundary]) -> Result<Exi
             one.kept,
         ))?;
         if one.is_redacted {
-            context.say("  What its summary lost was known, and was taken out by redact")?;
+            context.say("  The list of what its summary lost was redacted")?;
         } else if one.losses.is_empty() {
             context.say("  Its summary is empty, encrypted, or had nothing to name")?;
         }

@@ -143,14 +143,14 @@ fn rename(
 ) -> Result<Exit, CommandError> {
     let (mut archive, session) = context.change(wanted)?;
     let renamed = ops::rename_branch(&mut archive, &session, old, new)?;
-    tell(context, (&archive, &session), &renamed, &format!("{old} is called {new} now"))
+    tell(context, (&archive, &session), &renamed, &format!("Renamed {old} to {new}"))
 }
 
 fn hide(context: &mut Context, wanted: Option<&OsStr>, name: &str) -> Result<Exit, CommandError> {
     let (mut archive, session) = context.change(wanted)?;
     let hidden = ops::hide_branch(&mut archive, &session, name)?;
     let end = common::short(hidden.entry);
-    tell(context, (&archive, &session), &hidden, &format!("{name}, which ends at {end}, is hidden"))
+    tell(context, (&archive, &session), &hidden, &format!("Hid {name}, which ends at {end}"))
 }
 
 /// Tells what was done to a branch.

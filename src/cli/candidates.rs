@@ -68,7 +68,7 @@ impl Context {
     /// Returns the error of `revert` without a place.
     pub(super) fn no_place() -> CommandError {
         let error = anyhow!("which turn? name its number, such as @3");
-        let used = Line::new("revert").flag("help").to("how it is used");
+        let used = Line::new("revert").flag("help").to("see the help");
         CommandError::user(error).hinted(Line::about("graph").to("list the turns")).hinted(used)
     }
 }

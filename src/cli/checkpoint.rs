@@ -1,4 +1,4 @@
-//! `checkpoint`: gives the place where the session stands a number.
+//! `checkpoint`: gives the place where the session is a number.
 
 use undertext::ops;
 use undertext::report::Report as _;
@@ -33,7 +33,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return Ok(Exit::Yes);
     }
     let n = marked.checkpoint;
-    let already = if marked.operation.is_none() { " stands here already" } else { "" };
+    let already = if marked.operation.is_none() { " is already here" } else { "" };
     context.say(&format!("Checkpoint {n}{already}"))?;
     context.output.hints(marked.hints());
     Ok(Exit::Yes)

@@ -86,7 +86,7 @@ pub(super) fn list(
         Ok::<_, CommandError>(())
     })?;
     if !is_any {
-        context.output.note("Nothing to go back to: there is no checkpoint yet");
+        context.output.note("Nothing to go back to: there are no checkpoints yet");
     }
     context.show(&table)?;
     if let Some(before @ Spot::Before(_)) = at.filter(|_| !context.json) {
@@ -94,7 +94,7 @@ pub(super) fn list(
         context.say(&format!("{name} is {before}"))?;
     }
     if is_nowhere && damaged.is_empty() {
-        context.output.warn("the entry behind which a checkpoint stands cannot be read");
+        context.output.warn("the entry before a checkpoint cannot be read");
         context.output.hint(Hint::mend());
         return Ok(Exit::No);
     }

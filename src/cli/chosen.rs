@@ -1,4 +1,4 @@
-//! The choice of the store that a command works on, and the trust in one that lies in a folder.
+//! The choice of the store that a command works on, and the trust in one that is in a folder.
 //!
 //! The store that was typed counts, then the one that the environment names, then the nearest `.undertext` at or above the
 //! current folder that this user trusts on this machine, then the user's own.
@@ -45,14 +45,13 @@ impl Context {
         let named = named.map(|path| self.env.current_dir.join(path));
         let chosen = named.or_else(|| self.nearest()).or_else(|| own.clone()).ok_or_else(|| {
             CommandError::user(anyhow!(
-                "there is no place for a store: neither --store nor a home folder"
+                "there is no folder for a store: set --store or a home folder"
             ))
             .hinted("name a folder with --store")
         })?;
         if chosen.is_file() {
             let name = shown(&chosen);
-            let error =
-                CommandError::user(anyhow!("{name} is a file, and not the folder of a store"));
+            let error = CommandError::user(anyhow!("{name} is a file, not a store's folder"));
             return Err(error.hinted(NAME_FOLDER));
         }
         if Some(&chosen) != own.as_ref() {
@@ -142,7 +141,7 @@ impl Context {
             }
             _ => refused(why),
         })?;
-        let problem = "it holds another store's changes".to_owned();
+        let problem = "it has another store's changes".to_owned();
         let store = id_of(folder)?.ok_or(StoreError::Corrupt {
             kind: FaultKind::Store,
             item: DATABASE.to_owned(),
@@ -183,7 +182,7 @@ impl Context {
     pub(crate) fn make_here(&mut self) -> Result<PathBuf, CommandError> {
         if self.asked.is_some() {
             return Err(CommandError::user(anyhow!(
-                "--here makes a store in this folder, and --store names one"
+                "--here creates a store in this folder, so --store cannot name one"
             )));
         }
         self.stores()?;
@@ -195,7 +194,7 @@ impl Context {
                     Ok(()) => return Ok(self.store.insert(folder).clone()),
                     Err(Strange::Empty | Strange::Unknown) if is_unused(&folder) => {}
                     Err(why) => {
-                        let there = anyhow!("{} is there already, and {why}", shown(&folder));
+                        let there = anyhow!("{} already exists, and {why}", shown(&folder));
                         return Err(CommandError::user(there).hinted(match why {
                             why if why.may_be_trusted() => {
                                 Line::new("trust").with(&folder).to("use it")
@@ -240,7 +239,7 @@ const IGNORE: &str = ".gitignore";
 /// Closes a store to all other users.
 fn close(folder: &Path) -> Result<(), CommandError> {
     let closed = trust::close(folder);
-    Ok(closed.with_context(|| format!("cannot set the modes of {}", shown(folder)))?)
+    Ok(closed.with_context(|| format!("cannot set the permissions of {}", shown(folder)))?)
 }
 
 /// Returns whether a folder holds nothing but what begins a store, as a command that was cut short leaves it: no settings, no file

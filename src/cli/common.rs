@@ -27,7 +27,7 @@ const MOST_DIGITS: usize = 13;
 
 /// Reads a number.
 pub(crate) fn number<T: FromStr>(text: &str) -> Result<T, String> {
-    text.parse().map_err(|_| "it must be a whole number from 0 on".to_owned())
+    text.parse().map_err(|_| "it must be a whole number, 0 or more".to_owned())
 }
 
 /// Reads words that are looked for as they stand.
@@ -46,7 +46,7 @@ pub(crate) fn format(text: &str) -> Result<String, String> {
     };
     let found = wire::FORMATS.iter().find(is_meant).map(|format| format.traits().name.to_owned());
     let known = || wire::FORMATS.iter().map(|format| format.traits().name);
-    found.ok_or_else(|| format!("it is one of {}", known().collect::<Vec<_>>().join(", ")))
+    found.ok_or_else(|| format!("use one of {}", known().collect::<Vec<_>>().join(", ")))
 }
 
 /// Reads a number of tokens that is not 0, such as 200000 or 200k.
@@ -56,7 +56,7 @@ pub(crate) fn tokens(text: &str) -> Result<u64, String> {
     match scaled {
         Some((number, scale)) => {
             let tokens = count::<u64>(number)?.checked_mul(*scale);
-            tokens.ok_or_else(|| "it is too large a number".to_owned())
+            tokens.ok_or_else(|| "the number is too large".to_owned())
         }
         None => count(text),
     }
@@ -68,9 +68,12 @@ pub(crate) fn count<T: FromStr + Default + PartialEq>(text: &str) -> Result<T, S
     let is_large =
         || text.bytes().all(|digit| digit.is_ascii_digit()) && text.contains(|c| c != '0');
     number.ok_or_else(|| {
-        let why =
-            if is_large() { "is too large a number" } else { "must be a whole number from 1 on" };
-        format!("it {why}")
+        let why = if is_large() {
+            "the number is too large"
+        } else {
+            "it must be a whole number, 1 or more"
+        };
+        why.to_owned()
     })
 }
 
@@ -79,7 +82,7 @@ pub(crate) fn limit(chars: usize) -> Result<Limit, CommandError> {
     if chars < KEPT {
         let chars = counted(chars as u64, "character", "characters");
         let why = anyhow!(
-            "a limit of {chars} is too small: {} is the least; nothing is changed",
+            "a limit of {chars} is too small: the minimum is {}; nothing was changed",
             grouped(KEPT as u64)
         );
         let oversized = Line::about("truncate").flag("dry-run").to("see which results are long");
@@ -184,7 +187,7 @@ pub(crate) fn kin_words(kin: &Kin) -> String {
     let at = kin.there.or(kin.here).map(|at| format!(", at {at:.8}")).unwrap_or_default();
     let gone = if kin.is_held { "" } else { " (not in the store)" };
     let continues =
-        if kin.continues { "; the history before is there and is not shown" } else { "" };
+        if kin.continues { "; its earlier history is there and is not shown" } else { "" };
     format!("{} {}{gone}{at}{continues}", kin.bond.words(), kin.session)
 }
 

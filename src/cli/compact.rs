@@ -1,4 +1,4 @@
-//! `compact`: puts a summary in the place of what was said, and keeps the rest.
+//! `compact`: puts a summary in place of what was said, and keeps the rest.
 
 use undertext::context::event::Cause;
 use undertext::ops::Later;
@@ -58,7 +58,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         archive.set_manner(args.writing.manner(context));
         compaction::say_plan(context, (&mut archive, &session), &args.summing)?;
         if !context.json {
-            context.output.note("Nothing is changed");
+            context.output.note("Nothing was changed");
         }
         return Ok(Exit::Yes);
     }
@@ -72,8 +72,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         if !compaction::say_plan(context, (&mut archive, &session), &args.summing)? {
             return Ok(Exit::Yes);
         }
-        if !context.output.ask("Keep no message as it is, only a summary?")? {
-            context.output.note("Nothing is changed");
+        if !context.output.ask("Keep only a summary, and no messages?")? {
+            context.output.note("Nothing was changed");
             return Ok(Exit::No);
         }
     }

@@ -33,7 +33,7 @@ pub(crate) fn compact(
         return Ok(is_done);
     }
     if let Some(why) = done.nothing {
-        context.say(&capitalise(&format!("{why}; nothing is changed")))?;
+        context.say(&capitalise(&format!("{why}; nothing was changed")))?;
         return Ok(is_done);
     }
     models::tell_compaction(context, &done)?;
@@ -77,7 +77,7 @@ fn show_plan(context: &mut Context, plan: &Planned) -> Result<(), CommandError> 
         Ok(parts) => {
             row("summarised", parts.summarised);
             row("kept", parts.kept);
-            row("summaries carried on", parts.carried);
+            row("earlier summaries", parts.carried);
             row("system prompt", parts.system);
             context.show(&table)?;
         }

@@ -7,18 +7,18 @@ use super::error::{CommandError, Exit};
 use super::{Context, complete};
 use undertext::report::Line;
 
-/// Print a script by which a shell completes what you type
+/// Print a completion script for your shell
 ///
-/// Commands and options, and by what the store holds: sessions by their ids and titles, checkpoints with their words,
-/// branches and agents.
+/// It completes commands and options, and from the store sessions, checkpoints with their words, branches and agents.
+/// It also defines the short name ut, unless something else has it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
-  undertext completions bash > ~/.local/share/bash-completion/completions/undertext
-  undertext completions fish > ~/.config/fish/completions/undertext.fish
-  undertext completions zsh > ~/.zfunc/_undertext")]
+  undertext completions bash >> ~/.bashrc
+  undertext completions zsh > ~/.zfunc/_undertext
+  undertext completions fish > ~/.config/fish/completions/undertext.fish")]
 pub(crate) struct Args {
-    /// The shell; left out, the one in $SHELL
+    /// The shell [default: the one in $SHELL]
     shell: Option<Shell>,
 }
 

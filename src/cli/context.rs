@@ -164,10 +164,10 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         let (tokens, least) = (counted(window.tokens, "token", "tokens"), grouped(window.least));
         let giver = window.source.giver();
         let small = format!("a window of {tokens}{giver} is too small for a turn");
-        context.output.warn(&format!("{small}: {least} is the least"));
+        context.output.warn(&format!("{small}: the minimum is {least}"));
     }
     if found.prepared.limited.exceeds {
-        context.output.warn("the newest turn alone is more than was asked for; it stays whole");
+        context.output.warn("the newest turn alone is larger than requested; it is kept whole");
     }
     if let Some(entry) = &args.explain {
         explain(context, &archive, &session, &found, entry)?;
@@ -361,7 +361,7 @@ fn tell_people(
     let prepared = &sent.found.prepared;
     context.output.page()?;
     if prepared.items.is_empty() {
-        context.output.note("A model would be sent nothing");
+        context.output.note("Nothing would be sent to a model");
     }
     tell_size(context, sent)?;
     let (styles, width) = (context.output.styles(), context.output.width());
@@ -418,7 +418,7 @@ fn tell_size(context: &mut Context, sent: &Sent<'_>) -> Result<(), CommandError>
     let Measured { tokens, word } = sent.measured();
     let percent = percent(tenths(tokens, window.tokens));
     let messages = counted(prepared.items.len() as u64, "message", "messages");
-    let model = found.model.as_deref().unwrap_or("no model known");
+    let model = found.model.as_deref().unwrap_or("unknown model");
     context.say(&format!(
         "{messages}, {} ({}): {percent} of a window of {} ({}, {model})",
         counted(tokens, "token", "tokens"),
@@ -433,7 +433,7 @@ fn tell_size(context: &mut Context, sent: &Sent<'_>) -> Result<(), CommandError>
     }
     if found.beside > 0 {
         context.say(&format!(
-            "About {} of them are the system prompt and tools that the file holds",
+            "About {} of them are the system prompt and tools in the file",
             grouped(found.beside)
         ))?;
     }
@@ -511,7 +511,7 @@ fn explain(
 ) -> Result<(), CommandError> {
     let target = ops::find_place(archive.store(), session, wanted)?;
     let Some(entry) = ops::entry_of(archive.store(), session, &target)? else {
-        context.output.note("Nothing stands there");
+        context.output.note("There is nothing there");
         return Ok(());
     };
     let explained = ops::explain(archive, session, found, entry)?;

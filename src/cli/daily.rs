@@ -1,6 +1,6 @@
 //! What a store's place lacks is said on use, in one line and once a day: `doctor` says all of it at any time.
 //!
-//! The day on which a store was warned of stands in the user's state folder, next to the list of trusted stores.
+//! The day on which a store was warned of is in the user's state folder, next to the list of trusted stores.
 
 use std::fs;
 use std::io;
@@ -47,19 +47,18 @@ fn problem(root: &Path) -> Option<String> {
         }
         if meta.mode() & 0o077 != 0 {
             return Some(format!(
-                "others can reach {what}, by its mode {:04o}",
+                "other users can access {what}: its mode is {:04o}",
                 meta.mode() & 0o7777
             ));
         }
     }
     match ops::place_of(&fs::canonicalize(root).ok()?) {
         Place::Local => None,
-        Place::Network => {
-            Some("it lies on a network file system, where a store is not safe".into())
-        }
-        Place::Synced => {
-            Some("it lies in a synchronised folder, which can copy a store in mid-write".into())
-        }
+        Place::Network => Some("it is on a network file system, where a store is not safe".into()),
+        Place::Synced => Some(
+            "it is in a synchronised folder, which may copy a store in the middle of a write"
+                .into(),
+        ),
     }
 }
 

@@ -30,7 +30,7 @@ impl Context {
                 let (id, format) = (&name.id, &name.format);
                 let what = match part {
                     UnreadPart::Stored => "is damaged",
-                    UnreadPart::LiveFile => "is known as the store has it: its file cannot be read",
+                    UnreadPart::LiveFile => "is shown as stored: its file cannot be read",
                 };
                 self.output.warn(&format!("session {id} ({format}) {what}: {problem}"));
             }

@@ -173,8 +173,8 @@ fn show(
                 ids.collect::<Vec<_>>().join(" to ")
             };
             let (one, other) = (stretch(|pair| pair.0), stretch(|pair| pair.1));
-            let count = counted(pairs.len() as u64, "entry says", "entries say");
-            let renewed = format!("= {count} the same: {one}, on the other side {other}");
+            let count = counted(pairs.len() as u64, "entry has", "entries have");
+            let renewed = format!("= {count} the same text: {one}, on the other side {other}");
             writeln!(context.output, "{}", styles.paint(Label::Dim, &renewed))?;
         }
         Difference::Changed(one, other) => {
@@ -216,7 +216,7 @@ fn count_differences(context: &mut Context, found: &Diff) -> Result<(), CommandE
     row("on the first side only", one.entries, Some(one.characters));
     row("on the other side only", other.entries, Some(other.characters));
     row("changed", changed, None);
-    row("the same under another entry", renewed, None);
+    row("same text, different entries", renewed, None);
     row("the same", same, None);
     context.show(&table)
 }

@@ -50,7 +50,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return rotations::list(context, &args.about);
     }
     if args.about.wanted()?.is_some() {
-        let error = anyhow!("doctor looks at the whole store: a session needs --files");
+        let error = anyhow!("doctor checks the whole store; for one session, add --files");
         let verify = Line::new("verify").to("check sessions by their hashes");
         return Err(CommandError::user(error).hinted(verify));
     }
@@ -76,7 +76,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         Err(error) => {
             let why = error.in_one_line();
             let problem =
-                format!("what lies next to the files of its sessions is not known: {why}");
+                format!("what is next to the files of its sessions could not be checked: {why}");
             ailments.push(Ailment {
                 path: root.clone(),
                 problem,
@@ -96,7 +96,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     findings.retain(|found| !fix || is_of_file(found));
     ailments.extend(findings.into_iter().map(|found| ailment_of(&root, &found)));
     if mended.is_some() || ailments.iter().any(|ailment| ailment.cured) {
-        context.remember(format!("{} is mended as far as it can be", shown(&root)));
+        context.remember(format!("{} is repaired as far as possible", shown(&root)));
     }
     for ailment in &ailments {
         tell(context, ailment)?;
@@ -139,7 +139,7 @@ fn leftovers(context: &mut Context, fix: bool) -> Vec<Ailment> {
     let (deleted, left) = looked.unwrap_or_default();
     let ailment = |path: PathBuf, cured: bool| {
         let cure = if fix && !cured { Cure::Person } else { Cure::Delete };
-        Ailment { path, problem: "a killed command left it".to_owned(), cure, cured }
+        Ailment { path, problem: "it is left over from a killed command".to_owned(), cure, cured }
     };
     let deleted = deleted.into_iter().map(|path| ailment(path, true));
     deleted.chain(left.into_iter().map(|path| ailment(path, false))).collect()
@@ -258,29 +258,29 @@ fn tell_mended(context: &mut Context, mended: &Mended) -> Result<(), CommandErro
     let Mended { path, kept, sessions, entries, refilled, forgotten, taken_back, lost } = mended;
     let (sessions, entries) =
         (counted(*sessions, "session", "sessions"), counted(*entries, "entry", "entries"));
-    context.say(&format!("Mended: {} holds {sessions}, {entries}", shown(path)))?;
+    context.say(&format!("Repaired: {} has {sessions}, {entries}", shown(path)))?;
     let ids: Vec<&str> = refilled.iter().map(|one| one.session.as_str()).collect();
     for (Refilled { path, lines, whole, .. }, session) in refilled.iter().zip(short_ids(&ids)) {
         let lines = (*lines > 0).then(|| counted(*lines, "line", "lines"));
         let file = whole.then(|| "a whole file".to_owned());
         let what: Vec<String> = lines.into_iter().chain(file).collect();
         let what = what.join(" and ");
-        context.say(&format!("  {what} of session {session} came back from {}", shown(path)))?;
+        context.say(&format!("  {what} of session {session} recovered from {}", shown(path)))?;
     }
     let ids: Vec<&str> = taken_back.iter().map(|one| one.session.as_str()).collect();
     for (TakenBack { path, entries, left, .. }, session) in taken_back.iter().zip(short_ids(&ids)) {
         let entries = counted(*entries, "entry", "entries");
-        let came = format!("{entries} of session {session} came back from {}", shown(path));
+        let came = format!("{entries} of session {session} recovered from {}", shown(path));
         let left = left
             .as_ref()
-            .map(|left| format!("; where the store stood before is branch {}", safe::line(left)));
+            .map(|left| format!("; the store's old position is branch {}", safe::line(left)));
         context.say(&format!("  {came}{}", left.unwrap_or_default()))?;
     }
     if *forgotten > 0 {
         let changes = counted(*forgotten, "change", "changes");
         context.say(&format!(
             "  lost: the store's last {changes}, with the checkpoints, branches and notes that they made{}",
-            if taken_back.is_empty() { "" } else { "; what they wrote is named above where it came back" }
+            if taken_back.is_empty() { "" } else { "; what was recovered of them is listed above" }
         ))?;
     }
     for (session, item) in lost {
@@ -300,7 +300,7 @@ fn tell_forgetful(context: &mut Context, agent: &Forgetful) -> Result<(), Comman
     let Forgetful { agent, settings, field, days } = agent;
     let settings = context.env.homely(settings);
     context.say(&format!(
-        "{agent} deletes sessions that nobody went on with for {days} days; to keep them, put \"{field}\": 36500 into {settings}"
+        "{agent} deletes sessions that were not continued for {days} days; to keep them, put \"{field}\": 36500 into {settings}"
     ))
 }
 

@@ -313,7 +313,7 @@ impl Env {
     pub(crate) fn here(&self) -> Result<Here, CommandError> {
         let state = self.state_home.as_deref();
         let machine = state.map(|state| trust::machine(&state.join("undertext"))).transpose();
-        let machine = machine.context("cannot read the number of this computer")?.flatten();
+        let machine = machine.context("cannot read this computer's number")?.flatten();
         Ok(Here { machine: machine.unwrap_or_default(), ..self.nowhere() })
     }
 
@@ -332,7 +332,7 @@ impl Env {
         // Zero is no number of a computer.
         let drawn = self.ambient().uuid().as_u64_pair().0 | 1;
         let machine = trust::draw_machine(&state.join("undertext"), MachineId::new(drawn));
-        let machine = machine.context("cannot remember the number of this computer")?;
+        let machine = machine.context("cannot save this computer's number")?;
         Ok(Here { machine, ..here })
     }
 

@@ -174,7 +174,7 @@ impl CommandError {
             tell(Label::Hint, "hint:", &naming.spell_hint(hint));
         }
         if self.kind == Kind::Internal {
-            tell(Label::Hint, "hint:", "this is a defect of undertext; please report it");
+            tell(Label::Hint, "hint:", "this is a bug in undertext; please report it");
         }
         shown
     }
@@ -227,7 +227,7 @@ pub(crate) fn of_path(what: String, error: io::Error) -> CommandError {
         matches!(error.kind(), E::NotFound | E::NotADirectory | E::IsADirectory | E::AlreadyExists);
     let kind = if is_wrong { Kind::User } else { Kind::Failed };
     let error = CommandError::new(kind, anyhow::Error::new(error).context(what));
-    if is_wrong { error.hinted("name a path in a folder that is there") } else { error }
+    if is_wrong { error.hinted("name a path in an existing folder") } else { error }
 }
 
 impl From<anyhow::Error> for CommandError {

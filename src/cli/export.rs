@@ -125,7 +125,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let Some(out) = args.file() else {
         let is_looked_at = context.env.terminal.stdout;
         if is_looked_at && is_container {
-            let error = anyhow!("a compressed file is not shown on a terminal");
+            let error = anyhow!("a compressed file cannot be shown on a terminal");
             return Err(CommandError::user(error).hinted("name a file with -o"));
         }
         let (output, mut shown) = (&mut context.output, Shown::default());
@@ -206,7 +206,7 @@ fn document(
 fn tell_masked(context: &mut Context, masked: u64) {
     if masked > 0 {
         let masked = counted(masked, "secret is", "secrets are");
-        context.output.note(&format!("{masked} masked; --no-mask leaves them as they are"));
+        context.output.note(&format!("{masked} masked; --no-mask shows them"));
     }
 }
 
@@ -285,7 +285,7 @@ fn refused<T>(
             context.tell_damaged(&damaged)?;
             let are = if damaged.len() == 1 { "is" } else { "are" };
             let why =
-                anyhow!("{} of its entries {are} damaged, and it is not written", damaged.len());
+                anyhow!("{} of its entries {are} damaged, so it was not written", damaged.len());
             let rest = Line::about("export").flag("leave-damaged").to("write the rest of it");
             Err(CommandError::new(Kind::Failed, why).hinted(rest))
         }
@@ -325,7 +325,7 @@ fn write_file(
     fill: &mut dyn FnMut(&mut dyn Write) -> Result<(), CommandError>,
 ) -> Result<(), CommandError> {
     let exists = || {
-        CommandError::user(anyhow!("{} exists already", safe::path(path)))
+        CommandError::user(anyhow!("{} already exists", safe::path(path)))
             .hinted("replace it with --force")
     };
     if path.file_name().is_none() || path.is_dir() {
@@ -336,7 +336,7 @@ fn write_file(
     match disk::look(path) {
         Ok(is_there) if is_there && !force => return Err(exists()),
         Err(error) if Refusal::of(&error).is_some() => {
-            let why = anyhow!("{} is not written: {error}", safe::path(path));
+            let why = anyhow!("{} was not written: {error}", safe::path(path));
             return Err(CommandError::user(why));
         }
         _ => {}

@@ -60,7 +60,8 @@ impl Following {
     ) -> Result<Self, CommandError> {
         let file = ops::file_of(archive, session)?.ok_or_else(|| {
             let error = anyhow!("session {} has no file on this machine", session.name.id);
-            CommandError::user(error).hinted("what has no file is not written by anybody else")
+            CommandError::user(error)
+                .hinted("only a session with a file can change while you watch it")
         })?;
         let file = context.env.current_dir.join(file);
         let held = archive.root().map(|_| session.name.clone());
@@ -134,7 +135,7 @@ impl Following {
         let Some(next) = next.filter(|next| Some(next) != self.left.as_ref()) else { return false };
         let Ok(seen) = Stamp::at(&next) else { return false };
         let name = context.env.homely(&next);
-        context.output.warn(&format!("the session goes on in {name}"));
+        context.output.warn(&format!("the session continues in {name}"));
         (self.seen, self.file) = (seen, next);
         true
     }
@@ -144,12 +145,12 @@ impl Following {
         let file = context.env.homely(&self.file);
         match (before, self.seen) {
             (_, None) => context.output.warn(&format!("{file} was deleted")),
-            (None, Some(_)) => context.output.warn(&format!("{file} is there again")),
+            (None, Some(_)) => context.output.warn(&format!("{file} is back")),
             (Some(old), Some(new)) if old.inode != new.inode => {
                 context.output.warn(&format!("{file} was replaced"));
             }
             (Some(old), Some(new)) if old.length > new.length => {
-                context.output.warn(&format!("{file} was written over"));
+                context.output.warn(&format!("{file} was overwritten"));
             }
             _ => {}
         }
@@ -192,11 +193,11 @@ impl Following {
             Some(id) if Some(id) != self.last => {
                 context
                     .output
-                    .warn(&format!("the conversation went back, and goes on behind {id:.8}"));
+                    .warn(&format!("the conversation went back and continues after {id:.8}"));
                 self.last = Some(id);
             }
             None if self.last.is_some() && known.is_none() && !log.lines.is_empty() => {
-                context.output.warn("the conversation is another one now; its last entries:");
+                context.output.warn("the conversation was replaced; its last entries:");
             }
             _ => {}
         }

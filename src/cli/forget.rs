@@ -31,7 +31,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let Some(wanted) = args.about.wanted()? else {
-        let error = anyhow!("name the session that is to be forgotten");
+        let error = anyhow!("name the session to forget");
         return Err(CommandError::user(error).hinted(Line::new("sessions").to("list them")));
     };
     let (archive, session) = context.look(Some(wanted))?;

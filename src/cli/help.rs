@@ -165,13 +165,17 @@ pub(crate) fn groups(command: &clap::Command, width: usize, all: bool) -> String
     };
     if !all {
         lines.push("Every day:".to_owned());
-        EVERYDAY.iter().for_each(|name| describe(name, &mut lines));
+        for name in EVERYDAY {
+            describe(name, &mut lines);
+        }
         lines.push(String::new());
     }
     for (title, names) in GROUPS {
         if all {
             lines.push(format!("{title}:"));
-            names.iter().for_each(|name| describe(name, &mut lines));
+            for name in names {
+                describe(name, &mut lines);
+            }
             lines.push(String::new());
             continue;
         }

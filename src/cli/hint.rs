@@ -1,4 +1,4 @@
-//! Hints as people are shown them: in words, and perhaps with a command line that can be typed as it stands.
+//! Hints as people are shown them: in words, and perhaps with a command line that can be typed as it is.
 //!
 //! [`Naming`] knows which store and which session was typed, and spells every command line that a person is shown.
 //!

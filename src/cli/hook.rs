@@ -82,14 +82,14 @@ fn hand_over(context: &Context, queue: &Queue, args: &Args) -> Result<(), Comman
     let Some(named) = ops::named(format, &event) else {
         let length = event.len() as u64;
         let event = counted(length, "byte", "bytes");
-        return Err(CommandError::user(anyhow!("{agent}: {event} that name no session")));
+        return Err(CommandError::user(anyhow!("{agent}: {event} that do not name a session")));
     };
-    queue.add(format.name(), &named).context("cannot keep what was named")?;
+    queue.add(format.name(), &named).context("cannot save the list of files to import")?;
     let mut worker = Command::new(context.env.program().context("cannot find this program")?);
     // In a group of its own it outlives the agent and its terminal; in the root it keeps no folder of a project busy.
     worker.args(["hook", "--work"]).process_group(0).current_dir("/");
     worker.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    worker.spawn().context("cannot begin to take it in")?;
+    worker.spawn().context("cannot start the import")?;
     Ok(())
 }
 
@@ -101,13 +101,13 @@ fn work(context: &mut Context, queue: &Queue) -> Result<(), CommandError> {
     };
     context.store = Some(data.join("undertext"));
     let (mut pause, mut reported) = (PAUSE.0, String::new());
-    while let Some(mut work) = queue.work().context("cannot work on what was named")? {
+    while let Some(mut work) = queue.work().context("cannot process the list of files to import")? {
         loop {
             match take_in(context, queue, &mut work, &mut reported)? {
                 Tried::Nothing => break,
                 Tried::Imported => (pause, reported) = (PAUSE.0, String::new()),
                 Tried::Failed => {
-                    work.again().context("cannot keep what was named")?;
+                    work.again().context("cannot save the list of files to import")?;
                     thread::sleep(pause);
                     pause = (pause * 2).min(PAUSE.1);
                     // Nobody waits for this process, so it waits for the store's lock until it has it.
@@ -142,16 +142,16 @@ fn take_in(
     let mut told = Vec::new();
     let folders = || context.agent_folders();
     let files = work.next(&folders, &mut |left| told.push(left.to_owned()));
-    let files = files.context("cannot read what was named")?;
+    let files = files.context("cannot read the list of files to import")?;
     let mut tried = if files.is_empty() { Tried::Nothing } else { Tried::Imported };
     if !files.is_empty() {
         match import(context, &files, &mut told) {
-            Ok(()) => work.done().context("cannot forget what was named")?,
+            Ok(()) => work.done().context("cannot clear the list of files to import")?,
             Err(error) => {
                 let may_pass = error.may_pass();
                 tried = if may_pass { Tried::Failed } else { tried };
                 let when = if may_pass { "until it succeeds" } else { "with the next hook" };
-                let failure = format!("{}; it is tried again {when}", error.in_one_line());
+                let failure = format!("{}; it will be tried again {when}", error.in_one_line());
                 if may_pass && *reported == failure {
                     told.clear();
                 } else {

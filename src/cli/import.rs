@@ -64,7 +64,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         folders.iter().map(|folder| folder.path.clone()).collect()
     };
     if paths.is_empty() {
-        // What was in a folder that is gone is gone with it.
+        // What was in a folder that no longer exists is gone with it.
         if !args.detached && !args.dry_run {
             let homes = context.homes().into_iter().map(|home| home.path);
             paths.extend(homes.filter(is_missing));
@@ -81,15 +81,15 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         if folders.is_empty() {
             let homes = context.homes();
             context.output.note(match (homes.as_slice(), unread.as_slice()) {
-                ([], _) => "HOME is not set, so that no agent's folder is known",
+                ([], _) => "HOME is not set, so the agents' folders are unknown",
                 (_, []) => "No agent keeps sessions on this machine. None of these folders exists:",
-                _ => "Undertext reads the sessions of these agents, and none is there:",
+                _ => "Undertext reads the sessions of these agents, but found none:",
             });
             for home in homes.iter().filter(|home| is_missing(&home.path)) {
                 let path = context.env.homely(&home.path);
                 context.output.note(&format!("  {}: {path}", home.agent));
             }
-            context.output.note("To take in sessions from elsewhere, name their folder");
+            context.output.note("To import sessions from elsewhere, name their folder");
             match context.open_reader() {
                 Ok(_) if !paths.is_empty() => {}
                 Err(error) if !error.is_absence() => return Err(error),
@@ -104,7 +104,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     if let Some(first) = args.paths.first().filter(|_| paths.iter().all(is_missing)) {
         let error = CommandError::absent(anyhow!("there is no file or folder {}", shown(first)));
-        let all = Line::new("import").to("without a path it takes in the sessions of every agent");
+        let all = Line::new("import").to("without a path, it imports every agent's sessions");
         return Err(error.hinted(all));
     }
     if args.dry_run {
@@ -132,7 +132,7 @@ pub(super) fn take_in(
     let again = output.spell(again);
     let kept = |n| {
         let sessions = counted(n, "session is", "sessions are");
-        format!("Interrupted: {sessions} imported and kept; to import the rest: {again}")
+        format!("Interrupted: {sessions} imported and saved; to import the rest: {again}")
     };
     output.keep(&kept(0));
     let summary = ops::import(&mut archive, paths, attach, &mut |step| match step {
@@ -207,7 +207,7 @@ fn list(
     context.show(&table)?;
     if unchanged > 0 {
         let files = counted(unchanged, "file is", "files are");
-        context.output.note(&format!("{files} in the store already, unchanged"));
+        context.output.note(&format!("{files} already in the store, unchanged"));
     }
     left_out.conclude(&mut context.output, sources.len() as u64 + unchanged)
 }
@@ -216,7 +216,7 @@ fn tell(context: &mut Context, imported: &Imported, verbose: bool) -> Result<(),
     let name = &imported.session.name;
     if let Some(left) = &imported.left {
         context.say(&format!(
-            "Session {}: main follows its file again; where it stood is branch {left}",
+            "Session {}: main follows its file again; its old position is branch {left}",
             name.id
         ))?;
     }
@@ -250,12 +250,13 @@ fn conclude(context: &mut Context, summary: &Summary, new: usize) -> Result<(), 
     ))?;
     if summary.sidecars > 0 {
         let files = counted(summary.sidecars, "file", "files");
-        context.say(&format!("{files} next to sessions' own, such as long answers of tools"))?;
+        context.say(&format!("{files} next to session files, such as long tool results"))?;
     }
     if summary.gone > 0 {
         let files = counted(summary.gone, "session's file was", "sessions' files were");
-        context
-            .say(&format!("{files} deleted since the last import; the store holds all of it"))?;
+        context.say(&format!(
+            "{files} deleted since the last import; the store still has all of it"
+        ))?;
     }
     if !summary.oddities.is_empty() {
         let is_repaired = |kind: &QuirkKind| matches!(kind, QuirkKind::Glued | QuirkKind::Mended);
@@ -267,7 +268,7 @@ fn conclude(context: &mut Context, summary: &Summary, new: usize) -> Result<(), 
         if !repaired.is_empty() {
             let told = words(repaired);
             context.say(&format!(
-                "Read around damage in agents' files, which are untouched: {told}"
+                "Worked around damage in agents' files, which were not changed: {told}"
             ))?;
         }
         if !noted.is_empty() {
@@ -283,7 +284,9 @@ fn odd(kind: QuirkKind, n: u64) -> String {
     let (one, more) = match kind {
         QuirkKind::Opaque => ("line that is not a JSON object", "lines that are not JSON objects"),
         QuirkKind::Glued => ("joined line", "joined lines"),
-        QuirkKind::Torn => ("file that ends within a record", "files that end within a record"),
+        QuirkKind::Torn => {
+            ("file that ends in the middle of a record", "files that end in the middle of a record")
+        }
         QuirkKind::Rewritten => ("file that was rewritten", "files that were rewritten"),
         QuirkKind::Repeated => ("repeated record", "repeated records"),
         QuirkKind::Unkept => {
@@ -295,8 +298,10 @@ fn odd(kind: QuirkKind, n: u64) -> String {
         QuirkKind::Unreadable => {
             ("file that cannot be read to its end", "files that cannot be read to their end")
         }
-        QuirkKind::LeftOut => ("left out next to its session", "left out next to their sessions"),
-        QuirkKind::Mended => ("link", "links"),
+        QuirkKind::LeftOut => {
+            ("file next to its session left out", "files next to their sessions left out")
+        }
+        QuirkKind::Mended => ("broken parent link", "broken parent links"),
     };
     counted(n, one, more)
 }
@@ -346,8 +351,7 @@ impl LeftOut {
             self.is_emptied = true;
             output.warn(&told);
             let branches = Line::new("branch").option("session", session.id.clone());
-            output
-                .hint(branches.to("find the branch that holds what was said, and `switch` to it"));
+            output.hint(branches.to("find the branch with the conversation, and `switch` to it"));
         } else if self.verbose || skipped.asked || matches!(why, Why::TooMany) {
             self.excluded.1 += u64::from(matches!(why, Why::Excluded { .. }));
             output.warn(&told);
@@ -401,13 +405,13 @@ impl LeftOut {
         self.count(output);
         let (_, named) = &self.excluded;
         if taken == 0 && self.failed > 0 && self.failed == *named {
-            let error = anyhow!("your settings leave out what was to be taken in");
+            let error = anyhow!("your settings exclude everything that you named");
             return Err(CommandError::new(Kind::Failed, error).hinted(Hint::settings("")));
         }
         if taken == 0 && self.failed > 0 {
-            let error = CommandError::new(Kind::Failed, anyhow!("nothing could be taken in"));
+            let error = CommandError::new(Kind::Failed, anyhow!("nothing could be imported"));
             let help = Line::new("import").flag("help");
-            let help = help.to("which agents' sessions undertext reads");
+            let help = help.to("see which agents' sessions undertext reads");
             return Err(error.hinted(if self.is_damaged { Hint::mend() } else { help }));
         }
         if self.is_damaged {
@@ -421,7 +425,7 @@ impl LeftOut {
 fn reason(why: &Why) -> &'static str {
     match why {
         Why::Link => "links",
-        Why::Twice => "met before",
+        Why::Twice => "already read",
         Why::Special => "pipes, sockets and devices",
         Why::Unheld => "set aside and not in this store",
         Why::Unreadable(_) | Why::Lines(_) => "unreadable",

@@ -34,9 +34,9 @@ pub(crate) fn run(context: &mut Context, _: &Args) -> Result<Exit, CommandError>
     let Indexed { entries, is_whole } = done;
     if is_whole {
         let added = counted(entries, "entry", "entries");
-        context.say(&format!("The index has all that the store holds; {added} added"))?;
+        context.say(&format!("The index is up to date; {added} added"))?;
     } else {
-        context.say("Another program adds to the index now")?;
+        context.say("Another program is updating the index")?;
     }
     Ok(Exit::Yes)
 }

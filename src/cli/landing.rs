@@ -66,7 +66,7 @@ pub(crate) fn say_back(
     let landing = &reverted.landing;
     let name = context.name_of(changed.0, changed.1)?;
     if reverted.operation.is_none() {
-        return context.say(&format!("{name} is {to} already, and nothing is changed"));
+        return context.say(&format!("{name} is already {to}; nothing was changed"));
     }
     let turn = landing.before.as_ref().filter(|_| reverted.checkpoint.is_some());
     context.say_turn(&format!("{name} {} {to}", is_now(landing)), turn)?;
@@ -117,7 +117,8 @@ pub(crate) fn say_undone(
         return Ok(());
     }
     if undone.notices.iter().any(|notice| matches!(notice, Notice::Detached { .. })) {
-        let attach = Line::about("attach").to("to have the session follow it, and changes written");
+        let attach =
+            Line::about("attach").to("to make the session follow it and write changes to it");
         context.output.hint(attach);
     }
     let landing = &undone.landing;
@@ -157,7 +158,7 @@ pub(crate) fn say_undone(
     let is_hidden = archive.store().card(session.key)?.hidden;
     if is_hidden != was_hidden {
         let lists = if landing.dry_run { "Lists would" } else { "Lists now" };
-        let words = if is_hidden { "leave the session out" } else { "show the session again" };
+        let words = if is_hidden { "hide the session" } else { "show the session again" };
         context.say(&format!("{lists} {words}"))?;
     }
     if is_hidden && !was_hidden && !landing.dry_run {
@@ -199,7 +200,7 @@ pub(crate) fn say_switched(
     let (landing, branch) = (&switched.landing, &switched.branch);
     let name = context.name_of(changed.0, changed.1)?;
     if switched.operation.is_none() {
-        return context.say(&format!("{name} is on {branch} already, and nothing is changed"));
+        return context.say(&format!("{name} is already on {branch}; nothing was changed"));
     }
     context.say_place(&format!("{name} {} on {branch},", is_now(landing)), landing)?;
     let files = (switched.written.as_deref(), switched.rotated.as_deref());
@@ -212,8 +213,8 @@ pub(crate) fn place(reverted: &Reverted, wanted: &str) -> String {
     match (reverted.checkpoint, reverted.landing.spot) {
         (Some(_), Some(spot)) => spot.to_string(),
         (Some(n), None) => format!("at @{n}"),
-        // The branch stands at the note, and that behind the place.
-        (None, _) if reverted.note.is_some() => format!("at {wanted}, and the note behind it"),
+        // The branch is at the note, and that behind the place.
+        (None, _) if reverted.note.is_some() => format!("at {wanted}, with the note after it"),
         (None, _) => {
             let entry = reverted
                 .entry
@@ -323,7 +324,7 @@ impl Context {
                 self.output.warn(ended);
             }
         } else if written.is_some() && ops::is_unsaid(archive, session)? {
-            self.say("Its agent cannot resume it: the file holds no message now; start a new session, or undo")?;
+            self.say("Its agent cannot resume it: the file has no messages now; start a new session, or undo")?;
         }
         let line = next.join("        ");
         let lines = if safe::width(&line) <= columns { vec![line] } else { next };
@@ -339,7 +340,7 @@ impl Context {
         if operation.is_none() || !landing.dry_run {
             return Ok(());
         }
-        self.say("Nothing is changed: this was a dry run")
+        self.say("Nothing was changed: this was a dry run")
     }
 
     /// Says how full the window was and is, and why that may be more than before.

@@ -59,13 +59,13 @@ pub(crate) fn save(
     }
     let name = context.name_of(&archive, &session)?;
     if let Some(replaced) = &delayed.replaced {
-        context.say(&format!("It replaces what waited before: {replaced}"))?;
+        context.say(&format!("It replaces the change that was waiting: {replaced}"))?;
     }
     let [resume, undo] = ["resume", "undo"].map(|verb| context.output.spell(&Line::about(verb)));
     context.say(&format!("{name} waits for your next `{resume}` to {}", delayed.waiting))?;
     context.say(&format!("Drop  {undo}"))?;
     if !is_open {
-        context.output.note("No agent has it open: without --later it is done at once");
+        context.output.note("No agent has it open: without --later, the change is made at once");
     }
     Ok(Exit::Yes)
 }
@@ -138,7 +138,7 @@ fn is_new(notice: &Notice) -> bool {
 
 /// Returns the change that waits, as the verbs take it.
 fn change_of(waiting: &Waiting) -> Result<Later, CommandError> {
-    let why = "words of it were redacted, or a newer version asked for it";
+    let why = "part of it was redacted, or a newer version requested it";
     Later::of(waiting).ok_or_else(|| CommandError::user(anyhow!(why)))
 }
 
@@ -150,7 +150,7 @@ pub(crate) fn choose(
 ) -> Result<Choice, CommandError> {
     let name = context.name_of(&archive, &session)?;
     if context.json {
-        context.output.note("Nothing is started: you did not ask for this on this computer");
+        context.output.note("Nothing was started: you did not ask for this on this computer");
         return Ok(Choice::Cancel);
     }
     context.say(&format!("{name} waits to {waiting}"))?;
@@ -172,10 +172,10 @@ pub(crate) fn choose(
         context.output.warn(&format!("{open} has it open: close it there to make the change"));
     }
     if let Err(error) = tried {
-        context.output.warn(&format!("it cannot be made any more: {}", error.in_one_line()));
+        context.output.warn(&format!("it can no longer be made: {}", error.in_one_line()));
     }
     if !context.can_ask() {
-        context.output.note("Nothing is started");
+        context.output.note("Nothing was started");
         let resume = |flag| Line::about("resume").flag(flag);
         if can && waiting.is_own {
             context.output.hint(resume("apply").to("to make the change and start the agent"));
@@ -208,7 +208,7 @@ pub(crate) fn apply(
     let (mut archive, session) = context.change(wanted)?;
     archive.set_manner(Manner { rotate: waiting.has(ROTATE), ..manner });
     if ops::waiting(&archive, &session)?.as_ref() != Some(waiting) {
-        let error = anyhow!("another change waits now; nothing is changed");
+        let error = anyhow!("another change is waiting now; nothing was changed");
         return Err(CommandError::user(error).hinted(Line::about("resume").to("look at it")));
     }
     if !make(context, (&mut archive, &session), &change_of(waiting)?)? {

@@ -66,9 +66,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let words = context.words(Noun::Passage, (0, 1), &[passage.as_deref()], about)?;
     let passage = words.nouns.first().copied();
     if passage.is_some() && (*follow || at.is_some() || branch.is_some()) {
-        let error = anyhow!("a part is shown by itself, without --follow, --at and --branch");
+        let error = anyhow!("a place cannot be combined with --follow, --at or --branch");
         return Err(
-            CommandError::user(error).hinted(Line::new("log").flag("help").to("how it is used"))
+            CommandError::user(error).hinted(Line::new("log").flag("help").to("see the help"))
         );
     }
     let (archive, session) = context.look(words.session)?;

@@ -28,14 +28,10 @@ const FOREIGN: [(&[&str], &str, &[&str]); 35] = [
     (&["rollback", "back", "goto", "jump"], "to go back to a turn", &["help", "revert"]),
     (
         &["commit", "stash", "add", "save", "snapshot", "tag", "mark", "bookmark"],
-        "every turn is kept already; to mark a place",
+        "every turn is saved already; to mark a place",
         &["help", "checkpoint"],
     ),
-    (
-        &["fork", "worktree", "copy", "cp"],
-        "to name a place and go on from there",
-        &["help", "branch"],
-    ),
+    (&["fork", "worktree", "copy", "cp"], "to start a branch at a place", &["help", "branch"]),
     (
         &["merge", "rebase", "cherry-pick", "compare", "difftool"],
         "branches are not merged; to compare two",
@@ -48,12 +44,12 @@ const FOREIGN: [(&[&str], &str, &[&str]); 35] = [
     (&["view", "open", "less", "more"], "to read an entry", &["show", "HEAD"]),
     (&["open", "view"], "to read the conversation", &["log"]),
     (&["tree", "branches", "gitk"], "to see turns and branches", &["graph"]),
-    (&["info", "about", "whoami", "where", "st"], "to see where a session stands", &["status"]),
+    (&["info", "about", "whoami", "where", "st"], "to see where a session is", &["status"]),
     (&["tokens", "usage", "cost", "window", "prompt"], "to see what a model is sent", &["context"]),
     (&["continue", "start", "run", "launch"], "to start the agent again", &["help", "resume"]),
     (
         &["clone", "pull", "fetch", "sync", "scan", "update", "load", "init", "ingest"],
-        "to take in the sessions of your agents",
+        "to import your agents' sessions",
         &["help", "import"],
     ),
     (
@@ -63,27 +59,23 @@ const FOREIGN: [(&[&str], &str, &[&str]); 35] = [
     ),
     (&["push", "dump", "write", "download"], "to write a session's file", &["help", "export"]),
     (&["stats", "size", "du"], "to count what the store holds", &["store", "stats"]),
-    (&["rebuild", "reindex"], "to recompute what is derived", &["help", "store", "rebuild"]),
+    (&["rebuild", "reindex"], "to rebuild what is derived", &["help", "store", "rebuild"]),
     (&["find", "rg", "ag"], "to find what was said", &["help", "search"]),
-    (&["index", "reindex"], "to bring the index of words up to date", &["help", "store", "index"]),
+    (&["index", "reindex"], "to update the search index", &["help", "store", "index"]),
     (
         &["rm", "delete", "remove", "drop", "hide", "archive"],
-        "no session is deleted; to leave one out of lists",
+        "to hide a session from lists",
         &["help", "sessions"],
     ),
     (&["prune", "shrink", "trim", "cut"], "to cut long results", &["help", "truncate"]),
     (
         &["summarize", "summarise", "summary", "compress", "shrink"],
-        "to put a summary in the place of old turns",
+        "to replace old turns with a summary",
         &["help", "compact"],
     ),
-    (&["pack", "vacuum", "gc"], "to give back room", &["help", "store", "pack"]),
-    (
-        &["fsck", "check", "repair", "fix", "health"],
-        "to look at the folder of the store",
-        &["doctor"],
-    ),
-    (&["fsck", "check"], "to compute every hash again", &["verify"]),
+    (&["pack", "vacuum", "gc"], "to free space", &["help", "store", "pack"]),
+    (&["fsck", "check", "repair", "fix", "health"], "to check the store's folder", &["doctor"]),
+    (&["fsck", "check"], "to recompute every hash", &["verify"]),
     (
         &["secrets", "leaks", "gitleaks", "scan", "keys"],
         "to find keys and passwords",
@@ -94,8 +86,8 @@ const FOREIGN: [(&[&str], &str, &[&str]); 35] = [
         "to read about every setting",
         &["context", "--settings"],
     ),
-    (&["ask", "send", "message", "say", "exec"], "to have a model answer", &["help", "turn"]),
-    (&["create", "begin"], "to begin a session of undertext's own", &["help", "new"]),
+    (&["ask", "send", "message", "say", "exec"], "to ask a model", &["help", "turn"]),
+    (&["create", "begin"], "to start a session of undertext's own", &["help", "new"]),
     (
         &["completion", "complete", "autocomplete"],
         "to complete commands in a shell",
@@ -117,7 +109,7 @@ const FOREIGN_OPTIONS: [(&str, &[&str], &str, &[&str]); 14] = [
     (
         "log",
         &["-p", "--patch", "--stat"],
-        "to read long texts and changes whole",
+        "to read long texts and diffs in full",
         &["log", "--full"],
     ),
     (
@@ -126,20 +118,15 @@ const FOREIGN_OPTIONS: [(&str, &[&str], &str, &[&str]); 14] = [
         "to list the sessions of a time, a folder or an agent",
         &["help", "sessions"],
     ),
-    ("log", &["-S", "-G"], "to find the entries that speak of something", &["help", "log"]),
+    ("log", &["-S", "-G"], "to find entries by their words", &["help", "log"]),
     (
         "status",
         &["--short", "--porcelain", "-v", "--verbose", "-b"],
-        "it is short as it is; for a program",
+        "for a script",
         &["status", "--json"],
     ),
-    (
-        "branch",
-        &["-d", "-D", "--delete"],
-        "no branch is deleted; to leave one out of lists",
-        &["help", "branch"],
-    ),
-    ("branch", &["-m", "-M", "--move"], "another name is given by --rename", &["help", "branch"]),
+    ("branch", &["-d", "-D", "--delete"], "to hide a branch from lists", &["help", "branch"]),
+    ("branch", &["-m", "-M", "--move"], "to rename a branch", &["help", "branch"]),
     (
         "branch",
         &["-a", "-l", "-r", "-v", "-vv", "--list", "--all"],
@@ -150,7 +137,7 @@ const FOREIGN_OPTIONS: [(&str, &[&str], &str, &[&str]); 14] = [
     (
         "revert",
         &["--hard", "--soft", "--mixed", "--no-edit", "-n"],
-        "files stay as they are; how it differs from git",
+        "to see how it differs from git's",
         &["help", "revert"],
     ),
     ("revert", &["--abort", "--continue", "--skip"], "to undo a change", &["help", "undo"]),
@@ -169,7 +156,7 @@ const FOREIGN_OPTIONS: [(&str, &[&str], &str, &[&str]); 14] = [
     (
         "import",
         &["--agent", "--all"],
-        "without a path it takes in the sessions of every agent",
+        "without a path, it imports every agent's sessions",
         &["help", "import"],
     ),
 ];
@@ -236,7 +223,7 @@ fn verb(all: &clap::Command, args: &[OsString]) -> Vec<String> {
 
 /// Returns the hint to read how a command is used.
 fn help(verb: &[String]) -> Hint {
-    let words = "how it is used";
+    let words = "see the help";
     match verb {
         [] => Line::new("help").to(words),
         [first, rest @ ..] => {
@@ -289,7 +276,7 @@ fn unknown_command(env: &Env, (name, group): (&str, &clap::Command), word: &str)
         hints.push(found.to("to list the session files in it"));
     }
     if hints.is_empty() && !word.is_empty() && !word.contains('/') {
-        hints.push(Line::new("search").with(word).to("to find these words"));
+        hints.push(Line::new("search").with(word).to("search for it"));
     }
     hints.push(Line::new("help").to("list the commands"));
     hints.into_iter().fold(error, CommandError::hinted)

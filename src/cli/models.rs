@@ -167,7 +167,7 @@ impl Summing {
         let command = Self::augment_args(clap::Command::new("compact").no_binary_name(true));
         let matches = command.try_get_matches_from(words);
         let read = matches.and_then(|matches| Self::from_arg_matches(&matches));
-        read.map_err(|_| CommandError::user(anyhow!("its options cannot be read")))
+        read.map_err(|_| CommandError::user(anyhow!("cannot read its options")))
     }
 }
 
@@ -257,7 +257,7 @@ impl Context {
         }
         let named = shown(named);
         Err(CommandError::user(anyhow!(
-            "--folder {named}: there is no such folder; name one that is there"
+            "--folder {named}: there is no such folder; name an existing one"
         )))
     }
 
@@ -337,7 +337,7 @@ impl Context {
             let (path, why) = (shown(path), disk::words(&error));
             CommandError::user(anyhow!("{ROOTS} names {path}, which cannot be read: {why}"))
                 .hinted(format!(
-                    "no other certificates are trusted in its place; name a file that can be read, or unset {ROOTS}"
+                    "undertext does not fall back to other certificates; name a readable file, or unset {ROOTS}"
                 ))
         });
         read.map(Some)
@@ -441,8 +441,8 @@ pub(crate) fn provider<'s>(
         let error = CommandError::user(anyhow!("the settings have no provider {name:?}"));
         let error = match names.as_slice() {
             [] => error,
-            [only] => error.hinted(format!("there is {only}")),
-            names => error.hinted(format!("there are {}", names.join(", "))),
+            [only] => error.hinted(format!("available: {only}")),
+            names => error.hinted(format!("available: {}", names.join(", "))),
         };
         error.hinted(Hint::settings("set one in config.toml"))
     })
@@ -475,7 +475,7 @@ pub(crate) fn warn_tight(context: &mut Context, sink: &Sink, session: &Session, 
         let (session, enough) = (session.name.id.clone(), window.least);
         sink(&Event::WindowTight { session, window: window.tokens, enough });
         let (tokens, enough) = (counted(window.tokens, "token", "tokens"), grouped(enough));
-        context.output.warn(&format!("a window of {tokens} is tight; {enough} are enough"));
+        context.output.warn(&format!("a window of {tokens} is tight; at least {enough} is better"));
     }
 }
 
@@ -490,7 +490,7 @@ pub(crate) fn tell_compaction(context: &mut Context, done: &Compacted) -> Result
         messages(done.parts.kept.messages),
     ))?;
     context.say(&format!(
-        "About {} tokens are {} now, of a window of {}",
+        "The context went from about {} to {} tokens, of a window of {}",
         grouped(done.pre_tokens),
         grouped(done.post_tokens),
         grouped(done.window)
@@ -500,7 +500,7 @@ pub(crate) fn tell_compaction(context: &mut Context, done: &Compacted) -> Result
         context.say(&format!("The summary names {}", shares(&lost)))?;
     }
     if let Some(left) = &done.left {
-        context.say(&format!("The state before is kept as branch {left}"))?;
+        context.say(&format!("The previous state is kept as branch {left}"))?;
     }
     context.say_written(done.written.as_deref(), done.rotated.as_deref())
 }
@@ -509,7 +509,7 @@ pub(crate) fn tell_compaction(context: &mut Context, done: &Compacted) -> Result
 pub(crate) fn tell_failures(context: &mut Context, done: &Compacted) {
     if let Some(error) = &done.fallback {
         context.output.warn(&format!("no model wrote a summary: {error}"));
-        context.output.note("Statistics and the last requests stand for it");
+        context.output.note("Used statistics and the last requests instead");
     }
     if let Some(error) = &done.after {
         context.output.warn(&format!("after_compaction failed: {error}"));

@@ -64,7 +64,7 @@ pub(super) fn list(
         ops::operations(&archive, &session, limit)?
     };
     for (session, n) in &damaged {
-        let what = "its record is not the one that its hash covers, and is not shown";
+        let what = "its record does not match its hash and is not shown";
         context.output.warn(&format!("operation {n} of session {} is damaged: {what}", session.id));
     }
     let exit = context.end(damaged.is_empty());
@@ -146,16 +146,16 @@ fn words(view: &OperationView) -> String {
             Waiting { request, ..Waiting::default() }.to_string()
         }
         Command::Hide { branch: Some(branch), .. } => {
-            format!("left {} out of lists", branch.to_text())
+            format!("hid {} from lists", branch.to_text())
         }
         Command::Hide { hidden: false, .. } => "shown in lists again".to_owned(),
-        Command::Hide { .. } => "left out of lists".to_owned(),
+        Command::Hide { .. } => "hidden from lists".to_owned(),
         Command::Attach { file: Some(_), left } => {
             format!("follows its agent's file{}", kept(left))
         }
-        Command::Attach { .. } => "follows no file any more".to_owned(),
+        Command::Attach { .. } => "no longer follows a file".to_owned(),
         Command::CatchUp { .. } if !operation.facts.gone.is_empty() => {
-            "noticed that the agent's file is gone".to_owned()
+            "noticed that the agent's file was deleted".to_owned()
         }
         Command::CatchUp { .. }
             if operation.facts.live.as_ref().is_some_and(|live| live.from.is_none()) =>
@@ -165,19 +165,19 @@ fn words(view: &OperationView) -> String {
         Command::CatchUp { .. } if operation.facts.title.is_some() => {
             "has the title that the agent gave it".to_owned()
         }
-        Command::CatchUp { .. } => format!("took in {entries} that another program wrote"),
-        Command::Import { .. } => format!("took in {entries}"),
+        Command::CatchUp { .. } => format!("imported {entries} that another program wrote"),
+        Command::Import { .. } => format!("imported {entries}"),
         Command::Redact { lines, whole, rule, reason, .. } => {
             let what = if *whole {
-                "took out what it says".to_owned()
+                "redacted a note or name".to_owned()
             } else {
-                format!("took something out of {}", counted(*lines, "line", "lines"))
+                format!("redacted {}", counted(*lines, "line", "lines"))
             };
             let rule = rule.as_ref().map(|rule| format!(" ({rule})")).unwrap_or_default();
             let reason = reason.as_ref().map(|why| format!(": {}", why.to_text()));
             format!("{what}{rule}{}", reason.unwrap_or_default())
         }
-        Command::Rekey { .. } => "wrote the session again under new ids".to_owned(),
+        Command::Rekey { .. } => "rewrote the session under new ids".to_owned(),
         Command::Lost {} => "the store has lost it".to_owned(),
         _ => "written by a newer undertext".to_owned(),
     }

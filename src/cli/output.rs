@@ -201,7 +201,7 @@ impl Output {
     pub(crate) fn waits() -> undertext::ops::Told {
         Box::new(|holder| {
             let holder = holder.map_or_else(|| "another program".to_owned(), ToString::to_string);
-            let told = format!("waiting for {holder}, which changes the store");
+            let told = format!("waiting for {holder}, which is changing the store");
             let _ = writeln!(io::stderr(), "{}", safe::text(&told));
         })
     }

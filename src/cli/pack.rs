@@ -38,7 +38,7 @@ pub(crate) fn run(context: &mut Context, _: &Args) -> Result<Exit, CommandError>
     ))?;
     if packed.damaged > 0 {
         let parts = super::common::counted(packed.damaged, "part", "parts");
-        context.output.warn(&format!("{parts} of the store cannot be read, and stay as they are"));
+        context.output.warn(&format!("{parts} of the store cannot be read and were left alone"));
     }
     context.output.hints(packed.hints());
     Ok(Exit::Yes)

@@ -69,10 +69,10 @@ impl Context {
         }
         let (why, query) = match error {
             SessionError::NoSessionHere(folder) => {
-                (format!("no session works in {}", self.env.homely(folder)), "")
+                (format!("there is no session in {}", self.env.homely(folder)), "")
             }
             SessionError::NoSession(_) if WITH_TEXT.contains(&&*self.verb) => return Ok(None),
-            SessionError::NoSession(word) => (format!("no session is called {word:?}"), &**word),
+            SessionError::NoSession(word) => (format!("there is no session {word:?}"), &**word),
             error => (error.to_string(), ""),
         };
         // Previews show what live files hold beyond the store, which an archive that is to be changed must not.

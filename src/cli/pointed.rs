@@ -1,7 +1,7 @@
 //! The files that this user's commands may write, in addition to the store's: those of the agents on this machine, and those
 //! that were named in a command.
 //!
-//! To point at a file is to type its path where a command changes its session: `attach FILE`, or FILE in the place of SESSION.
+//! To point at a file is to type its path where a command changes its session: `attach FILE`, or FILE in place of SESSION.
 //! It is remembered in the user's state folder until `attach FILE --off`. What an import reads is not pointed at.
 
 use std::path::{Path, PathBuf};
@@ -54,7 +54,7 @@ impl Context {
         for folder in self.agent_folders() {
             writable.folder(folder.format, &folder.path);
         }
-        // A usual folder that is gone is made again with what belongs there; one that only a variable names is not.
+        // A usual folder that no longer exists is made again with what belongs there; one that only a variable names is not.
         for Home { format, path, each, .. } in self.homes().into_iter().filter(|home| home.is_usual)
         {
             match each {
@@ -86,7 +86,7 @@ impl Context {
             return Ok(());
         }
         let Some(files) = self.pointed() else { return Ok(()) };
-        Ok(files.add(file).context("cannot remember the file that you named")?)
+        Ok(files.add(file).context("cannot save the path that you named")?)
     }
 
     /// Forgets that this user pointed at a file.

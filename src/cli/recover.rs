@@ -70,10 +70,12 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     let [before, after, window] = [done.pre_tokens, done.post_tokens, done.window].map(grouped);
     if done.operations.is_empty() {
-        let fits = format!("It fits: about {after} tokens of {window}, and nothing is changed");
+        let fits = format!("It fits: about {after} tokens of {window}; nothing was changed");
         context.say(&fits)?;
     } else {
-        context.say(&format!("About {before} tokens are {after} now, of a window of {window}"))?;
+        context.say(&format!(
+            "The context went from about {before} to {after} tokens, of a window of {window}"
+        ))?;
         let list: Vec<String> = done.operations.iter().map(ToString::to_string).collect();
         let noun = if list.len() == 1 { "operation" } else { "operations" };
         context.say(&format!("This took {noun} {}", list.join(", ")))?;
@@ -95,7 +97,7 @@ fn read(said: &str, insists: bool) -> Result<ModelError, CommandError> {
         _ => "leave --error out to go by the window alone",
     };
     let insist = Line::about("recover").option("error", said).flag("insist");
-    Err(CommandError::user(anyhow!("the words of --error do not read like an overflow"))
+    Err(CommandError::user(anyhow!("the text of --error does not look like an overflow"))
         .hinted(why)
         .hinted(insist.to("to shrink it all the same")))
 }

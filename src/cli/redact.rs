@@ -95,8 +95,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
                 return rekey(context, session, &args.consent);
             }
             let error =
-                anyhow!("a secret on stdin is taken out of every session: -s cannot limit that");
-            let help = Line::new("redact").flag("help").to("how it is used");
+                anyhow!("a secret on stdin is redacted in every session: -s cannot limit that");
+            let help = Line::new("redact").flag("help").to("see the help");
             return Err(CommandError::user(error).hinted(help));
         }
         let secret = secret(context)?;
@@ -115,7 +115,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         if !is_no_entry {
             return error;
         }
-        let typed = Line::new("redact").to("to take out a text, type it when asked, or pipe it in");
+        let typed = Line::new("redact").to("to redact a text, type it when asked, or pipe it in");
         error.hinted(typed).hinted("what you typed is in your shell's history now")
     })?;
     let line = Line::about("redact").with(wanted);
@@ -127,27 +127,25 @@ fn rekey(context: &mut Context, wanted: &OsStr, consent: &Consent) -> Result<Exi
     let (archive, session) = context.look(Some(wanted))?;
     if archive.root().is_none() {
         let error = anyhow!("a session file that is not in the store has no ids to change");
-        return Err(CommandError::user(error).hinted(Line::new("import").to("take it in first")));
+        return Err(CommandError::user(error).hinted(Line::new("import").to("import it first")));
     }
     let is_covered = archive.store().state(session.key)?.is_covered();
     drop(archive);
     if !context.env.terminal.stdin && (consent.yes || !is_covered) {
-        context
-            .output
-            .note("Stdin is not read: -s names a session of which something was taken out before");
+        context.output.note("Stdin is not read: -s names a session that was redacted before");
     }
     if !is_covered {
-        context.output.note("Nothing was taken out of this session");
+        context.output.note("Nothing was redacted in this session");
         return Ok(Exit::No);
     }
     if consent.dry_run {
-        context.output.note("Nothing is changed");
+        context.output.note("Nothing was changed");
         return Ok(Exit::Yes);
     }
     if !consent.yes {
         let is_asked = context.can_ask();
-        if !(is_asked && context.output.ask("Give all its entries other ids, for ever?")?) {
-            context.output.note("Nothing is changed");
+        if !(is_asked && context.output.ask("Permanently give all its entries new ids?")?) {
+            context.output.note("Nothing was changed");
             if !is_asked {
                 context.output.hint(consent.hint(Line::about("redact"), "to do it"));
             }
@@ -158,7 +156,7 @@ fn rekey(context: &mut Context, wanted: &OsStr, consent: &Consent) -> Result<Exi
     let user = context.env.user.clone();
     let redacted = ops::rekey(&mut archive, &session, user.as_deref())?;
     if !redacted.rekeyed.is_empty() {
-        context.remember(format!("session {} has other ids", session.name.id));
+        context.remember(format!("session {} has new ids", session.name.id));
     }
     context.tell_of_each(&redacted.notices);
     if !context.answer(&redacted)? {
@@ -178,22 +176,22 @@ fn warn(context: &mut Context, redacted: &Redacted) {
     for path in &redacted.left {
         let is_database = redacted.is_in_log && path.file_name().is_some_and(model::is_part);
         let why = if is_database {
-            "another program reads the store: the next change after that takes it out"
+            "another program is reading the store; the next change after that redacts it"
         } else {
-            "a process has it open, undertext may not write there or does not follow it, or the store has lost the line that replaces it"
+            "a process has it open, undertext may not write there or does not follow it, or the store has lost the replacement line"
         };
         let path = context.env.homely(path);
-        context.output.warn(&format!("{path} still holds it: {why}"));
+        context.output.warn(&format!("{path} still has it: {why}"));
     }
     for path in &redacted.beside {
         let path = context.env.homely(path);
         context.output.warn(&format!(
-            "{path} lies next to a session and is no part of what undertext keeps: it was not covered, and has it or may have it"
+            "{path} is next to a session but not kept by undertext: it was not redacted, and has it or may have it"
         ));
     }
     for path in &redacted.unseen {
         let path = context.env.homely(path);
-        context.output.warn(&format!("{path} could not be looked through, and may have it"));
+        context.output.warn(&format!("{path} could not be searched, and may have it"));
     }
 }
 
@@ -202,7 +200,7 @@ fn tell_ids(context: &mut Context, redacted: &Redacted) -> Result<(), CommandErr
     let ids: Vec<&str> = redacted.rekeyed.iter().map(|one| one.session.as_str()).collect();
     for (one, id) in redacted.rekeyed.iter().zip(short_ids(&ids)) {
         context.say(&format!(
-            "{id} has other ids; its chain ended with {}, committed to under the salt {}",
+            "{id} has new ids; its chain ended with {}, committed to under the salt {}",
             one.head, one.salt
         ))?;
     }
@@ -251,20 +249,20 @@ fn found(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
 
 fn not_in_store() -> CommandError {
     let error = anyhow!("a session file that is not in the store cannot be redacted");
-    CommandError::user(error).hinted(Line::new("import").to("take it in first"))
+    CommandError::user(error).hinted(Line::new("import").to("import it first"))
 }
 
 /// Reads the secret: the line that is typed, or all of stdin but for the end of its last line.
 fn secret(context: &mut Context) -> Result<String, CommandError> {
     let bytes = if context.env.terminal.stdin {
-        let ask = "Type or paste the secret, then Enter. It is neither shown nor kept.";
+        let ask = "Type or paste the secret, then Enter. It is not shown or saved.";
         let typed = unseen::read_line(|| context.output.note(ask));
         typed.map_err(|error| match Refusal::of(&error) {
             Some(Refusal::TooLong(most)) => {
                 let error = anyhow!(
-                    "a terminal takes {most} bytes of a line, and the secret may be longer"
+                    "a terminal line has at most {most} bytes, and the secret may be longer"
                 );
-                CommandError::user(error).hinted("give it by a pipe, and --yes with it")
+                CommandError::user(error).hinted("pipe it in, and add --yes")
             }
             _ => error.into(),
         })?
@@ -277,7 +275,7 @@ fn secret(context: &mut Context) -> Result<String, CommandError> {
     let secret = text.trim_start_matches('\u{feff}').trim_end_matches(['\r', '\n']);
     if secret.is_empty() {
         let error = anyhow!("there is no secret on stdin");
-        let help = Line::new("redact").flag("help").to("how it is used");
+        let help = Line::new("redact").flag("help").to("see the help");
         return Err(CommandError::user(error).hinted(help));
     }
     Ok(secret.to_owned())
@@ -306,7 +304,7 @@ pub(super) fn carry_out(
             let is_found = matches!(wanted, Wanted::Found(_));
             warn_of_fixed(context, &plan);
             let nothing = if !plan.fixed.is_empty() {
-                "Nothing can be taken out"
+                "Nothing can be redacted"
             } else if is_found {
                 "Nothing there looks like a secret"
             } else {
@@ -319,7 +317,7 @@ pub(super) fn carry_out(
     if consent.dry_run {
         if !context.answer(&plan)? {
             list(context, &plan)?;
-            context.output.note("Nothing is changed");
+            context.output.note("Nothing was changed");
         }
         return Ok(Exit::Yes);
     }
@@ -328,16 +326,14 @@ pub(super) fn carry_out(
             list(context, &plan)?;
         }
         let is_asked = context.can_ask();
-        if !(is_asked && context.output.ask("Take it out for ever?")?) {
+        if !(is_asked && context.output.ask(&question(&plan))?) {
             context.answer(&plan)?;
-            context.output.note("Nothing is changed");
+            context.output.note("Nothing was changed");
             if !is_asked {
                 context.output.hint(match line {
-                    Some(line) => consent.hint(line, "to take it out"),
-                    // What was on stdin stands in no command.
-                    None => {
-                        "to take it out, give the same on stdin again, and --yes with it".into()
-                    }
+                    Some(line) => consent.hint(line, "to redact it"),
+                    // What was on stdin is in no command.
+                    None => "to redact it, pipe in the same text again and add --yes".into(),
                 });
             }
             return Ok(Exit::No);
@@ -352,7 +348,7 @@ pub(super) fn carry_out(
     redacted.left.extend(left);
     redacted.deleted.extend(context.deleted.iter().cloned());
     if !redacted.is_nowhere() {
-        context.remember(format!("it is {}", taken_out(&redacted)));
+        context.remember(taken_out(&redacted));
     }
     context.tell_of_each(&redacted.notices);
     redacted.stores = warn_of_others(context, wanted);
@@ -386,7 +382,7 @@ fn warn_of_others(context: &mut Context, wanted: &Wanted<'_>) -> Vec<PathBuf> {
             Err(error) => {
                 let why = error.in_one_line();
                 context.output.warn(&format!(
-                    "another store of yours, {name}, could not be looked through, and may have it: {why}"
+                    "another store of yours, {name}, could not be searched, and may have it: {why}"
                 ));
             }
         }
@@ -408,7 +404,7 @@ fn cover_again(
     redacted.deleted.extend(context.deleted.iter().cloned());
     for path in &redacted.covered {
         let path = context.env.homely(path);
-        context.output.note(&format!("{path} held what was taken out before; it is covered again"));
+        context.output.note(&format!("{path} had redacted text in it; it was overwritten again"));
     }
     warn(context, &redacted);
     let Redacted { rules, fixed, kept_out, .. } = plan;
@@ -463,9 +459,19 @@ fn list(context: &mut Context, plan: &Redacted) -> Result<(), CommandError> {
 fn warn_of_fixed(context: &mut Context, redacted: &Redacted) {
     for Remaining { rule, session, place } in &redacted.fixed {
         context.output.warn(&format!(
-            "what rule {rule} found in {place} of session {session} cannot be taken out there, and stays everywhere: change the key itself"
+            "what rule {rule} found in {place} of session {session} cannot be redacted there, and stays everywhere: replace the key itself"
         ));
     }
+}
+
+/// Returns the question that a person answers before a redaction.
+fn question(plan: &Redacted) -> String {
+    if plan.lines == 0 {
+        return "Redact it permanently?".to_owned();
+    }
+    let changed = plan.sessions.iter().filter(|one| one.lines > 0).count() as u64;
+    let sessions = counted(changed, "session", "sessions");
+    format!("Permanently redact {} in {sessions}?", counted(plan.lines, "line", "lines"))
 }
 
 /// Returns in words of how much something was taken out.
@@ -476,7 +482,7 @@ fn taken_out(redacted: &Redacted) -> String {
         0 => String::new(),
         n => format!(" and of {}", counted(n, "unfinished line", "unfinished lines")),
     };
-    format!("taken out of {lines} of {}{more}", counted(changed, "session", "sessions"))
+    format!("redacted in {lines} of {}{more}", counted(changed, "session", "sessions"))
 }
 
 fn tell(context: &mut Context, redacted: &Redacted, rekey: bool) -> Result<Exit, CommandError> {
@@ -485,14 +491,14 @@ fn tell(context: &mut Context, redacted: &Redacted, rekey: bool) -> Result<Exit,
     tell_ids(context, redacted)?;
     for path in &redacted.covered {
         let path = context.env.homely(path);
-        context.say(&format!("covered in {path}"))?;
+        context.say(&format!("overwritten in {path}"))?;
     }
     for path in &redacted.deleted {
         if context.deleted.contains(path) {
             continue;
         }
         let what = if path.file_name().is_some_and(live::is_fresh) {
-            "which a change that was cut short left behind"
+            "left over from an interrupted change"
         } else {
             "a damaged store that was set aside"
         };
@@ -503,11 +509,11 @@ fn tell(context: &mut Context, redacted: &Redacted, rekey: bool) -> Result<Exit,
     warn_of_fixed(context, redacted);
     if !redacted.kept_out && !rekey {
         context.output.warn(
-            "what has fewer than 8 bytes is not kept out of what comes later: take it out again where it comes back",
+            "text of fewer than 8 bytes is not kept out of later imports: redact it again if it comes back",
         );
     }
     if rekey && redacted.rekeyed.is_empty() {
-        context.output.warn("the sessions keep their ids, because files still hold it");
+        context.output.warn("the sessions keep their ids, because files still have it");
     }
     let hints = undertext::report::Report::hints(redacted);
     context.output.hints(hints);

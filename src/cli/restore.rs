@@ -52,7 +52,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         let (archive, session) = context.find(wanted)?;
         let lost = ops::lost_with_sub_agents(&archive, &session)?;
         if lost.is_empty() {
-            return Err(CommandError::user(anyhow!("no agent's file of this session is gone")));
+            return Err(CommandError::user(anyhow!("none of this session's files was deleted")));
         }
         lost.iter().try_for_each(|lost| tell_lost(context, &archive, lost))?;
         return Ok(Exit::Yes);
@@ -72,9 +72,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             let is_emptied = state.position().is_some_and(|at| at.head.is_none());
             let hint = if is_emptied && state.branches.len() > 1 {
                 Line::about("branch")
-                    .to("find the branch that holds what was said, and `switch` to it")
+                    .to("find the branch with the conversation, and `switch` to it")
             } else {
-                Line::new("restore").flag("all").flag("dry-run").to("list the files that are gone")
+                Line::new("restore").flag("all").flag("dry-run").to("list the deleted files")
             };
             return Err(CommandError::from(error).hinted(hint));
         }
@@ -92,7 +92,7 @@ fn all(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     }
     let lost = ops::lost(&archive, args.agent.as_deref())?;
     if lost.is_empty() {
-        context.output.note("No agent's file is gone");
+        context.output.note("No agent's file was deleted");
     }
     if !args.dry_run {
         return put_back(context, &mut archive, &lost);
@@ -101,7 +101,7 @@ fn all(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     if !lost.is_empty() {
         let files = |lost: &LostFile| lost.path.iter().chain(&lost.sidecars).count() as u64;
         let files = lost.iter().map(files).sum();
-        context.output.note(&counted(files, "file is gone", "files are gone"));
+        context.output.note(&counted(files, "file was deleted", "files were deleted"));
     }
     Ok(Exit::Yes)
 }
@@ -139,7 +139,7 @@ fn tell_lost(
     }
     let name = context.short_name(archive, &lost.session)?;
     for path in lost.path.iter().chain(&lost.sidecars) {
-        let is = format!(" of session {name} is gone");
+        let is = format!(" of session {name} was deleted");
         let room =
             context.output.width().map_or(usize::MAX, |width| width.saturating_sub(is.len()));
         let path = common::end_of(&context.env.homely(path), room);
@@ -153,7 +153,7 @@ fn tell(
     (archive, session): (&Archive, &Session),
     restored: &Restored,
 ) -> Result<(), CommandError> {
-    context.remember("what was deleted is there again".to_owned());
+    context.remember("what was deleted is back".to_owned());
     let attached = restored.attached.as_ref();
     context.tell(attached.map_or(&restored.notices, |attached| &attached.notices));
     if context.answer_change((archive, session), restored)? {
@@ -161,21 +161,24 @@ fn tell(
     }
     for file in &restored.files {
         let path = context.env.homely(file);
-        context.say(&format!("{path} is there again"))?;
+        context.say(&format!("{path} is back"))?;
     }
     let sidecars = &restored.sidecars;
     if !sidecars.written.is_empty() {
         let n = sidecars.written.len() as u64;
         let files = counted(n, "file next to it is", "files next to it are");
-        context.say(&format!("{files} there again"))?;
+        context.say(&format!("{files} restored"))?;
     }
     for path in &sidecars.others {
         let path = context.env.homely(path);
-        context.output.warn(&format!("{path} is not as the agent left it; it is left alone"));
+        context
+            .output
+            .warn(&format!("{path} has changed since the agent wrote it; it is left alone"));
     }
     context.say_written(None, restored.rotated.as_deref())?;
     if let Some(left) = attached.and_then(|attached| attached.left.as_ref()) {
-        context.say(&format!("main follows the file; where it stood is kept as branch {left}"))?;
+        context
+            .say(&format!("main follows the file; its old position is kept as branch {left}"))?;
     }
     Ok(())
 }

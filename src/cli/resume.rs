@@ -67,7 +67,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let (mut archive, mut session) = match &waiting {
         None if args.apply || args.drop => {
             let name = context.short_name(&archive, &session)?;
-            context.output.note(&format!("No change of session {name} waits; nothing is started"));
+            context
+                .output
+                .note(&format!("No change of session {name} is waiting; nothing was started"));
             return Ok(Exit::No);
         }
         Some(waiting) => {
@@ -97,7 +99,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let name = context.short_name(&archive, &session)?;
     let lost = ops::lost_file(&archive, &session)?;
     let Some(resume) = ops::resume(&archive, &session)?.filter(|_| lost.is_none()) else {
-        let error = CommandError::user(anyhow!("no agent resumes session {name}"));
+        let error = CommandError::user(anyhow!("no agent can resume session {name}"));
         return Err(match lost {
             Some(_) => error.hinted(
                 Line::about("restore")
@@ -106,10 +108,10 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             None if session.name.format == "native" => error.hinted(
                 Line::new("help")
                     .with("turn")
-                    .to("it is undertext's own; to have a model answer in it"),
+                    .to("it is undertext's own; to get a model's answer in it"),
             ),
             None if ops::is_unsaid(&archive, &session)? => error.hinted(Line::about("branch").to(
-                "its file holds no message; find the branch with what was said, and `switch` to it",
+                "its file has no messages; find the branch with the conversation, and `switch` to it",
             )),
             None => error.hinted(Line::about("status").to("see where its file is")),
         });
@@ -140,7 +142,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         if !folder.is_dir() {
             let folder = context.env.homely(folder);
             return Err(CommandError::user(anyhow!(
-                "{folder}, where session {name} works, is not there"
+                "{folder}, the folder of session {name}, does not exist"
             ))
             .hinted(Line::about("resume").flag("print").to("to see the command")));
         }
@@ -166,7 +168,7 @@ fn agrees(
     if !context.can_ask() || context.output.ask("Start another one?")? {
         return Ok(true);
     }
-    context.output.note("Nothing is started");
+    context.output.note("Nothing was started");
     Ok(false)
 }
 

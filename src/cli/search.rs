@@ -129,7 +129,7 @@ const ROLES: [Role; 4] = [Role::User, Role::Assistant, Role::Tool, Role::System]
 /// Reads who speaks.
 fn role(text: &str) -> Result<Role, String> {
     let found = ROLES.into_iter().find(|role| role.as_str() == text);
-    found.ok_or_else(|| "it is user, assistant, tool or system".to_owned())
+    found.ok_or_else(|| "use user, assistant, tool or system".to_owned())
 }
 
 /// Reads in which order texts are shown.
@@ -137,7 +137,7 @@ fn sort(text: &str) -> Result<Sort, String> {
     match text {
         "relevance" => Ok(Sort::Relevance),
         "time" => Ok(Sort::Time),
-        _ => Err("it is relevance or time".to_owned()),
+        _ => Err("use relevance or time".to_owned()),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `audit --secrets`: tells what looks like a secret, and where it stands.
+//! `audit --secrets`: tells what looks like a secret, and where it is.
 
 use std::ffi::OsStr;
 use std::io::Write as _;
@@ -87,7 +87,7 @@ fn show(context: &mut Context, archive: &Archive, found: &[Secret]) -> Result<()
         let read = first.show().map(|line| ("Read the first one", line));
         // A file that is looked through as it is has nothing to be taken out of.
         let redact = Secret::redact(first).filter(|_| archive.root().is_some());
-        let redact = redact.map(|line| ("Take it out", line));
+        let redact = redact.map(|line| ("Redact it", line));
         for (words, line) in read.into_iter().chain(redact) {
             let line = context.output.spell(&line);
             context.say(&format!("{words}: {line}"))?;
@@ -116,7 +116,7 @@ fn end(context: &mut Context, archive: &Archive, told: &Secrets) -> Result<Exit,
     }
     let sessions = counted(told.sessions, "session", "sessions");
     if told.found.is_empty() {
-        context.output.note(&format!("Nothing that looks like a secret in {sessions}"));
+        context.output.note(&format!("Found nothing that looks like a secret in {sessions}"));
     } else {
         let one = "thing that looks like a secret";
         let found = counted(told.found.len() as u64, one, "things that look like secrets");
@@ -124,11 +124,11 @@ fn end(context: &mut Context, archive: &Archive, told: &Secrets) -> Result<Exit,
     }
     if told.allowed > 0 {
         let places = counted(told.allowed, "place", "places");
-        context.output.note(&format!("{places} not told: your settings allow what stands there"));
+        context.output.note(&format!("{places} not shown: your settings allow them"));
     }
     if told.damaged > 0 {
         let entries = counted(told.damaged, "entry is", "entries are");
-        context.output.warn(&format!("{entries} damaged and could not be looked through"));
+        context.output.warn(&format!("{entries} damaged and could not be searched"));
     }
     if archive.root().is_some() {
         context.output.hints(told.hints());

@@ -43,7 +43,7 @@ struct Service {
 impl Context {
     /// Prints a service that watches for the store of this command.
     pub(crate) fn print_service(&mut self, manager: Manager) -> Result<Exit, CommandError> {
-        let program = self.env.program().context("cannot tell where this program lies")?;
+        let program = self.env.program().context("cannot find the path of this program")?;
         let mut words = vec![program.into_os_string(), "watch".into(), "--quiet".into()];
         let own = self.env.data_home.as_ref().map(|data| data.join("undertext"));
         let root = self.root()?;
@@ -72,7 +72,7 @@ impl Service {
         let program = self.words.first().map(OsString::as_os_str).unwrap_or_default();
         if program.to_str().is_none_or(|program| program.contains(is_refused)) {
             let name = shown(program.as_ref());
-            return Err(CommandError::user(anyhow!("systemd runs no program of the name {name}")));
+            return Err(CommandError::user(anyhow!("systemd cannot run a program named {name}")));
         }
         // Of the words, only those behind the first can name variables.
         let words = self.words.iter().enumerate();
@@ -87,10 +87,10 @@ impl Service {
 # To install: save this as ~/.config/systemd/user/{LABEL}.service, and then
 #   systemctl --user daemon-reload
 #   systemctl --user enable --now {LABEL}
-# To see what it says: journalctl --user -u {LABEL}
-# To take it out: systemctl --user disable --now {LABEL}, and delete the file.
+# To see its output: journalctl --user -u {LABEL}
+# To remove it: systemctl --user disable --now {LABEL}, and delete the file.
 [Unit]
-Description=Takes in what coding agents write, as they write it
+Description=Imports what coding agents write, as they write it
 
 [Service]
 ExecStart={}
@@ -127,7 +127,7 @@ WantedBy=default.target
 <!DOCTYPE plist PUBLIC \"-//Apple//DTD PLIST 1.0//EN\" \"http://www.apple.com/DTDs/PropertyList-1.0.dtd\">
 <!-- To install: save this as ~/Library/LaunchAgents/{LABEL}.plist, and then
        launchctl bootstrap gui/$(id -u) ~/Library/LaunchAgents/{LABEL}.plist
-     To take it out: launchctl bootout gui/$(id -u)/{LABEL}, and delete the file. -->
+     To remove it: launchctl bootout gui/$(id -u)/{LABEL}, and delete the file. -->
 <plist version=\"1.0\">
 <dict>
   <key>Label</key>

@@ -116,10 +116,10 @@ fn hide(context: &mut Context, wanted: &OsStr, hidden: bool) -> Result<Exit, Com
         return Ok(Exit::Yes);
     }
     if concealed.operation.is_none() {
-        let so = if hidden { "Lists leave it out already" } else { "Lists show it already" };
+        let so = if hidden { "Lists already hide it" } else { "Lists already show it" };
         context.say(so)?;
     } else if hidden {
-        context.say("Lists leave it out from now on")?;
+        context.say("Lists hide it from now on")?;
         let name = context.short_name(&archive, &session)?;
         context.output.hint(Line::new("sessions").option("show", name).to("to show it again"));
     } else {
@@ -182,7 +182,7 @@ fn list(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
             context.output.hint(Line::new("sessions").flag("hidden").to("list them"));
         } else if is_all {
             context.output.note("The store has no sessions yet");
-            context.output.hint(Line::new("import").to("take in the sessions of your agents"));
+            context.output.hint(Line::new("import").to("import your agents' sessions"));
         } else {
             context.output.note("No matching sessions");
             if !words.is_empty() {
@@ -210,7 +210,7 @@ fn list(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     }
     if sessions.iter().any(|listed| listed.gone) {
         let restore = Line::new("restore").flag("all").flag("dry-run");
-        context.output.hint(restore.to("see which files agents deleted, and how they come back"));
+        context.output.hint(restore.to("see which files agents deleted, and how to restore them"));
     }
     context.tell_unread_sessions(&damaged)
 }
@@ -251,7 +251,7 @@ impl Context {
         let Rows { sessions, now, .. } = rows;
         let is_wide = self.output.columns() >= WIDE || self.output.width().is_none();
         let folders = self.folders(sessions);
-        // Sessions that others were made of are named beside these, so that all are told apart.
+        // Sessions that others were made of are named beside these, so that all are distinguished.
         let kin = sessions.iter().filter_map(|listed| listed.kin.as_ref());
         let ids = sessions.iter().map(|listed| listed.name.id.as_str());
         let ids: Vec<&str> = ids.chain(kin.map(|kin| kin.session.as_str())).collect();

@@ -30,7 +30,7 @@ impl Context {
         if let Some(first) = read.refused.first() {
             let keys: Vec<String> = read.refused.iter().map(Setting::name).collect();
             self.output.warn(&format!(
-                "{} may not set {}: what runs, sends or reads beyond a session, leaves sessions out, or says what is secret, is set in your own settings",
+                "{} may not set {}: only your own settings may run programs, send data, read beyond a session, exclude sessions or define secrets",
                 first.file,
                 keys.join(", "),
             ));
@@ -66,11 +66,11 @@ impl Context {
         let Read { settings: Settings { exclude, .. }, unknown, .. } = self.read_settings()?;
         let mut unknown = unknown.into_iter();
         if let Some(key) = unknown.find(|key| key.author == Author::User && key.may_exclude()) {
-            let error = anyhow!("{key}, and what is to be left out of the store must be clear");
+            let error = anyhow!("{key}, and exclusions from the store must be clear");
             return Err(CommandError::user(error).hinted(Hint::settings("")));
         }
         let exclude = match exclude.agents.iter().find(is_unknown) {
-            Some(agent) => Err(format!("exclude.agents has {agent}, and there is no such agent")),
+            Some(agent) => Err(format!("exclude.agents has {agent}, but there is no such agent")),
             None => exclude.at_home(self.env.home.as_deref(), &resolve),
         };
         exclude.map_err(|why| {
@@ -102,7 +102,7 @@ impl Context {
                     if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) =>
                 {
                     if let Some(link) = astray(&path) {
-                        let why = anyhow!("{}: {} leads nowhere", what(), shown(link));
+                        let why = anyhow!("{}: {} is a broken link", what(), shown(link));
                         return Err(CommandError::user(why));
                     }
                 }
@@ -116,7 +116,7 @@ impl Context {
     }
 
     /// Returns what the settings of a store set, as they have it.
-    pub(crate) fn settings_of_store(&self, folder: &Path) -> Vec<String> {
+    pub(crate) fn settings_of_store(folder: &Path) -> Vec<String> {
         let text = disk::read_text(&folder.join(NAME), disk::TEXT).unwrap_or_default();
         let file = File { name: NAME, author: Author::Store, text: &text };
         let read = Settings::read(&[file]).unwrap_or_default();

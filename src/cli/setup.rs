@@ -53,7 +53,7 @@ fn agent(text: &str) -> Result<String, String> {
     let mut agents = discover::agents();
     let is_known =
         wire::by_name(text).is_some() || agents.any(|agent| agent.eq_ignore_ascii_case(text));
-    is_known.then(|| text.to_owned()).ok_or_else(|| format!("it is one of {}", callers.join(", ")))
+    is_known.then(|| text.to_owned()).ok_or_else(|| format!("use one of {}", callers.join(", ")))
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
@@ -61,11 +61,11 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let list = || Line::new("setup").to("list the agents that can be set up here");
     let Some(place) = places(context).into_iter().find(|place| place.format.name() == agent) else {
         if discover::callers().any(|caller| caller == agent) {
-            let error = anyhow!("HOME is not set, so that the settings of {agent} are not known");
+            let error = anyhow!("HOME is not set, so the settings of {agent} are unknown");
             return Err(CommandError::user(error));
         }
-        let error = anyhow!("{agent} calls no program with the file of a session");
-        let watch = Line::new("watch").to("take its sessions in as they go on");
+        let error = anyhow!("{agent} cannot call a program with the file of a session");
+        let watch = Line::new("watch").to("import its sessions as they are written");
         return Err(CommandError::user(error).hinted(watch).hinted(list()));
     };
     if !place.home.is_dir() {
@@ -80,11 +80,11 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if let Some(field) = change.hindrance.filter(|_| !args.off) {
         context
             .output
-            .warn(&format!("{} calls nothing as long as {field} is set in {path}", place.agent));
+            .warn(&format!("{} calls no programs while {field} is set in {path}", place.agent));
     }
     let is_left = args.off && change.is_altered;
     if is_left {
-        let words = "calls undertext still, by a line to which something was added: take it out of";
+        let words = "still calls undertext, by a line that was edited: remove it from";
         context.output.warn(&format!("{agent} {words} {path} by hand"));
     }
     let installed = !args.off || is_left;
@@ -94,7 +94,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             (true, false) => format!("{agent} does not call undertext: {path}"),
             (false, _) => match change.hindrance {
                 Some(field) => silenced(agent, field),
-                None => format!("{agent} calls undertext already: {path}"),
+                None => format!("{agent} already calls undertext: {path}"),
             },
         };
         return conclude(context, &place, args, (installed, SettingUp::Needless), &words);
@@ -102,16 +102,14 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     show(context, &path, &change)?;
     if let Some(copy) = &change.copy {
         let copy = context.env.homely(copy);
-        context
-            .output
-            .note(&format!("{path} is not as it was made: a copy of it is kept as {copy}"));
+        context.output.note(&format!("{path} was edited: a copy of it is kept as {copy}"));
     }
     if args.dry_run {
-        context.output.note("Nothing is changed");
+        context.output.note("Nothing was changed");
         return conclude(context, &place, args, (installed, SettingUp::Planned), "");
     }
     if !args.yes && !agreed(context, &path)? {
-        context.output.note("Nothing is changed");
+        context.output.note("Nothing was changed");
         conclude(context, &place, args, (installed, SettingUp::Declined), "")?;
         if !context.env.terminal.stdin || context.json {
             let line = Line::new("setup").with(place.format.name());
@@ -123,15 +121,15 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     // What nobody could be shown is not done.
     context.output.flush()?;
     change.carry_out(context.env.ambient().now())?;
-    context.remember(format!("{path} is written"));
+    context.remember(format!("{path} was written"));
     let does = match (args.off, is_left) {
-        (true, true) => "calls undertext by no other line",
+        (true, true) => "calls undertext only by that line",
         (true, false) => "no longer calls undertext",
         (false, _) => "calls undertext",
     };
     let words = match change.hindrance.filter(|_| !args.off) {
         Some(field) => silenced(agent, field),
-        None => format!("{agent} {does}, from its next start on"),
+        None => format!("{agent} {does} from its next start on"),
     };
     conclude(context, &place, args, (installed, SettingUp::Made), &words)
 }
@@ -154,8 +152,8 @@ fn show(context: &mut Context, path: &str, change: &Setup) -> Result<(), Command
     let [before, after] = [&change.before, &change.after]
         .map(|text| String::from_utf8_lossy(text.as_deref().unwrap_or_default()).into_owned());
     let is = match (&change.before, &change.after) {
-        (None, _) => ", which is made",
-        (_, None) => ", which is deleted",
+        (None, _) => ", which will be created",
+        (_, None) => ", which will be deleted",
         _ => "",
     };
     context.say(&format!("{path}{is}"))?;
@@ -182,7 +180,7 @@ fn conclude(
     if change == SettingUp::Made && !args.off {
         if let Some(queue) = hook::queue(context) {
             let log = context.env.homely(&queue.log_path());
-            context.output.note(&format!("What is taken in, and what is not, is told in {log}"));
+            context.output.note(&format!("{log} lists what was imported and what was skipped"));
         }
         context.output.hints(report.hints());
     }
@@ -220,7 +218,7 @@ fn list(context: &mut Context) -> Result<Exit, CommandError> {
         hints.extend(calling.hints());
     }
     if places.is_empty() && !context.json {
-        context.output.note("No agent that calls programs was used on this machine");
+        context.output.note("No agent that can call programs was used on this machine");
     }
     context.show(&table)?;
     context.output.hints(hints);

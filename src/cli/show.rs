@@ -75,7 +75,7 @@ fn pattern(text: &str) -> Result<Regex, String> {
     Regex::new(text).map_err(|error| {
         let told = error.to_string();
         let last = told.lines().last().unwrap_or_default();
-        format!("it is not a regular expression: {}", last.strip_prefix("error: ").unwrap_or(last))
+        format!("invalid regular expression: {}", last.strip_prefix("error: ").unwrap_or(last))
     })
 }
 
@@ -92,13 +92,13 @@ impl FromStr for Lines {
     fn from_str(typed: &str) -> Result<Self, Self::Err> {
         let end = |end: &str| match end {
             "" => Ok(None),
-            end => end.parse().map(Some).map_err(|_| "lines are numbers, such as 40:60"),
+            end => end.parse().map(Some).map_err(|_| "lines must be numbers, such as 40:60"),
         };
         let (from, to) = typed.split_once(':').unwrap_or((typed, typed));
         match (end(from)?, end(to)?) {
             (Some(0), _) | (_, Some(0)) => Err("lines are counted from 1"),
-            (Some(from), Some(to)) if from > to => Err("the first line is behind the last"),
-            (None, None) if typed.is_empty() => Err("lines are numbers, such as 40:60"),
+            (Some(from), Some(to)) if from > to => Err("the first line is after the last"),
+            (None, None) if typed.is_empty() => Err("lines must be numbers, such as 40:60"),
             (from, to) => Ok(Self { from, to }),
         }
     }
@@ -117,7 +117,7 @@ impl Lines {
             let lines = if total == 1 { "line" } else { "lines" };
             let error = anyhow!("the text has only {total} {lines}");
             CommandError::user(error)
-                .hinted(report::Line::new("show").flag("help").to("how it is used"))
+                .hinted(report::Line::new("show").flag("help").to("see the help"))
         })?;
         let end = starts.get(to).copied().unwrap_or(text.len());
         Ok((text.get(start..end).unwrap_or_default(), from, total))
@@ -224,7 +224,7 @@ fn show_passage(
 ) -> Result<Exit, CommandError> {
     if args.lines.is_some() || args.original {
         let option = if args.original { "--original" } else { "--lines" };
-        let error = anyhow!("{option} is about one entry, and this is a turn or more");
+        let error = anyhow!("{option} needs one entry, but this is a turn or more");
         let list = report::Line::about("log").flag("json").to("see the ids of its entries");
         return Err(CommandError::user(error).hinted(list));
     }
@@ -359,7 +359,7 @@ fn head(context: &mut Context, line: &Line, branch: Option<&str>) -> Result<(), 
     }
     for mark in &line.marks {
         let note = mark.note.as_ref().map(Text::to_text).unwrap_or_default();
-        row("checkpoint", Label::Checkpoint, &format!("@{} behind it {note}", mark.n));
+        row("checkpoint", Label::Checkpoint, &format!("@{} after it {note}", mark.n));
     }
     context.show(&table)
 }

@@ -147,7 +147,7 @@ impl Shown {
             return Ok(exit);
         }
         if is_damaged {
-            context.output.warn("the session is damaged: nothing of what was said can be read");
+            context.output.warn("the session is damaged: none of its conversation can be read");
             context.output.hint(report::Line::about("verify").to("see what is damaged"));
             context.output.hint(Hint::mend());
         } else if log.lines.is_empty() && met.is_empty() {

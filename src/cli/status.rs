@@ -1,4 +1,4 @@
-//! `status`: shows where a session stands.
+//! `status`: shows where a session is.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -95,7 +95,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         row("folder", Label::Plain, folder);
     }
     if let Some(kin) = &status.kin {
-        row("made of", Label::Plain, &common::kin_words(kin));
+        row("related", Label::Plain, &common::kin_words(kin));
     }
     if let Some(found) = &status.elsewhere {
         let words = context.elsewhere(&archive, &session, found);
@@ -136,7 +136,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         }
     }
     if card.hidden {
-        row("hidden", Label::Warning, "lists leave it out");
+        row("hidden", Label::Warning, "hidden from lists");
     }
     for open in &status.open {
         row("open in", Label::Warning, &open.to_string());
@@ -196,7 +196,7 @@ fn fullness(near: &Nearness, full: &Fullness) -> Vec<(&'static str, Label, Strin
         rows.push(("", Label::Dim, full.word.words().to_owned()));
     }
     if matches!(full.window.source, Source::File | Source::Answered) {
-        let model = full.model.as_deref().unwrap_or("no model known");
+        let model = full.model.as_deref().unwrap_or("unknown model");
         rows.push(("", Label::Dim, format!("by {}, {model}", full.window.source.words())));
     }
     rows
@@ -207,9 +207,9 @@ fn files(context: &Context, status: &Status) -> Vec<(&'static str, Label, String
     let mut rows = Vec::new();
     let is_live_gone = status.live.is_none() || status.live == status.gone;
     if let Some(gone) = &status.gone {
-        let which = if is_live_gone { "live file" } else { "goes on from" };
+        let which = if is_live_gone { "live file" } else { "continues from" };
         rows.push((which, Label::Plain, context.env.homely(gone)));
-        let deleted = "was deleted, by its agent or somebody else; the store holds all of it";
+        let deleted = "was deleted, by its agent or somebody else; the store has all of it";
         rows.push(("", Label::Warning, deleted.to_owned()));
     }
     if let Some(live) = &status.live

@@ -75,11 +75,11 @@ fn backup(context: &mut Context, args: &BackupArgs) -> Result<Exit, CommandError
     {
         let name = shown(&args.folder);
         let error =
-            anyhow!("{name} is the current folder or holds it, and a backup would replace it");
+            anyhow!("{name} is or contains the current folder, and a backup would replace it");
         let free = |n: &u64| !context.env.current_dir.join(format!("backup-{n}")).exists();
         let name = (1..u64::MAX).find(free).map(|n| format!("backup-{n}")).unwrap_or_default();
         let backup = Line::new("store").with("backup").with(name);
-        return Err(CommandError::user(error).hinted(backup.to("name a folder of its own")));
+        return Err(CommandError::user(error).hinted(backup.to("name another folder")));
     }
     context.clear_leftovers();
     let leftovers = context.leftovers();

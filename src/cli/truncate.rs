@@ -79,7 +79,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             let count = counted(found.results.len() as u64, "result", "results");
             match found.results.as_slice() {
                 [] => nothing(context, bound.limit, found.edited)?,
-                _ => context.output.note(&format!("{count} would be cut; nothing is changed")),
+                _ => context.output.note(&format!("{count} would be cut; nothing was changed")),
             }
         }
         // What the change itself refuses is refused here.
@@ -99,7 +99,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
                 (&archive, &session),
                 &bounded(&Truncated::default(), bound, Some(cached)),
             )?;
-            context.output.note("Nothing is changed, because the cache is warm");
+            context.output.note("Nothing was changed, because the cache is warm");
             return Ok(Exit::No);
         }
     }
@@ -127,7 +127,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         _ => String::new(),
     };
     context.say(&format!("{count} cut on {}{saved}", done.branch))?;
-    context.say(&format!("The state before is kept as branch {left}"))?;
+    context.say(&format!("The previous state is kept as branch {left}"))?;
     context.say_written(done.written.as_deref(), done.rotated.as_deref())?;
     context.output.hints(report.hints());
     Ok(Exit::Yes)
@@ -171,13 +171,10 @@ fn asked(args: &Args, settings: &Settings) -> Asked {
 fn warn(context: &mut Context, cached: Cached) {
     let until = context.env.zone.show(cached.until);
     context.output.warn(&format!(
-        "the provider may have this conversation in its cache until {until}; behind the first cut it reads about {} \
-         tokens again",
+        "the provider may have this conversation in its cache until {until}; after the first cut it would read about {} tokens again",
         units::grouped(cached.tokens)
     ));
-    context
-        .output
-        .hint(Line::about("truncate").flag("when-cold").to("to cut only once that is over"));
+    context.output.hint(Line::about("truncate").flag("when-cold").to("to cut only after that"));
 }
 
 fn bounded(truncated: &Truncated, bound: Bound, cached: Option<Cached>) -> Bounded<'_> {
@@ -197,7 +194,7 @@ fn leave(context: &mut Context, limit: Limit, edited: u64) -> Result<(), Command
 fn nothing(context: &mut Context, limit: Limit, edited: u64) -> Result<(), CommandError> {
     let chars = counted(limit.chars() as u64, "character", "characters");
     let (more, other) = if edited > 0 { (" else", "other ") } else { ("", "") };
-    let no = format!("no {other}result on the context has more than {chars}");
+    let no = format!("no {other}result in the context has more than {chars}");
     context.say(&format!("Nothing{more} is oversized: {no}"))
 }
 

@@ -1,4 +1,4 @@
-//! `trust`: lets a store that lies in a folder be used, or no longer.
+//! `trust`: lets a store that is in a folder be used, or no longer.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -63,7 +63,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return Ok(if was { Exit::Yes } else { Exit::No });
     }
     if context.can_ask() && !agrees(context, &folder)? {
-        context.output.note("Nothing is changed");
+        context.output.note("Nothing was changed");
         return Ok(Exit::No);
     }
     let trusted = context.trust(&folder)?;
@@ -88,14 +88,14 @@ fn agrees(context: &mut Context, folder: &Path) -> Result<bool, CommandError> {
     let agents: Vec<_> = tally.iter().map(|(agent, n)| format!("{agent} {n}")).collect();
     let sessions = counted(tally.values().sum(), "session", "sessions");
     let name = context.env.homely(folder);
-    context.say(&format!("{name} holds {sessions}: {}", agents.join(", ")))?;
+    context.say(&format!("{name} has {sessions}: {}", agents.join(", ")))?;
     let newest = SessionFilter { limit: Some(LISTED), ..SessionFilter::default() };
     let newest = archive.sessions(&newest)?;
     let list = context.list_candidates(&archive, &newest);
     if !newest.is_empty() {
         context.say(&list)?;
     }
-    let set = context.settings_of_store(folder);
+    let set = Context::settings_of_store(folder);
     if !set.is_empty() {
         context.say(&format!("Its config.toml sets {}", set.join(", ")))?;
     }
@@ -121,7 +121,7 @@ fn folder(context: &Context, named: Option<&Path>) -> Result<PathBuf, CommandErr
     } else {
         &named
     };
-    // A store that is gone is forgotten by the path that was typed.
+    // A store that no longer exists is forgotten by the path that was typed.
     let above = fs::canonicalize(above).unwrap_or_else(|_| above.to_owned());
     Ok(above.join(NAME))
 }

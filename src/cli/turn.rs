@@ -66,8 +66,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let settings = context.settings()?;
     let name = args.provider.as_deref().or(unless_blank(settings.turn.provider.as_deref()));
     let name = name.ok_or_else(|| {
-        CommandError::user(anyhow!("no provider is named"))
-            .hinted(Hint::settings("name one of the settings with --provider"))
+        CommandError::user(anyhow!("no provider was named"))
+            .hinted(Hint::settings("name one from your settings with --provider"))
     })?;
     let prompt = match args.prompt.as_deref() {
         Some("-") => Some(
@@ -120,9 +120,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         Err(error) => return Err(error.into()),
     };
     if done.is_repeated {
-        context
-            .output
-            .note("The prompt stands at the end already, unanswered; it is not said twice");
+        context.output.note("The prompt is already at the end, unanswered; it was not added again");
     }
     context.tell(&done.notices);
     for compacted in &done.compactions {
@@ -140,7 +138,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     if let Some(branch) = &done.aside {
         context.output.note(&format!(
-            "Another command moved the session meanwhile: what was said last is kept on {}",
+            "Another command moved the session in the meantime: the last messages are kept on {}",
             safe::line(branch)
         ));
     }
@@ -164,10 +162,10 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
 fn unfinished(stop: Stop) -> Option<&'static str> {
     match stop {
         Stop::End | Stop::Calls => None,
-        Stop::Length => Some("The answer is cut off: the room for it was full"),
-        Stop::Paused => Some("The model paused within its answer"),
-        Stop::Refused => Some("The model refused to say its answer to the end"),
-        Stop::Aborted | Stop::Error => Some("The answer was broken off"),
+        Stop::Length => Some("The answer was cut off at its length limit"),
+        Stop::Paused => Some("The model paused in the middle of its answer"),
+        Stop::Refused => Some("The model refused to finish its answer"),
+        Stop::Aborted | Stop::Error => Some("The answer was interrupted"),
     }
 }
 
@@ -181,8 +179,8 @@ fn refuse_session(archive: &ops::Archive, word: &str) -> Result<(), CommandError
     let found = ops::find_session(archive.store(), Some(word), Path::new(""));
     match found {
         Ok(found) if found.name.id.starts_with(word) => {
-            let error = anyhow!("{word} is a session, and `turn` takes a PROMPT here");
-            let hint = Line::new("turn").option("session", word).to("to go on in that session");
+            let error = anyhow!("{word} is a session, but `turn` takes a PROMPT here");
+            let hint = Line::new("turn").option("session", word).to("to continue in that session");
             Err(CommandError::user(error).hinted(hint))
         }
         _ => Ok(()),
@@ -196,7 +194,7 @@ fn kept(error: OpsError, args: &Args) -> CommandError {
         Some(value) => line.option(name, value),
         None => line,
     });
-    CommandError::from(error).hinted(go_on.to("what was said is kept; to go on from it"))
+    CommandError::from(error).hinted(go_on.to("what was said is kept; to continue from it"))
 }
 
 /// A command that answers calls.
@@ -227,7 +225,7 @@ impl Tools {
         let failed = |why: &str| {
             let program = Path::new(self.line.split_whitespace().next().unwrap_or("tools"));
             models::failed(anyhow!("{} does not list its tools: {why}", safe::path(program)))
-                .hinted(Line::new("turn").flag("help").to("what it is asked, and must print"))
+                .hinted(Line::new("turn").flag("help").to("see what it reads and must print"))
         };
         let listed = self.ask(r#"{"type":"list"}"#).map_err(|why| failed(&why))?;
         let list = listed.get("tools").and_then(Value::as_array);

@@ -36,7 +36,7 @@ impl Before {
 
 impl Drop for Before {
     fn drop(&mut self) {
-        // A terminal that is gone shows nothing.
+        // A terminal that no longer exists shows nothing.
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, &self.0);
     }
 }

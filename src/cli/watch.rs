@@ -232,7 +232,7 @@ impl Loop<'_> {
             None => (least, false),
         };
         if !told {
-            self.context.output.warn(&format!("{cause}; it is tried again"));
+            self.context.output.warn(&format!("{cause}; trying again"));
         }
         self.pause = Some((pause, Instant::now() + pause, cause));
     }
@@ -289,8 +289,7 @@ impl Context {
     }
 
     fn tell_problem(&mut self, problem: &str) {
-        let words =
-            "the system does not tell of all changes, so files are looked at again and again";
+        let words = "the system does not report all changes, so files are also polled";
         self.output.warn(&format!("{words}: {problem}"));
     }
 
@@ -347,13 +346,14 @@ impl Context {
                 let files = counted(watched.sidecars, "new file", "new files");
                 format!("{files} next to its own")
             }
-            Becoming::Grown if watched.entries == 0 => "changed, without a new entry".to_owned(),
+            Becoming::Grown if watched.entries == 0 => "changed, without new entries".to_owned(),
             Becoming::Grown => entries,
-            Becoming::Rewritten => format!("rewritten, {entries}; the store keeps what it was"),
-            Becoming::Emptied => "emptied; the store keeps what it was".to_owned(),
-            Becoming::Deleted => "deleted; the store holds all of it".to_owned(),
+            Becoming::Rewritten => format!("rewritten, {entries}; the store keeps the old version"),
+            Becoming::Emptied => "emptied; the store keeps the old version".to_owned(),
+            Becoming::Deleted => "deleted; the store has all of it".to_owned(),
         };
-        let left = watched.left.as_ref().map(|left| format!("; where main stood is branch {left}"));
+        let left =
+            watched.left.as_ref().map(|left| format!("; main's old position is branch {left}"));
         let name = self.short_name(archive, session)?;
         let title =
             safe::line(first_line(watched.title.as_deref().unwrap_or_default())).into_owned();

@@ -1,4 +1,4 @@
-//! The session that a command is about, told apart from the places among the command's words.
+//! The session that a command is about, distinguished from the places among the command's words.
 //!
 //! Every command about a session takes it as `-s SESSION`, or as a word: alone, or with the places that the command takes.
 //!
@@ -86,7 +86,7 @@ pub(crate) fn one<'w>(
 /// Returns the error of a session as a word, and another one behind -s.
 fn two_sessions(word: &OsStr, named: &OsStr) -> CommandError {
     let error =
-        anyhow!("two sessions are named: {}, and {} with -s", word.display(), named.display());
+        anyhow!("you named two sessions: {}, and {} with -s", word.display(), named.display());
     CommandError::user(error).hinted(Hint::sessions())
 }
 
@@ -166,7 +166,7 @@ impl Context {
         let split = |n: usize| match words.as_slice() {
             // The session is the last word, or the first, or none of them.
             [nouns @ .., last] if n == 1 => Some((nouns.to_vec(), Some(*last))),
-            // A number that stands first is a place.
+            // A number that comes first is a place.
             [first, nouns @ ..] if n == 2 && !nouns.is_empty() && !is_number(first) => {
                 Some((nouns.to_vec(), Some(*first)))
             }
@@ -203,8 +203,8 @@ impl Context {
             let words = words.join(" ");
             let (verb, most) = (&self.verb, noun.counted(most));
             let error =
-                anyhow!("{verb} takes {most} and a session, and no word of {words:?} is a session");
-            let help = Line::new(self.verb.as_str()).flag("help").to("how it is used");
+                anyhow!("{verb} takes {most} and a session, but none of {words:?} is a session");
+            let help = Line::new(self.verb.as_str()).flag("help").to("see the help");
             return Err(CommandError::user(error).hinted(help));
         };
         let nouns = nouns.into_iter().map(text).collect::<Result<_, _>>()?;

@@ -4,7 +4,7 @@
 //! said                    call a   call b   result b   "wait"   result a   result x
 //! sent, by turn           call a   call b   result b   words for a   "wait"   result a   result x
 //! sent, if found anywhere call a   call b   result b   "wait"   result a
-//! sent, as it stands      call a   call b   result b   "wait"   result a   result x
+//! sent, as it is      call a   call b   result b   "wait"   result a   result x
 //! ```
 //!
 //! Nothing is mended: a provider may well refuse what an agent sends.
@@ -36,7 +36,7 @@ pub struct Missing {
     pub is_by_turn: bool,
 }
 
-/// Makes the request that an agent sends of messages; it puts nothing in the place of a missing result if there is no
+/// Makes the request that an agent sends of messages; it puts nothing in place of a missing result if there is no
 /// `missing`.
 pub fn as_sent(
     items: Vec<Item>,

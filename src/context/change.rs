@@ -52,7 +52,7 @@ pub enum Act {
     Added,
     /// It was left out, or a part of it.
     Dropped,
-    /// It stands elsewhere.
+    /// It is elsewhere.
     Moved,
     /// It became one with another.
     Merged,

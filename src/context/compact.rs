@@ -71,7 +71,7 @@ pub struct Compaction {
     pub usage: Usage,
     /// Why it is the fallback, if it is.
     pub fallback: Option<String>,
-    /// What the summary no longer names of the messages and the earlier summaries that it stands for.
+    /// What the summary no longer names of the messages and the earlier summaries that it represents.
     pub losses: Vec<Loss>,
 }
 
@@ -228,7 +228,7 @@ fn summarised<'a>(task: &Task<'a>, plan: &Plan) -> Vec<&'a Piece<'a>> {
     plan.summarised.iter().filter_map(|at| task.pieces.get(*at)).collect()
 }
 
-/// Returns the pieces that a summary stands for: the summaries that it carries on, and the messages behind them.
+/// Returns the pieces that a summary represents: the summaries that it carries on, and the messages behind them.
 fn replaced_pieces<'a>(task: &Task<'a>, plan: &Plan) -> Vec<&'a Piece<'a>> {
     let carried = plan.carried.iter().filter_map(|at| task.pieces.get(*at));
     carried.chain(summarised(task, plan)).collect()
@@ -475,7 +475,7 @@ mod tests {
     fn a_compaction_that_runs_out_of_time_changes_nothing() {
         let by = Says(Ok("Too late."));
         let (made, events) = run_until(&conversation(20), Some(&by), false, Duration::ZERO);
-        assert_eq!(made.unwrap_err().to_string(), "says: the summary was not done in time");
+        assert_eq!(made.unwrap_err().to_string(), "says: the summary was not finished in time");
         assert!(matches!(
             events[..],
             [Event::CompactionStart { .. }, Event::CompactionFailed { .. }]

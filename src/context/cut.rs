@@ -1,4 +1,4 @@
-//! Cutting tool results: how much of one may be shown, where it is cut, and the words in the place of the rest.
+//! Cutting tool results: how much of one may be shown, where it is cut, and the words in place of the rest.
 //!
 //! ```text
 //! limit    min(floor(window x 0.3) x 4, 400,000) characters, for one result
@@ -11,7 +11,7 @@
 //! surrogate pair, and `show` and `audit` count the same.
 //!
 //! Invariant: the shown form of a text is a beginning of it and the suffix, and always shorter than the text.
-//! Invariant: no cut lies within a character, nor between a base and its marks or the parts of a joined emoji.
+//! Invariant: no cut is within a character, nor between a base and its marks or the parts of a joined emoji.
 
 use std::fmt;
 
@@ -73,7 +73,7 @@ const MARK: &str = "\n[undertext: ";
 /// The words between the hidden and all characters.
 const OF: &str = " of ";
 
-/// Returns the words in the place of hidden characters.
+/// Returns the words in place of hidden characters.
 fn suffix(hidden: usize, whole: usize, rest: Rest<'_>) -> String {
     format!(
         "{MARK}{hidden}{OF}{whole} characters are cut off here, and kept. To read them: `{rest} --hidden`, or a part of \
@@ -81,7 +81,7 @@ fn suffix(hidden: usize, whole: usize, rest: Rest<'_>) -> String {
     )
 }
 
-/// Returns the words in the place of a result that is left out of one request.
+/// Returns the words in place of a result that is left out of one request.
 pub fn absence(whole: usize, rest: Rest<'_>) -> String {
     format!(
         "[undertext: this result of {whole} characters is left out of this request, and kept. To read it: `{rest}`]"
@@ -188,7 +188,7 @@ pub enum Fate {
 /// change. New results are cut first, so that the model has seen the beginning of each; then those that it has seen are
 /// left out, the oldest first; the new ones are left out last.
 pub fn guard(results: &[Weight], share: usize) -> Vec<Fate> {
-    /// About how much a suffix, or the words in the place of a result, take.
+    /// About how much a suffix, or the words in place of a result, take.
     const WORDS: usize = 250;
     let mut fates = vec![Fate::Stays; results.len()];
     let mut total: usize = results.iter().map(|result| result.chars).sum();

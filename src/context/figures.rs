@@ -26,7 +26,7 @@ impl Figures {
     }
 }
 
-/// What a figure stands for.
+/// What a figure represents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Is {
     Used,
@@ -121,7 +121,7 @@ pub(super) fn compared(words: &[Word]) -> Option<(u64, u64)> {
     None
 }
 
-/// Returns what a number stands for, by the words behind it, then by those before it.
+/// Returns what a number represents, by the words behind it, then by those before it.
 fn is(words: &[Word], at: usize) -> Option<Is> {
     let (before, behind) = (words.get(..at)?, words.get(at + 1..)?);
     // `input 5 + max_tokens 3`, `5 in the messages plus 3 for the answer`.

@@ -166,7 +166,7 @@ fn in_call(input: json::Raw<'_>, changes: bool, each: &mut dyn FnMut(&str, bool)
             json::Part::Leaf(value) => value.text(),
             json::Part::Open(_) | json::Part::Close => None,
         };
-        // What follows a value stands in a list, or has a key of its own.
+        // What follows a value is in a list, or has a key of its own.
         if let (Some(key), Some(text)) = (key.take(), value) {
             if KEYS.contains(&key.as_ref()) {
                 each(&text, changes);

@@ -256,7 +256,7 @@ fn leave_out(
     kept
 }
 
-/// Returns the turns, behind what stands before the first one.
+/// Returns the turns, behind what comes before the first one.
 fn stretches(items: &[Item]) -> impl Iterator<Item = &[Item]> {
     items.chunk_by(|_, next| !next.begins_turn)
 }
@@ -282,7 +282,7 @@ fn places(items: &[Item], old: usize) -> (Vec<usize>, usize) {
     (places, count)
 }
 
-/// Hands over the messages that are sent, each with its item and the stretch in which it then stands: a result goes where
+/// Hands over the messages that are sent, each with its item and the stretch in which it then is: a result goes where
 /// its call is, wherever it stood.
 fn each_sent(
     items: &[Item],

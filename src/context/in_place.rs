@@ -1,4 +1,4 @@
-//! In place: the messages of an agent that takes a result only where it stands, right behind its call.
+//! In place: the messages of an agent that takes a result only where it is, right behind its call.
 //!
 //! ```text
 //! said   "q"   call a (1)   call b (2)   "more" (1)   result b   result a   call c (3)   "go on"
@@ -9,9 +9,9 @@
 //!
 //! - A record whose calls nothing answered goes, with its words, once the conversation went on. It stays in the message at
 //!   the end, and where the end is a result, or calls that follow one; but not before the user last asked.
-//! - The records of a message (1, 2) stand where the first of them stands, unless the user asked something between, with
+//! - The records of a message (1, 2) stand where the first of them is, unless the user asked something between, with
 //!   the message's calls last. What the user says right behind a result is part of the answer to a call.
-//! - A result that comes before its call stands behind it. Any other stays only if its call is in the message right before
+//! - A result that comes before its call comes after it. Any other stays only if its call is in the message right before
 //!   it, and nothing has answered that call; a call whose id an earlier one has goes.
 //! - Words of the agent stand where that leaves a message without any.
 //!
@@ -39,7 +39,7 @@ use crate::{
 const NOTHING: &str = "(no content)";
 /// The same where it is the first of all messages.
 const ORPHANED: &str = "[Orphaned tool result removed due to conversation resume]";
-/// The same in the place of an answer.
+/// The same in place of an answer.
 const INTERRUPTED: &str = "[Tool use interrupted]";
 
 /// Returns the messages as such an agent sends them, each of them given as one record; counts the results that go.
@@ -54,7 +54,7 @@ pub(super) fn joined(items: Vec<Item>, changes: &mut Vec<Change>) -> Vec<Item> {
     join(items, changes)
 }
 
-/// Puts the agent's words into results that are missing; those that had not come at the end stand behind the others.
+/// Puts the agent's words into results that are missing; those that had not come at the end come after the others.
 pub(super) fn answer(items: &mut [Item], [missing, interrupted]: [&str; 2]) {
     let last = items.iter().rposition(|item| item.role() == Role::Assistant);
     let is_asked = items.iter().rposition(|item| item.role() == Role::User) > last;
@@ -103,7 +103,12 @@ fn leave_unanswered(mut items: Vec<Item>, changes: &mut Vec<Change>) -> Vec<Item
         let calls = calls(item);
         let is_kept = is_open || calls.is_empty() || calls.iter().any(is_answered);
         if !is_kept {
-            note(changes, Act::Dropped, item, "nothing answered its calls, and it went on");
+            note(
+                changes,
+                Act::Dropped,
+                item,
+                "its calls had no results, and the conversation went on",
+            );
         }
         is_kept
     });
@@ -142,7 +147,7 @@ fn turn_round(items: Vec<Item>, changes: &mut Vec<Change>) -> Vec<Item> {
     turned
 }
 
-/// Joins the records of each message where the first of them stands, its calls last.
+/// Joins the records of each message where the first of them is, its calls last.
 fn join(mut items: Vec<Item>, changes: &mut Vec<Change>) -> Vec<Item> {
     // The messages that may still go on.
     let mut open: BTreeMap<Tag, usize> = BTreeMap::new();
@@ -173,7 +178,7 @@ fn join(mut items: Vec<Item>, changes: &mut Vec<Change>) -> Vec<Item> {
         let is_call = |block: &Block| matches!(block, Block::Call { .. });
         if !item.message().blocks.is_sorted_by_key(is_call) {
             item.change(|message| message.blocks.sort_by_key(is_call));
-            note(changes, Act::Changed, item, "the calls of an answer stand last");
+            note(changes, Act::Changed, item, "the calls of an answer come last");
         }
     }
     items
@@ -184,7 +189,7 @@ fn leave_misplaced(mut items: Vec<Item>, changes: &mut Vec<Change>) -> (Vec<Item
     let mut repaired = Repaired::default();
     let mut known: BTreeSet<String> = BTreeSet::new();
     // The calls of the last answer that nothing has answered; whether an answer came; a message of which nothing is left,
-    // unless another one stands next to it, or the answer to a call
+    // unless another one is next to it, or the answer to a call
     // is put there.
     let mut open: BTreeSet<String> = BTreeSet::new();
     let mut has_answer = false;
@@ -257,7 +262,7 @@ fn take_out(item: &mut Item, blocks: &BTreeSet<usize>) {
     item.tokens = None;
 }
 
-/// Returns the agent's words in the place of a message of the user.
+/// Returns the agent's words in place of a message of the user.
 fn replacement(mut item: Item, has_answer: bool) -> Item {
     let words = if has_answer { NOTHING } else { ORPHANED };
     let words = vec![Block::Text(words.to_owned())];

@@ -1,9 +1,9 @@
 //! Items: messages on their way to a model, and where they come from.
 //!
-//! A step looks at a few facts of each message, which are at hand; the message itself is asked for where its words or
+//! A step looks at a few facts of each message, which are in memory; the message itself is asked for where its words or
 //! its blocks count. The messages of a session are packed, because there may be a million of them.
 //!
-//! Invariant: the facts at hand are those of the message.
+//! Invariant: the facts in memory are those of the message.
 
 use std::{borrow::Cow, fmt, ops::Deref, sync::Arc};
 
@@ -47,7 +47,7 @@ struct Facts {
     has: u8,
 }
 
-/// A tag by which a provider's ids of messages are told apart.
+/// A tag by which a provider's ids of messages are distinguished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Tag([u8; 8]);
 
@@ -206,7 +206,7 @@ impl Item {
         done
     }
 
-    /// Puts another message in the place of its own.
+    /// Puts another message in place of its own.
     pub(super) fn set(&mut self, message: Message) {
         let Self { body, facts, .. } = self.beside(Self::of(message, Entries::default()));
         (self.body, self.facts) = (body, facts);
@@ -233,7 +233,7 @@ impl Item {
         self.facts.role
     }
 
-    /// Returns whether it stands for the messages that a compaction left out.
+    /// Returns whether it represents the messages that a compaction left out.
     pub fn is_summary(&self) -> bool {
         self.facts.is_summary
     }
@@ -394,15 +394,15 @@ pub(super) fn put_in(items: Vec<Item>, more: Vec<(usize, Item)>) -> Vec<Item> {
 /// Where a message of a request comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
-    /// It was said, and stands where it was said.
+    /// It was said, and is where it was said.
     Said,
-    /// It stands for messages that a compaction left out.
+    /// It represents messages that a compaction left out.
     Summary,
     /// It was said before a compaction, which kept it.
     Kept,
-    /// It stands for an entry that was changed: a replay.
+    /// It represents an entry that was changed: a replay.
     Replayed,
-    /// The agent put other content in the place of what was said there, or took a part of it back.
+    /// The agent put other content in place of what was said there, or took a part of it back.
     Edited,
     /// Nobody said it; the request needs it.
     Synthetic,

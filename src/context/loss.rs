@@ -1,4 +1,4 @@
-//! The check of a summary: what the messages and the earlier summaries that it stands for name, and it no longer does.
+//! The check of a summary: what the messages and the earlier summaries that it represents name, and it no longer does.
 //!
 //! Checked is what the next step hangs on and what words can be compared for: paths, commands, numbers and identifiers that
 //! the person or the model said, and the person's own last requests. What tools printed is not asked for: it can be printed
@@ -91,7 +91,7 @@ struct Thing {
     is_kept: bool,
 }
 
-/// A summary, checked against the messages that it stands for.
+/// A summary, checked against the messages that it represents.
 pub struct Check(BTreeMap<Kind, Vec<Thing>>);
 
 impl Check {

@@ -11,7 +11,7 @@ use crate::{
 
 /// A writer of summaries.
 pub trait Summarizer {
-    /// Returns the name that stands in a summary's metadata and in errors.
+    /// Returns the name that is in a summary's metadata and in errors.
     fn name(&self) -> &str;
 
     /// Returns how many tokens it takes, if that is known.
@@ -25,7 +25,7 @@ pub trait Summarizer {
 
 /// A model that answers a conversation.
 pub trait ChatModel {
-    /// Returns the name that stands in errors.
+    /// Returns the name that is in errors.
     fn name(&self) -> &str;
 
     /// Returns the model's message: its words and calls, its usage, how it ended.

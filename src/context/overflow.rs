@@ -62,7 +62,7 @@ pub fn judge(status: Option<u16>, said: &str) -> Verdict {
     }
 }
 
-/// Returns what stands before the sentence of this place.
+/// Returns what comes before the sentence of this place.
 fn before_sentence(said: &str, at: usize) -> &str {
     let before = said.get(..at).unwrap_or_default();
     let end = [". ", "; ", "! ", "? ", "\n", "。"].iter().filter_map(|end| before.rfind(end)).max();
@@ -223,12 +223,12 @@ impl Sentence {
         self.words.get(at).map_or("", Word::text)
     }
 
-    /// Returns where the first of these words stands.
+    /// Returns where the first of these words is.
     fn find(&self, any: &[&str]) -> Option<usize> {
         self.words.iter().position(|word| any.contains(&word.text()))
     }
 
-    /// Whether one of these words stands here or among the next few.
+    /// Whether one of these words is here or among the next few.
     fn follows(&self, at: usize, reach: usize, any: &[&str]) -> bool {
         (at..at + reach).any(|at| any.contains(&self.word(at)))
     }

@@ -22,7 +22,7 @@ pub(super) struct Place {
     pub(super) start: u32,
 }
 
-/// What stands at a place.
+/// What is at a place.
 pub(super) enum Record {
     Message(Message),
     /// Two that became one, and whether a turn begins with the second one.
@@ -58,7 +58,7 @@ impl Half {
 }
 
 const ROLES: [Role; 4] = [Role::System, Role::User, Role::Assistant, Role::Tool];
-/// What stands in the place of a role where two messages became one.
+/// What replaces a role where two messages became one.
 const JOINED: usize = ROLES.len();
 const STOPS: [Option<Stop>; 8] = [
     None,
@@ -204,7 +204,7 @@ fn take_maybe<T>(
     Some(if take_bool(bytes)? { Some(take(bytes)?) } else { None })
 }
 
-/// Takes what stands at a place.
+/// Takes what is at a place.
 pub(super) fn take_record(bytes: &mut &[u8]) -> Option<Record> {
     let role = take_number(bytes)?;
     if role == JOINED {
@@ -219,7 +219,7 @@ fn take_place(bytes: &mut &[u8]) -> Option<Place> {
     Some(Place { page, start: u32::try_from(take_varint(bytes)?).ok()? })
 }
 
-/// Takes what stands behind the role of a message.
+/// Takes what comes after the role of a message.
 fn take_message(role: Role, bytes: &mut &[u8]) -> Option<Message> {
     let blocks = take_blocks(bytes)?;
     let stop = take_one(&STOPS, bytes)?;
@@ -243,7 +243,7 @@ pub(super) enum Outline {
     Joined([Place; 2]),
 }
 
-/// Takes what stands at a place, of which only calls and results are looked at.
+/// Takes what is at a place, of which only calls and results are looked at.
 pub(super) fn take_outline(bytes: &mut &[u8]) -> Option<Outline> {
     if take_number(bytes)? == JOINED {
         return Some(Outline::Joined([take_place(bytes)?, take_place(bytes)?]));

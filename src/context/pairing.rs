@@ -29,7 +29,7 @@ use crate::{
     model::{Block, Message, Role},
 };
 
-/// The words in the place of a missing result.
+/// The words in place of a missing result.
 const MISSING: &str = "[undertext: the result of this call is missing in the session]";
 /// The words of others in that place.
 const THEIRS: [&str; 3] = [
@@ -99,7 +99,7 @@ fn halves(items: &[Item]) -> Vec<(usize, Half, Option<usize>)> {
     found
 }
 
-/// Returns whether a block is a result that some program put in the place of a missing one.
+/// Returns whether a block is a result that some program put in place of a missing one.
 fn is_synthetic(block: &Block) -> bool {
     let Block::Result { error: true, .. } = block else { return false };
     let text = block.answer_text();
@@ -208,7 +208,7 @@ impl Plan {
                 }
             }
         }
-        // A result stands in its place if between it and its message are only results: of other calls, which go to
+        // A result is in its place if between it and its message are only results: of other calls, which go to
         // theirs, or of earlier calls of the same message.
         let (mut last, mut next) = (None, 0);
         for at in 0..items.len() {
@@ -401,10 +401,10 @@ pub fn repair(mut items: Vec<Item>, changes: &mut Vec<Change>) -> (Vec<Item>, Re
         note(Act::Dropped, at, why);
     }
     for &at in &plan.moved {
-        note(Act::Moved, at, "it did not stand right behind its call");
+        note(Act::Moved, at, "it was not directly after its call");
     }
     for &(at, _) in &plan.gone {
-        note(Act::Dropped, at, "the call has no result, and its message failed or was broken off");
+        note(Act::Dropped, at, "the call has no result, and its message failed or was interrupted");
     }
     for &(at, _) in plan.renamed.keys() {
         note(Act::Changed, at, "another call has the same id");

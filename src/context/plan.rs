@@ -82,10 +82,10 @@ pub enum Nothing {
     #[error("nothing to compact: {}", all_kept(*.0))]
     AllKept(usize),
     /// The messages to summarise are so short that nothing is gained.
-    #[error("nothing to compact: a summary would be no shorter than what it stands for")]
+    #[error("nothing to compact: a summary would not be shorter than what it replaces")]
     NoGain,
     /// The context is small, and only one that is large was to be compacted.
-    #[error("it is not due")]
+    #[error("compaction is not due yet")]
     NotDue,
 }
 
@@ -295,7 +295,7 @@ pub fn plan(pieces: &[Piece<'_>], wish: &Wish) -> Result<Plan, Nothing> {
         pieces.get(unit.clone()).unwrap_or_default().iter().any(|piece| is_said(piece))
     };
     let last = units.iter().rposition(is_of_someone).unwrap_or(units.len() - 1);
-    // A result of a call that a summary stands for would be one of no call.
+    // A result of a call that a summary represents would be one of no call.
     let waits = units.get(last).and_then(|unit| messages.get(unit.clone())).is_some_and(is_open);
     if least > 0 || waits {
         cut = cut.min(last);

@@ -30,7 +30,7 @@ pub struct Plan {
     pub counting: Counting,
     /// How many tokens these counts stand for.
     pub measure: Measure,
-    /// If the agent takes results only where they stand, its words in the place of a missing one, and of one that had not come
+    /// If the agent takes results only where they stand, its words in place of a missing one, and of one that had not come
     /// at the end.
     pub in_place: Option<[&'static str; 2]>,
 }
@@ -110,7 +110,7 @@ fn put_back(items: &mut [Item], order: &BTreeMap<EntryNumber, usize>) {
 
 /// Counts the items that are not counted yet.
 pub fn count(items: &mut [Item], counting: Counting) {
-    /// How many messages are at hand at a time.
+    /// How many messages are in memory at a time.
     const BATCH: usize = 4096;
     let mut uncounted: Vec<&mut Item> =
         items.iter_mut().filter(|item| item.tokens.is_none()).collect();

@@ -108,7 +108,7 @@ fn ends_count(words: &[&Word], at: usize) -> bool {
     })
 }
 
-/// Whether a unit of time stands here, with a number of it or without: `minute`, `5 minutes`, `calendar month`.
+/// Whether a unit of time is here, with a number of it or without: `minute`, `5 minutes`, `calendar month`.
 fn is_time(words: &[&Word], at: usize) -> bool {
     let is_kind =
         matches!(words.get(at).map_or("", |word| word.text()), "calendar" | "rolling" | "single");
@@ -116,7 +116,7 @@ fn is_time(words: &[&Word], at: usize) -> bool {
     words.get(at).is_some_and(|word| is_unit(word.text())) || is_span(words, at)
 }
 
-/// Whether a number of a unit of time stands here: `60 seconds`, `24h`.
+/// Whether a number of a unit of time is here: `60 seconds`, `24h`.
 fn is_span(words: &[&Word], at: usize) -> bool {
     span(words.get(at).copied(), words.get(at + 1).copied())
 }

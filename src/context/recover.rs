@@ -587,7 +587,7 @@ mod tests {
         let mut patient = Figured { window: 8_000, ..Figured::new(1, 0) };
         let (answer, events) = run(&mut patient);
         let Err(Failed::Unrecovered(error)) = answer else { unreachable!("{answer:?}") };
-        assert_eq!(error.to_string(), "a window of 8000 tokens is too small: 16000 is the least");
+        assert_eq!(error.to_string(), "a window of 8000 tokens is too small: the minimum is 16000");
         assert_eq!((patient.n_attempts, events), (0, vec![]));
     }
 

@@ -125,7 +125,7 @@ fn shorten(item: &mut Item, limit: Limit, cutting: &Cutting<'_>) -> bool {
     is_cut
 }
 
-/// Puts a few words in the place of an item's results, and returns whether that changed them.
+/// Puts a few words in place of an item's results, and returns whether that changed them.
 fn leave_out(item: &mut Item, cutting: &Cutting<'_>) -> bool {
     let Some(entry) = item.entry() else { return false };
     let whole = chars(item);

@@ -35,17 +35,17 @@ pub struct Hygiene {
     pub images: bool,
     /// The maker of the thinking of a message that names no model.
     pub maker: Option<Shape>,
-    /// The name that stands in the place of a model's where no model answered.
+    /// The name that replaces a model's where no model answered.
     pub no_model: Option<&'static str>,
 }
 
-/// The words in the place of a picture that was to be left out.
+/// The words in place of a picture that was to be left out.
 const UNSENT: &str = "[a picture that is left out of this request]";
-/// The words in the place of a picture that the session does not hold.
+/// The words in place of a picture that the session does not hold.
 const ELSEWHERE: &str = "[a picture that is not in the session]";
-/// The words in the place of a picture where there can be none.
+/// The words in place of a picture where there can be none.
 const MISPLACED: &str = "[a picture]";
-/// The words in the place of a tool's empty answer.
+/// The words in place of a tool's empty answer.
 const NOTHING: &str = "(no output)";
 /// How many of the last changes are compared with the next one.
 const ALTERNATING: usize = 16;
@@ -178,7 +178,7 @@ impl Hygiene {
             let says = |block: &Block| !matches!(block, Block::Thinking(_));
             match message.blocks.iter().rposition(says) {
                 None => {
-                    notes.add(Act::Dropped, "it is nothing but thinking");
+                    notes.add(Act::Dropped, "it is only thinking");
                     message.blocks.clear();
                 }
                 Some(last) if self.shape == Shape::Anthropic && last + 1 < message.blocks.len() => {
@@ -190,7 +190,11 @@ impl Hygiene {
         }
         if message.blocks.is_empty() && !notes.is_touched {
             let is_broken = matches!(message.stop, Some(Stop::Error | Stop::Aborted));
-            let why = if is_broken { "it was broken off before a word" } else { "it says nothing" };
+            let why = if is_broken {
+                "it was interrupted before the first word"
+            } else {
+                "it has no content"
+            };
             notes.add(Act::Dropped, why);
         }
     }
@@ -222,13 +226,13 @@ impl Hygiene {
             }
             Block::Thinking(thinking) => {
                 if role != Role::Assistant {
-                    notes.add(Act::Dropped, "thinking that no model thought");
+                    notes.add(Act::Dropped, "thinking that does not come from a model");
                     return None;
                 }
                 self.thinking(thinking, is_ours, notes).map(Block::Thinking)
             }
             Block::Call { .. } if role != Role::Assistant => {
-                notes.add(Act::Dropped, "a call that no model made");
+                notes.add(Act::Dropped, "a call that does not come from a model");
                 None
             }
             Block::Call { id, name, input, signature } => {
@@ -236,7 +240,7 @@ impl Hygiene {
             }
             Block::Image(image) if role == Role::User => Some(self.image(image, notes)),
             Block::Image(_) => {
-                notes.add(Act::Changed, "a picture where there can be none is named");
+                notes.add(Act::Changed, "a picture is not allowed there, so it is named in text");
                 Some(Block::Text(MISPLACED.to_owned()))
             }
             Block::Other { name, json } => {
@@ -248,7 +252,7 @@ impl Hygiene {
                 if !is_known {
                     notes.add(
                         Act::Dropped,
-                        format!("a block of the kind {name}, which is unknown there"),
+                        format!("a block of the kind {name}, which is not known there"),
                     );
                 }
                 is_known.then(|| Block::Other { name, json: self.json(json, notes) })
@@ -267,8 +271,8 @@ impl Hygiene {
         let is_empty = thinking.text.is_empty() && !signed;
         let why = match self.shape {
             _ if is_empty => "empty thinking",
-            Shape::Openai | Shape::Gemini => "thinking, which has no place there",
-            Shape::Anthropic if !is_ours => "thinking of another maker's model",
+            Shape::Openai | Shape::Gemini => "thinking, which is not allowed there",
+            Shape::Anthropic if !is_ours => "thinking by another vendor's model",
             Shape::Anthropic if !signed => "thinking without a signature",
             Shape::Anthropic | Shape::Messages | Shape::Agent => return Some(thinking),
         };
@@ -289,20 +293,20 @@ impl Hygiene {
         let Ok(json) =
             serde_json::from_str::<&RawValue>(if input.is_empty() { "{}" } else { &input })
         else {
-            notes.add(Act::Dropped, "a call whose arguments are no JSON");
+            notes.add(Act::Dropped, "a call whose arguments are not JSON");
             return None;
         };
         notes.is_rewritten |= json.get() != input;
         let input = if !self.has_rules() && !input.is_empty() || json.get().starts_with('{') {
             json.get().to_owned()
         } else {
-            notes.add(Act::Changed, "arguments that are no object are put into one");
+            notes.add(Act::Changed, "arguments that are not an object are wrapped in one");
             format!("{{\"input\":{}}}", json.get())
         };
         let input = self.json(input, notes);
         let is_known = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         let name = if self.has_rules() && (name.len() > NAME || !name.chars().all(is_known)) {
-            notes.add(Act::Changed, "the name of a tool in a form that is taken");
+            notes.add(Act::Changed, "the name of a tool, in a form that is accepted");
             name.chars().take(NAME).map(|c| if is_known(c) { c } else { '_' }).collect()
         } else {
             name
@@ -314,11 +318,11 @@ impl Hygiene {
         Some(Block::Call { id, name, input, signature })
     }
 
-    /// Returns JSON that stands in the request as it is, in a form that is read.
+    /// Returns JSON that is in the request as it is, in a form that is read.
     fn json(self, json: String, notes: &mut Notes<'_>) -> String {
         match json::mended(&json).filter(|_| self.has_rules()) {
             Some(readable) => {
-                notes.add(Act::Changed, "JSON that is read nowhere is mended");
+                notes.add(Act::Changed, "invalid JSON is repaired");
                 readable
             }
             None => json,
@@ -352,7 +356,10 @@ impl Hygiene {
                     kept.push(self.image(image, notes));
                 }
                 Block::Image(_) => {
-                    notes.add(Act::Changed, "a picture where there can be none is named");
+                    notes.add(
+                        Act::Changed,
+                        "a picture is not allowed there, so it is named in text",
+                    );
                     kept.push(Block::Text(MISPLACED.to_owned()));
                 }
                 Block::Other { name, json } => {
@@ -366,7 +373,7 @@ impl Hygiene {
                     if stays {
                         kept.push(Block::Other { name, json: self.json(json, notes) });
                     } else {
-                        // A tool answered it, so the model reads it as it stands.
+                        // A tool answered it, so the model reads it as it is.
                         notes.add(
                             Act::Changed,
                             format!("a block of the kind {name} in a result is sent as text"),
@@ -376,13 +383,13 @@ impl Hygiene {
                 }
                 // A result can hold no other block.
                 Block::Thinking(_) | Block::Call { .. } | Block::Result { .. } => {
-                    notes.add(Act::Dropped, "a block in a result that is no part of one");
+                    notes.add(Act::Dropped, "a block that cannot be part of a result");
                 }
             }
         }
         // An agent sends it as it is.
         if kept.is_empty() && self.shape != Shape::Agent {
-            notes.add(Act::Changed, "a result that says nothing says so");
+            notes.add(Act::Changed, "an empty result is marked as empty");
             kept.push(Block::Text(NOTHING.to_owned()));
         }
         let id = self.id(&id).map_or(id, |taken| {
@@ -399,7 +406,7 @@ impl Hygiene {
         }
         let is_empty = matches!(&image.source, Source::Data(at) | Source::Url(at) if at.is_empty());
         if image.source == Source::Elsewhere || is_empty {
-            notes.add(Act::Changed, "a picture that is not in the session is named");
+            notes.add(Act::Changed, "a picture that is not in the session is named in text");
             return Block::Text(ELSEWHERE.to_owned());
         }
         if !self.has_rules() {
@@ -411,16 +418,19 @@ impl Hygiene {
                 Block::Image(other.unwrap_or(image))
             }
             Err(words) => {
-                notes.add(Act::Changed, "a picture that is not taken there is named");
+                notes.add(
+                    Act::Changed,
+                    "a picture of a kind that is not accepted there is named in text",
+                );
                 Block::Text(words)
             }
         }
     }
 }
 
-const CHANGED_ID: &str = "the id of a call in a form that is taken";
+const CHANGED_ID: &str = "the id of a call, in a form that is accepted";
 
-/// Returns whether Anthropic's interface knows a kind of block in the place of this role.
+/// Returns whether Anthropic's interface knows a kind of block in place of this role.
 fn is_anthropic(name: &str, role: Role) -> bool {
     match role {
         Role::User => matches!(name, "document" | "search_result" | "container_upload"),

@@ -1,4 +1,4 @@
-//! What the interface of a provider refuses to read, though it stands in a session: pictures of a kind that it does not take,
+//! What the interface of a provider refuses to read, though it is in a session: pictures of a kind that it does not take,
 //! bytes that are no base64, addresses that lead nowhere.
 //!
 //! Invariant: what is sendable comes out as it is.
@@ -8,7 +8,7 @@ use crate::{
     model::{Image, Source},
 };
 
-/// The words in the place of a picture that is none.
+/// The words in place of a picture that is none.
 const UNREADABLE: &str = "[a picture whose bytes cannot be read]";
 
 /// How many characters of an address are said.

@@ -132,7 +132,7 @@ fn raw<T: Serialize + ?Sized>(value: &T) -> Box<RawValue> {
     to_raw_value(value).unwrap_or_default()
 }
 
-/// Returns JSON as it stands in a record, or as a string if it is not JSON.
+/// Returns JSON as it is in a record, or as a string if it is not JSON.
 fn verbatim(json: &str) -> Box<RawValue> {
     RawValue::from_string(json.to_owned()).unwrap_or_else(|_| raw(json))
 }

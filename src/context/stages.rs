@@ -89,7 +89,7 @@ pub enum SummaryError {
     #[error(transparent)]
     Model(#[from] ModelError),
     /// The time was up.
-    #[error("{model}: the summary was not done in time")]
+    #[error("{model}: the summary was not finished in time")]
     TimedOut {
         /// The model.
         model: String,
@@ -417,7 +417,7 @@ fn thinks(text: &str) -> bool {
     ];
     let is_marked = |line: &str| {
         let line = line.trim().to_lowercase();
-        // What ends thoughts may stand behind their last words.
+        // What ends thoughts may come after their last words.
         let ends = |mark: &str| mark.starts_with("</") && line.ends_with(&format!("{mark}>"));
         MARKS.iter().any(|mark| line.starts_with(mark)) || MARKS.iter().any(|mark| ends(mark))
     };

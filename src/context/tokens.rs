@@ -98,7 +98,7 @@ impl Encoding {
 
 /// Returns whether a string is a file: base64 that is longer than a picture, or an address that holds it.
 ///
-/// What only its provider can read is spelt in the alphabet for addresses, and is the words that it stands for.
+/// What only its provider can read is spelt in the alphabet for addresses, and is the words that it represents.
 fn is_file(string: Raw<'_>) -> bool {
     let Some(text) = string.text().filter(|text| text.len() as u64 > AS_WORDS) else {
         return false;

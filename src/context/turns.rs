@@ -59,7 +59,7 @@ pub(super) fn join(mut items: Vec<Item>, all: bool, changes: &mut Vec<Change>) -
                 && item.role() == Role::Assistant
                 && (all || !before.is_broken() && !item.is_broken()) =>
         {
-            merge(before, item, "the model said them without a break", changes);
+            merge(before, item, "the model said them in one go", changes);
             false
         }
         _ => true,
@@ -78,17 +78,17 @@ pub(super) fn validate(items: Vec<Item>, shape: Shape, changes: &mut Vec<Change>
     sift(&mut items, |valid, item| {
         if shape != Shape::Openai && has_begun && item.role() == Role::System {
             item.change(|message| message.role = Role::User);
-            note(changes, Act::Changed, item, "instructions in the middle go in the user's place");
+            note(changes, Act::Changed, item, "instructions in the middle are sent as the user's");
         }
         if shape != Shape::Openai && !has_begun && item.role() == Role::Assistant {
             let words = vec![Block::Text(BOOTSTRAP.to_owned())];
-            note(changes, Act::Added, item, "the first message is the user's");
+            note(changes, Act::Added, item, "the first message must be the user's");
             first = Some((valid.len(), Item::synthetic(Message::new(Role::User, words))));
         }
         has_begun |= item.role() != Role::System;
         match valid.last_mut() {
             Some(before) if are_one(before, item, shape) => {
-                merge(before, item, "two of the user's without an answer between", changes);
+                merge(before, item, "two user messages without an answer between them", changes);
                 false
             }
             _ => true,

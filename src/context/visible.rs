@@ -294,7 +294,7 @@ mod tests {
         check(here, "/home/ann/app", "/home/ann/app/src/a.rs", true);
         check(here, "/home/ann/app/src", "/home/ann/app/b.rs", true);
         check(here, "", "/home/ann/app/b.rs", true);
-        // A session that says it works above is shown no more than what lies here.
+        // A session that says it works above is shown no more than what is here.
         check(here, "/home/ann", "/home/ann/app/b.rs", true);
         check(here, "/", "/home/ann/notes.txt", false);
         check(here, "/home/ann", "/home/ann/other/b.rs", false);

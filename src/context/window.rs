@@ -30,7 +30,7 @@ impl Default for Windows {
     }
 }
 
-/// The most tokens that any figure is believed to tell of: no model takes as many, and a figure beyond it stands for none.
+/// The most tokens that any figure is believed to tell of: no model takes as many, and a figure beyond it represents none.
 const MOST: u64 = 20_000_000;
 
 /// Returns whether a figure that a file or a model gives can be true.
@@ -45,7 +45,7 @@ pub(crate) fn tokens(n: u64) -> String {
 
 /// Returns in words that a window is too small to work with.
 pub(crate) fn too_small(window: u64, by: Source, least: u64) -> String {
-    format!("a window of {}{} is too small: {least} is the least", tokens(window), by.giver())
+    format!("a window of {}{} is too small: the minimum is {least}", tokens(window), by.giver())
 }
 
 /// By whose word a window has its size.
@@ -86,7 +86,7 @@ impl Source {
             Self::Models => ", which your settings give the model,",
             Self::File => ", which the session's file names,",
             Self::Model => ", which the model is known to have,",
-            Self::Answered => ", which holds what the model answered to,",
+            Self::Answered => ", inferred from requests that the model answered,",
             Self::Cap => ", which window.cap in your settings allows,",
             Self::Default => ", which window.default in your settings gives,",
         }

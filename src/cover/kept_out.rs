@@ -104,7 +104,7 @@ impl Secret {
     }
 }
 
-/// What stands at the door: it covers what was taken out before.
+/// What is at the door: it covers what was taken out before.
 #[derive(Default)]
 pub(crate) struct Guard {
     by_head: BTreeMap<u32, Vec<Hashed>>,

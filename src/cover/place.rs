@@ -1,4 +1,4 @@
-//! Where something stands in a line, however it is spelt there, and what is written over it.
+//! Where something is in a line, however it is spelt there, and what is written over it.
 
 use std::ops::Range;
 
@@ -7,10 +7,10 @@ use crate::json::{Frame, Owner, Raw, owners};
 
 /// How often a text may be escaped within another: with each level what is escaped gets twice as long.
 pub(crate) const LEVELS: usize = 12;
-/// What stands in the place of what was taken out, where it fits in.
+/// What replaces what was taken out, where it fits in.
 const MARK: &str = "[redacted]";
 
-/// A place in a line where a secret stands.
+/// A place in a line where a secret is.
 pub(super) struct Place {
     pub(super) range: Range<usize>,
     pub(super) filling: Filling,
@@ -30,7 +30,7 @@ pub(super) enum Filling {
 }
 
 impl Place {
-    /// Returns whether it lies in one of an object's strings, or is a part of a number: anything else is what the object is
+    /// Returns whether it is in one of an object's strings, or is a part of a number: anything else is what the object is
     /// made of, and only looks like it.
     fn fits(&mut self, line: &[u8], strings: &[Range<usize>]) -> bool {
         let string = strings.get(strings.partition_point(|one| one.end < self.range.end));
@@ -53,7 +53,7 @@ impl Place {
         (self.range.start, self.filling, self.range.end)
     }
 
-    /// Returns whether it lies in one of these stretches, which are in order.
+    /// Returns whether it is in one of these stretches, which are in order.
     pub(super) fn is_within(&self, stretches: &[Range<usize>]) -> bool {
         let stretch = stretches.get(stretches.partition_point(|one| one.end < self.range.end));
         stretch.is_some_and(|one| one.start <= self.range.start && self.range.end <= one.end)

@@ -1,4 +1,4 @@
-//! A secret: all that it may look like where it stands in a line.
+//! A secret: all that it may look like where it is in a line.
 
 use std::{collections::BTreeSet, ops::Range};
 
@@ -23,7 +23,7 @@ pub(super) struct Needle {
     pub(super) of: Vec<(usize, usize)>,
 }
 
-/// Something that is to be found wherever it stands.
+/// Something that is to be found wherever it is.
 #[derive(Clone)]
 pub(crate) struct Secret {
     /// The spellings that stand in a text as they are.
@@ -58,7 +58,7 @@ impl Secret {
         Some(Self { plain, encoded, sure, frame })
     }
 
-    /// Returns bytes of which each text that has it as it stands has some, each with the spellings of which it is a part, and how far
+    /// Returns bytes of which each text that has it as it is has some, each with the spellings of which it is a part, and how far
     /// behind their beginning; nothing if any text may have it.
     pub(super) fn needles(&self) -> Option<Vec<Needle>> {
         if self.sure.is_empty() {
@@ -75,7 +75,7 @@ impl Secret {
         Some(encoded.chain([Needle { bytes: sure, of }]).collect())
     }
 
-    /// Returns whether it stands in a line.
+    /// Returns whether it is in a line.
     pub(crate) fn is_in(&self, line: &[u8]) -> bool {
         !self.places(line).is_empty()
     }
@@ -102,7 +102,7 @@ impl Secret {
         })
     }
 
-    /// Returns where it stands in a line, in order.
+    /// Returns where it is in a line, in order.
     pub(super) fn places(&self, line: &[u8]) -> Vec<Place> {
         let layers = Layers { escaped: true, forms: self.has_form() };
         let places = place::places(line, layers, &mut |text, see| self.find(text, see));
@@ -141,13 +141,13 @@ impl Secret {
         self.frame
     }
 
-    /// Returns the line with it covered, if it stands there.
+    /// Returns the line with it covered, if it is there.
     pub(crate) fn cover(&self, line: &[u8]) -> Option<Vec<u8>> {
         place::cover(line, self.places(line))
     }
 }
 
-/// Returns those places in a line at which something is said, where what stands there would tell what a record of a frame is by chance.
+/// Returns those places in a line at which something is said, where what is there would tell what a record of a frame is by chance.
 pub(super) fn said(
     line: &[u8],
     mut places: Vec<Place>,
@@ -190,7 +190,7 @@ fn is_word(text: &[u8], range: &Range<usize>) -> bool {
     is_free && !goes_on(range.end.checked_sub(1), Some(range.end))
 }
 
-/// Returns what is sure to stand in the base64 of bytes in which these stand behind `before` others, for both alphabets.
+/// Returns what is sure to stand in the base64 of bytes in which these come after `before` others, for both alphabets.
 fn encoded(bytes: &[u8], before: usize) -> Vec<(usize, Vec<u8>, usize)> {
     let all: Vec<u8> = std::iter::repeat_n(0, before).chain(bytes.iter().copied()).collect();
     // The first character that no byte before it is part of, and those whose bits are all here.

@@ -1,5 +1,5 @@
 //! Many secrets that are looked for together: a text is read once for all of them, and each of them is only compared where a part
-//! of it stands.
+//! of it is.
 //!
 //! Invariant: where several of them overlap, nothing of any of them is left.
 
@@ -18,7 +18,7 @@ const ESCAPED: &[u8] = b"\\u00";
 /// How what parts the characters of one begins where they are coloured, and where HTML has them by number.
 const PARTING: [&[u8]; 2] = [b"\x1b", b"&#"];
 
-/// How often what stands in the place of some is looked through for others.
+/// How often what replaces some is looked through for others.
 const ROUNDS: usize = 4;
 
 /// Secrets that are covered together.
@@ -27,7 +27,7 @@ pub(crate) struct Secrets {
     all: Vec<Secret>,
     /// Finds what each of them has some of, and escapes.
     needles: Option<AhoCorasick>,
-    /// Of each needle, by its number, the secret, and where it stands in the spellings of that.
+    /// Of each needle, by its number, the secret, and where it is in the spellings of that.
     of: Vec<(usize, Vec<(usize, usize)>)>,
     /// Those without needles: any text may have them.
     anywhere: BTreeSet<usize>,
@@ -71,7 +71,7 @@ impl Secrets {
         self.needles.as_ref().filter(|_| self.anywhere.is_empty())
     }
 
-    /// Returns whether any of them stands in a line.
+    /// Returns whether any of them is in a line.
     pub(crate) fn is_in(&self, line: &[u8]) -> bool {
         !self.places(line).is_empty()
     }
@@ -102,10 +102,10 @@ impl Secrets {
         all.any(|secret| secret.begins_at_end(text) || secret.begins_at_end(before))
     }
 
-    /// Returns a line with all of them covered, if any stands there, and which do.
+    /// Returns a line with all of them covered, if any is there, and which do.
     pub(crate) fn cover(&self, line: &[u8]) -> (Option<Vec<u8>>, BTreeSet<usize>) {
         let (mut covered, mut found): (Option<Vec<u8>>, _) = (None, BTreeSet::new());
-        // What stands in the place of one may be a part of another.
+        // What replaces one may be a part of another.
         for _ in 0..ROUNDS {
             let now = covered.as_deref().unwrap_or(line);
             let places = self.places(now);

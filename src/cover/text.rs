@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-/// A text that was read otherwise than it stands there, and where each of its bytes comes from.
+/// A text that was read otherwise than it is there, and where each of its bytes comes from.
 pub(super) struct Text {
     pub(super) bytes: Vec<u8>,
     /// Of each byte the stretch of the line; none where they are the same.

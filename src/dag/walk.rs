@@ -41,7 +41,7 @@ pub fn ancestors<N: Copy + Ord, E>(
     Ok(Chain { nodes, cycle: None })
 }
 
-/// Cuts a walk that went round once, so that each node stands in it once.
+/// Cuts a walk that went round once, so that each node is in it once.
 fn close<N: Copy + Ord>(mut nodes: Vec<N>, first: usize) -> Chain<N> {
     let mut seen = BTreeSet::new();
     let again = nodes.iter().position(|node| !seen.insert(*node)).unwrap_or(nodes.len());

@@ -79,7 +79,7 @@ mod tests {
 
     #[test]
     fn ways_over_what_is_not_known_are_gone_once() {
-        // Each stands before the one that it follows, so that the first one met has the longest way.
+        // Each comes before the one that it follows, so that the first one met has the longest way.
         let count = 200_000;
         let met: Vec<u64> = (0..count).collect();
         let asked = std::cell::Cell::new(0);

@@ -1,4 +1,4 @@
-//! Webs: nodes and their edges in an order in which each stands before its parents.
+//! Webs: nodes and their edges in an order in which each comes before its parents.
 
 use std::collections::BinaryHeap;
 

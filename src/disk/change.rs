@@ -25,13 +25,13 @@ pub trait Disk: fmt::Debug + Send + Sync {
     /// Makes a private file that is not there yet, to write it. It is locked until it is closed.
     fn make(&self, folder: &File, name: &OsStr) -> io::Result<File>;
 
-    /// Writes bytes where the file stands, or behind all others if it was opened to append.
+    /// Writes bytes where the file is, or behind all others if it was opened to append.
     fn write(&self, file: &File, bytes: &[u8]) -> io::Result<()>;
 
     /// Cuts a file off after as many bytes.
     fn cut(&self, file: &File, length: u64) -> io::Result<()>;
 
-    /// Writes as many bytes of another file, from where that stands, and returns how many it had.
+    /// Writes as many bytes of another file, from where that is, and returns how many it had.
     fn copy(&self, file: &File, from: &File, length: u64) -> io::Result<u64>;
 
     /// Gives a file the owner, the group and the mode of another one.
@@ -46,7 +46,7 @@ pub trait Disk: fmt::Debug + Send + Sync {
     /// Gives a file another name, which is not taken.
     fn link(&self, folder: &File, name: &OsStr, other: &OsStr) -> io::Result<()>;
 
-    /// Gives a file another name in the place of its own; a file that has that name loses it.
+    /// Gives a file another name in place of its own; a file that has that name loses it.
     fn rename(&self, folder: &File, name: &OsStr, to: &OsStr) -> io::Result<()>;
 
     /// Takes a name from a file.
@@ -89,7 +89,7 @@ impl Disk for Kernel {
             && let Err(error) = rustix::fs::fchown(file, uid, gid)
         {
             let owner = format!("user {} and group {}", was.uid(), was.gid());
-            let why = format!("it belongs to {owner}, and what takes its place would not: {error}");
+            let why = format!("it belongs to {owner}, but its replacement would not: {error}");
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
         }
         file.set_permissions(Permissions::from_mode(was.mode() & 0o777))

@@ -14,7 +14,7 @@ use notify::{Event, EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
 /// How many paths are held; of more, only that there were more.
 const MOST: usize = 10_000;
-/// Whether the system is asked about each folder. Where it tells of all that lies below one, asking about each costs more.
+/// Whether the system is asked about each folder. Where it tells of all that is below one, asking about each costs more.
 const ASKS_ABOUT_EACH: bool = cfg!(target_os = "linux");
 
 /// The places where something happened.
@@ -72,7 +72,7 @@ impl Events {
         Self { heard: Arc::default(), watcher: None, problem: None }
     }
 
-    /// Asks the system to tell what happens in a folder; a root is one that lies in no other.
+    /// Asks the system to tell what happens in a folder; a root is one that is in no other.
     pub(super) fn listen(&mut self, folder: &Path, is_root: bool) {
         // After one refusal the next ones would be refused too.
         let Some(watcher) = self.watcher.as_mut().filter(|_| self.problem.is_none()) else {

@@ -67,7 +67,7 @@ impl fmt::Display for Refusal {
         match self {
             Self::NoFile(kind) => write!(f, "it is {kind}, not a file"),
             Self::Link => write!(f, "it is a link, not a file"),
-            Self::MadeUp => write!(f, "the system makes it up, and no disk holds it"),
+            Self::MadeUp => write!(f, "it is in a virtual file system (such as /proc)"),
             Self::TooLong(cap) => write!(f, "it is longer than {cap} bytes"),
         }
     }
@@ -106,9 +106,9 @@ pub fn words(error: &io::Error) -> String {
     }
     match error.kind() {
         io::ErrorKind::NotFound => "there is no such file or folder".to_owned(),
-        io::ErrorKind::NotADirectory => "a part of the path is a file, and not a folder".to_owned(),
+        io::ErrorKind::NotADirectory => "part of the path is a file, not a folder".to_owned(),
         io::ErrorKind::IsADirectory => "it is a folder".to_owned(),
-        io::ErrorKind::AlreadyExists => "something of that name is there already".to_owned(),
+        io::ErrorKind::AlreadyExists => "something with that name already exists".to_owned(),
         _ => told.split(" (os error").next().unwrap_or_default().to_lowercase(),
     }
 }
@@ -184,7 +184,7 @@ pub(crate) fn write_at(file: &File, bytes: &[u8], at: u64) -> io::Result<()> {
     file.write_all_at(bytes, at)
 }
 
-/// Opens a folder that lies below another, by names alone and through no link.
+/// Opens a folder that is below another, by names alone and through no link.
 pub(crate) fn folder_below(from: &Path, below: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let mut folder = rustix::fs::open(from, flags, Mode::empty())?;
@@ -255,7 +255,7 @@ pub(crate) fn regular(stat: &Stat) -> io::Result<()> {
     Err(Refusal::NoFile(kind).into())
 }
 
-/// Returns whether something lies where the system shows itself as files, of which some never end and others wait.
+/// Returns whether something is where the system shows itself as files, of which some never end and others wait.
 #[cfg(target_os = "linux")]
 pub(crate) fn is_made_up(file: impl AsFd) -> bool {
     // proc, sysfs, debugfs, tracefs, securityfs, cgroup 1 and 2, bpf, pstore, configfs, selinux, binfmt_misc, nsfs,
@@ -282,7 +282,7 @@ pub(crate) fn is_made_up(file: impl AsFd) -> bool {
     magic.is_ok_and(|magic| MADE_UP.contains(&magic))
 }
 
-/// Returns whether something lies where the system shows itself as files.
+/// Returns whether something is where the system shows itself as files.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn is_made_up(_: impl AsFd) -> bool {
     false

@@ -21,7 +21,7 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// Returns the stamp of the file that lies at a path or that a link there leads to, if there is one.
+    /// Returns the stamp of the file that is at a path or that a link there leads to, if there is one.
     pub fn at(path: &Path) -> io::Result<Option<Self>> {
         match fs::metadata(path) {
             Err(error) if is_absent(&error) => Ok(None),

@@ -11,7 +11,7 @@
 //!
 //! Invariant: no link is followed, nothing is opened, and no more than [`MOST`] files and folders are known.
 //!
-//! Invariant: that a root is gone, or another one now, tells nothing of its files: its disk may only be away.
+//! Invariant: that a root no longer exists, or another one now, tells nothing of its files: its disk may only be away.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -83,7 +83,7 @@ impl Changes {
     }
 }
 
-/// What a name in a folder stands for, in a form that differs once it changes.
+/// What a name in a folder represents, in a form that differs once it changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
     Folder { device: u64, inode: u64 },
@@ -98,7 +98,7 @@ impl Known {
         if meta.is_dir() { Some(folder()) } else { meta.is_file().then(file) }
     }
 
-    /// Returns what lies at a path, if it is a file or a folder.
+    /// Returns what is at a path, if it is a file or a folder.
     fn at(path: &Path) -> io::Result<Option<Self>> {
         found(fs::symlink_metadata(path))
     }
@@ -124,7 +124,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Watches nothing yet, and never what lies in the folder `except`; with `asks`, the system is asked to tell what
+    /// Watches nothing yet, and never what is in the folder `except`; with `asks`, the system is asked to tell what
     /// happens.
     pub fn new(except: Option<PathBuf>, asks: bool) -> Self {
         let events = if asks { Events::new() } else { Events::none() };
@@ -198,7 +198,7 @@ impl Watch {
 
     /// Looks at a file or a folder of which the system told.
     fn look_at(&mut self, path: &Path, changes: &mut Changes) {
-        // What cannot be looked at now stands for what it did.
+        // What cannot be looked at now represents what it did.
         let Ok(there) = Known::at(path) else { return };
         if self.folders.contains_key(path) && matches!(there, Some(Known::Folder { .. })) {
             // It may have gone and come back as the same, and the system tells no more of it.
@@ -253,7 +253,7 @@ impl Watch {
         }
     }
 
-    /// Compares what a name in a known folder stands for with what it stood for; returns the folder that is new.
+    /// Compares what a name in a known folder represents with what it stood for; returns the folder that is new.
     fn compare(
         &mut self,
         folder: &Path,
@@ -288,7 +288,7 @@ impl Watch {
         }
     }
 
-    /// Forgets a folder with all below it, whose files are gone.
+    /// Forgets a folder with all below it, whose files no longer exist.
     fn forget(&mut self, folder: &Path, changes: &mut Changes) {
         let behind = self.folders.range::<Path, _>((Bound::Included(folder), Bound::Unbounded));
         let below = behind.map(|(path, _)| path).take_while(|path| path.starts_with(folder));
@@ -305,7 +305,7 @@ impl Watch {
 }
 
 /// Returns the files and folders in a folder by their names; none if it cannot be looked into now. A name that cannot be looked
-/// at stands for what it did before.
+/// at represents what it did before.
 fn names(folder: &Path, before: &BTreeMap<OsString, Known>) -> Option<BTreeMap<OsString, Known>> {
     let children = match fs::read_dir(folder) {
         Ok(children) => children,

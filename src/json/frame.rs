@@ -4,7 +4,7 @@
 //! place  the keys on the way, with dots between them, and [] for the items of a list: message.content[].source
 //! ```
 //!
-//! Invariant: what lies at a place that a frame does not name was said, and so was all that lies below it.
+//! Invariant: what is at a place that a frame does not name was said, and so was all that is below it.
 
 use super::raw::{Kind, Part, Raw};
 
@@ -99,7 +99,7 @@ pub(crate) fn owners<'a>(record: Raw<'a>, frame: Option<&Frame>) -> Vec<(Owner, 
     owners
 }
 
-/// The end of the place of what lies in an object whose keys were said.
+/// The end of the place of what is in an object whose keys were said.
 const KEYED: &str = "{}";
 /// A step to a place that no frame names.
 const UNKNOWN: &str = "*";
@@ -157,7 +157,7 @@ impl Frame {
     fn owner(&self, tier: Tier, place: &str, value: Raw<'_>) -> Owner {
         let (within, key) = place.rsplit_once('.').unwrap_or(("", place));
         let key = key.strip_suffix("[]").unwrap_or(key);
-        // What tells what a part is stands in one of a list, or in what its bytes come from.
+        // What tells what a part is is in one of a list, or in what its bytes come from.
         let is_part = within.ends_with("[]") || within.ends_with(".source");
         let is_telling = match tier {
             Tier::Own | Tier::All => {

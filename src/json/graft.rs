@@ -163,7 +163,7 @@ fn laid_out(item: &str, newline: &str, unit: &[u8], base: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Returns a text with other bytes in the place of some.
+/// Returns a text with other bytes in place of some.
 fn splice(text: &[u8], cut: Range<usize>, with: &[u8]) -> Option<Vec<u8>> {
     Some([text.get(..cut.start)?, with, text.get(cut.end..)?].concat())
 }

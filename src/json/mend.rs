@@ -17,7 +17,7 @@ pub fn mended(json: &str) -> Option<String> {
     mended_by(json, &|_| r"\ufffd".to_owned())
 }
 
-/// Returns the same with a character of its own in the place of each half, for [`joined`].
+/// Returns the same with a character of its own in place of each half, for [`joined`].
 pub fn with_halves(json: &str) -> Option<String> {
     mended_by(json, &|unit| {
         let half = char::from_u32(HALVES + (u32::from(unit) - FIRST));

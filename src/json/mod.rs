@@ -2,7 +2,7 @@
 //!
 //! Nothing is parsed into a tree, nothing is normalised.
 //!
-//! Invariant: the grammar is part of the store's byte contract, by which lines are told apart, and never changes.
+//! Invariant: the grammar is part of the store's byte contract, by which lines are distinguished, and never changes.
 //! Invariant: no input panics.
 
 mod edit;

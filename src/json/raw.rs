@@ -1,4 +1,4 @@
-//! A lazy view of a valid value: it is read where it lies, and numbers keep their spelling.
+//! A lazy view of a valid value: it is read where it is, and numbers keep their spelling.
 
 use std::{borrow::Cow, iter, ops::Range};
 
@@ -41,7 +41,7 @@ pub(crate) enum Part<'a> {
     Leaf(Raw<'a>),
 }
 
-/// One valid JSON value, without white space around it, read where it lies.
+/// One valid JSON value, without white space around it, read where it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Raw<'a>(&'a [u8]);
 
@@ -164,7 +164,7 @@ impl<'a> Raw<'a> {
         })
     }
 
-    /// Returns what a value is made of, in the order in which it stands.
+    /// Returns what a value is made of, in the order in which it is.
     ///
     /// The bytes are gone through once, however deep they nest.
     pub(crate) fn parts(self) -> impl Iterator<Item = Part<'a>> {
@@ -199,7 +199,7 @@ impl<'a> Raw<'a> {
         })
     }
 
-    /// Returns where the value lies in the bytes from which it was read.
+    /// Returns where the value is in the bytes from which it was read.
     pub fn span_in(self, bytes: &[u8]) -> Option<Range<usize>> {
         let start = self.0.as_ptr().addr().checked_sub(bytes.as_ptr().addr())?;
         let end = start.checked_add(self.0.len())?;

@@ -229,7 +229,7 @@ fn plain_blocks(bytes: &[u8], start: usize) -> usize {
     start + BLOCK * blocks.iter().take_while(is_plain).count()
 }
 
-/// Returns whether a byte stands for itself in a string.
+/// Returns whether a byte represents itself in a string.
 const fn is_plain(byte: u8) -> bool {
     !matches!(byte, 0..0x20 | b'"' | b'\\')
 }

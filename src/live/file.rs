@@ -1,6 +1,6 @@
 //! A live file that may be written, as a name in a folder that is held open.
 //!
-//! Anything put in the place of the folder, or of one above it, after the file was found writable, leads nowhere else.
+//! Anything put in place of the folder, or of one above it, after the file was found writable, leads nowhere else.
 //!
 //! Invariant: no link is followed, and only regular files are read or written; the successor of a file has its owner,
 //! its group and its mode.
@@ -59,7 +59,7 @@ impl WritableFile {
             (Some(Component::Normal(part)), None) if part == name => {
                 Ok(self.named(part.to_owned()))
             }
-            _ => Err(io::Error::new(ErrorKind::InvalidInput, "a file cannot be called that")),
+            _ => Err(io::Error::new(ErrorKind::InvalidInput, "the file name is not valid")),
         }
     }
 
@@ -72,7 +72,7 @@ impl WritableFile {
         beside(&self.name, NEW)
     }
 
-    /// Returns where it lies.
+    /// Returns where it is.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -270,7 +270,7 @@ impl WritableFile {
         self.sync_folder()
     }
 
-    /// Puts the successor where the file belongs unless something lies there, and returns whether it did; else the
+    /// Puts the successor where the file belongs unless something is there, and returns whether it did; else the
     /// successor is deleted.
     pub fn install_new(&self) -> io::Result<bool> {
         use ErrorKind::{AlreadyExists, PermissionDenied, TooManyLinks, Unsupported};

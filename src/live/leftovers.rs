@@ -98,7 +98,7 @@ impl Leftovers {
         Ok((deleted, left))
     }
 
-    /// Calls back with the leftover of each note that no process holds, or with nothing if it is gone. Deletes the note if the
+    /// Calls back with the leftover of each note that no process holds, or with nothing if it no longer exists. Deletes the note if the
     /// answer is yes.
     fn each(&self, of: &mut dyn FnMut(Option<&Path>) -> bool) -> io::Result<()> {
         let notes = match fs::read_dir(&self.folder) {
@@ -122,7 +122,7 @@ impl Leftovers {
     }
 }
 
-/// Returns true if a file, or a folder with nothing but parts of a store, lies at a path under a temporary name.
+/// Returns true if a file, or a folder with nothing but parts of a store, is at a path under a temporary name.
 fn is_leftover(path: &Path) -> bool {
     let is_part = |name: &OsStr| is_own(name) || BESIDE.iter().any(|beside| name == *beside);
     let is_store = || {

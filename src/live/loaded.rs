@@ -358,9 +358,8 @@ impl Search<'_> {
         let run = |arguments: &[&OsStr]| {
             let output = Command::new(lsof).args(["-F", "p"]).args(arguments).output();
             output.map(|output| listed(&output.stdout)).map_err(|error| {
-                let why = format!(
-                    "{lsof}, which tells the processes that have it open, cannot be run: {error}"
-                );
+                let why =
+                    format!("cannot run {lsof} to find the processes that have it open: {error}");
                 io::Error::new(error.kind(), why)
             })
         };
@@ -691,7 +690,7 @@ mod tests {
     #[test]
     fn nobody_is_taken_for_the_answer_of_a_program_that_cannot_be_run() {
         let none = search(BTreeMap::new()).by_lsof("/nowhere/lsof").unwrap_err();
-        assert!(none.to_string().starts_with("/nowhere/lsof, which tells the processes"), "{none}");
+        assert!(none.to_string().starts_with("cannot run /nowhere/lsof to find"), "{none}");
         assert_eq!(none.kind(), io::ErrorKind::NotFound);
         // It ends so where it finds none.
         let inside = Search { folder: Some("/work".into()), ..search(BTreeMap::new()) };

@@ -43,12 +43,12 @@ fn is_of_a_process(what: &[u8]) -> bool {
     id.is_some_and(|id| !id.is_empty() && id.iter().all(u8::is_ascii_digit))
 }
 
-/// Returns the path of the live file whose successor lies at a path.
+/// Returns the path of the live file whose successor is at a path.
 pub(crate) fn placed(path: &Path) -> Option<PathBuf> {
     Some(path.with_file_name(successor_of(path.file_name()?)?))
 }
 
-/// Returns where the successor of a file lies until it is put in its place.
+/// Returns where the successor of a file is until it is put in its place.
 pub(crate) fn fresh_path(live: &Path) -> PathBuf {
     live.with_file_name(beside(live.file_name().unwrap_or_default(), NEW))
 }
@@ -59,7 +59,7 @@ pub(super) fn successor_of(name: &OsStr) -> Option<&str> {
     if what == NEW.as_bytes() { live.to_str() } else { None }
 }
 
-/// Returns the name of a live file, and what stands behind the mark.
+/// Returns the name of a live file, and what comes after the mark.
 fn split(name: &OsStr) -> Option<(&OsStr, &[u8])> {
     let at = memmem::rfind(name.as_bytes(), MARK.as_bytes())?;
     let (live, rest) = name.as_bytes().split_at_checked(at)?;
@@ -72,7 +72,7 @@ const MARK: &str = ".undertext-";
 const LONGEST: usize = 255;
 /// How many digits of its hash stand for the end of a name that is too long for the mark.
 const DIGITS: usize = 16;
-/// The word in the place of the number for the successor.
+/// The word in place of the number for the successor.
 pub(super) const NEW: &str = "new";
 
 /// Returns the name next to a live file with this word behind the mark. A long name is shortened.

@@ -37,7 +37,7 @@ pub fn settings(path: &Path) -> io::Result<Option<Vec<u8>>> {
     disk::whole(file, disk::SMALL).map(Some)
 }
 
-/// Puts other settings in the place of those that the caller read; None stands for no file.
+/// Puts other settings in place of those that the caller read; None represents no file.
 pub fn exchange_settings(
     path: &Path,
     before: Option<&[u8]>,
@@ -49,7 +49,7 @@ pub fn exchange_settings(
         DirBuilder::new().create(&folder)?;
     }
     let meanwhile =
-        || io::Error::new(ErrorKind::ResourceBusy, "another program changed it meanwhile");
+        || io::Error::new(ErrorKind::ResourceBusy, "another program changed it in the meantime");
     let disk: Arc<dyn Disk> = Arc::new(Kernel);
     let file = WritableFile::of(&disk, &folder, &name)?;
     if let Some(after) = after {
@@ -75,9 +75,7 @@ fn place(path: &Path) -> io::Result<(PathBuf, OsString)> {
     let is_link = fs::symlink_metadata(path).is_ok_and(|meta| meta.is_symlink());
     let real = if is_link {
         path.canonicalize().map_err(|error| match error.kind() {
-            ErrorKind::NotFound => {
-                io::Error::new(ErrorKind::InvalidInput, "it is a link that leads nowhere")
-            }
+            ErrorKind::NotFound => io::Error::new(ErrorKind::InvalidInput, "it is a broken link"),
             _ => error,
         })?
     } else {

@@ -41,7 +41,7 @@ struct Folder {
 }
 
 impl Folder {
-    /// Returns whether a path lies below it.
+    /// Returns whether a path is below it.
     fn has(&self, path: &Path) -> bool {
         let Ok(rest) = path.strip_prefix(&self.path) else { return false };
         let mut parts = rest.components();
@@ -54,15 +54,15 @@ impl Folder {
 #[non_exhaustive]
 pub enum Denied {
     /// The path is known from the store alone.
-    #[error("it lies outside of its agent's folders, and nobody pointed at it on this machine")]
+    #[error("it is outside its agent's folders, and nobody has named it on this machine")]
     Outside,
-    /// It is gone, and its path is known from the store alone.
+    /// It no longer exists, and its path is known from the store alone.
     #[error(
-        "no file is made outside of its agent's folders, unless somebody pointed at it on this machine"
+        "undertext creates files only in the agent's folders, or where you named one on this machine"
     )]
     Gone,
     /// The path has dots in it, or is not a transcript of the store.
-    #[error("a session's file cannot lie there")]
+    #[error("a session's file cannot be there")]
     Crooked,
     /// The store's folder of transcripts is a link.
     #[error("its folder is a link")]
@@ -70,8 +70,8 @@ pub enum Denied {
     /// It is not a regular file.
     #[error(transparent)]
     Refused(Refusal),
-    /// It lies where the store has a file of its own, and is not a regular one.
-    #[error("in the place of the store's own file, {0}")]
+    /// It is where the store has a file of its own, and is not a regular one.
+    #[error("a file of the store belongs there, but {0}")]
     InPlace(Refusal),
     /// The file system failed.
     #[error("{}", disk::words(.0))]
@@ -135,7 +135,7 @@ impl Writable {
         Ok(())
     }
 
-    /// Returns whether a folder, which may not be there yet, is one of its agent's or lies below one.
+    /// Returns whether a folder, which may not be there yet, is one of its agent's or is below one.
     pub fn has(&self, format: &str, folder: &Path) -> bool {
         real(folder).is_ok_and(|folder| self.is_below(format, &folder))
     }
@@ -284,7 +284,7 @@ mod tests {
         check(&writable, "claude", "elsewhere/b", "b");
         check(&writable, "claude", "claude/out/b", "b");
 
-        // A folder that is gone counts where it would be; one in each folder of another, at its depth alone.
+        // A folder that no longer exists counts where it would be; one in each folder of another, at its depth alone.
         writable.folder("pi", &home.join("gone/sessions"));
         writable.folder_in_each("pi", &home.join("gone/agents"), "sessions");
         let has = |path: &str| writable.has("pi", &home.join(path));

@@ -71,7 +71,7 @@ macro_rules! commands {
             fn read(mut bytes: &[u8], unknown: &mut Vec<u64>) -> Result<Self, Malformed> {
                 let (code, fields) = take_field(&mut bytes)?;
                 if !bytes.is_empty() {
-                    return Err(Malformed("a command stands twice"));
+                    return Err(Malformed("a command appears twice"));
                 }
                 match code {
                     $($code => {
@@ -136,7 +136,7 @@ commands! {
         /// The branch now.
         2 branch: Text,
     }
-    /// A checkpoint was put where the session stood.
+    /// A checkpoint was put where the session was.
     5 Checkpoint "checkpoint" {
         /// Its number.
         1 checkpoint: CheckpointNumber,
@@ -151,12 +151,12 @@ commands! {
         3 branch: Option<Text>,
         /// With this message, said there.
         4 message: Option<Text>,
-        /// The branch that keeps where it stood.
+        /// The branch that keeps where it was.
         5 left: Option<Text>,
     }
     /// The current branch went back to before its first entry.
     7 Clear "clear" {
-        /// The branch that keeps where it stood.
+        /// The branch that keeps where it was.
         1 left: Option<Text>,
     }
     /// Answers of tools were cut.
@@ -198,7 +198,7 @@ commands! {
         12 events: Option<Text>,
         /// The files that the summary names, as a JSON list.
         13 files: Option<Text>,
-        /// What the summary no longer names of the messages that it stands for, as a JSON list.
+        /// What the summary no longer names of the messages that it represents, as a JSON list.
         14 losses: Option<Text>,
     }
     /// An operation was taken back.
@@ -230,7 +230,7 @@ commands! {
     13 Attach "attach" {
         /// Its number; none when the live file was let go.
         1 file: Option<FileNumber>,
-        /// The branch that keeps where the session stood.
+        /// The branch that keeps where the session was.
         2 left: Option<Text>,
     }
     /// Files of an agent were taken in.
@@ -246,10 +246,10 @@ commands! {
         1 entries: u64,
         /// The branch that they joined, or that keeps the other program's records.
         2 branch: Option<Text>,
-        /// The branch that keeps where the current one stood.
+        /// The branch that keeps where the current one was.
         3 left: Option<Text>,
     }
-    /// An operation that the store has lost: what is known of it stands in its place.
+    /// An operation that the store has lost: what is known of it is in its place.
     16 Lost "lost" {}
     /// Bytes were taken out of lines.
     17 Redact "redact" {

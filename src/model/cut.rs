@@ -1,4 +1,4 @@
-//! A text that is cut: where, the words in the place of the rest, and its size before and after.
+//! A text that is cut: where, the words in place of the rest, and its size before and after.
 
 use std::ops::AddAssign;
 
@@ -13,7 +13,7 @@ pub struct Cut {
     pub kept: usize,
     /// How many characters the text has.
     pub whole: usize,
-    /// The text that stands behind them.
+    /// The text that comes after them.
     pub suffix: String,
 }
 

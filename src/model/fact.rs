@@ -8,7 +8,7 @@
 //!
 //! # Taking bytes out
 //!
-//! A [`Tombstone`] names an entry whose line has other bytes now: as many as before, with those that were to go covered.
+//! A [`Tombstone`] names an entry whose line has other bytes now: the same number, with those that were to go covered.
 //! Every hash stays: the entry keeps its id, and with it running hashes, digests and the chain of operations. The
 //! tombstone has the id of the line that came, from which the entry's id can still be computed, and the digest of the
 //! bytes that stand there now. As no length changes, a file of the session that is covered in the same way is the same
@@ -47,7 +47,7 @@ pub struct Entry {
     pub link: Option<EntryNumber>,
 }
 
-/// Where a file lies.
+/// Where a file is.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
     /// Below the store's folder.
@@ -117,9 +117,9 @@ pub struct Position {
 pub struct Move {
     /// The branch.
     pub branch: Text,
-    /// Where it stood.
+    /// Where it was.
     pub from: Option<Position>,
-    /// Where it stands now.
+    /// Where it is now.
     pub to: Option<Position>,
 }
 
@@ -139,7 +139,7 @@ pub struct Checkpoint {
     pub n: CheckpointNumber,
     /// The place.
     pub place: Position,
-    /// The entry before which it stands: a turn of the user, or the record with which the agent set it; none if a command
+    /// The entry before which it is: a turn of the user, or the record with which the agent set it; none if a command
     /// put it there.
     pub before: Option<EntryNumber>,
     /// The format's own number.
@@ -148,7 +148,7 @@ pub struct Checkpoint {
     pub note: Option<Text>,
 }
 
-/// An entry that stands in the place of another.
+/// An entry that replaces another.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
     /// The entry.
@@ -183,11 +183,11 @@ pub struct CutOff {
     pub whole: u64,
     /// How many of them stay.
     pub kept: u64,
-    /// How many the words in the place of the rest have.
+    /// How many the words in place of the rest have.
     pub suffix: u64,
 }
 
-/// The intent to put a new file in the place of the live one. The folder itself tells whether it is done.
+/// The intent to put a new file in place of the live one. The folder itself tells whether it is done.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rotation {
     /// The live file.
@@ -270,7 +270,7 @@ pub struct Tombstone {
     pub size: u64,
     /// The line that came.
     pub line: Option<LineId>,
-    /// The line that stands there now.
+    /// The line that is there now.
     pub covered: Option<LineId>,
     /// The rule by which the bytes were found, if one found them.
     pub rule: Option<String>,
@@ -368,14 +368,14 @@ pub struct Named {
 }
 
 impl Checkpoint {
-    /// Returns whether it stands for one that the store has lost: it leads nowhere.
+    /// Returns whether it represents one that the store has lost: it leads nowhere.
     pub fn is_lost(&self) -> bool {
         self.place.generation == 0
     }
 }
 
 impl Place {
-    /// Returns the path, relative to the folder that it lies below.
+    /// Returns the path, relative to the folder that it is below.
     pub fn path(&self) -> &[u8] {
         match self {
             Self::Store(path) | Self::Home(_, path) | Self::Path(_, path) => path,
@@ -462,7 +462,7 @@ impl Run {
 }
 
 impl Gaps {
-    /// Returns the separator that stands before an entry unless a run says otherwise: a line end, but for the first.
+    /// Returns the separator that comes before an entry unless a run says otherwise: a line end, but for the first.
     pub fn usual(position: u64) -> &'static [u8] {
         if position == 0 { b"" } else { b"\n" }
     }

@@ -122,7 +122,7 @@ id_type! {
 }
 
 id_type! {
-    /// The hash by which an operation's record names data that stands next to it.
+    /// The hash by which an operation's record names data that is next to it.
     Digest
 }
 
@@ -206,7 +206,7 @@ impl OperationId {
 }
 
 impl Digest {
-    /// The digest that stands for absent data.
+    /// The digest that represents absent data.
     pub(crate) const NONE: Self = Self([0; 32]);
 
     /// Returns the digest of the encodings of facts.

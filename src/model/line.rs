@@ -6,7 +6,7 @@
 //!
 //! 1. A complete JSON object (the grammar of [`crate::json`]) is a line and ends at its brace. What
 //!    follows is treated alike: white space, then a line, **glued** to the one before it.
-//! 2. Anything else is **opaque**. With its LF at hand it runs up to that LF, white space at its end
+//! 2. Anything else is **opaque**. With its LF present it runs up to that LF, white space at its end
 //!    included. Without, it is not yet a line and remains in the tail.
 //! 3. An opaque line is split once: at the first `{"`, not at its beginning, from which the rest
 //!    without the white space at its end is exactly one object. The stub before it is the opaque
@@ -54,7 +54,7 @@ pub struct Shape {
     pub name: Option<Range<usize>>,
 }
 
-/// One line where it lies.
+/// One line where it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line<'a> {
     /// The white space before it.

@@ -42,7 +42,7 @@ pub enum Block {
         id: String,
         /// The tool.
         name: String,
-        /// The arguments: JSON as it stands in the record.
+        /// The arguments: JSON as it is in the record.
         input: String,
         /// The text that the provider must get back with the call to take it as its own.
         signature: Option<String>,
@@ -64,7 +64,7 @@ pub enum Block {
     Other {
         /// Its kind, by its own word.
         name: String,
-        /// All of it: JSON as it stands in the record.
+        /// All of it: JSON as it is in the record.
         json: String,
     },
 }
@@ -210,7 +210,7 @@ pub struct Message {
     pub usage: Option<Usage>,
     /// How the answer ended, where the record says it.
     pub stop: Option<Stop>,
-    /// Whether it stands for the messages that a compaction left out.
+    /// Whether it represents the messages that a compaction left out.
     pub is_summary: bool,
 }
 

@@ -2,8 +2,8 @@
 //!
 //! Read in this order: `number` (and `entries`, sets of one) and `time`, `id` (what a hash covers), [`mod@line`] (how bytes become
 //! lines), `fact` (the lasting facts), `command`, `text` and `operation` (how a command puts its facts on record), `tagged` and
-//! `varint` (the encoding), `span` (what stands in a generation), `tombstones`, `state` (a session's state, folded from its
-//! operations), `record` (the values from a line), `message` (its words), `cut` (a shorter text in its place), `around` (what stands
+//! `varint` (the encoding), `span` (what is in a generation), `tombstones`, `state` (a session's state, folded from its
+//! operations), `record` (the values from a line), `message` (its words), `cut` (a shorter text in its place), `around` (what is
 //! around a hit), `lookup` (values that have no order), `layout` (the names in a store's folder).
 
 mod around;

@@ -225,7 +225,7 @@ mod tests {
         )
     }
 
-    /// Returns a fact of every kind that stands in a record.
+    /// Returns a fact of every kind that is in a record.
     fn every_fact() -> Facts {
         let machine = MachineId::new(300);
         let digest = Digest::of_bytes(b"kept");
@@ -506,7 +506,7 @@ mod tests {
         assert_eq!(clear.record, [2, 2, 7, 0, 3, 1, 1]);
     }
 
-    /// Returns a record in which `field` stands behind its own fields.
+    /// Returns a record in which `field` comes after its own fields.
     fn with(record: &[u8], field: (u64, &[u8])) -> Vec<u8> {
         let mut record = record.to_vec();
         put_field(field.0, &field.1.to_vec(), &mut record);

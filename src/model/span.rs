@@ -12,7 +12,7 @@ use super::{
 /// How much of a session is kept: a span counts as one, and so does each stretch of its separators.
 const KEPT: usize = 256;
 
-/// Entries with consecutive numbers that stand behind each other in a generation, whatever operations added them.
+/// Entries with consecutive numbers that come after each other in a generation, whatever operations added them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Span {
     /// The generation.

@@ -28,7 +28,7 @@ pub struct Newest {
     pub entries: u64,
 }
 
-/// Where a session stands.
+/// Where a session is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct State {
     /// The newest operation.
@@ -45,7 +45,7 @@ pub struct State {
     pub checkpoints: u64,
     /// The newest checkpoint's operation and place.
     pub checkpoint: Option<(OperationNumber, Position)>,
-    /// Where every branch stands, hidden ones left out.
+    /// Where every branch is, hidden ones left out.
     pub branches: BTreeMap<String, Position>,
     /// The current branch, if an operation ever named one.
     pub current: Option<String>,
@@ -193,17 +193,17 @@ impl State {
         self.current.as_deref().unwrap_or(MAIN)
     }
 
-    /// Returns where the current branch stands.
+    /// Returns where the current branch is.
     pub fn position(&self) -> Option<Position> {
         self.branches.get(self.current()).copied()
     }
 
-    /// Returns the generation in which the current branch stands; the number 0 if it stands nowhere.
+    /// Returns the generation in which the current branch is; the number 0 if it is nowhere.
     pub fn generation(&self) -> GenerationNumber {
         self.position().unwrap_or_default().generation
     }
 
-    /// Returns the newest run of the generation in which the current branch stands.
+    /// Returns the newest run of the generation in which the current branch is.
     pub fn growth(&self) -> Option<&Run> {
         self.ends.get(&self.position()?.generation)
     }
@@ -214,7 +214,7 @@ impl State {
         (!self.undone().contains(&operation)).then(|| self.next_checkpoint().minus(1))
     }
 
-    /// Returns where a file lies.
+    /// Returns where a file is.
     pub fn file(&self, n: FileNumber) -> Option<&Place> {
         self.files.get(n.index()?)
     }
@@ -224,13 +224,13 @@ impl State {
         self.generations.get(generation.index()?).and_then(|(_, generation)| generation.file)
     }
 
-    /// Returns the line that came of an entry of which bytes were taken out, and the one that stands there now.
+    /// Returns the line that came of an entry of which bytes were taken out, and the one that is there now.
     pub fn covered(&self, entry: EntryNumber) -> Option<(LineId, LineId)> {
         let newest = self.tombstones.newest(entry)?;
         Some((newest.line?, newest.covered?))
     }
 
-    /// Returns the lines that stand in the place of others, each with the one that came.
+    /// Returns the lines that replace others, each with the one that came.
     pub fn coverings(&self) -> BTreeMap<LineId, LineId> {
         self.tombstones.iter().filter_map(|one| Some((one.covered?, one.line?))).collect()
     }

@@ -84,7 +84,7 @@ pub(crate) fn put_field(tag: u64, payload: &impl Payload, out: &mut Vec<u8>) {
 
 /// Takes the next field from the front: its tag and its payload.
 pub(crate) fn take_field<'a>(bytes: &mut &'a [u8]) -> Result<(u64, &'a [u8]), Malformed> {
-    let cut_short = Malformed("a field is cut short");
+    let cut_short = Malformed("a field is truncated");
     let tag = take_number(bytes)?;
     let length = usize::try_from(take_number(bytes)?).map_err(|_| cut_short)?;
     let (payload, rest) = bytes.split_at_checked(length).ok_or(cut_short)?;
@@ -101,7 +101,7 @@ pub(crate) fn each_field(
     while !bytes.is_empty() {
         let (tag, payload) = take_field(&mut bytes)?;
         if tag < last {
-            return Err(Malformed("a field stands behind its place"));
+            return Err(Malformed("a field is out of order"));
         }
         last = tag;
         each(tag, payload)?;
@@ -112,7 +112,7 @@ pub(crate) fn each_field(
 /// Takes a varint that is written in as few bytes as it needs.
 fn take_number(bytes: &mut &[u8]) -> Result<u64, Malformed> {
     let before = *bytes;
-    let value = take_varint(bytes).ok_or(Malformed("a number is cut short"))?;
+    let value = take_varint(bytes).ok_or(Malformed("a number is truncated"))?;
     let taken = before.get(..before.len() - bytes.len()).unwrap_or_default();
     // The last of several groups is not zero, and the tenth holds no more than the one remaining bit.
     match taken {
@@ -161,7 +161,7 @@ impl Payload for u64 {
 
     fn unpack(mut payload: &[u8], _: &mut Vec<u64>) -> Result<Self, Malformed> {
         let value = take_number(&mut payload)?;
-        if payload.is_empty() { Ok(value) } else { Err(Malformed("a number has a rest")) }
+        if payload.is_empty() { Ok(value) } else { Err(Malformed("a number has trailing bytes")) }
     }
 }
 
@@ -192,7 +192,7 @@ impl Payload for String {
     }
 
     fn unpack(payload: &[u8], _: &mut Vec<u64>) -> Result<Self, Malformed> {
-        String::from_utf8(payload.to_vec()).map_err(|_| Malformed("a text is no UTF-8"))
+        String::from_utf8(payload.to_vec()).map_err(|_| Malformed("a text is not UTF-8"))
     }
 }
 
@@ -202,7 +202,7 @@ impl<const N: usize> Payload for [u8; N] {
     }
 
     fn unpack(payload: &[u8], _: &mut Vec<u64>) -> Result<Self, Malformed> {
-        payload.try_into().map_err(|_| Malformed("a hash has another length"))
+        payload.try_into().map_err(|_| Malformed("a hash has the wrong length"))
     }
 }
 
@@ -229,7 +229,7 @@ impl Field for bool {
         let mut number = u64::from(*self);
         Field::take(&mut number, payload, unknown)?;
         *self = true;
-        if number == 1 { Ok(()) } else { Err(Malformed("a truth is neither yes nor no")) }
+        if number == 1 { Ok(()) } else { Err(Malformed("a boolean is neither true nor false")) }
     }
 }
 
@@ -243,7 +243,7 @@ impl<T: Payload> Field for Option<T> {
     fn take(&mut self, payload: &[u8], unknown: &mut Vec<u64>) -> Result<(), Malformed> {
         match self.replace(T::unpack(payload, unknown)?) {
             None => Ok(()),
-            Some(_) => Err(Malformed("a field stands twice")),
+            Some(_) => Err(Malformed("a field appears twice")),
         }
     }
 
@@ -282,7 +282,7 @@ impl Field for Vec<u8> {
 
     fn take(&mut self, payload: &[u8], _: &mut Vec<u64>) -> Result<(), Malformed> {
         if !self.is_empty() || payload.is_empty() {
-            return Err(Malformed("a field holds nothing, or stands twice"));
+            return Err(Malformed("a field is empty or appears twice"));
         }
         *self = payload.to_vec();
         Ok(())
@@ -340,7 +340,7 @@ impl Tagged for Text {
     fn read(mut bytes: &[u8], unknown: &mut Vec<u64>) -> Result<Self, Malformed> {
         let (tag, payload) = take_field(&mut bytes)?;
         if !bytes.is_empty() {
-            return Err(Malformed("a text stands twice"));
+            return Err(Malformed("a text appears twice"));
         }
         Ok(match tag {
             1 => Self::Own(Payload::unpack(payload, unknown)?),
@@ -365,7 +365,7 @@ macro_rules! hash_field {
             }
 
             fn unpack(payload: &[u8], _: &mut Vec<u64>) -> Result<Self, Malformed> {
-                Self::from_slice(payload).ok_or(Malformed("a hash has another length"))
+                Self::from_slice(payload).ok_or(Malformed("a hash has the wrong length"))
             }
         }
     )+};
@@ -384,10 +384,10 @@ macro_rules! zero_is_nothing {
 
             fn take(&mut self, payload: &[u8], unknown: &mut Vec<u64>) -> Result<(), Malformed> {
                 if *self != $zero {
-                    return Err(Malformed("a field stands twice"));
+                    return Err(Malformed("a field appears twice"));
                 }
                 *self = Payload::unpack(payload, unknown)?;
-                if *self == $zero { Err(Malformed("a field holds nothing")) } else { Ok(()) }
+                if *self == $zero { Err(Malformed("a field is empty")) } else { Ok(()) }
             }
         }
     )+};

@@ -7,7 +7,7 @@
 
 use super::Digest;
 
-/// What shows in the place of words that were taken out, before the first digits of their digest.
+/// What shows in place of words that were taken out, before the first digits of their digest.
 const ABSENT: &str = "removed-";
 
 /// A text in a record.
@@ -34,7 +34,7 @@ impl Words {
     /// The salt of words that get their own when their record is sealed.
     pub const UNSALTED: [u8; 16] = [0; 16];
 
-    /// Returns the digest that stands for them in the record.
+    /// Returns the digest that represents them in the record.
     pub fn digest(&self) -> Digest {
         Digest::of_words(&self.salt, &self.text)
     }
@@ -55,14 +55,14 @@ impl Text {
         }
     }
 
-    /// Returns whether a text is what shows in the place of one that was taken out.
+    /// Returns whether a text is what shows in place of one that was taken out.
     pub fn is_of_absent(text: &str) -> bool {
         text.strip_prefix(ABSENT).is_some_and(|digits| {
             digits.len() == 8 && digits.bytes().all(|digit| digit.is_ascii_hexdigit())
         })
     }
 
-    /// Returns the words, if a person gave them and they are at hand.
+    /// Returns the words, if a person gave them and they are in memory.
     pub fn words(&self) -> Option<&Words> {
         match self {
             Self::Given(words) => Some(words),
@@ -79,14 +79,14 @@ impl Text {
         }
     }
 
-    /// Puts the digest in the place of the words that a person gave.
+    /// Puts the digest in place of the words that a person gave.
     pub fn forget(&mut self) {
         if let Self::Given(words) = self {
             *self = Self::Absent(words.digest());
         }
     }
 
-    /// Puts the words in the place of their digest.
+    /// Puts the words in place of their digest.
     pub fn fill(&mut self, words: &[Words]) {
         if let Self::Absent(digest) = self
             && let Some(found) = words.iter().find(|words| words.digest() == *digest)

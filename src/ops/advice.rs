@@ -33,14 +33,16 @@ impl OpsError {
                 vec![Line::about("branch").to(format!("{}; list them", there_are(branches)))]
             }
             Self::CurrentBranch(_) => {
-                vec![Line::about("branch").to("see the others, and make one of them current first")]
+                vec![Line::about("branch").to("switch to another branch first; list them")]
             }
-            Self::BranchExists(name) => vec![Line::about("switch").with(name).to("go to it")],
+            Self::BranchExists(name) => {
+                vec![Line::about("switch").with(name).to("to switch to it")]
+            }
             Self::NoOperation(_) | Self::NotUndoable { .. } => {
                 vec![Line::about("undo").flag("list").to("list the operations")]
             }
             Self::NotKept { wanted, .. } => {
-                vec![Line::about("revert").with(wanted).to("to go back there without --keep")]
+                vec![Line::about("revert").with(wanted).to("to go back there, leave out --keep")]
             }
             Self::NoFile { among, .. } => {
                 let among: Vec<String> = among
@@ -51,37 +53,41 @@ impl OpsError {
                 vec![Line::about("export").flag("list").to(format!("{names}; list them"))]
             }
             Self::NoContainer { .. } => {
-                vec!["write it as it is, without --container and under another name".into()]
+                vec!["leave out --container and choose another file name".into()]
             }
             Self::NoGeneration { newest, .. } => {
-                let words = format!("there are 1 to {newest}; list them");
+                let words = format!("generations 1 to {newest} exist; list them");
                 vec![Line::about("export").flag("list").to(words)]
             }
             Self::Window { .. } => vec![Hint::settings(
-                "name another one with --window, or set window.block in config.toml",
+                "set another window with --window, or lower window.block in config.toml",
             )],
             Self::Unrecovered(error) => after_recovery(error),
             Self::Summary { strict, .. } => {
-                let extract =
-                    Line::about("compact").option("summarizer", "extract").to("without a model");
-                let statistics = "or let statistics stand for a summary: leave out --strict";
+                let extract = Line::about("compact")
+                    .option("summarizer", "extract")
+                    .to("to compact without a model");
+                let statistics = "or leave out --strict to accept statistics instead of a summary";
                 [extract].into_iter().chain(strict.then(|| statistics.into())).collect()
             }
             Self::Hook { .. } => vec!["the command is compaction.before in config.toml".into()],
             Self::Unset { .. } => {
-                let words =
-                    "mend it, or put it right in the agent itself, and run the command again";
+                let words = "fix the file, or change it in the agent, then run the command again";
                 vec![words.into()]
             }
             Self::TooShort { .. } => {
-                vec!["give more of the text around it, as it stands there".into()]
+                vec!["include some of the text around it, exactly as it appears there".into()]
             }
-            Self::NothingAsked => vec!["say something: name a PROMPT".into()],
+            Self::NothingAsked => vec!["give a PROMPT".into()],
             Self::BadName { .. } => {
-                vec![Line::new("branch").flag("help").to("a name such as second-try will do")]
+                vec![
+                    Line::new("branch")
+                        .flag("help")
+                        .to("a name such as second-try is valid; see the help"),
+                ]
             }
             Self::Model(error) if error.fault.is_transient() => vec!["try again later".into()],
-            Self::Model(_) => vec![Hint::settings("what a provider is sent stands in config.toml")],
+            Self::Model(_) => vec![Hint::settings("check the provider's settings in config.toml")],
         }
     }
 }
@@ -99,7 +105,7 @@ fn after_session(error: &SessionError) -> Vec<Hint> {
             let more = format!("type more of one of these: {}", listed(matches)).into();
             let is_number = wanted.parse::<u64>().is_ok();
             let checkpoints =
-                Line::about("log").flag("checkpoints").to("a checkpoint is @N; list them");
+                Line::about("log").flag("checkpoints").to("checkpoints are written @N; list them");
             is_number.then_some(checkpoints).into_iter().chain([more]).collect()
         }
         E::NoEntry(wanted) => {
@@ -108,10 +114,10 @@ fn after_session(error: &SessionError) -> Vec<Hint> {
         }
         E::Start => vec![Line::about("log").to("list the entries with their ids")],
         E::NoCheckpoint { nearest, .. } if nearest.is_empty() => {
-            vec![Line::about("checkpoint").to("there is no checkpoint yet; set one")]
+            vec![Line::about("checkpoint").to("there are no checkpoints yet; set one")]
         }
         E::NoCheckpoint { wanted, .. } if wanted.parse::<i128>().is_err() => vec![
-            "the number of a checkpoint follows @, as in @2".into(),
+            "write a checkpoint as @ and its number, such as @2".into(),
             Line::about("log").flag("checkpoints").to("list the checkpoints"),
         ],
         E::NoCheckpoint { nearest, .. } => {
@@ -127,7 +133,7 @@ fn after_session(error: &SessionError) -> Vec<Hint> {
                 Line::about("log").flag("checkpoints").to("list the checkpoints"),
             ]
         }
-        E::Apart { .. } => vec![Line::about("graph").to("see which turns are on one path")],
+        E::Apart { .. } => vec![Line::about("graph").to("see which turns are on the same path")],
         E::NoStep { wanted, .. } => {
             let turn = wanted.split_once('.').map_or(wanted.as_str(), |(turn, _)| turn);
             vec![Line::about("show").with(turn).to("see all of it")]
@@ -140,8 +146,7 @@ fn after_session(error: &SessionError) -> Vec<Hint> {
 fn uncaught(session: &str, why: &SyncError) -> Vec<Hint> {
     let first = match why {
         SyncError::Loaded { holders, .. } => {
-            let why =
-                "end the agent: what a command is still to write there is written by the next one";
+            let why = "end the agent; the next command finishes the pending write";
             let ways = holders.iter().map(|holder| holder.way_to_end().into());
             ways.chain([why.into()]).collect()
         }
@@ -154,14 +159,14 @@ fn uncaught(session: &str, why: &SyncError) -> Vec<Hint> {
 /// Returns what can be done about the processes that have a session open.
 fn loaded(holders: &[Holder], is_final: bool) -> Vec<Hint> {
     let why = if is_final {
-        "close it there and run this again: it would continue with what is taken out, and write it again"
+        "close it there and run this again: otherwise the agent would continue with the redacted text and write it back"
     } else {
-        "close it there and run this again: it would not see the change, and continue from what it knows"
+        "close it there and run this again: otherwise the agent would not see the change and would continue from what it has in memory"
     };
     let hidden = holders.iter().filter(|holder| holder.terminal.is_none());
     let ways = hidden.map(|holder| holder.way_to_end().into());
     let is_guess = !is_final && !holders.is_empty() && holders.iter().all(|one| one.how.is_guess());
-    let force = is_guess.then(|| "if it has another session open, insist with --force".into());
+    let force = is_guess.then(|| "if the agent has another session open there, add --force".into());
     [why.into()].into_iter().chain(ways).chain(force).collect()
 }
 
@@ -175,30 +180,30 @@ fn after_sync(error: &SyncError) -> Vec<Hint> {
         E::Another { path, session, .. } => vec![
             Line::new("status")
                 .option("session", session)
-                .to("to change it where it goes on, name it by its id or by that file, as here"),
-            Line::new("attach").with(path).to("to have it go on in the file that you named"),
+                .to("to change it there, name the session by its id or by that file, for example"),
+            Line::new("attach").with(path).to("to make it continue in the file that you named"),
         ],
         E::Left { by, .. } => {
             vec![
-                Line::new("import").with(by).to("take that file in, and the session goes on there"),
+                Line::new("import").with(by).to("import that file to continue there"),
             ]
         }
         E::Unread(Elsewhere { gap: Gap::Parent(_), .. }) => {
-            vec!["messages can be appended, and turns of the fork itself can be left".into()]
+            vec!["you can append messages, and revert turns of the fork itself".into()]
         }
         E::Unread(_) => {
-            vec![Line::new("import").flag("help").to("if the file is anywhere, take it in")]
+            vec![Line::new("import").flag("help").to("if you still have the file, import it")]
         }
         E::Unlisted { .. } => {
-            vec!["run this command in the folder in which the session works".into()]
+            vec!["run this command in the session's folder".into()]
         }
         E::OutOfReach { .. } => vec![
             Line::about("export")
                 .flag("list")
-                .to("list the states that can be written to a file of their own"),
+                .to("list the states that can be exported to a file"),
         ],
         E::NoFormat(_) | E::UnreadAgent { .. } => {
-            vec![Line::new("import").flag("help").to("which agents' sessions undertext reads")]
+            vec![Line::new("import").flag("help").to("see which agents' sessions undertext reads")]
         }
         E::Excluded { .. } | E::LeftOut { by: Exclusion::Unread(_), .. } => {
             vec![Hint::settings("")]
@@ -207,12 +212,12 @@ fn after_sync(error: &SyncError) -> Vec<Hint> {
             Line::new("attach")
                 .option("session", session)
                 .flag("off")
-                .to("change it in the store alone, and leave the file alone from now on"),
+                .to("to change the session only in the store and leave its file alone from now on"),
             Hint::settings(""),
         ],
-        E::KeptOut => vec!["say it without that: redact and forget keep it out for ever".into()],
+        E::KeptOut => vec!["write it without that text: redact and forget keep it out for good".into()],
         E::Fixed { .. } => vec![
-            "nothing is changed; what names a session, a file or a record stays, so change the key itself".into(),
+            "nothing was changed; names of sessions, files and records cannot be redacted, so replace the key itself".into(),
         ],
         E::Unredacted(error) => match error.as_ref() {
             E::Store(error) => after_store(error),
@@ -222,13 +227,13 @@ fn after_sync(error: &SyncError) -> Vec<Hint> {
             vec![Line::about("undo").flag("list").to("list the operations")]
         }
         E::Compressed(_) => vec![
-            "the session follows it again once its agent, or `zstd -d`, has unpacked it there and it is taken in".into(),
+            "decompress it with its agent or `zstd -d`, then import it; the session follows the file again".into(),
         ],
         E::Nothing(Vain::Attach) => {
-            vec![Line::about("restore").to("put back the files of it that are gone")]
+            vec![Line::about("restore").to("restore its deleted files")]
         }
         E::Ahead { .. } => {
-            vec![Line::new("doctor").flag("fix").to("take in what the live file still holds")]
+            vec![Line::new("doctor").flag("fix").to("import what the live file still has")]
         }
         E::Behind { .. } => {
             vec!["nothing is lost; the next command that changes the session tries again".into()]
@@ -237,11 +242,11 @@ fn after_sync(error: &SyncError) -> Vec<Hint> {
         E::Denied { session, path, why } => denied(session, path, why),
         E::NoPlace { why: NoPlace::Taken, .. } => vec![elsewhere()],
         E::NoPlace { why: NoPlace::AgentsFile, .. } => vec![
-            "name another file: revert, switch and restore write an agent's own, and keep what it held".into(),
+            "name another file; to change an agent's own file, use revert, switch or restore, which keep its content".into(),
         ],
         E::Foreign { owner, .. } => vec![
             format!("run this as {owner}, without sudo").into(),
-            "reading commands still work".into(),
+            "commands that only read still work".into(),
         ],
         _ => Vec::new(),
     }
@@ -251,15 +256,14 @@ fn after_sync(error: &SyncError) -> Vec<Hint> {
 fn denied(session: &str, path: &Path, why: &Denied) -> Vec<Hint> {
     match why {
         Denied::Outside => vec![
-            Line::new("attach").with(path).to("if it is the session's own file"),
+            Line::new("attach").with(path).to("if it is the session's own file, attach it"),
             Line::new("attach")
                 .option("session", session)
                 .flag("off")
                 .to("or leave it alone from now on"),
         ],
         Denied::Gone => vec![
-            "if its agent keeps sessions there, make the folder in which it does, and try again"
-                .into(),
+            "if its agent keeps sessions there, create that folder and try again".into(),
             Line::new("export")
                 .option("session", session)
                 .option("out", path.file_name().unwrap_or_default())
@@ -294,13 +298,12 @@ fn after_store(error: &StoreError) -> Vec<Hint> {
     match error {
         E::Forgotten { .. } => {
             vec![
-                Line::new("doctor").to("read what that means and what can be done"),
-                Line::new("doctor").flag("fix").to("take in what live files still hold of it"),
+                Line::new("doctor").to("to see what this means and what you can do"),
+                Line::new("doctor").flag("fix").to("to import what live files still have of it"),
             ]
         }
         E::Old { .. } => vec![
-            Line::new("import")
-                .to("once that file is moved away, take in the sessions of your agents again"),
+            Line::new("import").to("move that file away, then import your agents' sessions again"),
         ],
         E::Newer { .. } | E::NewerFacts { .. } => {
             vec!["update undertext, or name another store with --store".into()]
@@ -308,18 +311,18 @@ fn after_store(error: &StoreError) -> Vec<Hint> {
         E::Absent { path } if sync::has_others(path) => vec![elsewhere()],
         E::Absent { .. } => beginnings().into(),
         E::Foreign { .. } => vec![
-            Line::new("doctor").to("look at its folder"),
+            Line::new("doctor").to("check its folder"),
             "or name another folder with --store".into(),
         ],
-        E::ReadOnly { path } if path.exists() => vec!["reading commands still work".into()],
+        E::ReadOnly { path } if path.exists() => vec!["commands that only read still work".into()],
         E::ReadOnly { .. } => vec!["name another folder with --store".into()],
         E::Full => vec![full()],
         E::Corrupt { .. } => damage(),
-        E::Refused(_) => vec![Line::new("verify").to("see whether anything is damaged")],
+        E::Refused(_) => vec![Line::new("verify").to("check the store for damage")],
         E::Busy | E::Conflict | E::Replaced { .. } | E::Unsure { .. } => vec!["try again".into()],
         E::Io { source, .. } if source.kind() == io::ErrorKind::StorageFull => vec![full()],
         E::Io { .. } | E::Database(_) => {
-            vec![Line::new("doctor").to("look at the folder of the store")]
+            vec![Line::new("doctor").to("check the store's folder")]
         }
     }
 }
@@ -328,15 +331,15 @@ fn after_store(error: &StoreError) -> Vec<Hint> {
 fn after_recovery(error: &Unrecovered) -> Vec<Hint> {
     match error {
         Unrecovered::Blocked { .. } => vec![Hint::settings(
-            "name another one with --window, or set window.block in config.toml",
+            "set another window with --window, or lower window.block in config.toml",
         )],
         Unrecovered::DoesNotFit { largest, .. } => {
             let largest = largest.first().map(|large| {
-                Line::about("show").with(&large.entry).to("see what the largest entry holds")
+                Line::about("show").with(&large.entry).to("see what is in the largest entry")
             });
             let rest = [
                 Line::about("log").flag("checkpoints").to("list the places to go back to"),
-                "or take a model with a larger window".into(),
+                "or use a model with a larger window".into(),
             ];
             largest.into_iter().chain(rest).collect()
         }
@@ -345,14 +348,14 @@ fn after_recovery(error: &Unrecovered) -> Vec<Hint> {
 
 /// Returns what can be done about a folder that is no store's.
 fn elsewhere() -> Hint {
-    "name the folder of a store with --store, or one that is empty or not there yet".into()
+    "with --store, name a folder that has a store, is empty, or does not exist yet".into()
 }
 
 /// Returns the ways to a first session.
 fn beginnings() -> [Hint; 2] {
     [
-        Line::new("import").to("take in the sessions of your agents"),
-        Line::new("new").to("begin a session of undertext's own"),
+        Line::new("import").to("import your agents' sessions"),
+        Line::new("new").to("start a session of undertext's own"),
     ]
 }
 
@@ -371,7 +374,7 @@ pub fn shortened(text: &str) -> String {
 
 /// Returns the words that list the names that there are.
 fn there_are(names: &[String]) -> String {
-    format!("there {} {}", if names.len() == 1 { "is" } else { "are" }, listed(names))
+    format!("available: {}", listed(names))
 }
 
 /// Returns a place as it is spelt here, of one that was typed in the manner of git.
@@ -388,21 +391,21 @@ fn misspelling(wanted: &str) -> Option<String> {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let (base, back) = wanted.split_once('~').unwrap_or((wanted, ""));
     if is_number(wanted) {
-        Some(format!("checkpoint {wanted} is typed @{wanted}"))
+        Some(format!("for checkpoint {wanted}, type @{wanted}"))
     } else if let Some((one, other)) = wanted.split_once("..") {
-        Some(format!("two places are two words: {one} {}", other.trim_start_matches('.')))
+        Some(format!("separate two places by a space: {one} {}", other.trim_start_matches('.')))
     } else if wanted.ends_with('^') {
-        Some(format!("entries are counted back with ~: {}", spelling(wanted)))
+        Some(format!("use ~ to count entries back: {}", spelling(wanted)))
     } else if base != "HEAD" && base.eq_ignore_ascii_case("head") {
-        Some("the end of the current branch is typed HEAD".to_owned())
+        Some("type HEAD for the end of the current branch".to_owned())
     } else if base == wanted {
         None
     } else if base.is_empty() {
-        Some("a place comes before ~, as in HEAD~2".to_owned())
+        Some("put a place before ~, as in HEAD~2".to_owned())
     } else if is_number(back) {
-        Some(format!("{base} has fewer entries before it, or is not there"))
+        Some(format!("{base} does not exist, or has fewer entries before it"))
     } else {
-        Some("after ~ comes how many entries to go back, as in HEAD~2".to_owned())
+        Some("put the number of entries to go back after ~, as in HEAD~2".to_owned())
     }
 }
 

@@ -88,7 +88,7 @@ impl Stood {
         if !since.iter().any(|operation| moves(&operation.command)) {
             return Ok(true);
         }
-        // All that stands behind it came since, or it is on a branch that was there before.
+        // All that comes after it came since, or it is on a branch that was there before.
         let first = since.first().map_or_else(EntryNumber::default, |operation| operation.first);
         let came = before.state.next_entry().index_from(first).unwrap_or(usize::MAX);
         let Some(view) = before.view(now) else { return Ok(false) };
@@ -214,7 +214,7 @@ struct Batch {
     parent: Option<String>,
     /// The setting of the first record.
     setting: Option<Setting>,
-    /// Where each record stands among the new ones, by its name.
+    /// Where each record is among the new ones, by its name.
     fresh: BTreeMap<String, usize>,
     /// The record nearby that the next one is written like.
     near: Near,
@@ -244,10 +244,11 @@ impl Batch {
         let invalid = |why: String| Err(OpsError::Sync(SyncError::Invalid { line: None, why }));
         match draft {
             Draft::Call { name, .. } if name.trim().is_empty() => {
-                invalid("the call names no tool".to_owned())
+                invalid("the call has no tool name".to_owned())
             }
             Draft::Call { input, .. } if is_other_value(input) => invalid(
-                "the arguments of a call are a JSON object, such as {\"path\":\"a.rs\"}".to_owned(),
+                "the arguments of a call must be a JSON object, such as {\"path\":\"a.rs\"}"
+                    .to_owned(),
             ),
             Draft::Call { id, .. } if id.trim().is_empty() => {
                 invalid("the id of the call is empty".to_owned())
@@ -256,7 +257,7 @@ impl Batch {
                 let is_drafted = self.calls.contains_key(id);
                 if is_drafted || self.near(before, id, tools::CALL_WITHIN)?.is_some() {
                     return invalid(format!(
-                        "a call on the current path has the id {id:?} already"
+                        "a call on the current path already has the id {id:?}"
                     ));
                 }
                 Ok(())
@@ -264,7 +265,7 @@ impl Batch {
             Draft::Result { id, .. }
                 if self.tools.contains_key(id) || self.is_answered(before, id)? =>
             {
-                invalid(format!("the call {id:?} is answered already"))
+                invalid(format!("the call {id:?} already has a result"))
             }
             _ => Ok(()),
         }
@@ -295,13 +296,13 @@ impl Batch {
         }
         let line = before.format.write(draft, &setting).map_err(|error| invalid(error.0))?;
         let Some(record) = Raw::object(&line).filter(|_| !line.contains(&b'\n')) else {
-            return Err(invalid("it is not one line of JSON".into()));
+            return Err(invalid("it must be one line of JSON".into()));
         };
         let Envelope { name, parent, kind, .. } = before.format.envelope(record);
         if let (Draft::Record(given), Some(name)) = (draft, &name) {
             if let Some((known, met)) = self.known(before, name)? {
                 if !agrees(given, &known) {
-                    return Err(invalid(format!("another record has the uuid {name}")));
+                    return Err(invalid(format!("another record already has the uuid {name}")));
                 }
                 self.met.push(met);
                 return Ok(());
@@ -310,7 +311,7 @@ impl Batch {
                 && !self.fresh.contains_key(parent)
                 && named(before, parent)?.is_none()
             {
-                return Err(invalid(format!("its parent {parent} is not known")));
+                return Err(invalid(format!("its parent {parent} is unknown")));
             }
         }
         let at = self.lines.len();
@@ -397,7 +398,7 @@ impl Batch {
         Ok(records)
     }
 
-    /// Returns the tool whose answer, the new record of this number, was cut. The call of a record as a caller wrote it stands
+    /// Returns the tool whose answer, the new record of this number, was cut. The call of a record as a caller wrote it is
     /// among those before it, or near the end of the branch.
     fn tool(
         &self,

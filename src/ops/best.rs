@@ -1,4 +1,4 @@
-//! The best of the newest texts. Where a text stands costs most to find out, so that it is asked of those only that are
+//! The best of the newest texts. Where a text is costs most to find out, so that it is asked of those only that are
 //! among the best if they stand on their current paths.
 //!
 //! ```text
@@ -28,15 +28,15 @@ use crate::{
 /// A text, and the group of sessions in which it was found.
 pub(super) type InGroup = (usize, Text);
 
-/// What is known of where a text stands.
+/// What is known of where a text is.
 enum Known {
     Nothing,
-    /// It stands nowhere any more.
+    /// It is nowhere any more.
     Nowhere,
     At(Hit),
 }
 
-/// Returns the best of these texts, as many as are wanted, the best one first.
+/// Returns the best of these texts, up to the number wanted, the best one first.
 pub(super) fn best(
     readers: &mut Readers<'_>,
     groups: &[Vec<Member>],

@@ -1,10 +1,10 @@
-//! Boundaries: each compaction of a session, and what its summary no longer names of the messages that it stands for.
+//! Boundaries: each compaction of a session, and what its summary no longer names of the messages that it represents.
 //!
 //! Those by undertext are told by their operations. Those by the agent itself are checked as they are read: the context in front
 //! of a boundary is compared with the words behind it, and nothing of it is kept.
 //!
 //! ```text
-//! in one file      u1 a1 u2 a2 | boundary summary (kept) u3     the path up to the boundary is what the summary stands for
+//! in one file      u1 a1 u2 a2 | boundary summary (kept) u3     the path up to the boundary is what the summary represents
 //! in two files     u1 a1 u2 a2     boundary (kept) u3           the state that was set aside is
 //! ```
 
@@ -29,10 +29,10 @@ use crate::{
     wire::{Departure, Graph, How},
 };
 
-/// How far behind its boundary a summary stands at most.
+/// How far behind its boundary a summary is at most.
 const SUMMARY_WITHIN: usize = 8;
 
-/// Returns each compaction of a session: those by its agent on the way to where the current branch stands, then those by
+/// Returns each compaction of a session: those by its agent on the way to where the current branch is, then those by
 /// undertext.
 pub fn audit_boundaries(archive: &Archive, session: &Session) -> Result<Vec<Boundary>, OpsError> {
     let undone = archive.store().state(session.key)?.undone();
@@ -124,7 +124,7 @@ fn by_agent(
             if path.get(at).is_none_or(|entry| known.contains(entry)) {
                 continue;
             }
-            // What a later compaction keeps still stands where it was said.
+            // What a later compaction keeps still is where it was said.
             let before = match at.checked_sub(1).and_then(|last| path.get(last)) {
                 Some(&last) => {
                     let end = path.get(at).map_or(Ok(None), |entry| view.place(*entry))?;
@@ -211,7 +211,7 @@ fn checked<'a>(
         }
     }
     let gone = gone(before, &after, &above);
-    // It stands for the summaries before it too.
+    // It represents the summaries before it too.
     let earlier: Vec<Cow<'_, Message>> =
         before.iter().filter(|item| item.is_summary()).map(Item::message).collect();
     let earlier = earlier.iter().map(|message| (message, false));
@@ -294,7 +294,7 @@ fn said_again(
 }
 
 /// Returns the messages of a context that are not in the one after it, of which these entries are above the boundary; one that
-/// is said again behind it stands for one that says the same, the last one first.
+/// is said again behind it represents one that says the same, the last one first.
 fn gone<'i>(
     before: &'i [Item],
     after: &[Item],

@@ -68,7 +68,7 @@ fn last_words(view: &View<'_>) -> Result<(Option<Timestamp>, Option<String>), Op
     Ok((time, None))
 }
 
-/// Makes a branch at a target, or where the current one stands.
+/// Makes a branch at a target, or where the current one is.
 pub fn branch(
     archive: &mut Archive,
     session: &Session,
@@ -146,7 +146,7 @@ pub fn branch_end(store: &dyn Store, session: &Session, name: &str) -> Result<Ta
     Ok(Target { position, checkpoint: None, branch: Some(name.to_owned()) })
 }
 
-/// Returns where a branch stands.
+/// Returns where a branch is.
 fn stands(state: &State, name: &str) -> Result<Position, OpsError> {
     state.branches.get(name).copied().ok_or_else(|| OpsError::no_branch(state, name))
 }
@@ -193,13 +193,13 @@ fn check_name(name: &str) -> Result<(), OpsError> {
         return bad("white space, control characters and @ ~ : / \\ are not allowed");
     }
     if name.starts_with('-') || name.starts_with('.') {
-        return bad("it begins with a dash or a dot");
+        return bad("it must not begin with a dash or a dot");
     }
     if name == "HEAD" {
-        return bad("that is the word for where a session stands");
+        return bad("HEAD always means where the session is");
     }
     if name.chars().all(|c| c.is_ascii_hexdigit() || c == '-') {
-        return bad("it reads like an id");
+        return bad("it looks like an id");
     }
     Ok(())
 }

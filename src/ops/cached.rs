@@ -16,7 +16,7 @@ use crate::{
 /// least of others.
 const KEPT: u64 = 300;
 
-/// Returns how much of the cached part of a session stands behind the first result that is cut, if the provider may still
+/// Returns how much of the cached part of a session comes after the first result that is cut, if the provider may still
 /// have it; which one that is, is asked only then.
 pub fn cached(
     archive: &Archive,

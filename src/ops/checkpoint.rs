@@ -14,7 +14,7 @@ use crate::{
 /// The number of checkpoints looked at together, from the newest on.
 const BATCH: u64 = 32;
 
-/// Gives the place where the current branch stands a number, or returns the one it has.
+/// Gives the place where the current branch is a number, or returns the one it has.
 pub fn checkpoint(
     archive: &mut Archive,
     session: &Session,
@@ -23,7 +23,7 @@ pub fn checkpoint(
     if note.is_some_and(|note| note.trim().is_empty()) {
         return Err(SyncError::Invalid {
             line: None,
-            why: "the note is empty; leave -m out to mark the place without one".to_owned(),
+            why: "the note is empty; leave out -m to mark the place without one".to_owned(),
         }
         .into());
     }
@@ -46,7 +46,7 @@ pub fn checkpoint(
     Ok(Marked { checkpoint: n, operation: done.operation, notices: done.notices })
 }
 
-/// Returns the number that a place has. Within a generation the numbers are given in order, so those before one that stands
+/// Returns the number that a place has. Within a generation the numbers are given in order, so those before one that is
 /// further up are not looked at.
 fn number_at(
     before: &Standing<'_>,

@@ -412,7 +412,7 @@ struct Writing<'a> {
     system: Vec<Said>,
     kept: Vec<Said>,
     cause: Cause,
-    /// Where the session stood when the context was read.
+    /// Where the session was when the context was read.
     hash: Option<crate::model::OperationId>,
 }
 
@@ -433,7 +433,7 @@ impl Writing<'_> {
         compacted.rotated = read.as_ref().and_then(|read| read.aside.clone());
         compacted.written = read.and_then(|read| read.written);
         compacted.operation = done.operation;
-        // What stands in the way of the agent was told before.
+        // What is in the way of the agent was told before.
         Notice::add(done.notices, &mut compacted.notices);
         Ok(())
     }
@@ -516,7 +516,7 @@ impl Writing<'_> {
     }
 
     /// Adds the entries that came while the summary was written to those that are kept. A result whose call the summary
-    /// stands for would be one of no call, and the summary says of the call that nobody answered it.
+    /// represents would be one of no call, and the summary says of the call that nobody answered it.
     fn take_in(
         &mut self,
         before: &Standing<'_>,
@@ -541,7 +541,7 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// Returns whether blocks that came answer a call that the summary stands for; some models give several calls one id.
+    /// Returns whether blocks that came answer a call that the summary represents; some models give several calls one id.
     fn answers_what_goes(&self, came: &[Block]) -> bool {
         let calls = |blocks: &[Block], answered: &str| {
             blocks.iter().any(|block| matches!(block, Block::Call { id, .. } if id == answered))

@@ -1,4 +1,4 @@
-//! Compactions: those that undertext made itself are told apart from those of an agent, and from the records by which it said a
+//! Compactions: those that undertext made itself are distinguished from those of an agent, and from the records by which it said a
 //! whole context again, as a truncation does: nothing is summarised by these.
 
 use std::{collections::BTreeSet, ops::Range};

@@ -23,7 +23,7 @@ use crate::{
 
 /// What differs of a file where the store itself is damaged.
 const BLAMELESS: &str =
-    "it is not what the store has of it, which is damaged: it may well be as it was";
+    "it differs from the store's copy, but that copy is damaged: the file itself may be intact";
 
 /// What is found of a file.
 pub(super) struct Found {
@@ -127,10 +127,7 @@ impl<'a> Files<'a> {
             (self.found, self.is_unsettled) = (again.found, again.is_unsettled && !is_same);
         }
         self.found.clear();
-        self.note(
-            "its files",
-            "another program goes on with the session, so they were not compared",
-        );
+        self.note("its files", "another program is writing the session, so they were not compared");
         Ok(())
     }
 
@@ -148,7 +145,7 @@ impl<'a> Files<'a> {
                 RotatedState::Changed => {
                     self.changed(
                         &item,
-                        "it was set aside and has been changed since; the store holds what it was",
+                        "it was set aside and has been changed since; the store has its old content",
                     );
                 }
                 RotatedState::Deleted => {
@@ -157,11 +154,11 @@ impl<'a> Files<'a> {
                 RotatedState::Grown => {
                     self.note_settled(
                         &item,
-                        "it was set aside and has grown since; the next change takes that in",
+                        "it was set aside and has grown since; the next change imports the rest",
                     );
                 }
                 RotatedState::Pending => {
-                    self.note(&item, "it is still to be set aside; the next change does it");
+                    self.note(&item, "it has yet to be set aside; the next change does that");
                 }
                 RotatedState::Unread => {
                     self.unread(&item, rotated.why.as_deref().unwrap_or_default());
@@ -180,16 +177,16 @@ impl<'a> Files<'a> {
         };
         let is_longer = seen.is_some_and(|seen| seen.length != live_file::expected(tip));
         if has_forgotten && is_longer {
-            self.damage(&item, "it is ahead of the store, which has forgotten what it held");
+            self.damage(&item, "it has records that the store has lost");
             return Ok(());
         }
         if !attached && seen.is_some_and(|seen| live_file::is_ahead(&seen, tip)) {
-            self.damage(&item, "it was stamped by a later change than the store holds: the store has forgotten that change");
+            self.damage(&item, "it was written by a change that the store has lost");
             return Ok(());
         }
         if is_gone(&path) {
             if attached {
-                let what = "the agent's file is gone; the next change goes on without it";
+                let what = "the agent's file was deleted; the next change continues without it";
                 self.note_settled(&item, what);
             } else {
                 self.note(&item, "the live file is missing; the next change writes it again");
@@ -206,7 +203,7 @@ impl<'a> Files<'a> {
             Some(hashed) => Ok(hashed.found),
             None => match self.hash(&path, tip) {
                 Ok(found) => Ok(found),
-                // No change takes such a line in: what the store left stands before it.
+                // No change takes such a line in: what the store left comes before it.
                 Err(SyncError::Read(error @ ReadError::TooLong { .. })) if is_longer => {
                     self.note(&item, &error.to_string());
                     return Ok(());
@@ -226,12 +223,12 @@ impl<'a> Files<'a> {
             } else if is_pending {
                 self.note(
                     &item,
-                    "it does not have the store's newest change yet; the next change brings it there",
+                    "it does not have the store's newest change yet; the next change writes it",
                 );
             } else if behind || attached {
                 self.note(
                     &item,
-                    "another program changed the live file; the next change takes it in",
+                    "another program changed the live file; the next change imports that",
                 );
             } else {
                 self.changed(

@@ -15,7 +15,7 @@ use crate::{
     sync::Archive,
 };
 
-/// Returns how full the window is where the current branch stands.
+/// Returns how full the window is where the current branch is.
 ///
 /// The newest entries tell it: an answer says the size of its request, and where no answer does, nothing needs to be
 /// counted once the window is full. More of them are read only until one of the two is true.
@@ -52,7 +52,7 @@ pub fn tokens(
     })
 }
 
-/// Returns the request that a model would be sent at a target, or where the current branch stands.
+/// Returns the request that a model would be sent at a target, or where the current branch is.
 ///
 /// A window that the user gave is looked at first: if it is too small, nothing else is read. Damaged entries are left out, and named.
 pub fn context(
@@ -65,7 +65,7 @@ pub fn context(
     prepared(archive, session, position, asked, usize::MAX, &Damages::gathered())
 }
 
-/// Returns the request that a model is sent where the current branch stands; a damaged entry is an error, and so is a
+/// Returns the request that a model is sent where the current branch is; a damaged entry is an error, and so is a
 /// window that is too small, whoever gave it.
 pub(super) fn whole_context(
     archive: &Archive,
@@ -93,7 +93,7 @@ pub(super) fn sendable_context(
     }
 }
 
-/// Returns the window in which a session is, where its current branch stands, however small it is.
+/// Returns the window in which a session is, where its current branch is, however small it is.
 pub fn window(archive: &Archive, session: &Session, asked: &Asked) -> Result<Window, OpsError> {
     let tip = archive.store().state(session.key)?;
     let view = tip.position().map(|at| View::new(archive.store(), session, at, Some(&tip.spans)));
@@ -132,24 +132,24 @@ pub fn explain(
         match item.origin {
             Origin::Summary => "it is the summary of what was compacted",
             Origin::Kept => "a compaction kept it",
-            Origin::Replayed => "it stands in the place of an entry that was changed",
-            Origin::Edited => "its agent put other content in its place, or took a part of it back",
+            Origin::Replayed => "it replaces an entry that was changed",
+            Origin::Edited => "its agent replaced its content or removed part of it",
             Origin::Merged => "it is sent as one message with its neighbours",
-            Origin::Said | Origin::Synthetic => "it is on the way to the head",
+            Origin::Said | Origin::Synthetic => "it is on the path to the head",
         }
         .to_owned()
     } else if let Some(change) = changes.last() {
         format!("{}: {}", change.step.as_str(), change.why)
     } else if !kind.is_conversation() {
-        "it does not belong to the conversation".to_owned()
+        "it is not part of the conversation".to_owned()
     } else if !is_on_way(archive, session, context, entry)? {
-        "it is not on the way to the head: another branch has it, or none".to_owned()
+        "it is not on the path to the head: it is on another branch, or on none".to_owned()
     } else if !context.sent.contains(&entry) && kind == Kind::Boundary {
-        "it only says that the history was compacted".to_owned()
+        "it only marks that the history was compacted".to_owned()
     } else if !context.sent.contains(&entry) {
-        "a compaction left it out, or the agent does not send such records".to_owned()
+        "a compaction dropped it, or the agent does not send such records".to_owned()
     } else {
-        "it says nothing to a model".to_owned()
+        "it has nothing for a model".to_owned()
     };
     let entry = id_of(archive.store(), session, entry)?;
     Ok(Explained { entry, messages, why, changes })

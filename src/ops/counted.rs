@@ -36,7 +36,7 @@ pub(super) fn count(
             }
         }
     }
-    // What stands in the place of an entry's own content is not in its line.
+    // What replaces an entry's own content is not in its line.
     let is_new = |item: &Item| item.tokens.is_none() && item.origin != Origin::Edited;
     let is_new: Vec<bool> = items.iter().map(is_new).collect();
     context::count(items, counting);

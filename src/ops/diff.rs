@@ -11,7 +11,7 @@
 //! Entries are equal if their lines are; where lines differ, as in forks that write the session's id again, their words
 //! are compared.
 //!
-//! Invariant: each entry of each side stands in exactly one row, in the order of its side.
+//! Invariant: each entry of each side is in exactly one row, in the order of its side.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,4 +1,4 @@
-//! The doctor: the place where a store lies, its modes, and the remainders of crashes.
+//! The doctor: the place where a store is, its modes, and the remainders of crashes.
 
 use std::{
     error::Error as _,
@@ -37,7 +37,7 @@ pub enum Place {
 const SETTINGS: u64 = 1 << 20;
 
 /// The problem of a successor that never replaced its file.
-const CUT_SHORT: &str = "a change that was cut short left it behind";
+const CUT_SHORT: &str = "it is left over from an interrupted change";
 
 /// Names of folders whose content is copied elsewhere.
 const SYNCED: [&str; 8] = [
@@ -60,7 +60,7 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
         ailments.push(Ailment { path, problem, cure, cured: false });
     };
     if fs::symlink_metadata(root).map_err(SyncError::at(root))?.is_symlink() {
-        ail(root, "it is a link; the store is where it leads", Cure::Person);
+        ail(root, "it is a link; the store is at its target", Cure::Person);
     }
     let root = fs::canonicalize(root).map_err(SyncError::at(root))?;
     if let Some(problem) = misplaced(&root) {
@@ -79,16 +79,14 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
     if sync::has_uncovered(&root) {
         ail(
             &root,
-            "files of sessions still hold what was taken out of the store: a process has them open, or undertext may not \
-             write there. Each change tries them again",
+            "session files still contain redacted text: a process has them open, or undertext may not write there. Each change tries again",
             Cure::Person,
         );
     }
     if sync::is_in_log(&root) {
         ail(
             &root.join(DATABASE),
-            "it or its log still holds what was taken out of the store. The next change writes it again, once no other \
-             program reads it",
+            "it or its log still contains redacted text. The next change rewrites it, once no other program is reading it",
             Cure::Person,
         );
     }
@@ -121,7 +119,11 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
         if is_judged(path) && meta.uid() != own {
             ail(path, "it belongs to another user", Cure::Person);
         } else if is_judged(path) && !meta.is_symlink() && mode & 0o077 != 0 {
-            ail(path, &format!("its mode is {mode:04o}: others can reach it"), Cure::Mode(wanted));
+            ail(
+                path,
+                &format!("its mode is {mode:04o}: other users can access it"),
+                Cure::Mode(wanted),
+            );
         }
         if meta.uid() == own && is_too_strict(&root, path, &meta) {
             ail(path, &too_strict(&meta), Cure::Mode(wanted));
@@ -136,18 +138,18 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
             }
             let why = disk::words(&error);
             let problem =
-                format!("undertext may not read and write it: {why}. Give yourself that right");
+                format!("undertext cannot read and write it: {why}. Give yourself permission");
             ail(path, &problem, Cure::Person);
         }
         if path.parent() == Some(&transcripts) && !meta.is_file() {
-            ail(path, "it is not a file, and no backup has it", Cure::Person);
+            ail(path, "it is not a file, so backups leave it out", Cure::Person);
         }
     }
     for path in left_behind(&root, paths) {
         ail(&path, CUT_SHORT, Cure::Delete);
     }
     if is_read_only {
-        let problem = "it lies on a disk that can only be read: no command changes anything there";
+        let problem = "it is on a read-only disk, so no command can change it";
         ail(&root, problem, Cure::Person);
     }
     if let Some(error) = unopened.filter(|_| !is_kept_out) {
@@ -175,7 +177,7 @@ fn look_at_database(
         ail(
             &root.join(WITNESS),
             &format!(
-                "{OTHER_WITNESS}. Put the other one back, with its -wal file, or delete store.witness if this one is to stay"
+                "{OTHER_WITNESS}. Put the other store back, with its -wal file, or delete store.witness to keep this one"
             ),
             Cure::Person,
         );
@@ -183,27 +185,26 @@ fn look_at_database(
     match opened {
         Ok((_, _, false, ..)) => ail(
             &database,
-            "it is damaged: the hash of its first operation is not the one that is made with its id",
+            "it is damaged: the hash of its first operation does not match its id",
             Cure::Mend,
         ),
         Ok((Some((witnessed, newest)), ..)) => ail(
             &database,
             &format!(
-                "it has lost changes: store.witness saw {witnessed}, and it has {newest} now. If there is a newer \
-                 one, put it back, with its -wal file; else its live files may hold what it lost"
+                "it has lost changes: store.witness saw {witnessed}, but it has only {newest} now. If you have a newer one, put it back, with its -wal file; otherwise its live files may still have what it lost"
             ),
             Cure::Mend,
         ),
         Ok((None, true, ..)) => ail(
             &database,
-            "it has lost lines, and keeps their places: a file that holds them gives them back",
+            "it has lost lines, but knows where they were: a file that has them can restore them",
             Cure::Mend,
         ),
         Err(error) if sync::is_broken(root, &error) => {
             // The error names the store itself.
             let problem = match error {
                 StoreError::Corrupt { problem, .. } => format!("it is damaged: {problem}"),
-                _ => "it is not there, or empty, and its witness saw changes in it".to_owned(),
+                _ => "it is missing or empty, but its witness saw changes in it".to_owned(),
             };
             ail(&database, &problem, Cure::Mend);
         }
@@ -217,7 +218,7 @@ fn look_at_database(
     Ok(None)
 }
 
-/// Returns whether something else lies in a store's folder where undertext makes a file or a folder of its own, so that it cannot go on
+/// Returns whether something else is in a store's folder where undertext makes a file or a folder of its own, so that it cannot go on
 /// there.
 pub fn is_obstructed(root: &Path) -> Result<bool, OpsError> {
     refuse_other(root)?;
@@ -225,7 +226,7 @@ pub fn is_obstructed(root: &Path) -> Result<bool, OpsError> {
     Ok(paths(&root)?.iter().any(|path| is_in_the_way(&root, path).is_some()))
 }
 
-/// Says what is wrong with a part of a store's folder that is a file and not a folder, or the other way round. What may be in the place of
+/// Says what is wrong with a part of a store's folder that is a file and not a folder, or the other way round. What may be in place of
 /// the database is said where it is opened.
 fn is_in_the_way(root: &Path, path: &Path) -> Option<String> {
     let name = path.file_name().filter(|_| path.parent() == Some(root))?;
@@ -239,11 +240,11 @@ fn is_in_the_way(root: &Path, path: &Path) -> Option<String> {
         || sync::is_lock(name);
     if is_folder && !path.is_dir() {
         return Some(
-            "it is not a folder: undertext cannot make its own there. Move it away".to_owned(),
+            "it is not a folder, so undertext cannot create its own there. Move it away".to_owned(),
         );
     }
     let error = disk::look(path).err().filter(|_| is_file)?;
-    Some(format!("{}: undertext cannot make its own there. Move it away", disk::words(&error)))
+    Some(format!("{}: undertext cannot create its own there. Move it away", disk::words(&error)))
 }
 
 /// Looks next to the files of sessions for what changes that were cut short left behind.
@@ -288,13 +289,13 @@ fn refuse_other(root: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Says why a store is not safe where it lies, if it is not.
+/// Says why a store is not safe where it is, if it is not.
 fn misplaced(root: &Path) -> Option<&'static str> {
     match place_of(root) {
         Place::Local => None,
-        Place::Network => Some("it lies on a network file system, on which a store is not safe"),
+        Place::Network => Some("it is on a network file system, where a store is not safe"),
         Place::Synced => {
-            Some("it lies in a synchronised folder, which can copy a store in mid-write")
+            Some("it is in a synchronised folder, which may copy a store in the middle of a write")
         }
     }
 }
@@ -304,7 +305,7 @@ fn unopened_in_words(error: &StoreError) -> String {
     match error {
         StoreError::Io { source, .. } => format!("it cannot be opened: {}", disk::words(source)),
         StoreError::Foreign { .. } => {
-            "it is not an undertext store. Move it away, and take in your sessions again".to_owned()
+            "it is not an undertext store. Move it away, then import your sessions again".to_owned()
         }
         error => {
             let why = error.source().map_or_else(|| error.to_string(), ToString::to_string);
@@ -319,7 +320,7 @@ pub fn let_in(root: &Path) -> Result<Vec<Ailment>, OpsError> {
     let root = fs::canonicalize(root).map_err(SyncError::at(root))?;
     let own = rustix::process::geteuid().as_raw();
     let mut cured = Vec::new();
-    // A folder that is let in shows what lies in it.
+    // A folder that is let in shows what is in it.
     for folder in [root.clone(), root.join(TRANSCRIPTS), root.clone()] {
         for path in paths(&root)?.into_iter().filter(|path| path.starts_with(&folder)) {
             // A file that was removed after the folder was listed needs no mode.
@@ -337,7 +338,7 @@ pub fn let_in(root: &Path) -> Result<Vec<Ailment>, OpsError> {
     Ok(cured)
 }
 
-/// Returns a store's folder and what lies in it, as far as it can be listed.
+/// Returns a store's folder and what is in it, as far as it can be listed.
 fn paths(root: &Path) -> Result<Vec<PathBuf>, OpsError> {
     let mut paths = vec![root.to_owned()];
     for folder in [root.to_owned(), root.join(TRANSCRIPTS)] {

@@ -1,7 +1,7 @@
-//! The graph of a session: where its paths part, what stands at their ends, and the ends without a name.
+//! The graph of a session: where its paths part, what is at their ends, and the ends without a name.
 //!
 //! The nodes are the entries on the paths of all branches, on the paths to the leaves of every generation in which a
-//! branch stands, and on those of every other state of a file taken in. An entry that several generations hold is
+//! branch is, and on those of every other state of a file taken in. An entry that several generations hold is
 //! one node; its parents are the entries that stand before it on some path. An agent's compaction into another file is
 //! followed by its summary there, and a call by the sub-agent in the same file. Condensed, a node is a stretch that begins with a turn, a boundary, a note or behind a fork:
 //! ```text
@@ -9,7 +9,7 @@
 //!                    \ u3                                   \ u3
 //! ```
 //!
-//! Invariant: a node stands before its parents, so the answer has no cycle even where the paths do.
+//! Invariant: a node comes before its parents, so the answer has no cycle even where the paths do.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -92,7 +92,7 @@ pub struct Drawing<'a> {
     pub head: Option<usize>,
     /// Where it ends, among the checkpoints.
     pub at: Option<Spot>,
-    /// The newest checkpoint that stands at a node.
+    /// The newest checkpoint that is at a node.
     pub newest: Option<CheckpointNumber>,
     /// The branches that stand before the first entry.
     pub empty: Vec<String>,
@@ -102,14 +102,14 @@ pub struct Drawing<'a> {
     pub kin: Option<Kin>,
 }
 
-/// What stands at a node of a graph before its entries are read.
+/// What is at a node of a graph before its entries are read.
 #[derive(Clone, Debug)]
 pub struct Outlined<'d> {
     /// Its place in the list, from 0.
     pub node: usize,
     /// The nodes that it follows, by their places in the list.
     pub parents: &'d [usize],
-    /// The checkpoint that stands before it.
+    /// The checkpoint that comes before it.
     pub checkpoint: Option<CheckpointNumber>,
     /// The agent's own number of that, as a selector.
     pub own: Option<String>,
@@ -190,11 +190,7 @@ pub(super) fn drawing<'a>(
         heads.get(&stretch.last).is_some_and(|branches| branches.contains(&current))
     };
     let head = stretches.iter().position(is_here);
-    let begins_turn = |stretch: &Stretch| {
-        let kind = view.record(stretch.said).map(|record| record.kind);
-        kind.is_ok_and(|kind| matches!(kind, Kind::User | Kind::Note | Kind::Boundary))
-    };
-    let head = head.map(|head| path_first(&mut stretches, head, begins_turn));
+    let head = head.map(|head| path_first(&mut stretches, head, |one| begins_turn(&view, one)));
     let is_counted = detail.acts && members.len() <= COUNTED;
     let counted = is_counted.then(|| count_acts(archive, session, &stretches, &members));
     let (acts, edited) = counted.transpose()?.unwrap_or_default();
@@ -231,6 +227,12 @@ pub(super) fn drawing<'a>(
     }
     drawing.newest = newest;
     Ok(drawing)
+}
+
+/// Returns whether a stretch begins a turn, or is a note or a compaction.
+fn begins_turn(view: &View<'_>, stretch: &Stretch) -> bool {
+    let kind = view.record(stretch.said).map(|record| record.kind);
+    kind.is_ok_and(|kind| matches!(kind, Kind::User | Kind::Note | Kind::Boundary))
 }
 
 impl Drawing<'_> {
@@ -395,7 +397,7 @@ impl Drawing<'_> {
         Ok(self.damages.met(self.archive.store(), self.session)?)
     }
 
-    /// Returns the checkpoint that stands before an entry.
+    /// Returns the checkpoint that comes before an entry.
     pub(super) fn before(&self, entry: EntryNumber) -> Result<Option<Given<'_>>, OpsError> {
         Ok(self.places.before(&self.view, entry)?)
     }

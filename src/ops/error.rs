@@ -40,7 +40,7 @@ pub enum OpsError {
         least: u64,
     },
     /// There is no such branch.
-    #[error("no branch is called {wanted:?}")]
+    #[error("there is no branch {wanted:?}")]
     NoBranch {
         /// The name asked for.
         wanted: String,
@@ -48,13 +48,13 @@ pub enum OpsError {
         branches: Vec<String>,
     },
     /// A branch has that name already.
-    #[error("a branch is called {0:?} already")]
+    #[error("there is already a branch {0:?}")]
     BranchExists(String),
     /// The branch is the current one, which lists always show.
-    #[error("{0} is the current branch, which is always shown")]
+    #[error("{0} is the current branch, which cannot be hidden")]
     CurrentBranch(String),
     /// A name that no branch may have.
-    #[error("a branch cannot be called {name:?}: {why}")]
+    #[error("invalid branch name {name:?}: {why}")]
     BadName {
         /// The name.
         name: String,
@@ -62,7 +62,7 @@ pub enum OpsError {
         why: &'static str,
     },
     /// A file's name selects no file, or several.
-    #[error("the session has no file {}, or several of that name", .wanted.display())]
+    #[error("the session has no file {}, or several with that name", .wanted.display())]
     NoFile {
         /// The name asked for.
         wanted: PathBuf,
@@ -84,7 +84,7 @@ pub enum OpsError {
         newest: GenerationNumber,
     },
     /// What is to be taken out is too short to be told from anything else.
-    #[error("what is to be taken out has fewer than {least} bytes, and would be found everywhere")]
+    #[error("text to redact needs at least {least} bytes: shorter text would match everywhere")]
     TooShort {
         /// How many bytes it must have.
         least: usize,
@@ -98,7 +98,7 @@ pub enum OpsError {
         why: &'static str,
     },
     /// A turn cannot be kept, because there is nothing after it to take back.
-    #[error("{wanted} cannot be kept: {why}")]
+    #[error("cannot use --keep with {wanted}: {why}")]
     NotKept {
         /// The turn that was asked for.
         wanted: String,
@@ -109,7 +109,7 @@ pub enum OpsError {
     #[error("there is no operation {0}")]
     NoOperation(OperationNumber),
     /// There is no summary.
-    #[error("there is no summary, and nothing is changed")]
+    #[error("could not write a summary; nothing was changed")]
     Summary {
         /// How it failed.
         #[source]
@@ -124,7 +124,7 @@ pub enum OpsError {
     #[error(transparent)]
     Unrecovered(#[from] Unrecovered),
     /// A command of the settings stopped the change.
-    #[error("{hook} stopped it, and nothing is changed: {why}")]
+    #[error("{hook} stopped the compaction; nothing was changed: {why}")]
     Hook {
         /// The hook.
         hook: &'static str,
@@ -132,7 +132,7 @@ pub enum OpsError {
         why: String,
     },
     /// A copy of the store has the damage of the store, and was not kept.
-    #[error("the store is damaged, and no copy of it was made: {first}{}", more(*.damaged))]
+    #[error("the store is damaged, so it was not copied: {first}{}", more(*.damaged))]
     NoBackup {
         /// How many things are damaged.
         damaged: u64,
@@ -140,7 +140,7 @@ pub enum OpsError {
         first: String,
     },
     /// The settings of an agent are not ones that can be changed.
-    #[error("{} is not changed: {why}", .path.display())]
+    #[error("{} was not changed: {why}", .path.display())]
     Unset {
         /// The file.
         path: PathBuf,
@@ -148,10 +148,10 @@ pub enum OpsError {
         why: String,
     },
     /// A turn without a prompt has nothing to go on from.
-    #[error("there is nothing to go on from: the model has answered")]
+    #[error("there is nothing to continue from: the model has already answered")]
     NothingAsked,
     /// The session went elsewhere while something was prepared for it.
-    #[error("another command moved the session meanwhile; nothing is changed")]
+    #[error("another command moved the session in the meantime; nothing was changed")]
     Overtaken,
 }
 

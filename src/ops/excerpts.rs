@@ -1,6 +1,6 @@
 //! Excerpts: the files that a summariser is shown, read from the disk.
 //!
-//! Invariant: the place where a file really lies decides whether it may be shown.
+//! Invariant: the place where a file really is decides whether it may be shown.
 
 use std::{
     fs,

@@ -91,7 +91,7 @@ pub(super) fn prepared(
     })
 }
 
-/// Returns a position, or where the current branch stands.
+/// Returns a position, or where the current branch is.
 fn at(
     archive: &Archive,
     session: &Session,

@@ -20,7 +20,7 @@ use crate::{
 const MOST: usize = 1000;
 /// The number of messages to which it is cut.
 const KEPT: usize = 800;
-/// The number of decoded messages outside of the working set that are kept at hand.
+/// The number of decoded messages outside of the working set that are kept in memory.
 const DECODED: u64 = 4096;
 /// The time for which they are kept.
 const DECODED_FOR: Duration = Duration::from_secs(600);
@@ -100,7 +100,7 @@ impl Handle {
         Ok(last(self.recent.make_contiguous(), count))
     }
 
-    /// Brings the working set to where the session stands.
+    /// Brings the working set to where the session is.
     fn renew(&mut self) -> Result<(), OpsError> {
         let store = self.archive.store();
         match self.reader.renew(store)? {

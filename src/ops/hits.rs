@@ -1,12 +1,12 @@
-//! Hits: what was found in sessions that share a history, each text once, with the places at which it stands.
+//! Hits: what was found in sessions that share a history, each text once, with the places at which it is.
 //!
 //! ```text
 //! found      A3 A3 A7 A9   C3 C9        A3 and C3 are the same text of the same time
-//! texts      A9 C9, A7, A3 C3           of the newest session first, from its newest entry on, as many as are wanted
-//! hits       the same, with where each stands; to find that out costs most, so that it is asked of these only
+//! texts      A9 C9, A7, A3 C3           of the newest session first, from its newest entry on, up to the number wanted
+//! hits       the same, with where each is; to find that out costs most, so that it is asked of these only
 //! ```
 //!
-//! Invariant: which texts of a session alone are chosen depends on what stands behind the last of them only, so that a search
+//! Invariant: which texts of a session alone are chosen depends on what comes after the last of them only, so that a search
 //! may end there.
 
 use std::{
@@ -44,7 +44,7 @@ type Same = ([u8; 32], Option<Timestamp>, Option<(Alone, usize)>);
 /// An entry, by its id where sessions may share it, else by its session.
 type Alone = Result<EntryId, (usize, EntryNumber)>;
 
-/// Returns the texts that were found in a group, as many as are wanted, the newest first.
+/// Returns the texts that were found in a group, up to the number wanted, the newest first.
 pub(super) fn texts(
     store: &dyn Store,
     search: &Search,
@@ -87,12 +87,12 @@ pub(super) fn texts(
     Ok(texts)
 }
 
-/// Returns whether an entry stands behind all of those, in the order in which they are chosen.
+/// Returns whether an entry comes after all of those, in the order in which they are chosen.
 fn is_behind(texts: &[Text], entry: EntryNumber) -> bool {
     texts.last().is_some_and(|last| entry < last.found.entry)
 }
 
-/// Returns each of these texts as a hit, unless it stands nowhere any more.
+/// Returns each of these texts as a hit, unless it is nowhere any more.
 pub(super) fn hits(
     store: &dyn Store,
     members: &[Member],
@@ -212,7 +212,7 @@ fn of_tool(
     Ok(left)
 }
 
-/// Leaves what stands on a branch.
+/// Leaves what is on a branch.
 fn on_branch(
     store: &dyn Store,
     session: &Session,

@@ -22,7 +22,7 @@ use crate::{
 /// How many branches are searched for the turns that were left, if none of them ends there.
 const ASKED: usize = 16;
 
-/// Returns where a session stands now that stood elsewhere before; `back` is the checkpoint to which it went, if it went to
+/// Returns where a session is now that stood elsewhere before; `back` is the checkpoint to which it went, if it went to
 /// one. The change is made, so that what cannot be told of it is left out.
 pub(super) fn landing(
     archive: &Archive,

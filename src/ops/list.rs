@@ -236,7 +236,7 @@ fn known(
     Ok((known, fresh))
 }
 
-/// Puts sessions below the one that they were made of, each with how deep it stands there.
+/// Puts sessions below the one that they were made of, each with how deep it is there.
 fn below_parents(listed: Vec<ListedSession>, order: Order) -> Vec<ListedSession> {
     let names: BTreeSet<_> = listed.iter().map(|found| found.name.clone()).collect();
     let parent = |found: &ListedSession| {
@@ -249,7 +249,7 @@ fn below_parents(listed: Vec<ListedSession>, order: Order) -> Vec<ListedSession>
     for found in listed {
         below.entry(parent(&found)).or_default().push(found);
     }
-    // What is to come next stands last.
+    // What is to come next comes last.
     let mut left = below.remove(&None).unwrap_or_default();
     left.reverse();
     let mut ordered = Vec::new();

@@ -19,7 +19,7 @@ use crate::{
     wire::Told,
 };
 
-/// Returns the messages of the last `limit` entries that led to a position, or to where the current branch stands.
+/// Returns the messages of the last `limit` entries that led to a position, or to where the current branch is.
 ///
 /// A window that is too small is refused if the user gave it; one that was found with the session hinders nobody from
 /// reading it.

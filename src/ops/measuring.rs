@@ -31,7 +31,7 @@ pub(super) fn total(usage: &Usage) -> Option<u64> {
     Some(usage.total()).filter(|total| is_believable(*total))
 }
 
-/// Returns the usage that an item reports of the context that it stands in.
+/// Returns the usage that an item reports of the context that it is in.
 fn report(item: &Item) -> Option<(Usage, u64)> {
     if !item.has_usage() || item.origin == Origin::Kept {
         return None;
@@ -77,7 +77,7 @@ pub(super) fn newest(
     let Some(mut answer) = answer else { return Ok(None) };
     let is_before = |(entry, edit): &(EntryNumber, Edit)| match edit {
         Edit::Content(edit) => *edit < answer.entry,
-        // What was said between the history and the rollback is gone.
+        // What was said between the history and the rollback no longer exists.
         Edit::Turns(_) => *entry < answer.entry,
         Edit::Later => true,
     };

@@ -1,6 +1,6 @@
 //! Verbs: one file each; a function, not an object.
 //!
-//! A changing verb looks at where its session stands and says its change by a plan; `sync` asks for it under the lock
+//! A changing verb looks at where its session is and says its change by a plan; `sync` asks for it under the lock
 //! and carries it out. A reading verb looks through a [`View`] and writes nothing.
 //!
 //! Invariant: a verb holds no lock, no transaction and no half-made change.

@@ -13,7 +13,7 @@ use crate::{
     sync::Archive,
 };
 
-/// Returns the entry that stands in the place of this one: the one in the current generation, else the newest.
+/// Returns the entry that replaces this one: the one in the current generation, else the newest.
 fn successor(
     archive: &Archive,
     session: &Session,
@@ -35,7 +35,7 @@ fn successor(
     Ok(found.iter().rev().find(|entry| is_current(entry)).or(found.last()).copied())
 }
 
-/// Returns the hidden text: of an entry that stands for another the part that it does not show, of an origin the part
+/// Returns the hidden text: of an entry that represents another the part that it does not show, of an origin the part
 /// that its successor does not.
 pub fn hidden(archive: &Archive, session: &Session, target: &Target) -> Result<Hidden, OpsError> {
     let store = archive.store();

@@ -22,7 +22,7 @@ const PIECE: usize = 2048;
 const READ: usize = 512;
 /// About how many an index is asked together: to find the words takes it longer than to list the entries that have them.
 const ASKED: u64 = 32 * READ as u64;
-/// How many answers of an index are kept at hand: each thread may be at entries of its own.
+/// How many answers of an index are kept in memory: each thread may be at entries of its own.
 const ANSWERS: usize = 8;
 
 /// A part of what is searched in a session of a group.

@@ -1,4 +1,4 @@
-//! Reading: the conversation of a branch, one entry, a file's bytes, and where a session stands.
+//! Reading: the conversation of a branch, one entry, a file's bytes, and where a session is.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,7 +25,7 @@ use crate::{
     },
 };
 
-/// Returns an entry and the bytes of its line, without a line if it is damaged; of a checkpoint that stands before a turn,
+/// Returns an entry and the bytes of its line, without a line if it is damaged; of a checkpoint that comes before a turn,
 /// the turn.
 pub fn show(
     archive: &Archive,
@@ -68,7 +68,7 @@ pub fn generation_of(
     }
 }
 
-/// Writes the bytes of a generation, or of the one in which the current branch stands, and returns how many they are; a
+/// Writes the bytes of a generation, or of the one in which the current branch is, and returns how many they are; a
 /// damaged entry is an error.
 pub fn export(
     archive: &Archive,
@@ -79,7 +79,7 @@ pub fn export(
     write(archive, session, generation, &Damages::default(), each)
 }
 
-/// Writes what is whole of a generation, or of the one in which the current branch stands, and returns how many bytes that
+/// Writes what is whole of a generation, or of the one in which the current branch is, and returns how many bytes that
 /// is, and the damaged entries that are left out.
 pub fn export_whole(
     archive: &Archive,
@@ -110,7 +110,7 @@ fn write(
     Ok(content::write_whole(archive.store(), session, &runs, damages, each)?)
 }
 
-/// Writes the compressed file that held a generation, or the one in which the current branch stands, as it lay on the disk,
+/// Writes the compressed file that held a generation, or the one in which the current branch is, as it lay on the disk,
 /// and returns how many bytes it has.
 pub fn export_container(
     archive: &Archive,
@@ -127,7 +127,7 @@ pub fn export_container(
     Ok(size)
 }
 
-/// Returns where a session stands.
+/// Returns where a session is.
 pub fn status(archive: &Archive, session: &Session) -> Result<Status, OpsError> {
     let tip = archive.store().state(session.key)?;
     let head = tip.position().and_then(|at| at.head);
@@ -171,13 +171,13 @@ pub fn file_of(archive: &Archive, session: &Session) -> Result<Option<PathBuf>, 
     Ok(held.into_iter().find(|held| held.is_current).and_then(|held| held.file))
 }
 
-/// Returns the file in which the agent goes on in the place of the one whose content is shown.
+/// Returns the file in which the agent goes on in place of the one whose content is shown.
 pub fn left_for(archive: &Archive, session: &Session) -> Result<Option<PathBuf>, OpsError> {
     let shown = file_of(archive, session)?;
     Ok(shown.and_then(|path| beside::successor(session.format, &path)))
 }
 
-/// Returns the file in which the agent goes on in the place of one of a session's.
+/// Returns the file in which the agent goes on in place of one of a session's.
 pub fn successor_of(session: &Session, file: &Path) -> Option<PathBuf> {
     beside::successor(session.format, file)
 }

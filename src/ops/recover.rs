@@ -35,7 +35,7 @@ const LARGEST: usize = 3;
 /// Makes an attempt with the context of a session, and makes it fit where the attempt fails of its size.
 ///
 /// The attempt is any function that asks a model: its overflow is recovered from, any other failure is an error. An attempt
-/// that was refused before this one stands for the first.
+/// that was refused before this one represents the first.
 pub fn recover<T>(
     archive: &mut Archive,
     session: &Session,

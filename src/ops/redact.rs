@@ -161,7 +161,7 @@ fn left(archive: &Archive, left: Vec<(SessionKey, PathBuf)>, is_in_log: bool) ->
     left.into_iter().map(|(_, path)| path).chain(database).collect()
 }
 
-/// Looks for what is wanted in all sessions. Of what rules find, that is left out which stands where it cannot be covered: it keeps
+/// Looks for what is wanted in all sessions. Of what rules find, that is left out which is where it cannot be covered: it keeps
 /// nothing else from being taken out.
 fn searched(
     archive: &Archive,
@@ -190,7 +190,7 @@ fn searched(
     }
 }
 
-/// Refuses to take something out that stands where it cannot be covered.
+/// Refuses to take something out that is where it cannot be covered.
 fn refuse_fixed(search: &Search, found: &[Redaction]) -> Result<(), OpsError> {
     let mut all = found.iter().flat_map(|one| one.fixed.iter().map(move |fixed| (one, fixed)));
     let Some((one, Fixed { place, .. })) = all.next() else { return Ok(()) };

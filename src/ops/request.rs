@@ -37,7 +37,7 @@ pub(super) fn measured(
     found.measure.of(prepared.tokens(), true)
 }
 
-/// Returns the size of a session where its current branch stands.
+/// Returns the size of a session where its current branch is.
 pub(super) fn size(
     archive: &Archive,
     session: &Session,

@@ -74,7 +74,7 @@ fn put_back(archive: &Archive, session: &Session, at: Timestamp) -> Result<Resto
     Ok(Restored { files, attached, rotated, notices, sidecars })
 }
 
-/// Takes the agent to where the session stood while its file was gone, if its format can say the way: what was said since
+/// Takes the agent to where the session was while its file no longer existed, if its format can say the way: what was said since
 /// may be in the file, and undone again. Returns where the file is that was put back, if another one took its place.
 fn go_on(
     archive: &Archive,
@@ -119,14 +119,14 @@ fn nothing(archive: &Archive, session: &Session) -> Result<SyncError, OpsError> 
     Ok(SyncError::Nothing(Vain::Restore { there }))
 }
 
-/// Returns the sessions, of a format or of all, of which files are gone, the one used last first.
+/// Returns the sessions, of a format or of all, of which files no longer exist, the one used last first.
 pub fn lost(archive: &Archive, format: Option<&str>) -> Result<Vec<LostFile>, OpsError> {
     let mut sessions = archive.every()?;
     sessions.retain(|session| format.is_none_or(|format| format == session.name.format));
     lost_of(archive, &sessions)
 }
 
-/// Returns which files of a session are gone, and of the sub-agents that worked for it.
+/// Returns which files of a session no longer exist, and of the sub-agents that worked for it.
 pub fn lost_with_sub_agents(
     archive: &Archive,
     session: &Session,
@@ -134,7 +134,7 @@ pub fn lost_with_sub_agents(
     lost_of(archive, &family(archive.store(), session)?)
 }
 
-/// Returns which files of these sessions are gone, each with the time that it gets: near now, so that its agent does not delete
+/// Returns which files of these sessions no longer exist, each with the time that it gets: near now, so that its agent does not delete
 /// it again, and in the order of last use, also next to the newest file that is there of the same project.
 fn lost_of(archive: &Archive, sessions: &[Session]) -> Result<Vec<LostFile>, OpsError> {
     let (mut all, mut newest) = (Vec::new(), BTreeMap::new());
@@ -163,13 +163,13 @@ fn lost_of(archive: &Archive, sessions: &[Session]) -> Result<Vec<LostFile>, Ops
     Ok(all.into_iter().map(|(lost, _)| lost).collect())
 }
 
-/// Returns the agent's file of a session, if it is gone.
+/// Returns the agent's file of a session, if it no longer exists.
 pub fn lost_file(archive: &Archive, session: &Session) -> Result<Option<PathBuf>, OpsError> {
     let state = archive.store().state(session.key)?;
     Ok(gone::lost(archive, session, &state)?.map(|lost| lost.path))
 }
 
-/// Returns which files of a session are gone, if any are.
+/// Returns which files of a session no longer exist, if any are.
 fn lost_files(archive: &Archive, session: &Session) -> Result<Option<LostFile>, OpsError> {
     let state = archive.store().state(session.key)?;
     let path = gone::lost(archive, session, &state)?.map(|lost| lost.path);

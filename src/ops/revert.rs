@@ -44,7 +44,7 @@ pub fn revert<'w>(
     })
 }
 
-/// Goes back to before the first turn, and before the first entry unless its agent always sends what stands there.
+/// Goes back to before the first turn, and before the first entry unless its agent always sends what is there.
 pub fn clear(archive: &mut Archive, session: &Session) -> Result<Reverted, OpsError> {
     go_back(archive, session, |before| {
         before.refuse_without_past()?;
@@ -52,7 +52,7 @@ pub fn clear(archive: &mut Archive, session: &Session) -> Result<Reverted, OpsEr
     })
 }
 
-/// Returns where a session starts over: where it stands, if nothing is left to forget.
+/// Returns where a session starts over: where it is, if nothing is left to forget.
 fn start(before: &Standing<'_>) -> Result<Position, SyncError> {
     let generation = before.state.generation();
     let nothing = Position { generation, ..Position::default() };
@@ -86,7 +86,7 @@ fn go_back<'a>(
     Ok(reverted)
 }
 
-/// Returns the change that going back to a position wants: the branch stands there, and another one keeps the old end, unless
+/// Returns the change that going back to a position wants: the branch is there, and another one keeps the old end, unless
 /// the way there begins with it.
 fn plan<'a>(
     before: &Standing<'_>,

@@ -124,7 +124,7 @@ pub fn search<E: From<OpsError>>(
     Ok(searched)
 }
 
-/// Searches, and hands over the newest texts as they are told, as many as are wanted; of each how many lines it has is given
+/// Searches, and hands over the newest texts as they are told, up to the number wanted; of each how many lines it has is given
 /// back.
 fn newest<T: Send, E: From<OpsError>>(
     readers: &mut Readers<'_>,

@@ -1,4 +1,4 @@
-//! Secrets: what looks like one, where it stands, and masks in the place of it.
+//! Secrets: what looks like one, where it is, and masks in place of it.
 
 use crate::{
     ops::{
@@ -20,7 +20,7 @@ pub fn audit_secrets(
     secrets(archive, suspects, step)
 }
 
-/// Returns masks for a document of a session: what is found anywhere in the session is masked wherever it stands.
+/// Returns masks for a document of a session: what is found anywhere in the session is masked wherever it is.
 pub fn masking(archive: &Archive, session: &Session, masks: Masks) -> Result<Masking, OpsError> {
     let found = match &masks.secrets {
         Some(allowed) => {

@@ -126,12 +126,12 @@ impl StandIns {
         Ok(Self { by_entry, whole })
     }
 
-    /// Returns how an item of an entry came to stand there, if it stands for another one.
+    /// Returns how an item of an entry came to stand there, if it represents another one.
     pub(super) fn origin(&self, entry: EntryNumber) -> Option<Origin> {
         self.by_entry.get(&entry).map(|stand_in| stand_in.origin)
     }
 
-    /// Returns whether an entry stands for another one.
+    /// Returns whether an entry represents another one.
     pub(super) fn holds(&self, entry: EntryNumber) -> bool {
         self.by_entry.contains_key(&entry)
     }
@@ -323,7 +323,7 @@ fn told(view: &View<'_>, found: &mut Material) -> Result<(), OpsError> {
         if record.kind.is_conversation() {
             break;
         }
-        // What has a name stands on the path itself, or on another one.
+        // What has a name is on the path itself, or on another one.
         behind.extend(record.name.is_none().then_some(entry));
         place = place.map(PlaceNumber::next);
     }
@@ -415,7 +415,7 @@ pub(super) fn items(
             item
         }));
     })?;
-    // Earlier files of a session may have come later, so that numbers do not tell what stands above a summary.
+    // Earlier files of a session may have come later, so that numbers do not tell what is above a summary.
     let order = |entry: EntryNumber| -> Result<(Option<PlaceNumber>, EntryNumber), OpsError> {
         Ok((view.place(entry)?, entry))
     };

@@ -50,7 +50,7 @@ pub fn setup(place: &HookFile, call: Option<&Call>) -> Result<Setup, OpsError> {
     };
     // What would be no settings of this agent is not written, nor is a call put in that could not be taken out again.
     if before != after && !without(&after).is_ok_and(|again| again == rest) {
-        return Err(refused("it is laid out in a way that cannot be edited in place".to_owned()));
+        return Err(refused("its layout cannot be edited in place".to_owned()));
     }
     let hindrance = after.as_deref().and_then(|after| format.hindrance(after));
     let is_altered = after.as_deref().is_some_and(|after| format.is_altered(after));
@@ -106,8 +106,9 @@ pub fn calling(place: &HookFile, call: &Call) -> Calling {
     let problem = match (&on, &off) {
         (Err(error), _) | (_, Err(error)) => Some(wrong(error)),
         (Ok(on), _) => {
-            let hindrance = || Some(format!("calls nothing as long as {} is set", on.hindrance?));
-            let lost = lost.as_ref().map(|program| format!("calls {program}, which is not there"));
+            let hindrance = || Some(format!("calls no programs while {} is set", on.hindrance?));
+            let lost =
+                lost.as_ref().map(|program| format!("calls {program}, which does not exist"));
             lost.or_else(hindrance)
         }
     };

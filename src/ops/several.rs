@@ -14,7 +14,7 @@ use std::{
 
 use crate::store::{self, Store};
 
-/// How many threads work at most: each has a session's names, and some segments, at hand.
+/// How many threads work at most: each has a session's names, and some segments, in memory.
 const THREADS: usize = 8;
 /// How many pieces may be begun, or done, and not be taken in yet: threads that are faster than who takes them in, or than one
 /// of them, do not fill the memory.

@@ -1,4 +1,4 @@
-//! Suspects: what looks like a secret in any session, each once with all the places at which it stands.
+//! Suspects: what looks like a secret in any session, each once with all the places at which it is.
 //!
 //! ```text
 //! sieve    the store lets those lines through in which a rule finds something; a text that many lines share is looked at once
@@ -41,7 +41,7 @@ const WHOLE: usize = 20;
 const MASKABLE: [usize; 2] = [10, 16];
 /// How many bytes in front of a secret are shown.
 const LEAD: usize = 32;
-/// What is told in the place of a name that has a part of a secret.
+/// What is told in place of a name that has a part of a secret.
 const MASKED: &str = "[masked]";
 
 /// Which secrets are looked for, and where.
@@ -141,7 +141,7 @@ struct Findings {
 struct Known {
     /// The strongest rule.
     rule: usize,
-    /// Where it stands: the member, and the place in it.
+    /// Where it is: the member, and the place in it.
     places: Vec<(usize, At)>,
     /// The words in front of it, where it was found first.
     lead: String,
@@ -408,7 +408,7 @@ fn place(
     let harmless = |text: String| if telling.is_in(&text) { MASKED.to_owned() } else { text };
     let spot = match at {
         At::Entry(entry) => {
-            let damage = || StoreError::corrupt(entry.to_string(), "it stands nowhere");
+            let damage = || StoreError::corrupt(entry.to_string(), "it is not on any path");
             let place = standing.and_then(|all| all.get(&entry)).cloned();
             let (mut found, is_summary) = place.ok_or_else(damage)?;
             let is_other = suspects.entry.is_some() && suspects.entry != found.entry;

@@ -35,7 +35,7 @@ impl Back<'_> {
         let kept = find_place(store, session, wanted)?.checkpoint;
         let kept = kept.ok_or_else(|| OpsError::NotKept {
             wanted: wanted.to_owned(),
-            why: "it is not the number of a turn",
+            why: "it is not a turn",
         })?;
         let refused = |why| OpsError::NotKept { wanted: format!("@{}", kept.n), why };
         let next = checkpoints::next_turn(store, session, kept.n)?.map_err(refused)?;
@@ -46,7 +46,7 @@ impl Back<'_> {
 /// Refuses a note without words.
 pub(super) fn check_note(note: Option<&str>) -> Result<(), SyncError> {
     let is_empty = note.is_some_and(|note| note.trim().is_empty());
-    let why = || "the note is empty; leave -m out to go back without one".to_owned();
+    let why = || "the note is empty; leave out -m to go back without one".to_owned();
     if is_empty { Err(SyncError::Invalid { line: None, why: why() }) } else { Ok(()) }
 }
 
@@ -82,7 +82,7 @@ pub(super) fn undoable(
     };
     let is_past = matches!(operation.command, Command::Later { .. })
         && before.state.waiting != Some(operation.n);
-    let past = is_past.then_some("the change that it asked for does not wait any more");
+    let past = is_past.then_some("the change that it asked for is no longer waiting");
     match obstacle(&operation, &undone).or(past) {
         Some(why) => Err(OpsError::NotUndoable { n: operation.n, why }),
         None => Ok(operation),

@@ -158,13 +158,12 @@ fn restate(
     let setting = before.setting(&Workspace::default(), None)?;
     let lines = before.format.whole_context(&lines, None, &setting);
     let lines = lines.map_err(|error| SyncError::Invalid { line: None, why: error.0 })?;
-    let why =
-        "its agent reads no record that puts a whole context in the place of another".to_owned();
+    let why = "its agent has no record that replaces a whole context".to_owned();
     Ok(lines.ok_or_else(|| SyncError::OutOfReach { path: live.path.clone(), why })?)
 }
 
 /// Finds the results over a limit in the context of a view's head, and hands over each with the whole line; returns how many
-/// are over it only with what edits put in the place of theirs, which no truncation cuts.
+/// are over it only with what edits put in place of theirs, which no truncation cuts.
 fn find(
     store: &dyn Store,
     session: &Session,

@@ -10,7 +10,7 @@
 //!
 //! Invariant: a model's answer is in the session before any of its calls is carried out.
 //! Invariant: a call that was cut off is not carried out.
-//! Invariant: an answer stands behind what it answers. If another command moved the session meanwhile, the answer is kept on
+//! Invariant: an answer comes after what it answers. If another command moved the session meanwhile, the answer is kept on
 //! another branch, and the turn ends there.
 
 use std::cell::RefCell;
@@ -67,7 +67,7 @@ pub struct Answer {
     pub error: Option<String>,
 }
 
-/// Runs a turn. A prompt that stands at the end already, unanswered, is not said again.
+/// Runs a turn. A prompt that is at the end already, unanswered, is not said again.
 pub fn turn(
     archive: &mut Archive,
     session: &Session,

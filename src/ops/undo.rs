@@ -52,7 +52,7 @@ pub fn operations(
         }
     }
     let view = |operation: Operation| {
-        // What was behind a cut entry stands there again, and has an origin too.
+        // What was behind a cut entry is there again, and has an origin too.
         let origins = match operation.origins {
             Some(_) => archive.store().origins(session.key, operation.added())?,
             None => Vec::new(),
@@ -155,7 +155,10 @@ fn plan(
     let (mut steps, mut left) =
         take_back(&before.state, operation, |to, now| is_same(before, to, now))?;
     if matches!(operation.command, Command::Branch { .. }) && steps == Steps::default() {
-        return Err(OpsError::NotUndoable { n, why: "the branch that it made was used since" });
+        return Err(OpsError::NotUndoable {
+            n,
+            why: "the branch that it created has been used since",
+        });
     }
     if let Some(end) = end_of_attached(before, &steps)?
         && steps.position(&before.state) != Some(end)
@@ -171,7 +174,7 @@ fn plan(
         steps.set(&current, Some(end));
     }
     let Some(target) = steps.position(&before.state) else {
-        let why = "without it there is no current branch; switch to another";
+        let why = "it created the current branch; switch to another first";
         return Err(OpsError::NotUndoable { n, why });
     };
     // A file that is let go or attached again is not written.

@@ -87,8 +87,10 @@ pub fn verify(
         for path in strays {
             verified.damaged += 1;
             let problem = match disk::read(&path, 1) {
-                Ok(bytes) if bytes.is_empty() => "it is empty and belongs to no session: delete it",
-                _ => "it is a live file without a session: the store has forgotten it",
+                Ok(bytes) if bytes.is_empty() => {
+                    "it is empty and does not belong to a session: delete it"
+                }
+                _ => "it is a live file whose session the store has lost",
             };
             let finding = of_store(Severity::Damage, &path.display().to_string(), problem);
             tell(Verifying::Found(&Finding { kind: FaultKind::File, ..finding }));
@@ -282,7 +284,7 @@ fn look(
     let pieces = 1 + PIECES * sessions.len();
     in_order_by(&|| reader(archive.store()), archive.store(), pieces, &work, &mut take_in);
     if archive.store().is_stale().unwrap_or(false) {
-        let problem = "an older version made them; the next change rebuilds them";
+        let problem = "they are from an older version; the next change rebuilds them";
         tell(&of_store(Severity::Note, "derived rows", problem), &mut verified, each);
     }
     (verified, failed)
@@ -452,7 +454,7 @@ impl<'a> Check<'a> {
             if entries.len() as u64 != range.end.since(range.start) {
                 self.damage(
                     &format!("entries {} to {}", range.start, range.end.minus(1)),
-                    "some are not there",
+                    "some are missing",
                 );
                 return Ok(());
             }
@@ -482,16 +484,15 @@ impl<'a> Check<'a> {
             let last = before.newest.map(|newest| newest.hash);
             let is_right = operation.hash_after(last, own, &session.name) == operation.hash;
             if !is_right && is_lost {
-                let what =
-                    "it stands behind one that the store has lost: its hash cannot be checked";
+                let what = "it follows one that the store has lost, so its hash cannot be checked";
                 self.find(Severity::Note, &item, what);
             } else if !is_right {
-                self.damage(&item, "its record is not the one that its hash covers");
+                self.damage(&item, "its record does not match its hash");
             }
             is_lost = matches!(operation.command, Command::Lost {});
             if is_lost {
                 self.has_lost = true;
-                let what = "the store has lost it; what is known of it stands in its place";
+                let what = "the store has lost it; a placeholder has what is known of it";
                 self.find(Severity::Note, &item, what);
             }
             bulk.entries = store.entries(key, operation.added())?;
@@ -504,7 +505,7 @@ impl<'a> Check<'a> {
                 operation.names(bulk, covered.get(&n).copied())
             };
             if !is_named {
-                let problem = "its facts are not those that its record names";
+                let problem = "its facts do not match its record";
                 let is_unknown = bulk.entries.iter().any(|entry| key.has_lost(entry));
                 self.has_lost |= is_unknown;
                 // Behind lost entries nothing tells where others were put.
@@ -513,7 +514,7 @@ impl<'a> Check<'a> {
                     || bulk.checkpoints.iter().any(Checkpoint::is_lost)
                     || self.has_lost && is_unplaced;
                 if is_given_up {
-                    let what = format!("{problem}: the store has lost a part of them");
+                    let what = format!("{problem}: the store has lost some of them");
                     self.find(Severity::Note, &item, &what);
                 } else {
                     self.damage(&item, problem);
@@ -524,7 +525,7 @@ impl<'a> Check<'a> {
             Ok(())
         })?;
         for n in origins.into_keys() {
-            self.damage(&format!("operation {n}"), "there are facts of it, but it is not there");
+            self.damage(&format!("operation {n}"), "it is missing, although facts of it exist");
         }
         Ok(state)
     }
@@ -532,7 +533,7 @@ impl<'a> Check<'a> {
     /// Tells of a generation that does not come out. Where an operation is lost, or a part of one, none can.
     fn generation(&mut self, item: &str, problem: &str) {
         if self.has_lost {
-            let what = format!("{problem}: a part of it is lost with an operation");
+            let what = format!("{problem}: part of it was lost with an operation");
             self.find(Severity::Note, item, &what);
         } else {
             self.damage(item, problem);
@@ -566,8 +567,9 @@ impl<'a> Check<'a> {
                 }
                 place = run.end();
                 if placed != run.count || running != run.running {
-                    let problem =
-                        format!("its running hash is not the recorded one at entry {place}");
+                    let problem = format!(
+                        "its running hash does not match the recorded one at entry {place}"
+                    );
                     self.generation(&item, &problem);
                     running = run.running;
                 }
@@ -584,7 +586,7 @@ impl<'a> Check<'a> {
         let is_older = compared.kept.is_some() && self.store.is_stale()?;
         if compared.kept != Some(compared.wanted) && !is_older {
             self.seen.verified.outdated += 1;
-            self.damage("derived rows", "they are not those of the facts");
+            self.damage("derived rows", "they do not match the facts");
         }
         Ok(compared.kept.is_some())
     }

@@ -1,6 +1,6 @@
-//! What is wanted out of the store, and where it stands: in lines, words, files that are kept whole and unfinished lines.
+//! What is wanted out of the store, and where it is: in lines, words, files that are kept whole and unfinished lines.
 //!
-//! Invariant: what is to stand in the place of bytes that go whole depends on these alone, so that all places that have them stay equal.
+//! Invariant: what is to replace bytes that go whole depends on these alone, so that all places that have them stay equal.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -27,11 +27,11 @@ use crate::{
     wire::{self, Envelope},
 };
 
-/// How long a text of an entry is that goes with it wherever it stands.
+/// How long a text of an entry is that goes with it wherever it is.
 const LONG: usize = line::TEXT_MIN;
 /// How many lines are read together.
 const BATCH: usize = 1024;
-/// What is told in the place of an id that has what is looked for.
+/// What is told in place of an id that has what is looked for.
 const MASKED: &str = "[masked]";
 
 /// What is taken out.
@@ -42,7 +42,7 @@ pub enum Wanted<'w> {
     Entry(&'w Session, &'w Target),
     /// What a session says, and the sub-agents that worked for it.
     Session(&'w Session),
-    /// What looks like a secret, wherever it stands.
+    /// What looks like a secret, wherever it is.
     Found(&'w Suspects),
 }
 
@@ -210,7 +210,7 @@ impl Search {
                 let (covered, found) = self.cover(session, &line);
                 if let Some(covered) = covered.filter(|covered| *covered != line) {
                     if !self.stays_itself(session, &line, &covered) {
-                        let place = format!("what makes entry {entry} a record");
+                        let place = format!("the key fields of entry {entry}");
                         fixed.extend(self.fixed_in(session, &line, &place));
                     }
                     rules.extend(found.map(|found| (entry, found)));
@@ -329,7 +329,7 @@ impl Search {
         name_of(line) == name_of(covered) && (is_whole || is_framed_alike(session, line, covered))
     }
 
-    /// Returns what is to stand in the place of a line of a session or of a file that is kept whole, if that has anything of what is
+    /// Returns what is to replace a line of a session or of a file that is kept whole, if that has anything of what is
     /// looked for, and the rules that found it.
     fn cover(&self, session: &Session, line: &[u8]) -> (Option<Vec<u8>>, Option<String>) {
         match self.whole.get(&LineId::of(line)) {
@@ -422,7 +422,7 @@ fn sieve(secrets: &Secrets, has_whole: bool) -> Sieve {
     }
 }
 
-/// Returns an entry, those that it stands for, and those that stand for it.
+/// Returns an entry, those that it represents, and those that stand for it.
 fn versions(
     store: &dyn Store,
     session: &Session,

@@ -14,7 +14,7 @@ use crate::{
     model::{Block, Message, Stop, Timestamp},
 };
 
-/// The most of a server's words that stands in an error.
+/// The most of a server's words that is in an error.
 const MAX_SAID: usize = 600;
 
 /// The fault of an answer that calls a tool and does not say which one.
@@ -71,11 +71,11 @@ pub(super) fn checked(mut message: Message, stop: Option<&str>) -> Result<Messag
     }
     Err(match message.stop {
         Some(Stop::Error) => {
-            let said = "it broke off with an error".to_owned();
+            let said = "it stopped with an error".to_owned();
             Fault::Unreachable { said, after: None }
         }
         _ if is_said => return Ok(message),
-        Some(Stop::Refused) => Fault::Declined { said: "it would not answer".to_owned() },
+        Some(Stop::Refused) => Fault::Declined { said: "it refused to answer".to_owned() },
         stop => Fault::Silent { was_cut: stop == Some(Stop::Length) },
     })
 }
@@ -138,7 +138,7 @@ pub(super) fn readable(body: &str) -> String {
     let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
     match said.char_indices().nth(MAX_SAID) {
         Some((end, _)) => format!("{}..", said.get(..end).unwrap_or_default()),
-        None if said.is_empty() => "nothing more was said".to_owned(),
+        None if said.is_empty() => "it gave no reason".to_owned(),
         None => said,
     }
 }
@@ -215,7 +215,7 @@ mod tests {
         check("<html>İ<title", "a web page: İ");
         check("plain words", "plain words");
         check(r#"{"error":null,"message":"not now"}"#, "not now");
-        check("", "nothing more was said");
+        check("", "it gave no reason");
         assert!(readable(&"é".repeat(5_000)).chars().count() <= MAX_SAID + 2);
     }
 

@@ -63,7 +63,7 @@ impl Command {
             })
         })?;
         if let Some(signal) = done.signal {
-            let said = format!("it died of signal {signal}");
+            let said = format!("it was killed by signal {signal}");
             return Err(fail(Fault::Unreachable { said, after: None }));
         }
         if let Some(code) = done.code.filter(|code| *code != 0) {

@@ -231,7 +231,7 @@ impl Endpoint {
             Api::OpenAi => "/chat/completions",
             Api::Anthropic => "/messages",
         };
-        // What stands behind the path stays behind it, such as `?api-version=2024-10-21`.
+        // What comes after the path stays behind it, such as `?api-version=2024-10-21`.
         let (base, rest) = self.url.split_at(self.url.find(['?', '#']).unwrap_or(self.url.len()));
         let base = base.trim_end_matches('/');
         if base.ends_with(end) {
@@ -274,12 +274,12 @@ impl Http {
             return refuse(Fault::Exposed);
         }
         let proxy = endpoint.network.proxy.as_deref().map(ureq::Proxy::new).transpose();
-        let Ok(proxy) = proxy else { return fail("the proxy's address cannot be read") };
+        let Ok(proxy) = proxy else { return fail("the proxy's address is not valid") };
         let mut tls = TlsConfig::builder();
         if let Some(pem) = &endpoint.network.roots {
             let items: Result<Vec<_>, _> = parse_pem(pem.as_bytes()).collect();
             let Ok(items) = items else {
-                return fail("the certificates to trust cannot be read");
+                return fail("cannot read the certificates to trust");
             };
             let roots: Vec<_> = items
                 .into_iter()
@@ -289,7 +289,7 @@ impl Http {
                 })
                 .collect();
             if roots.is_empty() {
-                return fail("the certificates to trust hold none");
+                return fail("the file of certificates to trust has none");
             }
             tls = tls.root_certs(RootCerts::from(roots));
         }
@@ -493,7 +493,7 @@ impl Http {
             }
             ureq::Error::Timeout(_) => Fault::TimedOut { limit },
             ureq::Error::BadUri(_) | ureq::Error::Http(_) => {
-                let said = "the request cannot be made: address or key hold what a header cannot";
+                let said = "the request cannot be made: its address or key has characters that a header cannot have";
                 Fault::Refused { said: said.to_owned(), status: None }
             }
             ureq::Error::BodyExceedsLimit(_) => {

@@ -262,7 +262,7 @@ mod tests {
                 r#"{{"choices":[{{"message":{{"content":"Half"}},"finish_reason":"error"{rest}}}]}}"#
             )
         };
-        check(&stopped(""), "cannot be reached: it broke off with an error");
+        check(&stopped(""), "cannot be reached: it stopped with an error");
         let behind = r#","error":{"code":502,"message":"upstream died"}"#;
         check(&stopped(behind), "cannot be reached: it answered 502: upstream died");
         check(r#"{"detail":"Not authenticated"}"#, "refused: Not authenticated");

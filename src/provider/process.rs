@@ -70,7 +70,7 @@ pub enum RunError {
     #[error("cannot run")]
     Io(#[from] io::Error),
     /// The time was up.
-    #[error("it was not done within {0:.0?}")]
+    #[error("it did not finish within {0:.0?}")]
     TimedOut(Duration),
     /// It printed too much.
     #[error("it printed more than {0} bytes")]

@@ -50,7 +50,7 @@ impl Deadline {
 /// Returns the body that a stream would have been in one piece.
 pub(super) fn joined(body: &str, join: Join, deadline: &Deadline) -> Result<String, Fault> {
     let off = || {
-        let said = "the stream broke off before the answer was whole".to_owned();
+        let said = "the stream ended before the answer was complete".to_owned();
         Fault::Unreachable { said, after: None }
     };
     let events = events(body);
@@ -64,7 +64,7 @@ pub(super) fn joined(body: &str, join: Join, deadline: &Deadline) -> Result<Stri
             Err(_) if nth + 1 == events.len() => return Err(off()),
             // Words that cannot be read would be missing from the answer.
             Err(broken) => {
-                let said = format!("an event of its stream is no JSON: {}", readable(broken));
+                let said = format!("an event of its stream is not JSON: {}", readable(broken));
                 return Err(Fault::BadAnswer { said });
             }
         }

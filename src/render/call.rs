@@ -39,7 +39,7 @@ const PATHS: [&str; 12] = [
 /// The arguments that hold the whole text of a file.
 const CONTENTS: [&str; 6] =
     ["content", "contents", "file_text", "new_source", "fileText", "code_edit"];
-/// The arguments of an edit: what stood there, and what stands there now.
+/// The arguments of an edit: what stood there, and what is there now.
 const PAIRS: [(&str, &str); 6] = [
     ("old_string", "new_string"),
     ("oldString", "newString"),
@@ -396,7 +396,7 @@ fn differences(edits: &[(&str, &str)], whole: bool) -> Vec<(Label, String)> {
     body
 }
 
-/// Returns the lines of a difference, each with its label; where it leaves lines out stands a mark.
+/// Returns the lines of a difference, each with its label; where it leaves lines out is a mark.
 fn marked(diff: &str) -> Vec<(Label, String)> {
     let mut body = Vec::new();
     for line in diff.lines() {

@@ -52,7 +52,7 @@ const WIDTH: usize = 100;
 const LEAST: usize = 16;
 /// How many columns an entry's id takes behind its call.
 const ID: usize = 10;
-/// The words in the place of thinking that nobody can read.
+/// The words in place of thinking that nobody can read.
 const REDACTED: &str = "[redacted_thinking]";
 
 /// How much of a text is shown: lines at its beginning and at its end, and how many rows a line may have.
@@ -141,7 +141,7 @@ pub(crate) fn label(kind: Kind) -> Label {
     }
 }
 
-/// Returns the words in the place of a picture.
+/// Returns the words in place of a picture.
 pub(crate) fn image(image: &Image) -> String {
     format!("[image, {}]", units::size(image.bytes as u64))
 }
@@ -309,10 +309,10 @@ impl<'a> Teller<'a> {
         if let Some(damage) = &line.damage {
             self.rows(Label::Error, self.indent, &format!("damaged: {damage}"))?;
         }
-        // A boundary may hold the history that stands there from now on.
+        // A boundary may hold the history that is there from now on.
         let replaced = line.kind == Kind::Boundary && line.messages.len() > 1 && !self.manner.full;
         if replaced {
-            let told = format!("{} messages stand in for the history", line.messages.len());
+            let told = format!("{} messages replace the history", line.messages.len());
             self.rows(Label::Dim, self.indent, &told)?;
         }
         let blocks = line.messages.iter().flat_map(|message| {
@@ -491,7 +491,7 @@ impl<'a> Teller<'a> {
         Ok(())
     }
 
-    /// Returns the rows of a text at its beginning and its end, and what stands for the rest.
+    /// Returns the rows of a text at its beginning and its end, and what represents the rest.
     fn cut(
         &self,
         line: &Line,

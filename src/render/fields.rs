@@ -20,7 +20,7 @@ const DATA: usize = 1024;
 /// How many columns of a name are shown.
 const NAME: usize = 60;
 
-/// A text or a number, and where it stands.
+/// A text or a number, and where it is.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Field {
     /// The names that lead there; none, if the value is a text itself.

@@ -157,7 +157,7 @@ impl<'a> Rows<'a> {
 }
 
 impl Rows<'_> {
-    /// Returns the row of a node that stands for a turn.
+    /// Returns the row of a node that represents a turn.
     fn turn(&self, node: &GraphNode, has_number: bool, room: usize) -> String {
         let Look { styles, zone, .. } = self.look;
         let Columns { number: wide, time, is_dated, acts, names } = self.columns;
@@ -238,7 +238,10 @@ impl Rows<'_> {
         words.extend(remarks(node, self.look));
         let before = node.branches.iter().filter_map(|branch| {
             let n = self.graph.before.get(branch)?;
-            Some((Label::Dim, format!("{} is as before operation {n}", safe::line(branch))))
+            Some((
+                Label::Dim,
+                format!("{} is where it was before operation {n}", safe::line(branch)),
+            ))
         });
         words.extend(before);
         if node.damage.is_some() {
@@ -361,7 +364,7 @@ fn message(
     after.extend(names(&node.branches, node.is_head.then_some(graph)));
     for branch in &node.branches {
         if let Some(n) = graph.before.get(branch) {
-            let before = format!("{} is as before operation {n}", safe::line(branch));
+            let before = format!("{} is where it was before operation {n}", safe::line(branch));
             after.push((Label::Dim, before));
         }
     }

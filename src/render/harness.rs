@@ -122,7 +122,7 @@ pub(crate) fn is_remark(text: &str) -> bool {
     !is_own(text) && !text.contains('\n') && text.chars().nth(REMARK).is_none()
 }
 
-/// Returns the tags that hold all of a text, with what is within each, trimmed; nothing if anything stands outside of them.
+/// Returns the tags that hold all of a text, with what is within each, trimmed; nothing if anything is outside of them.
 fn tags(text: &str) -> Option<Vec<(&str, &str)>> {
     let mut found = Vec::new();
     let mut rest = text.trim();
@@ -130,7 +130,7 @@ fn tags(text: &str) -> Option<Vec<(&str, &str)>> {
         let open = rest.strip_prefix('<')?;
         let end = open.find(|c: char| !c.is_ascii_alphanumeric() && !"-_".contains(c))?;
         let (name, open) = open.split_at(end);
-        // Codex ends a tag with all that stands in it: `</permissions instructions>`.
+        // Codex ends a tag with all that is in it: `</permissions instructions>`.
         let close = format!("</{name}");
         let is_whole = |at: &usize| {
             open.get(at + close.len()..).is_some_and(|behind| behind.starts_with(['>', ' ']))

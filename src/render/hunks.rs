@@ -8,7 +8,7 @@ use similar::{Algorithm, ChangeTag, TextDiff};
 use super::safe;
 use super::style::{Label, Styles};
 
-/// How many lines around a difference are shown where it stands alone.
+/// How many lines around a difference are shown where it is alone.
 pub(crate) const AROUND: usize = 3;
 /// How long to look for the smallest difference.
 const PATIENCE: Duration = Duration::from_millis(500);

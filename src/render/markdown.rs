@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Words keep their Markdown. Code in fences is fenced again at the margin, by a fence that is longer than any in it, so that
-//! it surely ends; everywhere else a tag or a picture shows as its own text, and a heading stands below those of the document.
+//! it surely ends; everywhere else a tag or a picture shows as its own text, and a heading is below those of the document.
 //!
 //! Invariant: no text of a conversation can pass for a heading of the document, end a fence, or bring HTML.
 

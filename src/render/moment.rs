@@ -46,7 +46,7 @@ impl Since {
                 let read = |form: &&str| NaiveDateTime::parse_from_str(&word, form).ok();
                 forms.iter().find_map(read).map(Self::At)
             })
-            .ok_or_else(|| "it is an age such as 7d or '3 days ago', a day such as yesterday or monday, or a date such as 2026-11-01".to_owned())
+            .ok_or_else(|| "use an age such as 7d or '3 days ago', a day such as yesterday or monday, or a date such as 2026-11-01".to_owned())
     }
 
     /// Returns when the day ends that was named, if one was.

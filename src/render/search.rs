@@ -1,4 +1,4 @@
-//! What was found: texts with their matches, where each stands, and the command that shows it.
+//! What was found: texts with their matches, where each is, and the command that shows it.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -152,12 +152,12 @@ fn beginning(line: &str, columns: usize) -> usize {
     ends.nth(columns.saturating_mul(CHARS)).unwrap_or(line.len())
 }
 
-/// Returns in words where an entry stands.
+/// Returns in words where an entry is.
 pub(super) fn stands(place: &FoundPlace) -> String {
     let place_words = match &place.stand {
         Stand::Current => "on the current path".to_owned(),
         Stand::Compacted => "above a compaction".to_owned(),
-        Stand::Truncated => "beneath a truncation".to_owned(),
+        Stand::Truncated => "under a truncation".to_owned(),
         Stand::Branch(name) => format!("on branch {}", safe::line(name)),
         Stand::Undone => "undone".to_owned(),
         Stand::Left => "reverted by the agent".to_owned(),

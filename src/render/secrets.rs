@@ -43,7 +43,7 @@ fn place(SecretPlace { session, spot, .. }: &SecretPlace) -> [String; 2] {
         }
         Spot::Kept { path } => place(format!("in {path}, kept whole")),
         Spot::Unfinished { operation } => {
-            place(format!("in a line that operation {operation} read unfinished"))
+            place(format!("in an unfinished line that operation {operation} read"))
         }
         Spot::Given { operation } => {
             place(format!("in a note or name of yours, operation {operation}"))

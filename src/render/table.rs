@@ -149,7 +149,7 @@ impl<const N: usize> Columns<N> {
         // Ends at the last cell that has text, so that no line ends in spaces.
         let mut padding = String::new();
         let cells = cells.zip(self.sides).zip(self.widths);
-        // A column that nothing stands in takes no room.
+        // A column that nothing is in takes no room.
         for (((label, text), side), width) in cells.filter(|(_, width)| *width > 0) {
             let text = safe::clip(text, width);
             let room = " ".repeat(width.saturating_sub(safe::width(&text)));

@@ -107,7 +107,7 @@ fn hang(line: &str) -> usize {
     }
 }
 
-/// Returns a line with spaces up to the next stop in the place of each tab.
+/// Returns a line with spaces up to the next stop in place of each tab.
 fn expand(line: &str) -> String {
     let mut expanded = String::with_capacity(line.len());
     let mut columns = 0;

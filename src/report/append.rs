@@ -30,8 +30,8 @@ impl Appended {
     /// Returns what can be done next.
     pub fn hints(&self) -> Vec<Hint> {
         let results = match self.cut.len() {
-            1 => "1 result is cut, and kept whole".to_owned(),
-            n => format!("{n} results are cut, and kept whole"),
+            1 => "1 result is cut; its full text is kept".to_owned(),
+            n => format!("{n} results are cut; their full text is kept"),
         };
         let show = |&entry: &EntryId| {
             let show = Line::about("show").entry(entry).flag("hidden");

@@ -30,11 +30,11 @@ pub struct Replaced {
     pub limit: Option<u64>,
     /// The window that the limit was computed from, in tokens.
     pub window: Option<u64>,
-    /// The entry that stands there now.
+    /// The entry that is there now.
     pub entry: EntryId,
     /// The one that it replaced.
     pub origin: EntryId,
-    /// The one that holds all of it, which the words in the place of the rest name.
+    /// The one that holds all of it, which the words in place of the rest name.
     pub whole: EntryId,
     /// Its number in the session.
     pub place: EntryNumber,
@@ -155,7 +155,7 @@ report!(Omitted, "earlier", |it| {
     trigger: it.earlier.trigger,
 });
 
-/// A compaction, and what its summary no longer names of the messages that it stands for.
+/// A compaction, and what its summary no longer names of the messages that it represents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Boundary {
     /// The operation, if undertext compacted.
@@ -172,7 +172,7 @@ pub struct Boundary {
     pub tokens: (Option<u64>, Option<u64>),
     /// Whether it is undone.
     pub undone: bool,
-    /// How many messages the summary stands for.
+    /// How many messages the summary represents.
     pub summarised: u64,
     /// How many stay as they are.
     pub kept: u64,

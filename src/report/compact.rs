@@ -83,7 +83,7 @@ pub struct Compacted {
     pub duration_ms: u64,
     /// Why the summary is the fallback, if it is.
     pub fallback: Option<String>,
-    /// What the summary no longer names of the messages that it stands for.
+    /// What the summary no longer names of the messages that it represents.
     pub losses: Vec<Loss>,
     /// The error of the hook that is told after, if it failed.
     pub after: Option<String>,
@@ -159,7 +159,7 @@ report!(Recovered<()>, "recover", |it| {
     window: it.window,
 }, hints: |it| [if it.operations.is_empty() {
     let help = Line::new("recover").flag("help");
-    help.to("if a provider refused it, pass its words with --error")
+    help.to("if a provider refused the request, pass its message with --error")
 } else {
     Line::about("undo").to("to undo the last one")
 }]);

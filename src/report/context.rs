@@ -37,7 +37,7 @@ pub struct Context {
     pub beside: u64,
     /// How many pictures are sent, and how many bytes they have in the session.
     pub pictures: (u64, u64),
-    /// Where the head stands.
+    /// Where the head is.
     pub at: Option<Position>,
     /// The entries that the agent would send, of those that were looked at.
     pub sent: Vec<EntryNumber>,

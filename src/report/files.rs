@@ -23,7 +23,7 @@ pub struct Held {
     pub operation: OperationNumber,
     /// How many bytes the compressed file has that held it.
     pub container: Option<u64>,
-    /// Whether the current branch stands in it.
+    /// Whether the current branch is in it.
     #[serde(rename = "current")]
     pub is_current: bool,
 }
@@ -116,7 +116,7 @@ pub struct FoundFile<'a> {
     /// The session that it holds.
     #[serde(flatten)]
     pub session: &'a SessionName,
-    /// Where it lies.
+    /// Where it is.
     #[serde(serialize_with = "path")]
     pub path: &'a Path,
     /// How long it is.

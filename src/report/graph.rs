@@ -92,7 +92,7 @@ pub struct GraphNode {
     pub tokens: (Option<u64>, Option<u64>),
     /// The nodes that it follows, by their places in the list.
     pub parents: Vec<usize>,
-    /// The checkpoint that stands before it.
+    /// The checkpoint that comes before it.
     pub checkpoint: Option<CheckpointNumber>,
     /// The agent's own number of that checkpoint, as a selector.
     pub own: Option<String>,
@@ -100,9 +100,9 @@ pub struct GraphNode {
     pub marks: Vec<Checkpoint>,
     /// The branches that stand at its end.
     pub branches: Vec<String>,
-    /// Whether the current branch stands at its end.
+    /// Whether the current branch is at its end.
     pub is_head: bool,
-    /// Whether nothing follows it and no branch stands at its end.
+    /// Whether nothing follows it and no branch is at its end.
     pub is_unnamed: bool,
     /// Whether it is neither on the path to the current branch's end nor the rest of the turn there.
     pub is_reverted: bool,
@@ -187,7 +187,7 @@ report!(GraphNode, "node", |it| {
     later: it.is_from_later,
 });
 
-/// A branch that stands before the first entry.
+/// A branch that comes before the first entry.
 #[derive(Clone, Debug)]
 pub struct EmptyBranch<'a> {
     /// Its name.

@@ -26,7 +26,7 @@ pub struct Line {
     pub verb: String,
     /// Its arguments, in order.
     pub arguments: Vec<Argument>,
-    /// Whether it is about the session at hand, which a face names with it.
+    /// Whether it is about the current session, which a face names with it.
     pub is_about_session: bool,
 }
 
@@ -91,7 +91,7 @@ impl From<String> for Hint {
 }
 
 impl Hint {
-    /// Returns the hint with the session and the store that a command must name to be about those at hand.
+    /// Returns the hint with the session and the store that a command must name to be about the current ones.
     pub fn named(&self, session: Option<&OsStr>, store: Option<&Path>) -> NamedHint<'_> {
         let line = self.line.as_ref().map(|line| NamedLine {
             verb: &line.verb,
@@ -121,7 +121,7 @@ impl Hint {
 
     /// Returns the hint to mend what is damaged.
     pub fn mend() -> Self {
-        Line::new("doctor").flag("fix").to("mend what files still hold")
+        Line::new("doctor").flag("fix").to("repair what files still have")
     }
 
     /// Returns the hint to read about every key of the settings, after other words.
@@ -137,7 +137,7 @@ impl Line {
         Self { verb: verb.into(), arguments: Vec::new(), is_about_session: false }
     }
 
-    /// Returns a command about the session at hand.
+    /// Returns a command about the current session.
     pub fn about(verb: impl Into<String>) -> Self {
         Self { is_about_session: true, ..Self::new(verb) }
     }

@@ -93,7 +93,7 @@ pub struct Oddity {
 pub enum Quirk {
     /// A line is not a JSON object.
     Opaque,
-    /// A record stands behind another on one line.
+    /// A record comes after another on one line.
     Glued,
     /// The file ends within a record.
     Torn,
@@ -151,15 +151,13 @@ impl Quirk {
     pub fn words(self) -> &'static str {
         match self {
             Self::Opaque => "not a JSON object",
-            Self::Glued => "a record behind another on one line",
-            Self::Torn => "the file ends within a record",
-            Self::Rewritten => "rewritten: it does not go on from what the store has of it",
+            Self::Glued => "a second record on the same line",
+            Self::Torn => "the file ends in the middle of a record",
+            Self::Rewritten => "rewritten: it does not continue what the store has of it",
             Self::Repeated => REPEATED,
             Self::Unkept => "only its content is kept, not its compressed form",
-            Self::TooLong => {
-                "the line is longer than 512 MiB, and the file is taken in as far as that"
-            }
-            Self::Unreadable => "the file cannot be read on, and is taken in as far as that",
+            Self::TooLong => "the line is longer than 512 MiB; the file was imported up to here",
+            Self::Unreadable => "the rest of the file cannot be read; it was imported up to here",
             Self::LeftOut(what) | Self::Mended(what) => what,
         }
     }
@@ -172,7 +170,7 @@ impl Quirk {
 
 report!(Summary, "summary", hints: |it| {
     let restore = || {
-        Line::new("restore").flag("all").to("to put files that were deleted back where their agents read them")
+        Line::new("restore").flag("all").to("to put deleted files back where their agents read them")
     };
     (it.gone > 0).then(restore)
 });

@@ -13,7 +13,7 @@ use crate::{
     session::{Session, Spot},
 };
 
-/// Where a session stands after it went elsewhere, and what that left behind.
+/// Where a session is after it went elsewhere, and what that left behind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Landing {
     /// Where it is, among the checkpoints.
@@ -83,7 +83,7 @@ pub struct Kept {
 /// A file that an agent changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct TouchedFile {
-    /// Where it lies, as the agent has it.
+    /// Where it is, as the agent has it.
     pub path: String,
     /// How often.
     pub edits: u64,

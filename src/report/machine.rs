@@ -11,7 +11,7 @@ use crate::{
 /// A store in a folder, and whether it is trusted now.
 #[derive(Clone, Copy, Debug)]
 pub struct Trust<'a> {
-    /// Where it lies.
+    /// Where it is.
     pub path: &'a Path,
     /// Which store it is, if it is trusted.
     pub store: Option<StoreId>,
@@ -29,7 +29,7 @@ report!(Trust<'_>, "trust", |it| {
 /// A store that is trusted.
 #[derive(Clone, Copy, Debug)]
 pub struct TrustedStore<'a> {
-    /// Where it lies.
+    /// Where it is.
     pub path: &'a Path,
     /// Which store it is.
     pub store: StoreId,

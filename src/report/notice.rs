@@ -51,7 +51,7 @@ pub enum Notice {
         is_rewritten: bool,
         /// How many entries are new.
         entries: u64,
-        /// The branch that keeps where the current one stood, if a command had put it there.
+        /// The branch that keeps where the current one was, if a command had put it there.
         left: Option<String>,
         /// The operation that took it in.
         operation: OperationNumber,
@@ -70,7 +70,7 @@ pub enum Notice {
         /// Why.
         why: String,
     },
-    /// The live file lies on another computer, or in another account: only the store is changed.
+    /// The live file is on another computer, or in another account: only the store is changed.
     Elsewhere,
     /// The agent does not resume the session's file: only the store is changed.
     Unresumed {
@@ -97,7 +97,7 @@ pub enum Notice {
         /// The compressed file.
         path: PathBuf,
     },
-    /// The agent's file is gone, and the session goes on without it.
+    /// The agent's file no longer exists, and the session goes on without it.
     Gone {
         /// Where it was.
         path: PathBuf,
@@ -164,12 +164,12 @@ impl Notice {
         }
     }
 
-    /// Returns the branch that keeps where the current one stood.
+    /// Returns the branch that keeps where the current one was.
     pub(crate) fn left(&self) -> Option<String> {
         if let Self::Followed { left, .. } = self { left.clone() } else { None }
     }
 
-    /// Says that the session goes on in a file, if the one in which it was is gone.
+    /// Says that the session goes on in a file, if the one in which it was no longer exists.
     pub(crate) fn go_on(&mut self, file: Option<&Path>) {
         if let Self::Gone { to, .. } = self {
             *to = file.map(Path::to_owned);
@@ -182,13 +182,13 @@ impl fmt::Display for Notice {
         match self {
             Self::Appended { entries, .. } => {
                 let noun = if *entries == 1 { "entry" } else { "entries" };
-                write!(f, "took in {entries} {noun} that another program appended to the live file")
+                write!(f, "imported {entries} {noun} that another program appended to the live file")
             }
             Self::Finished { path } => {
-                write!(f, "an interrupted change of {} is carried out", path.display())
+                write!(f, "finished an interrupted change of {}", path.display())
             }
             Self::Restored { path } => {
-                write!(f, "{} was missing and is written again", path.display())
+                write!(f, "{} was missing and was written again", path.display())
             }
             Self::SetAside { aside, branch, .. } => write!(
                 f,
@@ -196,11 +196,11 @@ impl fmt::Display for Notice {
                 aside.display()
             ),
             Self::Ending { path, .. } => {
-                write!(f, "took in how {} ends now", path.display())
+                write!(f, "imported the new end of {}", path.display())
             }
             Self::Followed { path, is_rewritten, entries, left, .. } => {
                 let noun = if *entries == 1 { "new entry" } else { "new entries" };
-                let (path, what) = (path.display(), if *is_rewritten { "was rewritten" } else { "goes on elsewhere" });
+                let (path, what) = (path.display(), if *is_rewritten { "was rewritten" } else { "continues from another point" });
                 write!(f, "{path} {what}; the session follows it, with {entries} {noun}")?;
                 left.as_ref()
                     .map_or(Ok(()), |left| write!(f, "; the old end is kept as branch {left}"))
@@ -209,53 +209,53 @@ impl fmt::Display for Notice {
                 let noun = if *entries == 1 { "entry" } else { "entries" };
                 write!(
                     f,
-                    "{entries} {noun} from an agent that knew only the old state joined branch {branch}"
+                    "added {entries} {noun} to branch {branch}, from an agent that had only the old state"
                 )
             }
             Self::Unsettled { why } => write!(
                 f,
-                "the change is made, but the store could not be put in order: {why}; the next change tries again"
+                "the change was made, but the store could not be tidied up: {why}; the next change tries again"
             ),
             Self::Elsewhere => f.write_str(
-                "the session's file lies on another computer or in another account; only the store is changed",
+                "the session's file is on another computer or in another account; only the store was changed",
             ),
-            Self::Unresumed { why } => write!(f, "{why}; only the store is changed"),
+            Self::Unresumed { why } => write!(f, "{why}; only the store was changed"),
             Self::Detached { path } => {
-                write!(f, "{} is left as it is; the session goes on without it", path.display())
+                write!(f, "{} is left alone; the session continues without it", path.display())
             }
             Self::Unattached { why } => {
-                write!(f, "changes of the session are not written to its file: {why}")
+                write!(f, "changes to the session are not written to its file: {why}")
             }
-            Self::Unlisted { why } => write!(f, "{why}: begin the agent once in that folder first"),
+            Self::Unlisted { why } => write!(f, "{why}: start the agent once in that folder first"),
             Self::Packed { path } => write!(
                 f,
-                "the agent compressed its file as {}; the session goes on without it, and follows it again once that is unpacked there and taken in",
+                "the agent compressed its file as {}; the session continues without it, and follows it again once you decompress and import it",
                 path.display()
             ),
             Self::Gone { path, to: None } => {
-                write!(f, "{} is gone; the session goes on without it", path.display())
+                write!(f, "{} was deleted; the session continues without it", path.display())
             }
             Self::Gone { path, to: Some(to) } => {
-                write!(f, "{} is gone; the session goes on in {}", path.display(), to.display())
+                write!(f, "{} was deleted; the session continues in {}", path.display(), to.display())
             }
             Self::Dropped { operation } => {
-                write!(f, "this drops the change that waited (operation {operation})")
+                write!(f, "this drops the waiting change (operation {operation})")
             }
             Self::KeptOut { lines, left } => {
                 let has = |count: u64| if count == 1 { "line has" } else { "lines have" };
                 if *lines > 0 {
                     let has = has(*lines);
-                    write!(f, "{lines} new {has} something that was taken out of the store; it is kept out, and still in the file")?;
+                    write!(f, "{lines} new {has} redacted text; it is kept out of the store, but is still in the file")?;
                 }
                 if *left > 0 {
                     let (and, has) = (if *lines > 0 { "; " } else { "" }, has(*left));
-                    write!(f, "{and}{left} new {has} it as a name or a time, and cannot be kept without it")?;
+                    write!(f, "{and}{left} new {has} it as a name or a time, and cannot be stored without it")?;
                 }
                 Ok(())
             }
             Self::Unread { path, line, why } => write!(f, "{}:{line}: {why}", path.display()),
             Self::Unsought { path, why } => {
-                write!(f, "what {} says beyond the store is not looked through: {why}", path.display())
+                write!(f, "new records in {} were not searched: {why}", path.display())
             }
             Self::Late { aside, entries, branch } => {
                 let noun = if *entries == 1 { "entry" } else { "entries" };

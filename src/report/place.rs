@@ -17,7 +17,7 @@ use crate::model::{CheckpointNumber, EntryId, Operation, OperationNumber, Sessio
 pub struct Reverted {
     /// The checkpoint that it went back to, if one was named.
     pub checkpoint: Option<CheckpointNumber>,
-    /// Where the branch stands now; none before the first entry.
+    /// Where the branch is now; none before the first entry.
     pub entry: Option<EntryId>,
     /// The branch that went back.
     pub branch: String,
@@ -35,7 +35,7 @@ pub struct Reverted {
     pub written: Option<PathBuf>,
     /// The operation; none if the branch stood there already.
     pub operation: Option<OperationNumber>,
-    /// Where it stands now.
+    /// Where it is now.
     #[serde(flatten)]
     pub landing: Landing,
     /// The notices of the change.
@@ -50,7 +50,7 @@ report!(Reverted, "revert", hints: |it| it.operation.map(|_| Hint::undo()));
 pub struct Branched {
     /// The branch.
     pub branch: String,
-    /// The entry at which it stands; none before the first one.
+    /// The entry at which it is; none before the first one.
     pub entry: Option<EntryId>,
     /// The name that it had before.
     pub from: Option<String>,
@@ -65,7 +65,7 @@ pub struct Branched {
 
 report!(Branched, "branch", hints: |it| {
     let is_new = it.from.is_none() && !it.hidden;
-    let switch = || Line::about("switch").with(&it.branch).to("to go on there");
+    let switch = || Line::about("switch").with(&it.branch).to("to continue there");
     it.operation.map(|n| if is_new { switch() } else { Hint::undo_of(n) })
 });
 
@@ -74,7 +74,7 @@ report!(Branched, "branch", hints: |it| {
 pub struct Switched {
     /// The branch.
     pub branch: String,
-    /// The entry at which it stands; none before the first one.
+    /// The entry at which it is; none before the first one.
     pub entry: Option<EntryId>,
     /// The old live file, if it was exchanged.
     #[serde(serialize_with = "some_path")]
@@ -84,7 +84,7 @@ pub struct Switched {
     pub written: Option<PathBuf>,
     /// The operation; none if it was current already.
     pub operation: Option<OperationNumber>,
-    /// Where it stands now.
+    /// Where it is now.
     #[serde(flatten)]
     pub landing: Landing,
     /// The notices of the change.
@@ -127,7 +127,7 @@ pub struct Undone {
     /// The agent's own file, if it was written.
     #[serde(serialize_with = "some_path")]
     pub written: Option<PathBuf>,
-    /// Where the session stands now.
+    /// Where the session is now.
     #[serde(flatten)]
     pub landing: Landing,
     /// The notices of the change.
@@ -152,7 +152,7 @@ report!(OperationView, "operation", |it| {
 pub struct ListedBranch {
     /// Its name.
     pub branch: String,
-    /// The entry at which it stands; none at the start.
+    /// The entry at which it is; none at the start.
     pub entry: Option<EntryId>,
     /// Whether it is current.
     pub current: bool,

@@ -61,12 +61,12 @@ pub struct RedactedSession {
     pub lines: u64,
 }
 
-/// Something that a rule found and that stays, because it stands where nothing can be covered.
+/// Something that a rule found and that stays, because it is where nothing can be covered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Remaining {
     /// The name of the rule.
     pub rule: String,
-    /// The id of a session in which it stands so, unless that has it.
+    /// The id of a session in which it is so, unless that has it.
     pub session: String,
     /// The place there, in words.
     pub place: String,
@@ -121,6 +121,6 @@ report!(Redacted, "redact", |it| {
     stores: texts(&it.stores),
     rekeyed: it.rekeyed,
 }, hints: |it| {
-    let verify = || Line::new("verify").to("see that the rest is as it was");
+    let verify = || Line::new("verify").to("check that everything else is intact");
     (!it.planned && !it.is_nowhere()).then(verify)
 });

@@ -1,4 +1,4 @@
-//! Searching: what was found, where it stands, and how to see it.
+//! Searching: what was found, where it is, and how to see it.
 
 use std::ops::Range;
 
@@ -29,7 +29,7 @@ pub struct FoundPlace {
     pub entry: Option<EntryId>,
     /// The checkpoint before its turn.
     pub turn: Option<CheckpointNumber>,
-    /// Where it stands.
+    /// Where it is.
     pub stand: Stand,
     /// Whether it is of a sub-agent.
     pub is_of_sub_agent: bool,
@@ -91,7 +91,7 @@ pub struct Counted {
 pub struct Searched {
     /// How many lines were found and handed over.
     pub lines: u64,
-    /// Whether the search ended because there were as many as were wanted.
+    /// Whether the search ended because it had found the number wanted.
     pub has_more: bool,
     /// How many entries are damaged and were not searched.
     pub damaged: u64,
@@ -118,7 +118,7 @@ impl FoundPlace {
         Some(Line::about("show").entry(self.entry?))
     }
 
-    /// Returns the branch on which it stands, if that is not the current one.
+    /// Returns the branch on which it is, if that is not the current one.
     pub fn branch(&self) -> Option<&str> {
         if let Stand::Branch(name) = &self.stand { Some(name) } else { None }
     }

@@ -1,4 +1,4 @@
-//! Secrets: what looks like one, by which rule, and every place at which it stands. The secret itself is no part of it.
+//! Secrets: what looks like one, by which rule, and every place at which it is. The secret itself is no part of it.
 
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
@@ -19,11 +19,11 @@ pub struct Secret {
     pub masked: String,
     /// How many characters it has.
     pub characters: usize,
-    /// Where it stands: in the newest session first, where it stands on the current path if it does anywhere there.
+    /// Where it is: in the newest session first, where it is on the current path if it does anywhere there.
     pub places: Vec<SecretPlace>,
 }
 
-/// A place at which a secret stands.
+/// A place at which a secret is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SecretPlace {
     /// The session.
@@ -34,12 +34,12 @@ pub struct SecretPlace {
     pub spot: Spot,
 }
 
-/// Where in a session something stands.
+/// Where in a session something is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Spot {
     /// In an entry.
     Entry {
-        /// The entry, and where it stands.
+        /// The entry, and where it is.
         found: FoundPlace,
         /// Whether it is the summary of a compaction.
         is_summary: bool,
@@ -137,7 +137,7 @@ report!(Secrets, "secrets", |it| {
     allowed: it.allowed,
     damaged: it.damaged,
 }, hints: |it| {
-    let all = || Line::new("redact").flag("found").flag("dry-run").to("see what would be taken out");
+    let all = || Line::new("redact").flag("found").flag("dry-run").to("see what would be redacted");
     let mend = (it.damaged > 0).then(Hint::mend);
     (!it.found.is_empty()).then(all).into_iter().chain(mend)
 });

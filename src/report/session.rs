@@ -60,14 +60,14 @@ report!(Created, "session", |it| {
 
 report!(Attached, "attach");
 
-/// A session of which files are gone.
+/// A session of which files no longer exist.
 #[derive(Clone, Debug)]
 pub struct LostFile {
     /// The session.
     pub session: Session,
-    /// Where the agent's file was, if it is gone.
+    /// Where the agent's file was, if it no longer exists.
     pub path: Option<PathBuf>,
-    /// Where those files were that the agent kept next to it and that are gone.
+    /// Where those files were that the agent kept next to it and that no longer exist.
     pub sidecars: Vec<PathBuf>,
     /// When the agent used the session last.
     pub used: Timestamp,
@@ -89,7 +89,7 @@ pub struct Restored {
     pub files: Vec<PathBuf>,
     /// How that one became the live file; none if it was there, if its agent does not resume it, or if it cannot be.
     pub attached: Option<Attached>,
-    /// The agent's file as it was put back, if another one that goes on from where the session stands took its place.
+    /// The agent's file as it was put back, if another one that goes on from where the session is took its place.
     pub rotated: Option<PathBuf>,
     /// The notices of a file that cannot be.
     pub notices: Vec<Notice>,
@@ -102,7 +102,7 @@ pub struct Restored {
 pub struct Sidecars {
     /// Those that were written.
     pub written: Vec<PathBuf>,
-    /// Those in whose place something else lies, which is left alone.
+    /// Those in whose place something else is, which is left alone.
     pub others: Vec<PathBuf>,
 }
 

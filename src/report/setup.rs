@@ -29,7 +29,7 @@ pub struct Calling {
 }
 
 report!(Calling, "calling", hints: |it| {
-    let set_up = || Line::new("setup").with(it.agent).to("to have its sessions taken in as they go on");
+    let set_up = || Line::new("setup").with(it.agent).to("to import its sessions as they are written");
     (!it.current && (it.is_lost || it.problem.is_none())).then(set_up)
 });
 
@@ -67,7 +67,7 @@ report!(SetUp<'_>, "setup", |it| {
     changed: it.change == SettingUp::Made,
     change: it.change,
 }, hints: |it| {
-    let import = || Line::new("import").to("to take in what is there already");
-    let off = || Line::new("setup").with(it.agent).flag("off").to("to have it call no more");
+    let import = || Line::new("import").to("to import existing sessions");
+    let off = || Line::new("setup").with(it.agent).flag("off").to("to turn this off");
     it.installed.then(|| [import(), off()]).into_iter().flatten()
 });

@@ -1,4 +1,4 @@
-//! Where a session stands, and how lists show it.
+//! Where a session is, and how lists show it.
 
 use std::{fmt, path::PathBuf};
 
@@ -17,14 +17,14 @@ use crate::{
     store::{SessionKey, StoreError},
 };
 
-/// Where a session stands.
+/// Where a session is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Status {
     /// Its card, as lists show it.
     pub card: Card,
     /// The current branch.
     pub branch: String,
-    /// Where it stands.
+    /// Where it is.
     pub position: Option<Position>,
     /// The id of its head.
     pub head: Option<EntryId>,
@@ -116,18 +116,18 @@ impl LiveState {
         match self {
             Self::Same => "agrees with the store",
             Self::Pending => {
-                "does not have the store's newest change yet; the next change brings it there"
+                "does not have the store's newest change yet; the next change writes it"
             }
-            Self::Grown => "the agent wrote more since the last import, which is shown",
-            Self::Missing => "is not there; the next change writes it again",
-            Self::Rewritten => "was rewritten since the last import; what it holds now is shown",
+            Self::Grown => "the agent has written more since the last import; it is shown",
+            Self::Missing => "is missing; the next change writes it again",
+            Self::Rewritten => "was rewritten since the last import; its new content is shown",
             Self::Replaced => {
                 "was rewritten by another program; the next change keeps that as a branch"
             }
             Self::LeftOut => {
-                "is not as the store left it; your settings leave it out, and the store is shown"
+                "has changed since the store wrote it; your settings exclude it, so the store's version is shown"
             }
-            Self::Unread => "cannot be read, so that what the store holds is shown",
+            Self::Unread => "cannot be read, so the store's version is shown",
         }
     }
 }
@@ -149,12 +149,12 @@ pub struct Fullness {
     pub damaged: Vec<Damaged>,
 }
 
-/// Where a session stands, and how near its context is to its compaction, if it has a window.
+/// Where a session is, and how near its context is to its compaction, if it has a window.
 #[derive(Clone, Copy, Debug)]
 pub struct Standing<'a> {
     /// The session.
     pub session: &'a Session,
-    /// Where it stands.
+    /// Where it is.
     pub status: &'a Status,
     /// Its context.
     pub full: Option<&'a (Nearness, Fullness)>,
@@ -286,11 +286,11 @@ pub struct ListedSession {
     pub context: Vec<u64>,
     /// How many sessions work for it.
     pub sub_agents: u64,
-    /// Whether the agent's file is gone.
+    /// Whether the agent's file no longer exists.
     pub gone: bool,
     /// Whether an agent has it open.
     pub open: bool,
-    /// How deep it stands below others of the list that it was made of.
+    /// How deep it is below others of the list that it was made of.
     #[serde(skip)]
     pub depth: usize,
 }

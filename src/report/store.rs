@@ -75,14 +75,14 @@ pub struct BackedUp {
     pub files: u64,
     /// How many bytes the database has.
     pub bytes: u64,
-    /// What lies next to the database and is not copied.
+    /// What is next to the database and is not copied.
     pub left_out: Vec<LeftOut>,
 }
 
 /// A file that is not copied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LeftOut {
-    /// Where it lies.
+    /// Where it is.
     #[serde(serialize_with = "path")]
     pub path: PathBuf,
     /// Why.
@@ -192,9 +192,9 @@ report!(Verified, "verified", |it| {
     redacted: it.redacted,
     lost: it.lost,
 }, hints: |it| {
-    let again = || Line::new("verify").to("to compare what could not be read, once it can be");
+    let again = || Line::new("verify").to("to compare unreadable files, once they can be read");
     if it.damaged > it.outdated + it.files {
-        Some(Line::new("doctor").flag("fix").to("to mend what can be mended"))
+        Some(Line::new("doctor").flag("fix").to("to repair what can be repaired"))
     } else {
         let rebuild = || Line::about("store").with("rebuild").to("to rebuild the derived rows from the facts");
         (it.outdated > 0).then(rebuild).or_else(|| (it.unread > 0).then(again))
@@ -309,7 +309,7 @@ pub struct TakenBack {
     pub entries: u64,
     /// The operation that took them in.
     pub operation: OperationNumber,
-    /// The branch that keeps where the store stood, if the live file does not go on from there.
+    /// The branch that keeps where the store was, if the live file does not go on from there.
     pub left: Option<String>,
 }
 
@@ -359,8 +359,8 @@ report!(Examined<'_>, "examined", |it| {
 }, hints: |it| {
     let is_curable =
         it.ailments.iter().any(|ailment| !ailment.cured && ailment.cure != Cure::Person);
-    let fix = || Line::new("doctor").flag("fix").to("to mend what can be mended");
+    let fix = || Line::new("doctor").flag("fix").to("to repair what can be repaired");
     let has_forgotten = it.mended.is_some_and(|mended| mended.forgotten > 0);
-    let import = || Line::new("import").to("to take in what agents' own files hold");
+    let import = || Line::new("import").to("to import what agents' own files have");
     is_curable.then(fix).or_else(|| has_forgotten.then(import))
 });

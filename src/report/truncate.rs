@@ -37,7 +37,7 @@ pub struct Truncated {
     pub left: Option<String>,
     /// The results.
     pub results: Vec<Oversized>,
-    /// How many others are oversized only with what edits put in the place of theirs, and are left alone.
+    /// How many others are oversized only with what edits put in place of theirs, and are left alone.
     pub edited: u64,
     /// By how many bytes the session's file is shorter, or would be if there were one.
     pub saved: u64,

@@ -17,12 +17,12 @@ use regex_syntax::hir::{Class, Hir, HirKind};
 use super::pattern::Pattern;
 use crate::store::Sieve;
 
-/// A run: for each place the characters of which one stands there.
+/// A run: for each place the characters of which one is there.
 pub(super) type Run = Vec<Vec<char>>;
 
 /// How many characters a class may have to be a place of a run.
 const CLASS: usize = 8;
-/// How many alternatives are told apart.
+/// How many alternatives are distinguished.
 const ALTERNATIVES: usize = 32;
 /// How often an expression of a fixed number of repetitions is written out.
 const REPEATED: u32 = 8;
@@ -113,7 +113,7 @@ fn few(class: &Class) -> Option<Vec<char>> {
     (!chars.is_empty()).then_some(chars)
 }
 
-/// Returns whether a character may stand in a JSON string as it is, and in one way besides only. U+FFFD also stands for bytes
+/// Returns whether a character may stand in a JSON string as it is, and in one way besides only. U+FFFD also represents bytes
 /// that are no text, and for half a pair.
 fn is_plain(c: char) -> bool {
     !c.is_control() && !matches!(c, '"' | '\\' | '/' | char::REPLACEMENT_CHARACTER)
@@ -172,7 +172,7 @@ impl Escaped {
     }
 }
 
-/// Returns the longest part of some runs that stands in a record as it is, or escaped.
+/// Returns the longest part of some runs that is in a record as it is, or escaped.
 fn longest(runs: &[Run]) -> Option<Run> {
     let parts = runs.iter().flat_map(|run| run.split(|chars| !chars.iter().all(|c| is_plain(*c))));
     let longest = parts.max_by_key(|part| part.len()).filter(|part| !part.is_empty())?;
@@ -235,7 +235,7 @@ mod tests {
         assert!(passes("😀 x", r#"{"text":"\ud83d\ude00 x"}"#));
         assert!(passes("\"", "{}"));
         assert!(passes("disk", r#"{"text":"d\u0069sk"}"#));
-        // What is shown in the place of half a pair is found there.
+        // What is shown in place of half a pair is found there.
         assert!(passes("cut \u{fffd}", r#"{"text":"cut \ud83d"}"#));
         assert!(passes("\u{fffd}", r#"{"text":"cut \ud83d"}"#));
         assert!(!passes("cut \u{fffd}", r#"{"text":"\ud83d"}"#));

@@ -40,18 +40,17 @@ pub enum Unfit {
     #[error("the pattern is empty")]
     Empty,
     /// It has a line end.
-    #[error("the pattern has a line end, and texts are searched line by line")]
+    #[error("the pattern contains a line break, but texts are searched line by line")]
     LineEnd,
     /// It is no regular expression.
-    #[error("the pattern is no regular expression: {0}")]
+    #[error("invalid regular expression: {0}")]
     Syntax(String),
     /// To look for it would take more memory than it may.
     #[error("the pattern is too large")]
     TooLarge,
     /// To look for it would take too long.
     #[error(
-        "the pattern can go on in {0} ways at once, and at most {WAYS} are looked for: \
-         take fewer alternatives or repetitions"
+        "the pattern has {0} alternatives at once, and at most {WAYS} are supported: use fewer alternatives or repetitions"
     )]
     TooManyWays(usize),
 }

@@ -40,7 +40,7 @@ pub enum Sort {
     Time,
 }
 
-/// What the rank of a text is made of, but for where it stands.
+/// What the rank of a text is made of, but for where it is.
 #[derive(Clone, Debug)]
 pub(crate) struct Weighed<'t> {
     /// The lines with a match, and where the matches are.
@@ -53,7 +53,7 @@ pub(crate) struct Weighed<'t> {
     pub(crate) time: Option<Timestamp>,
 }
 
-/// Returns the rank that each of these texts has if it stands on the current path; the greatest is the best.
+/// Returns the rank that each of these texts has if it is on the current path; the greatest is the best.
 pub(crate) fn ranks(texts: &[Weighed<'_>]) -> Vec<u64> {
     let words: Vec<Vec<BTreeMap<String, bool>>> =
         texts.iter().map(|text| text.lines.iter().map(|line| words(*line)).collect()).collect();
@@ -90,7 +90,7 @@ pub(crate) fn off_the_path(rank: u64) -> u64 {
     rank / CURRENT
 }
 
-/// Returns the words of a line that match, in small letters, each with whether it stands there as a whole word.
+/// Returns the words of a line that match, in small letters, each with whether it is there as a whole word.
 fn words((line, matches): (&str, &[Range<usize>])) -> BTreeMap<String, bool> {
     let is_letter = |c: char| c.is_alphanumeric() || c == '_';
     let mut words = BTreeMap::new();

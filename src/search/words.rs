@@ -19,7 +19,7 @@ use super::{
 
 /// How long a row of letters may be and still be one word.
 const LONG: usize = 40;
-/// How far apart stretches of a longer one begin; what is shorter lies within one of them.
+/// How far apart stretches of a longer one begin; what is shorter is within one of them.
 const STEP: usize = LONG / 2;
 /// How many stretches an entry may have; what has more is found by a word of its own.
 const STRETCHES: usize = 2048;

@@ -27,15 +27,17 @@ pub enum Unallowed {
     #[error("there is no rule {0}")]
     Rule(String),
     /// It is no regular expression.
-    #[error("{0} is no regular expression")]
+    #[error("invalid regular expression: {0}")]
     Value(String),
     /// It is not how an entry's id begins.
-    #[error("{0} is not the beginning of an entry's id: at least {DIGITS} digits from 0 to f")]
+    #[error(
+        "{0} is not the beginning of an entry's id, which needs at least {DIGITS} digits from 0 to f"
+    )]
     Entry(String),
 }
 
 impl Allowed {
-    /// Allows what certain rules find, what fits an expression as a whole, and what stands in certain entries.
+    /// Allows what certain rules find, what fits an expression as a whole, and what is in certain entries.
     pub fn new(rules: &[String], values: &[String], entries: &[String]) -> Result<Self, Unallowed> {
         if let Some(rule) =
             rules.iter().find(|rule| !Rules::get().names().any(|name| name == *rule))
@@ -55,7 +57,7 @@ impl Allowed {
         Ok(Self { rules: rules.to_vec(), values, entries: entries.to_vec() })
     }
 
-    /// Returns whether a find is allowed, wherever it stands.
+    /// Returns whether a find is allowed, wherever it is.
     pub(crate) fn has(&self, rules: &Rules, found: &Found) -> bool {
         self.rules.iter().any(|rule| rule == rules.name(found.rule))
             || self.values.iter().any(|value| value.is_match(found.secret.as_bytes()))
@@ -83,8 +85,9 @@ mod tests {
             assert_eq!(why.to_string(), expected);
         };
         check(&["github-pat", "gitub-pat"], &[], &[], "there is no rule gitub-pat");
-        check(&[], &["a("], &[], "a( is no regular expression");
-        let why = " is not the beginning of an entry's id: at least 8 digits from 0 to f";
+        check(&[], &["a("], &[], "invalid regular expression: a(");
+        let why =
+            " is not the beginning of an entry's id, which needs at least 8 digits from 0 to f";
         check(&[], &[], &["7c2a"], &format!("7c2a{why}"));
         check(&[], &[], &["7c2a51dZ"], &format!("7c2a51dZ{why}"));
     }

@@ -17,7 +17,7 @@ use crate::{
     json::Raw,
 };
 
-/// How much of what stands before a keyword is looked at: the rest of a name.
+/// How much of what comes before a keyword is looked at: the rest of a name.
 const BEFORE: usize = 64;
 /// How much is looked at behind a keyword first; where a match goes on, more.
 const BEHIND: usize = 512;
@@ -63,7 +63,7 @@ impl Rules {
         self.settle(found)
     }
 
-    /// Returns where the first keyword stands by which anything is found in bytes, which may be a part of a record.
+    /// Returns where the first keyword is by which anything is found in bytes, which may be a part of a record.
     pub(crate) fn first(&self, bytes: &[u8]) -> Option<Range<usize>> {
         let mut first = None;
         let _ = self.each(bytes, false, &mut |_, _, keyword| {
@@ -86,7 +86,7 @@ impl Rules {
         ControlFlow::Continue(())
     }
 
-    /// Tries a rule where one of its keywords stands.
+    /// Tries a rule where one of its keywords is.
     fn try_rule(
         &self,
         (n, rule): (usize, &Rule),
@@ -167,7 +167,7 @@ impl Rules {
     }
 }
 
-/// Returns of each find those that stand in it, as it is or without its escapes, and those in which it stands so.
+/// Returns of each find those that stand in it, as it is or without its escapes, and those in which it is so.
 fn related(found: &[Found]) -> Vec<BTreeSet<usize>> {
     let mut related = vec![BTreeSet::new(); found.len()];
     let mut builder = AhoCorasick::builder();
@@ -188,7 +188,7 @@ fn related(found: &[Found]) -> Vec<BTreeSet<usize>> {
     related
 }
 
-/// Returns whether a secret gives way to another one that lies within it, or within which it lies: the one that is escaped, the
+/// Returns whether a secret gives way to another one that is within it, or within which it is: the one that is escaped, the
 /// one that has a name before it or an escape behind it, and else the shorter one. Nothing if neither does.
 fn gives_way(one: &str, other: &str) -> Option<bool> {
     if one == other || is_spelling(other, one) {
@@ -253,7 +253,7 @@ impl Window<'_> {
                 each(&text, before.len())?;
                 let is_there = |(mark, _): &(u8, _)| memchr::memchr(*mark, &text).is_some();
                 for reading in READINGS.into_iter().filter(is_there) {
-                    // Of an address what is found is told as it stands there.
+                    // Of an address what is found is told as it is there.
                     if reading.0 == b'%' && memmem::find(&text, QUOTE).is_none() {
                         continue;
                     }

@@ -1,4 +1,4 @@
-//! Masks: a mark in the place of each secret in a text that leaves the store for people, and of what tells who they are.
+//! Masks: a mark in place of each secret in a text that leaves the store for people, and of what tells who they are.
 
 use std::{borrow::Cow, cmp::Reverse, collections::BTreeMap, ops::Range, sync::OnceLock};
 
@@ -34,7 +34,7 @@ pub struct Masked<'t> {
     pub secrets: u64,
 }
 
-/// Masks for the texts of one document: a secret that is found anywhere in it is masked wherever it stands.
+/// Masks for the texts of one document: a secret that is found anywhere in it is masked wherever it is.
 pub struct Masking {
     masks: Masks,
     known: Known,
@@ -64,7 +64,7 @@ impl Known {
     }
 }
 
-/// What is written in the place of something.
+/// What is written in place of something.
 enum Mark {
     /// A secret, by its rule.
     Secret(&'static str),
@@ -85,7 +85,7 @@ impl Masking {
         Self { masks, known: Known::new(known), whole }
     }
 
-    /// Puts a mark in the place of the beginning of a secret with which a text ends that was cut off there, if it does.
+    /// Puts a mark in place of the beginning of a secret with which a text ends that was cut off there, if it does.
     pub fn mask_beginning(&self, text: &str) -> Option<String> {
         let beginning = |(secret, rule): &(String, &'static str)| {
             let ends = secret.char_indices().map(|(at, _)| at).rev();
@@ -98,7 +98,7 @@ impl Masking {
         Some(format!("{before}[masked: {rule}]"))
     }
 
-    /// Puts marks in the place of all that is to be masked in a text.
+    /// Puts marks in place of all that is to be masked in a text.
     pub fn mask<'t>(&self, text: &'t str) -> Masked<'t> {
         let mut marks: Vec<(Range<usize>, Mark)> = self.known.marks(text).collect();
         if let Some(allowed) = &self.masks.secrets {
@@ -122,7 +122,7 @@ impl Masking {
             // What base64 shares with its neighbours may end within a character.
             let (start, end) = (whole(text, place.start, true), whole(text, place.end, false));
             if start < at {
-                // The mark before it stands for what both have.
+                // The mark before it represents what both have.
                 at = at.max(end);
                 continue;
             }

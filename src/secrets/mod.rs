@@ -1,4 +1,4 @@
-//! Secrets: what looks like a key, a token, a password or a private key, and masks that stand in the place of it.
+//! Secrets: what looks like a key, a token, a password or a private key, and masks that replace it.
 //!
 //! ```text
 //! keywords    one pass over all bytes for the words of every rule

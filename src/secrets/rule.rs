@@ -12,7 +12,7 @@ use serde::Deserialize;
 /// What most expressions begin with: the rest of a name before the keyword, which no match needs; and what is left of it.
 const NAMED: [(&str, &str); 2] =
     [(r"[\w.-]{0,50}?(?i:[\w.-]{0,50}?", "(?i:"), (r"(?i)[\w.-]{0,50}?", "(?i)")];
-/// In how many ways a match may begin that are told apart.
+/// In how many ways a match may begin that are distinguished.
 const HEADS: usize = 4096;
 /// How far around a keyword a match is looked for whose length has no bound.
 const FAR: usize = 2048;
@@ -34,7 +34,7 @@ pub(super) struct Rule {
     entropy: f64,
     /// Words in small letters, of which one stands near every match.
     pub(super) keywords: Vec<String>,
-    /// Whether it tells by the words around a secret: other rules count more, and what stands for any secret is none.
+    /// Whether it tells by the words around a secret: other rules count more, and what represents any secret is none.
     #[serde(default)]
     pub(super) weak: bool,
     /// Whether its matches are long, and end with what tells them: as much as one may have is looked at at once.
@@ -115,7 +115,7 @@ impl Rule {
         self.compiled.get_or_init(|| Compiled::new(&self.expression, &self.keywords)).as_ref()
     }
 
-    /// Returns the next match from `from` on in a text; `at` is where the keyword stands. One that has another of the rule's
+    /// Returns the next match from `from` on in a text; `at` is where the keyword is. One that has another of the rule's
     /// keywords, and not this, is found by that.
     pub(super) fn find<'t>(&self, text: &'t [u8], mut from: usize, at: usize) -> Option<Match<'t>> {
         let Compiled { regex, reach, keywords } = self.compiled()?;
@@ -256,7 +256,7 @@ impl<'t> Match<'t> {
         self.text.get(self.start - name..self.end).unwrap_or_default()
     }
 
-    /// Returns the lines in which the match stands.
+    /// Returns the lines in which the match is.
     fn line(&self) -> &'t [u8] {
         let before = self.text.get(..self.start).unwrap_or_default();
         let start = memchr::memrchr(b'\n', before).map_or(0, |at| at + 1);

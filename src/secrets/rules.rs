@@ -17,7 +17,7 @@ pub(super) struct File {
     /// What is no secret, whichever rule finds it.
     #[serde(default)]
     allowlists: Vec<Allow>,
-    /// What stands for any secret.
+    /// What represents any secret.
     placeholders: Option<Allow>,
     rules: Vec<Rule>,
 }

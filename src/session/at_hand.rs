@@ -9,10 +9,10 @@ use crate::{
 
 /// How many records are read at a time.
 const CHUNK: u64 = 256;
-/// How many times that are kept at hand: a path goes on near to where it was.
+/// How many times that are kept in memory: a path goes on near to where it was.
 const CHUNKS: usize = 1024;
 
-/// The records that are at hand.
+/// The records that are in memory.
 #[derive(Default)]
 pub(super) struct AtHand(RefCell<Chunks>);
 

@@ -24,9 +24,9 @@ pub struct Shown {
     pub operation: OperationNumber,
     /// The agent's own number of it, as a selector.
     pub own: Option<String>,
-    /// The entry behind which it stands.
+    /// The entry behind which it is.
     pub entry: Option<EntryId>,
-    /// The turn of the user before which it stands.
+    /// The turn of the user before which it is.
     pub turn: Option<EntryNumber>,
     /// The id of that turn.
     pub before: Option<EntryId>,
@@ -39,7 +39,7 @@ pub struct Shown {
 }
 
 impl Shown {
-    /// Returns whether the entry behind which it stands is damaged: nothing is known of it but its number.
+    /// Returns whether the entry before it is damaged: nothing is known of it but its number.
     pub fn is_nowhere(&self) -> bool {
         self.entry.is_none() && self.checkpoint.place.head.is_some()
     }
@@ -90,7 +90,7 @@ impl fmt::Display for Spot {
 
 /// How many checkpoints are looked at together, from the newest on.
 const BATCH: u64 = 256;
-/// How many of the last entries are looked at for where a session stands, and by how much more each next time.
+/// How many of the last entries are looked at for where a session is, and by how much more each next time.
 const LOOKED: usize = 64;
 /// How many checkpoints an error names if none matches.
 const NEAREST: usize = 3;
@@ -171,7 +171,7 @@ pub(crate) fn count(store: &dyn Store, session: &Session) -> Result<u64, Session
     Ok(standing(store, session, CheckpointNumber::ALL)?.len() as u64)
 }
 
-/// Returns the newest checkpoints that are not undone, as many as are wanted, in order.
+/// Returns the newest checkpoints that are not undone, up to the number wanted, in order.
 pub fn newest_checkpoints(
     store: &dyn Store,
     session: &Session,
@@ -185,7 +185,7 @@ pub fn newest_checkpoints(
     Ok(newest)
 }
 
-/// Hands over the newest checkpoints that are not undone, as many as are wanted, in order; a few of them are read at a time.
+/// Hands over the newest checkpoints that are not undone, up to the number wanted, in order; a few of them are read at a time.
 pub fn each_checkpoint<E: From<SessionError>>(
     store: &dyn Store,
     session: &Session,
@@ -255,7 +255,7 @@ pub fn standing_at(store: &dyn Store, session: &Session) -> Result<Option<Spot>,
             Ok(())
         })?;
         for (place, &entry) in path.iter().enumerate().rev() {
-            // A note that was left on the way back stands behind the place.
+            // A note that was left on the way back comes after the place.
             if view.record(entry)?.kind == Kind::Note {
                 // Records beside the conversation may come before it.
                 let mut found = None;
@@ -322,7 +322,7 @@ pub(crate) fn next_turn(
     n: CheckpointNumber,
 ) -> Result<Result<CheckpointNumber, &'static str>, SessionError> {
     let Some(turn) = turn_of(store, session, n)? else {
-        return Ok(Err("it is not the number of a turn"));
+        return Ok(Err("it is not a turn"));
     };
     let tip = store.state(session.key)?;
     let position = tip.position().unwrap_or_default();
@@ -428,7 +428,7 @@ pub(crate) fn turns<'c>(
     Ok(turns)
 }
 
-/// Returns the record with which an agent set the checkpoint that an entry stands behind: between the two lie only
+/// Returns the record with which an agent set the checkpoint that an entry comes after: between the two lie only
 /// records that are not part of the conversation, or that say the number. Numbers are given as lines come, so that it does not
 /// tell whether another record came to stand on the line of one of them.
 fn marker(
@@ -446,7 +446,7 @@ fn marker(
     Ok(None)
 }
 
-/// Returns whether a checkpoint of the agent's own stands behind an entry: then the next turn is its.
+/// Returns whether a checkpoint of the agent's own comes after an entry: then the next turn is its.
 pub(crate) fn is_marked(view: &View<'_>, last: EntryNumber) -> Result<bool, Failure> {
     let sets = |entry| {
         let line = view.line(entry)?;
@@ -455,7 +455,7 @@ pub(crate) fn is_marked(view: &View<'_>, last: EntryNumber) -> Result<bool, Fail
     Ok(marker(view, Some(last), sets)?.is_some())
 }
 
-/// A checkpoint that stands before an entry.
+/// A checkpoint that comes before an entry.
 #[derive(Clone, Copy)]
 pub(crate) struct Given<'p> {
     /// Its number.
@@ -512,7 +512,7 @@ impl Places {
         Ok(Self { before, own, behind, has_markers, replays })
     }
 
-    /// Returns the checkpoint that stands before an entry.
+    /// Returns the checkpoint that comes before an entry.
     pub(crate) fn before(
         &self,
         view: &View<'_>,
@@ -642,7 +642,7 @@ pub(crate) fn find(
     })
 }
 
-/// Returns a checkpoint where it stands now, if its generation was written again since.
+/// Returns a checkpoint where it is now, if its generation was written again since.
 fn followed(
     store: &dyn Store,
     session: &Session,

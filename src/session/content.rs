@@ -146,8 +146,8 @@ pub(crate) fn bytes(
     Ok(bytes)
 }
 
-/// Returns, for each of these entries, the id that its line has by itself, wherever it stands: that of a line with a name
-/// says it already, and that of a damaged line stands in its place.
+/// Returns, for each of these entries, the id that its line has by itself, wherever it is: that of a line with a name
+/// says it already, and that of a damaged line is in its place.
 pub(crate) fn alone(
     store: &dyn Store,
     session: SessionKey,

@@ -1,7 +1,7 @@
 //! Departures: how an agent left each file that it set aside for the next one.
 //!
 //! ```text
-//! context_1    a b c d          left by a compaction: what stands above the boundary is d and what d follows
+//! context_1    a b c d          left by a compaction: what is above the boundary is d and what d follows
 //! context      a boundary e     the first entry that both do not share is the boundary
 //! ```
 

@@ -13,7 +13,7 @@ use crate::{
     wire::{CAVEAT, EDITOR, Envelope, Format, Graph, Link, REQUEST, Titled},
 };
 
-/// How many names of a session that is taken in by parts are at hand.
+/// How many names of a session that is taken in by parts are in memory.
 const KNOWN: usize = 1 << 18;
 
 /// Derives records in the order of their numbers.
@@ -121,7 +121,7 @@ pub(crate) fn ties(
 
 /// Takes an operation into a card.
 pub(crate) fn see_operation(card: &mut Card, operation: &Operation, format: &dyn Format) {
-    // Where records have no time, the time of their operation stands for it.
+    // Where records have no time, the time of their operation represents it.
     let stands_for_records = operation.count() > 0 && !format.traits().has_times;
     if operation.command.speaks() || stands_for_records && !operation.command.says_again() {
         card.active = card.active.max(Some(operation.at));

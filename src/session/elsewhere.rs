@@ -4,7 +4,7 @@ use std::{ffi::OsStr, fmt, os::unix::ffi::OsStrExt, path::Path};
 
 use crate::model::{Place, Position};
 
-/// The folder in the names of parts of other sessions' files, which were taken in with a session. No file lies there.
+/// The folder in the names of parts of other sessions' files, which were taken in with a session. No file is there.
 pub(crate) const BASES: &str = "bases";
 
 /// Over how many files a history is followed.
@@ -74,15 +74,12 @@ impl fmt::Display for Elsewhere {
         let file = &self.file;
         match &self.gap {
             Gap::Parent(session) => {
-                write!(f, "the history before the fork lies in its parent, session {session}")
+                write!(f, "the history before the fork is in its parent, session {session}")
             }
-            Gap::Missing => write!(f, "the earlier history lies in file {file}, which is missing"),
-            Gap::Short => write!(
-                f,
-                "the earlier history lies in file {file}, which ends before the place that is named"
-            ),
+            Gap::Missing => write!(f, "the earlier history is in file {file}, which is missing"),
+            Gap::Short => write!(f, "the earlier history is in file {file}, which ends too early"),
             Gap::Endless => {
-                write!(f, "the earlier history lies in file {file}, which leads in a circle")
+                write!(f, "the earlier history is in file {file}, which refers back to itself")
             }
         }
     }

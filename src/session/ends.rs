@@ -68,7 +68,7 @@ impl View<'_> {
     }
 }
 
-/// Returns the ends of the paths of two views of a session, from an entry on that both share: what stands before it is the
+/// Returns the ends of the paths of two views of a session, from an entry on that both share: what comes before it is the
 /// same, unless these are the whole paths.
 pub(crate) fn ends(
     one: &View<'_>,
@@ -104,7 +104,7 @@ pub(crate) fn ends_within(
 }
 
 /// Returns the first of the settled entries that two paths share, if another one follows: what prepares the turn at which
-/// they part stands behind it.
+/// they part comes after it.
 fn shared(
     one: &View<'_>,
     other: &View<'_>,
@@ -138,7 +138,7 @@ fn begins_alike(
 }
 
 impl View<'_> {
-    /// Returns the first place at which an entry of a part of a path stands.
+    /// Returns the first place at which an entry of a part of a path is.
     fn first(&self, path: &[EntryNumber]) -> Result<PlaceNumber, SessionError> {
         let mut first = self.end();
         for &entry in path {

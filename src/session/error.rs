@@ -19,7 +19,7 @@ pub enum SessionError {
     #[error("no session matches {0:?}")]
     NoSession(String),
     /// There is no session that works in this folder.
-    #[error("no session works in {0}")]
+    #[error("there is no session in {0}")]
     NoSessionHere(PathBuf),
     /// Several sessions match.
     #[error("{wanted:?} matches {} sessions", .matches.len())]
@@ -33,7 +33,7 @@ pub enum SessionError {
     #[error("no entry matches {0:?}")]
     NoEntry(String),
     /// The start is no entry.
-    #[error("no entry stands at the start")]
+    #[error("there is no entry at the start")]
     Start,
     /// Several entries match.
     #[error("{wanted:?} matches {} entries", .matches.len())]
@@ -44,7 +44,7 @@ pub enum SessionError {
         matches: Vec<String>,
     },
     /// No path has both ends of a range.
-    #[error("no path has both: {}", .ends.iter().map(|(end, on)| format!("{end} is on {on}")).collect::<Vec<_>>().join(", "))]
+    #[error("these are on different paths: {}", .ends.iter().map(|(end, on)| format!("{end} is on {on}")).collect::<Vec<_>>().join(", "))]
     Apart {
         /// Each end, and the branch that has it.
         ends: Vec<(String, String)>,
@@ -66,7 +66,7 @@ pub enum SessionError {
         nearest: Vec<(CheckpointNumber, String)>,
     },
     /// The session's records are of a format that is not known here.
-    #[error("the format {0:?} is not known")]
+    #[error("unknown format {0:?}")]
     UnknownFormat(String),
     /// The output could not be written where it should go.
     #[error("cannot write")]

@@ -1,4 +1,4 @@
-//! Ids: which entry a number stands for, and which operation brought it.
+//! Ids: which entry a number represents, and which operation brought it.
 
 use std::collections::BTreeMap;
 

@@ -57,7 +57,7 @@ impl Bond {
         match self {
             Self::Fork => "fork of",
             Self::SubAgent => "sub-agent of",
-            Self::Continuation => "goes on as",
+            Self::Continuation => "continues as",
         }
     }
 }
@@ -196,7 +196,7 @@ struct Side<'a> {
     session: &'a Session,
     view: View<'a>,
     is_named: bool,
-    /// Where the first entry stands that counts.
+    /// Where the first entry is that counts.
     first: PlaceNumber,
 }
 

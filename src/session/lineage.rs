@@ -64,7 +64,7 @@ impl View<'_> {
         Ok(if let Begins::Elsewhere(elsewhere) = begins { Some(elsewhere) } else { None })
     }
 
-    /// Returns the position at which nothing stands behind an entry of the files that lead here.
+    /// Returns the position at which nothing comes after an entry of the files that lead here.
     pub(crate) fn ending_at(&self, entry: EntryNumber) -> Result<Option<Position>, SessionError> {
         let mut found = None;
         self.climb(&mut |view| {

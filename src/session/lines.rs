@@ -39,13 +39,13 @@ pub struct Line {
     pub kind: Kind,
     /// When it was written, by its own word.
     pub time: Option<Timestamp>,
-    /// The checkpoint that stands before it.
+    /// The checkpoint that comes before it.
     pub checkpoint: Option<CheckpointNumber>,
     /// The agent's own number of it, as a selector.
     pub own: Option<String>,
     /// The checkpoints that were put right behind it.
     pub marks: Vec<Checkpoint>,
-    /// Its messages: empty unless it is part of the conversation, several where it stands for a history.
+    /// Its messages: empty unless it is part of the conversation, several where it represents a history.
     pub messages: Vec<Message>,
     /// The cuts in its answers of tools.
     pub cuts: Vec<CutOff>,
@@ -185,7 +185,7 @@ pub fn log_all(
     let Some(view) = view(store, session, target)? else { return Ok(Log::default()) };
     let path = view.path(limit)?;
     let on_path: EntrySet = path.entries.iter().copied().collect();
-    // An entry off the conversation stands behind the entry of the path that it follows in the file.
+    // An entry off the conversation comes after the entry of the path that it follows in the file.
     let mut asides: BTreeMap<Option<EntryNumber>, Vec<EntryNumber>> = BTreeMap::new();
     let mut before = None;
     for entry in view.lineage()? {
@@ -247,7 +247,7 @@ fn places(
     first.map(|first| Places::since(store, session, *first)).transpose()
 }
 
-/// Returns the session as it is seen from a target, or from where the current branch stands; damaged lines are gathered.
+/// Returns the session as it is seen from a target, or from where the current branch is; damaged lines are gathered.
 pub(crate) fn view<'a>(
     store: &'a dyn Store,
     session: &'a Session,
@@ -269,7 +269,7 @@ pub(crate) fn lines(
     lines_between(store, session, view, places(store, session, entries)?.as_ref(), entries)
 }
 
-/// Does the same with the checkpoints at hand that stand next to them.
+/// Does the same with the checkpoints in memory that stand next to them.
 fn lines_between(
     store: &dyn Store,
     session: &Session,
@@ -324,7 +324,7 @@ fn lines_between(
     Ok(lines)
 }
 
-/// Returns the entry that a target shows; of a checkpoint that stands before a turn, the turn.
+/// Returns the entry that a target shows; of a checkpoint that comes before a turn, the turn.
 pub fn entry_of(
     store: &dyn Store,
     session: &Session,

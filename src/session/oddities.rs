@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// The description of a record that repeats another.
-pub(crate) const REPEATED: &str = "a record of the same name stands before it";
+pub(crate) const REPEATED: &str = "an earlier record has the same name";
 
 /// Returns the places of a generation at which a record stands that has the name, or is the line, of an earlier one.
 pub(crate) fn repeated(view: &View<'_>) -> Result<Vec<PlaceNumber>, SessionError> {
@@ -51,12 +51,12 @@ pub(crate) fn oddities(
                 let line = view.line(entry)?;
                 let what = match Raw::object(&line) {
                     _ if damages.of(entry).is_some() => continue,
-                    Some(_) => "a record that its agent passes over",
+                    Some(_) => "a record that its agent ignores",
                     None => "not a JSON object",
                 };
                 found.entry(what).or_default().insert(entry);
             } else if view.is_glued(place)? {
-                found.entry("a record behind another on one line").or_default().insert(entry);
+                found.entry("a second record on the same line").or_default().insert(entry);
             }
         }
         for place in repeated(&view)? {

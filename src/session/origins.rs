@@ -1,4 +1,4 @@
-//! Origins: the entries that an entry stands in the place of.
+//! Origins: the entries that an entry replaces.
 //!
 //! ```text
 //! entry 9 -> entry 7 -> entry 3      a replay of a replay: 3 is the first origin, and holds all that 9 does not show
@@ -10,7 +10,7 @@ use crate::{
     store::Store,
 };
 
-/// Returns the entries that an entry stands in for, the nearest first, each behind the operation that replaced it.
+/// Returns the entries that an entry is in for, the nearest first, each behind the operation that replaced it.
 pub(crate) fn chain(
     store: &dyn Store,
     session: &Session,

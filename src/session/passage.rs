@@ -47,7 +47,7 @@ struct Named<'w> {
     target: Target,
     /// Its first entry.
     entry: EntryNumber,
-    /// The first that this one stands in the place of.
+    /// The first that this one replaces.
     first: EntryNumber,
     /// Whether all of its turn is meant, or this step.
     extent: Extent,
@@ -259,7 +259,7 @@ impl Search<'_> {
         Ok(Some(Passage { target, entries, is_entry: false }))
     }
 
-    /// Returns where on a path an end's entries stand, of which the first stands at a place.
+    /// Returns where on a path an end's entries stand, of which the first is at a place.
     fn range(
         &self,
         view: &View<'_>,

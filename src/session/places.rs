@@ -1,4 +1,4 @@
-//! Places: where each entry stands in a generation, found from its spans.
+//! Places: where each entry is in a generation, found from its spans.
 
 use std::{collections::BTreeMap, ops::Range};
 

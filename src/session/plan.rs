@@ -16,7 +16,7 @@ use crate::model::{
     Words,
 };
 
-/// A branch of this name, with a number, holds the entries that another program wrote in the place of the live file.
+/// A branch of this name, with a number, holds the entries that another program wrote in place of the live file.
 pub(crate) const OUTSIDE: &str = "outside";
 /// A branch of this name, with a number, holds the entries of an agent that knew only an older state.
 pub(crate) const LATE: &str = "late";
@@ -28,7 +28,7 @@ pub(crate) struct Plan<G> {
     pub(crate) command: Command,
     /// The changes of the state.
     pub(crate) steps: Steps,
-    /// The aim for the live file; the current branch stands where that leaves the session.
+    /// The aim for the live file; the current branch is where that leaves the session.
     pub(crate) goal: G,
 }
 
@@ -82,7 +82,7 @@ impl Steps {
         self.current.as_deref().unwrap_or(state.current())
     }
 
-    /// Returns where the current branch stands from now on.
+    /// Returns where the current branch is from now on.
     pub(crate) fn position(&self, state: &State) -> Option<Position> {
         let current = self.current(state);
         let stands = || state.branches.get(current).copied();
@@ -101,7 +101,7 @@ pub(crate) fn given(text: &str) -> Text {
     Text::Given(Words { salt: Words::UNSALTED, text: text.to_owned() })
 }
 
-/// Returns a branch's name as a record holds it: as it is if undertext gave it, or shows it in the place of one that was taken out.
+/// Returns a branch's name as a record holds it: as it is if undertext gave it, or shows it in place of one that was taken out.
 pub(crate) fn branch_text(name: &str) -> Text {
     let (base, numbers) = name.split_once('.').unwrap_or((name, ""));
     let are_numbers = || numbers.split('.').all(|n| n.bytes().all(|digit| digit.is_ascii_digit()));
@@ -115,15 +115,15 @@ pub(crate) fn obstacle(
     undone: &BTreeSet<OperationNumber>,
 ) -> Option<&'static str> {
     if undone.contains(&operation.n) {
-        Some("it is undone already")
+        Some("it is already undone")
     } else if operation.n == OperationNumber::FIRST {
-        Some("it began the session")
+        Some("it created the session")
     } else if operation.undoes().is_some() {
-        Some("it undid another one; redo undoes the newest undo")
+        Some("it is an undo; to undo the newest undo, use redo")
     } else if operation.command.takes_in() {
-        Some("it only took in what another program wrote")
+        Some("it only imported what another program wrote")
     } else if operation.command.is_final() {
-        Some("what it took out is kept nowhere")
+        Some("what it redacted is not kept anywhere")
     } else {
         None
     }
@@ -195,7 +195,7 @@ pub(crate) fn take_back<E>(
     Ok((steps, left))
 }
 
-/// Returns the old and the new name of a branch that an operation renamed, and where that stands now: what came to it since goes
+/// Returns the old and the new name of a branch that an operation renamed, and where that is now: what came to it since goes
 /// back with it to its old name.
 fn renamed(state: &State, operation: &Operation) -> Option<(String, String, Position)> {
     let moves = &operation.facts.moves;

@@ -27,7 +27,7 @@ pub struct Reader {
     branch: Option<String>,
     /// The newest operation of the session, by its number and its hash.
     newest: Option<(OperationNumber, OperationId)>,
-    /// Where the branch stands.
+    /// Where the branch is.
     position: Option<Position>,
     /// The entries of the conversation that were read so far, the last one first.
     read: Vec<EntryNumber>,
@@ -97,7 +97,7 @@ impl Reader {
         })
     }
 
-    /// Returns whether something was taken out of the session since: the conversation stands where it stood then, and says
+    /// Returns whether something was taken out of the session since: the conversation is where it was then, and says
     /// something else.
     fn is_covered(&self, store: &dyn Store) -> Result<bool, SessionError> {
         let Some((known, _)) = self.newest else { return Ok(false) };

@@ -1,4 +1,4 @@
-//! Replays: generations that were written again with other entries in the place of some.
+//! Replays: generations that were written again with other entries in place of some.
 //!
 //! ```text
 //! generation 1   u1 R1 u2     a checkpoint before u2 was given here: head R1, horizon 2
@@ -19,9 +19,9 @@ use crate::{
 /// The replays of a session that are not undone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Replays {
-    /// The entry that each entry stands in the place of.
+    /// The entry that each entry replaces.
     origins: BTreeMap<EntryNumber, EntryNumber>,
-    /// The entries that stand in the place of each entry: of one that was written again on two branches, one on each.
+    /// The entries that replace each entry: of one that was written again on two branches, one on each.
     successors: BTreeMap<EntryNumber, Vec<EntryNumber>>,
     /// The entries that were cut.
     pub(crate) cut: BTreeSet<EntryNumber>,
@@ -59,12 +59,12 @@ impl Replays {
         Ok(replays)
     }
 
-    /// Returns whether no entry stands in the place of another.
+    /// Returns whether no entry replaces another.
     pub(crate) fn is_empty(&self) -> bool {
         self.origins.is_empty()
     }
 
-    /// Returns the first entry that this one stands in the place of, or itself.
+    /// Returns the first entry that this one replaces, or itself.
     pub(crate) fn first(&self, entry: EntryNumber) -> EntryNumber {
         let mut at = entry;
         // A store whose origins form a circle is damaged, and no reason to walk for ever.
@@ -82,7 +82,7 @@ impl Replays {
         behind.fold(entry, EntryNumber::min)
     }
 
-    /// Returns the last of some entries that stands in the place of this one, or itself.
+    /// Returns the last of some entries that replaces this one, or itself.
     pub(crate) fn last(
         &self,
         entry: EntryNumber,
@@ -113,7 +113,7 @@ impl Replays {
         self.moves.iter().find(|(_, from, _)| *from == at).map(|(n, ..)| *n)
     }
 
-    /// Returns where a place is now; while the session stands in its generation, it is where it was.
+    /// Returns where a place is now; while the session is in its generation, it is where it was.
     pub(crate) fn follow(
         &self,
         store: &dyn Store,

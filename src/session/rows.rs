@@ -269,7 +269,7 @@ pub(crate) struct Compared {
     pub(crate) kept: Option<Hash>,
 }
 
-/// Compares the derived rows of a session with those that its facts and bytes give, of which only a part is at hand; hands
+/// Compares the derived rows of a session with those that its facts and bytes give, of which only a part is in memory; hands
 /// over each line that is read for that, in the order of the entries.
 pub(crate) fn compared(
     store: &dyn Store,

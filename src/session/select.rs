@@ -225,7 +225,7 @@ fn find_entry(store: &dyn Store, session: &Session, wanted: &str) -> Result<Targ
         let spans = store.state(session.key)?.spans;
         let view = View::new(store, session, target.position, Some(&spans));
         target.position = checkpoints::turns_before(&view, session, back)?.ok_or_else(missing)?;
-        // It stands at no checkpoint and no branch's end any more.
+        // It is at no checkpoint and no branch's end any more.
         (target.checkpoint, target.branch) = (None, None);
     }
     Ok(target)
@@ -354,7 +354,7 @@ pub(crate) fn place(
             return Ok(Position { head: Some(entry), ..view.position() });
         }
     }
-    // An entry that lies in no generation, such as a result that was cut as it was appended.
+    // An entry that is in no generation, such as a result that was cut as it was appended.
     let held = store.origins(session.key, EntryNumber::ALL)?;
     match held.iter().find(|(_, origin)| origin.origin == entry) {
         Some(_) => Ok(Position { head: Some(entry), ..Position::default() }),

@@ -14,7 +14,7 @@ use crate::{
     wire::Graph,
 };
 
-/// Where an entry stands in its session.
+/// Where an entry is in its session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Stand {
     /// On the current path, and the model is sent it.
@@ -58,7 +58,7 @@ pub(crate) struct Stands {
     pub(crate) is_of_sub_agent: bool,
 }
 
-/// Returns where each of these entries stands.
+/// Returns where each of these entries is.
 pub(crate) fn stands(
     store: &dyn Store,
     session: &Session,
@@ -111,7 +111,7 @@ struct Finding<'a> {
     view: View<'a>,
     /// How the agent left the files that it set aside, once that is asked.
     departures: OnceCell<Rc<[Left]>>,
-    /// Of each entry where it stands, and the turn of which it is a part.
+    /// Of each entry where it is, and the turn of which it is a part.
     known: BTreeMap<EntryNumber, (Stand, Option<Turn>)>,
 }
 
@@ -132,7 +132,7 @@ impl<'a> Finding<'a> {
     /// Finds those that stand on the current path, or beneath it.
     fn current(&mut self, left: &mut Vec<EntryNumber>) -> Result<(), SessionError> {
         let met = self.meet(&self.view, left)?;
-        // Only what stands before a boundary or a summary may be no longer sent.
+        // Only what comes before a boundary or a summary may be no longer sent.
         let sent: EntrySet = if met.passed.is_empty() {
             EntrySet::default()
         } else {
@@ -167,7 +167,7 @@ impl<'a> Finding<'a> {
         self.above(met.on, &stand, left)
     }
 
-    /// Finds those above the beginning of a path: a boundary that begins a file follows the end of the file that it stands for.
+    /// Finds those above the beginning of a path: a boundary that begins a file follows the end of the file that it represents.
     fn above(
         &mut self,
         mut on: EntrySet,
@@ -289,7 +289,7 @@ impl<'a> Finding<'a> {
             let turn = match (&places, turn) {
                 (Some(places), Some((turn, above))) => {
                     let before = places.before(&self.view, turn)?.map(|given| given.n);
-                    // A checkpoint that was put there before the turn was said stands before it too.
+                    // A checkpoint that was put there before the turn was said comes before it too.
                     let put = above.and_then(|above| places.behind(above).last());
                     before.or(put.map(|checkpoint| checkpoint.n))
                 }

@@ -9,7 +9,7 @@ use crate::{
     wire::Graph,
 };
 
-/// Entries that stand behind each other and are shown as one. There may be a million, each of one entry, so that it counts in
+/// Entries that come after each other and are shown as one. There may be a million, each of one entry, so that it counts in
 /// as few bytes as the entries of a web need.
 pub(crate) struct Stretch {
     /// The first entry that is part of the conversation, or the first.
@@ -102,7 +102,7 @@ pub(crate) fn stretches(
         });
     }
     fold_bare(&mut stretches, &mut owner, &ends);
-    // A stretch stands where its last entry does, so that the newest end is on top.
+    // A stretch is where its last entry does, so that the newest end is on top.
     let mut place = vec![FOLDED; stretches.len()];
     let mut taken = 0;
     for &index in &web.order {
@@ -218,7 +218,7 @@ fn permute(stretches: &mut [Stretch], place: &mut [usize]) {
 /// The place of a stretch that was folded into another one.
 const FOLDED: usize = usize::MAX;
 
-/// Folds a bare stretch that leads to one stretch only into that one; each stretch stands behind its parents.
+/// Folds a bare stretch that leads to one stretch only into that one; each stretch comes after its parents.
 fn fold_bare(stretches: &mut [Stretch], owner: &mut [usize], ends: &impl Fn(EntryNumber) -> bool) {
     let mut children = vec![0usize; stretches.len()];
     for &parent in stretches.iter().flat_map(|stretch| stretch.parents.iter()) {
@@ -339,13 +339,13 @@ mod tests {
             };
             let (head, edges) = (head.index(all), named(&stretches));
             let said = stretches[head].said;
-            let begins_turn = |one: &Stretch| one.said.get() % 3 == 0;
+            let begins_turn = |one: &Stretch| one.said.get().is_multiple_of(3);
             let now = path_first(&mut stretches, head, begins_turn);
             prop_assert_eq!((stretches.len(), stretches[now].said), (before, said));
             prop_assert_eq!(named(&stretches), edges);
             let is_behind = |(n, one): (usize, &Stretch)| one.parents.iter().all(|parent| *parent > n);
             prop_assert!(stretches.iter().enumerate().all(is_behind));
-            // Only what follows it stands before the head, and only the rest of its turn was not reverted.
+            // Only what follows it comes before the head, and only the rest of its turn was not reverted.
             let mut follows = BTreeSet::from([now]);
             for n in (0..now).rev() {
                 prop_assert!(stretches[n].parents.iter().any(|parent| follows.contains(parent)));

@@ -71,7 +71,7 @@ pub struct View<'a> {
     pub(super) key: Option<SessionKey>,
     pub(super) format: &'static dyn Format,
     pub(super) position: Position,
-    /// The spans that the session's state keeps, if it is at hand.
+    /// The spans that the session's state keeps, if it is in memory.
     pub(crate) kept: Spans,
     spans: OnceCell<Vec<Span>>,
     places: OnceCell<Places>,
@@ -156,7 +156,7 @@ impl<'a> View<'a> {
         &self.damages
     }
 
-    /// Looks at another generation, with the records that were read so far at hand.
+    /// Looks at another generation, with the records that were read so far in memory.
     pub(crate) fn moved(self, position: Position) -> Self {
         Self {
             position,
@@ -228,7 +228,7 @@ impl<'a> View<'a> {
     }
 
     fn key(&self) -> Result<SessionKey, StoreError> {
-        self.key.ok_or_else(|| StoreError::Refused("the session is not there yet".into()))
+        self.key.ok_or_else(|| StoreError::Refused("the session does not exist yet".into()))
     }
 
     fn places(&self) -> Result<&Places, StoreError> {
@@ -241,7 +241,7 @@ impl<'a> View<'a> {
         self.format
     }
 
-    /// Returns, for each of these entries, the id that its line has by itself, wherever it stands.
+    /// Returns, for each of these entries, the id that its line has by itself, wherever it is.
     pub(crate) fn alone(&self, entries: &[EntryNumber]) -> Result<Vec<EntryId>, SessionError> {
         let first = self.pending.as_ref().map_or(EntryNumber::ALL.end, |pending| pending.first);
         let mut ids = Vec::with_capacity(entries.len());
@@ -257,7 +257,7 @@ impl<'a> View<'a> {
         Ok(ids)
     }
 
-    /// Returns the record that was derived from an entry, whatever stands on its physical line beside it.
+    /// Returns the record that was derived from an entry, whatever is on its physical line beside it.
     pub(crate) fn as_derived(&self, entry: EntryNumber) -> Result<Record, Failure> {
         let fresh =
             self.pending.as_ref().and_then(|pending| pending.records.get(pending.index(entry)?));
@@ -267,7 +267,7 @@ impl<'a> View<'a> {
         Ok(self.records.get(self.store, self.key()?, entry)?)
     }
 
-    /// Returns whether another entry stands on the physical line of this one.
+    /// Returns whether another entry is on the physical line of this one.
     fn shares_its_line(&self, entry: EntryNumber) -> Result<bool, Failure> {
         let places = self.places()?;
         if !places.has_glued() {

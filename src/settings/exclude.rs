@@ -17,7 +17,7 @@ pub struct Exclude {
     pub sessions: Vec<String>,
     /// Agents: the names of their formats.
     pub agents: Vec<String>,
-    /// Of the folders, those to which links lead, each with where it lies.
+    /// Of the folders, those to which links lead, each with where it is.
     #[serde(skip)]
     pub links: Vec<(PathBuf, PathBuf)>,
     /// Why the settings cannot be read, if they cannot: nothing tells then what they leave out, and all is.
@@ -46,10 +46,10 @@ impl fmt::Display for Exclusion {
             Self::Folder(folder) => write!(f, "exclude.folders has {}", folder.display()),
             Self::Session(id) => write!(f, "exclude.sessions has {id}"),
             Self::Agent(agent) => write!(f, "exclude.agents has {agent}"),
-            Self::Unplaced => f.write_str(
-                "exclude.folders leaves out for now a session whose folder is not known",
-            ),
-            Self::Unread(why) => write!(f, "they cannot be read: {why}"),
+            Self::Unplaced => {
+                f.write_str("exclude.folders excludes sessions whose folder is not known yet")
+            }
+            Self::Unread(why) => write!(f, "they cannot be read, so everything is excluded: {why}"),
         }
     }
 }
@@ -76,8 +76,8 @@ impl Exclude {
     ) -> Result<Self, String> {
         let folder = |folder: &PathBuf| {
             if is_wild(&folder.to_string_lossy()) {
-                let words = "a folder is named without * ? and [, and all below it is left out too";
-                let instead = "name each, or the one above them";
+                let words = "folder names may not contain * ? or [, and everything below a folder is excluded too";
+                let instead = "name each folder, or the one above them";
                 return Err(format!(
                     "exclude.folders has {}: {words}; {instead}",
                     folder.display()
@@ -92,17 +92,20 @@ impl Exclude {
             let is_whole = whole.is_absolute() && is_plain;
             let shown = folder.display();
             is_whole.then(|| whole.components().collect()).ok_or_else(|| {
-                format!("exclude.folders has {shown}: a folder begins with / or ~/ and holds no ..")
+                format!("exclude.folders has {shown}: a folder must begin with / or ~/ and must not contain ..")
             })
         };
         // An id behind the name of an agent may be empty, too.
         let is_empty =
             |id: &String| id.split_once(':').map_or(id.as_str(), |(_, id)| id).is_empty();
         if self.sessions.iter().any(is_empty) {
-            return Err("exclude.sessions has an empty id, with which every id begins".to_owned());
+            return Err(
+                "exclude.sessions has an empty id, which would match every session".to_owned()
+            );
         }
         if let Some(id) = self.sessions.iter().find(|id| is_wild(id)) {
-            let words = "an id is named without * ? and [, and is enough as far as it begins";
+            let words =
+                "ids may not contain * ? or [, and the first characters of an id are enough";
             return Err(format!("exclude.sessions has {id}: {words}"));
         }
         let folders = self.folders.iter().map(folder).collect::<Result<Vec<PathBuf>, _>>()?;
@@ -187,7 +190,7 @@ mod tests {
     fn what_can_leave_nothing_out_is_refused() {
         let refused = |settings: Exclude, home| settings.at_home(home, &unlinked).unwrap_err();
         let home = Some(Path::new("/home/ann"));
-        let words = "a folder begins with / or ~/ and holds no ..";
+        let words = "a folder must begin with / or ~/ and must not contain ..";
         let folder = |folder: &str| format!("exclude.folders has {folder}: {words}");
         for name in ["work", "", "/a/../b"] {
             assert_eq!(refused(exclude(&[name], &[], &[]), home), folder(name));
@@ -196,11 +199,11 @@ mod tests {
         for name in ["~/clients/*", "/srv/app?", "/srv/[ab]", "*"] {
             let told = refused(exclude(&[name], &[], &[]), home);
             assert!(told.contains(&format!("exclude.folders has {name}: ")), "{told}");
-            assert!(told.ends_with("name each, or the one above them"), "{told}");
+            assert!(told.ends_with("name each folder, or the one above them"), "{told}");
         }
         let told = refused(exclude(&[], &["8f14*"], &[]), home);
-        assert!(told.ends_with("is enough as far as it begins"), "{told}");
-        let empty = "exclude.sessions has an empty id, with which every id begins";
+        assert!(told.ends_with("the first characters of an id are enough"), "{told}");
+        let empty = "exclude.sessions has an empty id, which would match every session";
         for id in ["", "claude:"] {
             assert_eq!(refused(exclude(&[], &[id], &[]), home), empty);
         }

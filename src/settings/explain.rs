@@ -49,7 +49,7 @@ impl Read {
             let _ = writeln!(text, "{} = {}  # [{}]", bare(name), set.value, set.place());
         }
         for set in &self.refused {
-            let _ = writeln!(text, "\n# Not taken: {} [{}]", set.name(), set.place());
+            let _ = writeln!(text, "\n# Ignored: {} [{}]", set.name(), set.place());
         }
         text
     }
@@ -108,7 +108,7 @@ mod tests {
             "# [channels.telegram]\n# direct",
             "[provider.\"a.b\"]\nmodel = \"m\"  # [user, line 6]",
             "[channels.irc.users]\n7 = 3  # [store, line 4]",
-            "# Not taken: compaction.before [store, line 2]",
+            "# Ignored: compaction.before [store, line 2]",
         ] {
             assert!(text.contains(line), "{line} is not in\n{text}");
         }

@@ -80,7 +80,7 @@ impl Unknown {
     /// How many letters a section's name may be away from the one that is meant.
     const NEAR: usize = 2;
 
-    /// Returns whether it may be meant for a key that leaves sessions out: it stands in that section, in one of nearly its
+    /// Returns whether it may be meant for a key that leaves sessions out: it is in that section, in one of nearly its
     /// name, or is a key of it in no section or in another one.
     pub fn may_exclude(&self) -> bool {
         const SECTION: &str = "exclude";
@@ -97,7 +97,7 @@ impl Unknown {
 impl std::fmt::Display for Unknown {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { file, line, key, nearest, .. } = self;
-        write!(f, "{file}, line {line}: there is no key {key}; the nearest is {nearest}")
+        write!(f, "{file}, line {line}: unknown key {key}; the nearest is {nearest}")
     }
 }
 
@@ -116,7 +116,7 @@ pub enum SettingsError {
         problem: String,
     },
     /// The files do not fit together.
-    #[error("the files of settings do not fit together: {problem}")]
+    #[error("the merged settings are not valid: {problem}")]
     Together {
         /// The problem.
         problem: String,
@@ -170,7 +170,7 @@ const OPEN: [&[&str]; 28] = [
 ];
 
 impl Read {
-    /// Returns whether a value stands at or below a key that means nothing.
+    /// Returns whether a value is at or below a key that means nothing.
     pub fn is_unknown(&self, set: &Setting) -> bool {
         let key = set.key.join(".");
         self.unknown.iter().filter(|unknown| unknown.file == set.file).any(|unknown| {
@@ -311,7 +311,7 @@ fn syntax(file: &File<'_>, error: &toml::de::Error) -> SettingsError {
 
 fn wrong(file: &File<'_>, error: &toml::de::Error, keys: &[Key]) -> SettingsError {
     let at = error.span().map_or(0, |span| span.start);
-    // The innermost key that stands before the fault and whose value ends behind it.
+    // The innermost key that comes before the fault and whose value ends behind it.
     let around = |key: &&Key| key.at <= at && at < key.end.max(key.at + 1);
     let key = keys.iter().filter(around).max_by_key(|key| (key.path.len(), key.at));
     let key = key.map(|key| key.path.join(".")).unwrap_or_default();
@@ -327,7 +327,7 @@ fn in_words(message: &str, key: &str) -> String {
     };
     let value = found.split_once(' ').map_or(found, |(_, value)| value).trim_matches('`');
     let expected = match expected {
-        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number from 0 on".to_owned(),
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number, 0 or more".to_owned(),
         "f32" | "f64" => "a number".to_owned(),
         "a boolean" => "true or false".to_owned(),
         "a sequence" => "a list".to_owned(),
@@ -335,7 +335,7 @@ fn in_words(message: &str, key: &str) -> String {
         section if section.starts_with("struct ") => format!("a section, [{key}]"),
         other => other.to_owned(),
     };
-    format!("{value}: it is {expected}")
+    format!("{value}: it must be {expected}")
 }
 
 /// The file that documents every key.
@@ -608,9 +608,9 @@ mod tests {
         assert_eq!(
             told,
             [
-                "config.toml, line 2: there is no key window.blok; the nearest is window.block",
-                "config.toml, line 3: there is no key windows; the nearest is window",
-                "config.toml, line 6: there is no key models.a.b.widow; the nearest is models.*.window",
+                "config.toml, line 2: unknown key window.blok; the nearest is window.block",
+                "config.toml, line 3: unknown key windows; the nearest is window",
+                "config.toml, line 6: unknown key models.a.b.widow; the nearest is models.*.window",
             ]
         );
     }
@@ -622,13 +622,16 @@ mod tests {
         };
         check(
             "[window]\nwarn = 1\nblock = \"x\"\n",
-            "config.toml, line 3: window.block cannot be \"x\": it is a whole number from 0 on",
+            "config.toml, line 3: window.block cannot be \"x\": it must be a whole number, 0 or more",
         );
         check(
             "[models.m]\nwindow = -1\n",
-            "config.toml, line 2: models.m.window cannot be -1: it is a whole number from 0 on",
+            "config.toml, line 2: models.m.window cannot be -1: it must be a whole number, 0 or more",
         );
-        check("window = 3\n", "config.toml, line 1: window cannot be 3: it is a section, [window]");
+        check(
+            "window = 3\n",
+            "config.toml, line 1: window cannot be 3: it must be a section, [window]",
+        );
         assert!(matches!(read(&["[window\n"]), Err(SettingsError::Syntax { line: 1, .. })));
     }
 }

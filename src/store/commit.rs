@@ -68,7 +68,7 @@ impl NewLine {
         Self { bytes, id, came: None, alone, texts, text_ids: Vec::new(), wholes: Vec::new() }
     }
 
-    /// Puts other bytes, as many, in the place of the line, whose entry keeps its id. Its commit has a tombstone for it.
+    /// Puts other bytes, as many, in place of the line, whose entry keeps its id. Its commit has a tombstone for it.
     pub fn cover(&mut self, bytes: Vec<u8>) {
         self.came = self.came.or(Some(self.id));
         (self.id, self.bytes) = (LineId::of(&bytes), bytes);
@@ -132,7 +132,7 @@ pub struct Commit {
     pub records: Vec<Record>,
     /// Names that have become twins.
     pub twins: Vec<NameTag>,
-    /// The ties of generations, in the place of those that they had.
+    /// The ties of generations, in place of those that they had.
     pub ties: Vec<(GenerationNumber, Vec<Tie>)>,
     /// The card that lists show from now on; None leaves the old one.
     pub card: Option<Card>,
@@ -141,7 +141,7 @@ pub struct Commit {
 /// Operations in order, each with the facts next to its record.
 pub type Chain = [(Operation, Bulk)];
 
-/// Bytes that take the place of an entry's line, as many as before.
+/// Bytes that replace an entry's line, of the same length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Covering {
     /// The session.
@@ -228,7 +228,7 @@ impl Covering {
         if state.and_then(|state| state.tombstones.newest(self.entry)).is_some_and(is_told) {
             return Ok(());
         }
-        Err(refused("no tombstone says that these bytes stand in the place of a line"))
+        Err(refused("no tombstone covers the bytes that replace a line"))
     }
 }
 
@@ -239,7 +239,7 @@ impl FileCovering {
         if told.is_some_and(|told| told.digest == Digest::of_bytes(&self.bytes)) {
             return Ok(());
         }
-        Err(refused("no fact says that these bytes stand in the place of a file"))
+        Err(refused("no fact covers the bytes that replace a file"))
     }
 }
 
@@ -251,7 +251,7 @@ impl RunsCovering {
         if told.is_some() && told == Named::runs(&self.runs).map(|named| named.digest) {
             return Ok(());
         }
-        Err(refused("no fact says that these runs stand in the place of others"))
+        Err(refused("no fact covers the runs that replace others"))
     }
 }
 
@@ -263,7 +263,7 @@ pub trait Known {
     /// Returns whether an entry has this id. A store that finds that out as it inserts may say no.
     fn holds(&self, id: &EntryId) -> Result<bool, StoreError>;
 
-    /// Returns the entry in whose place an entry stands.
+    /// Returns the entry in whose place an entry is.
     fn origin(&self, entry: EntryNumber) -> Result<Option<EntryNumber>, StoreError>;
 }
 
@@ -293,10 +293,10 @@ impl Commit {
         let operation = &self.operation;
         let (facts, bulk) = (&operation.facts, &self.bulk);
         if operation.n != state.next_operation() {
-            return Err(refused("the operation's number does not follow"));
+            return Err(refused("the operation's number is out of sequence"));
         }
         if operation.first != state.next_entry() {
-            return Err(refused("the operation's entries do not follow"));
+            return Err(refused("the operation's entries are out of sequence"));
         }
         let entries = bulk.entries.iter().map(|entry| entry.n);
         follow(entries, operation.first.onwards(), "entries")?;
@@ -335,7 +335,7 @@ impl Commit {
         let mut runs = bulk.runs.iter().filter_map(|run| Some([run.first, run.last()?])).flatten();
         let mut origins = bulk.origins.iter().flat_map(|origin| [origin.entry, origin.origin]);
         if !runs.all(is_there) || !origins.all(is_there) {
-            return Err(refused("a fact is about an entry that is not there"));
+            return Err(refused("a fact refers to a missing entry"));
         }
         Ok(())
     }
@@ -375,7 +375,7 @@ impl Commit {
         let words = operation.words(&self.bulk);
         let read = Operation::open(operation.n, operation.record.clone(), operation.hash, &words);
         if !read.is_ok_and(|read| read == *operation) {
-            return Err(refused("the operation is not read as it was put together"));
+            return Err(refused("the operation does not decode to what was encoded"));
         }
         let facts = &operation.facts;
         let containers = facts.containers.iter().map(|kept| (kept.digest, kept.size));
@@ -384,7 +384,7 @@ impl Commit {
         if containers.chain(sidecars).eq(found) {
             Ok(())
         } else {
-            Err(refused("the bytes of a kept file are not those of its digest"))
+            Err(refused("the bytes of a kept file do not match its digest"))
         }
     }
 
@@ -394,13 +394,13 @@ impl Commit {
         let tombstones = self.operation.facts.tombstones.iter().map(|one| (one.entry, one));
         let tombstones: BTreeMap<EntryNumber, &Tombstone> = tombstones.collect();
         if self.lines.len() != entries.len() || self.records.len() != entries.len() {
-            return Err(refused("an entry has no line or no record, or one too many"));
+            return Err(refused("an entry must have exactly one line and one record"));
         }
         for (n, record) in first.onwards().zip(&self.records) {
             if let Parent::Entry(parent) = record.parent
                 && !(EntryNumber::FIRST..n).contains(&parent)
             {
-                return Err(refused("a record follows one that is not before it"));
+                return Err(refused("a record's parent does not come before it"));
             }
         }
         for ((n, entry), line) in first.onwards().zip(entries).zip(&self.lines) {
@@ -415,30 +415,28 @@ impl Commit {
                 },
             };
             if entry.link.is_some() != before.is_some() || entry.id != line.entry_id(before) {
-                return Err(refused("an entry's id is not that of its line"));
+                return Err(refused("an entry's id does not match its line"));
             }
             let is_told = |one: &&Tombstone| {
                 let lines = (one.line, one.covered) == (line.came, Some(line.id));
                 lines && one.size == line.bytes.len() as u64
             };
             if line.came.is_some() && tombstones.get(&n).is_none_or(|one| !is_told(one)) {
-                return Err(refused(
-                    "no tombstone says that a line stands in the place of another",
-                ));
+                return Err(refused("no tombstone covers a replaced line"));
             }
             if known.holds(&entry.id)? {
-                return Err(refused("this entry exists"));
+                return Err(refused("this entry already exists"));
             }
         }
         let mut ids = Lookup::default();
         if entries.iter().any(|entry| ids.insert(entry.id, ()).is_some()) {
-            return Err(refused("an entry stands twice"));
+            return Err(refused("an entry appears twice"));
         }
         let mut replaced = BTreeSet::new();
         for origin in &self.bulk.origins {
             let held = known.origin(origin.entry)?.filter(|held| *held != origin.origin);
             if !replaced.insert(origin.entry) || held.is_some() {
-                return Err(refused("an entry stands in the place of two"));
+                return Err(refused("an entry replaces two"));
             }
         }
         Ok(())
@@ -454,7 +452,7 @@ fn follow<N: PartialEq>(
     if wanted.zip(numbers).all(|(wanted, n)| wanted == n) {
         return Ok(());
     }
-    Err(refused(&format!("the numbers of its {what} do not follow")))
+    Err(refused(&format!("the numbers of its {what} are out of sequence")))
 }
 
 fn refused(why: &str) -> StoreError {

@@ -22,7 +22,7 @@ pub enum FaultKind {
     Forgotten,
     /// A line was given up when the store was mended: that it is lost is known, and a file may give it back.
     Lost,
-    /// What was given up for good stands in no way.
+    /// What was given up for good is in no way.
     GivenUp,
     /// The witness is damaged or missing, and the next change writes it again.
     Witness,
@@ -37,7 +37,7 @@ pub enum FaultKind {
 #[non_exhaustive]
 pub enum StoreError {
     /// The session has a newer operation than the caller knew: load it again and repeat.
-    #[error("the session was changed by another program meanwhile")]
+    #[error("another program changed the session in the meantime")]
     Conflict,
     /// An addition contradicts the store's content, or was never put together rightly.
     #[error("the store refused a change: {0}")]
@@ -53,7 +53,7 @@ pub enum StoreError {
         problem: String,
     },
     /// The store was written by a newer version of the program.
-    #[error("the store at {path} has version {found}, and this program reads version {known}")]
+    #[error("the store at {path} has version {found}, but this program reads version {known}")]
     Newer {
         /// Where the store is.
         path: PathBuf,
@@ -63,7 +63,7 @@ pub enum StoreError {
         known: i64,
     },
     /// The store was written by an older version of the program, before the first release.
-    #[error("the store at {path} has version {found}, and this program reads version {known}")]
+    #[error("the store at {path} has version {found}, but this program reads version {known}")]
     Old {
         /// Where the store is.
         path: PathBuf,
@@ -78,8 +78,8 @@ pub enum StoreError {
         /// The first of the session's operations that has any.
         operation: OperationNumber,
     },
-    /// The store has lost operations that it had, or an older copy lies in its place.
-    #[error("the store at {path} has lost changes: it had {witnessed}, and has {newest} now")]
+    /// The store has lost operations that it had, or an older copy is in its place.
+    #[error("the store at {path} has lost changes: it had {witnessed}, but has only {newest} now")]
     Forgotten {
         /// Where the store is.
         path: PathBuf,
@@ -107,19 +107,19 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// The store was mended, or replaced in another way, since it was opened.
-    #[error("another store lies at {path} since this one was opened; it has to be opened again")]
+    #[error("the store at {path} was replaced after it was opened; open it again")]
     Replaced {
         /// Where the store is.
         path: PathBuf,
     },
     /// An earlier write failed, and how much of it reached the disk is not known.
-    #[error("an earlier write to the store at {path} failed; it has to be opened again")]
+    #[error("an earlier write to the store at {path} failed; open it again")]
     Unsure {
         /// Where the store is.
         path: PathBuf,
     },
     /// The disk is full.
-    #[error("there is no room left for the store")]
+    #[error("no disk space is left for the store")]
     Full,
     /// Another program holds the store.
     #[error("the store is busy: another program has been writing to it for too long")]
@@ -138,8 +138,8 @@ pub enum StoreError {
     Database(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// The problem of a witness that has seen nothing of the store that lies next to it.
-pub(crate) const OTHER_WITNESS: &str = "it is of another store than the one that lies next to it";
+/// The problem of a witness that has seen nothing of the store that is next to it.
+pub(crate) const OTHER_WITNESS: &str = "it belongs to another store than the one next to it";
 
 impl StoreError {
     /// Makes a [`StoreError::Io`] of a failure of the file system at a path.

@@ -1,4 +1,4 @@
-//! The reference implementation: everything lies in one overlay over nothing. It is the oracle of the tests.
+//! The reference implementation: everything is in one overlay over nothing. It is the oracle of the tests.
 //!
 //! Over another store it holds what is added to a copy of that one which nobody else sees: what an agent wrote since, or what
 //! a change would do.

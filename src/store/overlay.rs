@@ -3,7 +3,7 @@
 //! ```text
 //! beneath    entries 1 ... 900, their records, checkpoints, ...
 //! sheet      entries 901 ... 903 and all that came with them; its values for the whole session (state, card, ties of a
-//!            generation) stand in the place of those beneath
+//!            generation) replace those beneath
 //! ```
 //!
 //! Invariant: the data beneath ends where the sheet begins, and an answer is that of one store that holds all of it.
@@ -104,7 +104,7 @@ impl Overlay {
         Ok(())
     }
 
-    /// Replaces the derived rows of a session of which nothing lies beneath.
+    /// Replaces the derived rows of a session of which nothing is below.
     pub(super) fn derive(&mut self, key: SessionKey, derived: &Derived) {
         if let Some(sheet) = self.sheets.get_mut(&key) {
             let sheet = Arc::make_mut(sheet);
@@ -117,7 +117,7 @@ impl Overlay {
         }
     }
 
-    /// Puts other bytes in the place of the line of a recent entry.
+    /// Puts other bytes in place of the line of a recent entry.
     pub(super) fn cover(&mut self, covering: Covering) -> Result<(), StoreError> {
         let sheet = self.sheets.get_mut(&covering.session).map(Arc::make_mut);
         let held = sheet.and_then(|sheet| {
@@ -125,24 +125,25 @@ impl Overlay {
             let at = covering.entry.index_from(sheet.first_entry)?;
             sheet.entries.get_mut(at)
         });
-        let (_, line) = held.ok_or_else(|| StoreError::Refused("it lies beneath".to_owned()))?;
+        let (_, line) =
+            held.ok_or_else(|| StoreError::Refused("it is in the layer below".to_owned()))?;
         *line = Arc::new(covering.line);
         Ok(())
     }
 
-    /// Puts other bytes in the place of a file that a recent operation kept whole.
+    /// Puts other bytes in place of a file that a recent operation kept whole.
     pub(super) fn cover_file(&mut self, covering: FileCovering) -> Result<(), StoreError> {
         let sheet = self.sheets.get_mut(&covering.session).map(Arc::make_mut);
         let at = (covering.operation, covering.at);
         let held = sheet.and_then(|sheet| sheet.kept.get_mut(&at));
-        *held.ok_or_else(|| StoreError::Refused("it lies beneath".to_owned()))? =
+        *held.ok_or_else(|| StoreError::Refused("it is in the layer below".to_owned()))? =
             Arc::new(covering.bytes);
         Ok(())
     }
 
-    /// Puts other runs in the place of those that a recent operation added.
+    /// Puts other runs in place of those that a recent operation added.
     pub(super) fn cover_runs(&mut self, covering: RunsCovering) -> Result<(), StoreError> {
-        let refused = || StoreError::Refused("it lies beneath".to_owned());
+        let refused = || StoreError::Refused("it is in the layer below".to_owned());
         let sheet = self.sheets.get_mut(&covering.session).map(Arc::make_mut);
         let sheet = sheet.ok_or_else(refused)?;
         for run in covering.runs {
@@ -155,13 +156,13 @@ impl Overlay {
         Ok(())
     }
 
-    /// Puts operations under other ids in the place of those of a session of which nothing lies beneath.
+    /// Puts operations under other ids in place of those of a session of which nothing is below.
     pub(super) fn rekey(&mut self, key: SessionKey, chain: &Chain) -> Result<(), StoreError> {
         let sheet = self.sheets.get_mut(&key).map(Arc::make_mut);
         let is_all = |sheet: &&mut Sheet| {
             sheet.first == OperationNumber::FIRST && sheet.operations.len() == chain.len()
         };
-        let refused = || StoreError::Refused("it lies beneath".to_owned());
+        let refused = || StoreError::Refused("it is in the layer below".to_owned());
         let sheet = sheet.filter(is_all).ok_or_else(refused)?;
         for ((_, held), (operation, _)) in sheet.operations.iter_mut().zip(chain) {
             *held = operation.clone();

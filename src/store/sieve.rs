@@ -12,7 +12,7 @@ type Find = dyn Fn(&[u8]) -> Option<Range<usize>> + Send + Sync;
 
 /// Lets lines through that may hold something, by bytes of which each such line has some.
 ///
-/// Invariant: what it finds has no quotation mark in it, so that a string of a line can be judged wherever it lies, and
+/// Invariant: what it finds has no quotation mark in it, so that a string of a line can be judged wherever it is, and
 /// once for all lines that have it.
 pub struct Sieve {
     /// The searches, each of which is enough to let a line through.

@@ -110,7 +110,7 @@ pub struct SqliteStore {
     journal: RefCell<Journal>,
     witness: RefCell<WitnessFile>,
     path: PathBuf,
-    /// The file that was opened, if the system shows it: a store that was mended meanwhile lies in another.
+    /// The file that was opened, if the system shows it: a store that was mended meanwhile is in another.
     file: Option<FileId>,
     /// Dropped behind the tables, which have the connection.
     _held: HeldOpen,
@@ -123,7 +123,7 @@ pub struct SqliteStore {
     failed: Cell<bool>,
     /// Whether it was opened for a thread that reads next to others.
     is_one_of_several: bool,
-    /// Whether what stands before a row of the journal that cannot be read is shown.
+    /// Whether what comes before a row of the journal that cannot be read is shown.
     is_left_torn: bool,
 }
 
@@ -177,7 +177,7 @@ impl SqliteStore {
         }
     }
 
-    /// Shows what stands before a row of the journal that cannot be read, and nothing of what came later; returns what is wrong
+    /// Shows what comes before a row of the journal that cannot be read, and nothing of what came later; returns what is wrong
     /// with the row, if there is one. Nobody may write to that.
     pub(crate) fn leave_torn(&mut self) -> Result<Option<Fault>, StoreError> {
         self.is_left_torn = self.access == Access::Read;
@@ -242,16 +242,16 @@ impl SqliteStore {
     pub fn witness_problem(&self) -> Result<Option<&'static str>, StoreError> {
         let path = witness::path_of(&self.path);
         Ok(match witness::condition(&path).map_err(StoreError::at(&path))? {
-            Condition::Damaged => Some("a part of it is damaged; the next changes write it again"),
+            Condition::Damaged => Some("part of it is damaged; the next changes rewrite it"),
             // The first change of a store may have been cut short before it wrote one.
             Condition::Missing if self.newest()?.is_some_and(|(seq, _)| seq > 1) => Some(
-                "it is missing, so nothing tells whether the store has lost changes; the next change writes it again",
+                "it is missing, so undertext cannot tell whether the store has lost changes; the next change rewrites it",
             ),
             Condition::Missing | Condition::Whole => None,
         })
     }
 
-    /// Writes a witness in the place of one that is damaged or missing.
+    /// Writes a witness in place of one that is damaged or missing.
     pub fn renew_witness(&self) -> Result<(), StoreError> {
         // The journal is read with it, which has the newest operation.
         if self.newest()?.is_some() {
@@ -262,7 +262,7 @@ impl SqliteStore {
         Ok(())
     }
 
-    /// Returns whether the witness has seen another store and nothing of this one, which then lies in the place of that one.
+    /// Returns whether the witness has seen another store and nothing of this one, which then is in place of that one.
     pub fn has_others_witness(&self) -> Result<bool, StoreError> {
         // An unreadable witness says nothing, and a damaged id says nothing of whose it is.
         let seen = witness::read_all(&witness::path_of(&self.path)).unwrap_or_default();
@@ -362,9 +362,9 @@ impl SqliteStore {
             Ok(Some(witness)) => match self.forgotten()? {
                 None => return self.check_witness_file(report),
                 Some((witnessed, newest)) if newest < witnessed => {
-                    format!("it has seen change {witnessed}, and the store holds {newest}")
+                    format!("it has seen change {witnessed}, but the store has only {newest}")
                 }
-                Some(_) => format!("it has seen another change {} of the store", witness.seq),
+                Some(_) => format!("it has seen a different change {} of the store", witness.seq),
             },
         };
         report(Fault { kind: FaultKind::Forgotten, ..Fault::of(None, WITNESS, problem) });
@@ -406,7 +406,7 @@ impl SqliteStore {
         if known != Some(version) {
             self.tables.forget_standing();
             if known.is_some() {
-                // The other one may have laid lines out anew.
+                // The other one may have laid lines out again.
                 self.tables.bytes.try_borrow_mut().map_err(|_| StoreError::Busy)?.forget();
             }
             let read = self.read_journal(version)?;
@@ -584,7 +584,7 @@ impl From<rusqlite::Error> for StoreError {
                 rusqlite::Error::InvalidColumnType(..)
                 | rusqlite::Error::IntegralValueOutOfRange(..)
                 | rusqlite::Error::Utf8Error(..) => {
-                    Self::database("a value in it is of another kind than its column's")
+                    Self::database("a value has a different type than its column")
                 }
                 // All that is asked for is in the schema.
                 _ if error.to_string().starts_with("no such ") => Self::database(error.to_string()),

@@ -236,7 +236,7 @@ pub trait Store: Reading + Send {
     fn is_stale(&self) -> Result<bool, StoreError>;
 
     /// Returns another look at the same store, with which another thread reads; nothing if this is the only one, or if its
-    /// lines are so long that only one is to be at hand.
+    /// lines are so long that only one is to be in memory.
     fn reader(&self) -> Option<Box<dyn Store>>;
 
     /// Compares no line with its entry's id any more, for work that counts only if a check of the same lines finds no fault.
@@ -263,7 +263,7 @@ pub trait Transaction {
     /// Says that the derived rows of all sessions are made under this program's rules now, and makes the sums over them again.
     fn freshened(&mut self) -> Result<(), StoreError>;
 
-    /// Keeps sightings, each in the place of an earlier one of its path.
+    /// Keeps sightings, each in place of an earlier one of its path.
     fn sight(&mut self, sightings: &[Sighting]) -> Result<(), StoreError>;
 
     /// Forgets the sightings of the files with these paths.
@@ -272,12 +272,12 @@ pub trait Transaction {
     /// Keeps what is known of sessions at a glance.
     fn glance(&mut self, glances: &[(SessionKey, Glance)]) -> Result<(), StoreError>;
 
-    /// Puts other bytes in the place of lines, as many as before, for which tombstones were added, and of files that are kept
+    /// Puts other bytes in place of lines, the same number, for which tombstones were added, and of files that are kept
     /// whole. Each entry and each file that has one of these bodies is named, and what was there is kept nowhere. Takes words
     /// out, too. The caller derives the rows of the sessions.
     fn cover(&mut self, coverings: Coverings) -> Result<(), StoreError>;
 
-    /// Puts the operations of a session, with the ids and hashes among what they added, in the place of those that it has: the
+    /// Puts the operations of a session, with the ids and hashes among what they added, in place of those that it has: the
     /// same numbers, under other ids. The caller derives the session's rows.
     fn rekey(&mut self, session: SessionKey, chain: &Chain) -> Result<(), StoreError>;
 

@@ -67,7 +67,7 @@ pub struct Derived {
     pub ties: Vec<(GenerationNumber, Vec<Tie>)>,
     /// The card that lists show.
     pub card: Card,
-    /// Where the session stands.
+    /// Where the session is.
     pub state: State,
 }
 
@@ -222,7 +222,7 @@ pub struct Total {
 /// A file as it was when all of it was in the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sighting {
-    /// Where it lies.
+    /// Where it is.
     pub path: Vec<u8>,
     /// Its inode.
     pub inode: u64,

@@ -2,7 +2,7 @@
 //! no file's; or at the end of another branch, in one that is no file's.
 //!
 //! Invariant: a generation of a file that is not written holds nothing else than the file.
-//! Invariant: a record that was cut stands for the whole one, which lies in no generation.
+//! Invariant: a record that was cut represents the whole one, which is in no generation.
 //! Invariant: an agent's own file is written only if a resume of its new content reads the records behind all that was said.
 
 use crate::{
@@ -43,7 +43,7 @@ impl NewRecord {
 
 /// The result of an addition.
 pub(crate) struct Added {
-    /// Where the branch stands that got the records.
+    /// Where the branch is that got the records.
     pub(crate) position: Position,
     /// The entries, in the order of the records.
     pub(crate) entries: Vec<(EntryNumber, EntryId)>,
@@ -186,6 +186,6 @@ fn bring(
     if reads(change, growth, from, added)? {
         return Ok(more);
     }
-    let why = "the agent would not read it behind what was said before".to_owned();
+    let why = "the agent would not read it after the earlier messages".to_owned();
     Err(SyncError::OutOfReach { path: live.path.clone(), why })
 }

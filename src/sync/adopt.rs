@@ -6,7 +6,7 @@
 //!                                       its own                             x y
 //! ```
 //!
-//! Equal lines are stored once. The part never grows, so it has a name below the store's folder, where no file lies.
+//! Equal lines are stored once. The part never grows, so it has a name below the store's folder, where no file is.
 //!
 //! Invariant: no more of another session's file is taken in than the history goes on from, and nothing of a session that the
 //! user's settings leave out.
@@ -44,7 +44,7 @@ struct Part {
     lies: Lies,
 }
 
-/// Where the content of a part lies.
+/// Where the content of a part is.
 enum Lies {
     /// In a file.
     File(PathBuf),

@@ -10,9 +10,9 @@ use crate::{
     sync::{Archive, NoPlace, SyncError},
 };
 
-/// Refuses a path at which a file is to be written for a person, if it lies in a store, or has a file that an agent reads.
+/// Refuses a path at which a file is to be written for a person, if it is in a store, or has a file that an agent reads.
 ///
-/// Links are followed, and each folder above is looked at where it lies, so that no spelling of a path leads past this.
+/// Links are followed, and each folder above is looked at where it is, so that no spelling of a path leads past this.
 pub fn check_apart(archive: &Archive, path: &Path) -> Result<(), SyncError> {
     let refuse = |why| Err(SyncError::NoPlace { path: path.to_owned(), why });
     let name = path.file_name().zip(path.parent());
@@ -31,7 +31,7 @@ pub fn check_apart(archive: &Archive, path: &Path) -> Result<(), SyncError> {
     Ok(())
 }
 
-/// Returns whether a folder is that of a store, or lies in one.
+/// Returns whether a folder is that of a store, or is in one.
 pub(crate) fn is_in_store(folder: &Path) -> bool {
     let is_store = |folder: &Path| {
         let has = |name: &&str| folder.join(name).is_file();

@@ -95,7 +95,7 @@ impl Here {
         }
     }
 
-    /// Returns where a file of a session lies, if that is here; `root` is the store's folder.
+    /// Returns where a file of a session is, if that is here; `root` is the store's folder.
     pub(crate) fn path_of(&self, root: Option<&Path>, place: &model::Place) -> Option<PathBuf> {
         let path = |bytes: &[u8]| PathBuf::from(OsStr::from_bytes(bytes));
         match place {
@@ -117,7 +117,7 @@ pub(crate) struct Places {
 }
 
 impl Places {
-    /// Returns where a file of a session lies, if that is here.
+    /// Returns where a file of a session is, if that is here.
     pub(crate) fn path_of(&self, place: &model::Place) -> Option<PathBuf> {
         self.here.path_of(self.root.as_deref(), place)
     }
@@ -235,7 +235,7 @@ impl Archive {
         }
     }
 
-    /// Opens the archive once more, to read it as it is now; nothing if it lies in memory alone.
+    /// Opens the archive once more, to read it as it is now; nothing if it is in memory alone.
     pub(crate) fn reopened(&self) -> Result<Option<Self>, SyncError> {
         let Some(root) = &self.root else { return Ok(None) };
         let opened = Self::open(root, Access::Read, Box::new(Machine))?;
@@ -370,24 +370,24 @@ impl Archive {
     }
 
     /// Keeps other programs from watching for this archive while the answer lives: what did so before, unless it belongs to a
-    /// store that is gone.
+    /// store that no longer exists.
     pub fn watch_alone(&self, before: Option<File>) -> Result<Option<File>, SyncError> {
         let alone = |root: &PathBuf| lock::watch_alone(&self.disk, root, before);
         self.root.as_ref().map(alone).transpose()
     }
 
-    /// Returns where a file lies as the store keeps it.
+    /// Returns where a file is as the store keeps it.
     pub fn place_of(&self, path: &Path) -> model::Place {
         self.here.place_of(path)
     }
 
-    /// Returns where a file lies below the store's folder.
+    /// Returns where a file is below the store's folder.
     pub(crate) fn place_in(&self, path: &Path) -> model::Place {
         let below = self.root.as_deref().and_then(|root| path.strip_prefix(root).ok());
         model::Place::Store(below.unwrap_or(path).as_os_str().as_bytes().to_vec())
     }
 
-    /// Returns where a file of a session lies, if that is on this computer and in this account.
+    /// Returns where a file of a session is, if that is on this computer and in this account.
     pub fn path_of(&self, place: &model::Place) -> Option<PathBuf> {
         self.here.path_of(self.root.as_deref(), place)
     }

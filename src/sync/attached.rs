@@ -9,7 +9,7 @@
 //! | other, and it ends within the lines of the newest command | the rest of these is appended |
 //! | other | taken in as a new generation, which the current branch follows |
 //!
-//! Where an agent went on in its file without what a command said, or was to put in the place of the file, the session follows
+//! Where an agent went on in its file without what a command said, or was to put in place of the file, the session follows
 //! it, and the command's state stays on a branch: its newest work is in its context until its owner takes it from there.
 //!
 //! An idle agent keeps its conversation in memory and goes on from an entry that the file no longer holds. Its records
@@ -101,7 +101,7 @@ pub(crate) fn agree(
     Ok(notices)
 }
 
-/// Records that a file of a session is gone, which is its live file no more, or puts its successor in its place if a rotation was cut short
+/// Records that a file of a session no longer exists, which is its live file no more, or puts its successor in its place if a rotation was cut short
 /// where a file cannot have two names.
 pub(crate) fn record_loss(
     archive: &Archive,
@@ -214,7 +214,7 @@ fn lacking(
             Err(error) if error.is_damage() => return Ok(None),
             known => known?,
         };
-    // A file that the agent put in the place of the written one never held the command's lines.
+    // A file that the agent put in place of the written one never held the command's lines.
     if replaced.is_some_and(|was| was.length == known.len() as u64) {
         return Ok(None);
     }
@@ -260,7 +260,7 @@ fn take_in_whole(
     follow(change, live, before, growth, true)
 }
 
-/// How many entries before what is new are looked at first for where the session stood.
+/// How many entries before what is new are looked at first for where the session was.
 const NEAR: usize = 64;
 
 /// The entries of an agent that knew only an older state.
@@ -300,7 +300,7 @@ fn follow(
         }
     }
     change.set_branch(&current, Some(position));
-    // The agent would resume entries that belong elsewhere: it is told again where the branch stands, if its file may be written
+    // The agent would resume entries that belong elsewhere: it is told again where the branch is, if its file may be written
     // and can say that. Else it goes on from there, and the branch with it.
     let mut is_led = is_apart;
     if is_apart
@@ -373,13 +373,13 @@ fn is_on_path(
     position: Position,
     (entry, fresh): (EntryNumber, u64),
 ) -> Result<bool, SyncError> {
-    // Where the agent went on, it stands right before what is new.
+    // Where the agent went on, it comes right before what is new.
     let near = usize::try_from(fresh).unwrap_or(usize::MAX).saturating_add(NEAR);
     Ok(change.path(position, near)?.contains(&entry)
         || change.path(position, usize::MAX)?.contains(&entry))
 }
 
-/// Returns the entries of agents that knew only an older state, or went on from where another branch stands.
+/// Returns the entries of agents that knew only an older state, or went on from where another branch is.
 fn late(
     change: &Change<'_>,
     position: Position,
@@ -427,7 +427,7 @@ fn late(
     Ok(late.map(|(base, entries)| Late { base, entries }).collect())
 }
 
-/// Lets late entries join the branch that stands where they go on, and returns that branch.
+/// Lets late entries join the branch that is where they go on, and returns that branch.
 fn join(
     change: &mut Change<'_>,
     late: &Late,

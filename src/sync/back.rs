@@ -11,8 +11,8 @@ use crate::{
     },
 };
 
-/// Has a session follow the file again in which it stands, if that was deleted, is there again and is still the session's; returns
-/// where the session stands then. One that went on without its file is taken back to it by an import alone.
+/// Has a session follow the file again in which it is, if that was deleted, is there again and is still the session's; returns
+/// where the session is then. One that went on without its file is taken back to it by an import alone.
 pub(crate) fn follow(
     archive: &Archive,
     session: &Session,
@@ -34,7 +34,7 @@ pub(crate) fn follow(
     Ok(Some(archive.store.state(session.key)?))
 }
 
-/// Returns whether an agent goes on where a session stands, and nobody let its file go.
+/// Returns whether an agent goes on where a session is, and nobody let its file go.
 fn is_resumed(before: &Standing<'_>) -> Result<bool, SyncError> {
     let view = before.position().and_then(|at| before.view(at));
     let Some(view) = view.filter(|_| before.session.is_some()) else { return Ok(false) };

@@ -33,7 +33,7 @@ pub(crate) fn name(format: &dyn Format, path: &Path) -> Option<FileName> {
 pub(crate) struct Shelved(BTreeMap<PathBuf, BTreeMap<String, (FileName, PathBuf)>>);
 
 impl Shelved {
-    /// Returns the file of an id, and the parts of its name, if it lies on the shelves of a file.
+    /// Returns the file of an id, and the parts of its name, if it is on the shelves of a file.
     pub(crate) fn find(
         &mut self,
         format: &dyn Format,
@@ -114,7 +114,7 @@ pub(crate) fn base(format: &dyn Format, path: &Path) -> Option<Base> {
     format.base(Raw::object(reader.next_line().ok()??.line.bytes)?)
 }
 
-/// Returns the file that an agent reads in the place of this one, because it was begun later.
+/// Returns the file that an agent reads in place of this one, because it was begun later.
 pub(crate) fn successor(format: &dyn Format, path: &Path) -> Option<PathBuf> {
     let own = name(format, path)?;
     let is_later = |name: &FileName| name.session == own.session && *name > own;

@@ -45,7 +45,7 @@ pub(crate) fn catch_up(archive: &Archive, session: &Session) -> Result<Vec<Notic
     catch_up_from(archive, session, &archive.store.state(session.key)?)
 }
 
-/// Does the same for a session that stands there.
+/// Does the same for a session that is there.
 pub(crate) fn catch_up_from(
     archive: &Archive,
     session: &Session,
@@ -110,7 +110,7 @@ fn bring_together(
     Ok(notices)
 }
 
-/// Returns whether the user's settings leave out what an agent's file holds beyond the store; of one that is gone there is nothing.
+/// Returns whether the user's settings leave out what an agent's file holds beyond the store; of one that no longer exists there is nothing.
 pub(crate) fn is_left_out(archive: &Archive, session: &Session, live: &LiveFile) -> bool {
     live.attached
         && archive.exclusion(&session.name, session.format, Some(&live.path)).is_some()
@@ -308,7 +308,7 @@ fn late(
     tip: &State,
 ) -> Result<Option<Notice>, SyncError> {
     let aside = aside_of(live, rotation)?;
-    // One that lies elsewhere now, or may not be read, hinders no change.
+    // One that is elsewhere now, or may not be read, hinders no change.
     let seen = aside.look().ok().flatten().map(|seen| Seen {
         inode: seen.inode,
         length: Some(seen.length),

@@ -1,7 +1,7 @@
 //! Changing: how an operation is put together and carried out.
 //!
 //! ```text
-//! begin   see where the session stands
+//! begin   see where the session is
 //! ...     lines, growth, moves, marks, checkpoints are gathered
 //! commit  1 the successor of the live file, if there is one, is safe under its temporary name
 //!         2 the operation is committed
@@ -51,7 +51,7 @@ use crate::{
 
 /// An operation while it is put together.
 pub(crate) struct Change<'a> {
-    /// Where the session stands before it.
+    /// Where the session is before it.
     pub(crate) before: Standing<'a>,
     pub(crate) notices: Vec<Notice>,
     /// Whether turns are written again, which have their checkpoints already.
@@ -69,7 +69,7 @@ pub(crate) struct Change<'a> {
     /// The names that several entries of the store have, once they were asked for.
     held_twins: Option<BTreeSet<NameTag>>,
     fresh_ids: Lookup<EntryId, EntryNumber>,
-    /// The lines of the session that stand in the place of others.
+    /// The lines of the session that replace others.
     covered: BTreeMap<LineId, LineId>,
     /// What is kept out of the store, once it was asked for; how many lines were covered for it, and how many could not be.
     door: Option<Door>,
@@ -213,7 +213,7 @@ impl<'a> Change<'a> {
         self.before.state.next_operation()
     }
 
-    /// Returns where the current branch stands before the change.
+    /// Returns where the current branch is before the change.
     pub(crate) fn position(&self) -> Option<Position> {
         self.before.position()
     }
@@ -398,21 +398,21 @@ impl<'a> Change<'a> {
         Ok(n)
     }
 
-    /// Adds a line that lies in no generation, because another one will stand in its place at the end of a growth.
+    /// Adds a line that is in no generation, because another one will stand in its place at the end of a growth.
     pub(crate) fn aside(
         &mut self,
         growth: &Growth,
         line: &Line<'_>,
     ) -> Result<EntryNumber, SyncError> {
         let mut beside = growth.clone();
-        // A linked line has an entry before it, and only that entry says where the line would have stood.
+        // A linked line has an entry before it, and only that entry says where the line would be.
         if line.shape.as_ref().is_some_and(|shape| shape.name.is_some()) {
             beside.last = None;
         }
         self.take(&mut beside, line)
     }
 
-    /// Says that an entry stands in the place of another. One that stands for a third already, because the same line came to
+    /// Says that an entry replaces another. One that represents a third already, because the same line came to
     /// the same place before, goes on to do so.
     pub(crate) fn stand_for(
         &mut self,
@@ -433,14 +433,14 @@ impl<'a> Change<'a> {
         entry >= self.before.state.next_entry()
     }
 
-    /// Says what was cut of an entry that stands in the place of another.
+    /// Says what was cut of an entry that replaces another.
     pub(crate) fn cut(&mut self, entry: EntryNumber, cut: Cutting) {
         if let Some(origin) = self.bulk.origins.iter_mut().find(|origin| origin.entry == entry) {
             origin.cut = Some(cut);
         }
     }
 
-    /// Says that an entry stands in the place of another, and from which strings those of its line were cut.
+    /// Says that an entry replaces another, and from which strings those of its line were cut.
     pub(crate) fn replace(
         &mut self,
         entry: EntryNumber,
@@ -494,7 +494,7 @@ impl<'a> Change<'a> {
         Ok(n)
     }
 
-    /// Returns whether a checkpoint of the agent's own stands at the end of a growth: then the next turn is its.
+    /// Returns whether a checkpoint of the agent's own is at the end of a growth: then the next turn is its.
     fn is_marked(&self, growth: &Growth) -> Result<bool, SyncError> {
         let Some((last, _)) = growth.last.filter(|_| self.before.format.traits().has_checkpoints)
         else {
@@ -557,7 +557,7 @@ impl<'a> Change<'a> {
         self.moved.insert(branch.to_owned(), (from, to));
     }
 
-    /// Returns where a branch stands without this change.
+    /// Returns where a branch is without this change.
     pub(crate) fn branch(&self, branch: &str) -> Option<Position> {
         self.before.state.branches.get(branch).copied()
     }

@@ -14,7 +14,7 @@ use crate::{
 
 /// A compaction to write.
 pub(crate) struct Compaction {
-    /// Where the branch stands.
+    /// Where the branch is.
     pub(crate) from: Position,
     /// The lines, each with its end.
     pub(crate) lines: Vec<u8>,
@@ -81,7 +81,7 @@ impl Goal for Compaction {
 }
 
 impl Compaction {
-    /// Returns where an agent stands that resumes a growth, and the entry of the summary, if it reads the summary, the
+    /// Returns where an agent is that resumes a growth, and the entry of the summary, if it reads the summary, the
     /// messages that stay, and nothing else.
     fn check(
         &self,

@@ -5,7 +5,7 @@
 //! without it       copy the store as it was at that look                     long
 //! ```
 //!
-//! What lies next to the store and is no file of its own, or cannot be opened, is left out, and named.
+//! What is next to the store and is no file of its own, or cannot be opened, is left out, and named.
 
 use std::{
     ffi::OsStr,

@@ -2,7 +2,7 @@
 //! becomes an entry, which has the id that the line gives it; what undertext itself would write is refused.
 //!
 //! ```text
-//! a line that was taken out, anywhere     the line that stands in its place there
+//! a line that was taken out, anywhere     the line that is in its place there
 //! a line with a secret that was           the line with the secret covered, under a tombstone
 //! an unfinished line with one             left where it is until it is finished
 //! ```
@@ -103,7 +103,7 @@ impl Door {
 /// Bytes with something covered, and the rule by which it was found.
 type CoveredBytes = (Vec<u8>, Option<String>);
 
-/// Returns the line that stands in the place of one that came elsewhere.
+/// Returns the line that replaces one that came elsewhere.
 fn found(store: &dyn Store, line: LineId) -> Result<Option<CoveredBytes>, SyncError> {
     let Some(Came { session, entry, rule }) = store.buried(line)? else { return Ok(None) };
     let mut bytes = Vec::new();

@@ -46,7 +46,7 @@ pub enum Vain {
     Attach,
     /// The session follows no file of an agent.
     Detach,
-    /// No file of the session is gone.
+    /// No file of the session was deleted.
     Restore {
         /// The file that its agent reads, which is there.
         there: Option<PathBuf>,
@@ -57,9 +57,9 @@ impl fmt::Display for Vain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Restore { there: Some(path) } => {
-                return write!(f, "restore: {} is there", path.display());
+                return write!(f, "restore: {} exists", path.display());
             }
-            Self::Restore { there: None } => "restore: no agent's file of this session was deleted",
+            Self::Restore { there: None } => "restore: none of this session's files was deleted",
             Self::Undo => "undo",
             Self::Redo => "redo",
             Self::Append => "append to",
@@ -69,8 +69,8 @@ impl fmt::Display for Vain {
             Self::Truncate => "truncate",
             Self::Reach => "go back to",
             Self::CatchUp => "catch up with",
-            Self::Attach => "attach: no file of the session is there",
-            Self::Detach => "detach: the session follows no file of an agent",
+            Self::Attach => "attach: the session has no file on this machine",
+            Self::Detach => "detach: the session does not follow an agent's file",
         })
     }
 }
@@ -79,19 +79,19 @@ impl fmt::Display for Vain {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Misread {
     /// It has no record for what the file was to say.
-    #[error("its agent has no record that says a compaction here")]
+    #[error("its agent has no record for a compaction here")]
     NoRecord,
     /// It would resume nothing.
-    #[error("the agent would resume nothing")]
+    #[error("the agent could not resume anything")]
     Nothing,
     /// It would read what was not meant.
-    #[error("the agent would read another context there")]
+    #[error("the agent would read a different context there")]
     Otherwise,
     /// It would not read all that was meant.
-    #[error("the agent would not read all that is kept")]
+    #[error("the agent would not read everything that is kept")]
     Less,
     /// It would read a result in a file that is left as it is.
-    #[error("a result lies in an earlier file of the session")]
+    #[error("one of the results is in an earlier file of the session, which cannot be changed")]
     Earlier,
 }
 
@@ -101,23 +101,23 @@ pub enum NoPlace {
     /// It names nothing, such as `..`.
     #[error("is not the name of a folder")]
     NoName,
-    /// It lies in what would be copied, or in another store.
-    #[error("lies in a store; name a place outside of it")]
+    /// It is in what would be copied, or in another store.
+    #[error("is inside a store; name a place outside it")]
     InStore,
     /// It has a file of a session.
-    #[error("is the file of a session, and its agent reads it")]
+    #[error("is a session file that its agent reads")]
     AgentsFile,
     /// Something is in it.
-    #[error("is not empty; a backup is made in a folder of its own")]
+    #[error("is not empty; a backup needs a folder of its own")]
     NotEmpty,
     /// It holds what undertext has not made.
-    #[error("holds other files, and no store; no store is made among them")]
+    #[error("has other files but no store; undertext does not create a store among them")]
     Taken,
     /// It is something else.
-    #[error("is not a folder; name one that is not there yet, or is empty")]
+    #[error("is not a folder; name an empty folder, or one that does not exist yet")]
     NotAFolder,
     /// A backup that was cut short has the name under which this one would be made.
-    #[error("is there already; it is an unfinished backup")]
+    #[error("already exists; it is an unfinished backup")]
     Unfinished,
 }
 
@@ -141,7 +141,7 @@ pub enum SyncError {
         source: std::io::Error,
     },
     /// The operation is safe in the store, but the live file could not follow; the next command tries again.
-    #[error("operation {operation} is kept, but the live file {path} could not follow")]
+    #[error("operation {operation} is saved, but the live file {path} could not be updated")]
     Behind {
         /// The operation.
         operation: OperationNumber,
@@ -152,7 +152,7 @@ pub enum SyncError {
         source: std::io::Error,
     },
     /// The store has lost an operation that a live file was stamped by, so that nothing is written until a person has chosen.
-    #[error("the store has lost a change: {path} is ahead of it")]
+    #[error("the store has lost a change that {path} still has")]
     Ahead {
         /// The live file.
         path: PathBuf,
@@ -168,15 +168,15 @@ pub enum SyncError {
         limit: Duration,
     },
     /// Another program watches for the archive.
-    #[error("another program watches already for {path}: {}", words(.holder.as_ref()))]
+    #[error("another program is already watching for {path}: {}", words(.holder.as_ref()))]
     Watched {
         /// The store's folder.
         path: PathBuf,
         /// Who that is, where the system tells.
         holder: Option<Holder>,
     },
-    /// A session's file is not written, wherever a store says that it lies.
-    #[error("{path} is not written: {why}")]
+    /// A session's file is not written, wherever a store says that it is.
+    #[error("{path} was not written: {why}")]
     Denied {
         /// The session's id.
         session: String,
@@ -186,7 +186,7 @@ pub enum SyncError {
         why: Denied,
     },
     /// A session and its agent's file could not be brought to agree, so that the session is not changed.
-    #[error("session {session} cannot catch up with its file")]
+    #[error("cannot sync session {session} with its file")]
     Uncaught {
         /// The session's id.
         session: String,
@@ -197,7 +197,7 @@ pub enum SyncError {
         why: Box<SyncError>,
     },
     /// A store belongs to another user than the one who would change it.
-    #[error("{path} belongs to {owner}, and only {owner} changes it")]
+    #[error("{path} belongs to {owner}, and only {owner} may change it")]
     Foreign {
         /// The store's folder, or the one in which it would be made.
         path: PathBuf,
@@ -219,7 +219,7 @@ pub enum SyncError {
         is_final: bool,
     },
     /// A session goes on in another file than the one by which it was named.
-    #[error("session {session} goes on in {live}, and not in {path}; nothing is changed")]
+    #[error("session {session} continues in {live}, not in {path}; nothing was changed")]
     Another {
         /// The file that was named.
         path: PathBuf,
@@ -229,7 +229,7 @@ pub enum SyncError {
         live: PathBuf,
     },
     /// The agent goes on in another file of the session, and would not see new lines in this one.
-    #[error("{path} is no longer read: the agent goes on in {by}")]
+    #[error("the agent no longer reads {path}: it continues in {by}")]
     Left {
         /// The file.
         path: PathBuf,
@@ -237,7 +237,9 @@ pub enum SyncError {
         by: PathBuf,
     },
     /// The change would take a history from the agent that cannot be read here.
-    #[error("{0}; it is not shown here, and this would take it from the agent: nothing is changed")]
+    #[error(
+        "{0}; it is not shown here, and this change would hide it from the agent: nothing was changed"
+    )]
     Unread(Elsewhere),
     /// The agent would not take the session, because its list of folders lacks one.
     #[error("{index}: {why}")]
@@ -248,7 +250,7 @@ pub enum SyncError {
         why: String,
     },
     /// The agent would not resume where it is to be brought.
-    #[error("{path} cannot be brought there: {why}")]
+    #[error("cannot bring {path} to that state: {why}")]
     OutOfReach {
         /// The agent's file.
         path: PathBuf,
@@ -258,7 +260,7 @@ pub enum SyncError {
     /// A record that cannot be appended.
     #[error("{}{why}", .line.map_or_else(String::new, |line| format!("line {line}: ")))]
     Invalid {
-        /// On which line it stands, from 1.
+        /// On which line it is, from 1.
         line: Option<usize>,
         /// Why.
         why: String,
@@ -267,7 +269,7 @@ pub enum SyncError {
     #[error("there is nothing to {0}")]
     Nothing(Vain),
     /// A file holds no session that is known.
-    #[error("{0} holds no session of a known format")]
+    #[error("{0} is not a session in a known format")]
     NoFormat(PathBuf),
     /// A file is of an agent whose files are not read yet.
     #[error("{path} is a file of {agent}, which undertext does not read yet")]
@@ -278,7 +280,7 @@ pub enum SyncError {
         agent: &'static str,
     },
     /// The user's settings leave the session of a file out.
-    #[error("{path} is not taken in: your settings leave it out ({by})")]
+    #[error("{path} was not imported: your settings exclude it ({by})")]
     Excluded {
         /// The file.
         path: PathBuf,
@@ -287,7 +289,7 @@ pub enum SyncError {
     },
     /// The user's settings leave the session out whose file would be written.
     #[error(
-        "session {session} is not changed: your settings leave it out ({by}), so that {path} is neither read nor written"
+        "session {session} was not changed: your settings exclude it ({by}), so {path} is neither read nor written"
     )]
     LeftOut {
         /// The session's id.
@@ -298,10 +300,10 @@ pub enum SyncError {
         by: Exclusion,
     },
     /// Words that undertext would write have something that was taken out of the store.
-    #[error("the words have something that was taken out of the store, and nothing is written")]
+    #[error("the text contains something that was redacted or forgotten; nothing was written")]
     KeptOut,
-    /// What is to be taken out stands where nothing can be covered, such as in a name.
-    #[error("it stands in {place} of session {session}, which cannot be taken out")]
+    /// What is to be taken out is where nothing can be covered, such as in a name.
+    #[error("the text is in {place} of session {session}, and cannot be redacted there")]
     Fixed {
         /// The place.
         place: String,
@@ -309,26 +311,26 @@ pub enum SyncError {
         session: String,
     },
     /// A redaction was cut short, and cannot be carried out now.
-    #[error("a redaction was cut short, and cannot be carried out now")]
+    #[error("an interrupted redaction cannot be finished now")]
     Unredacted(#[source] Box<SyncError>),
     /// A file could not be read as lines.
     #[error(transparent)]
     Read(#[from] ReadError),
     /// No agent keeps the session, so that no file of an agent can be its live file.
-    #[error("no agent keeps this session: it is undertext's own, and its file is {0}")]
+    #[error("this session does not belong to an agent: it is undertext's own, and its file is {0}")]
     Own(PathBuf),
     /// A file is compressed: its agent unpacks it before it writes to it.
     #[error("{0} is compressed")]
     Compressed(PathBuf),
-    /// A checkpoint stands where another one, with other words, was wanted.
-    #[error("checkpoint {0} stands here already, and what a checkpoint says is never changed")]
+    /// A checkpoint with another note is already there.
+    #[error("checkpoint {0} is already here, and a checkpoint's note cannot be changed")]
     Marked(CheckpointNumber),
     /// The agent would read something else than what the change was to say to it.
-    #[error("{0}; nothing is changed")]
+    #[error("{0}; nothing was changed")]
     Misread(Misread),
-    /// Entries of a session that what was taken out told apart would get the same id.
+    /// Entries of a session that what was taken out distinguished would get the same id.
     #[error(
-        "two entries of session {session} are the same without what was taken out, and need ids of their own"
+        "after this redaction, two entries of session {session} would be identical and need ids of their own"
     )]
     Twins {
         /// The session's id.
@@ -358,7 +360,9 @@ fn in_use(session: &str, title: Option<&str>, holders: &[crate::live::Holder]) -
     }
     let name = if short.is_empty() { session.to_owned() } else { format!("{session} {short:?}") };
     if holders.is_empty() {
-        return format!("{name} is open: a process that the system does not show holds its lock");
+        return format!(
+            "{name} is open: its lock is held by a process that the system does not show"
+        );
     }
     let says = |holder: &crate::live::Holder| {
         let verb = if holder.how.is_guess() { "may have" } else { "has" };

@@ -3,7 +3,7 @@
 //! ```text
 //! lock      no other program changes the archive
 //! catch up  the session and its live file agree
-//! plan      the verb looks at where the session stands and returns its plan
+//! plan      the verb looks at where the session is and returns its plan
 //! prepare   the plan's goal is put together, and a resume of it simulated
 //! commit    the successor of the live file is safe, the operation durable, the live file follows
 //! catch up  if another program wrote to the live file meanwhile
@@ -31,7 +31,7 @@ pub(crate) struct Done<R> {
     pub(crate) notices: Vec<Notice>,
 }
 
-/// Asks a verb for its plan, where the session stands now, and carries it out. The verb answers, and may want nothing.
+/// Asks a verb for its plan, where the session is now, and carries it out. The verb answers, and may want nothing.
 pub(crate) fn execute<G: Goal, T, E: From<SyncError>>(
     archive: &Archive,
     session: &Session,
@@ -91,7 +91,7 @@ fn carry_out<G: Goal, T, E: From<SyncError>>(
     Ok((answer, Done { operation: Some(operation), reached: Some(reached), notices }))
 }
 
-/// Prepares a plan: the current branch stands where the plan's goal leaves the session.
+/// Prepares a plan: the current branch is where the plan's goal leaves the session.
 fn prepare<G: Goal>(
     change: &mut Change<'_>,
     plan: Plan<G>,
@@ -106,7 +106,7 @@ fn prepare<G: Goal>(
     Ok((command, reached))
 }
 
-/// Begins a change of a session: locks the archive, catches up, and sees where the session stands.
+/// Begins a change of a session: locks the archive, catches up, and sees where the session is.
 fn begin<'a>(archive: &'a Archive, session: &Session) -> Result<Change<'a>, SyncError> {
     let lock = archive.lock()?;
     let tip = archive.store.state(session.key)?;

@@ -27,7 +27,7 @@ pub struct AgentFolder {
     pub agent: &'static str,
     /// The format of its sessions.
     pub format: &'static str,
-    /// Where it lies.
+    /// Where it is.
     pub path: PathBuf,
 }
 
@@ -189,7 +189,7 @@ pub fn unread_folders(
     counted.collect()
 }
 
-/// Counts the files below a folder whose path has these names, in each of which `*` stands for any characters.
+/// Counts the files below a folder whose path has these names, in each of which `*` represents any characters.
 fn count_files(folder: &Path, names: &[&str]) -> u64 {
     let Some((name, below)) = names.split_first() else { return u64::from(folder.is_file()) };
     let Some((begin, end)) = name.split_once('*') else {

@@ -31,7 +31,7 @@ pub(crate) enum Step {
         end: u64,
     },
     Create,
-    /// Another file of the agent's begins, and the agent's index names it in the place of the old one.
+    /// Another file of the agent's begins, and the agent's index names it in place of the old one.
     Begin {
         fresh: Option<Box<Fresh>>,
         index: Option<Index>,

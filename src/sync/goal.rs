@@ -14,7 +14,7 @@ pub(crate) trait Goal {
     /// The result.
     type Reached;
 
-    /// Adds the goal's part to a change. Returns the result, and where the current branch stands then if it is moved.
+    /// Adds the goal's part to a change. Returns the result, and where the current branch is then if it is moved.
     fn prepare(
         self,
         change: &mut Change<'_>,
@@ -50,7 +50,7 @@ impl<G: Goal> Goal for Option<G> {
 /// The session begins with an empty file of the store's, or without one where the store has no folder.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Begin {
-    /// Where the file lies.
+    /// Where the file is.
     pub(crate) place: Place,
 }
 

@@ -30,7 +30,7 @@ pub(crate) fn used(archive: &Archive, path: &Path) -> Result<Option<Timestamp>, 
     Ok(seen.map(|seen| Timestamp(seen.modified / 1_000_000)))
 }
 
-/// Returns the file in which the agent had a session, if it is gone for good; else the first of those from which it goes on that
+/// Returns the file in which the agent had a session, if it is deleted for good; else the first of those from which it goes on that
 /// is, for without them the agent does not resume it.
 pub(crate) fn lost(
     archive: &Archive,
@@ -46,7 +46,7 @@ pub(crate) fn lost(
     }
 }
 
-/// Returns the first of the files from which a session's live file goes on that is gone for good.
+/// Returns the first of the files from which a session's live file goes on that is deleted for good.
 pub(crate) fn lost_base(
     archive: &Archive,
     session: &Session,
@@ -79,7 +79,7 @@ fn is_nowhere(archive: &Archive, format: &dyn Format, state: &State, file: &Live
 }
 
 /// Returns the file in which the agent had a session, if it is not in its place: its live file, or the one that the agent read
-/// last of a session that has none, because no agent resumes it or because that file is known to be gone.
+/// last of a session that has none, because no agent resumes it or because that file is known to be deleted.
 pub(crate) fn missing(
     archive: &Archive,
     session: &Session,
@@ -93,7 +93,7 @@ pub(crate) fn missing(
     Ok(live.filter(|live| is_gone(&live.path)))
 }
 
-/// Returns where a file lies that its agent put away or compressed. What is shorter than the file was is a copy of an older
+/// Returns where a file is that its agent put away or compressed. What is shorter than the file was is a copy of an older
 /// state.
 pub(crate) fn elsewhere(
     archive: &Archive,
@@ -118,7 +118,7 @@ pub(crate) fn elsewhere(
     beside::namesakes(format, &file.path).into_iter().find(is_it)
 }
 
-/// Returns the file of a session without a live one that its agent read last; none if no file of the session is gone.
+/// Returns the file of a session without a live one that its agent read last; none if no file of the session was deleted.
 fn last_of_agent(
     archive: &Archive,
     session: &Session,

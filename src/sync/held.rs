@@ -1,4 +1,4 @@
-//! The files that a session has: where each lies, its newest state, and how what lies there now compares with that.
+//! The files that a session has: where each is, its newest state, and how what is there now compares with that.
 
 use std::{
     collections::BTreeMap,
@@ -84,7 +84,7 @@ impl States {
         self.newest.get(&file).map(|(generation, end)| (*generation, end.as_ref()))
     }
 
-    /// Returns whether another file, which is gone, ended like this: its agent compressed it.
+    /// Returns whether another file, which no longer exists, ended like this: its agent compressed it.
     pub(super) fn had(&self, file: FileNumber, (length, running): (u64, Running)) -> bool {
         self.files.iter().filter(|(other, path)| **other != file && is_gone(path)).any(
             |(other, _)| {

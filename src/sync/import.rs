@@ -1,7 +1,7 @@
-//! Taking in files: a session file as it stands becomes, or goes on in, a session of an archive.
+//! Taking in files: a session file as it is becomes, or goes on in, a session of an archive.
 //!
 //! Each path is a file of its session, and each state of it a generation: one that only grew stays in its generation, any
-//! other state begins a new one. `main` stands where the agent would resume in the file with the newest records.
+//! other state begins a new one. `main` is where the agent would resume in the file with the newest records.
 //!
 //! Invariant: a file is never written, and an unchanged one adds nothing.
 
@@ -75,7 +75,7 @@ pub enum Step<'a> {
 }
 
 /// Takes in the session files at and below these paths; those below one of the folders `attach` become live files, and
-/// live files that somebody deleted there are known to be gone.
+/// live files that somebody deleted there are recorded as deleted.
 ///
 /// A file that cannot be read is reported and left out, and so are those of a session that is damaged; only a failure of the store
 /// ends the import.
@@ -85,7 +85,7 @@ pub fn import(
     attach: &[PathBuf],
     report: &mut dyn FnMut(Step<'_>),
 ) -> Result<Summary, SyncError> {
-    // An agent's folder that is gone holds nothing to read; what it held is known to be gone.
+    // An agent's folder that no longer exists holds nothing to read; what it held is known to be deleted.
     let is_meant = |path: &&PathBuf| !(attach.contains(path) && is_gone(path));
     let there: Vec<PathBuf> = paths.iter().filter(is_meant).cloned().collect();
     let attach = real(attach);
@@ -201,7 +201,7 @@ fn take(
     Ok(summary)
 }
 
-/// Returns these paths without links, also of folders that are gone.
+/// Returns these paths without links, also of folders that no longer exist.
 fn real(paths: &[PathBuf]) -> Vec<PathBuf> {
     paths.iter().filter_map(|path| live::real(path).ok()).collect()
 }

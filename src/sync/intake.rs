@@ -68,7 +68,7 @@ struct Intake<'a> {
     /// The folders whose files become live files.
     attach: &'a [PathBuf],
     ends: BTreeMap<FileNumber, End>,
-    /// Whether a compressed file changed and its content did not, or a file that was gone is there again.
+    /// Whether a compressed file changed and its content did not, or a deleted file is there again.
     is_met_again: bool,
     /// Whether a part of another session's file was taken in.
     adopted: bool,
@@ -305,7 +305,7 @@ impl Intake<'_> {
         Ok(())
     }
 
-    /// Keeps the form in which a compressed file lies on the disk; returns whether that is new.
+    /// Keeps the form in which a compressed file is on the disk; returns whether that is new.
     fn contain(&mut self, path: &Path, generation: GenerationNumber) -> Result<bool, Failed> {
         match sources::container(path).map_err(|error| Failed::File(0, error.into()))? {
             None => Ok(false),
@@ -461,7 +461,7 @@ impl Intake<'_> {
         Ok(left)
     }
 
-    /// Returns whether the place where `main` stands is to be kept when it follows a file: not where it stood at the end of a
+    /// Returns whether the place where `main` stands is to be kept when it follows a file: not where it was at the end of a
     /// file from which this one goes on.
     fn is_kept(&self, old: Option<Position>, to: Position) -> Result<bool, SyncError> {
         let before = &self.change.before;
@@ -475,7 +475,7 @@ impl Intake<'_> {
         Ok(to.head != Some(head) && !goes_on)
     }
 
-    /// Returns whether a file that was gone is there again, and the session goes on in no other one.
+    /// Returns whether a deleted file is there again, and the session goes on in no other one.
     fn is_back(&self, file: FileNumber) -> Result<bool, SyncError> {
         let State { gone, live, .. } = &self.change.before.state;
         if live.is_some() || !gone.contains(&file) || is_detached(&self.change.before)? {
@@ -487,7 +487,7 @@ impl Intake<'_> {
         }
     }
 
-    /// Returns whether a file becomes the live file: it lies where its agent reads it, as it is, and the agent resumes it.
+    /// Returns whether a file becomes the live file: it is where its agent reads it, as it is, and the agent resumes it.
     fn is_attached(&self, file: FileNumber, position: Position) -> Result<bool, SyncError> {
         let Some(path) = self.states.files.get(&file) else { return Ok(false) };
         Ok(self.is_agents(path)
@@ -495,7 +495,7 @@ impl Intake<'_> {
             && self.change.look(position).unresumed()?.is_none())
     }
 
-    /// Returns whether a file lies where its agent reads it.
+    /// Returns whether a file is where its agent reads it.
     fn is_agents(&self, path: &Path) -> bool {
         let (archive, format) = (self.change.before.archive, self.change.before.format);
         self.attach.iter().any(|folder| path.starts_with(folder))

@@ -114,7 +114,7 @@ pub(crate) fn judge(known: &Known, seen: Option<&Seen>, looked: Looked) -> Judge
         let has_grown = seen.length.is_some_and(|length| length > known.length);
         return Is(if is_it && has_grown { Verdict::Grown } else { Verdict::Same });
     }
-    // An inode alone does not say that a file is the old one: when that is gone, its number may be given to a new file.
+    // An inode alone does not say that a file is the old one: when that no longer exists, its number may be given to a new file.
     let may_be_old = |(inode, least)| inode == seen.inode && seen.length >= Some(least);
     let has_grown = known.rotation.is_some_and(|(_, length)| seen.length > Some(length));
     if known.rotation.is_some_and(may_be_old) {
@@ -165,7 +165,7 @@ mod tests {
         Seen { inode: 7, length: Some(length), is_untouched }
     }
 
-    /// Judges with every answer at hand, and says which looks were asked for.
+    /// Judges with all answers known, and says which looks were asked for.
     fn judged(known: Known, seen: Option<Seen>, answers: Looked) -> (Verdict, Vec<Look>) {
         let (mut looked, mut asked) = (Looked::default(), Vec::new());
         loop {

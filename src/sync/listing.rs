@@ -1,4 +1,4 @@
-//! Listing: some agents take a session only from a folder that stands in a list of theirs, which is written before the
+//! Listing: some agents take a session only from a folder that is in a list of theirs, which is written before the
 //! session's file is.
 //!
 //! Invariant: the list is never written over: a complete one takes its place, and the old one keeps a name.

@@ -1,4 +1,4 @@
-//! The live file of a session: where it lies, and whether it is as the store left it.
+//! The live file of a session: where it is, and whether it is as the store left it.
 
 use std::{
     os::unix::fs::FileExt as _,
@@ -18,7 +18,7 @@ use crate::{
 pub(crate) struct LiveFile {
     /// Its number in the session.
     pub(crate) n: FileNumber,
-    /// Where it lies.
+    /// Where it is.
     pub(crate) path: PathBuf,
     /// Whether it is the agent's own, not the store's.
     pub(crate) attached: bool,
@@ -72,7 +72,7 @@ pub(crate) fn is_behind(archive: &Archive, tip: &State) -> Result<bool, SyncErro
 }
 
 /// Returns whether a live file ends in a zero that is not the store's: after a power cut a file may have its length and its time, and
-/// zeros in the place of its last bytes.
+/// zeros in place of its last bytes.
 pub(crate) fn ends_in_zero(path: &Path, tip: &State) -> bool {
     let length = expected(tip);
     if length == 0 || tip.growth().is_some_and(|end| end.tail.last() == Some(&0)) {

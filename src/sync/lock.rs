@@ -107,7 +107,7 @@ fn wait(
 }
 
 /// Keeps other programs from watching for the archive in a folder while the answer lives, which is what did so before if that
-/// still lies there.
+/// still is there.
 pub(crate) fn watch_alone(
     disk: &Arc<dyn Disk>,
     root: &Path,

@@ -138,7 +138,7 @@ impl Mending {
         &self.folder
     }
 
-    /// Puts the fresh store in the place of the damaged one, and returns the folder in which that is kept.
+    /// Puts the fresh store in place of the damaged one, and returns the folder in which that is kept.
     pub(crate) fn accept(&self) -> Result<PathBuf, SyncError> {
         // Sessions keep their numbers, by which the index knows them, but that of one whose name is lost may be given again.
         WordIndex::remove(&self.root)?;
@@ -282,7 +282,7 @@ fn fill_file(salvage: &mut Salvage, session: SessionKey, path: &Path) -> Result<
     if !salvage.wanted_files().iter().any(|file| file.session == session) {
         return Ok(false);
     }
-    // A file that is gone or cannot be read holds nothing.
+    // A file that no longer exists or cannot be read holds nothing.
     let Ok(bytes) = disk::read(path, KEPT) else { return Ok(false) };
     Ok(salvage.fill_file(&bytes)? > 0)
 }
@@ -301,7 +301,7 @@ fn files(
         paths.extend(places.filter_map(|file| here.path_of(Some(*root), &file.place)));
     }
     paths.extend(met.get(name).into_iter().flatten().cloned());
-    // Whatever else lies in the store's own folder under the session's name.
+    // Whatever else is in the store's own folder under the session's name.
     let own = list(&root.join(TRANSCRIPTS));
     paths.extend(own.into_iter().filter(|path| {
         path.file_name().is_some_and(|file| file.as_bytes().starts_with(name.id.as_bytes()))
@@ -318,7 +318,7 @@ fn files(
     Ok(paths)
 }
 
-/// Returns what lies in a folder, in the order of the names; nothing if it cannot be read.
+/// Returns what is in a folder, in the order of the names; nothing if it cannot be read.
 fn list(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
@@ -331,13 +331,13 @@ fn list(folder: &Path) -> Vec<PathBuf> {
 struct Sought {
     /// The ids of their entries.
     left: BTreeSet<EntryId>,
-    /// Those whose entries have another line in the place of the one that came, by that line.
+    /// Those whose entries have another line in place of the one that came, by that line.
     covered: BTreeMap<LineId, Vec<EntryId>>,
     /// The ids of entries that they are linked to.
     links: BTreeSet<EntryId>,
 }
 
-/// Gives the lines of a file back that are among those that are lost, and returns how many. A file that is gone, or cannot be
+/// Gives the lines of a file back that are among those that are lost, and returns how many. A file that no longer exists, or cannot be
 /// read on, holds nothing more.
 fn found_in(
     path: &Path,

@@ -9,7 +9,7 @@ use crate::{
 /// How many operations are looked at together, from the newest on.
 const BATCH: u64 = 32;
 
-/// Returns whether the place where a branch stands is to be kept under another name when it follows a file to a position: a
+/// Returns true if the current place of a branch is to be kept under another name when it follows a file to a position: a
 /// command put it there, or nothing is said in the file any more.
 pub(crate) fn is_to_be_kept(
     before: &Standing<'_>,
@@ -22,7 +22,7 @@ pub(crate) fn is_to_be_kept(
     Ok(stood.is_some() && is_emptied || was_moved(before, branch)?)
 }
 
-/// Returns whether a command, and no other program, put a branch where it stands.
+/// Returns whether a command, and no other program, put a branch where it is.
 pub(crate) fn was_moved(before: &Standing<'_>, branch: &str) -> Result<bool, SyncError> {
     let Some(session) = &before.session else { return Ok(false) };
     let by = newest(before.store(), session.key, &before.state, |by| {

@@ -2,7 +2,7 @@
 //! each name.
 //!
 //! ```text
-//! hook     adds the name, begins a worker, and is gone: the agent does not wait
+//! hook     adds the name, starts a worker, and exits: the agent does not wait
 //! worker   takes the queue's lock, or ends if another one has it
 //!          takes the names, waits until their files are whole, has them taken in, until there are no more names
 //!          gives the lock back, and begins again if a name came meanwhile
@@ -15,7 +15,7 @@
 //! now, because the disk is full or the store is locked, waits again, and the worker retries until it succeeds.
 //!
 //! A file is whole once it did not change for a while: an agent may write a turn's end after it has told of it. What
-//! is named is data: a file is taken in if it lies in the folders of the agent that named it, and only then.
+//! is named is data: a file is taken in if it is in the folders of the agent that named it, and only then.
 
 use std::{
     collections::BTreeMap,
@@ -314,7 +314,7 @@ impl Waiting {
                 Turn::Take(file.clone())
             }
             (_, None) if age >= ABSENT => {
-                Turn::Leave(format!("{}: nothing is there yet", self.name()))
+                Turn::Leave(format!("{}: the file does not exist yet", self.name()))
             }
             _ => Turn::Wait,
         }
@@ -326,7 +326,7 @@ impl Waiting {
             Named::File(path) => {
                 let Ok(file) = path.canonicalize() else { return Ok(None) };
                 if !folders.iter().any(|folder| file.starts_with(folder)) {
-                    return Err(format!("{}: it lies outside of its agent's folders", self.name()));
+                    return Err(format!("{}: it is outside its agent's folders", self.name()));
                 }
                 match disk::open(&file, Links::Refuse) {
                     Ok(_) => Ok(Some(file)),

@@ -1,4 +1,4 @@
-//! Owners: a store is changed by the user to whom it belongs, so that under `sudo` no file of another one comes into it, and lies in
+//! Owners: a store is changed by the user to whom it belongs, so that under `sudo` no file of another one comes into it, and is in
 //! a folder of its own.
 
 use std::{fs, io::ErrorKind, os::unix::fs::MetadataExt, path::Path};

@@ -1,4 +1,4 @@
-//! Peeking: a session file is read as it lies, into an archive that lasts as long as its value.
+//! Peeking: a session file is read as it is, into an archive that lasts as long as its value.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Purging: what was taken out of lines goes from wherever else it lies.
+//! Purging: what was taken out of lines goes from wherever else it is.
 //!
 //! ```text
 //! database    written in order, so that no row, page or log has it
@@ -236,7 +236,7 @@ fn cover(
 struct Own {
     target: WritableFile,
     is_live: bool,
-    /// Whether it lies where an agent reads it.
+    /// Whether it is where an agent reads it.
     is_attached: bool,
 }
 
@@ -439,7 +439,7 @@ fn put_kept(
 
 /// The lines of a session that are to be covered.
 struct CoveredLines {
-    /// Each with what stands there now.
+    /// Each with what is there now.
     lines: BTreeMap<LineId, Vec<u8>>,
     /// Those of which that is lost.
     lost: BTreeSet<LineId>,
@@ -448,7 +448,7 @@ struct CoveredLines {
 }
 
 impl CoveredLines {
-    /// Returns whether it is known what is to stand in the place of a stretch.
+    /// Returns whether it is known what is to replace a stretch.
     fn has(&self, Stretch { id, is_unfinished, .. }: &Stretch) -> bool {
         if *is_unfinished { self.unfinished.contains(id) } else { self.lines.contains_key(id) }
     }
@@ -490,7 +490,7 @@ enum Covered {
     Held,
 }
 
-/// Puts covered lines in the place of those that came, in a file that may not be there.
+/// Puts covered lines in place of those that came, in a file that may not be there.
 fn cover_file(
     target: &WritableFile,
     session: &Session,

@@ -1,6 +1,6 @@
 //! Put away: an agent moved its file to another of its folders, and the session goes on there.
 //!
-//! Invariant: no file is written, and nothing is taken in: what the agent wrote since is found where its file lies now.
+//! Invariant: no file is written, and nothing is taken in: what the agent wrote since is found where its file is now.
 
 use std::path::PathBuf;
 
@@ -38,7 +38,7 @@ pub(crate) fn place(
     (is_agents && is_plain && goes_on()).then_some(path)
 }
 
-/// Makes the file live to which an agent moved the live one, and returns where it lies.
+/// Makes the file live to which an agent moved the live one, and returns where it is.
 pub(crate) fn follow(
     archive: &Archive,
     session: &Session,

@@ -3,7 +3,7 @@
 //! Agents delete their old transcripts, and what they keep next to them. The store holds the bytes of each, as the agent left
 //! them last.
 //!
-//! Invariant: nothing that lies where a file belongs is written over, and each file is there whole or not at all.
+//! Invariant: nothing that is where a file belongs is written over, and each file is there whole or not at all.
 
 use std::{cmp::Reverse, collections::BTreeSet, ffi::OsStr, io::ErrorKind, path::PathBuf};
 
@@ -34,7 +34,7 @@ pub(crate) struct PutBack {
     pub(crate) unlisted: Option<SyncError>,
 }
 
-/// Writes the files of a session that are gone; none if all are there. The one that the agent reads gets this time, older ones an
+/// Writes the files of a session that no longer exist; none if all are there. The one that the agent reads gets this time, older ones an
 /// earlier one. The caller holds the lock, and attaches the one that the agent reads.
 pub(crate) fn put_back(
     archive: &Archive,
@@ -84,7 +84,7 @@ pub(crate) fn put_back(
     Ok(done)
 }
 
-/// Writes the sidecars of a session that are gone, also where its own files are there. The caller holds the lock.
+/// Writes the sidecars of a session that no longer exist, also where its own files are there. The caller holds the lock.
 pub(crate) fn put_sidecars_back(
     archive: &Archive,
     session: &Session,
@@ -133,13 +133,13 @@ fn write(
     })
 }
 
-/// Returns a file that is gone as one that may be written; its folder is made.
+/// Returns a file that no longer exists as one that may be written; its folder is made.
 fn target(
     archive: &Archive,
     session: &Session,
     file: &LiveFile,
 ) -> Result<WritableFile, SyncError> {
-    // Who reads that it lies outside could point at a file that is there; this one is gone.
+    // Who reads that it is outside could point at a file that is there; this one no longer exists.
     let gone = |error| match error {
         SyncError::Denied { session, path, why: Denied::Outside } => {
             SyncError::Denied { session, path, why: Denied::Gone }
@@ -153,7 +153,7 @@ fn target(
     archive.writable_file(&session.name, file).map_err(gone)
 }
 
-/// Puts a file that is gone into its place, whole, unless something lies there meanwhile.
+/// Puts a file that no longer exists into its place, whole, unless something is there meanwhile.
 fn install(
     target: &WritableFile,
     at: Timestamp,

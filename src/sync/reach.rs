@@ -7,7 +7,7 @@
 //! 1  the position's generation up to its horizon, byte for byte
 //! 2  the same, and lines that take the agent to the head
 //! 3  the entries of the path alone, one a line                        if records mean the same without those between them
-//!    the first, and the context in the place of all before it         else
+//!    the first, and the context in place of all before it         else
 //! ```
 //!
 //! Invariant: wherever a session is brought, a resume of what it holds then reads the position's context.
@@ -95,7 +95,7 @@ fn reach(
     if rotates && let Some(reached) = succeed(change, Some(&live), target, note)? {
         return Ok(reached);
     }
-    let why = "no state of it is known that the agent would resume there".to_owned();
+    let why = "the store knows no state of it that the agent would resume there".to_owned();
     Err(SyncError::OutOfReach { path: live.path, why })
 }
 
@@ -129,7 +129,7 @@ fn segment(
     let home = change.before.format.home(&live.path);
     let Some(from) = change.position().filter(|_| home.is_some()) else { return Ok(None) };
     let [stood, path] = ends(&change.look(from), &change.look(target))?;
-    // The way to where the agent stands is to go on in its file.
+    // To get to where the agent is, go on in its file.
     if stood == path {
         return Ok(None);
     }
@@ -144,7 +144,7 @@ fn segment(
 }
 
 /// Appends the lines that take the agent to a position, if its format can say them: a way there, or else the whole context
-/// in the place of all before it.
+/// in place of all before it.
 fn append(
     change: &mut Change<'_>,
     live: &LiveFile,
@@ -170,7 +170,7 @@ fn append(
     Ok(Some(Reached { position, entry: None, has_note: false, dropped, aside: None, written }))
 }
 
-/// Appends lines and returns where the agent stands then, if it reads the context that is wanted.
+/// Appends lines and returns where the agent is then, if it reads the context that is wanted.
 fn say(
     change: &mut Change<'_>,
     from: Position,
@@ -192,7 +192,7 @@ fn say(
     Ok(position)
 }
 
-/// Returns the lines that put the context of a position in the place of all that the live file holds.
+/// Returns the lines that put the context of a position in place of all that the live file holds.
 fn whole(
     change: &mut Change<'_>,
     wanted: Position,
@@ -281,7 +281,7 @@ enum Way {
     Closed,
     /// The path alone.
     Path,
-    /// The generation, and the context in the place of all that it holds.
+    /// The generation, and the context in place of all that it holds.
     Whole,
 }
 
@@ -369,7 +369,7 @@ fn behind(
     Ok(Some(vec![said.map_err(|error| SyncError::Invalid { line: None, why: error.0 })?]))
 }
 
-/// Puts a successor in the place of the live file, and returns where the old file is then.
+/// Puts a successor in place of the live file, and returns where the old file is then.
 fn rotate(
     change: &mut Change<'_>,
     live: &LiveFile,

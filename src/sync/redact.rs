@@ -47,11 +47,11 @@ pub(crate) struct Redaction {
     pub(crate) kept: Vec<Kept>,
     /// The operations that read unfinished lines which are taken out.
     pub(crate) unfinished: Vec<Unfinished>,
-    /// The places in which it stands and cannot be covered, such as a name.
+    /// The places in which it is and cannot be covered, such as a name.
     pub(crate) fixed: Vec<Fixed>,
 }
 
-/// A place in which something stands that cannot be covered there.
+/// A place in which something is that cannot be covered there.
 #[derive(Clone, Debug)]
 pub(crate) struct Fixed {
     /// The place, in words.
@@ -162,7 +162,7 @@ pub(crate) fn cover_again(archive: &Archive, secrets: &Secrets) -> Result<Purged
 }
 
 impl Purged {
-    /// Adds what was found next to a session, and what could not be looked through there; some lies next to several.
+    /// Adds what was found next to a session, and what could not be looked through there; some is next to several.
     fn looked_beside(&mut self, (found, unseen): (Vec<PathBuf>, Vec<PathBuf>)) {
         for (all, more) in [(&mut self.beside, found), (&mut self.unseen, unseen)] {
             all.extend(more);

@@ -75,7 +75,7 @@ pub(super) fn of_session(
     Ok(found)
 }
 
-/// Deletes what was left of a change that began another file for a session, in whichever folder it lies.
+/// Deletes what was left of a change that began another file for a session, in whichever folder it is.
 pub(super) fn sweep(archive: &Archive, session: &Session, state: &State) {
     let live = live_file(archive, state).filter(|live| live.attached);
     let begun = live.as_ref().and_then(|live| beside::name(session.format, &live.path));

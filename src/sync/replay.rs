@@ -1,4 +1,4 @@
-//! Replaying: the current branch again in a new generation, with other lines in the place of some of its own.
+//! Replaying: the current branch again in a new generation, with other lines in place of some of its own.
 //!
 //! ```text
 //! old generation   u1 a1 R1 a2 u2 R2
@@ -25,7 +25,7 @@ const BATCH: usize = 256;
 
 /// The current branch again, with lines that were cut.
 pub(crate) struct Replay {
-    /// Where the branch stands.
+    /// Where the branch is.
     pub(crate) from: Position,
     /// The lines that are cut, by their entries.
     pub(crate) cuts: BTreeMap<EntryNumber, Cut>,
@@ -33,7 +33,7 @@ pub(crate) struct Replay {
     pub(crate) restated: Option<Vec<Vec<u8>>>,
 }
 
-/// A line in the place of a longer one.
+/// A line in place of a longer one.
 pub(crate) struct Cut {
     line: Vec<u8>,
     /// The strings of the longer one from which its own were cut.
@@ -159,7 +159,7 @@ impl Replay {
         let record = head.map(|head| change.ahead(position, &growth).record(head)).transpose()?;
         let format = change.before.format;
         if record.is_none_or(|record| record.n < first || !format.replaces_all(&record)) {
-            let why = "it would not go on from a context that is written again".to_owned();
+            let why = "it would not continue from a rewritten context".to_owned();
             return Err(SyncError::OutOfReach { path: live.path.clone(), why });
         }
         let length = growth.length();
@@ -181,7 +181,7 @@ impl Cut {
         &self.line
     }
 
-    /// Says that a new entry, which has the cut line, stands in the place of an old one.
+    /// Says that a new entry, which has the cut line, replaces an old one.
     fn stand_in(
         &self,
         change: &mut Change<'_>,
@@ -236,7 +236,7 @@ impl Copy {
         self.length += length;
     }
 
-    /// Puts other bytes in the place of the next ones.
+    /// Puts other bytes in place of the next ones.
     fn put(&mut self, bytes: &[u8], instead_of: u64) -> Result<(), SyncError> {
         self.flush()?;
         self.fresh.write(bytes).map_err(SyncError::at(self.fresh.live().path()))?;

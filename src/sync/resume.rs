@@ -106,7 +106,7 @@ fn whole(view: &View<'_>) -> Result<Sent, SyncError> {
     Ok(Sent { entries: sent, edits, is_whole })
 }
 
-/// Returns where an agent stands that resumes a growth, if it reads the context of a position, and a note behind it.
+/// Returns where an agent is that resumes a growth, if it reads the context of a position, and a note behind it.
 pub(crate) fn reads(
     change: &Change<'_>,
     growth: &Growth,
@@ -134,7 +134,7 @@ pub(crate) fn reads(
     Ok(is_same.then_some(position))
 }
 
-/// Returns whether the agent sends the same from two positions: lines that took it back to a place stand behind that place.
+/// Returns whether the agent sends the same from two positions: lines that took it back to a place come after that place.
 pub(crate) fn is_same(
     before: &Standing<'_>,
     one: Position,
@@ -254,7 +254,7 @@ mod tests {
                     }
                     10..16 => {
                         record["message"]["id"] = {
-                            // No message of the model lies on both sides of a boundary.
+                            // No message of the model is on both sides of a boundary.
                             let boundaries = before.iter().filter(|made| made.0 == 21).count();
                             json!(format!("m{}-{boundaries}", n / 3))
                         }
@@ -267,7 +267,7 @@ mod tests {
                         record["subtype"] = json!("compact_boundary");
                         record["logicalParentUuid"] = parent;
                         if more % 3 == 0 {
-                            // What stands before another boundary is not kept.
+                            // What comes before another boundary is not kept.
                             let since = before.iter().rev().take_while(|made| made.0 != 21).count();
                             let back = i64::from(more % 8).min(i64::try_from(since).unwrap());
                             let (head, tail) = (name(n - back), name(n - 1));
@@ -384,7 +384,7 @@ mod tests {
             if let (Some(sent), Some(other_sent)) = (sent, other_sent) {
                 assert_eq!((&before, sent), (&other_before, other_sent), "{pair:?}");
             }
-            // What a boundary keeps stands behind its summary as long as no other boundary follows.
+            // What a boundary keeps comes after its summary as long as no other boundary follows.
             let sorted = |entries: Vec<EntryNumber>| entries.into_iter().collect::<BTreeSet<_>>();
             assert_eq!(sorted(before), sorted(other_before), "{pair:?}");
             let sending = one.sending_within(2).unwrap();

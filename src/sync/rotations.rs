@@ -79,7 +79,7 @@ fn state(
 ) -> Result<RotatedState, SyncError> {
     let io = SyncError::at(path);
     let seen = live::look(path).map_err(io)?;
-    // The old file's number may have been given to another one, if the old one lies where it was to be set aside.
+    // The old file's number may have been given to another one, if the old one is where it was to be set aside.
     let is_elsewhere = seen.is_some_and(|seen| seen.inode != rotation.inode);
     let is_old = |live: live::Seen| live.inode == rotation.inode && !is_elsewhere;
     if is_newest && live::look(live).map_err(io)?.is_some_and(is_old) {
@@ -155,7 +155,7 @@ impl<'a> Linked<'a> {
     }
 }
 
-/// Returns the running hash and the tail of a file as it stands, with covered lines taken for those that came, and each
+/// Returns the running hash and the tail of a file as it is, with covered lines taken for those that came, and each
 /// line linked as the entry that should stand there.
 pub(crate) fn running_hash(
     file: impl std::io::Read,

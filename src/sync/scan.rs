@@ -56,7 +56,7 @@ pub(crate) struct Scanned {
 }
 
 impl Scanned {
-    /// Scans a line that lies on this physical line.
+    /// Scans a line that is on this physical line.
     pub(crate) fn of(line: &Line<'_>, number: u64, format: &dyn Format) -> Self {
         let record = line.record();
         let envelope = record.map_or_else(Envelope::opaque, |record| format.envelope(record));
@@ -100,7 +100,7 @@ impl Step {
 
 /// How reading ahead ended.
 enum End {
-    /// These bytes stand behind the last line.
+    /// These bytes come after the last line.
     Tail(Tail),
     /// It is to be read on from here.
     Rest(Tail),
@@ -281,7 +281,7 @@ impl Scan {
                 Err(error) => return Err(error),
             }
         }
-        // A long line lies in the chunk now, and need not lie in the reader too.
+        // A long line is in the chunk now, and need not lie in the reader too.
         self.reader.give_back();
         Ok(lines)
     }

@@ -43,7 +43,7 @@ use crate::{
 /// The time in the name of a file.
 const BEGUN: &str = "%Y-%m-%dT%H-%M-%S";
 
-/// Begins another file that goes on where a way leads; returns where the agent stands then, and the file. `None` if the agent
+/// Begins another file that goes on where a way leads; returns where the agent is then, and the file. `None` if the agent
 /// does not go on in files there, or would not read the wanted context.
 pub(crate) fn begin(
     change: &mut Change<'_>,
@@ -174,7 +174,7 @@ fn write(
     Ok(format.segment(&onward, setting)?)
 }
 
-/// Returns how much of a file another one may go on from: what lies on the disk as the session holds it, and its agent has
+/// Returns how much of a file another one may go on from: what is on the disk as the session holds it, and its agent has
 /// in its list.
 fn held(
     change: &Change<'_>,
@@ -285,7 +285,7 @@ pub(crate) fn unfinished(
     Ok(from.and_then(|from| Some((from, archive.path_of(state.file(from)?)?))))
 }
 
-/// Returns the file that an agent reads in the place of this one: the one that its index names, or else one that was begun
+/// Returns the file that an agent reads in place of this one: the one that its index names, or else one that was begun
 /// later.
 pub(crate) fn successor(format: &dyn Format, session: &str, path: &Path) -> Option<PathBuf> {
     match named(format, session, path) {

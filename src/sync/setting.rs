@@ -17,7 +17,7 @@ const MODEL_WITHIN: [usize; 2] = [16, 1024];
 pub(crate) struct Near {
     /// Its line.
     line: Option<Vec<u8>>,
-    /// How many bytes of records stand behind it, if no compaction does.
+    /// How many bytes of records come after it, if no compaction does.
     since: Option<u64>,
     /// Whether the records of the file have no names.
     is_nameless: bool,
@@ -33,7 +33,7 @@ pub(crate) fn line_start(growth: &Growth) -> Vec<u8> {
     if open { b"\n".to_vec() } else { Vec::new() }
 }
 
-/// Returns lines as they stand behind a growth.
+/// Returns lines as they come after a growth.
 pub(crate) fn behind(growth: &Growth, lines: &[Vec<u8>]) -> Vec<u8> {
     let mut more = line_start(growth);
     for line in lines {

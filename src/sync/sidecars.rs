@@ -36,7 +36,7 @@ const ALL: u64 = 256 << 20;
 
 /// A sidecar that may bring anything new.
 pub(crate) struct Changed {
-    /// Where it lies.
+    /// Where it is.
     pub(crate) path: PathBuf,
     /// Its folder, and its name there; none if it is a folder that cannot be listed.
     place: Option<(Rc<File>, OsString)>,
@@ -150,7 +150,7 @@ impl Changed {
     /// Takes it into a change, unless the session holds it as it is.
     pub(crate) fn take(&self, change: &mut Change<'_>) -> Result<Taken, SyncError> {
         let left_out = |seen, why| Ok(Taken::LeftOut { seen, why });
-        let has_secret = "it has something that was taken out of the store";
+        let has_secret = "it contains redacted text";
         if let (Some(lines), Some(seen)) = (&self.lines, self.sighting.clone()) {
             let place = change.before.archive.place_of(&self.path);
             return Ok(match change.sidecar(place, lines.clone())? {
@@ -169,25 +169,28 @@ impl Changed {
                     "it is a folder next to the session that is a link or cannot be listed",
                 );
             }
-            Err(_) => return left_out(None, "it lies next to the session and cannot be read"),
+            Err(_) => return left_out(None, "it is next to the session and cannot be read"),
         };
         if seen.length > LONGEST {
-            return left_out(Some(seen), "it lies next to the session and is longer than 64 MiB");
+            return left_out(Some(seen), "it is next to the session and is longer than 64 MiB");
         }
         let place = change.before.archive.place_of(&self.path);
         let (count, size) = change.sidecars_besides(&place);
         if count >= MOST {
-            return left_out(Some(seen), "1,000 files next to the session are held already");
+            return left_out(Some(seen), "the store already has 1,000 files next to the session");
         }
         if size + seen.length > ALL {
-            return left_out(Some(seen), "256 MiB of files next to the session are held already");
+            return left_out(
+                Some(seen),
+                "the store already has 256 MiB of files next to the session",
+            );
         }
         match disk::whole(file, LONGEST) {
             Ok(bytes) => match change.sidecar(place, bytes)? {
                 Some(is_new) => Ok(Taken::Held { seen, is_new }),
                 None => left_out(Some(seen), has_secret),
             },
-            Err(_) => left_out(None, "it lies next to the session and cannot be read"),
+            Err(_) => left_out(None, "it is next to the session and cannot be read"),
         }
     }
 }
@@ -270,7 +273,7 @@ pub(crate) fn kept(archive: &Archive, session: &Session, state: &State) -> Vec<K
     state.sidecars.iter().filter_map(kept).collect()
 }
 
-/// Returns those of them that are gone.
+/// Returns those of them that no longer exist.
 pub(crate) fn lost(archive: &Archive, session: &Session, state: &State) -> Vec<PathBuf> {
     let kept = kept(archive, session, state).into_iter().map(|kept| kept.path);
     kept.filter(|path| is_gone(path)).collect()

@@ -1,4 +1,4 @@
-//! Sources: the session files on a disk, found and told apart by their content before anything is taken in.
+//! Sources: the session files on a disk, found and distinguished by their content before anything is taken in.
 //!
 //! Invariant: nothing here writes, and no file that cannot be read ends the search.
 
@@ -54,7 +54,7 @@ const ANY: u64 = 64 << 20;
 /// A session file.
 #[derive(Clone)]
 pub struct Source {
-    /// Where it lies: absolute, links resolved.
+    /// Where it is: absolute, links resolved.
     pub path: PathBuf,
     /// How long it is on the disk.
     pub bytes: u64,
@@ -66,7 +66,7 @@ pub struct Source {
     pub(crate) known: Known,
 }
 
-/// How much of a session file the archive holds that was not seen as it lies there.
+/// How much of a session file the archive holds that was not seen as it is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Known {
     /// No session has a file of this path.
@@ -205,7 +205,7 @@ impl Met {
 }
 
 /// Walks over files and folders, in the order of their names, and meets nothing twice. A link that was named is
-/// followed; one in a folder is not: its target is met by itself if it lies below a named path, and is left out if not.
+/// followed; one in a folder is not: its target is met by itself if it is below a named path, and is left out if not.
 pub(crate) fn walk(paths: &[PathBuf], archive: Option<&Archive>, each: &mut dyn FnMut(Met)) {
     let mut met: BTreeSet<(u64, u64)> = BTreeSet::new();
     let mut ahead: Vec<(PathBuf, bool)> =
@@ -310,7 +310,7 @@ pub(crate) fn identify(path: &Path) -> Identity {
     let (mut first, mut opaque, mut held, mut lines) = (None, 0, 0, Vec::<Vec<u8>>::new());
     while lines.len() < ASKED && opaque < OPAQUE && held < LOOKED {
         let next = reader.next_line();
-        // Where a file cannot be decoded further, what stands before that tells.
+        // Where a file cannot be decoded further, what comes before that tells.
         let next = next.or_else(|error| match &error {
             ReadError::Io { source, .. } if is_of_system(source) => Err(error),
             _ if lines.is_empty() => Err(error),
@@ -353,7 +353,7 @@ pub(crate) fn identify(path: &Path) -> Identity {
     Ok((format, SessionName { format: format.name().to_owned(), id }))
 }
 
-/// Returns whether an error is of the system, and not of the bytes that were read: nothing is known then of what stands there.
+/// Returns whether an error is of the system, and not of the bytes that were read: nothing is known then of what is there.
 fn is_of_system(error: &io::Error) -> bool {
     error.raw_os_error().is_some()
 }
@@ -472,7 +472,7 @@ pub(crate) fn open(path: &Path, from: u64) -> io::Result<Box<dyn Read>> {
     Ok(Box::new(stream))
 }
 
-/// Returns the bytes of a file that is compressed, as it lies on the disk; `Err` with its length if it is too long.
+/// Returns the bytes of a file that is compressed, as it is on the disk; `Err` with its length if it is too long.
 pub(crate) fn container(path: &Path) -> io::Result<Option<Result<Vec<u8>, u64>>> {
     let mut file = disk::open(path, Links::Follow)?;
     let length = file.metadata()?.len();
@@ -486,7 +486,7 @@ pub(crate) fn container(path: &Path) -> io::Result<Option<Result<Vec<u8>, u64>>>
     Ok(Some(Ok(disk::whole(file, CONTAINER)?)))
 }
 
-/// Returns a compressed file with other bytes, as many as before, in the place of those of its lines of which `cover` tells;
+/// Returns a compressed file with other bytes, the same number, in place of those of its lines of which `cover` tells;
 /// nothing if it tells of none. One that cannot be decoded to its end is one up to there: nobody reads the rest.
 pub(crate) fn cover_packed(
     packed: &[u8],
@@ -565,7 +565,7 @@ impl<R: Read> Read for Bounded<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let read = self.stream.read(into)?;
         let left = self.left.checked_sub(read as u64);
-        self.left = left.ok_or_else(|| io::Error::other("decoded, it is too long"))?;
+        self.left = left.ok_or_else(|| io::Error::other("it is too long when decompressed"))?;
         Ok(read)
     }
 }

@@ -1,4 +1,4 @@
-//! Where a session stands before a change: the state from which a verb makes its plan, under the archive's lock.
+//! Where a session is before a change: the state from which a verb makes its plan, under the archive's lock.
 //!
 //! Invariant: it reads committed rows only and changes nothing.
 
@@ -21,7 +21,7 @@ use crate::{
     wire::{Format, Graph},
 };
 
-/// Where a session stands.
+/// Where a session is.
 pub(crate) struct Standing<'a> {
     pub(crate) archive: &'a Archive,
     pub(crate) name: SessionName,
@@ -43,7 +43,7 @@ impl<'a> Standing<'a> {
         Self { at: archive.now(), archive, name, format, session: None, state: State::default() }
     }
 
-    /// Returns where a session stands; a store that a newer program changed is refused.
+    /// Returns where a session is; a store that a newer program changed is refused.
     pub(crate) fn of(archive: &'a Archive, session: &Session) -> Result<Self, SyncError> {
         let mut standing = Self::nowhere(archive, session.name.clone(), session.format);
         standing.renew(session.clone())?;
@@ -66,7 +66,7 @@ impl<'a> Standing<'a> {
         self.archive.store.as_ref()
     }
 
-    /// Returns where the current branch stands.
+    /// Returns where the current branch is.
     pub(crate) fn position(&self) -> Option<Position> {
         self.state.position()
     }

@@ -3,7 +3,7 @@
 //! A live file is ahead of its store if it was stamped with a later operation, or holds what the store does not know. For each
 //! operation that may be one of the session's, one that says `lost` takes its number, and a checkpoint that leads nowhere
 //! takes one of its numbers, so that no number that a person may have noted is given again. Then the session goes on where
-//! the live file stands; where the store stood before stays as a branch. A live file without a session becomes one. Where a
+//! the live file is; where the store was before stays as a branch. A live file without a session becomes one. Where a
 //! session has a hole in the middle, since an operation there is lost, the live file may still hold what belongs into it.
 //!
 //! ```text
@@ -72,7 +72,7 @@ pub(crate) fn take_back(
             Err(error) if is_of_machine(&error) => return Err(error),
             Err(error) => left.push((
                 Some(session.name.clone()),
-                format!("what its live file may hold beyond the store: {error}"),
+                format!("what its live file may have beyond the store: {error}"),
             )),
         }
     }
@@ -80,7 +80,7 @@ pub(crate) fn take_back(
         match begin(archive, &path, lost) {
             Ok(one) => taken.extend(one),
             Err(error) if is_of_machine(&error) => return Err(error),
-            Err(error) => left.push((None, format!("what {} holds: {error}", path.display()))),
+            Err(error) => left.push((None, format!("the content of {}: {error}", path.display()))),
         }
     }
     Ok((taken, left))
@@ -134,7 +134,7 @@ fn take_back_one(
     follow(&mut change, &live.path, live.n).map(Some)
 }
 
-/// Returns whether entries are lost of the state of the file in which a session stands: behind some that are known, or before.
+/// Returns whether entries are lost of the state of the file in which a session is: behind some that are known, or before.
 pub(crate) fn has_hole(archive: &Archive, session: &Session) -> Result<bool, SyncError> {
     let (store, key) = (&archive.store, session.key);
     let Some(position) = store.state(key)?.position() else { return Ok(false) };
@@ -242,7 +242,7 @@ fn stand(archive: &Archive, session: &Session, tip: &State) -> Result<(), SyncEr
     Ok(())
 }
 
-/// Lets a session stand where its live file stands.
+/// Lets a session stand where its live file is.
 fn follow(change: &mut Change<'_>, path: &Path, file: FileNumber) -> Result<TakenBack, SyncError> {
     let first = change.before.state.next_entry();
     let position = change.position();

@@ -20,7 +20,7 @@ use crate::{
 pub(crate) struct Lists(BTreeMap<PathBuf, &'static dyn Format>);
 
 impl Lists {
-    /// Adds the one that has titles of what lies where a file does.
+    /// Adds the one that has titles of what is where a file does.
     pub(crate) fn add(&mut self, file: &Path) {
         for format in wire::FORMATS {
             self.0.extend(format.title_list(file).map(|list| (list, format)));

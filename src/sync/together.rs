@@ -71,7 +71,7 @@ impl<'a> Together<'a> {
         Ok(())
     }
 
-    /// Puts other bytes in the place of lines and files, and takes words out.
+    /// Puts other bytes in place of lines and files, and takes words out.
     pub(crate) fn cover(&mut self, coverings: Coverings) -> Result<(), StoreError> {
         self.writing.as_mut().ok_or(StoreError::Conflict)?.cover(coverings)
     }
@@ -81,7 +81,7 @@ impl<'a> Together<'a> {
         self.writing.as_mut().ok_or(StoreError::Conflict)?.unsight(is_meant)
     }
 
-    /// Puts a chain under other ids in the place of a session's.
+    /// Puts a chain under other ids in place of a session's.
     pub(crate) fn rekey(&mut self, session: SessionKey, chain: &Chain) -> Result<(), StoreError> {
         self.writing.as_mut().ok_or(StoreError::Conflict)?.rekey(session, chain)
     }

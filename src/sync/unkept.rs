@@ -30,7 +30,7 @@ const DEPTH: usize = 8;
 /// What lies near a session and is not kept of it.
 #[derive(Default)]
 struct Near {
-    /// What lies next to it or under its name.
+    /// What is next to it or under its name.
     found: Vec<PathBuf>,
     /// The lists in which the agent has its sessions.
     lists: Vec<PathBuf>,
@@ -142,7 +142,7 @@ fn unkept(archive: &Archive, session: &Session, state: &State) -> Result<Near, S
 }
 
 impl Near {
-    /// Gathers all that lies somewhere under the name of a session, and the lists that may name it.
+    /// Gathers all that is somewhere under the name of a session, and the lists that may name it.
     fn gather(&mut self, trace: &Trace, session: &str) {
         match trace {
             Trace::Below(folder) => self.walk(folder, DEPTH),
@@ -160,7 +160,7 @@ impl Near {
         }
     }
 
-    /// Gathers what lies in a folder under names that begin so.
+    /// Gathers what is in a folder under names that begin so.
     fn named(&mut self, folder: &Path, begin: &[u8]) {
         for path in self.within(folder, Path::new("")) {
             if path.file_name().unwrap_or_default().as_encoded_bytes().starts_with(begin) {
@@ -170,7 +170,7 @@ impl Near {
         }
     }
 
-    /// Gathers all that lies below a folder. No link is followed.
+    /// Gathers all that is below a folder. No link is followed.
     fn walk(&mut self, folder: &Path, depth: usize) {
         for path in self.within(folder, Path::new("")) {
             if depth > 0 {
@@ -182,7 +182,7 @@ impl Near {
         }
     }
 
-    /// Returns the paths of what lies in a folder below another, or nothing if there is no such folder. A folder that cannot
+    /// Returns the paths of what is in a folder below another, or nothing if there is no such folder. A folder that cannot
     /// be listed is noted. So is a link, which is not followed.
     fn within(&mut self, from: &Path, below: &Path) -> Vec<PathBuf> {
         let names = disk::folder_below(from, below).and_then(|folder| disk::names(&folder));

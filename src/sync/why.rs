@@ -14,7 +14,7 @@ pub(crate) const MOST: usize = 1_000_000;
 /// A file or a folder that was left out.
 #[derive(Debug)]
 pub struct Skipped {
-    /// Where it lies.
+    /// Where it is.
     pub path: PathBuf,
     /// Why.
     pub why: Why,
@@ -33,40 +33,40 @@ pub enum Why {
     #[error("it is neither a file nor a folder")]
     Special,
     /// It was met before, under another name.
-    #[error("it was met before under another name")]
+    #[error("it was already read under another name")]
     Twice,
     /// It is a link in a folder.
-    #[error("it is a link, which is not followed; name what it leads to")]
+    #[error("it is a link, and links are not followed; name its target")]
     Link,
-    /// It lies where the system shows itself as files.
-    #[error("the system makes it up, and no disk holds it")]
+    /// It is where the system shows itself as files.
+    #[error("it is in a virtual file system (such as /proc)")]
     MadeUp,
     /// Too many files and folders were met: the rest is not looked at.
-    #[error("more than {MOST} files and folders were met; name a smaller folder")]
+    #[error("more than {MOST} files and folders were found; name a smaller folder")]
     TooMany,
     /// It was set aside by a command, which keeps its content.
     #[error("it was set aside here")]
     Aside,
     /// It was set aside by a command on another store, and may have what its session lacks.
-    #[error("it was set aside, and this store does not hold it; name it to take it in")]
+    #[error("it was set aside, and this store does not have it; name it to import it")]
     Unheld,
     /// It is the store's own.
-    #[error("it is the store")]
+    #[error("it is the store itself")]
     Store,
-    /// It lies next to a session and holds none.
+    /// It is next to a session and holds none.
     #[error("{0} keeps it next to a session; it is left alone")]
     Beside(&'static str),
     /// It is of an agent whose files are not read yet.
     #[error("it is a file of {0}, which undertext does not read yet")]
     Unread(&'static str),
     /// It holds no session that is known.
-    #[error("it holds no session of a known format")]
+    #[error("it is not a session in a known format")]
     NoFormat,
     /// It held a session that the store holds, and holds none any more.
-    #[error("it holds no session any more; the store keeps what it held, as session {}", .0.id)]
+    #[error("it no longer has a session; the store keeps its old content as session {}", .0.id)]
     Emptied(SessionName),
     /// The user's settings leave its session out.
-    #[error("your settings leave it out: {by}")]
+    #[error("your settings exclude it: {by}")]
     Excluded {
         /// The session.
         session: SessionName,
@@ -77,7 +77,7 @@ pub enum Why {
     #[error("its session cannot be changed: {}", .0.in_full())]
     Denied(Box<SyncError>),
     /// Another file of its session is left out for a reason that holds for it too.
-    #[error("another file of its session cannot be taken in")]
+    #[error("another file of its session cannot be imported")]
     Along,
     /// It cannot be read as lines.
     #[error(transparent)]

@@ -64,7 +64,7 @@ fn git_folder(folder: &Path) -> Option<PathBuf> {
 fn branch(git: &Path) -> Option<String> {
     let head = text(&git.join("HEAD")).ok()?;
     let head = head.trim();
-    // A detached head is shown as the commit it stands on.
+    // A detached head is shown as the commit it is on.
     let branch = head.strip_prefix("ref: refs/heads/").map(str::to_owned);
     branch.or_else(|| {
         head.get(..12).filter(|id| id.chars().all(|c| c.is_ascii_hexdigit())).map(str::to_owned)
@@ -94,8 +94,8 @@ fn remote(git: &Path) -> Option<String> {
     origin.map(|(_, url)| url.clone())
 }
 
-/// Returns an address without what may give access: user, password, and what stands behind `?` or `#`. The user `git` of
-/// `git@host:path` tells nothing. Of a command that stands in the place of an address nothing is shown.
+/// Returns an address without what may give access: user, password, and what comes after `?` or `#`. The user `git` of
+/// `git@host:path` tells nothing. Of a command that replaces an address nothing is shown.
 pub(crate) fn without_credentials(url: &str) -> Option<String> {
     if url.contains(|c: char| c.is_whitespace() || c == '"') {
         return None;

@@ -36,7 +36,7 @@ const MOST_PARTS: usize = 100;
 /// The marks that tell a store from every other one, but for its own id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
-    /// The device that its folder lies on.
+    /// The device that its folder is on.
     pub device: u64,
     /// The inode of its folder.
     pub inode: u64,
@@ -89,21 +89,19 @@ impl fmt::Display for Strange {
         match self {
             Self::Unknown => f.write_str("you have not trusted it on this machine"),
             Self::Replaced => f.write_str("it is not the store that you trusted there"),
-            Self::Empty => f.write_str("it holds no store"),
+            Self::Empty => f.write_str("it has no store"),
             Self::Link(part) if part == Path::new("") => {
-                f.write_str("it is a link, and not the folder of a store")
+                f.write_str("it is a link, not a store's folder")
             }
-            Self::Link(part) => write!(f, "{} is a link, and no store has one", name(part)),
-            Self::Odd(part) if part == Path::new("") => {
-                f.write_str("it is not the folder of a store")
-            }
+            Self::Link(part) => write!(f, "{} is a link, which a store never has", name(part)),
+            Self::Odd(part) if part == Path::new("") => f.write_str("it is not a store's folder"),
             Self::Odd(part) => write!(f, "{} does not belong in a store", name(part)),
             Self::Foreign(part) => write!(f, "{} belongs to another user", name(part)),
-            Self::Open => f.write_str("other users can reach what is in it"),
+            Self::Open => f.write_str("other users can access its files"),
             Self::Brought(part) => {
-                write!(f, "{} is open to other users: something else wrote it there", name(part))
+                write!(f, "{} is open to other users, so undertext did not write it", name(part))
             }
-            Self::Unreadable(why) => write!(f, "it cannot be looked at: {why}"),
+            Self::Unreadable(why) => write!(f, "it cannot be inspected: {why}"),
         }
     }
 }

@@ -25,7 +25,7 @@ pub struct Answer<'a> {
 pub struct Piece<'a> {
     /// The string that holds it.
     pub(super) string: Raw<'a>,
-    /// If that string is JSON itself, the key under which it stands there.
+    /// If that string is JSON itself, the key under which it is there.
     pub(super) within: Option<&'static str>,
 }
 
@@ -53,11 +53,11 @@ pub enum How {
     Filed,
     /// A text was cut.
     Cut,
-    /// A summary stands in the place of the history.
+    /// A summary replaces the history.
     Compacted,
     /// Answers, or messages, were taken out of the context.
     Cleared,
-    /// Other content was put in the place of a message's own.
+    /// Other content was put in place of a message's own.
     Edited,
 }
 

@@ -16,16 +16,16 @@
 //!   same leaf make it explicit; one that ever was gives way to no batch. A boundary wipes it. An explicit null is no head
 //!   at all, until something is written.
 //! - Without one, and where the last record is older than those before it, the head is the newest record that descends
-//!   from it. Where no message stands above it, it is the newest message with which a branch ends.
+//!   from it. Where no message is above it, it is the newest message with which a branch ends.
 //! - A boundary that keeps messages chains them under its summary; a later record that hangs on the summary, or on a
 //!   record that the boundary dropped, hangs on the last of them. A dropped record can be no head.
 //!   Words of the program that hang on a dropped record miss it, and kept messages stand also where the summary is missing.
 //! - A parent that is missing, or was passed already, is mended by the record of the newest moment in the 5 s before: of
-//!   several by the first one of the file, which may stand behind.
+//!   several by the first one of the file, which may come after.
 //! - Blocks of a message on the chain that hang elsewhere are put among its blocks on the chain, behind the first one, and
 //!   their results among the results there, in the order of the file. So are words of the program (attachments, `system`,
 //!   `isMeta`) that follow a block or a result of a message with calls in single file to the end, or to blocks of that
-//!   message; others that hang there are not. What stands between blocks in the user's place parts their message.
+//!   message; others that hang there are not. What is between blocks in the user's place parts their message.
 //! - An object behind another on one physical line is not read.
 //! - An error of the interface (`isApiErrorMessage`) that no model gave, a command's words (`isDisplayOnly`) and a message
 //!   that is only shown (`isVirtual`) are not sent. The rest is, as [`sent`] and [`Traits::takes_results_in_place`] say.

@@ -17,11 +17,11 @@
 //! that only prepare it (fragments, rules that Codex says again, the turn's settings) go with it, unless it is the first
 //! turn.
 //!
-//! A `compacted` record stands for its whole history: its messages are the items of that history. One without, as old
+//! A `compacted` record represents its whole history: its messages are the items of that history. One without, as old
 //! versions wrote it, keeps the user's messages, the newest 20,000 tokens of them, and is itself the summary.
 //!
 //! A rollback drops the items of turns, but histories by tasks: a task reaches from its `task_started` to the next one, and
-//! counts if a turn stands in it. A history in a dropped task is as if it had never been, also where the task reaches over
+//! counts if a turn is in it. A history in a dropped task is as if it had never been, also where the task reaches over
 //! records that belong to no turn; without any `task_started` the whole file is one task.
 //!
 //! ```text

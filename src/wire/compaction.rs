@@ -1,4 +1,4 @@
-//! Compactions as formats write them: a summary in the place of a history, and the messages that stay.
+//! Compactions as formats write them: a summary in place of a history, and the messages that stay.
 //!
 //! Invariant: a kept message is named or said again byte for byte, never rebuilt from its parts as understood here.
 

@@ -60,7 +60,7 @@ struct Edit {
     with: String,
 }
 
-/// Returns a text as it stands between the quotes of a string.
+/// Returns a text as it is between the quotes of a string.
 fn spelt(text: &str) -> String {
     let quoted = json::quote(text);
     quoted.get(1..quoted.len() - 1).unwrap_or_default().to_owned()

@@ -78,7 +78,7 @@ pub(super) fn other(item: Raw<'_>) -> Block {
     Block::Other { name, json: json(item) }
 }
 
-/// Returns a value's JSON as it stands in the record.
+/// Returns a value's JSON as it is in the record.
 pub(super) fn json(value: Raw<'_>) -> String {
     String::from_utf8_lossy(value.bytes()).into_owned()
 }

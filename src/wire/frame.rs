@@ -3,11 +3,11 @@
 //! ```text
 //! message            an object there has the keys of the format
 //! message.content[]  so has each item of a list there
-//! message.usage*     so has all that lies below
+//! message.usage*     so has all that is below
 //! payload.changes{}  an object there has keys that were said, and each of its values is the format's
 //! ```
 //!
-//! The record itself is the format's own. What lies at any other place was said, such as a tool's input and its output.
+//! The record itself is the format's own. What is at any other place was said, such as a tool's input and its output.
 
 use crate::json::Frame;
 

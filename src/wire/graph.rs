@@ -28,10 +28,10 @@ pub trait Graph {
     /// Returns an entry's line.
     fn line(&self, entry: EntryNumber) -> Result<Vec<u8>, Failure>;
 
-    /// Returns the entry that a name stands for: of several the last one.
+    /// Returns the entry that a name represents: of several the last one.
     fn named(&self, name: NameTag) -> Result<Option<EntryNumber>, Failure>;
 
-    /// Returns whether an entry is the one that its record's name stands for, or has no name.
+    /// Returns whether an entry is the one that its record's name represents, or has no name.
     fn bears(&self, record: &Record) -> Result<bool, Failure> {
         record.name.map_or(Ok(true), |name| Ok(self.named(name)? == Some(record.n)))
     }

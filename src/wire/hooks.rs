@@ -8,7 +8,7 @@
 //!
 //! What a program is told is data: it names a session, and has no power beyond that.
 //!
-//! An agent is never hindered by a call: where the program is gone nothing happens, nothing is printed, and the exit code is
+//! An agent is never hindered by a call: if the program no longer exists, nothing happens, nothing is printed, and the exit code is
 //! 0. The program gets the variables that were set when the call was put in and no others, because those of the agent may
 //! come from a project.
 //!
@@ -86,7 +86,7 @@ pub enum Named {
 /// The program that an agent is to call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// Where it lies.
+    /// Where it is.
     pub program: String,
     /// The variables that it is given, and no others.
     pub variables: Vec<(String, String)>,
@@ -94,11 +94,11 @@ pub struct Call {
 
 /// How the part of a script begins in which a program is called.
 const BEGIN: &str = "p=";
-/// What stands in a script between the program and the variables.
+/// What is in a script between the program and the variables.
 const CLEAN: &str = "; [ ! -x \"$p\" ] || /usr/bin/env -i";
-/// What stands in a script between the variables and the agent's name.
+/// What is in a script between the variables and the agent's name.
 const HOOK: &str = " \"$p\" hook ";
-/// What stands behind the agent's name: nothing is printed.
+/// What comes after the agent's name: nothing is printed.
 const SILENT: &str = " >/dev/null 2>&1; ";
 
 impl Call {
@@ -112,14 +112,14 @@ impl Call {
     }
 }
 
-/// Returns whether a script calls this program for an agent, wherever that lies.
+/// Returns whether a script calls this program for an agent, wherever that is.
 pub(super) fn calls(script: &str, agent: &str) -> bool {
     let called = script.strip_prefix(BEGIN).and_then(|rest| rest.split_once(HOOK));
     let told = called.and_then(|(_, told)| told.strip_prefix(agent));
     told.is_some_and(|told| told.starts_with(' ') && told.contains(SILENT))
 }
 
-/// Returns how a script goes on behind its call of this program for an agent, wherever that lies, if it begins with the
+/// Returns how a script goes on behind its call of this program for an agent, wherever that is, if it begins with the
 /// call as it was made.
 pub(super) fn behind_call<'a>(script: &'a str, agent: &str, told: &str) -> Option<&'a str> {
     let mut rest = behind_quote(script.strip_prefix(BEGIN)?)?.strip_prefix(CLEAN)?;
@@ -153,7 +153,7 @@ fn quote(word: &str) -> String {
     format!("'{}'", word.replace('\'', ESCAPED))
 }
 
-/// Returns what stands behind such a word.
+/// Returns what comes after such a word.
 fn behind_quote(text: &str) -> Option<&str> {
     let mut rest = text.strip_prefix('\'')?;
     loop {

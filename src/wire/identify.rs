@@ -68,7 +68,7 @@ pub trait Identify {
     }
 }
 
-/// Returns the tie of a sub-agent whose id stands behind that of its parent.
+/// Returns the tie of a sub-agent whose id comes after that of its parent.
 pub(super) fn tie_of_sub_agent(session: &str) -> Option<Tie> {
     let (parent, _) = session.rsplit_once('/')?;
     Some(Tie { kind: TieKind::SubAgent, other: parent.to_owned() })

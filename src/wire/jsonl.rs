@@ -27,7 +27,7 @@ const SPACIOUS: usize = 8 << 20;
 #[non_exhaustive]
 pub enum ReadError {
     /// The stream failed; a later attempt may go on.
-    #[error("cannot read on at byte {offset}")]
+    #[error("cannot read past byte {offset}")]
     Io {
         /// Where.
         offset: u64,
@@ -68,7 +68,7 @@ pub struct Located<'a> {
     pub line: Line<'a>,
     /// Where its bytes begin in the file.
     pub offset: u64,
-    /// The physical line on which it lies, from 1.
+    /// The physical line on which it is, from 1.
     pub number: u64,
 }
 
@@ -99,7 +99,7 @@ pub struct Reader<R> {
     start: usize,
     /// The rest of the current physical line begins here; before it lies white space only.
     head: usize,
-    /// No LF lies between `head` and here.
+    /// No LF is between `head` and here.
     searched: usize,
     /// The LF of the current physical line, once found.
     lf: Option<usize>,
@@ -237,7 +237,7 @@ impl<R: Read> Reader<R> {
 
     /// Moves the bytes that are not yet taken to the front.
     fn move_to_front(&mut self) {
-        // A long line that lies in front stays there; moved to its own place each time, it would cost its square.
+        // A long line that is in front stays there; moved to its own place each time, it would cost its square.
         if self.start > 0 {
             self.buffer.copy_within(self.start..self.filled, 0);
         }
@@ -455,7 +455,7 @@ mod tests {
         let mut reader = Reader::new(Flaky(steps));
         assert_eq!(reader.next_line().unwrap().unwrap().line.bytes, b"{}");
         let error = reader.next_line().unwrap_err();
-        assert_eq!(error.to_string(), "cannot read on at byte 8");
+        assert_eq!(error.to_string(), "cannot read past byte 8");
         assert_eq!(reader.next_line().unwrap().unwrap().line.bytes, b"{\"a\":1}");
         assert_eq!(reader.next_line().unwrap(), None);
     }

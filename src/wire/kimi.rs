@@ -71,7 +71,7 @@ const SUMMARY: &str = "<system>Previous context has been compacted";
 /// How it tells the model the number of a checkpoint.
 const CHECKPOINT: &str = "<system>CHECKPOINT ";
 
-/// How it begins what its future self says; that stands behind the first blank line.
+/// How it begins what its future self says; that comes after the first blank line.
 const MAIL: &str = "<system>You just got a D-Mail from your future self.";
 
 /// How a text that it says in the user's place ends.
@@ -92,7 +92,7 @@ const TRAITS: Traits = Traits {
     }],
     programs: &["kimi", "kimi-cli"],
     ended: Some(
-        "Kimi CLI is no longer maintained, and from 1.52 on it resumes nothing: use an older version; \
+        "Kimi CLI is no longer maintained, and since 1.52 it does not resume sessions: use an older version; \
          undertext does not read its successor, kimi-code, yet",
     ),
     live_name: Some(LIVE),

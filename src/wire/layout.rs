@@ -10,7 +10,7 @@
 //!             file 2  |meta {goes on from file 1, up to 812}|q3|a3|
 //! ```
 //!
-//! A span lies in one file of several. [`Files::base`] reads from which place of which file another one goes on,
+//! A span is in one file of several. [`Files::base`] reads from which place of which file another one goes on,
 //! [`Files::shelves`] tells where the others lie, and [`Files::file_name`] which of them the agent reads.
 //!
 //! ```text
@@ -29,7 +29,7 @@
 //!             ]}                                    the tail
 //! ```
 //!
-//! A span lies in the document, found by the scanner of [`crate::json`]. The bytes before the first record are an opaque
+//! A span is in the document, found by the scanner of [`crate::json`]. The bytes before the first record are an opaque
 //! line, because a separator is white space only; a path passes opaque lines. The agent writes the whole document again
 //! for each message: that makes the next generation, whose records are the same lines but for the new ones.
 //!
@@ -144,7 +144,7 @@ pub trait Files {
         Vec::new()
     }
 
-    /// Returns where another file of a session belongs whose file lies where its agent reads it, if the agent goes on in
+    /// Returns where another file of a session belongs whose file is where its agent reads it, if the agent goes on in
     /// files.
     fn next_file(&self, _file: &Path, _name: &FileName) -> Option<PathBuf> {
         None
@@ -170,7 +170,7 @@ pub trait Files {
         None
     }
 
-    /// Returns the command that starts the agent in a session whose file lies where the agent keeps it.
+    /// Returns the command that starts the agent in a session whose file is where the agent keeps it.
     fn resume(&self, _session: &str, _file: &Path) -> Option<Vec<String>> {
         None
     }

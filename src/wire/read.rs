@@ -8,7 +8,7 @@ use crate::{
     wire::{Answers, Earlier},
 };
 
-/// What is sent of a record in the place of all that it says, as [`Edit`](crate::wire::Edit) tells it of an entry.
+/// What is sent of a record in place of all that it says, as [`Edit`](crate::wire::Edit) tells it of an entry.
 #[derive(Clone, Copy, Debug)]
 pub enum Edited<'a> {
     /// The content that this other record has for it.
@@ -25,11 +25,11 @@ pub trait Read {
     fn envelope(&self, record: Raw<'_>) -> Envelope;
 
     /// Returns the messages of a record: none unless it is part of the conversation, several where one record
-    /// stands for a whole history.
+    /// represents a whole history.
     fn messages(&self, record: Raw<'_>) -> Vec<Message>;
 
     /// Returns the messages of a record as the agent sends them: with the words that it puts around them, or adds, and with
-    /// what edits put in the place of theirs.
+    /// what edits put in place of theirs.
     fn sent(&self, record: Raw<'_>, _edits: &[Edited<'_>]) -> Vec<Message> {
         self.messages(record)
     }
@@ -167,7 +167,7 @@ pub struct Told {
     pub usage: Option<Usage>,
     /// The system prompt, where it is no message.
     pub system: Option<String>,
-    /// The tools that the model was offered: their JSON as it stands in the record.
+    /// The tools that the model was offered: their JSON as it is in the record.
     pub tools: Option<String>,
     /// For how many seconds the provider keeps what it cached for the answer in the record, where that says it.
     pub cached_for: Option<u64>,

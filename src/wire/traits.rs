@@ -50,11 +50,11 @@ pub struct Traits {
     /// Whether all calls of an answer are part of the answer's own record.
     pub joins_calls: bool,
     /// If the agent sends a result only right behind its call, moves none, and leaves out calls that nothing answered: its words
-    /// in the place of a result that is missing, and of one that had not come at the end.
+    /// in place of a result that is missing, and of one that had not come at the end.
     pub takes_results_in_place: Option<[&'static str; 2]>,
     /// Whether a record can be written as a caller wrote it.
     pub takes_records: bool,
-    /// How the agent sends results as they stand, if it does, and what it puts in the place of one that is missing.
+    /// How the agent sends results as they stand, if it does, and what it puts in place of one that is missing.
     pub unanswered: Option<Unanswered>,
     /// The nearby record that a new one is written like.
     pub nearby: Nearby,
@@ -68,7 +68,7 @@ pub struct Traits {
     pub note_opening: &'static str,
     /// The interface whose blocks the records hold as a model sent them, if it is one.
     pub interface: Option<Interface>,
-    /// The name that records have in the place of a model's where no model answered.
+    /// The name that records have in place of a model's where no model answered.
     pub no_model: Option<&'static str>,
 }
 
@@ -104,8 +104,8 @@ pub enum Unanswered {
         words: &'static str,
         /// Whether it says that the tool failed.
         is_error: bool,
-        /// Whether only results before the next message of the user or the model count, so that the answer stands behind
-        /// these; else a result anywhere counts, the answer stands behind its call, and results without a call are left out.
+        /// Whether only results before the next message of the user or the model count, so that the answer comes after
+        /// these; else a result anywhere counts, the answer comes after its call, and results without a call are left out.
         is_by_turn: bool,
     },
 }
@@ -195,7 +195,7 @@ pub enum Nearby {
 }
 
 impl Traits {
-    /// Returns whether a name in the place of a model's is one.
+    /// Returns whether a name in place of a model's is one.
     pub fn is_model(&self, name: &str) -> bool {
         Some(name) != self.no_model
     }

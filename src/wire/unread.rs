@@ -77,7 +77,7 @@ const DATABASES: [(&str, &[&[u8]]); 2] =
     [(OPENCODE.0, &[b"ses_", b"msg_", b"prt_"]), (OPENCLAW, &[b"transcript_events"])];
 
 /// Where an agent keeps its session files: the agent, the variable that names its own folder, that folder in the home, the
-/// folder in it that holds the sessions, and the path of a session file below that, where `*` stands for any characters.
+/// folder in it that holds the sessions, and the path of a session file below that, where `*` represents any characters.
 type Place = (&'static str, Option<&'static str>, &'static str, &'static str, &'static str);
 
 #[rustfmt::skip]
@@ -97,7 +97,7 @@ pub struct UnreadHome {
     pub agent: &'static str,
     /// The folder.
     pub path: PathBuf,
-    /// The path of a session file in it; `*` stands for any characters of a name.
+    /// The path of a session file in it; `*` represents any characters of a name.
     pub files: &'static str,
 }
 
@@ -144,7 +144,7 @@ pub fn agent_of_database(file: &Path, mentions: &dyn Fn(&[u8]) -> bool) -> Optio
     found.map(|(agent, _)| agent)
 }
 
-/// Returns whether a file lies in a folder of a session of kimi-code: `wd_../session_../`, or deeper.
+/// Returns whether a file is in a folder of a session of kimi-code: `wd_../session_../`, or deeper.
 pub(super) fn is_beside_kimi_code(file: &Path) -> bool {
     let begins = |folder: &Path, tag: &str| {
         folder.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(tag.as_bytes()))

@@ -64,7 +64,7 @@ pub trait Walk {
         false
     }
 
-    /// Returns whether the agent cleared older answers of tools where a record stands; the conversation goes on over it.
+    /// Returns whether the agent cleared older answers of tools where a record is; the conversation goes on over it.
     fn clears(&self, _record: &Record) -> bool {
         false
     }
@@ -91,11 +91,11 @@ pub struct Sent {
     pub entries: Vec<EntryNumber>,
     /// Those of them of which something else is sent than they say.
     pub edits: Vec<(EntryNumber, Edit)>,
-    /// Whether nothing is sent of what stands before the part of the path that was looked at.
+    /// Whether nothing is sent of what comes before the part of the path that was looked at.
     pub is_whole: bool,
 }
 
-/// What is sent of an entry in the place of all that it says.
+/// What is sent of an entry in place of all that it says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Edit {
     /// The content that another record has for it.
@@ -109,11 +109,11 @@ pub enum Edit {
 /// Finds the paths of one graph: to a head, and of many entries the last ones.
 pub type Paths<'g> = Box<dyn FnMut(EntryNumber, usize) -> Result<Path, Failure> + 'g>;
 
-/// Finds the entry that called the sub-agent whose first record stands at an entry, if that is in the same file. What is read
-/// for one sub-agent serves the next that stands behind it.
+/// Finds the entry that called the sub-agent whose first record is at an entry, if that is in the same file. What is read
+/// for one sub-agent serves the next that comes after it.
 pub type Callers<'g> = Box<dyn FnMut(EntryNumber) -> Result<Option<EntryNumber>, Failure> + 'g>;
 
-/// Returns those of the last entries of a path from which on there is none that bears on what stands before it.
+/// Returns those of the last entries of a path from which on there is none that bears on what comes before it.
 pub(super) fn settled_up_to(
     last: &[EntryNumber],
     mut bears: impl FnMut(EntryNumber) -> Result<bool, Failure>,
@@ -151,7 +151,7 @@ pub fn added(
     Ok(path)
 }
 
-/// An edge that a record names and that a path does not take as it stands.
+/// An edge that a record names and that a path does not take as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Repair {
     /// The entry.
@@ -167,7 +167,7 @@ pub enum Departure {
     Revert(String),
     /// It went back to a checkpoint with a message from its later self.
     Mail(String),
-    /// It put a summary in the place of the conversation so far.
+    /// It put a summary in place of the conversation so far.
     Compaction,
     /// It began again.
     Clear,

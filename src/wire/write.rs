@@ -21,7 +21,7 @@ pub trait Write {
         false
     }
 
-    /// Returns whether a record stands for all that was said before it.
+    /// Returns whether a record represents all that was said before it.
     fn replaces_all(&self, _record: &Record) -> bool {
         false
     }
@@ -45,7 +45,7 @@ pub trait Write {
         records.into_iter().map(|line| Framed { line, is_asked: true }).collect()
     }
 
-    /// Returns the lines that put these records, of a whole context, each with what is sent in its place, in the place of all
+    /// Returns the lines that put these records, of a whole context, each with what is sent in its place, in place of all
     /// before it, and say a note behind them; None where an agent has no record that does so.
     fn whole_context(
         &self,
@@ -79,7 +79,7 @@ pub trait Write {
         Ok(None)
     }
 
-    /// Returns the lines that put a summary in the place of messages, and keep some of them; None where the agent has
+    /// Returns the lines that put a summary in place of messages, and keep some of them; None where the agent has
     /// no way to say it there.
     ///
     /// The settings are those of the new records, in order; the first one's parent is the head.
@@ -175,11 +175,11 @@ pub struct Setting {
 /// A way back by appending.
 #[derive(Clone, Copy, Debug)]
 pub struct Back<'a> {
-    /// The head at which the agent stands, unless it stands before the first entry.
+    /// The head at which the agent is, unless it comes before the first entry.
     pub from: Option<EntryNumber>,
     /// The entry behind which it is to go on; None is the beginning.
     pub to: Option<EntryNumber>,
-    /// The path on which it stands, or its last entries.
+    /// The path on which it is, or its last entries.
     pub stood: &'a [EntryNumber],
     /// The path to that entry, which may lie in another generation, or its last entries, from the same on as those.
     pub path: &'a [EntryNumber],
@@ -260,7 +260,7 @@ pub(super) fn asked(line: &[u8]) -> Result<(Raw<'_>, String), Invalid> {
 /// Checks that a record that a caller wrote names no other session.
 pub(super) fn check_session(record: Raw<'_>, setting: &Setting) -> Result<(), Invalid> {
     if text(record, "sessionId").is_some_and(|session| session != setting.session) {
-        return Err(Invalid("its sessionId is that of another session".into()));
+        return Err(Invalid("its sessionId belongs to another session".into()));
     }
     Ok(())
 }
@@ -270,7 +270,7 @@ pub(super) fn check_message(message: Option<Raw<'_>>, role: &str) -> Result<(), 
     let invalid = |why: &str| Err(Invalid(why.to_owned()));
     let Some(message) = message else { return invalid("it has no message") };
     if text(message, "role").as_deref() != Some(role) {
-        let why = format!("the role of its message is not {role:?}, as its type asks for");
+        let why = format!("the role of its message is not {role:?}, like its type");
         return invalid(&why);
     }
     let is_content = |content: Raw<'_>| matches!(content.kind(), Kind::String | Kind::Array);
@@ -306,6 +306,6 @@ impl Invalid {
     /// Says that an agent's sessions take no record as a caller wrote it.
     pub(super) fn as_it_is(agent: &str) -> Self {
         let instead = "use --role, --call, --result or --note";
-        Self(format!("{agent}'s sessions take no records as they are; {instead}"))
+        Self(format!("{agent}'s sessions do not take raw records; {instead}"))
     }
 }

@@ -659,7 +659,7 @@ fn a_passed_line_is_told_by_verify_and_shown_by_no_turn() {
     env.run(&[Path::new("import"), &file]).success();
     let verified = env.run(&["verify", "-v"]).success();
     let told = verified.stdout + &verified.stderr;
-    assert!(told.contains("a record that its agent passes over"), "{told}");
+    assert!(told.contains("a record that its agent ignores"), "{told}");
     let listed = env.run(&["checkpoints", THREAD]).success().stdout;
     assert!(!listed.contains("said"), "{listed}");
 }

@@ -311,9 +311,9 @@ fn a_compaction_that_the_agent_would_not_resume_is_refused() {
     let wanted = || Compacting::of(&asked, &|| Timestamp(0));
     let here = workspace();
     for (word, why) in [
-        ("isCompactSummary", "the agent would not read all that is kept"),
-        ("message 19.", "the agent would not read all that is kept"),
-        ("message 18.", "the agent would read another context there"),
+        ("isCompactSummary", "the agent would not read everything that is kept"),
+        ("message 19.", "the agent would not read everything that is kept"),
+        ("message 18.", "the agent would read a different context there"),
     ] {
         let format: &'static Deaf = Box::leak(Box::new(Deaf { word, is_behind: true }));
         let session = Session { format, ..session.clone() };
@@ -342,7 +342,7 @@ fn a_truncation_that_the_agent_would_not_resume_is_refused() {
         format: &Deaf { word: "characters are cut off here", is_behind: false },
         ..session.clone()
     };
-    let why = "the agent would read another context there";
+    let why = "the agent would read a different context there";
     assert_refused(&mut archive, &deaf, why, |archive| ops::truncate(archive, &deaf, bound()));
     assert!(ops::truncate(&mut archive, &session, bound()).unwrap().operation.is_some());
 }
@@ -395,7 +395,7 @@ fn a_trigger_that_is_missing_or_was_changed_is_damage() {
     assert_eq!(
         fixture::damage(&archive),
         [
-            "trigger entry_is_not_updated: it is not there",
+            "trigger entry_is_not_updated: it is missing",
             "trigger run_is_not_deleted: it was changed"
         ]
     );
@@ -408,7 +408,8 @@ fn a_running_hash_that_is_wrong_is_damage_though_its_operation_covers_it() {
     crate::store::commit_wrong_running_hash(&folder.path().join("store.db"));
     let archive = fixture::open(folder.path(), 2);
     let found = fixture::damage(&archive);
-    let wanted = "generation 1: its running hash is not the recorded one at entry 2".to_owned();
+    let wanted =
+        "generation 1: its running hash does not match the recorded one at entry 2".to_owned();
     assert!(found.contains(&wanted), "{found:?}");
     assert!(!found.iter().any(|problem| problem.starts_with("operation ")), "{found:?}");
     assert!(!ops::verify_ids(&archive, &fixture::only_session(&archive)).unwrap());

@@ -191,22 +191,22 @@ fn settings_that_are_none_are_refused() {
         assert!(error.to_string().contains(why), "{error}");
     };
     for (settings, why) in [
-        ("[]", "no JSON object"),
-        ("{\"a\":1,}", "no JSON object"),
-        ("{\n// a comment\n}", "no JSON object"),
-        ("\u{feff}{}", "no JSON object"),
-        ("{\"hooks\":[]}", "\"hooks\" in it is no section"),
-        ("{\"hooks\":null}", "\"hooks\" in it is no section"),
-        ("{\"hooks\":{\"Stop\":{}}}", "\"Stop\" in it is no list"),
+        ("[]", "not a JSON object"),
+        ("{\"a\":1,}", "not a JSON object"),
+        ("{\n// a comment\n}", "not a JSON object"),
+        ("\u{feff}{}", "not a JSON object"),
+        ("{\"hooks\":[]}", "\"hooks\" in it is not a section"),
+        ("{\"hooks\":null}", "\"hooks\" in it is not a section"),
+        ("{\"hooks\":{\"Stop\":{}}}", "\"Stop\" in it is not a list"),
     ] {
         check("claude", settings.as_bytes(), why);
     }
-    check("codex", b"notify = \"make\"", "\"notify\" in it is no list of words");
-    check("codex", b"notify = [1]", "\"notify\" in it is no list of words");
-    check("codex", b"[notify]\na = 1", "\"notify\" in it is no list of words");
-    check("codex", b"a = ", "no TOML");
-    check("codex", b"\xff", "no text");
-    check("pi", b"export default 1", "somebody else made it");
+    check("codex", b"notify = \"make\"", "\"notify\" in it is not a list of strings");
+    check("codex", b"notify = [1]", "\"notify\" in it is not a list of strings");
+    check("codex", b"[notify]\na = 1", "\"notify\" in it is not a list of strings");
+    check("codex", b"a = ", "not TOML");
+    check("codex", b"\xff", "not text");
+    check("pi", b"export default 1", "undertext did not create it");
     assert!(agent("kimi").hooked(None, &call("/bin/undertext")).is_err());
 }
 

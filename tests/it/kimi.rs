@@ -247,7 +247,7 @@ fn a_session_is_shown_with_its_numbers_and_what_is_beside_it_is_left_alone() {
     assert_eq!(env.run(&["log", "k"]).stdout, file.success().stdout);
     assert_snapshot!(env.run(&["import", "-v", "k"]), @"
     Imported 1 session (1 new): 45 new entries, 3.6 kB
-    1 file next to sessions' own, such as long answers of tools
+    1 file next to session files, such as long tool results
     ------- stderr -------
     warning: skipped $HOME/project/k/wire.jsonl: kimi keeps it next to a session; it is left alone
     ");
@@ -345,7 +345,7 @@ fn an_empty_rotation_is_passed_over() {
         env.run(&["append", "-s", "k", "Polish the lens."]).success();
     }
     let empty = env.run(&["attach", "k/context_1.jsonl"]);
-    assert!(empty.stderr.contains("holds no session"), "{empty}");
+    assert!(empty.stderr.contains("is not a session in a known format"), "{empty}");
     // What is asked for by its name is told of.
     let empty = env.run(&["import", "k/context_1.jsonl"]);
     assert!(empty.stderr.contains("skipped"), "{empty}");

@@ -240,7 +240,7 @@ fn lists_show_forks_and_put_sub_agents_below_their_session() {
     session     c-one/a1 (claude)
     title       none yet
     folder      /w
-    made of     sub-agent of c-one
+    related     sub-agent of c-one
     branch      main
     head        81c6e145
     checkpoint  none yet
@@ -258,9 +258,9 @@ fn lists_show_forks_and_put_sub_agents_below_their_session() {
     assert_snapshot!(env.run(&["graph", "x-four"]), @"
     x-four  after                                                                   1 Mar 2026 10:00 UTC
     ◉  @0  10:00  after                                                                            main
-    fork of x-five, at aae16d09; the history before is there and is not shown
+    fork of x-five, at aae16d09; its earlier history is there and is not shown
     ------- stderr -------
-    warning: the history before the fork lies in its parent, session x-five (in the store); it is not shown
+    warning: the history before the fork is in its parent, session x-five (in the store); it is not shown
     ");
     assert_snapshot!(env.run(&["graph", "c-two"]), @"
     c-two  Words 1                                                                  1 Mar 2026 10:00 UTC

@@ -199,7 +199,7 @@ fn a_model_of_which_nothing_is_known_has_room_left_behind_its_largest_answer() {
     let status = env.run(&["status", ID]).success().stdout;
     assert!(status.contains("63,000 tokens of 128,000; auto-compacts at"), "{status}");
     let kept = told(&env, &["compact", "--trigger", "auto", "--json", ID]);
-    assert_eq!(kept["nothing"], "it is not due", "{kept}");
+    assert_eq!(kept["nothing"], "compaction is not due yet", "{kept}");
 }
 
 #[test]
@@ -227,7 +227,7 @@ fn a_cut_that_costs_a_cache_says_so_and_waits_if_it_is_to() {
     let waits = env.run(&["truncate", "--max-chars", "4000", "--when-cold", ID]);
     assert_eq!(waits.code(), Some(1), "{waits}");
     assert!(waits.stderr.contains("in its cache until 2001-02-03 04:10:00"), "{waits}");
-    assert!(waits.stderr.contains("Nothing is changed"), "{waits}");
+    assert!(waits.stderr.contains("Nothing was changed"), "{waits}");
     let said = env.run(&["truncate", "--max-chars", "4000", ID]).success();
     let hint = format!("undertext truncate {ID:.8} --when-cold");
     assert!(said.stderr.contains(&hint), "{said}");

@@ -446,7 +446,7 @@ fn an_answer_that_is_none_is_a_readable_error() {
     check(raw(200, "nonsense \u{1b}[31m"), "bad answer: no JSON: nonsense");
     check(raw(200, "[]"), "bad answer: no JSON: []");
     check(raw(200, "{}"), "bad answer: ");
-    check(raw(200, ""), "bad answer: no JSON: nothing more was said");
+    check(raw(200, ""), "bad answer: no JSON: it gave no reason");
     check(raw(200, r#"{"choices":[],"content":0}"#), "bad answer: ");
     check(raw(200, &"[".repeat(100_000)), "bad answer: no JSON");
     check(
@@ -460,7 +460,7 @@ fn an_answer_that_is_none_is_a_readable_error() {
     // The beginning of a long answer is told, which may end within the key.
     let long = format!("{} sk-secret!", "x".repeat(600 - " sk-secre".len()));
     check(raw(401, &long), " [masked:..");
-    check(raw(404, ""), "refused with 404: nothing more was said");
+    check(raw(404, ""), "refused with 404: it gave no reason");
     let moved = Reply::Raw(307, "location: https://elsewhere/\r\n".to_owned(), String::new());
     check(moved, "refused with 307: it has moved to https://elsewhere/");
     check(Reply::Text("\n".to_owned()), "bad answer: the answer is empty");
@@ -567,7 +567,7 @@ fn a_command_that_fails_is_an_error_that_says_how() {
         "the request does not fit",
     );
     check("echo 'rate limit' >&2; exit 1", "too many requests");
-    check("kill -9 $$", "it died of signal 9");
+    check("kill -9 $$", "it was killed by signal 9");
     check(r"printf '\000\001'", "its output is not text");
     check(r"printf '\377\376'", "its output is not text");
     let mut endless = command("yes");

@@ -66,7 +66,7 @@ fn every_link_leads_somewhere() {
                 "" => target.exists(),
                 _ => fs::read_to_string(target).is_ok_and(|text| Page::new(&text).has(anchor)),
             };
-            assert!(is_there, "{}: {link} leads nowhere", path.display());
+            assert!(is_there, "{}: {link} is a broken link", path.display());
         }
     }
     assert!(links > 20, "the pages have links");

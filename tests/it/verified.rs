@@ -84,7 +84,7 @@ fn a_live_file_is_compared_whole_in_whatever_order_the_store_has_its_lines() {
             write(&live, &other, modified);
             let found = told(&archive);
             let [(Severity::Note, said)] = found.as_slice() else { panic!("{found:?}") };
-            assert!(said.ends_with("the next change takes it in"), "{said}");
+            assert!(said.ends_with("the next change imports that"), "{said}");
         }
         fs::remove_file(&live).unwrap();
         let found = told(&archive);
@@ -119,7 +119,7 @@ fn a_line_that_was_changed_is_all_the_damage_though_its_record_would_be_another(
     assert_eq!(db.execute(change, []).unwrap(), 1);
     drop(db);
     let archive = fixture::open(folder.path(), 2);
-    assert_eq!(damage(&archive), ["entry 4: its id is not that of its link and line"]);
+    assert_eq!(damage(&archive), ["entry 4: its id does not match its link and line"]);
 }
 
 #[test]
@@ -134,9 +134,9 @@ fn checkpoints_behind_one_that_is_lost_are_read() {
     db.execute_batch(lose).unwrap();
     drop(db);
     let mut archive = fixture::open(folder.path(), 2);
-    let trigger = "trigger checkpoint_is_not_deleted: it is not there";
-    let lost = "operation 2: its facts are not those that its record names";
-    let derived = "derived rows: they are not those of the facts";
+    let trigger = "trigger checkpoint_is_not_deleted: it is missing";
+    let lost = "operation 2: its facts do not match its record";
+    let derived = "derived rows: they do not match the facts";
     assert_eq!(damage(&archive), [trigger, lost, derived]);
     ops::rebuild(&mut archive, &session).unwrap();
     assert_eq!(archive.store().state(session.key).unwrap().checkpoint, last);

@@ -58,7 +58,7 @@ class Machine:
         return done.stdout if done.returncode == 0 else b""
 
     def held(self, *words):
-        """Runs a command over what the store holds: elsewhere, from where no agent's file is looked at."""
+        """Runs a command over the content of the store: elsewhere, from where no agent's file is looked at."""
         return self.run(*words, "--store", str(self.home / ".local" / "share" / "undertext"), home=self.folder / "elsewhere")
 
     def is_taken_in(self, file):

@@ -1,7 +1,7 @@
 """What a model is sent, as parts that can be compared: who speaks, what it is, and which words or which call.
 
 A part is one line: `user text 1f2e3d4c5b6a7980 the first words`, `assistant call ID`, `tool result 1f2e3d4c5b6a7980 ID`. Left
-out is what an agent says by itself and no file holds: reminders, unless they hold words of the user, the prompt with which a
+out is the content of an agent says by itself and no file: reminders, unless they hold words of the user, the prompt with which a
 session is resumed, and answers that it puts in for calls that nothing answered. Reasoning and empty texts are left out too.
 """
 

@@ -132,7 +132,7 @@ macro_rules! whole_field {
                 if before == Self::default() && holds {
                     Ok(())
                 } else {
-                    Err(Malformed("a field holds nothing, or stands twice"))
+                    Err(Malformed("a field is empty or appears twice"))
                 }
             }
 
@@ -179,7 +179,7 @@ impl Field for String {
 
     fn take(&mut self, payload: &[u8], unknown: &mut Vec<u64>) -> Result<(), Malformed> {
         if !self.is_empty() || payload.is_empty() {
-            return Err(Malformed("a field holds nothing, or stands twice"));
+            return Err(Malformed("a field is empty or appears twice"));
         }
         *self = Payload::unpack(payload, unknown)?;
         Ok(())
@@ -193,7 +193,7 @@ impl Field for Gaps {
 
     fn take(&mut self, payload: &[u8], _: &mut Vec<u64>) -> Result<(), Malformed> {
         if !self.0.is_empty() || payload.is_empty() {
-            return Err(Malformed("a field holds nothing, or stands twice"));
+            return Err(Malformed("a field is empty or appears twice"));
         }
         *self = Self::decode(payload).ok_or(Malformed("separators are damaged"))?;
         if self.encode() == payload { Ok(()) } else { Err(Malformed("separators are damaged")) }

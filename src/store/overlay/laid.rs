@@ -66,7 +66,7 @@ impl Laid<'_> {
             let line = LineId::of(line);
             let covered = sheet.state.covered(entry.n).filter(|(_, now)| *now == line);
             if EntryId::of(link, covered.map_or(line, |(came, _)| came)) != entry.id {
-                let problem = "its line is not the one that its id was made of";
+                let problem = "its line does not match its id";
                 report(Fault::of(Some(session), format!("entry {}", entry.n), problem));
             }
         }
@@ -273,7 +273,7 @@ impl FactStore for Laid<'_> {
         let is_it = |(seq, hash)| operations().any(|(n, it)| (*n, it.hash) == (seq, hash));
         let seen = cursor.and_then(Cursor::newest).filter(|newest| is_it(*newest));
         let (mut found, beneath) = match self.beneath {
-            // All that lies beneath came before a recent operation.
+            // All that is below came before a recent operation.
             Some(_) if seen.is_some() => (Vec::new(), Cursor::default()),
             Some(store) => store.since(cursor)?,
             None => (Vec::new(), Cursor::default()),
@@ -298,7 +298,7 @@ impl ByteStore for Laid<'_> {
             let only = only.into_iter().filter(|key| wanted.is_none_or(|all| all.contains(key)));
             SessionFilter { only: Some(only.collect()), limit: None, ..filter.clone() }
         };
-        // The cards of recent sessions count in the place of those beneath.
+        // The cards of recent sessions count in place of those beneath.
         let recent = among(self.over.sheets.keys().copied().collect());
         for listed in self.beneath(|store| store.sessions(&recent))? {
             tally.entry(listed.name.format).and_modify(|count| *count -= 1);
@@ -404,7 +404,7 @@ impl ByteStore for Laid<'_> {
             return Ok(bytes.to_vec());
         }
         self.beneath_of(session, |store| store.kept(session, operation, at).map(Some))?.ok_or_else(
-            || StoreError::corrupt(format!("operation {operation}"), "it keeps no such file"),
+            || StoreError::corrupt(format!("operation {operation}"), "it has no such file"),
         )
     }
 

@@ -195,7 +195,7 @@ pub(super) fn add_records(
     )
 }
 
-/// Adds names that have become twins, and puts the ties of generations in the place of those that they had.
+/// Adds names that have become twins, and puts the ties of generations in place of those that they had.
 pub(super) fn add_twins_and_ties(
     db: &Connection,
     session: SessionKey,

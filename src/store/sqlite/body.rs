@@ -13,7 +13,7 @@ use std::ops::Range;
 
 use crate::model::{put_varint, take_varint};
 
-/// Where a string stands: in the literal bytes of a line's body.
+/// Where a string is: in the literal bytes of a line's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     /// The line; in a reference, 0 is the line that refers.

@@ -67,7 +67,7 @@ pub(super) struct Bytes {
     pub(super) is_left_to_check: bool,
 }
 
-/// The body of a line, wherever it lies, and the line's length.
+/// The body of a line, wherever it is, and the line's length.
 pub(super) enum Body<'a> {
     Inline(Vec<u8>, u64),
     OnItsWay(&'a [u8], u64),
@@ -75,7 +75,7 @@ pub(super) enum Body<'a> {
 }
 
 impl Body<'_> {
-    /// Returns whether it lies in a segment.
+    /// Returns whether it is in a segment.
     pub(super) fn is_packed(&self) -> bool {
         matches!(self, Self::Packed(..))
     }
@@ -100,12 +100,12 @@ fn torn(line: i64, problem: &str) -> StoreError {
 }
 
 impl Bytes {
-    /// Keeps more at hand, for a connection that writes.
+    /// Keeps more in memory, for a connection that writes.
     pub(super) fn expect_writes(&mut self) {
         self.opened.get_mut().keep_more();
     }
 
-    /// Forgets the additions of a transaction that failed, and where lines lie that others may have laid out anew.
+    /// Forgets the additions of a transaction that failed, and where lines lie that others may have laid out again.
     pub(super) fn forget(&mut self) {
         let mut opened = self.opened.take();
         opened.close_all();
@@ -251,7 +251,7 @@ impl Bytes {
             (Some(text), Some(whole)) => self.place_of(db, whole, line.bytes.get(text.clone()))?,
             _ => None,
         };
-        // Where a fork's first long string stands, there its line may stand too.
+        // Where a fork's first long string is, there its line may stand too.
         if let Some(place) = first.filter(|place| place.line < self.begun)
             && self.guess.is_shared(key, place.line)
             && let Some(body) = self.difference(db, &line, place.line)?
@@ -346,7 +346,7 @@ impl Bytes {
         Ok(Other { bytes: self.decode(db, key, &body)?, places })
     }
 
-    /// Returns where a string stands that was met before.
+    /// Returns where a string is that was met before.
     fn place_of(
         &self,
         db: &Connection,
@@ -431,11 +431,11 @@ impl Bytes {
         if is_right || self.stands(db, session, (n, id), link, found)? {
             Ok(line)
         } else {
-            Err(torn("its line is not the one that its id was made of"))
+            Err(torn("its line does not match its id"))
         }
     }
 
-    /// Returns whether a line stands in the place of the one that an entry had, or nothing can tell.
+    /// Returns whether a line replaces the one that an entry had, or nothing can tell.
     fn stands(
         &self,
         db: &Connection,
@@ -499,24 +499,26 @@ impl Bytes {
             literal = rest;
             if place.line == 0 {
                 line.extend_from_slice(
-                    parts.slice(place).ok_or_else(|| torn(key, "it refers outside of itself"))?,
+                    parts
+                        .slice(place)
+                        .ok_or_else(|| torn(key, "it refers to bytes outside itself"))?,
                 );
             } else {
                 let other = self.body(db, place.line)?;
                 let found = Parts::read(other.bytes()).and_then(|parts| parts.slice(place));
                 line.extend_from_slice(found.ok_or_else(|| {
-                    torn(key, &format!("it refers outside of line {}", place.line))
+                    torn(key, &format!("it refers to bytes outside line {}", place.line))
                 })?);
             }
             if line.len() as u64 > size {
-                return Err(torn(key, "it is longer than it was"));
+                return Err(torn(key, "it is longer than recorded"));
             }
         }
         line.extend_from_slice(literal);
         if line.len() as u64 == size {
             Ok(line)
         } else {
-            Err(torn(key, "its length is not what it was"))
+            Err(torn(key, "its length differs from the recorded one"))
         }
     }
 
@@ -537,11 +539,11 @@ impl Bytes {
         self.packed.set(self.packed.get().max(segment.end() - 1));
         let index = usize::try_from(key - segment.first).unwrap_or(usize::MAX);
         let found = segment.lines.get(index).cloned();
-        let (range, size) = found.ok_or_else(|| torn(key, "it lies in no segment"))?;
+        let (range, size) = found.ok_or_else(|| torn(key, "it is not in any segment"))?;
         Ok(Body::Packed(segment, range, size))
     }
 
-    /// Returns the segment in which a line lies that lies in one.
+    /// Returns the segment in which a line is that is in one.
     pub(super) fn segment(&self, db: &Connection, line: i64) -> Result<Arc<Segment>, StoreError> {
         let segment = self.opened.borrow_mut().whole(db, line)?;
         self.packed.set(self.packed.get().max(segment.end() - 1));
@@ -563,7 +565,7 @@ impl Bytes {
             }
         }
         let size = self.lengths.find(db, line)?;
-        size.ok_or_else(|| torn(line, "it lies in no segment"))
+        size.ok_or_else(|| torn(line, "it is not in any segment"))
     }
 
     /// Returns the lines that lie in no segment yet.

@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! segments  |------- one thread -------|------- another -------| fresh      a thread for each core
-//! windows   |---------|---------|------|---------|---------|-------|   the hashes of a window's lines are at hand
-//! entries   of all sessions, those whose line lies in the window
+//! windows   |---------|---------|------|---------|---------|-------|   the hashes of a window's lines are in memory
+//! entries   of all sessions, those whose line is in the window
 //! ```
 //!
 //! Invariant: it never stops at the first fault, and the window bounds its memory.
@@ -37,12 +37,12 @@ use crate::{
     store::{Fault, SessionKey, StoreError, cores},
 };
 
-/// How many lines' hashes are at hand, of all threads together, and some more.
+/// How many lines' hashes are in memory, of all threads together, and some more.
 const WINDOW: i64 = 1 << 19;
 /// How many threads check at most.
 const THREADS: usize = 8;
 /// The rows by which something is kept out of what comes later.
-const TAKEN_OUT: &str = "the list of what was taken out";
+const TAKEN_OUT: &str = "the list of redacted text";
 /// How many bytes of lines are worth a thread.
 const WORTH: i64 = 1 << 20;
 
@@ -107,7 +107,7 @@ pub(super) fn check(
         integrity(db, report)?;
         structure(db, None, report)?;
         if totals::read(db)? != totals::count(db, bytes)? {
-            let problem = "they are not what counting the sessions gives";
+            let problem = "they do not match a count of the sessions";
             report(Fault::of(None, "the totals", problem));
         }
         gaps.into_iter().for_each(&mut *report);
@@ -193,7 +193,7 @@ fn cards(
             report(Fault::of(Some(SessionKey(key)), item, problem));
         };
         if row.get::<_, Option<bool>>(1)? == Some(false) {
-            fault("card".to_owned(), "its name is not that of the session");
+            fault("card".to_owned(), "its name does not match the session");
         }
         let Ok(state) = long::state(row, 2) else {
             is_known = false;
@@ -202,11 +202,11 @@ fn cards(
         for (file, place) in (1..).zip(&state.files) {
             places += 1;
             if !there.exists(params![place.to_bytes(), key, file])? {
-                fault(format!("file {file}"), "it is not found by its place");
+                fault(format!("file {file}"), "its path does not lead to it");
             }
         }
         if kept_out.is_lacking(db, SessionKey(key), &state)? {
-            let problem = "something that was taken out is not kept out of what comes later";
+            let problem = "something redacted is not kept out of later imports";
             fault(TAKEN_OUT.to_owned(), problem);
         }
     }
@@ -216,7 +216,7 @@ fn cards(
     }
     let count: i64 = db.query_row("SELECT count(*) FROM place", [], |row| row.get(0))?;
     if is_known && count > places {
-        let problem = format!("there are {count}, and the sessions have {places}");
+        let problem = format!("there are {count}, but the sessions have {places}");
         report(Fault::of(None, "the places of files", problem));
     }
     if let Some(problem) = kept_out.too_many().filter(|_| is_known) {
@@ -243,9 +243,9 @@ fn words(
         let found = text.map(|text| Digest::of_words(&salt, text));
         let wanted = Digest::new(hash(row, 2)?);
         if found != Some(wanted) {
-            let item = format!("words of operation {}", row.get::<_, i64>(1)?);
+            let item = format!("text of operation {}", row.get::<_, i64>(1)?);
             let session = Some(SessionKey(row.get(0)?));
-            report(Fault::of(session, item, "they are not those of their digest"));
+            report(Fault::of(session, item, "they do not match their digest"));
         }
     }
     Ok(())
@@ -261,9 +261,9 @@ fn spans(
     let mut follow = |first: i64, count: i64| {
         let item = match first.saturating_sub(next) {
             0 => None,
-            1 => Some((format!("line {next}"), "it is not there")),
-            2.. => Some((format!("lines {next} to {}", first - 1), "they are not there")),
-            _ => Some((format!("line {first}"), "it is there twice")),
+            1 => Some((format!("line {next}"), "it is missing")),
+            2.. => Some((format!("lines {next} to {}", first - 1), "they are missing")),
+            _ => Some((format!("line {first}"), "it appears twice")),
         };
         if let Some((item, problem)) = item {
             report(Fault::of(None, item, problem));
@@ -306,7 +306,7 @@ fn parts(spans: &[Span], cores: usize) -> Vec<Range<i64>> {
 struct Part<'a> {
     db: &'a Connection,
     bytes: &'a Bytes,
-    /// How many lines' hashes are at hand.
+    /// How many lines' hashes are in memory.
     window: i64,
     faults: Vec<Fault>,
 }
@@ -336,7 +336,7 @@ impl Window {
         } else if line == lost::LOST {
             return GivenUp::Line.fault(session, item);
         } else {
-            format!("its line, {line}, is not there")
+            format!("its line, {line}, is missing")
         };
         Fault::of(Some(session), item, problem)
     }
@@ -470,7 +470,7 @@ impl Part<'_> {
         window.ids.entry(stretch).or_default().push(id);
         for _ in 0..wrong {
             let item = format!("text in line {line}");
-            self.fault(None, item, "its bytes are not those of its hash");
+            self.fault(None, item, "its bytes do not match its hash");
         }
     }
 
@@ -478,7 +478,7 @@ impl Part<'_> {
     fn astray(&mut self, texts: &[Text]) {
         for text in texts {
             let item = format!("text in line {}", text.place.line);
-            self.fault(None, item, "the line is not there");
+            self.fault(None, item, "the line is missing");
         }
     }
 
@@ -555,7 +555,7 @@ impl Part<'_> {
             let item = format!("entry {n}");
             self.faults.push(match lost::reason(self.db, of, entry, (line, found.is_some()))? {
                 Some(given_up) => given_up.fault(of, item),
-                None => window.fault(of, item, (line, "its id is not that of its link and line")),
+                None => window.fault(of, item, (line, "its id does not match its link and line")),
             });
         }
         Ok(())
@@ -590,7 +590,7 @@ impl Part<'_> {
                 continue;
             }
             let item = format!("kept file {at} of operation {}", n.unwrap_or_default());
-            let wrong = "it is not what its operation says";
+            let wrong = "it does not match its operation";
             self.faults.push(window.fault(session, item, (line, wrong)));
         }
         Ok(())

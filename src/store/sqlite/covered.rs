@@ -17,7 +17,7 @@ use crate::{
     store::{KeptOut, SessionKey, StoreError},
 };
 
-/// Of each entry with a tombstone, the line that came and the one that stands there now.
+/// Of each entry with a tombstone, the line that came and the one that is there now.
 pub(super) type Covered = BTreeMap<EntryNumber, (LineId, LineId)>;
 
 /// Returns the covered entries of a session, as its state has them.
@@ -39,7 +39,7 @@ pub(super) fn by_operations(db: &Connection, session: SessionKey) -> Result<Cove
     Ok(covered)
 }
 
-/// Returns the digest of what stands in the place of a file that an operation kept whole, as the session's operations have it.
+/// Returns the digest of what replaces a file that an operation kept whole, as the session's operations have it.
 pub(super) fn file_by_operations(
     db: &Connection,
     session: SessionKey,
@@ -84,7 +84,7 @@ fn gather(tombstones: &[Tombstone]) -> Covered {
     each.collect()
 }
 
-/// Returns whether a line stands in the place of the one of which an entry's id was made.
+/// Returns whether a line replaces the one of which an entry's id was made.
 pub(super) fn stands_for(
     covered: &Covered,
     (n, id): (EntryNumber, EntryId),
@@ -94,7 +94,7 @@ pub(super) fn stands_for(
     in_place_of(covered, (n, id), link) == Some(line)
 }
 
-/// Returns the line that stands in the place of the one of which an entry's id was made.
+/// Returns the line that replaces the one of which an entry's id was made.
 pub(super) fn in_place_of(
     covered: &Covered,
     (n, id): (EntryNumber, EntryId),
@@ -146,7 +146,7 @@ pub(super) fn add(
     Ok(())
 }
 
-/// Puts the rows that a session's state gives in the place of those that it had.
+/// Puts the rows that a session's state gives in place of those that it had.
 pub(super) fn derive(
     db: &Connection,
     session: SessionKey,
@@ -201,7 +201,7 @@ impl Checked {
     /// Tells of too many rows, once all sessions were seen.
     pub(super) fn too_many(&self) -> Option<String> {
         let (there, given) = (self.there, self.given);
-        (there > given).then(|| format!("there are {there} rows, and the sessions have {given}"))
+        (there > given).then(|| format!("there are {there} rows, but the sessions have {given}"))
     }
 }
 

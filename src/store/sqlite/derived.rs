@@ -186,7 +186,7 @@ impl CacheStore for Tables {
         if state.operations() == settled {
             Ok(state)
         } else {
-            Err(StoreError::corrupt("a session's state", "it is not that of its operations"))
+            Err(StoreError::corrupt("a session's state", "it does not match its operations"))
         }
     }
 
@@ -341,7 +341,7 @@ impl CacheStore for Tables {
 fn record(row: &Row<'_>) -> rusqlite::Result<Record> {
     let n: EntryNumber = row.get(0)?;
     let code: u8 = row.get(1)?;
-    let unknown = || damaged(1, &format!("an entry is of the unknown kind {code}"));
+    let unknown = || damaged(1, &format!("an entry has the unknown kind {code}"));
     Ok(Record {
         n,
         kind: Kind::from_code(code).ok_or_else(unknown)?,

@@ -109,7 +109,7 @@ fn meet(other: &[u8], line: &[u8]) -> Option<(usize, usize)> {
     })
 }
 
-/// Where the line stands that the next one may be near to: behind the one to which the last line was near.
+/// Where the line is that the next one may be near to: behind the one to which the last line was near.
 #[derive(Default)]
 pub(super) struct Guess {
     next: Option<i64>,

@@ -52,7 +52,7 @@ fn all() -> MutexGuard<'static, BTreeMap<FileId, usize>> {
     OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns which file lies at a path, if the system shows it; what a link leads to is another one.
+/// Returns which file is at a path, if the system shows it; what a link leads to is another one.
 pub(super) fn file_at(path: &Path) -> Option<FileId> {
     let meta = fs::symlink_metadata(path).ok()?;
     Some((meta.dev(), meta.ino()))

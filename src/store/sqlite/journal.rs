@@ -85,9 +85,9 @@ pub(super) fn decode(seq: u64, body: &[u8], hashes: bool) -> Result<Row, StoreEr
         .len()
         .checked_sub(8)
         .and_then(|length| body.split_at_checked(length))
-        .ok_or_else(|| torn("it is cut short"))?;
+        .ok_or_else(|| torn("it is truncated"))?;
     if checksum(seq, content) != *sum {
-        return Err(torn("its bytes are not those of its checksum"));
+        return Err(torn("its bytes do not match its checksum"));
     }
     match content.split_first() {
         Some((&VERSION, rest)) => read(In(rest), hashes).ok_or_else(|| torn("it cannot be read")),

@@ -52,7 +52,7 @@ impl Known {
         self.lines.get(&words(hash)).copied()
     }
 
-    /// Returns where a string stands.
+    /// Returns where a string is.
     pub(super) fn text(&self, hash: &[u8; 32]) -> Option<Place> {
         self.texts.get(&words(hash)).copied()
     }

@@ -10,10 +10,10 @@ use crate::{
     store::{Sizes, StoreError},
 };
 
-/// Of how many segments the lengths of lines are kept at hand.
+/// Of how many segments the lengths of lines are kept in memory.
 const OPEN: usize = 256;
 
-/// The lengths of lines that lie in segments, those at hand that were asked for last.
+/// The lengths of lines that lie in segments, those in memory that were asked for last.
 #[derive(Default)]
 pub(super) struct Lengths(RefCell<Vec<OfSegment>>);
 
@@ -31,7 +31,7 @@ impl OfSegment {
 }
 
 impl Lengths {
-    /// Returns the length of a line, if those of its segment are at hand.
+    /// Returns the length of a line, if those of its segment are in memory.
     pub(super) fn at_hand(&self, line: i64) -> Option<u64> {
         let mut open = self.0.borrow_mut();
         let at = open.iter().position(|segment| segment.get(line).is_some())?;
@@ -42,7 +42,7 @@ impl Lengths {
         open.first()?.get(line)
     }
 
-    /// Returns the length of a line that lies in a segment.
+    /// Returns the length of a line that is in a segment.
     pub(super) fn find(&self, db: &Connection, line: i64) -> Result<Option<u64>, StoreError> {
         let mut find = db.prepare_cached(
             "SELECT key, sizes FROM segment WHERE key <= ? ORDER BY key DESC LIMIT 1",
@@ -87,7 +87,7 @@ pub(super) fn sizes(db: &Connection) -> Result<Sizes, StoreError> {
     })
 }
 
-/// Returns whether there are lines of which several threads should not have one each at hand.
+/// Returns whether there are lines of which several threads should not have one each in memory.
 pub(super) fn has_long_lines(db: &Connection) -> Result<bool, StoreError> {
     // By the number itself SQLite knows that the index of such segments answers.
     let mut find = db.prepare_cached(&format!(

@@ -91,7 +91,7 @@ fn conditions(filter: &SessionFilter) -> (String, Vec<Value>) {
         Some(Within::Below(folders)) => {
             let mut any = Vec::new();
             for folder in folders {
-                // All that begins with a folder's name and a slash stands before its name with the sign behind the slash.
+                // All that begins with a folder's name and a slash comes before its name with the sign behind the slash.
                 let trimmed = folder.trim_end_matches('/');
                 any.extend([folder.clone(), format!("{trimmed}/"), format!("{trimmed}0")]);
             }
@@ -151,7 +151,7 @@ pub(super) fn card(row: &Row<'_>, at: usize) -> rusqlite::Result<Card> {
 
 /// Returns the sessions whose id begins with a prefix, of each format.
 ///
-/// These ids follow one another. Where they end is seen here, because no text stands right behind them all.
+/// These ids follow one another. Where they end is seen here, because no text comes right after them all.
 fn beginning(db: &Connection, prefix: &str) -> Result<Vec<i64>, StoreError> {
     let mut range =
         db.prepare_cached("SELECT key, id FROM session WHERE format = ? AND id >= ? ORDER BY id")?;

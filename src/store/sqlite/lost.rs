@@ -41,8 +41,10 @@ impl GivenUp {
     fn as_str(self) -> &'static str {
         match self {
             Self::Line => "its line is lost",
-            Self::Entry => "the store has lost it; nothing is known but that it was there",
-            Self::Link => "it is linked to one that the store has lost: its id cannot be checked",
+            Self::Entry => "the store has lost it; only its place is known",
+            Self::Link => {
+                "it is linked to one that the store has lost, so its id cannot be checked"
+            }
         }
     }
 }

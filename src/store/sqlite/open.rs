@@ -63,11 +63,11 @@ pub(super) struct Opened {
     pub(super) held: HeldOpen,
 }
 
-/// Opens a store's file. What lies in the place of one that its witness has seen is that one, damaged.
+/// Opens a store's file. What is in place of one that its witness has seen is that one, damaged.
 pub(super) fn open(path: &Path, access: Access) -> Result<Opened, StoreError> {
     match open_unless_foreign(path, access) {
         Err(StoreError::Foreign { .. }) if witness::is_witnessed(path) => {
-            Err(StoreError::database("it does not begin as a store does, and was one"))
+            Err(StoreError::database("it does not begin like a store, although it was one"))
         }
         opened => opened,
     }
@@ -176,8 +176,7 @@ fn open_to_read(path: &Path) -> Result<Connection, StoreError> {
         }
         // Nor can it be made where nothing may be written, and what is in the WAL is not to be left out.
         Err(error) if is_unopened(&error) && !beside(path, "-shm").exists() => {
-            let why = "the store's newest changes are in store.db-wal, and to read that, this file has to be made, which \
-                       cannot be done there: copy the folder to where it can be";
+            let why = "the store's newest changes are in store.db-wal, and reading that needs this file, which cannot be created there: copy the folder to a place where you can write";
             let source = std::io::Error::other(why);
             Err(StoreError::Io { path: beside(path, "-shm"), source })
         }
@@ -200,7 +199,7 @@ fn is_unopened(error: &StoreError) -> bool {
     }
 }
 
-/// Returns where the WAL of a database lies.
+/// Returns where the WAL of a database is.
 fn wal_of(path: &Path) -> PathBuf {
     beside(path, "-wal")
 }
@@ -244,11 +243,11 @@ fn log(db: &Connection) -> Result<(), StoreError> {
         return Ok(());
     }
     Err(StoreError::Database(
-        format!("SQLite keeps no WAL there, but a journal in mode {mode}").into(),
+        format!("SQLite cannot keep a WAL there: its journal mode is {mode}").into(),
     ))
 }
 
-/// What lies at the place of a store.
+/// What is at the place of a store.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Header {
     /// Nothing, or an empty file.
@@ -295,7 +294,7 @@ pub(super) fn altered(db: &Connection) -> Result<Vec<(String, &'static str)>, St
     made.execute_batch(SCHEMA)?;
     let (made, found) = (parts(&made)?, parts(db)?);
     let compare = |(name, sql): (&String, &String)| match found.get(name) {
-        None => Some((name.clone(), "it is not there")),
+        None => Some((name.clone(), "it is missing")),
         Some(other) if other != sql => Some((name.clone(), "it was changed")),
         Some(_) => None,
     };
@@ -327,7 +326,7 @@ fn refuse_header(path: &Path) -> Result<Header, StoreError> {
     let ways = header.get(18..20).unwrap_or_default();
     let is_sound = number(44) <= 4 && number(56) <= 1 && ways.iter().all(|way| *way <= 2);
     if !is_sound && number(68) == APPLICATION_ID {
-        return Err(StoreError::database("its header says what no store's does"));
+        return Err(StoreError::database("its header is not that of a store"));
     }
     // Nothing was ever made in a database whose schema has no version: its making was cut short.
     let empty = number(40) == 0;

@@ -9,7 +9,7 @@ use rusqlite::Connection;
 use super::pack::{SEGMENT, Segment, Unpacker};
 use crate::store::StoreError;
 
-/// How many bytes of opened segments are kept at hand.
+/// How many bytes of opened segments are kept in memory.
 const OPEN: usize = 12 << 20;
 /// The same for a connection that writes, which reads again what it changes: all of most sessions.
 const OPEN_TO_WRITE: usize = 2 * OPEN;
@@ -17,7 +17,7 @@ const OPEN_TO_WRITE: usize = 2 * OPEN;
 /// that many lines share.
 const OPEN_IN_PART: usize = 4 << 20;
 
-/// The segments at hand, the one looked at last first.
+/// The segments in memory, the one looked at last first.
 #[derive(Default)]
 pub(super) struct Opened {
     segments: Vec<Arc<Segment>>,
@@ -30,7 +30,7 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// Keeps more at hand, for a connection that writes.
+    /// Keeps more in memory, for a connection that writes.
     pub(super) fn keep_more(&mut self) {
         self.keeps_more = true;
     }
@@ -46,7 +46,7 @@ impl Opened {
         self.expected = lines;
     }
 
-    /// Returns the segment in which a line lies that lies in one.
+    /// Returns the segment in which a line is that is in one.
     pub(super) fn whole(&mut self, db: &Connection, line: i64) -> Result<Arc<Segment>, StoreError> {
         match self.at_hand(line).filter(|segment| segment.is_whole()) {
             Some(segment) => Ok(segment),
@@ -84,7 +84,7 @@ impl Opened {
         self.segments.first().cloned()
     }
 
-    /// Opens the segment in which a line lies, as far as is wanted.
+    /// Opens the segment in which a line is, as far as is wanted.
     fn open(
         &mut self,
         db: &Connection,
@@ -96,7 +96,7 @@ impl Opened {
             Segment::COLUMNS
         ))?;
         let mut rows = find.query([line])?;
-        let none = || StoreError::corrupt(format!("line {line}"), "it lies in no segment");
+        let none = || StoreError::corrupt(format!("line {line}"), "it is not in any segment");
         let row = rows.next()?.ok_or_else(none)?;
         let spare = std::mem::take(&mut self.spare);
         let segment = Arc::new(Segment::read_up_to(row, &mut self.unpacker, spare, wanted)?);

@@ -50,7 +50,7 @@ const ZSTD: i64 = 1;
 /// Bodies that were packed together.
 pub(super) struct Segment {
     pub(super) first: i64,
-    /// Of each line, where its body lies and how long the line is.
+    /// Of each line, where its body is and how long the line is.
     pub(super) lines: Vec<(Range<usize>, u64)>,
     pub(super) data: Vec<u8>,
     /// Whether no more of it was unpacked than was wanted.
@@ -66,7 +66,7 @@ impl Segment {
         self.first.saturating_add(i64::try_from(self.lines.len()).unwrap_or(i64::MAX))
     }
 
-    /// Returns whether a line lies in it and was unpacked.
+    /// Returns whether a line is in it and was unpacked.
     pub(super) fn holds(&self, line: i64) -> bool {
         let index = line.checked_sub(self.first).and_then(|index| usize::try_from(index).ok());
         let found = index.and_then(|index| self.lines.get(index));
@@ -103,10 +103,10 @@ impl Segment {
         let blob = |column| row.get_ref(column)?.as_blob().map_err(rusqlite::Error::from);
         let (sum, sizes, body) = (blob(4)?, blob(5)?, blob(6)?);
         if sum != checksum(first, [count, size, codec], sizes, body) {
-            return Err(torn("its bytes are not those of its checksum"));
+            return Err(torn("its bytes do not match its checksum"));
         }
         if codec != ZSTD {
-            return Err(torn(&format!("it is packed by the codec {codec}, which is not known")));
+            return Err(torn(&format!("it is packed with the unknown codec {codec}")));
         }
         let unpacker = match unpacker {
             Some(unpacker) => unpacker,
@@ -129,7 +129,7 @@ impl Segment {
             let left =
                 unpacker.run(&mut input, &mut OutBuffer::around(&mut data)).map_err(cannot)?;
             if left != 0 || data.len() != size {
-                return Err(torn("its length is not what it was"));
+                return Err(torn("its length differs from the recorded one"));
             }
             Self::lines(count, sizes, &data, size)
         };
@@ -419,7 +419,7 @@ impl Packing {
         if key != self.bodies.end() {
             // A line that went by under the number of another would take all that follow with it.
             let missing = format!("line {}", self.bodies.end());
-            return Err(StoreError::corrupt(missing, "it is not there"));
+            return Err(StoreError::corrupt(missing, "it is missing"));
         }
         self.bodies.add(size, body);
         if self.bodies.data.len() >= SEGMENT { self.write(db) } else { Ok(()) }
@@ -550,7 +550,7 @@ impl Drop for Beside {
     }
 }
 
-/// Returns the number of the last line that lies in a segment, 0 if there is none.
+/// Returns the number of the last line that is in a segment, 0 if there is none.
 pub(super) fn last_packed(db: &Connection) -> Result<i64, StoreError> {
     let mut last =
         db.prepare_cached("SELECT key + count - 1 FROM segment ORDER BY key DESC LIMIT 1")?;

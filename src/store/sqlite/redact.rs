@@ -24,7 +24,7 @@ use crate::{
 };
 
 impl Bytes {
-    /// Puts other bytes in the place of the lines of entries, as many as before, and of files that are kept whole. All that have
+    /// Puts other bytes in place of the lines of entries, the same number, and of files that are kept whole. All that have
     /// one of these bodies must be named.
     pub(super) fn cover(
         &mut self,
@@ -171,7 +171,7 @@ fn put(db: &Connection, mut bodies: BTreeMap<i64, (Vec<u8>, u64)>) -> Result<(),
         if fresh.execute(params![body, size, key])? > 0 {
             continue;
         }
-        let torn = || StoreError::corrupt(format!("line {key}"), "it lies in no segment");
+        let torn = || StoreError::corrupt(format!("line {key}"), "it is not in any segment");
         let mut rows = find.query([key])?;
         let segment = Segment::read(rows.next()?.ok_or_else(torn)?, &mut unpacker, Vec::new())?;
         drop(rows);
@@ -222,7 +222,7 @@ pub(super) fn cover_runs(db: &Connection, coverings: &[RunsCovering]) -> Result<
                 let tail = long::pack(&run.tail)?;
                 let place = params![tail, session.0, run.generation, run.start, operation];
                 if update.execute(place)? != 1 {
-                    return Err(StoreError::Refused("a run to cover is not there".to_owned()));
+                    return Err(StoreError::Refused("a run to cover is missing".to_owned()));
                 }
             }
         }

@@ -12,7 +12,7 @@ const GUARDS: [&str; 3] =
     ["operation_is_not_updated", "entry_is_not_updated", "run_is_not_updated"];
 
 impl SqliteStore {
-    /// Puts a chain in the place of a session's, within the transaction that is open: with redacting, the one way in which rows
+    /// Puts a chain in place of a session's, within the transaction that is open: with redacting, the one way in which rows
     /// of facts change.
     pub(super) fn rekey(&self, session: SessionKey, chain: &Chain) -> Result<(), StoreError> {
         // It knows one of the hashes that go, and would tell of damage if this ended before it is written again.
@@ -24,7 +24,7 @@ impl SqliteStore {
     }
 }
 
-/// Puts the ids and hashes of a chain in the place of those that a session has.
+/// Puts the ids and hashes of a chain in place of those that a session has.
 fn put(db: &Connection, session: SessionKey, chain: &Chain) -> Result<(), StoreError> {
     let mut guards = Vec::new();
     for guard in GUARDS {
@@ -69,6 +69,6 @@ fn one(rows: usize) -> Result<(), StoreError> {
     if rows == 1 {
         Ok(())
     } else {
-        Err(StoreError::Refused("a row to rekey is not there".to_owned()))
+        Err(StoreError::Refused("a row to rekey is missing".to_owned()))
     }
 }

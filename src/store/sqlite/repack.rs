@@ -41,7 +41,7 @@ impl SqliteStore {
             step(&mut || repacking.go_on())?;
         }
         each(last.unsigned_abs(), last.unsigned_abs());
-        // The segments that are at hand are no rows any more.
+        // The segments that are in memory are no rows any more.
         self.tables.forget();
         self.give_back(repacking.is_smaller)?;
         Ok(repacking.damaged)
@@ -154,7 +154,7 @@ impl<'a> Repacking<'a> {
         let sql = format!("SELECT {} FROM segment WHERE key = ?", Segment::COLUMNS);
         let mut find = self.db.prepare_cached(&sql)?;
         let mut rows = find.query([key])?;
-        let gone = || StoreError::corrupt(format!("segment {key}"), "it is not there");
+        let gone = || StoreError::corrupt(format!("segment {key}"), "it is missing");
         Segment::read(rows.next()?.ok_or_else(gone)?, &mut self.unpacker, Vec::new())
     }
 
@@ -170,7 +170,7 @@ impl<'a> Repacking<'a> {
         Ok(())
     }
 
-    /// Puts one segment in the place of the group, if it is smaller.
+    /// Puts one segment in place of the group, if it is smaller.
     fn pack(&mut self) -> Result<(), StoreError> {
         let stored = std::mem::take(&mut self.stored);
         let group = std::mem::take(&mut self.group);
@@ -187,7 +187,7 @@ impl<'a> Repacking<'a> {
         }
         packed.insert(self.db)?;
         if Bodies::of(&[self.read(first)?]) != bodies {
-            let problem = "packed again, it is not what it was";
+            let problem = "repacking changed its content";
             return Err(StoreError::corrupt(format!("segment {first}"), problem));
         }
         self.is_smaller = true;

@@ -409,7 +409,7 @@ impl ByteStore for Tables {
         let wanted = self.operations(session, operation.alone())?;
         let wanted = wanted.first().and_then(|operation| covered::kept_digest(operation, at));
         let (Some(line), Some(wanted)) = (line, wanted) else {
-            return Err(StoreError::corrupt(item(), "it keeps no such file"));
+            return Err(StoreError::corrupt(item(), "it has no such file"));
         };
         let bytes = self.bytes.borrow().line(&self.db, line)?;
         let found = Digest::of_bytes(&bytes);
@@ -420,7 +420,7 @@ impl ByteStore for Tables {
         if found == wanted || is_covered()? {
             Ok(bytes)
         } else {
-            Err(StoreError::corrupt(item(), "a file that it keeps is not what it was"))
+            Err(StoreError::corrupt(item(), "a file that it keeps has changed"))
         }
     }
 
@@ -429,7 +429,7 @@ impl ByteStore for Tables {
             // Only this connection can see rows that are not committed.
             check::check(&self.db, &self.bytes.borrow(), None, report)
         } else {
-            // No data at hand is taken for data on the disk.
+            // No data in memory is taken for data on the disk.
             check::check(&self.db, &Bytes::default(), Some(&self.path), report)
         }
     }
@@ -441,7 +441,7 @@ impl ByteStore for Tables {
     ) -> Result<(), StoreError> {
         check::structure(&self.db, Some(session), report)?;
         let mut tell = |error: StoreError| Fault::of_error(error, Some(session)).map(&mut *report);
-        // No data at hand is taken for data on the disk, but for rows that are not committed.
+        // No data in memory is taken for data on the disk, but for rows that are not committed.
         let fresh = RefCell::default();
         let bytes = if self.is_writing.get() { &self.bytes } else { &fresh }.borrow();
         let end: u64 = first(

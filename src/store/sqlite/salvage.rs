@@ -17,7 +17,7 @@
 //! Numbers stay: sessions, operations, entries, checkpoints and generations have those that they had. The damaged store
 //! is only read.
 //!
-//! Invariant: no row is made up: what stands in the place of a missing one says that it is missing.
+//! Invariant: no row is made up: what replaces a missing one says that it is missing.
 
 mod chain;
 mod entries;
@@ -74,7 +74,7 @@ pub struct Wanted {
     pub id: EntryId,
     /// The id of the entry that it is linked to.
     pub link: Option<EntryId>,
-    /// The line that stands in its place since something was taken out of it: only that one may come back.
+    /// The line that is in its place since something was taken out of it: only that one may come back.
     pub covered: Option<LineId>,
 }
 
@@ -457,7 +457,7 @@ impl Salvage {
                 }
             };
             let entry = (wanted.entry, wanted.id);
-            // Where something was taken out of a line, only what stands in its place since then may come back.
+            // Where something was taken out of a line, only what is in its place since then may come back.
             let covered = covered::in_place_of(known, entry, wanted.link);
             let is_of = |line: LineId| match covered {
                 Some(covered) => line == covered,

@@ -34,7 +34,7 @@ const A_WHILE: Duration = Duration::from_millis(10);
 /// What is sealed: the length, and the time in seconds and nanoseconds.
 type Seal = [u8; 24];
 
-/// Returns where the seal of an index lies.
+/// Returns where the seal of an index is.
 pub(super) fn path(index: &Path) -> PathBuf {
     index.with_file_name(SEAL)
 }

@@ -66,7 +66,7 @@ pub(super) fn count(db: &Connection, bytes: &Bytes) -> Result<Vec<Total>, StoreE
     Ok(totals.into_values().collect())
 }
 
-/// Puts what counting gives in the place of the totals.
+/// Puts what counting gives in place of the totals.
 pub(super) fn sum_up(db: &Connection, bytes: &Bytes) -> Result<(), StoreError> {
     let counted = count(db, bytes)?;
     db.execute("DELETE FROM total", [])?;

@@ -64,7 +64,7 @@ impl Witness {
     }
 }
 
-/// Returns where the witness of a database lies.
+/// Returns where the witness of a database is.
 pub(super) fn path_of(database: &Path) -> PathBuf {
     database.with_extension("witness")
 }

@@ -111,7 +111,7 @@ pub enum Mark {
     Nothing,
     /// If it has another length.
     File {
-        /// Where it lies.
+        /// Where it is.
         path: PathBuf,
         /// How long it was.
         length: u64,
@@ -129,7 +129,7 @@ pub struct WordIndex {
 }
 
 impl WordIndex {
-    /// Returns where the index of a store lies, by the store's folder.
+    /// Returns where the index of a store is, by the store's folder.
     pub fn path(root: &Path) -> PathBuf {
         root.join(WORDS)
     }
@@ -151,7 +151,7 @@ impl WordIndex {
         Ok((StoreId::new(id) == store).then_some(index))
     }
 
-    /// Makes the index of a store in the place of whatever is there; nothing, while another program makes it or writes to it.
+    /// Makes the index of a store in place of whatever is there; nothing, while another program makes it or writes to it.
     pub fn make(root: &Path, store: StoreId) -> Result<Option<Self>, StoreError> {
         let path = Self::path(root);
         let is_made = seal::renew(&path, || {

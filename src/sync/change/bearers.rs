@@ -1,4 +1,4 @@
-//! Bearers: of the entries that have one name, the one that stands last where a generation grows; of the messages that a
+//! Bearers: of the entries that have one name, the one that comes last where a generation grows; of the messages that a
 //! compaction keeps behind a summary, the last.
 //!
 //! A view of the growth tells the same, and costs as much as there are stretches in it and names that stand twice: one for

@@ -24,7 +24,7 @@ impl Change<'_> {
         true
     }
 
-    /// Keeps a file that lies next to the session's own, and returns whether its bytes are new; nothing if they have something
+    /// Keeps a file that is next to the session's own, and returns whether its bytes are new; nothing if they have something
     /// that was taken out.
     pub(crate) fn sidecar(
         &mut self,

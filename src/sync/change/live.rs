@@ -34,7 +34,7 @@ impl Change<'_> {
         Ok(())
     }
 
-    /// Has the commit put a successor in the place of the live file; `old` is the generation that the old file holds.
+    /// Has the commit put a successor in place of the live file; `old` is the generation that the old file holds.
     pub(crate) fn exchange_live(
         &mut self,
         live: &LiveFile,

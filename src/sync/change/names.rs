@@ -1,4 +1,4 @@
-//! Names: which entry a name or an id stands for while a change is put together.
+//! Names: which entry a name or an id represents while a change is put together.
 
 use crate::{
     model::{EntryId, EntryNumber, IdPrefix, Kind, NameTag, Position, Record},

@@ -213,7 +213,7 @@ impl Change<'_> {
         before.refuse_to_write(&read)
     }
 
-    /// Refuses a record that stands for the whole conversation, where a part of the conversation cannot be read.
+    /// Refuses a record that represents the whole conversation, where a part of the conversation cannot be read.
     fn refuse_if_unread(&self) -> Result<(), SyncError> {
         let replaces = |record: &Record| self.before.format.replaces_all(record);
         if !self.deriver.records.iter().any(replaces) {

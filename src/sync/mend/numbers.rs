@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! lines   5 user   6 assistant   7 user       each turn has one before it, at the place that its file had grown to
-//! put     where the session stood              by a person, perhaps with a note
+//! put     where the session was              by a person, perhaps with a note
 //! ```
 //!
 //! Invariant: the digest of the operation says whether they are right.
@@ -147,8 +147,8 @@ fn turns(
     Ok(given)
 }
 
-/// Returns to which place its generation had grown when an entry came. One that lies in none, because another stands in its
-/// place, came where that one stands.
+/// Returns to which place its generation had grown when an entry came. One that is in none, because another is in its
+/// place, came where that one is.
 fn spot(n: EntryNumber, by: &Operation, runs: &[Run]) -> Option<(GenerationNumber, u64)> {
     EntryNumber::each(n..by.added().end).find_map(|n| {
         let run = runs.iter().find(|run| run.entries().contains(&n))?;

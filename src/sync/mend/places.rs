@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! file                  a line for each entry, known by its id: 1 2 3 7 8 9
-//! written again         a generation with other entries in the place of some, as the operation's origins say
+//! written again         a generation with other entries in place of some, as the operation's origins say
 //! runs                  1 to 3, 7 to 9: what a generation would grow by if it held the file, to this line or that
 //! ```
 //!
@@ -23,7 +23,7 @@ use crate::{
 /// How many guesses are made for one operation.
 const TRIES: usize = 1 << 18;
 
-/// An entry that stands in a sequence, and what the sequence comes to with it.
+/// An entry that is in a sequence, and what the sequence comes to with it.
 struct Step {
     n: EntryNumber,
     id: EntryId,
@@ -68,7 +68,7 @@ impl Sequence {
         Ok(sequence)
     }
 
-    /// Returns the entries of a generation, with those in the place of others that an operation put there.
+    /// Returns the entries of a generation, with those in place of others that an operation put there.
     fn again(salvage: &Salvage, one: &Unplaced, held: &Run) -> Result<Self, SyncError> {
         let origins = salvage.origins_by(one)?;
         let instead: BTreeMap<EntryNumber, EntryNumber> =
@@ -100,7 +100,7 @@ impl Sequence {
         is_it.then(|| (Growth::at(end, Some((step.n, step.id))), count))
     }
 
-    /// Returns what may stand behind this many entries.
+    /// Returns what may come after this many entries.
     fn tails(&self, count: usize) -> Vec<&[u8]> {
         let next = self.steps.get(count).map(|step| step.separator.as_slice());
         let last = self.tail.as_deref().filter(|_| count == self.steps.len());

@@ -90,7 +90,7 @@ pub(super) fn annexes(file: &Path, session: &str) -> Vec<Annex> {
     near.into_iter().chain(apart).collect()
 }
 
-/// Returns where all that the program keeps under the name of the session of a file lies.
+/// Returns where all that the program keeps under the name of the session of a file is.
 pub(super) fn traces(file: &Path, session: &str) -> Vec<Trace> {
     let (Some(folder), Some(stem)) = (file.parent(), stem(file, ".jsonl")) else {
         return Vec::new();

@@ -34,7 +34,7 @@ pub(super) struct Index<'g> {
     calling: BTreeMap<NameTag, PlaceNumber>,
     /// What follows an entry, results apart, the last one first.
     followers: BTreeMap<EntryNumber, Vec<Follower>>,
-    /// Whether it serves several chains: what stands on one may hang next to another.
+    /// Whether it serves several chains: what is on one may hang next to another.
     is_shared: bool,
 }
 
@@ -98,7 +98,7 @@ impl<'g> Index<'g> {
         Self { is_shared: true, ..Self::new(graph) }
     }
 
-    /// Reads what lies before a place no more than once.
+    /// Reads what comes before a place no more than once.
     pub(super) fn reach(&mut self, from: PlaceNumber, on_chain: &EntrySet) -> Result<(), Failure> {
         for place in PlaceNumber::each(from..self.from).rev() {
             let Some(entry) = self.graph.at(place)? else { continue };
@@ -216,7 +216,7 @@ impl<'g> Index<'g> {
     }
 
     /// Finds the entries that belong to a chain that ends at a head, or of many those that are among the last `limit` of the
-    /// path. An entry that lies in the file before a part of a chain does not belong to that part.
+    /// path. An entry that is in the file before a part of a chain does not belong to that part.
     pub(super) fn find(
         &mut self,
         chain: &[EntryNumber],
@@ -234,7 +234,7 @@ impl<'g> Index<'g> {
             }
             from = from.min(place.unwrap_or(from));
         }
-        // To a chain without a message only what follows its head belongs, and that stands behind it.
+        // To a chain without a message only what follows its head belongs, and that comes after it.
         if anchors.is_empty() {
             from = self.graph.place(head)?.unwrap_or(from);
         }

@@ -183,7 +183,7 @@ impl Ground {
         Ok(Self { kept, floor, times: OnceCell::new() })
     }
 
-    /// Returns whether an entry stands before the boundary before which nothing is read, which does not keep it.
+    /// Returns whether an entry comes before the boundary before which nothing is read, which does not keep it.
     fn is_unread(&self, graph: &dyn Graph, entry: EntryNumber) -> Result<bool, Failure> {
         let may_be = self.floor.is_some();
         Ok(may_be && graph.place(entry)?.is_some_and(|place| self.is_below(place, entry)))
@@ -263,7 +263,7 @@ impl<'g> Walk<'g> {
         if record.kind == Kind::Boundary {
             if self.ground.floor.is_some_and(|(floor, _)| floor == entry) {
                 self.is_crossed = true;
-                // What was passed because it is not read stands above.
+                // What was passed because it is not read is above.
                 self.passed.clear();
             }
             return self.before(entry);
@@ -576,8 +576,8 @@ pub(super) fn newest_boundary(graph: &dyn Graph) -> Result<Option<EntryNumber>, 
     Ok(Boundary::newest(graph)?.map(|boundary| boundary.record.n))
 }
 
-/// Returns whether the program misses the parent that an entry names: it stands behind another object on its line, or is what
-/// was noted while a tool ran, and stands behind the entry.
+/// Returns whether the program misses the parent that an entry names: it comes after another object on its line, or is what
+/// was noted while a tool ran, and comes after the entry.
 fn is_missed(graph: &dyn Graph, entry: EntryNumber, parent: EntryNumber) -> Result<bool, Failure> {
     let Some(place) = graph.place(parent)? else { return Ok(false) };
     let is_passed = Hint::of(&graph.record(parent)?).has(Hint::PROGRESS);

@@ -213,7 +213,7 @@ fn with_field(text: &[u8], within: Raw<'_>, name: &str, kind: Kind) -> Result<Ve
     };
     match within.get(name) {
         Some(value) if value.kind() == kind => Ok(text.to_vec()),
-        Some(_) => Err(Invalid(format!("{name:?} in it is no {what}"))),
+        Some(_) => Err(Invalid(format!("{name:?} in it is not a {what}"))),
         None => {
             let item = format!("{}:{empty}", json::quote(name));
             json::with_item(text, within, &item).ok_or_else(strange)
@@ -227,11 +227,11 @@ fn object(text: &[u8]) -> Result<Raw<'_>, Invalid> {
         let fails = serde_json::from_slice::<IgnoredAny>(text).err();
         let place =
             fails.map(|at| format!(": it fails at line {}, column {}", at.line(), at.column()));
-        Invalid(format!("it is no JSON object{}", place.unwrap_or_default()))
+        Invalid(format!("it is not a JSON object{}", place.unwrap_or_default()))
     })
 }
 
-/// Returns whether settings hold nothing, which stands for an object without fields.
+/// Returns whether settings hold nothing, which represents an object without fields.
 fn is_blank(settings: &[u8]) -> bool {
     settings.iter().all(|byte| b" \t\r\n".contains(byte))
 }
@@ -242,5 +242,5 @@ fn hooks(text: &[u8]) -> Result<Raw<'_>, Invalid> {
 
 /// Returns the error of settings that do not hold what was put into them, such as a field whose name is spelt by escapes.
 fn strange() -> Invalid {
-    Invalid("it is laid out in a way that cannot be edited in place".to_owned())
+    Invalid("its layout cannot be edited in place".to_owned())
 }

@@ -74,7 +74,7 @@ pub(super) fn leaves(graph: &dyn Graph) -> Result<Vec<EntryNumber>, Failure> {
     Ok(leaves)
 }
 
-/// Takes out what stands behind a key.
+/// Takes out what comes after a key.
 fn taken<K: Copy + Ord>(of: &mut BTreeSet<(K, EntryNumber)>, key: K) -> Vec<EntryNumber> {
     let all = (key, EntryNumber::ALL.start)..=(key, EntryNumber::ALL.end);
     let found: Vec<EntryNumber> = of.range(all).map(|(_, entry)| *entry).collect();
@@ -120,7 +120,7 @@ struct Twins<'g> {
 }
 
 impl Twins<'_> {
-    /// Returns whether a message that a resume reaches stands where an entry does, and has its time.
+    /// Returns whether a message that a resume reaches is where an entry does, and has its time.
     fn has(&self, entry: EntryNumber) -> Result<bool, Failure> {
         let twin = |entry| -> Result<_, Failure> {
             Ok((self.graph.parent(entry)?, self.graph.record(entry)?.time))

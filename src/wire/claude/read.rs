@@ -39,7 +39,7 @@ const NOTES: [&str; 6] = [
     "whole_texts_withdrawn",
 ];
 
-/// The class of the one that tells which results are sent cut, and what stands in for them.
+/// The class of the one that tells which results are sent cut, and what is in for them.
 pub(super) const CUT: &str = "tool_results_cut";
 
 /// The class of the one that holds what is sent besides the conversation.
@@ -84,7 +84,7 @@ impl Hint {
     pub(super) const TITLE: u8 = 16;
     /// The model sees it, although its kind does not say so.
     pub(super) const SENT: u8 = 32;
-    /// No head stands here and nothing is mended by it.
+    /// No head is here and nothing is mended by it.
     pub(super) const PROGRESS: u8 = 64;
     /// It is a command's talk, or an answer that no model gave.
     pub(super) const LOCAL: u8 = 128;

@@ -134,7 +134,7 @@ pub(super) fn message(record: Raw<'_>, edits: &[Edited<'_>]) -> Option<Message> 
     Some(message)
 }
 
-/// Returns the calls whose results are sent cut, as a record tells, and what stands in for each.
+/// Returns the calls whose results are sent cut, as a record tells, and what is in for each.
 pub(super) fn cut(record: Raw<'_>) -> Option<(impl Iterator<Item = Cow<'_, str>>, String)> {
     let attachment = record.get("attachment")?;
     let [class, calls, stand_in] = attachment.pick(["type", "callIds", "standIn"]);
@@ -143,7 +143,7 @@ pub(super) fn cut(record: Raw<'_>) -> Option<(impl Iterator<Item = Cow<'_, str>>
     Some((calls.items().filter_map(Raw::text), stand_in))
 }
 
-/// Returns whether a stand-in is shorter than what a result holds, as it is for any image: it stands for nothing else.
+/// Returns whether a stand-in is shorter than what a result holds, as it is for any image: it represents nothing else.
 fn is_shorter(stand_in: &str, blocks: &[Block]) -> bool {
     let length = |text: &str| text.encode_utf16().count();
     let held = blocks.iter().try_fold(0_usize, |held, block| match block {
@@ -180,7 +180,7 @@ fn rendered(record: Raw<'_>) -> Option<Vec<String>> {
     is_taken.then_some(texts)
 }
 
-/// Returns the words that stand in a reminder in the place of a record's own, which the program says by itself: of what a hook
+/// Returns the words that stand in a reminder in place of a record's own, which the program says by itself: of what a hook
 /// put out, and of its notes.
 fn noted(record: Raw<'_>, own: &str) -> Option<String> {
     let [class, is_meta, is_hook, lead, is_note, note] =

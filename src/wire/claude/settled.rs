@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! file   u1 a1 u2 a2 u3 (after a1) a3
-//!        u2 is not settled: u3, which stands behind it, follows a1, which stands before it; u1 and u3 are
+//!        u2 is not settled: u3, which comes after it, follows a1, which comes before it; u1 and u3 are
 //! path   u1 a1 [boundary] S u2 a2 u3 a3
-//!        u1 is settled too: it stands above the boundary, and before u2 and a2, which the boundary keeps
+//!        u1 is settled too: it is above the boundary, and before u2 and a2, which the boundary keeps
 //! ```
 
 use std::{
@@ -48,7 +48,7 @@ pub(super) fn settled(
         }
     }
     let answers = answers(graph, last)?;
-    // Entries of the path that come behind one must stand behind it in the file too.
+    // Entries of the path that come behind one must come after it in the file too.
     let mut candidates = BTreeMap::new();
     let mut least = graph.end();
     let mut is_above = false;
@@ -90,7 +90,7 @@ pub(super) fn settled(
     Ok(settled)
 }
 
-/// Returns the places before the newest boundary where a path stands as one that ends there does, of which an older boundary
+/// Returns the places before the newest boundary where a path is as one that ends there does, of which an older boundary
 /// is the newest: it comes by that one, and has above it what it keeps.
 fn above(
     graph: &dyn Graph,

@@ -49,7 +49,7 @@ impl<'g> Callers<'g> {
         Self { graph, read: PlaceNumber::FIRST, answers: 0, calling: Vec::new() }
     }
 
-    /// Returns the entry that called the sub-agent whose first record stands at an entry.
+    /// Returns the entry that called the sub-agent whose first record is at an entry.
     pub(super) fn find(&mut self, entry: EntryNumber) -> Result<Option<EntryNumber>, Failure> {
         let record = self.graph.record(entry)?;
         if !Hint::of(&record).has(Hint::SIDE) || record.kind != Kind::Note {

@@ -6,8 +6,8 @@
 //! the file  q1 a1 q2 a2 rolled_back 1 to a2:       q2 a2
 //! ```
 //!
-//! A rollback takes back tasks, and the histories put in the place of others in them. Where that is more than is meant, the
-//! context is put in the place of all before it, by a `compacted` record with a history in a task of its own.
+//! A rollback takes back tasks, and the histories put in place of others in them. Where that is more than is meant, the
+//! context is put in place of all before it, by a `compacted` record with a history in a task of its own.
 
 use serde_json::json;
 
@@ -34,7 +34,7 @@ pub(super) fn lines(
     back: &Back<'_>,
     setting: &Setting,
 ) -> Result<Option<Vec<Vec<u8>>>, Failure> {
-    // What stands behind the head, and is not part of the conversation, is there already.
+    // What comes after the head, and is not part of the conversation, is there already.
     let stood = [back.stood, &walk::behind(graph, back.from)?].concat();
     let Some((turns, again)) = forth(&said(graph, &stood)?, &said(graph, back.path)?) else {
         return Ok(None);
@@ -124,7 +124,7 @@ fn forth(stood: &[Said], wanted: &[Said]) -> Option<(u64, Vec<EntryNumber>)> {
     Some((turns, again.into_iter().map(|said| said.entry).collect()))
 }
 
-/// Writes the lines that put a context in the place of all before it, and say a note behind it.
+/// Writes the lines that put a context in place of all before it, and say a note behind it.
 pub(super) fn whole(
     context: &[(Vec<u8>, Option<Edit>)],
     note: Option<&str>,
@@ -145,7 +145,7 @@ pub(super) fn whole(
     Ok(lines.into_lines())
 }
 
-/// Writes the lines that put a summary, and the kept messages, in the place of all before it.
+/// Writes the lines that put a summary, and the kept messages, in place of all before it.
 pub(super) fn compaction(
     graph: &dyn Graph,
     compaction: &Compaction<'_>,
@@ -170,7 +170,7 @@ pub(super) fn compaction(
     Ok(compacted(&summary, &items, setting).into_lines())
 }
 
-/// Returns the items that a record carries, or stands for.
+/// Returns the items that a record carries, or represents.
 fn items_of(line: &[u8]) -> Vec<Vec<u8>> {
     let Some(record) = Raw::object(line) else { return Vec::new() };
     match part(record) {

@@ -16,7 +16,7 @@ pub(super) struct Backwards<'g> {
     ahead: VecDeque<Record>,
     /// How many of them, the first ones, are neither a rollback nor the start of a task.
     plain: usize,
-    /// Whether something that cannot be read stands before the first one.
+    /// Whether something that cannot be read comes before the first one.
     pub(super) is_cut_short: bool,
     /// Whether records of the file without an envelope are passed, once that was looked for.
     passes: Option<bool>,
@@ -72,7 +72,7 @@ impl<'g> Backwards<'g> {
         Ok(passes)
     }
 
-    /// Returns whether a rollback stands between here and the start of the task.
+    /// Returns whether a rollback is between here and the start of the task.
     pub(super) fn meets_rollback(&mut self) -> Result<bool, Failure> {
         loop {
             if self.plain == self.ahead.len() {

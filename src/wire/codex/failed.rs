@@ -47,7 +47,7 @@ pub struct Heading<'t> {
     pub code: Option<&'t str>,
     /// Whether it says that the command failed.
     pub is_failed: bool,
-    /// What stands behind it.
+    /// What comes after it.
     pub output: &'t str,
 }
 

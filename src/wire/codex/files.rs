@@ -19,7 +19,7 @@ use crate::{
 
 /// The folders of Codex in which threads lie.
 const SHELVES: [&str; 2] = ["sessions", "archived_sessions"];
-/// How deep a day's folder lies in them; Codex reads nothing below.
+/// How deep a day's folder is in them; Codex reads nothing below.
 const DAY: usize = 3;
 
 /// Reads where the history of a file begins, from the record that opens it.
@@ -38,7 +38,7 @@ pub(super) fn base(meta: Raw<'_>) -> Option<Base> {
     Some(Base { file: string(file)?, bytes: number(bytes), ordinal, session })
 }
 
-/// Returns the number that stands for why Codex does not resume a file, from what opens it; 0 if it does.
+/// Returns the number that represents why Codex does not resume a file, from what opens it; 0 if it does.
 pub(super) fn refusal(meta: Raw<'_>) -> u64 {
     let [version, source, mode] = meta.pick(["multi_agent_version", "source", "history_mode"]);
     let is_spawned = || source?.get("subagent")?.get("thread_spawn");
@@ -53,11 +53,11 @@ pub(super) fn refusal(meta: Raw<'_>) -> u64 {
 pub(super) fn unresumed((flags, number): (u8, u64), is_unframed: bool) -> Option<&'static str> {
     match number {
         _ if flags & OPENS == 0 || is_unframed => {
-            Some("Codex does not resume files of its older versions, which begin otherwise")
+            Some("Codex does not resume files of its older versions, which begin differently")
         }
         0 => None,
-        1 => Some("Codex does not resume a sub-agent, which goes on only with its parent"),
-        _ => Some("Codex does not know the way in which the file keeps its history"),
+        1 => Some("Codex resumes a sub-agent only together with its parent"),
+        _ => Some("Codex does not know how the file stores its history"),
     }
 }
 

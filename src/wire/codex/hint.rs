@@ -49,7 +49,7 @@ pub(super) fn starts(flags: u8) -> bool {
     flags & STARTS == STARTS
 }
 
-/// Returns whether the turn of a task stands in a record: a rollback that drops the task has then dropped a turn.
+/// Returns whether the turn of a task is in a record: a rollback that drops the task has then dropped a turn.
 pub(super) fn has_turn(kind: Kind, flags: u8) -> bool {
     flags & TURN != 0 && kind != Kind::Boundary
 }
@@ -65,8 +65,8 @@ pub(super) fn call(number: u64) -> Option<(u64, u8)> {
     (number & 3 > 0).then_some((number >> 2, 1 << (number & 3)))
 }
 
-/// The number of a history that a compaction puts in the place of all before it: whether the compaction says which window it
-/// opens, whether it can be resumed from without what stands before it, and how many turns the history has.
+/// The number of a history that a compaction puts in place of all before it: whether the compaction says which window it
+/// opens, whether it can be resumed from without what comes before it, and how many turns the history has.
 pub(super) fn of_history(has_window: bool, is_complete: bool, n_turns: usize) -> u64 {
     u64::from(has_window) | u64::from(is_complete) << 1 | (n_turns as u64) << 2
 }

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Codex adds what it tells as the last argument. The script calls the program with it, then the one that was there before,
-//! as Codex would have; that one also goes on where the program is gone. A script to which somebody added something is theirs:
+//! as Codex would have; that one also goes on where the program no longer exists. A script to which somebody added something is theirs:
 //! it is left as it is, and counts as a call if it makes this one.
 //!
 //! Codex has hooks of more events too, but leaves out without a word those that the user has not reviewed in its own screens,
@@ -63,7 +63,7 @@ pub(super) fn put(settings: Option<&[u8]>, agent: &str, call: &Call) -> Result<V
     let (at, added) = if let Some(held) = words_of(rest)? {
         let is_word = |item: &Spanned<DeValue<'_>>| matches!(item.get_ref(), DeValue::String(_));
         if !held.items.iter().all(is_word) {
-            return Err(Invalid(format!("{KEY:?} in it is no list of words")));
+            return Err(Invalid(format!("{KEY:?} in it is not a list of strings")));
         }
         (held.span.start + 1, format!("{words}, "))
     } else {
@@ -172,14 +172,14 @@ struct Words<'a> {
 
 /// Returns the words of the key, if it is there.
 fn words_of(settings: &str) -> Result<Option<Words<'_>>, Invalid> {
-    let invalid = |error: &toml::de::Error| Invalid(format!("it is no TOML: {}", error.message()));
+    let invalid = |error: &toml::de::Error| Invalid(format!("it is not TOML: {}", error.message()));
     let table = DeTable::parse(settings).map_err(|error| invalid(&error))?.into_inner();
     let found = table.into_iter().find(|(key, _)| key.get_ref().as_ref() == KEY);
     let Some((key, value)) = found else { return Ok(None) };
     let (span, key) = (value.span(), key.span().start);
     match value.into_inner() {
         DeValue::Array(items) => Ok(Some(Words { items: items.into_iter().collect(), span, key })),
-        _ => Err(Invalid(format!("{KEY:?} in it is no list of words"))),
+        _ => Err(Invalid(format!("{KEY:?} in it is not a list of strings"))),
     }
 }
 
@@ -189,9 +189,9 @@ fn behind_mark(settings: &str) -> usize {
 }
 
 fn text(settings: &[u8]) -> Result<&str, Invalid> {
-    str::from_utf8(settings).map_err(|_| Invalid("it is no text".to_owned()))
+    str::from_utf8(settings).map_err(|_| Invalid("it is not text".to_owned()))
 }
 
 fn strange() -> Invalid {
-    Invalid("it is laid out in a way that cannot be edited in place".to_owned())
+    Invalid("its layout cannot be edited in place".to_owned())
 }

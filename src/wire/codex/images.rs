@@ -1,9 +1,9 @@
-//! Images: which of them Codex sends, and the words that it sends in the place of the others.
+//! Images: which of them Codex sends, and the words that it sends in place of the others.
 //!
 //! ```text
 //! http:, https:        never sent: it fetches nothing
 //! data:                sent if it is in base64, and a PNG, a JPEG, a GIF or a WebP; no matter what its media type says
-//! anything else        sent as it stands: file:, the address of an upload
+//! anything else        sent as it is: file:, the address of an upload
 //! ```
 //!
 //! They are those of Codex 0.169 and 0.171, which decodes each picture. Here only its beginning is looked at: one that was cut
@@ -11,12 +11,12 @@
 
 use crate::model::{Block, Image, Source};
 
-/// In the place of a picture that lies elsewhere in the net.
+/// In the place of a picture that is elsewhere in the net.
 const REMOTE: &str = "image content omitted because remote image URLs are not supported";
 /// In the place of what is no picture.
 const STRANGE: &str = "image content omitted because it could not be processed";
 
-/// Puts the words in the place of the pictures that are not sent, those in tools' answers included.
+/// Puts the words in place of the pictures that are not sent, those in tools' answers included.
 pub(super) fn leave_out(blocks: &mut [Block]) {
     for block in blocks {
         match block {
@@ -31,7 +31,7 @@ pub(super) fn leave_out(blocks: &mut [Block]) {
     }
 }
 
-/// Returns the words that are sent in the place of a picture, if it is not sent.
+/// Returns the words that are sent in place of a picture, if it is not sent.
 fn omission(image: &Image) -> Option<&'static str> {
     let is_sent = match &image.source {
         Source::Data(data) => is_picture(data),
@@ -57,7 +57,7 @@ fn is_picture(data: &str) -> bool {
     let is_code = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
     let is_base64 = code.len() % 4 != 1 && code.bytes().all(is_code);
     let is_webp = || {
-        // Its kind stands behind its length.
+        // Its kind comes after its length.
         let kind = code.strip_prefix("UklGR").and_then(|rest| rest.get(6..));
         kind.is_some_and(|kind| kind.starts_with("XRUJQ"))
     };

@@ -357,13 +357,13 @@ fn is_named_fragment(text: &str) -> bool {
     begins(text, hook) && ends(text, hook_end) && !run.trim().is_empty()
 }
 
-/// Returns the history that a compaction puts in the place of all before it.
+/// Returns the history that a compaction puts in place of all before it.
 pub(super) fn history(payload: Raw<'_>) -> Option<Raw<'_>> {
     payload.get("replacement_history").filter(|history| history.kind() == JsonKind::Array)
 }
 
 /// Returns what a rollback leaves of the history of a compaction that leaves this many of its turns: what prepares the first
-/// turn that is gone goes too, but nothing before the first turn of all.
+/// turn that no longer exists goes too, but nothing before the first turn of all.
 pub(super) fn left_of(record: Raw<'_>, n_turns: u64) -> Vec<Raw<'_>> {
     let Part::Compacted(payload) = part(record) else { return Vec::new() };
     let mut items: Vec<Raw<'_>> = history(payload).into_iter().flat_map(Raw::items).collect();

@@ -46,7 +46,7 @@ pub(super) fn lines(onward: &Onward<'_>, setting: &Setting) -> Result<Option<Seg
     let (base, again) = chain.part()?;
     let base = base.map(|end| chain.base(end)).transpose()?;
     let opening = opening(onward.opening, base.as_ref(), setting);
-    let opening = opening.ok_or_else(|| Invalid("its first record is no object".to_owned()))?;
+    let opening = opening.ok_or_else(|| Invalid("its first record is not an object".to_owned()))?;
     let setting = Setting { nearby: Some(opening.clone()), ..setting.clone() };
     let mut lines = Lines::behind(&setting);
     for entry in &again {
@@ -220,7 +220,7 @@ impl<'a> Chain<'a> {
         self.files.last().map_or(0, |file| file.first + file.count())
     }
 
-    /// Returns the file in which the record of a number stands, and its place there.
+    /// Returns the file in which the record of a number is, and its place there.
     fn place(&self, n: usize) -> Option<(usize, &File<'a>, PlaceNumber)> {
         let file = self.files.partition_point(|file| file.first <= n).checked_sub(1)?;
         let of = self.files.get(file)?;
@@ -306,7 +306,7 @@ impl<'a> Chain<'a> {
         Ok(((end > 0).then_some(end), again))
     }
 
-    /// Returns the end of the turn in which the record before a place stands: behind the event that completes it, if nothing
+    /// Returns the end of the turn in which the record before a place is: behind the event that completes it, if nothing
     /// is said before that, or else behind the event of the user's message.
     fn turn_end(&self, from: usize) -> Result<usize, Failure> {
         for n in from..self.end() {
@@ -346,7 +346,7 @@ impl<'a> Chain<'a> {
         Ok(matches!(event.as_deref(), Some("task_complete" | "turn_complete" | "turn_aborted")))
     }
 
-    /// Returns where the task starts that is not complete at an end, and whether a turn stands in it.
+    /// Returns where the task starts that is not complete at an end, and whether a turn is in it.
     fn open_task(&self, end: usize) -> Result<Option<(usize, bool)>, Failure> {
         let Some(start) = self.find((0..end).rev(), |_, link| link.starts())? else {
             return Ok(None);

@@ -116,7 +116,7 @@ pub(super) fn context(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, F
     }
     context.reverse();
     let mut edits = Vec::new();
-    // A rollback stands behind the history into which it reached, and before all that was said since.
+    // A rollback comes after the history into which it reached, and before all that was said since.
     if let (true, Some(&base), Some(&head)) = (is_whole, context.first(), path.last())
         && (is_rolled_back || context.len() == 1)
     {
@@ -229,7 +229,7 @@ fn before(
     Ok(standing(graph, head)?.map(|(graph, place)| (graph, place.next())))
 }
 
-/// Returns the file of a session in which an entry stands, of those that lead to the end of a graph, and its place there.
+/// Returns the file of a session in which an entry is, of those that lead to the end of a graph, and its place there.
 fn standing(
     graph: &dyn Graph,
     entry: EntryNumber,
@@ -256,7 +256,7 @@ struct Seen {
     is_firm: bool,
 }
 
-/// A record before which no turn that stays was met: what is dropped there depends on what stands before it.
+/// A record before which no turn that stays was met: what is dropped there depends on what comes before it.
 struct Open {
     /// Its place in `Seen`.
     at: usize,
@@ -324,7 +324,7 @@ struct Replay {
     /// How many turns are still to be dropped, and how many of them were said before the compaction that left things out.
     pending: u64,
     earlier: u64,
-    /// How many tasks that have a turn are to be dropped, with the histories that are put in the place of others there.
+    /// How many tasks that have a turn are to be dropped, with the histories that are put in place of others there.
     tasks: u64,
     /// Whether the task has a turn.
     counts: bool,
@@ -336,7 +336,7 @@ struct Replay {
     is_compacted: bool,
     /// Whether a compaction without a history was dropped: what it left out does not come back.
     is_left_out: bool,
-    /// What was met since a turn that stays, once there is a rollback, and whether such a compaction stands behind it.
+    /// What was met since a turn that stays, once there is a rollback, and whether such a compaction comes after it.
     open: Option<(Vec<Open>, bool)>,
     /// The newest history that stays, and how many turns a rollback left of it, if one reached into it.
     base: Option<(EntryNumber, Option<u64>)>,
@@ -538,7 +538,7 @@ fn kept(graph: &dyn Graph, sent: Vec<EntryNumber>) -> Result<Vec<EntryNumber>, F
     Ok(kept)
 }
 
-/// Returns whether a compaction without a history keeps a record: what stands in the user's place, but no summary.
+/// Returns whether a compaction without a history keeps a record: what is in the user's place, but no summary.
 fn is_kept(kind: Kind, flags: u8, tokens: u64) -> bool {
     let is_said = matches!(kind, Kind::User | Kind::Boundary) || kind == Kind::Note && tokens > 0;
     is_said && flags & TURN != 0

@@ -4,7 +4,7 @@
 //! task_started  user  user_message  ..  task_complete       in a file that counts its records: item_completed
 //! ```
 //!
-//! A rollback drops whole tasks with the histories put in the place of others there, and Codex lists a turn by its events.
+//! A rollback drops whole tasks with the histories put in place of others there, and Codex lists a turn by its events.
 
 use serde_json::{Value, json};
 

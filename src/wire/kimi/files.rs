@@ -101,12 +101,12 @@ pub(super) fn list_folder(
     };
     let fields = index.as_object_mut().ok_or_else(|| invalid("it is not a JSON object"))?;
     let listed = fields.entry("work_dirs").or_insert_with(|| json!([]));
-    let listed = listed.as_array_mut().ok_or_else(|| invalid("work_dirs is no list"))?;
+    let listed = listed.as_array_mut().ok_or_else(|| invalid("work_dirs is not a list"))?;
     let is_its = |path: &str| hash_of(path) == hash;
     if listed.iter().filter_map(|known| known["path"].as_str()).any(is_its) {
         return Ok(None);
     }
-    let unknown = "it does not list the folder of this session, which Kimi CLI would empty";
+    let unknown = "it does not list the folder of this session, so Kimi CLI would empty it";
     let folder = folders.iter().find(|folder| is_its(folder)).ok_or_else(|| invalid(unknown))?;
     listed.push(json!({ "path": folder, "kaos": "local", "last_session_id": null }));
     Ok(serde_json::to_vec_pretty(&index).ok())

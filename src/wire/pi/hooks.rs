@@ -55,7 +55,7 @@ export default function (pi: any) {{
     )
 }
 
-/// What stands before the program in an extension, and before its variables.
+/// What comes before the program in an extension, and before its variables.
 const PROGRAM: &str = "const program = ";
 const VARIABLES: &str = "const variables = ";
 
@@ -63,7 +63,7 @@ const VARIABLES: &str = "const variables = ";
 pub(super) fn put(there: Option<&[u8]>, agent: &str, call: &Call) -> Result<Vec<u8>, Invalid> {
     let made = extension(agent, call).into_bytes();
     match there {
-        Some(there) if !is_own(there) => Err(Invalid("somebody else made it".to_owned())),
+        Some(there) if !is_own(there) => Err(Invalid("undertext did not create it".to_owned())),
         // Lines of somebody's own between those of the call change nothing of it.
         Some(there) if is_within(&made, there) => Ok(there.to_vec()),
         _ => Ok(made),

@@ -338,7 +338,7 @@ pub(super) fn prompt(record: Raw<'_>) -> Option<Message> {
 fn system(message: Raw<'_>, is_later: bool) -> String {
     let mut parts = vec![words(message)];
     let sections = message.get("sections").filter(|sections| sections.kind() == JsonKind::Object);
-    // The last one of a name counts, where the first one stands: names that were written over may be equal.
+    // The last one of a name counts, where the first one is: names that were written over may be equal.
     let mut places = BTreeMap::new();
     for (name, section) in sections.into_iter().flat_map(Raw::fields) {
         let said = if is_later {

@@ -87,13 +87,13 @@ pub(super) fn context(graph: &dyn Graph, path: &[EntryNumber]) -> Result<Sent, F
     }
     for &entry in after {
         let record = graph.record(entry)?;
-        // What stands behind a compaction is not kept by it.
+        // What comes after a compaction is not kept by it.
         sent.is_whole |= first.as_ref().is_some_and(|first| first.is(&record));
         if !is_sent(&record) {
             continue;
         }
         match prompt.filter(|_| record.kind == Kind::System) {
-            // A few models are told of a change where it was said. For all others, and so here, pi makes the prompt anew.
+            // A few models are told of a change where it was said. For all others, and so here, pi makes the prompt again.
             Some(prompt) => {
                 sent.edits.extend([(prompt, Edit::Content(entry)), (entry, Edit::Later)]);
             }

@@ -20,7 +20,7 @@ fn a_message_a_call_its_result_and_a_note_are_appended() {
     Session entry-id  Why?  (native)
     entry-id  00e47279-7938-77eb-9c06-ac3c621b41f7
     ------- stderr -------
-    Checkpoint 0 stands before it
+    Checkpoint 0 is before it
     ");
     assert_snapshot!(env.run(&["append", "--call", "Read", "--input", "{}"]).masked(), @"
     Session entry-id  Why?  (native)
@@ -34,7 +34,7 @@ fn a_message_a_call_its_result_and_a_note_are_appended() {
     assert_snapshot!(env.run(&unknown), @r#"
     ------- stderr -------
     error: no call on the current path has the id "c3"
-    hint: how it is used: undertext append --help
+    hint: see the help: undertext append --help
     [exit status: 2]
     "#);
     assert_snapshot!(env.run(&["append", "--note", "All tests pass"]).masked(), @"
@@ -71,15 +71,15 @@ fn records_are_one_operation_and_an_invalid_one_writes_nothing() {
     assert_snapshot!(env.run_with_stdin(&["append"], wrong.as_bytes()), @r#"
     ------- stderr -------
     error: line 3: its type is "usr", and it must be one of user, assistant, tool_use, tool_result, system
-    hint: nothing is written; mend the line and try again
-    hint: a line that is taken: {"role":"user","content":"What is in /w?"}
+    hint: nothing was written; fix the line and try again
+    hint: a valid line: {"role":"user","content":"What is in /w?"}
     [exit status: 2]
     "#);
     assert_snapshot!(env.run_with_stdin(&["append", "--jsonl"], b"\n{\"a\":\"\xff\"}"), @r#"
     ------- stderr -------
     error: line 2: it is not UTF-8
-    hint: nothing is written; mend the line and try again
-    hint: a line that is taken: {"role":"user","content":"What is in /w?"}
+    hint: nothing was written; fix the line and try again
+    hint: a valid line: {"role":"user","content":"What is in /w?"}
     [exit status: 2]
     "#);
     assert!(live(&env, &session) == before);
@@ -89,12 +89,12 @@ fn records_are_one_operation_and_an_invalid_one_writes_nothing() {
     Session entry-id  Why does the build fail?  (native)
     1,000 entries, entry-id to entry-id
     ------- stderr -------
-    Checkpoints 2 to 1001 stand before the turns
+    Checkpoints 2 to 1001 are before the turns
     ");
     assert_snapshot!(env.run(&["operations", "-n", "1"]), @"6  2001-02-03 04:05  append  1,000 entries on main");
     assert_snapshot!(env.run(&["append"]), @r"
     ------- stderr -------
-    There were no records, and nothing is appended
+    There were no records; nothing was appended
     ");
 }
 
@@ -110,16 +110,16 @@ fn a_record_that_is_there_already_changes_nothing() {
     entry-id  00e47279-8108-7b82-a1e1-39650e4558ea
     entry-id  00e47279-84f0-716a-a126-74dc9ffb9450
     ------- stderr -------
-    It was there already, and nothing is changed
+    It already exists; nothing was changed
     ");
     assert!(live(&env, &session) == file);
     let other = String::from_utf8(file).unwrap().replace("Done.", "Not done.");
     let output = env.run_with_stdin(&["append"], other.as_bytes());
     assert_snapshot!(output, @r#"
     ------- stderr -------
-    error: line 4: another record has the uuid 00e47279-84f0-716a-a126-74dc9ffb9450
-    hint: nothing is written; mend the line and try again
-    hint: a line that is taken: {"role":"user","content":"What is in /w?"}
+    error: line 4: another record already has the uuid 00e47279-84f0-716a-a126-74dc9ffb9450
+    hint: nothing was written; fix the line and try again
+    hint: a valid line: {"role":"user","content":"What is in /w?"}
     [exit status: 2]
     "#);
 }
@@ -135,14 +135,14 @@ fn a_call_or_an_answer_that_no_provider_takes_is_refused() {
     env.run(&["append", "--result", "once", "first"]).success();
     let before = env.run(&["export"]).success().stdout;
     for (refused, why) in [
-        (call("5", "n", "Read"), "the arguments of a call are a JSON object"),
-        (call("[1]", "n", "Read"), "the arguments of a call are a JSON object"),
-        (call("{}", "n", " "), "the call names no tool"),
+        (call("5", "n", "Read"), "the arguments of a call must be a JSON object"),
+        (call("[1]", "n", "Read"), "the arguments of a call must be a JSON object"),
+        (call("{}", "n", " "), "the call has no tool name"),
         (call("{}", "", "Read"), "the id of the call is empty"),
-        (call("{}", "once", "Read"), "a call on the current path has the id \"once\" already"),
+        (call("{}", "once", "Read"), "a call on the current path already has the id \"once\""),
         (
             env.run(&["append", "--result", "once", "second"]),
-            "the call \"once\" is answered already",
+            "the call \"once\" already has a result",
         ),
     ] {
         assert_eq!(refused.code(), Some(2), "{why}: {refused}");
@@ -150,7 +150,7 @@ fn a_call_or_an_answer_that_no_provider_takes_is_refused() {
     }
     assert_eq!(env.run(&["export"]).success().stdout, before);
     let words = env.run_with_stdin(&["append"], b"hello\n");
-    assert!(words.stderr.contains("hint: if it is a text: undertext append -"), "{words}");
+    assert!(words.stderr.contains("hint: if it is text: undertext append -"), "{words}");
 }
 
 #[test]
@@ -159,31 +159,31 @@ fn wrong_uses_are_explained() {
     conversation(&env);
     assert_snapshot!(env.run(&["append", "--call", "Read"]), @"
     ------- stderr -------
-    error: --call <NAME> needs --input <JSON> too
-    hint: how it is used: undertext append --help
+    error: the following required arguments were not provided: --input <JSON>
+    hint: see the help: undertext append --help
     [exit status: 2]
     ");
     assert_snapshot!(env.run(&["append", "--call", "Read", "--input", "{"]), @"
     ------- stderr -------
     error: the tool's input is not JSON: EOF while parsing an object at line 1 column 1
-    hint: how it is used: undertext append --help
+    hint: see the help: undertext append --help
     [exit status: 2]
     ");
     assert_snapshot!(env.run_with_stdin(&["append", "-"], b"caf\xe9"), @"
     ------- stderr -------
-    error: the text on stdin is not UTF-8 at byte 3, and nothing is appended
-    hint: how it is used: undertext append --help
+    error: the text on stdin is not UTF-8 at byte 3; nothing was appended
+    hint: see the help: undertext append --help
     [exit status: 2]
     ");
     assert_snapshot!(env.run(&["append", "--jsonl", "no-such.jsonl"]), @"
     ------- stderr -------
     error: cannot read no-such.jsonl: there is no such file or folder
-    hint: how it is used: undertext append --help
+    hint: see the help: undertext append --help
     [exit status: 2]
     ");
     assert_snapshot!(env.run(&["append", "text", "-s", "../../etc'; DROP TABLE entry;--\x1b"]), @r"
     ------- stderr -------
-    error: there is no file ../../etc'; DROP TABLE entry;--\x1b, and no session of that name
+    error: there is no file or session ../../etc'; DROP TABLE entry;--\x1b
     hint: list the sessions: undertext sessions
     [exit status: 1]
     ");
@@ -196,7 +196,7 @@ fn nobody_says_nothing() {
     for role in ["user", "assistant", "system"] {
         let said = env.run(&["append", "--role", role, ""]);
         assert_eq!(said.code(), Some(2), "{said}");
-        let told = "error: the text is empty, and nothing is appended\n";
+        let told = "error: the text is empty; nothing was appended\n";
         assert!(said.stderr.starts_with(told), "{said}");
     }
 }
@@ -219,8 +219,8 @@ fn a_session_that_takes_no_records_says_how_it_is_appended_to() {
         assert_eq!(
             told.stderr,
             format!(
-                "error: {agent}'s sessions take no records as they are; use --role, --call, --result or --note\n\
-                 hint: how it is used: undertext append --help\n"
+                "error: {agent}'s sessions do not take raw records; use --role, --call, --result or --note\n\
+                 hint: see the help: undertext append --help\n"
             )
         );
         assert_eq!(told.code(), Some(2));

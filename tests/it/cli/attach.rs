@@ -152,7 +152,7 @@ fn a_detached_session_leaves_the_file_alone() {
     assert_snapshot!(kept.env.run(&["attach", "6b0a"]), @r"
     Session 6b0a1c52  Build a boat.  (claude)
     It is attached to ~/.claude/projects/-work/6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl
-    main follows the file; where it stood is kept as branch main.2
+    main follows the file; its old position is kept as branch main.2
     ");
     assert_snapshot!(kept.env.run(&["attach", "6b0a"]), @r"
     Session 6b0a1c52  Build a boat.  (claude)
@@ -162,7 +162,7 @@ fn a_detached_session_leaves_the_file_alone() {
     assert_snapshot!(kept.env.run(&["attach", "6b0a", "--off", "--json"]), @r#"{"type":"attach","session":"6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e","title":"Build a boat.","format":"claude","path":"$HOME/.claude/projects/-work/6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl","attached":false,"left":null,"operation":4}"#);
     assert_snapshot!(kept.env.run(&["attach", "6b0a", "--off"]), @r"
     ------- stderr -------
-    error: there is nothing to detach: the session follows no file of an agent
+    error: there is nothing to detach: the session does not follow an agent's file
     [exit status: 2]
     ");
     // A file that is named is taken in and attached.
@@ -396,7 +396,7 @@ fn an_agent_that_goes_on_is_followed_and_one_that_went_on_from_the_old_state_joi
     Session boat  Build a boat.  (pi)
     Checkpoint 3
     ------- stderr -------
-    warning: took in 1 entry that another program appended to the live file
+    warning: imported 1 entry that another program appended to the live file
     hint: to come back to it: undertext revert 3 -s boat
     ");
     kept.env.run(&["revert", "1", "--rotate", "-s", "boat"]).success();
@@ -409,7 +409,7 @@ fn an_agent_that_goes_on_is_followed_and_one_that_went_on_from_the_old_state_joi
     Session boat  Build a boat.  (pi)
     Checkpoint 4
     ------- stderr -------
-    warning: 1 entry from an agent that knew only the old state joined branch main.1
+    warning: added 1 entry to branch main.1, from an agent that had only the old state
     hint: to come back to it: undertext revert 4 -s boat
     ");
     assert_eq!(kept.said(&["boat"]), "Build a boat. | Of wood?");
@@ -451,7 +451,7 @@ fn a_file_that_another_store_set_aside_is_named_and_is_never_the_one_that_the_ag
                 for wanted in [&[][..], &["--dry-run"], &["-v"]] {
                     let told = import(wanted);
                     let why =
-                        "it was set aside, and this store does not hold it; name it to take it in";
+                        "it was set aside, and this store does not have it; name it to import it";
                     assert!(told.stderr.contains(&format!("{name}.undertext-1: {why}")), "{told}");
                 }
                 import(&[aside.to_str().unwrap()]);
@@ -498,7 +498,7 @@ fn a_file_that_was_rewritten_or_is_gone_is_told() {
       Build a boat.
     Undo  undertext undo 6b0a1c52
     ------- stderr -------
-    warning: $HOME/.claude/projects/-work/6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl is gone; the session goes on without it
+    warning: $HOME/.claude/projects/-work/6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl was deleted; the session continues without it
     The agent's own file is not changed
     hint: to write this state to a file: undertext export 6b0a1c52 -o 6b0a1c52.jsonl
     "#);
@@ -525,7 +525,7 @@ fn a_file_that_was_deleted_is_followed_again_once_it_is_back() {
     kept.env.run(&["import"]).success();
     go();
     assert!(kept.env.run(&["status", "6b0a"]).success().stdout.contains("agrees with the store"));
-    assert!(newest().contains("is gone"), "whoever reads changes nothing");
+    assert!(newest().contains("was deleted"), "whoever reads changes nothing");
     kept.env.run(&["append", "--note", "Of oak.", "-s", "6b0a"]).success();
     assert!(kept.read().contains("Of oak."));
     go();
@@ -550,7 +550,7 @@ fn derived_rows_of_older_rules_are_made_anew() {
     drop(db);
     let stale = kept.env.run(&["status", "6b0a"]);
     assert!(stale.success().stderr.is_empty());
-    assert_snapshot!(kept.env.run(&["log", "-q", "6b0a"]).success().stderr, @"warning: an older version has left the store's derived rows; the next change rebuilds them");
+    assert_snapshot!(kept.env.run(&["log", "-q", "6b0a"]).success().stderr, @"warning: the store's derived rows are from an older version; the next change rebuilds them");
     kept.env.run(&["checkpoint", "-s", "6b0a"]).success();
     assert_eq!(kept.env.run(&["log", "6b0a"]).success().stderr, "");
     kept.env.run(&["verify"]).success();
@@ -611,7 +611,7 @@ fn kimis_list_of_folders_has_the_one_of_a_session_that_is_written() {
     let elsewhere =
         env.command().current_dir(env.home()).args(["revert", "1", "-s", "boat"]).output();
     let said = String::from_utf8(elsewhere.unwrap().stderr).unwrap();
-    assert!(said.contains("which Kimi CLI would empty"), "{said}");
+    assert!(said.contains("so Kimi CLI would empty it"), "{said}");
     // What was made ready for the change is gone with it.
     let names = fs::read_dir(&session).unwrap().map(|found| found.unwrap().file_name());
     assert_eq!(names.collect::<Vec<_>>(), ["context.jsonl"]);
@@ -729,7 +729,7 @@ fn only_what_the_newest_change_sets_aside_may_still_wait_for_that() {
         json(stored.run(&["rotations", "--json"]).success().stdout.lines().next().unwrap());
     assert_eq!(listed["state"], "deleted");
     let verified = stored.run(&["verify"]);
-    assert!(!verified.stdout.contains("still to be set aside"), "{verified}");
+    assert!(!verified.stdout.contains("yet to be set aside"), "{verified}");
 }
 
 #[test]
@@ -779,11 +779,16 @@ fn an_import_tells_of_a_live_file_that_was_rewritten_or_ends_within_a_record() {
     fs::write(&kept.file, whole.replace('\n', "\n\n") + "\n{\"torn\":").unwrap();
     let file = "$HOME/.claude/projects/-work/6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl";
     let said = kept.env.run(&["import", "-v"]).success();
-    assert!(said.stdout.contains(&format!("{file}: rewritten: it does not go on")), "{said}");
-    assert!(said.stdout.contains(&format!("{file}:10: the file ends within a record")), "{said}");
+    assert!(said.stdout.contains(&format!("{file}: rewritten: it does not continue")), "{said}");
+    assert!(
+        said.stdout.contains(&format!("{file}:10: the file ends in the middle of a record")),
+        "{said}"
+    );
     assert!(said.stdout.contains("Imported 1 session (0 new): 0 new entries"), "{said}");
     assert!(
-        said.stdout.contains("Noted: 1 file that ends within a record, 1 file that was rewritten"),
+        said.stdout.contains(
+            "Noted: 1 file that ends in the middle of a record, 1 file that was rewritten"
+        ),
         "{said}"
     );
 }

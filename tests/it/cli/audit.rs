@@ -30,11 +30,11 @@ fn what_is_odd_in_a_file_is_a_note_as_the_import_named_it() {
     std::fs::write(env.project().join("odd.jsonl"), lines.join("\n") + "\n").unwrap();
     assert_snapshot!(env.run(&["import", "-v", "odd.jsonl"]), @"
     $HOME/project/odd.jsonl:2: not a JSON object
-    $HOME/project/odd.jsonl:2: a record behind another on one line
+    $HOME/project/odd.jsonl:2: a second record on the same line
     $HOME/project/odd.jsonl:1: its parent is not in the file
-    $HOME/project/odd.jsonl:3: a record of the same name stands before it
+    $HOME/project/odd.jsonl:3: an earlier record has the same name
     Imported 1 session (1 new): 5 new entries, 676 B
-    Read around damage in agents' files, which are untouched: 1 joined line, 1 link
+    Worked around damage in agents' files, which were not changed: 1 joined line, 1 broken parent link
     Noted: 1 line that is not a JSON object, 1 repeated record
     ");
     assert_snapshot!(env.run(&["verify"]), @"
@@ -54,7 +54,7 @@ fn a_sound_store_is_verified() {
     ------- stderr -------
     error: no session matches "no such session"
     hint: list the sessions: undertext sessions
-    hint: take in the sessions of your agents: undertext import
+    hint: import your agents' sessions: undertext import
     [exit status: 1]
     "#);
 }
@@ -68,7 +68,7 @@ fn damage_is_told_from_notes() {
     let mut held = fs::File::options().append(true).open(&aside).unwrap();
     writeln!(held, r#"{{"type":"system","uuid":"late","parentUuid":null}}"#).unwrap();
     assert_snapshot!(env.run(&["verify"]), @r"
-    note: e572dff8-2304-400b-856a-555ac3a4558d: $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1: it was set aside and has grown since; the next change takes that in
+    note: e572dff8-2304-400b-856a-555ac3a4558d: $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1: it was set aside and has grown since; the next change imports the rest
     Verified 1 session, 6 operations, 4 entries: no damage found
     ");
     assert_snapshot!(env.run(&["checkpoint"]), @"
@@ -86,7 +86,7 @@ fn damage_is_told_from_notes() {
     ");
     fs::write(&aside, "something else\n").unwrap();
     assert_snapshot!(env.run(&["verify", "--json"]), @r#"
-    {"type":"finding","severity":"damage","session":"e572dff8-2304-400b-856a-555ac3a4558d","item":"$HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1","problem":"it was set aside and has been changed since; the store holds what it was"}
+    {"type":"finding","severity":"damage","session":"e572dff8-2304-400b-856a-555ac3a4558d","item":"$HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1","problem":"it was set aside and has been changed since; the store has its old content"}
     {"type":"verified","ok":false,"sessions":1,"operations":8,"entries":5,"damaged":1,"notes":0,"unread":0,"redacted":0,"lost":0}
     [exit status: 1]
     "#);
@@ -103,7 +103,7 @@ fn derived_rows_are_made_anew() {
         .execute_batch("UPDATE record SET kind = 5 WHERE n = 2")
         .unwrap();
     assert_snapshot!(env.run(&["verify"]), @"
-    damage: e572dff8-2304-400b-856a-555ac3a4558d: derived rows: they are not those of the facts
+    damage: e572dff8-2304-400b-856a-555ac3a4558d: derived rows: they do not match the facts
     Verified 1 session, 5 operations, 4 entries: 1 thing is damaged
     ------- stderr -------
     hint: to rebuild the derived rows from the facts: undertext store rebuild
@@ -123,7 +123,7 @@ fn a_session_that_no_list_shows_is_found() {
     let db = Connection::open(store(&env).join("store.db")).unwrap();
     db.execute_batch("DELETE FROM card").unwrap();
     assert_snapshot!(env.run(&["verify"]), @"
-    damage: e572dff8-2304-400b-856a-555ac3a4558d: derived rows: they are not those of the facts
+    damage: e572dff8-2304-400b-856a-555ac3a4558d: derived rows: they do not match the facts
     Verified 1 session, 5 operations, 4 entries: 1 thing is damaged
     ------- stderr -------
     hint: to rebuild the derived rows from the facts: undertext store rebuild
@@ -161,15 +161,15 @@ fn the_doctor_mends_modes_and_remainders() {
     fs::write(&remainder, "half").unwrap();
     fs::set_permissions(&remainder, Permissions::from_mode(0o600)).unwrap();
     assert_snapshot!(env.run(&["doctor"]), @r"
-    $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl: its mode is 0644: others can reach it
-    $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-new: a change that was cut short left it behind
+    $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl: its mode is 0644: other users can access it
+    $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-new: it is left over from an interrupted change
     ------- stderr -------
-    hint: to mend what can be mended: undertext doctor --fix
+    hint: to repair what can be repaired: undertext doctor --fix
     [exit status: 1]
     ");
     assert_snapshot!(env.run(&["doctor", "--fix", "--json"]), @r#"
-    {"type":"ailment","path":"$HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl","problem":"its mode is 0644: others can reach it","cure":"mode","cured":true}
-    {"type":"ailment","path":"$HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-new","problem":"a change that was cut short left it behind","cure":"delete","cured":true}
+    {"type":"ailment","path":"$HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl","problem":"its mode is 0644: other users can access it","cure":"mode","cured":true}
+    {"type":"ailment","path":"$HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-new","problem":"it is left over from an interrupted change","cure":"delete","cured":true}
     {"type":"examined","ok":true,"path":"$HOME/.local/share/undertext"}
     "#);
     assert_snapshot!(env.run(&["doctor", "--fix"]), @"$HOME/.local/share/undertext is in order");
@@ -200,7 +200,10 @@ fn the_doctor_leaves_a_folder_alone_that_is_no_store() {
     for command in [&["new"][..], &["store", "index"], &["append", "Hi."]] {
         let said = env.run(&[command, &["--store", "."]].concat());
         assert!(matches!(said.code(), Some(1 | 2)), "{said}");
-        assert!(said.stderr.contains("hint: name the folder of a store with --store"), "{said}");
+        assert!(
+            said.stderr.contains("hint: with --store, name a folder that has a store"),
+            "{said}"
+        );
         assert_eq!(fs::read_dir(env.project()).unwrap().count(), 1, "{said}");
     }
     // In one that came to hold other files, these keep their modes.

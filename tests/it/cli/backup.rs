@@ -40,8 +40,8 @@ fn a_group_without_its_command_says_which_there_are() {
     let env = TestEnv::new();
     assert_snapshot!(env.run(&["store"]), @"
     ------- stderr -------
-    error: store needs one of its commands: backup, index, pack, rebuild, stats
-    hint: how it is used: undertext store --help
+    error: Back up, measure and maintain the store
+    hint: see the help: undertext store --help
     [exit status: 2]
     ");
     let wrong = env.run(&["store", "backup"]);
@@ -156,7 +156,7 @@ fn a_place_that_is_taken_is_refused() {
     fs::write(env.project().join("file"), "").unwrap();
     assert_snapshot!(env.run(&["store", "backup", "full"]), @r"
     ------- stderr -------
-    error: $HOME/project/full is not empty; a backup is made in a folder of its own
+    error: $HOME/project/full is not empty; a backup needs a folder of its own
     [exit status: 2]
     ");
     let inside = store(&env).join("copy");
@@ -208,9 +208,9 @@ fn a_damaged_store_gives_no_backup() {
     drop(db);
     assert_snapshot!(env.run(&["store", "backup", "copy"]), @r"
     ------- stderr -------
-    error: the store is damaged, and no copy of it was made: entry 3: line 3 is damaged: its length is not what it was
+    error: the store is damaged, so it was not copied: entry 3: line 3 is damaged: its length differs from the recorded one
     hint: see what is damaged: undertext verify
-    hint: mend what files still hold: undertext doctor --fix
+    hint: repair what files still have: undertext doctor --fix
     [exit status: 3]
     ");
     assert_eq!(names(&env.project()), [""; 0]);

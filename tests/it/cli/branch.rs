@@ -16,7 +16,7 @@ fn a_branch_is_made_listed_and_switched_to() {
     Session entry-id  Why does the build fail?  (native)
     Made branch again at entry-id
     ------- stderr -------
-    hint: to go on there: undertext switch again
+    hint: to continue there: undertext switch again
     ");
     assert_snapshot!(env.run(&["switch", "again"]).masked(), @r#"
     entry-id is now on again, just before @1 "Then mend it."
@@ -35,7 +35,7 @@ fn a_branch_is_made_listed_and_switched_to() {
     assert!(live(&env, &session) == before);
     let aside = format!("{}.undertext-1", live_path(&env, &session).display());
     assert!(fs::read(aside).unwrap() == before);
-    assert_snapshot!(env.run(&["switch", "main"]), @"e572dff8 is on main already, and nothing is changed");
+    assert_snapshot!(env.run(&["switch", "main"]), @"e572dff8 is already on main; nothing was changed");
 }
 
 #[test]
@@ -56,33 +56,33 @@ fn names_and_places_that_cannot_be_are_refused() {
     conversation(&env);
     assert_snapshot!(env.run(&["branch", "main"]), @r#"
     ------- stderr -------
-    error: a branch is called "main" already
-    hint: go to it: undertext switch main
+    error: there is already a branch "main"
+    hint: to switch to it: undertext switch main
     [exit status: 2]
     "#);
     assert_snapshot!(env.run(&["branch", "../up"]), @r#"
     ------- stderr -------
-    error: a branch cannot be called "../up": white space, control characters and @ ~ : / \ are not allowed
-    hint: a name such as second-try will do: undertext branch --help
+    error: invalid branch name "../up": white space, control characters and @ ~ : / \ are not allowed
+    hint: a name such as second-try is valid; see the help: undertext branch --help
     [exit status: 2]
     "#);
     assert_snapshot!(env.run(&["branch", "cafe"]), @r#"
     ------- stderr -------
-    error: a branch cannot be called "cafe": it reads like an id
-    hint: a name such as second-try will do: undertext branch --help
+    error: invalid branch name "cafe": it looks like an id
+    hint: a name such as second-try is valid; see the help: undertext branch --help
     [exit status: 2]
     "#);
     assert_snapshot!(env.run(&["branch", "far", "HEAD~99"]), @r#"
     ------- stderr -------
     error: no entry matches "HEAD~99"
-    hint: HEAD has fewer entries before it, or is not there
+    hint: HEAD does not exist, or has fewer entries before it
     hint: list the entries with their ids: undertext log
     [exit status: 1]
     "#);
     assert_snapshot!(env.run(&["switch", "mian"]), @r#"
     ------- stderr -------
-    error: no branch is called "mian"
-    hint: there is main; list them: undertext branch
+    error: there is no branch "mian"
+    hint: available: main; list them: undertext branch
     [exit status: 1]
     "#);
 }
@@ -95,22 +95,22 @@ fn a_branch_that_is_hidden_is_in_no_list_and_keeps_what_it_led_to() {
     env.run(&["revert", "1"]).success();
     assert_snapshot!(env.run(&["branch", "--hide", "main.1"]).masked(), @"
     Session entry-id  Why does the build fail?  (native)
-    main.1, which ends at entry-id, is hidden
+    Hid main.1, which ends at entry-id
     ------- stderr -------
     hint: to undo: undertext undo --op 7
     ");
     assert_eq!(env.run(&["branch", "--json"]).success().stdout.lines().count(), 1);
-    assert_snapshot!(env.run(&["operations", "-n", "1"]), @"7  2001-02-03 04:05  hide  left main.1 out of lists");
+    assert_snapshot!(env.run(&["operations", "-n", "1"]), @"7  2001-02-03 04:05  hide  hid main.1 from lists");
     assert_snapshot!(env.run(&["branch", "--hide", "main"]), @"
     ------- stderr -------
-    error: main is the current branch, which is always shown
-    hint: see the others, and make one of them current first: undertext branch
+    error: main is the current branch, which cannot be hidden
+    hint: switch to another branch first; list them: undertext branch
     [exit status: 2]
     ");
     assert_snapshot!(env.run(&["branch", "--hide", "main.1"]), @r#"
     ------- stderr -------
-    error: no branch is called "main.1"
-    hint: there is main; list them: undertext branch
+    error: there is no branch "main.1"
+    hint: available: main; list them: undertext branch
     [exit status: 1]
     "#);
     // Its end is found by its id, and its name is free.
@@ -144,7 +144,7 @@ fn a_branch_gets_another_name_and_its_old_one_back() {
     };
     assert_snapshot!(env.run(&["branch", "--rename", "main.1", "wrong-turn"]), @"
     Session e572dff8  Why does the build fail?  (native)
-    main.1 is called wrong-turn now
+    Renamed main.1 to wrong-turn
     ------- stderr -------
     hint: to undo: undertext undo --op 7
     ");
@@ -164,8 +164,8 @@ fn a_branch_gets_another_name_and_its_old_one_back() {
     assert_eq!(names(), ["main", "main.1"]);
     env.run(&["verify"]).success();
     for (old, new, code, words) in [
-        ("nosuch", "x", 1, "no branch is called \"nosuch\""),
-        ("main.1", "main", 2, "a branch is called \"main\" already"),
+        ("nosuch", "x", 1, "there is no branch \"nosuch\""),
+        ("main.1", "main", 2, "there is already a branch \"main\""),
         ("main.1", "a b", 2, "white space"),
     ] {
         let said = env.run(&["branch", "--rename", old, new]);
@@ -197,6 +197,6 @@ fn an_undo_of_a_branch_that_was_used_since_is_refused() {
     let before = env.run(&["operations"]).success().stdout;
     let refused = env.run(&["undo", "--op", &made]);
     assert_eq!(refused.code(), Some(2), "{refused}");
-    assert!(refused.stderr.contains("the branch that it made was used since"), "{refused}");
+    assert!(refused.stderr.contains("the branch that it created has been used since"), "{refused}");
     assert_eq!(env.run(&["operations"]).success().stdout, before);
 }

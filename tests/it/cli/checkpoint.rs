@@ -18,7 +18,7 @@ fn turns_have_checkpoints_and_a_place_has_one() {
     assert_snapshot!(env.run(&["checkpoint", "--json"]), @r#"{"type":"checkpoint","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","format":"native","checkpoint":2,"operation":null}"#);
     assert_snapshot!(env.run(&["checkpoint", "-m", "other words"]), @r"
     ------- stderr -------
-    error: checkpoint 2 stands here already, and what a checkpoint says is never changed
+    error: checkpoint 2 is already here, and a checkpoint's note cannot be changed
     [exit status: 2]
     ");
     assert_snapshot!(env.run(&["checkpoints"]).masked(), @"
@@ -45,7 +45,7 @@ fn an_undone_number_is_hidden_and_never_given_again() {
     ------- stderr -------
     error: no checkpoint matches "2"
     hint: the nearest are @0 "Why does the build fail?", @1 "Then mend it."
-    hint: list the checkpoints: undertext checkpoints
+    hint: list the checkpoints: undertext log --checkpoints
     [exit status: 1]
     "#);
     assert_snapshot!(env.run(&["checkpoint", "-q"]), @"Checkpoint 3");

@@ -69,7 +69,7 @@ fn why_only_the_store_is_changed_is_said_once() {
     fs::write(folder.join(format!("rollout-2026-01-02T00-00-00-{id}.jsonl")), text).unwrap();
     env.run(&["import"]).success();
     let said = env.run(&["compact", "-s", id]).success();
-    assert_eq!(said.stderr.matches("only the store is changed").count(), 1, "{said}");
+    assert_eq!(said.stderr.matches("only the store was changed").count(), 1, "{said}");
 }
 
 #[test]
@@ -79,7 +79,7 @@ fn a_dry_run_finds_no_gain_where_a_compaction_finds_none() {
     for said in ["hi", "yo", "again"] {
         env.run(&["append", said]).success();
     }
-    let no_gain = "a summary would be no shorter than what it stands for";
+    let no_gain = "a summary would not be shorter than what it replaces";
     for args in [&["compact"][..], &["compact", "--dry-run"]] {
         let run = env.run(args);
         assert!((run.stdout.clone() + &run.stderr).contains(no_gain), "{args:?}: {run}");
@@ -90,26 +90,26 @@ fn a_dry_run_finds_no_gain_where_a_compaction_finds_none() {
 fn a_person_sees_the_numbers_then_what_was_done_and_takes_it_back() {
     let env = talked(20);
     assert_snapshot!(env.run(&["compact", "--dry-run"]), @"
-    summarised            16  3,456 tokens
-    kept                   4    864 tokens
-    summaries carried on   0      0 tokens
-    system prompt          0      0 tokens
+    summarised         16  3,456 tokens
+    kept                4    864 tokens
+    earlier summaries   0      0 tokens
+    system prompt       0      0 tokens
     The extract names 5 of 5 requests
     The context has about 4,322 tokens of 32,000; auto-compacts at 24,000 (19,678 to go)
     ------- stderr -------
-    Nothing is changed
+    Nothing was changed
     ");
     assert_snapshot!(env.run(&["compact", "--keep", "3"]).masked(), @"
     Session entry-id  0 all work and no play all work and no play all wor…  (native)
     Compacted main: summarised 17 messages, kept 3 messages
-    About 4,322 tokens are 2,325 now, of a window of 32,000
+    The context went from about 4,322 to 2,325 tokens, of a window of 32,000
     ------- stderr -------
     hint: to see what a model would be sent: undertext context
     hint: to undo: undertext undo
     ");
     assert_snapshot!(env.run(&["compact"]), @r"
     Session e572dff8  0 all work and no play all work and no play all wor…  (native)
-    Nothing to compact: nothing was said since the last compaction; nothing is changed
+    Nothing to compact: nothing was said since the last compaction; nothing was changed
     ");
     assert_snapshot!(env.run(&["undo"]).masked(), @r#"
     entry-id is now at the end of @9 "18 all work and no play all work and no play…"
@@ -127,13 +127,13 @@ fn an_automatic_compaction_waits_until_it_is_due() {
     let env = talked(20);
     assert_snapshot!(env.run(&["compact", "--trigger", "auto"]), @r"
     Session e572dff8  0 all work and no play all work and no play all wor…  (native)
-    It is not due; nothing is changed
+    Compaction is not due yet; nothing was changed
     ");
     let done = json(&env.run(&["compact", "--trigger", "auto", "--json"]).success().stdout);
     let fields = ["type", "operation", "nothing", "branch", "window"].map(|key| done[key].clone());
     assert_eq!(
         serde_json::json!(fields),
-        serde_json::json!(["compact", null, "it is not due", "main", 32_000])
+        serde_json::json!(["compact", null, "compaction is not due yet", "main", 32_000])
     );
     assert!(done["pre_tokens"] == done["post_tokens"] && done["pre_tokens"] != 0, "{done}");
     let args = ["compact", "--trigger", "auto", "--window", "16000", "--json", "--events"];
@@ -194,7 +194,7 @@ fn hooks_are_told_and_the_one_before_can_stop_it() {
     settings(&env, &format!("[compaction]\nbefore = \"{stop}\"\n"));
     assert_snapshot!(env.run(&["compact"]), @"
     ------- stderr -------
-    error: before_compaction stopped it, and nothing is changed: not on a Friday
+    error: before_compaction stopped the compaction; nothing was changed: not on a Friday
     hint: the command is compaction.before in config.toml
     [exit status: 3]
     ");
@@ -206,7 +206,7 @@ fn hooks_are_told_and_the_one_before_can_stop_it() {
     settings(&env, "[compaction]\nbefore = \"sleep 60\"\nhook_timeout = 1\n");
     more(&env);
     let late = env.run(&["compact"]);
-    assert!(late.stderr.contains("it was not done within 1s"), "{late}");
+    assert!(late.stderr.contains("it did not finish within 1s"), "{late}");
 }
 
 #[test]
@@ -232,7 +232,7 @@ fn a_failing_summariser_falls_back_and_with_strict_changes_nothing() {
         let failed = env.run(&["compact", "--summarizer", name, "--strict"]);
         assert!(
             failed.to_string().contains("[exit status: 3]")
-                && failed.stderr.contains("nothing is changed"),
+                && failed.stderr.contains("nothing was changed"),
             "{name}: {failed}"
         );
     }
@@ -240,17 +240,17 @@ fn a_failing_summariser_falls_back_and_with_strict_changes_nothing() {
     assert_snapshot!(done, @"
     Session entry-id  0 all work and no play all work and no play all wor…  (native)
     Compacted main: summarised 14 messages, kept 6 messages
-    About 4,322 tokens are 1,730 now, of a window of 32,000
+    The context went from about 4,322 to 1,730 tokens, of a window of 32,000
     ------- stderr -------
     warning: no model wrote a summary: dies: refused: exit code 7
-    Statistics and the last requests stand for it
+    Used statistics and the last requests instead
     hint: to see what a model would be sent: undertext context
     hint: to undo: undertext undo
     ");
     assert_snapshot!(env.run(&["compact", "--summarizer", "nobody"]), @r#"
     ------- stderr -------
     error: the settings have no provider "nobody"
-    hint: there are binary, dies, empty, long, slow
+    hint: available: binary, dies, empty, long, slow
     hint: set one in config.toml; every key, explained: undertext context --settings
     [exit status: 2]
     "#);
@@ -325,7 +325,7 @@ fn a_tight_window_is_warned_of_wherever_one_is_used() {
     let check = |args: &[&str], size: &str| {
         settings(&env, &format!("{provider}[window]\ndefault = {size}\n"));
         let run = env.run(args);
-        run.stderr.matches("is tight; 32,000 are enough").count()
+        run.stderr.matches("is tight; at least 32,000 is better").count()
     };
     for args in [
         &["context"][..],
@@ -358,21 +358,21 @@ fn a_session_that_a_provider_refused_is_recovered() {
     let env = talked(60);
     assert_snapshot!(env.run(&["recover"]), @"
     Session e572dff8  0 all work and no play all work and no play all wor…  (native)
-    It fits: about 12,962 tokens of 32,000, and nothing is changed
+    It fits: about 12,962 tokens of 32,000; nothing was changed
     ------- stderr -------
-    hint: if a provider refused it, pass its words with --error: undertext recover --help
+    hint: if a provider refused the request, pass its message with --error: undertext recover --help
     ");
     let said = "prompt is too long: 30000 tokens > 16000 maximum";
     assert_snapshot!(env.run(&["recover", "--error", said]), @"
     Session e572dff8  0 all work and no play all work and no play all wor…  (native)
-    About 30,000 tokens are 10,477 now, of a window of 16,000
+    The context went from about 30,000 to 10,477 tokens, of a window of 16,000
     This took operation 3
     ------- stderr -------
     hint: to undo the last one: undertext undo
     ");
     assert_snapshot!(env.run(&["recover", "--error", "Rate limit reached"]), @"
     ------- stderr -------
-    error: the words of --error do not read like an overflow
+    error: the text of --error does not look like an overflow
     hint: the provider asks for a pause; the session fits
     hint: to shrink it all the same: undertext recover --error 'Rate limit reached' --insist
     [exit status: 2]
@@ -381,8 +381,8 @@ fn a_session_that_a_provider_refused_is_recovered() {
     assert!(named.contains("--insist -s e572dff8"), "{named}");
     assert_snapshot!(env.run(&["recover", "--window", "8000"]), @"
     ------- stderr -------
-    error: a window of 8000 tokens is too small: 16000 is the least
-    hint: name another one with --window, or set window.block in config.toml; every key, explained: undertext context --settings
+    error: a window of 8000 tokens is too small: the minimum is 16000
+    hint: set another window with --window, or lower window.block in config.toml; every key, explained: undertext context --settings
     [exit status: 2]
     ");
     env.run(&["verify"]).success();
@@ -427,7 +427,7 @@ fn a_turn_asks_a_model_and_tools_answer_it() {
     assert_snapshot!(env.run(&["turn", "Hello", "--provider", "nobody"]), @r#"
     ------- stderr -------
     error: the settings have no provider "nobody"
-    hint: there is local
+    hint: available: local
     hint: set one in config.toml; every key, explained: undertext context --settings
     [exit status: 2]
     "#);
@@ -439,8 +439,8 @@ fn a_turn_asks_a_model_and_tools_answer_it() {
     assert_snapshot!(env.run(&["turn", "Hello"]), @"
     ------- stderr -------
     error: m-1 at 127.0.0.1: refused with 401: no such key
-    hint: what a provider is sent stands in config.toml; every key, explained: undertext context --settings
-    hint: what was said is kept; to go on from it: undertext turn
+    hint: check the provider's settings in config.toml; every key, explained: undertext context --settings
+    hint: what was said is kept; to continue from it: undertext turn
     [exit status: 3]
     ");
     let done = json(&env.run(&["turn", "--json"]).success().stdout);
@@ -448,8 +448,8 @@ fn a_turn_asks_a_model_and_tools_answer_it() {
     assert_eq!(env.run(&["log"]).success().stdout.matches("Hello").count(), 1);
     assert_snapshot!(env.run(&["turn"]), @"
     ------- stderr -------
-    error: there is nothing to go on from: the model has answered
-    hint: say something: name a PROMPT
+    error: there is nothing to continue from: the model has already answered
+    hint: give a PROMPT
     [exit status: 2]
     ");
     env.run(&["verify"]).success();
@@ -514,9 +514,9 @@ esac"#;
 fn an_answer_that_is_not_at_its_end_is_told_as_such() {
     for (reason, stop, note) in [
         ("stop", "end", ""),
-        ("length", "length", "The answer is cut off: the room for it was full\n"),
-        ("content_filter", "refused", "The model refused to say its answer to the end\n"),
-        ("pause_turn", "paused", "The model paused within its answer\n"),
+        ("length", "length", "The answer was cut off at its length limit\n"),
+        ("content_filter", "refused", "The model refused to finish its answer\n"),
+        ("pause_turn", "paused", "The model paused in the middle of its answer\n"),
     ] {
         let env = TestEnv::new();
         env.run(&["new"]).success();
@@ -557,9 +557,9 @@ fn a_turn_that_failed_says_how_to_go_on_as_it_was_begun() {
     let tools = answering(&env, "");
     assert_eq!(
         env.run(&["turn", "Hi", "--provider", "mine", "--tools", &tools]).stderr,
-        "error: mine: bad answer: no JSON: nothing more was said\n\
-             hint: what a provider is sent stands in config.toml; every key, explained: undertext context --settings\n\
-             hint: what was said is kept; to go on from it: undertext turn --provider mine --tools $HOME/tools\n"
+        "error: mine: bad answer: no JSON: it gave no reason\n\
+             hint: check the provider's settings in config.toml; every key, explained: undertext context --settings\n\
+             hint: what was said is kept; to continue from it: undertext turn --provider mine --tools $HOME/tools\n"
     );
     settings(&env, "[provider.mine]\nkind = \"command\"\ncommand = \"tee; exit 1\"\n");
     let told = env.run(&["turn", "--provider", "mine"]).stderr;
@@ -595,7 +595,7 @@ fn a_recovery_and_a_turn_tell_what_failed_and_what_another_program_wrote() {
     let done = env.run(&["recover", "--error", said, "--summarizer", "dies"]).success();
     assert!(done.stdout.contains("This took operation 4\n"), "{done}");
     for told in [
-        "warning: took in 1 entry that another program appended to the live file\n",
+        "warning: imported 1 entry that another program appended to the live file\n",
         "warning: no model wrote a summary: ",
         failed,
     ] {
@@ -670,7 +670,7 @@ fn what_a_summary_lost_is_counted_before_and_listed_after() {
     let [before, after] = [0, 1].map(|n| told["tokens"][n].as_u64().unwrap());
     assert!(
         done.contains(&format!(
-            "About {} tokens are ",
+            "went from about {} to ",
             format_args!("{},{:03}", before / 1000, before % 1000)
         )) && before > after,
         "{done} {told}"
@@ -678,7 +678,7 @@ fn what_a_summary_lost_is_counted_before_and_listed_after() {
     // What names it goes as a whole, and does not count as nothing.
     env.run_with_stdin(&["redact", "--yes"], b"build_all").success();
     let audit = env.run(&["audit", "--boundary"]).success().stdout;
-    assert!(audit.contains("taken out by redact") && !audit.contains("Nothing"), "{audit}");
+    assert!(audit.contains("lost was redacted") && !audit.contains("Nothing"), "{audit}");
     let told = json(&env.run(&["audit", "--boundary", "--json"]).success().stdout);
     assert_eq!((&told["losses"], &told["redacted"]), (&serde_json::json!([]), &true.into()));
 }

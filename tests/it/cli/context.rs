@@ -12,7 +12,7 @@ fn a_person_sees_each_message_and_what_was_done() {
     let env = with_examples();
     let shown = env.run(&["context", "native-rewind.jsonl", "--as", "anthropic", "--turns", "1"]);
     assert_snapshot!(shown, @"
-    2 messages, 49 tokens (estimate): 0.1% of a window of 32,000 (default, no model known)
+    2 messages, 49 tokens (estimate): 0.1% of a window of 32,000 (default, unknown model)
     Auto-compacts at 24,000 (23,951 to go)
     1 of 2 turns stay
 
@@ -30,7 +30,7 @@ fn a_person_sees_each_message_and_what_was_done() {
     assistant  2d77fc52  said        20    0.0%  █░░░░░░░░░░░░░░░░░░░  Roman numerals, with IIII instead of IV, as clockmakers do.
 
     limit  dropped  3  it is older than the newest turn: dd44b48d 4b20ea40 06d61b5e
-    turns  merged   1  two of the user's without an answer between: 26da59e7
+    turns  merged   1  two user messages without an answer between them: 26da59e7
     ");
     assert!(!env.home().join(".local").exists(), "nothing was written");
 }
@@ -125,7 +125,7 @@ fn an_entry_is_explained() {
     let env = with_examples();
     let explain =
         |entry| env.run(&["context", "native-rewind.jsonl", "--turns", "1", "--explain", entry]);
-    assert_snapshot!(explain("2d77fc52"), @"2d77fc52 is sent, in message 3 of 3: it is on the way to the head");
+    assert_snapshot!(explain("2d77fc52"), @"2d77fc52 is sent, in message 3 of 3: it is on the path to the head");
     assert_snapshot!(explain("5dc4d20a"), @"5dc4d20a is sent, in message 1 of 3: it is the summary of what was compacted");
     assert_snapshot!(explain("@4"), @"
     dd44b48d is not sent: limit: it is older than the newest turn
@@ -137,7 +137,7 @@ fn an_entry_is_explained() {
         let entry = json(shown.lines().next().unwrap())["entry"].as_str().unwrap()[..8].to_owned();
         assert!(explain(place).stdout.starts_with(&entry), "{place}: {shown}");
     }
-    assert_snapshot!(explain("@0"), @"004000d2 is not sent: a compaction left it out, or the agent does not send such records");
+    assert_snapshot!(explain("@0"), @"004000d2 is not sent: a compaction dropped it, or the agent does not send such records");
 }
 
 #[test]
@@ -146,11 +146,11 @@ fn a_small_window_is_refused_and_a_tight_one_warned_of() {
     let with = |window| env.run(&["context", "native-rewind.jsonl", "-q", "--window", window]);
     assert_snapshot!(with("15999"), @"
     ------- stderr -------
-    error: a window of 15999 tokens is too small: 16000 is the least
-    hint: name another one with --window, or set window.block in config.toml; every key, explained: undertext context --settings
+    error: a window of 15999 tokens is too small: the minimum is 16000
+    hint: set another window with --window, or lower window.block in config.toml; every key, explained: undertext context --settings
     [exit status: 2]
     ");
-    assert_snapshot!(with("16000").stderr, @"warning: a window of 16,000 tokens is tight; 32,000 are enough");
+    assert_snapshot!(with("16000").stderr, @"warning: a window of 16,000 tokens is tight; at least 32,000 is better");
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn a_small_window_of_the_session_itself_hinders_nobody_from_reading_it() {
     assert_ne!(small, weather);
     fs::write(env.project().join("weather.jsonl"), small).unwrap();
     let shown = env.run(&["context", "weather.jsonl"]).success();
-    assert_snapshot!(shown.stderr, @"warning: a window of 1,000 tokens, which the session's file names, is too small for a turn: 16,000 is the least");
+    assert_snapshot!(shown.stderr, @"warning: a window of 1,000 tokens, which the session's file names, is too small for a turn: the minimum is 16,000");
     assert!(shown.stdout.contains(" of a window of 1,000 (the session's file, "), "{shown}");
     assert!(env.run(&["status", "weather.jsonl"]).success().stdout.contains(" of 1,000; "));
     env.run(&["import", "-q", "weather.jsonl"]).success();
@@ -173,8 +173,8 @@ fn a_small_window_of_the_session_itself_hinders_nobody_from_reading_it() {
     assert_eq!(planned.to_string(), compacted.to_string());
     assert_snapshot!(compacted, @"
     ------- stderr -------
-    error: a window of 1000 tokens, which the session's file names, is too small: 16000 is the least
-    hint: name another one with --window, or set window.block in config.toml; every key, explained: undertext context --settings
+    error: a window of 1000 tokens, which the session's file names, is too small: the minimum is 16000
+    hint: set another window with --window, or lower window.block in config.toml; every key, explained: undertext context --settings
     [exit status: 2]
     ");
 }
@@ -203,7 +203,7 @@ fn a_cleared_session_has_the_window_that_it_had() {
         assert_eq!(known(), before, "{name}");
         let told = env.run(&["context", "-s", &id]).success();
         let is_nothing = told.stdout.starts_with("0 messages, 0 tokens (estimate): 0.0% of ");
-        assert_eq!(is_nothing, told.stderr.contains("A model would be sent nothing"), "{told}");
+        assert_eq!(is_nothing, told.stderr.contains("Nothing would be sent to a model"), "{told}");
     }
 }
 
@@ -225,7 +225,7 @@ fn settings_are_the_users_and_the_stores() {
     settings(".local/share/undertext", "[window]\ncap = 20000\nblok = 1\n");
     let (found, warned) = window();
     assert_eq!(found, Some((20_000.into(), "cap".into())));
-    assert_snapshot!(warned, @"warning: $HOME/.local/share/undertext/config.toml, line 3: there is no key window.blok; the nearest is window.block");
+    assert_snapshot!(warned, @"warning: $HOME/.local/share/undertext/config.toml, line 3: unknown key window.blok; the nearest is window.block");
     // Who looks at the settings is told too, and that nothing is taken from it.
     for json in [&[][..], &["--json"]] {
         let shown = env.run(&[&["context", "--settings"], json].concat()).success();
@@ -239,7 +239,7 @@ fn settings_are_the_users_and_the_stores() {
     settings(".local/share/undertext", "[limits]\nturns = \"ten\"\n");
     assert_snapshot!(env.run(&["context", "native-tools.jsonl"]), @r#"
     ------- stderr -------
-    error: $HOME/.local/share/undertext/config.toml, line 2: limits.turns cannot be "ten": it is a whole number from 0 on
+    error: $HOME/.local/share/undertext/config.toml, line 2: limits.turns cannot be "ten": it must be a whole number, 0 or more
     hint: every key, explained: undertext context --settings
     [exit status: 2]
     "#);
@@ -290,10 +290,10 @@ fn an_empty_session_is_sent_as_nothing() {
     let env = TestEnv::new();
     env.run(&["new", "-q"]).success();
     assert_snapshot!(env.run(&["context"]), @"
-    0 messages, 0 tokens (estimate): 0.0% of a window of 32,000 (default, no model known)
+    0 messages, 0 tokens (estimate): 0.0% of a window of 32,000 (default, unknown model)
     Auto-compacts at 24,000 (24,000 to go)
     ------- stderr -------
-    A model would be sent nothing
+    Nothing would be sent to a model
     ");
 }
 
@@ -309,14 +309,14 @@ fn results_are_cut_for_one_request_and_stay_in_the_session() {
     let cut = env.run(&["context", "--max-tool-result", "3000"]).success().stdout;
     assert!(cut.contains("it has more than 3000 characters"), "{cut}");
     assert!(cut.contains("3 messages, 781 tokens") && whole.contains("3 messages, 4,7"), "{whole}");
-    assert_snapshot!(env.run(&["context", "--max-tool-result", "0"]), @r#"
+    assert_snapshot!(env.run(&["context", "--max-tool-result", "0"]), @"
     ------- stderr -------
-    error: --max-tool-result <N> cannot be "0": it must be a whole number from 1 on
-    hint: how it is used: undertext context --help
+    error: invalid value '0' for '--max-tool-result <N>': it must be a whole number, 1 or more
+    hint: see the help: undertext context --help
     [exit status: 2]
-    "#);
+    ");
     let large = env.run(&["context", "--max-tool-result", "18446744073709551615"]).stderr;
-    assert!(large.contains("it is too large a number"), "{large}");
+    assert!(large.contains("the number is too large"), "{large}");
     let shown = env.run(&["show", "HEAD"]).success().stdout;
     assert!(shown.contains("\n3999"));
 }

@@ -64,7 +64,7 @@ fn a_record_that_was_cut_is_known_when_it_comes_again() {
     let record = serde_json::json!({ "uuid": uuid, "type": "tool_result",
         "toolResult": { "id": "c", "output": long(300) } });
     let again = env.run_with_stdin(&["append", "--jsonl"], record.to_string().as_bytes());
-    assert!(again.success().stderr.contains("It was there already"));
+    assert!(again.success().stderr.contains("It already exists"));
     assert_eq!(live(&env, &session).split(|&byte| byte == b'\n').count(), 4);
 }
 
@@ -92,12 +92,12 @@ fn what_is_hidden_is_read_in_parts() {
     Nothing was found
     [exit status: 1]
     ");
-    assert_snapshot!(show(&["--grep", "("]), @r#"
+    assert_snapshot!(show(&["--grep", "("]), @"
     ------- stderr -------
-    error: --grep <PATTERN> cannot be "(": it is not a regular expression: unclosed group
-    hint: how it is used: undertext show --help
+    error: invalid value '(' for '--grep <PATTERN>': invalid regular expression: unclosed group
+    hint: see the help: undertext show --help
     [exit status: 2]
-    "#);
+    ");
     let told = json(&show(&["--hidden", "--json", "--lines", "1"]).success().stdout);
     assert_eq!(told["text"], "104: some \"words\" of a tool\n");
     assert_eq!((told["shown"].as_u64(), told["hidden"].as_u64()), (Some(2776), Some(252)));
@@ -165,14 +165,14 @@ fn oversized_results_are_cut_in_place_and_undo_restores_them() {
     assert_snapshot!(env.run(&["truncate", "--max-chars", "20000", "--dry-run"]).masked(), @"
     entry-id  Bash  56,893  to  19,992  characters, about 14,224 to 4,998 tokens
     ------- stderr -------
-    1 result would be cut; nothing is changed
+    1 result would be cut; nothing was changed
     ");
     assert_eq!(live(&env, &id), before);
     assert_snapshot!(env.run(&["truncate", "--max-chars", "20000"]).masked(), @"
     Session entry-id  Look.  (native)
     entry-id  Bash  56,893  to  19,992  characters, about 14,224 to 4,998 tokens
     1 result is cut on main; its file is 40.7 kB shorter
-    The state before is kept as branch main.1
+    The previous state is kept as branch main.1
     The previous file is kept as ~/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1
     ------- stderr -------
     hint: to see what was cut: undertext audit
@@ -197,7 +197,7 @@ fn oversized_results_are_cut_in_place_and_undo_restores_them() {
 
     assert_snapshot!(env.run(&["truncate", "--max-chars", "20000"]), @"
     Session e572dff8  Look.  (native)
-    Nothing is oversized: no result on the context has more than 20,000 characters
+    Nothing is oversized: no result in the context has more than 20,000 characters
     ");
     env.run(&["append", "-q", "Go on."]).success();
     env.run(&["undo"]).success();
@@ -240,11 +240,11 @@ fn a_limit_that_is_no_limit_is_refused_or_explained() {
     }
     assert_snapshot!(env.run(&["truncate", "--window", "18446744073709551615"]), @"
     Session e572dff8  Look.  (native)
-    Nothing is oversized: no result on the context has more than 400,000 characters
+    Nothing is oversized: no result in the context has more than 400,000 characters
     ");
     assert_snapshot!(env.run(&["truncate", "--max-chars", "1999"]), @"
     ------- stderr -------
-    error: a limit of 1,999 characters is too small: 2,000 is the least; nothing is changed
+    error: a limit of 1,999 characters is too small: the minimum is 2,000; nothing was changed
     hint: see which results are long: undertext truncate --dry-run
     [exit status: 2]
     ");
@@ -269,7 +269,7 @@ fn an_audit_tells_what_was_cut_by_whom_and_where() {
     env.run(&["truncate", "-q", "--max-chars", "4000"]).success();
     env.run(&["undo"]).success();
     assert_snapshot!(env.run(&["audit"]).masked(), @"
-    2 entries cut from 67,985 to 16,967 characters, about 16,997 to 4,242 tokens; 75% is hidden, and kept
+    2 entries cut from 67,985 to 16,967 characters, about 16,997 to 4,242 tokens; 75% is hidden but kept
     turn  entry     tool  characters   shown  hidden  op  by                when
       @1  entry-id  Bash      11,092   4,983     57%  11  append            2001-02-03 04:05
       @1  entry-id  Bash      56,893  11,984     79%  12  truncate          2001-02-03 04:05
@@ -332,7 +332,7 @@ fn where_all_that_was_cut_is_undone_no_sum_is_told() {
     env.run(&["truncate", "-q", "--max-chars", "4000"]).success();
     env.run(&["undo"]).success();
     let audited = env.run(&["audit"]).success();
-    assert!(audited.stdout.starts_with("All of it is undone: nothing is cut\n"), "{audited}");
+    assert!(audited.stdout.starts_with("All of it was undone: nothing is cut now\n"), "{audited}");
 }
 
 #[test]
@@ -360,7 +360,7 @@ fn what_agents_cut_before_is_told_apart() {
     let lines: Vec<String> = claude.iter().map(|line| format!("{line}\n")).collect();
     fs::write(env.project().join("claude.jsonl"), lines.concat()).unwrap();
     assert_snapshot!(env.run(&["audit", "claude.jsonl"]).masked(), @"
-    Left out by the agent itself:
+    Removed by the agent itself:
     entry     how                           size  when              file
     entry-id  file                        98.1KB  2026-08-01 10:00  /w/out.txt
     entry-id  cleared                             2026-08-01 10:00
@@ -382,7 +382,7 @@ fn what_agents_cut_before_is_told_apart() {
     let lines: Vec<String> = codex.iter().map(|line| format!("{line}\n")).collect();
     fs::write(env.project().join("codex.jsonl"), lines.concat()).unwrap();
     assert_snapshot!(env.run(&["audit", "codex.jsonl"]).masked(), @"
-    Left out by the agent itself:
+    Removed by the agent itself:
     entry     how                    size  when
     entry-id  cut             5709 tokens  2026-08-01 10:00
     entry-id  cut         12 of 268 lines  2026-08-01 10:00
@@ -408,7 +408,7 @@ fn what_agents_cut_before_is_told_apart() {
     let lines: Vec<String> = pi.iter().map(|line| format!("{line}\n")).collect();
     fs::write(env.project().join("pi.jsonl"), lines.concat()).unwrap();
     assert_snapshot!(env.run(&["audit", "pi.jsonl"]).masked(), @"
-    Left out by the agent itself:
+    Removed by the agent itself:
     entry     how                 size  when              file
     entry-id  cut                       2026-08-01 10:00
     entry-id  file                      2026-08-01 10:00  /tmp/pi.log
@@ -426,7 +426,8 @@ fn checkpoints_and_the_graph_follow_a_replay() {
     assert_eq!(graph.len(), 3, "{graph:?}");
     assert!(graph[2].ends_with("Look.  1 cut"), "{graph:?}");
     assert!(
-        graph[1].contains("main.1 is as before operation 10") && graph[1].ends_with("main, main.1"),
+        graph[1].contains("main.1 is where it was before operation 10")
+            && graph[1].ends_with("main, main.1"),
         "{graph:?}"
     );
 

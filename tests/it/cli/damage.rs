@@ -53,12 +53,12 @@ fn the_conversation_shows_a_damaged_entry_in_its_place() {
       A symbol is missing.
 
     @1  user  id-00002  04:05
-      damaged: its line is not the one that its id was made of
+      damaged: its line does not match its id
 
     assistant  id-00003  04:05
       Done.
     ------- stderr -------
-    hint: mend what files still hold: undertext doctor --fix
+    hint: repair what files still have: undertext doctor --fix
     [exit status: 1]
     ");
 }
@@ -264,12 +264,12 @@ fn a_damaged_session_keeps_an_import_from_no_other() {
     say("tree", 1);
     assert_snapshot!(said(&env, &["import"]), @"
     Imported 2 sessions (1 new): 2 new entries, 680 B
-    1 session's file was deleted since the last import; the store holds all of it
+    1 session's file was deleted since the last import; the store still has all of it
     ------- stderr -------
     Claude Code: ~/.claude/projects
-    warning: skipped $HOME/.claude/projects/-work/boat.jsonl: its session cannot be changed: store.db is damaged: a number is cut short
-    hint: to put files that were deleted back where their agents read them: undertext restore --all
-    hint: mend what files still hold: undertext doctor --fix
+    warning: skipped $HOME/.claude/projects/-work/boat.jsonl: its session cannot be changed: store.db is damaged: a number is truncated
+    hint: to put deleted files back where their agents read them: undertext restore --all
+    hint: repair what files still have: undertext doctor --fix
     ");
     let listed = env.run(&["sessions", "--json"]).stdout;
     assert!(listed.contains("tree"), "{listed}");
@@ -331,9 +331,9 @@ fn an_import_says_how_the_damage_is_mended_that_keeps_it_from_a_session() {
     assert_snapshot!(env.run(&["import"]), @r"
     ------- stderr -------
     Claude Code: ~/.claude/projects
-    warning: skipped $HOME/.claude/projects/-work/boat.jsonl: its session cannot be changed: entry 1 is damaged: its line is not the one that its id was made of
-    error: nothing could be taken in
-    hint: mend what files still hold: undertext doctor --fix
+    warning: skipped $HOME/.claude/projects/-work/boat.jsonl: its session cannot be changed: entry 1 is damaged: its line does not match its id
+    error: nothing could be imported
+    hint: repair what files still have: undertext doctor --fix
     [exit status: 3]
     ");
     env.run(&["doctor", "--fix"]).success();
@@ -351,7 +351,7 @@ fn who_looks_through_sessions_names_one_whose_file_cannot_be_read() {
     std::os::unix::fs::symlink("nowhere", &file).unwrap();
     for args in [&["search", "Part"][..], &["audit", "--secrets"]] {
         let said = env.run(args).to_string();
-        let named = "session boat (claude) is known as the store has it: its file cannot be read: ";
+        let named = "session boat (claude) is shown as stored: its file cannot be read: ";
         assert!(said.contains(named) && !said.contains("doctor"), "{said}");
         assert!(said.ends_with("[exit status: 1]\n"), "{said}");
         let said = env.run(&[args, &["--json"]].concat()).stdout;
@@ -372,7 +372,7 @@ fn a_line_that_is_lost_keeps_no_other_one_from_being_covered() {
     let fixed = env.run(&["doctor", "--fix"]);
     assert!(fixed.stdout.contains("lost: the line of entry"), "{fixed}");
     let taken = env.run_with_stdin(&["redact", "--yes"], b"Part 3 is here").success();
-    assert!(!taken.stderr.contains("still holds it"), "{taken}");
+    assert!(!taken.stderr.contains("still has it"), "{taken}");
     let file = fs::read_to_string(env.home().join(".claude/projects/-work/boat.jsonl")).unwrap();
     assert!(file.contains("Part 1") && !file.contains("Part 3"), "{file}");
 }
@@ -437,8 +437,8 @@ fn a_missing_or_damaged_witness_is_named_until_changes_or_the_doctor_write_it_ag
     for (bytes, problem) in [
         (None, "it is missing"),
         (Some(vec![0; 128]), "it is missing"),
-        (Some(flipped(20)), "a part of it is damaged"),
-        (Some(flipped(90)), "a part of it is damaged"),
+        (Some(flipped(20)), "part of it is damaged"),
+        (Some(flipped(90)), "part of it is damaged"),
     ] {
         match bytes {
             Some(bytes) => fs::write(&witness, bytes).unwrap(),

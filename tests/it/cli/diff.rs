@@ -35,7 +35,7 @@ fn what_a_revert_left_is_compared_with_what_came_instead() {
     on the first side only        2 entries   14 characters
     on the other side only        2 entries  451 characters
     changed                       0 entries
-    the same under another entry  0 entries
+    same text, different entries  0 entries
     the same                      0 entries
     [exit status: 1]
     ");
@@ -57,7 +57,7 @@ fn a_fork_that_writes_its_own_session_id_says_the_same() {
     env.run(&["import", "-q", "native-tools.jsonl", "fork.jsonl"]).success();
     assert_snapshot!(env.run(&["diff", "-s", &id, "--with", "0f0f"]).masked(), @r"
     Nothing in common
-    = 6 entries say the same: entry-id to entry-id, on the other side entry-id to entry-id
+    = 6 entries have the same text: entry-id to entry-id, on the other side entry-id to entry-id
     ~ result  entry-id is entry-id, 18 characters are 17
     @@ -1 +1,2 @@
     -no gas in the pipe

@@ -57,12 +57,12 @@ const CLAUDE: &str = ".claude/projects/-n/boat.jsonl";
 /// Imports, and returns how many sessions the store has then and what was told of those that are left out.
 fn import(env: &TestEnv) -> (usize, String) {
     let told = env.run(&["import", "-v"]).success().stderr;
-    let told = told.lines().filter_map(|line| line.split_once("your settings leave it out: "));
+    let told = told.lines().filter_map(|line| line.split_once("your settings exclude it: "));
     let told = told.map(|(_, by)| by.to_owned()).collect();
     (env.run(&["sessions", "--json", "--hidden"]).success().stdout.lines().count(), told)
 }
 
-const UNKNOWN: &str = "exclude.folders leaves out for now a session whose folder is not known";
+const UNKNOWN: &str = "exclude.folders excludes sessions whose folder is not known yet";
 
 #[test]
 fn settings_that_cannot_be_read_are_named_and_not_what_they_may_leave_out() {
@@ -82,9 +82,9 @@ fn settings_that_cannot_be_read_are_named_and_not_what_they_may_leave_out() {
         for args in [&["log", "boat"][..], &["search", "plan"]] {
             let read = env.run(args).success();
             assert!(read.stdout.contains("plan") && !read.stdout.contains("Part 5"), "{read}");
-            let what = "what agents' files hold beyond the store is not shown until that is mended";
+            let what = "new records in agents' files are not shown until that is repaired";
             assert_eq!(read.stderr.matches(what).count(), 1, "{read}");
-            assert!(!read.stderr.contains("leave the session out"), "{read}");
+            assert!(!read.stderr.contains("hide the session"), "{read}");
         }
     }
 }
@@ -102,7 +102,7 @@ fn settings_behind_a_link_that_leads_nowhere_are_not_taken_for_none() {
         symlink("/nowhere/dotfiles", &link).unwrap();
         let refused = env.run(&["import"]);
         assert_eq!(refused.code(), Some(2), "{refused}");
-        let why = format!("config.toml: $HOME/{linked} leads nowhere");
+        let why = format!("config.toml: $HOME/{linked} is a broken link");
         assert!(refused.stderr.contains(&why), "{refused}");
         let read = env.run(&["log", "boat"]).success();
         assert!(read.stdout.contains("Part 3") && !read.stdout.contains("Part 5"), "{read}");
@@ -194,7 +194,7 @@ fn what_the_store_holds_of_a_session_that_is_left_out_later_stays_as_it_is() {
     };
     let shown = env.run(&["log", "boat"]).success();
     assert!(shown.stdout.contains("Part 1") && !shown.stdout.contains("Part 2"), "{shown}");
-    assert!(shown.stderr.contains("your settings leave the session out"), "{shown}");
+    assert!(shown.stderr.contains("your settings exclude the session"), "{shown}");
     for args in [["search", "Part 2"], ["search", "Part 3"]] {
         assert_eq!(env.run(&args).code(), Some(1));
     }
@@ -221,7 +221,8 @@ fn what_the_store_holds_of_a_session_that_is_left_out_later_stays_as_it_is() {
     ] {
         let refused = env.run(args);
         assert_eq!(refused.code(), Some(2), "{args:?} {refused}");
-        let words = "session boat is not changed: your settings leave it out (exclude.folders has /clients)";
+        let words =
+            "session boat was not changed: your settings exclude it (exclude.folders has /clients)";
         assert!(refused.stderr.contains(words), "{refused}");
         assert!(refused.stderr.contains("undertext attach -s boat --off"), "{refused}");
         assert_eq!((held(), fs::read_to_string(&file).unwrap()), (old.clone(), new.clone()));

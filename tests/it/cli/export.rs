@@ -53,13 +53,13 @@ fn a_compressed_file_comes_back_as_it_lay_on_the_disk() {
     assert_snapshot!(env.run(&["export", "native-tools.jsonl", "--container"]), @"
     ------- stderr -------
     error: generation 1 was not compressed
-    hint: write it as it is, without --container and under another name
+    hint: leave out --container and choose another file name
     [exit status: 1]
     ");
     assert_snapshot!(env.run(&["export", "4b6f", "--file", "no.jsonl"]), @"
     ------- stderr -------
-    error: the session has no file no.jsonl, or several of that name
-    hint: there is clock.jsonl.zst; list them: undertext export 4b6f0c9e --list
+    error: the session has no file no.jsonl, or several with that name
+    hint: available: clock.jsonl.zst; list them: undertext export 4b6f0c9e --list
     [exit status: 1]
     ");
 }
@@ -75,7 +75,7 @@ fn a_file_is_never_replaced_unasked() {
     fs::write(&out, "mine").unwrap();
     assert_snapshot!(export(&[]), @r"
     ------- stderr -------
-    error: $HOME/project/out.jsonl exists already
+    error: $HOME/project/out.jsonl already exists
     hint: replace it with --force
     [exit status: 2]
     ");
@@ -91,7 +91,7 @@ fn a_file_is_never_replaced_unasked() {
     assert_snapshot!(stored.run(&["export", "-o", "no/such/folder"]), @"
     ------- stderr -------
     error: cannot write $HOME/project/no/such/folder: there is no such file or folder
-    hint: name a path in a folder that is there
+    hint: name a path in an existing folder
     [exit status: 2]
     ");
 }
@@ -136,7 +136,7 @@ fn no_file_of_a_store_or_an_agent_is_replaced_however_it_is_named() {
             let refused = env.run(&args);
             assert_eq!(refused.code(), Some(2), "{args:?}: {refused}");
             assert!(
-                refused.stderr.contains("in a store") || refused.stderr.contains("its agent"),
+                refused.stderr.contains("inside a store") || refused.stderr.contains("its agent"),
                 "{refused}"
             );
         }
@@ -145,14 +145,14 @@ fn no_file_of_a_store_or_an_agent_is_replaced_however_it_is_named() {
     let out = agents.to_str().unwrap();
     assert_snapshot!(env.run(&["export", "7c2a", "--force", "-o", out]), @"
     ------- stderr -------
-    error: $HOME/.claude/projects/-garden/7c2a51de-90b4-4e6f-8a53-0d1f6b7e2c40.jsonl is the file of a session, and its agent reads it
-    hint: name another file: revert, switch and restore write an agent's own, and keep what it held
+    error: $HOME/.claude/projects/-garden/7c2a51de-90b4-4e6f-8a53-0d1f6b7e2c40.jsonl is a session file that its agent reads
+    hint: name another file; to change an agent's own file, use revert, switch or restore, which keep its content
     [exit status: 2]
     ");
     let out = store.join("store.db");
     assert_snapshot!(env.run(&["export", "7c2a", "--force", "-o", out.to_str().unwrap()]), @"
     ------- stderr -------
-    error: $HOME/.local/share/undertext/store.db lies in a store; name a place outside of it
+    error: $HOME/.local/share/undertext/store.db is inside a store; name a place outside it
     [exit status: 2]
     ");
     // A file that nobody reads can be replaced, and one that is not there yet be made where an agent looks for some.
@@ -176,7 +176,7 @@ fn every_state_of_the_file_can_be_written() {
     assert_snapshot!(stored.run(&["export", "--generation", "3"]), @"
     ------- stderr -------
     error: there is no generation 3
-    hint: there are 1 to 2; list them: undertext export --list
+    hint: generations 1 to 2 exist; list them: undertext export --list
     [exit status: 1]
     ");
 }
@@ -217,7 +217,7 @@ fn what_there_is_nothing_of_is_said() {
         said.stderr
     };
     assert_eq!(said(&["export"]), "Nothing has been said yet\n");
-    assert_eq!(said(&["checkpoints"]), "Nothing to go back to: there is no checkpoint yet\n");
+    assert_eq!(said(&["checkpoints"]), "Nothing to go back to: there are no checkpoints yet\n");
     env.run(&["append", "-q", "Look."]).success();
     assert_eq!(said(&["show", "HEAD", "--grep", "nowhere"]), "Nothing was found\n");
 }

@@ -66,7 +66,7 @@ fn a_newer_store_is_refused_before_anything_is_written() {
     let before = state();
     assert_snapshot!(env.run(&["append", "text"]), @"
     ------- stderr -------
-    error: the store at $HOME/.local/share/undertext/store.db has version 99, and this program reads version 7
+    error: the store at $HOME/.local/share/undertext/store.db has version 99, but this program reads version 8
     hint: update undertext, or name another store with --store
     [exit status: 4]
     ");
@@ -89,8 +89,8 @@ fn a_store_of_an_older_version_is_refused_with_a_way_on() {
     let before = fs::read(&path).unwrap();
     assert_snapshot!(env.run(&["append", "text"]), @"
     ------- stderr -------
-    error: the store at $HOME/.local/share/undertext/store.db has version 1, and this program reads version 7
-    hint: once that file is moved away, take in the sessions of your agents again: undertext import
+    error: the store at $HOME/.local/share/undertext/store.db has version 1, but this program reads version 8
+    hint: move that file away, then import your agents' sessions again: undertext import
     [exit status: 3]
     ");
     assert!(env.run(&["sessions"]).to_string().ends_with("[exit status: 3]\n"));
@@ -171,23 +171,23 @@ fn a_store_that_has_forgotten_is_noticed_and_not_changed() {
     fs::copy(env.home().join("older.db"), folder.join("store.db")).unwrap();
     assert_snapshot!(env.run(&["append", "text"]), @"
     ------- stderr -------
-    error: the store at $HOME/.local/share/undertext/store.db has lost changes: it had 6, and has 5 now
-    hint: read what that means and what can be done: undertext doctor
-    hint: take in what live files still hold of it: undertext doctor --fix
+    error: the store at $HOME/.local/share/undertext/store.db has lost changes: it had 6, but has only 5 now
+    hint: to see what this means and what you can do: undertext doctor
+    hint: to import what live files still have of it: undertext doctor --fix
     [exit status: 3]
     ");
     assert_snapshot!(env.run(&["verify"]), @r"
-    damage: store.witness: it has seen change 6, and the store holds 5
-    damage: e572dff8-2304-400b-856a-555ac3a4558d: $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl: it is ahead of the store, which has forgotten what it held
+    damage: store.witness: it has seen change 6, but the store has only 5
+    damage: e572dff8-2304-400b-856a-555ac3a4558d: $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl: it has records that the store has lost
     Verified 1 session, 5 operations, 4 entries: 2 things are damaged
     ------- stderr -------
-    hint: to mend what can be mended: undertext doctor --fix
+    hint: to repair what can be repaired: undertext doctor --fix
     [exit status: 1]
     ");
     assert_snapshot!(env.run(&["doctor"]), @"
-    $HOME/.local/share/undertext/store.db: it has lost changes: store.witness saw 6, and it has 5 now. If there is a newer one, put it back, with its -wal file; else its live files may hold what it lost
+    $HOME/.local/share/undertext/store.db: it has lost changes: store.witness saw 6, but it has only 5 now. If you have a newer one, put it back, with its -wal file; otherwise its live files may still have what it lost
     ------- stderr -------
-    hint: to mend what can be mended: undertext doctor --fix
+    hint: to repair what can be repaired: undertext doctor --fix
     [exit status: 1]
     ");
     env.run(&["log"]).success();
@@ -205,7 +205,7 @@ fn a_store_that_is_none_is_refused() {
     ------- stderr -------
     Store: ~/project/store
     error: $HOME/project/store/store.db is not an undertext store
-    hint: look at its folder: undertext doctor --store store
+    hint: check its folder: undertext doctor --store store
     hint: or name another folder with --store
     [exit status: 2]
     ");

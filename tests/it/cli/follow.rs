@@ -84,7 +84,7 @@ fn what_is_said_later_is_shown_as_it_is_said() {
     env.run(&["revert", "-q", "1", "-m", "Look at the linker."]).success();
     let back = until(&running.data, "Look at the linker.");
     assert!(back[1].starts_with("note"), "{back:#?}");
-    until(&running.talk, "the conversation went back, and goes on behind");
+    until(&running.talk, "the conversation went back and continues after");
     env.run(&["append", "-q", "--role", "assistant", "I see."]).success();
     until(&running.data, "I see.");
 }
@@ -105,7 +105,7 @@ fn a_conversation_that_goes_on_behind_its_agents_own_record_did_not_go_back() {
     assert!(!running.talk.try_iter().any(|line| line.contains("went back")));
     // Nothing has to be said behind where one went back to.
     env.run(&["revert", "-q", "-s", "7c2a", "1"]).success();
-    until(&running.talk, "the conversation went back, and goes on behind");
+    until(&running.talk, "the conversation went back and continues after");
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn a_file_that_goes_and_comes_back_is_followed_on() {
         format!("{record}\n")
     };
     fs::write(&path, [whole.as_slice(), next(1, "Painted white.").as_bytes()].concat()).unwrap();
-    until(&running.talk, "is there again");
+    until(&running.talk, "is back");
     until(&running.data, "Painted white.");
     // Another file in its place, and the same one written over.
     let other = path.with_extension("new");
@@ -181,8 +181,8 @@ fn a_file_that_goes_and_comes_back_is_followed_on() {
     until(&running.talk, "was replaced");
     until(&running.data, "Painted green.");
     fs::write(&path, "no session\n").unwrap();
-    until(&running.talk, "was written over");
-    until(&running.talk, "no session of a known format");
+    until(&running.talk, "was overwritten");
+    until(&running.talk, "not a session in a known format");
     fs::write(&path, [whole.as_slice(), next(3, "Painted red.").as_bytes()].concat()).unwrap();
     until(&running.data, "Painted red.");
 }
@@ -261,7 +261,7 @@ fn a_session_is_followed_to_the_file_that_a_command_begins() {
     let env = TestEnv::new();
     let (running, _) = thread(&env);
     env.run(&["revert", "-q", "1", "-s", THREAD, "-m", "Look again."]).success();
-    until(&running.talk, "the session goes on in");
+    until(&running.talk, "the session continues in");
     until(&running.data, "Look again.");
     env.run(&["append", "-q", "-s", THREAD, "And now test it."]).success();
     until(&running.data, "And now test it.");

@@ -126,7 +126,7 @@ fn a_line_ends_before_its_line_end_whichever_that_is() {
     }
     assert_snapshot!(env.run(&["search", "--regex", r"full\nsecond"]).masked(), @r"
     ------- stderr -------
-    error: the pattern has a line end, and texts are searched line by line
+    error: the pattern contains a line break, but texts are searched line by line
     [exit status: 2]
     ");
     // As many lines around as there are.

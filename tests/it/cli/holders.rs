@@ -150,7 +150,7 @@ fn claude_code_keeps_only_the_session_that_it_names_from_being_changed() {
     // The file is of an older process, so that this one says nothing.
     name_session(env, agent.pid(), BOAT, agent.started() + 1);
     for (session, file) in [(BOAT, &kept.file), (RAFT, &raft)] {
-        let words = ["Claude Code may have ", ", in the session's folder)", "insist with --force"];
+        let words = ["Claude Code may have ", ", in the session's folder)", "add --force"];
         refused(env, file, session, &[], &words);
         change(env, session, &["--force"]).success();
     }
@@ -180,7 +180,7 @@ fn a_folder_counts_only_for_a_process_with_a_terminal() {
     change(&kept.env, "boat", &[]).success();
     drop(agent);
     let _agent = Agent::on_a_terminal(&kept.env, setsid, "pi");
-    let words = ["pi may have ", ", in the session's folder)", "insist with --force"];
+    let words = ["pi may have ", ", in the session's folder)", "add --force"];
     refused(&kept.env, &kept.file, "boat", &[], &words);
     change(&kept.env, "boat", &["--force"]).success();
 }
@@ -203,7 +203,7 @@ fn a_lock_next_to_a_session_counts_while_the_process_that_wrote_it_lives() {
     change(env, "boat", &[]).success();
     // Nothing shows that it is the process that wrote this.
     lock(None);
-    refused(env, &kept.file, "boat", &[], &[" may have boat ", "lock file names)", "with --force"]);
+    refused(env, &kept.file, "boat", &[], &[" may have boat ", "lock file names)", "add --force"]);
     change(env, "boat", &["--force"]).success();
     drop(gateway);
     change(env, "boat", &[]).success();
@@ -216,7 +216,7 @@ fn codex_has_a_thread_open_while_it_holds_its_lock_or_its_file() {
     in_the_project(&kept);
     let env = &kept.env;
     let screen = Agent::on_a_terminal(env, setsid, "codex");
-    let words = ["Codex may have ", ", in the session's folder)", "insist with --force"];
+    let words = ["Codex may have ", ", in the session's folder)", "add --force"];
     refused(env, &kept.file, THREAD, &[], &words);
     // One that locks what it opens has not opened this.
     let locks = env.home().join(".codex/thread-writer-locks");

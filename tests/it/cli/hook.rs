@@ -163,7 +163,7 @@ fn what_cannot_be_imported_now_is_retried_by_one_worker_until_it_succeeds() {
     queue.add("claude", &Named::File(path)).unwrap();
     let mut command = env.command();
     let mut worker = command.args(["hook", "--work", "--wait", "1"]).spawn().unwrap();
-    wait(&env, "it is tried again until it succeeds");
+    wait(&env, "it will be tried again until it succeeds");
     // Another one has nothing to do.
     env.run(&["hook", "--work", "--wait", "1"]).success();
     assert_eq!(log(&env).lines().count(), 1, "{}", log(&env));
@@ -379,14 +379,14 @@ fn a_file_outside_of_the_agents_folders_is_not_read() {
         hook(&env, &["hook", "claude"], event(path).as_bytes());
     }
     wait(&env, "it is a pipe, not a file");
-    wait(&env, "a.jsonl: it lies outside of its agent's folders");
-    wait(&env, "40.jsonl: it lies outside of its agent's folders");
+    wait(&env, "a.jsonl: it is outside its agent's folders");
+    wait(&env, "40.jsonl: it is outside its agent's folders");
     // Another agent's folder is outside too.
     fs::remove_file(&inside).unwrap();
     fs::write(&inside, example("claude-garden.jsonl")).unwrap();
     hook(&env, &["hook", "pi"], event(&inside).as_bytes());
     let begun = Instant::now();
-    while log(&env).matches("40.jsonl: it lies").count() < 2 {
+    while log(&env).matches("40.jsonl: it is outside").count() < 2 {
         assert!(begun.elapsed() < Duration::from_secs(60), "{}", log(&env));
         thread::sleep(Duration::from_millis(20));
     }
@@ -426,7 +426,7 @@ fn a_program_that_changes_the_store_is_waited_for() {
     hook(&env, &["hook", "claude", &event(&absent)], b"");
     drop(lock);
     wait(&env, "28 new entries");
-    wait(&env, "later.jsonl: nothing is there yet");
+    wait(&env, "later.jsonl: the file does not exist yet");
 }
 
 #[test]

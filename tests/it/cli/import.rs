@@ -49,19 +49,19 @@ fn a_folder_is_taken_in_once_and_read_on_when_it_grows() {
     fs::write(&path, [&whole[..], b"no record\n{\"torn\":"].concat()).unwrap();
     assert_snapshot!(env.run(&["import", ".", "-v"]), @"
     $HOME/project/native-rewind.jsonl:16: not a JSON object
-    $HOME/project/native-rewind.jsonl:17: the file ends within a record
+    $HOME/project/native-rewind.jsonl:17: the file ends in the middle of a record
     Imported 1 session (0 new): 1 new entry, 18 B; 1 file is unchanged
-    Noted: 1 line that is not a JSON object, 1 file that ends within a record
+    Noted: 1 line that is not a JSON object, 1 file that ends in the middle of a record
     ");
     fs::write(&path, &whole[1..]).unwrap();
     assert_snapshot!(env.run(&["import", path.to_str().unwrap()]), @"
-    $HOME/project/native-rewind.jsonl: rewritten: it does not go on from what the store has of it
+    $HOME/project/native-rewind.jsonl: rewritten: it does not continue what the store has of it
     Imported 1 session (0 new): 1 new entry, 5.0 kB
     Noted: 1 line that is not a JSON object, 1 file that was rewritten
     ");
     fs::write(&path, &whole).unwrap();
     assert_snapshot!(env.run(&["import", path.to_str().unwrap()]), @"
-    $HOME/project/native-rewind.jsonl: rewritten: it does not go on from what the store has of it
+    $HOME/project/native-rewind.jsonl: rewritten: it does not continue what the store has of it
     Imported 1 session (0 new): 0 new entries, 5.0 kB
     Noted: 1 file that was rewritten
     ");
@@ -82,7 +82,7 @@ fn without_a_path_every_agents_folder_is_searched() {
       OpenClaw: ~/.openclaw/agents
       Kimi CLI: ~/.kimi/sessions
       clawdcode: ~/.clawdcode/projects
-    To take in sessions from elsewhere, name their folder
+    To import sessions from elsewhere, name their folder
     ");
     claude(&env, ".claude/projects/-work/boat.jsonl", "");
     claude(&env, ".openclaw/agents/main/other/no.jsonl", "");
@@ -132,7 +132,7 @@ fn a_dry_run_lists_what_an_import_would_read() {
     assert_snapshot!(env.run(&["import", "--dry-run"]), @"
     ------- stderr -------
     Claude Code: ~/.claude/projects
-    2 files are in the store already, unchanged
+    2 files are already in the store, unchanged
     ");
     assert_eq!(listed(), [""; 0]);
     let path = env.home().join(".claude/projects/-work/oars.jsonl");
@@ -197,17 +197,17 @@ fn what_holds_no_session_is_left_out_with_a_reason() {
     assert_snapshot!(env.run(&["import", "in", "-v"]), @r"
     Imported 1 session (1 new): 2 new entries, 456 B
     ------- stderr -------
-    warning: skipped $HOME/project/in/dangling: it is a link, which is not followed; name what it leads to
-    warning: skipped $HOME/project/in/loop: it is a link, which is not followed; name what it leads to
-    warning: skipped $HOME/project/in/notes.txt: it holds no session of a known format
-    warning: skipped $HOME/project/in/odd\x1b[2J: it holds no session of a known format
+    warning: skipped $HOME/project/in/dangling: it is a link, and links are not followed; name its target
+    warning: skipped $HOME/project/in/loop: it is a link, and links are not followed; name its target
+    warning: skipped $HOME/project/in/notes.txt: it is not a session in a known format
+    warning: skipped $HOME/project/in/odd\x1b[2J: it is not a session in a known format
     ");
     assert_snapshot!(env.run(&["import", "in/notes.txt", "no\x1bwhere"]), @r"
     ------- stderr -------
-    warning: skipped $HOME/project/in/notes.txt: it holds no session of a known format
+    warning: skipped $HOME/project/in/notes.txt: it is not a session in a known format
     warning: skipped $HOME/project/no\x1bwhere: cannot read it: there is no such file or folder
-    error: nothing could be taken in
-    hint: which agents' sessions undertext reads: undertext import --help
+    error: nothing could be imported
+    hint: see which agents' sessions undertext reads: undertext import --help
     [exit status: 3]
     ");
     let summary = env.run(&["import", "--json", "-q", "in"]).success().stdout;
@@ -226,7 +226,7 @@ fn a_line_that_is_too_long_ends_its_file_and_is_named_with_its_number() {
     Noted: 1 file with a line that is too long
     ------- stderr -------
     Claude Code: ~/.claude/projects
-    warning: $HOME/.claude/projects/-work/boat.jsonl:3: the line is longer than 512 MiB, and the file is taken in as far as that
+    warning: $HOME/.claude/projects/-work/boat.jsonl:3: the line is longer than 512 MiB; the file was imported up to here
     ");
     assert_snapshot!(env.run(&["import"]), @"
     Imported 0 sessions (0 new): 0 new entries, 0 B; 1 file is unchanged
@@ -268,7 +268,7 @@ fn a_branch_that_a_command_moved_is_kept() {
     let _ = env.run(&["revert", "-q", "0", "-s", "boat"]).success();
     claude(&env, "project/boat.jsonl", "{\"type\":\"ai-title\",\"aiTitle\":\"A boat\"}\n");
     assert_snapshot!(env.run(&["import", "boat.jsonl"]), @"
-    Session boat: main follows its file again; where it stood is branch main.2
+    Session boat: main follows its file again; its old position is branch main.2
     Imported 1 session (0 new): 1 new entry, 39 B
     ");
 }
@@ -343,7 +343,7 @@ fn a_file_that_was_moved_away_and_back_is_the_agents_again() {
     fs::create_dir_all(other.parent().unwrap()).unwrap();
     fs::rename(&path, &other).unwrap();
     let moved = env.run(&["import"]).success();
-    assert!(moved.stderr.contains("is gone; the session goes on in "), "{moved}");
+    assert!(moved.stderr.contains("was deleted; the session continues in "), "{moved}");
     fs::rename(&other, &path).unwrap();
     env.run(&["import"]).success();
     assert!(!env.run(&["sessions"]).success().stdout.contains("file gone"));
@@ -381,9 +381,9 @@ fn a_long_end_without_a_newline_is_packed_and_comes_back() {
     let path = env.project().join("boat.jsonl");
     let whole = fs::read(&path).unwrap();
     assert_snapshot!(env.run(&["import", ".", "-v"]), @"
-    $HOME/project/boat.jsonl:3: the file ends within a record
+    $HOME/project/boat.jsonl:3: the file ends in the middle of a record
     Imported 1 session (1 new): 2 new entries, 2.0 MB
-    Noted: 1 file that ends within a record
+    Noted: 1 file that ends in the middle of a record
     ");
     let exported = env.command().args(["export", "boat"]).output().unwrap();
     assert!(exported.stdout == whole);
@@ -430,7 +430,7 @@ fn files_of_agents_that_are_not_read_yet_are_named_once_and_left_alone() {
     assert_snapshot!(env.run(&["log", "in/one"]), @"
     ------- stderr -------
     error: $HOME/project/in/one is a file of Copilot CLI, which undertext does not read yet
-    hint: which agents' sessions undertext reads: undertext import --help
+    hint: see which agents' sessions undertext reads: undertext import --help
     [exit status: 2]
     ");
     // No hint leads back to where it came from.
@@ -553,7 +553,7 @@ fn a_signal_that_ends_an_import_says_what_is_kept_and_how_to_go_on() {
     let told = told.trim_end().rsplit('\n').next().unwrap();
     assert_eq!(
         told,
-        "Interrupted: 1 session is imported and kept; to import the rest: undertext import ../files"
+        "Interrupted: 1 session is imported and saved; to import the rest: undertext import ../files"
     );
     env.run(&["verify"]).success();
     let rest = env.run(&["import", "../files"]).success();
@@ -613,14 +613,14 @@ fn what_the_settings_exclude_stays_out() {
     assert_snapshot!(env.run(&["import", "--json", "-q"]).masked(), @r#"{"type":"summary","files":1,"unchanged":1,"skipped":5,"left_out":{"excluded":5},"sessions":0,"entries":0,"sidecars":0,"bytes":0,"gone":0,"oddities":{}}"#);
     assert_snapshot!(env.run(&["import", "-v", kimi.to_str().unwrap()]), @"
     ------- stderr -------
-    warning: skipped $HOME/.kimi/sessions/0123/k-1/context.jsonl: your settings leave it out: exclude.agents has kimi
+    warning: skipped $HOME/.kimi/sessions/0123/k-1/context.jsonl: your settings exclude it: exclude.agents has kimi
     ");
     // A file that is named is refused, wherever it is named.
     let named = file.to_str().unwrap();
     assert_snapshot!(env.run(&["import", named]), @"
     ------- stderr -------
-    warning: skipped $HOME/.claude/projects/-work/deep.jsonl: your settings leave it out: exclude.folders has $HOME/secret
-    error: your settings leave out what was to be taken in
+    warning: skipped $HOME/.claude/projects/-work/deep.jsonl: your settings exclude it: exclude.folders has $HOME/secret
+    error: your settings exclude everything that you named
     hint: every key, explained: undertext context --settings
     [exit status: 3]
     ");
@@ -628,7 +628,7 @@ fn what_the_settings_exclude_stays_out() {
     assert_eq!(env.run(&["checkpoint", named]).to_string(), refused);
     assert_snapshot!(refused, @"
     ------- stderr -------
-    error: $HOME/.claude/projects/-work/deep.jsonl is not taken in: your settings leave it out (exclude.folders has $HOME/secret)
+    error: $HOME/.claude/projects/-work/deep.jsonl was not imported: your settings exclude it (exclude.folders has $HOME/secret)
     hint: every key, explained: undertext context --settings
     [exit status: 2]
     ");
@@ -642,7 +642,7 @@ fn what_the_settings_exclude_stays_out() {
     ------- stderr -------
     Claude Code: ~/.claude/projects
     Kimi CLI: ~/.kimi/sessions
-    4 sessions excluded by your settings (-v lists them): exclude.folders has /work; exclude.folders leaves out for now a session whose folder is not known
+    4 sessions excluded by your settings (-v lists them): exclude.folders excludes sessions whose folder is not known yet; exclude.folders has /work
     ");
     fs::remove_file(&file).unwrap();
     assert_eq!(env.run(&["export", "-q", "open"]).success().stdout, whole);
@@ -673,30 +673,27 @@ fn settings_that_exclude_nothing_are_refused() {
     settings(&env, "[exclude]\nagents = [\"claud\"]\n");
     assert_snapshot!(env.run(&["import", "boat.jsonl"]), @"
     ------- stderr -------
-    error: your settings: exclude.agents has claud, and there is no such agent
+    error: your settings: exclude.agents has claud, but there is no such agent
     hint: every key, explained: undertext context --settings
     [exit status: 2]
     ");
     settings(&env, "[exclude]\nfolders = [\"work\"]\n");
     assert_snapshot!(env.run(&["import", "boat.jsonl"]), @"
     ------- stderr -------
-    error: your settings: exclude.folders has work: a folder begins with / or ~/ and holds no ..
+    error: your settings: exclude.folders has work: a folder must begin with / or ~/ and must not contain ..
     hint: every key, explained: undertext context --settings
     [exit status: 2]
     ");
     for (text, told) in [
         (
             "[exclude]\nfolder = [\"~/work\"]\n",
-            "there is no key exclude.folder; the nearest is exclude.folders",
+            "unknown key exclude.folder; the nearest is exclude.folders",
         ),
-        (
-            "[excludes]\nfolders = [\"~/work\"]\n",
-            "there is no key excludes; the nearest is exclude",
-        ),
-        ("folders = [\"~/work\"]\n", "there is no key folders"),
+        ("[excludes]\nfolders = [\"~/work\"]\n", "unknown key excludes; the nearest is exclude"),
+        ("folders = [\"~/work\"]\n", "unknown key folders"),
         (
             "[exclude]\nfolders = [\"~/clients/*\"]\n",
-            "exclude.folders has ~/clients/*: a folder is named",
+            "exclude.folders has ~/clients/*: folder names may not",
         ),
     ] {
         settings(&env, text);
@@ -716,7 +713,7 @@ fn settings_that_exclude_nothing_are_refused() {
     assert_snapshot!(env.run(&["import", "boat.jsonl"]), @"
     Imported 1 session (1 new): 2 new entries, 456 B
     ------- stderr -------
-    warning: $HOME/.local/share/undertext/config.toml may not set exclude.agents: what runs, sends or reads beyond a session, leaves sessions out, or says what is secret, is set in your own settings
+    warning: $HOME/.local/share/undertext/config.toml may not set exclude.agents: only your own settings may run programs, send data, read beyond a session, exclude sessions or define secrets
     ");
 }
 
@@ -727,6 +724,6 @@ fn what_the_system_says_of_a_file_is_told_in_words() {
     assert_snapshot!(env.run(&["import", "boat.jsonl", "boat.jsonl/x"]), @"
     Imported 1 session (1 new): 2 new entries, 456 B
     ------- stderr -------
-    warning: skipped $HOME/project/boat.jsonl/x: cannot read it: a part of the path is a file, and not a folder
+    warning: skipped $HOME/project/boat.jsonl/x: cannot read it: part of the path is a file, not a folder
     ");
 }

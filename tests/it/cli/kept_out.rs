@@ -50,8 +50,8 @@ fn what_an_agent_says_again_is_covered_as_it_is_taken_in() {
     Session 8f14e45f  the token is [redacted]**************, use it  (claude)
     Checkpoint 6
     ------- stderr -------
-    warning: 2 new lines have something that was taken out of the store; it is kept out, and still in the file
-    warning: took in 2 entries that another program appended to the live file
+    warning: 2 new lines have redacted text; it is kept out of the store, but is still in the file
+    warning: imported 2 entries that another program appended to the live file
     hint: to come back to it: undertext revert 6 -s 8f14e45f
     ");
     assert_eq!(in_the_store(&env), Vec::<PathBuf>::new());
@@ -79,7 +79,7 @@ fn a_short_secret_is_said_not_to_be_kept_out() {
         let planned = env.run_with_stdin(&["redact", "--dry-run", "--json"], secret.as_bytes());
         assert_eq!(super::json(&planned.success().stdout)["kept_out"], is_kept_out);
         let said = env.run_with_stdin(&["redact", "--yes"], secret.as_bytes()).success();
-        assert_eq!(said.stderr.contains("is not kept out of what comes later"), !is_kept_out);
+        assert_eq!(said.stderr.contains("is not kept out of later imports"), !is_kept_out);
         let again = env.run(&["append", &format!("it was {secret}.")]);
         assert_eq!(again.code(), Some(if is_kept_out { 2 } else { 0 }), "{again}");
     }
@@ -153,7 +153,7 @@ fn a_list_of_names_brings_nothing_back_and_is_told_of() {
         assert!(env.run(&["sessions"]).success().stdout.contains("name tok-"));
         let done = env.run_with_stdin(args, stdin).said_no();
         for name in ["session_index.jsonl", "history.jsonl"] {
-            assert!(done.stderr.contains(&format!("{name} lies next to")), "{done}");
+            assert!(done.stderr.contains(&format!("{name} is next to")), "{done}");
         }
         env.run(&["import"]).success();
         assert!(!env.run(&["sessions"]).success().stdout.contains("name tok-"));
@@ -169,20 +169,20 @@ fn undertext_itself_writes_nothing_that_was_taken_out() {
     let before = fs::read(&files[1]).unwrap();
     assert_snapshot!(env.run(&["append", "-s", "c9f0", &format!("use {SECRET}")]), @r"
     ------- stderr -------
-    error: the words have something that was taken out of the store, and nothing is written
-    hint: say it without that: redact and forget keep it out for ever
+    error: the text contains something that was redacted or forgotten; nothing was written
+    hint: write it without that text: redact and forget keep it out for good
     [exit status: 2]
     ");
     assert_snapshot!(env.run(&["revert", "0", "-s", "c9f0", "-m", &format!("not {SECRET}")]), @r"
     ------- stderr -------
-    error: the words have something that was taken out of the store, and nothing is written
-    hint: say it without that: redact and forget keep it out for ever
+    error: the text contains something that was redacted or forgotten; nothing was written
+    hint: write it without that text: redact and forget keep it out for good
     [exit status: 2]
     ");
     assert_snapshot!(env.run(&["checkpoint", "-s", "c9f0", "-m", &format!("not {SECRET}")]), @r"
     ------- stderr -------
-    error: the words have something that was taken out of the store, and nothing is written
-    hint: say it without that: redact and forget keep it out for ever
+    error: the text contains something that was redacted or forgotten; nothing was written
+    hint: write it without that text: redact and forget keep it out for good
     [exit status: 2]
     ");
     assert_eq!(fs::read(&files[1]).unwrap(), before);

@@ -143,7 +143,7 @@ fn another_change_that_waits_replaces_the_first() {
     let (kept, _held) = open_boat();
     run(&kept, &["revert", "1", "--later"]).success();
     let replaced = run(&kept, &["revert", "--keep", "0", "--later"]).success();
-    let found = "It replaces what waited before: revert to just before @1\n";
+    let found = "It replaces the change that was waiting: revert to just before @1\n";
     assert!(replaced.stdout.contains(found), "{replaced}");
     assert!(replaced.stdout.contains("to revert to just after @0\n"), "{replaced}");
     let found = json(&run(&kept, &["revert", "0", "--later", "--json"]).success().stdout);
@@ -175,7 +175,7 @@ fn undo_drops_what_waits_and_redo_has_it_wait_again() {
     // An operation that no longer has anything wait cannot be undone.
     let n = found["operation"].to_string();
     let past = run(&kept, &["undo", "--op", &n]);
-    assert!(past.code() == Some(2) && past.stderr.contains("undone already"), "{past}");
+    assert!(past.code() == Some(2) && past.stderr.contains("already undone"), "{past}");
     drop(held);
     run(&kept, &["undo"]).success();
     assert_eq!(kept.said(&["6b0a"]), "Build a boat. | Of wood? | Of steel. | It floats.");
@@ -198,7 +198,7 @@ fn a_change_that_moves_the_session_drops_what_waits_and_what_others_write_does_n
     let shown = run(&kept, &["resume"]).said_no();
     assert!(shown.stdout.contains("@1, @2 (2 turns) would be on branch main.1"), "{shown}");
     let reverted = run(&kept, &["revert", "2"]).success();
-    let found = "warning: this drops the change that waited (operation 2)\n";
+    let found = "warning: this drops the waiting change (operation 2)\n";
     assert!(reverted.stderr.contains(found), "{reverted}");
     assert_eq!(waiting(&kept.env, "6b0a"), json("null"));
     // To undo that does not have it wait again.
@@ -219,10 +219,7 @@ fn an_undo_and_a_compaction_wait_with_what_they_were_asked_for() {
     assert_eq!(waiting(&kept.env, "6b0a")["undoes"].to_string(), reverted);
     // It is not taken for what is to be undone.
     let again = run(&kept, &["undo", "--later"]).success();
-    assert!(
-        again.stdout.contains(&format!("waited before: undo operation {reverted}\n")),
-        "{again}"
-    );
+    assert!(again.stdout.contains(&format!("was waiting: undo operation {reverted}\n")), "{again}");
     drop(held);
     run(&kept, &["resume", "--apply", "--print"]).success();
     assert_eq!(kept.said(&["6b0a"]), "Build a boat. | Of wood? | Of steel. | It floats.");
@@ -252,7 +249,7 @@ fn a_place_that_is_not_there_is_refused_and_one_that_went_can_be_dropped() {
     run(&kept, &["switch", "mine", "--later"]).success();
     run(&kept, &["branch", "--hide", "mine"]).success();
     let shown = run(&kept, &["resume"]).said_no();
-    assert!(shown.stderr.contains("warning: it cannot be made any more: "), "{shown}");
+    assert!(shown.stderr.contains("warning: it can no longer be made: "), "{shown}");
     assert!(shown.stderr.contains("--drop") && !shown.stderr.contains("--apply"), "{shown}");
     assert_eq!(run(&kept, &["resume", "--apply"]).code(), Some(1));
     run(&kept, &["resume", "--drop", "--print"]).success();

@@ -286,15 +286,15 @@ fn what_is_no_session_is_an_error() {
     let env = TestEnv::new();
     assert_snapshot!(env.run(&["log", "nowhere.jsonl"]), @"
     ------- stderr -------
-    error: there is no file nowhere.jsonl, and no session of that name
+    error: there is no file or session nowhere.jsonl
     hint: list the sessions: undertext sessions
     [exit status: 1]
     ");
     std::fs::write(env.project().join("notes.txt"), "no session\n").unwrap();
     assert_snapshot!(env.run(&["log", "notes.txt"]), @"
     ------- stderr -------
-    error: $HOME/project/notes.txt holds no session of a known format
-    hint: which agents' sessions undertext reads: undertext import --help
+    error: $HOME/project/notes.txt is not a session in a known format
+    hint: see which agents' sessions undertext reads: undertext import --help
     [exit status: 2]
     ");
 }

@@ -125,7 +125,7 @@ fn one_bit_in_each_of_fifty_lines_comes_back_from_the_agents_files() {
     assert!(verified.stderr.contains("undertext doctor --fix"), "{verified}");
     let fixed = home.run(&["doctor", "--fix"]);
     assert_eq!(fixed.code(), Some(0), "{fixed}");
-    assert!(fixed.stdout.contains("came back from"), "{fixed}");
+    assert!(fixed.stdout.contains("recovered from"), "{fixed}");
     home.run(&["verify"]).success();
     assert_eq!(home.said(), said);
     assert!(store(&home.env).join("damaged-1/store.db").exists());
@@ -188,7 +188,7 @@ fn a_log_that_is_gone_is_named_and_what_it_held_comes_back_from_the_live_file() 
 
     let fixed = home.run(&["doctor", "--fix"]);
     assert_eq!(fixed.code(), Some(1), "the checkpoint did not come back: {fixed}");
-    assert!(fixed.stdout.contains("came back"), "{fixed}");
+    assert!(fixed.stdout.contains("recovered from"), "{fixed}");
     assert!(fixed.stdout.contains("lost: the store's last 2 changes"), "{fixed}");
     home.run(&["verify"]).success();
     assert_eq!(home.said(), said);
@@ -291,7 +291,7 @@ fn without_a_witness_the_stamp_of_the_live_file_tells() {
     fs::remove_file(store(&home.env).join("store.witness")).unwrap();
     let verified = home.run(&["verify"]);
     assert_eq!(verified.code(), Some(1), "{verified}");
-    assert!(verified.to_string().contains("has forgotten"), "{verified}");
+    assert!(verified.to_string().contains("the store has lost"), "{verified}");
     let refused = home.run(&["append", "-q", "-s", &home.own, "And more."]);
     assert_eq!(refused.code(), Some(3), "{refused}");
     assert!(refused.stderr.contains("has lost a change"), "{refused}");
@@ -310,7 +310,7 @@ fn a_database_that_is_gone_is_not_begun_anew() {
     assert!(refused.stderr.contains("has lost changes"), "{refused}");
     let fixed = home.run(&["doctor", "--fix"]);
     assert_eq!(fixed.code(), Some(1), "{fixed}");
-    assert!(fixed.stdout.contains("came back"), "{fixed}");
+    assert!(fixed.stdout.contains("recovered from"), "{fixed}");
     assert!(fixed.stdout.contains("lost: the store's last"), "{fixed}");
     assert!(fixed.stderr.contains("undertext import"), "{fixed}");
     assert_eq!(home.said()[&home.own], said[&home.own]);
@@ -326,7 +326,10 @@ fn a_live_file_without_a_session_is_named_and_becomes_one() {
     fs::write(&stray, text.replace(&home.own, "01a2061f-a6e8-7556-b618-52123624a023")).unwrap();
     let verified = home.run(&["verify"]);
     assert_eq!(verified.code(), Some(1), "{verified}");
-    assert!(verified.to_string().contains("a live file without a session"), "{verified}");
+    assert!(
+        verified.to_string().contains("a live file whose session the store has lost"),
+        "{verified}"
+    );
     home.run(&["doctor", "--fix"]).success();
     let said = home.said();
     assert_eq!(said["01a2061f-a6e8-7556-b618-52123624a023"], said[&home.own]);
@@ -377,7 +380,7 @@ fn a_program_that_has_the_damaged_store_open_writes_no_more_to_it() {
     drop(db);
     home.run(&["doctor", "--fix"]).success();
     let refused = ops::checkpoint(&mut archive, &session, None).unwrap_err();
-    assert!(refused.to_string().contains("has to be opened again"), "{refused}");
+    assert!(refused.to_string().contains("open it again"), "{refused}");
     drop(archive);
     let mut archive = fixture::open(&store(&home.env), 3);
     ops::checkpoint(&mut archive, &session, None).unwrap();
@@ -500,7 +503,7 @@ fn what_an_operation_in_the_middle_brought_comes_back_from_the_live_file() {
     assert!(!verified.to_string().contains("another program"), "{verified}");
     let fixed = home.run(&["doctor", "--fix"]);
     assert_eq!(fixed.code(), Some(1), "{fixed}");
-    assert!(fixed.stdout.contains("2 entries of session 5e550000 came back"), "{fixed}");
+    assert!(fixed.stdout.contains("2 entries of session 5e550000 recovered from"), "{fixed}");
     assert!(fixed.stdout.contains("lost: operation"), "{fixed}");
     assert_eq!(home.said(), said);
     let verified = home.run(&["verify"]).success();
@@ -545,7 +548,7 @@ fn rows_that_only_say_to_be_of_an_operation_of_the_journal_do_not_keep_it_out() 
     damage_first_page(&home.database());
     fs::remove_file(agents_file(&home, 0)).unwrap();
     let fixed = home.run(&["doctor", "--fix"]);
-    assert!(fixed.stdout.contains("Mended: "), "{fixed}");
+    assert!(fixed.stdout.contains("Repaired: "), "{fixed}");
     assert_eq!(home.said(), said, "{fixed}");
 }
 
@@ -821,7 +824,7 @@ fn a_store_cut_short_anywhere_is_mended_and_what_is_lost_is_said() {
             fs::write(store(&home.env).join("store.witness"), &witness).unwrap();
             let fixed = home.run(&["doctor", "--fix"]);
             assert!(matches!(fixed.code(), Some(0 | 1)), "{length}: {fixed}");
-            assert!(fixed.stdout.contains("Mended: "), "{length}: {fixed}");
+            assert!(fixed.stdout.contains("Repaired: "), "{length}: {fixed}");
             assert!(!store(&home.env).join("mending").exists(), "{length}: {fixed}");
             home.run(&["import"]).success();
             let now = home.said();
@@ -910,7 +913,7 @@ fn what_grew_again_and_again_is_taken_in_after_its_store_was_cut_short() {
             fs::remove_file(file(0)).unwrap();
         }
         let fixed = home.run(&["doctor", "--fix"]);
-        assert!(fixed.stdout.contains("Mended: "), "{length}: {fixed}");
+        assert!(fixed.stdout.contains("Repaired: "), "{length}: {fixed}");
         home.run(&["import"]).success();
         let now = home.said();
         let verified = home.run(&["verify"]);
@@ -962,7 +965,7 @@ fn a_kept_file_comes_back_from_where_the_agent_has_it() {
     assert_eq!(fixed.code(), Some(0), "{fixed}");
     // Each file is named once, whatever came back from it.
     let came: Vec<(&str, &str)> =
-        fixed.stdout.lines().filter_map(|line| line.split_once(" came back from ")).collect();
+        fixed.stdout.lines().filter_map(|line| line.split_once(" recovered from ")).collect();
     let paths: BTreeSet<&str> = came.iter().map(|(_, path)| *path).collect();
     assert_eq!(paths.len(), came.len(), "{fixed}");
     let is_whole = |(what, path): &(&str, &str)| {
@@ -993,7 +996,7 @@ fn what_one_mending_could_not_find_the_next_one_looks_for_again() {
     assert_eq!(looked.code(), Some(1), "{looked}");
     assert!(looked.stdout.contains("it has lost lines"), "{looked}");
     let again = home.run(&["doctor", "--fix"]);
-    assert!(again.stdout.contains("no file holds it"), "{again}");
+    assert!(again.stdout.contains("no file has it"), "{again}");
     assert!(!again.stderr.contains("doctor --fix"), "{again}");
     fs::rename(away.join("file"), &file).unwrap();
     fs::rename(away.join("session"), &session).unwrap();
@@ -1061,7 +1064,7 @@ fn root_of(db: &Connection, table: &str) -> usize {
 
 #[test]
 fn a_store_whose_id_is_damaged_finds_it_by_its_operations() {
-    for (what, problem) in [("empty", "it has no id"), ("flipped", "is not the one that is made")] {
+    for (what, problem) in [("empty", "it has no id"), ("flipped", "does not match its id")] {
         let home = Home::new();
         fixture::settle(&store(&home.env));
         let db = home.settle();
@@ -1145,7 +1148,7 @@ fn a_database_in_the_place_of_another_stores_is_named_and_left_alone() {
     for command in [&["verify"][..], &["doctor"], &["doctor", "--fix"], &["doctor", "--fix"]] {
         let named = home.run(command);
         assert_eq!(named.code(), Some(1), "{command:?}: {named}");
-        assert!(named.stdout.contains("it is of another store"), "{command:?}: {named}");
+        assert!(named.stdout.contains("it belongs to another store"), "{command:?}: {named}");
         assert!(!named.stdout.contains("in order"), "{command:?}: {named}");
     }
     assert_eq!(fs::read(home.database()).unwrap(), swapped);
@@ -1381,7 +1384,7 @@ fn words_that_are_not_those_of_their_digest_are_left_out_and_named() {
     assert_eq!(home.run(&["verify"]).code(), Some(1));
     let fixed = home.run(&["doctor", "--fix"]);
     assert_eq!(fixed.code(), Some(1), "{fixed}");
-    assert!(fixed.stdout.contains(&format!("lost: words of operation {operation}")), "{fixed}");
+    assert!(fixed.stdout.contains(&format!("lost: text of operation {operation}")), "{fixed}");
     home.run(&["verify"]).success();
     assert!(home.run(&["doctor"]).success().stdout.ends_with("is in order\n"));
 }
@@ -1402,7 +1405,7 @@ fn a_value_that_cannot_be_read_costs_no_more_than_its_row() {
         drop(db);
         assert_eq!(home.run(&["verify"]).code(), Some(1), "{table}");
         let fixed = home.run(&["doctor", "--fix"]);
-        assert!(fixed.stdout.contains("Mended: "), "{table}: {fixed}");
+        assert!(fixed.stdout.contains("Repaired: "), "{table}: {fixed}");
         // Each of them can be read.
         assert_eq!(home.said().len(), sessions, "{table}: {fixed}");
     }
@@ -1432,7 +1435,7 @@ fn words_that_are_longer_than_their_page_are_found_behind_a_page_that_is_lost() 
         damage_words(&home, &note, |_, root| root);
         let fixed = home.run(&["doctor", "--fix"]);
         // What lay on the page itself is gone.
-        let lost = fixed.stdout.lines().filter(|line| line.contains("lost: words of operation"));
+        let lost = fixed.stdout.lines().filter(|line| line.contains("lost: text of operation"));
         let lost = lost.count();
         assert!(lost < 6, "{fixed}");
         let marks = &marked(&home.env)[&home.own];
@@ -1453,7 +1456,7 @@ fn words_on_a_page_that_is_lost_are_named() {
     });
     let fixed = home.run(&["doctor", "--fix"]);
     assert_eq!(fixed.code(), Some(1), "{fixed}");
-    let lost = fixed.stdout.lines().filter(|line| line.contains("lost: words of operation"));
+    let lost = fixed.stdout.lines().filter(|line| line.contains("lost: text of operation"));
     let lost = lost.count();
     assert!(lost > 0, "{fixed}");
     home.run(&["verify"]).success();
@@ -1496,8 +1499,8 @@ fn words_that_were_taken_out_do_not_come_back_from_a_page_that_is_no_longer_in_u
         }
         drop(db);
         let fixed = home.run(&["doctor", "--fix"]);
-        assert!(fixed.stdout.contains("Mended: "), "{fixed}");
-        assert!(!fixed.stdout.contains("words of operation"), "{fixed}");
+        assert!(fixed.stdout.contains("Repaired: "), "{fixed}");
+        assert!(!fixed.stdout.contains("text of operation"), "{fixed}");
         let texts: Vec<(i64, String)> = rows(&home.settle(), "SELECT operation, text FROM words");
         assert!(!texts.iter().any(|(_, text)| text == note), "{texts:?}");
     }
@@ -1526,7 +1529,7 @@ fn a_loose_segment_that_is_damaged_keeps_no_lines_out() {
     // The session's own file cannot help.
     fs::remove_file(live_path(&home.env, &home.own)).unwrap();
     let fixed = home.run(&["doctor", "--fix"]);
-    assert!(fixed.stdout.contains("Mended: "), "{fixed}");
+    assert!(fixed.stdout.contains("Repaired: "), "{fixed}");
     assert!(!fixed.stdout.contains("lost: "), "{fixed}");
     assert_eq!(home.said(), said, "{fixed}");
 }
@@ -1730,7 +1733,7 @@ fn an_operation_behind_a_lost_one_is_still_there_after_the_next_mending() {
         db.execute_batch(sql).unwrap();
         drop(db);
         let fixed = home.run(&["doctor", "--fix"]);
-        assert!(fixed.stdout.contains("Mended: "), "{fixed}");
+        assert!(fixed.stdout.contains("Repaired: "), "{fixed}");
         assert_eq!(lost(), 1, "{fixed}");
         home.run(&["store", "pack"]).success();
     }

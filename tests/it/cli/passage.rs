@@ -97,7 +97,7 @@ fn a_range_goes_from_the_one_turn_to_the_end_of_the_other_on_one_path() {
     let left = words(&env, &["show", "7c2a@0..@1"]);
     assert_eq!(left, [turn("0"), turn("1")].concat());
     let apart = env.run(&["log", "7c2a@1..@3"]);
-    let told = "no path has both: @1 is on an end without a name, @3 is on main";
+    let told = "these are on different paths: @1 is on an end without a name, @3 is on main";
     assert!(apart.code() == Some(2) && apart.stderr.contains(told), "{apart}");
     env.run(&["revert", "7c2a@3"]).success();
     let both = env.run(&["log", "7c2a@1..@3"]);
@@ -152,10 +152,10 @@ fn what_is_no_place_is_refused_with_the_next_step() {
     for (args, code, told) in [
         (&["show", "7c2a@99"] as &[&str], 1, "the nearest are @1"),
         (&["log", "@1..@99", "7c2a"], 1, "no checkpoint matches"),
-        (&["log", "@1", "-f", "-s", "7c2a"], 2, "a part is shown by itself"),
-        (&["log", "7c2a", "--branch", "nowhere"], 1, "no branch is called"),
-        (&["show", "7c2a@1", "--lines", "1:2"], 2, "is about one entry"),
-        (&["show", "7c2a@1", "-s", "nosuch"], 2, "two sessions are named"),
+        (&["log", "@1", "-f", "-s", "7c2a"], 2, "a place cannot be combined with"),
+        (&["log", "7c2a", "--branch", "nowhere"], 1, "there is no branch"),
+        (&["show", "7c2a@1", "--lines", "1:2"], 2, "needs one entry"),
+        (&["show", "7c2a@1", "-s", "nosuch"], 2, "you named two sessions"),
     ] {
         let refused = env.run(args);
         assert_eq!(refused.code(), Some(code), "{args:?}: {refused}");

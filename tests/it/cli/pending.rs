@@ -188,7 +188,7 @@ fn what_was_cut_short_waits_while_an_agent_has_the_session_loaded() {
         ] {
             let refused = kept.env.run(command).to_string();
             assert!(refused.contains(" open (pid "), "{refused}");
-            assert!(refused.contains("hint: end the agent: what a command"), "{refused}");
+            assert!(refused.contains("hint: end the agent; the next command"), "{refused}");
             assert_eq!(kept.read(), before);
         }
         // Other sessions are taken in all the same.
@@ -288,7 +288,7 @@ fn a_file_that_its_agent_does_not_read_any_more_is_let_go() {
     fs::write(&kept.file, pi_entry("e", Some("d"), "user", "Paint it.")).unwrap();
     let before = kept.read();
     let told = kept.env.run(&["append", "-s", "boat", "--role", "user", "Blue."]).success();
-    assert!(told.stderr.contains("only the store is changed"), "{told}");
+    assert!(told.stderr.contains("only the store was changed"), "{told}");
     assert_eq!(kept.read(), before);
     for command in [&["undo", "-s", "boat"][..], &["revert", "0", "-s", "boat"], &["import"]] {
         kept.env.run(command).success();

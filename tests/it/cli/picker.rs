@@ -221,7 +221,7 @@ fn without_a_terminal_a_short_list_has_what_may_be_meant() {
     let env = machine();
     assert_snapshot!(env.run(&["graph"]), @"
     ------- stderr -------
-    error: no session works in $HOME/project
+    error: there is no session in $HOME/project
     hint: name a session, such as:
       7c2a51de-9  2026-08-20  /home/ann/garden   Watering the beds
       7c2a51de-1  2026-08-20  /home/ann/garden   Watering the beds
@@ -240,7 +240,7 @@ fn without_a_terminal_a_short_list_has_what_may_be_meant() {
     ------- stderr -------
     error: which turn? name its number, such as @3
     hint: list the turns: undertext graph
-    hint: how it is used: undertext revert --help
+    hint: see the help: undertext revert --help
     [exit status: 2]
     ");
 }

@@ -61,7 +61,7 @@ fn what_a_revert_was_to_is_recorded() {
     Undo  undertext undo
     ");
     assert_snapshot!(env.run(&["revert", "end", "-m", "Go on."]).masked(), @"
-    entry-id is now at end, and the note behind it
+    entry-id is now at end, with the note after it
     The note for the model is entry-id
     Context about 23 → 145 tokens (<1%)
     Undo  undertext undo
@@ -88,12 +88,12 @@ fn an_empty_note_is_refused() {
     let before = env.run(&["operations", "--json"]).success().stdout;
     assert_snapshot!(env.run(&["revert", "1", "-m", ""]), @"
     ------- stderr -------
-    error: the note is empty; leave -m out to go back without one
+    error: the note is empty; leave out -m to go back without one
     [exit status: 2]
     ");
     assert_snapshot!(env.run(&["checkpoint", "-m", " \n"]), @"
     ------- stderr -------
-    error: the note is empty; leave -m out to mark the place without one
+    error: the note is empty; leave out -m to mark the place without one
     [exit status: 2]
     ");
     assert_eq!(env.run(&["operations", "--json"]).success().stdout, before);
@@ -228,20 +228,20 @@ fn of_two_words_that_can_be_read_in_two_ways_the_place_comes_first() {
     assert_eq!(shown, env.run(&["show", "one", "-s", &sessions[1]]).success().stdout);
     assert_snapshot!(env.run(&["revert", "nowhere", "one", "-s", "two"]), @"
     ------- stderr -------
-    error: two sessions are named: one, and two with -s
+    error: you named two sessions: one, and two with -s
     hint: list the sessions: undertext sessions
     [exit status: 2]
     ");
     assert_snapshot!(env.run(&["log", "one", "-s", "two"]), @"
     ------- stderr -------
-    error: two sessions are named: one, and two with -s
+    error: you named two sessions: one, and two with -s
     hint: list the sessions: undertext sessions
     [exit status: 2]
     ");
     let short = &sessions[0][..8];
     let alone = env.run(&["revert", short]).to_string();
     assert!(alone.contains(&format!("{short} is a session; which place in it?")), "{alone}");
-    assert!(alone.contains(&format!("undertext checkpoints -s {short}\n")), "{alone}");
+    assert!(alone.contains(&format!("undertext log --checkpoints -s {short}\n")), "{alone}");
 }
 
 #[test]
@@ -302,7 +302,7 @@ fn an_id_that_reads_like_a_place_names_its_session() {
     let begun = env.run(&["log", "-s", "4"]).success();
     assert!(begun.stdout.contains("findme of 42."), "{begun}");
     let none = env.run(&["log", "-s", "7"]);
-    assert!(none.stderr.contains("7 is a number, and not a session"), "{none}");
+    assert!(none.stderr.contains("7 is a number, not a session"), "{none}");
     assert!(!env.run(&["show", "1", "-s", "42"]).stdout.contains("of 1."));
 }
 
@@ -405,14 +405,14 @@ fn a_number_of_the_computer_that_cannot_be_read_is_told_of() {
     conversation(&env);
     assert!(env.run(&["doctor"]).success().stdout.ends_with("is in order\n"));
     fs::write(env.home().join(".local/state/undertext/machine"), "x\n").unwrap();
-    let why = "cannot read the number of this computer: $HOME/.local/state/undertext/machine does not begin with a number";
+    let why = "cannot read this computer's number: $HOME/.local/state/undertext/machine does not begin with a number";
     for reading in ["status", "log", "sessions"] {
         let told = env.run(&[reading]).success();
         assert_eq!(told.stderr.matches(why).count(), 1, "{reading}: {told}");
     }
     let refused = env.run(&["append", "More."]);
     assert!(
-        refused.stderr.contains("cannot remember the number of this computer")
+        refused.stderr.contains("cannot save this computer's number")
             || refused.stderr.contains(why),
         "{refused}"
     );

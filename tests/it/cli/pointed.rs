@@ -85,8 +85,8 @@ fn a_store_that_came_from_elsewhere_writes_no_file_that_its_facts_name() {
     fs::write(&file, MINE).unwrap();
     assert_snapshot!(env.run(&["revert", "1", "-s", "boat"]), @r"
     ------- stderr -------
-    error: $HOME/.bashrc is not written: it lies outside of its agent's folders, and nobody pointed at it on this machine
-    hint: if it is the session's own file: undertext attach $HOME/.bashrc
+    error: $HOME/.bashrc was not written: it is outside its agent's folders, and nobody has named it on this machine
+    hint: if it is the session's own file, attach it: undertext attach $HOME/.bashrc
     hint: or leave it alone from now on: undertext attach -s boat --off
     [exit status: 3]
     ");
@@ -99,8 +99,8 @@ fn a_store_that_came_from_elsewhere_writes_no_file_that_its_facts_name() {
     let named = env.run(&["attach", file.to_str().unwrap()]);
     assert_snapshot!(named, @"
     ------- stderr -------
-    error: $HOME/.bashrc holds no session of a known format
-    hint: which agents' sessions undertext reads: undertext import --help
+    error: $HOME/.bashrc is not a session in a known format
+    hint: see which agents' sessions undertext reads: undertext import --help
     [exit status: 2]
     ");
     env.run(&["attach", "boat", "--off"]).success();
@@ -123,7 +123,7 @@ fn a_path_that_was_met_on_another_computer_is_no_file_here() {
       Of steel.
     Undo  undertext undo boat
     ------- stderr -------
-    warning: the session's file lies on another computer or in another account; only the store is changed
+    warning: the session's file is on another computer or in another account; only the store was changed
     The agent's own file is not changed
     hint: to write this state to a file: undertext export boat -o boat.jsonl
     "#);
@@ -166,8 +166,8 @@ fn a_file_that_was_named_is_written_until_it_is_detached() {
     env.run(&["import", "boat.jsonl"]).success();
     assert_snapshot!(env.run(&["attach", "boat"]), @r"
     ------- stderr -------
-    error: $HOME/project/boat.jsonl is not written: it lies outside of its agent's folders, and nobody pointed at it on this machine
-    hint: if it is the session's own file: undertext attach $HOME/project/boat.jsonl
+    error: $HOME/project/boat.jsonl was not written: it is outside its agent's folders, and nobody has named it on this machine
+    hint: if it is the session's own file, attach it: undertext attach $HOME/project/boat.jsonl
     hint: or leave it alone from now on: undertext attach -s boat --off
     [exit status: 3]
     ");
@@ -270,9 +270,9 @@ fn a_store_of_another_user_is_read_and_not_changed() {
     }
     assert_snapshot!(env.run(&["append", "More.", "-s", &session]), @"
     ------- stderr -------
-    error: $HOME/.local/share/undertext belongs to user 12345, and only user 12345 changes it
+    error: $HOME/.local/share/undertext belongs to user 12345, and only user 12345 may change it
     hint: run this as user 12345, without sudo
-    hint: reading commands still work
+    hint: commands that only read still work
     [exit status: 3]
     ");
     assert!(env.run(&["log", &session]).success().stdout.contains("Done."));
@@ -283,9 +283,9 @@ fn a_store_of_another_user_is_read_and_not_changed() {
     assert_snapshot!(env.run(&["--store", theirs.join("a/b").to_str().unwrap(), "new"]), @"
     ------- stderr -------
     Store: ~/theirs/a/b
-    error: $HOME/theirs belongs to user 12345, and only user 12345 changes it
+    error: $HOME/theirs belongs to user 12345, and only user 12345 may change it
     hint: run this as user 12345, without sudo
-    hint: reading commands still work
+    hint: commands that only read still work
     [exit status: 3]
     ");
     assert_eq!(fs::read_dir(&theirs).unwrap().count(), 0);
@@ -301,9 +301,9 @@ fn a_command_that_names_a_copy_does_not_take_the_session_there() {
     let operations = env.run(&["operations", "boat"]).success().stdout;
     assert_snapshot!(env.run(&["revert", "1", "-s", "copy.jsonl"]), @"
     ------- stderr -------
-    error: session boat goes on in $HOME/.claude/projects/-work/boat.jsonl, and not in $HOME/project/copy.jsonl; nothing is changed
-    hint: to change it where it goes on, name it by its id or by that file, as here: undertext status -s boat
-    hint: to have it go on in the file that you named: undertext attach $HOME/project/copy.jsonl
+    error: session boat continues in $HOME/.claude/projects/-work/boat.jsonl, not in $HOME/project/copy.jsonl; nothing was changed
+    hint: to change it there, name the session by its id or by that file, for example: undertext status -s boat
+    hint: to make it continue in the file that you named: undertext attach $HOME/project/copy.jsonl
     [exit status: 2]
     ");
     for change in CHANGES {
@@ -334,7 +334,7 @@ fn a_command_that_attaches_the_file_that_it_names_tells_what_that_leaves() {
     env.run(&["attach", "boat", "--off"]).success();
     env.run(&["revert", "1", "-s", "boat"]).success();
     let told = env.run(&["append", "--note", "Here.", "-s", file.to_str().unwrap()]).success();
-    let words = "warning: main follows the file; where it stood is kept as branch main.2";
+    let words = "warning: main follows the file; its old position is kept as branch main.2";
     assert!(told.stderr.contains(words), "{told}");
     let listed = env.run(&["branch", "-s", "boat"]).success().stdout;
     assert!(listed.contains("main.2"), "{listed}");

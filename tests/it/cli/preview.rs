@@ -112,7 +112,7 @@ fn a_dry_run_says_what_the_change_then_does_and_leaves_no_trace() {
             let before = files(env.home());
             let dry = told(&[&change[..], &["--dry-run"]].concat());
             let said = env.run(&[&change[..], &["--dry-run"]].concat()).success().stdout;
-            assert!(said.contains("Nothing is changed: this was a dry run"), "{said}");
+            assert!(said.contains("Nothing was changed: this was a dry run"), "{said}");
             assert!(!said.contains("Undo  "), "{said}");
             assert!(files(env.home()) == before, "{example} {change:?}");
             assert_eq!(dry, told(&change), "{example} {change:?}");
@@ -160,7 +160,7 @@ fn what_an_agent_wrote_since_is_read_before_anything_takes_it_in() {
     assert!(said(&["graph", "-s", "7c2a"]).contains("And the roses?"));
     assert!(said(&["checkpoints", "-s", "7c2a"]).contains("And the roses?"));
     assert!(said(&["context", "-s", "7c2a"]).len() > 1);
-    assert!(said(&["status", "-s", "7c2a"]).contains("which is shown"));
+    assert!(said(&["status", "-s", "7c2a"]).contains("it is shown"));
     let listed = json(said(&["sessions", "--json"]).lines().next().unwrap());
     assert_eq!(listed["active"], "2026-08-20T10:00:00.000Z");
     let operations = said(&["operations", "--json", "-s", "7c2a"]);

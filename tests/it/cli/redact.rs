@@ -130,7 +130,7 @@ fn sessions_whose_ids_begin_alike_are_told_apart() {
     8f14e45f-x  5 lines  claude
     019a0000    6 lines  codex
     ------- stderr -------
-    Nothing is changed
+    Nothing was changed
     ");
 }
 
@@ -152,7 +152,7 @@ fn a_secret_is_nowhere_afterwards_and_all_else_is_as_it_was() {
     019a0000  6 lines  codex
     1 note or name of yours has it too
     ------- stderr -------
-    Nothing is changed
+    Nothing was changed
     ");
     assert_snapshot!(env.run_with_stdin(&["redact"], SECRET.as_bytes()), @r"
     8f14e45f  7 lines  claude
@@ -160,19 +160,19 @@ fn a_secret_is_nowhere_afterwards_and_all_else_is_as_it_was() {
     019a0000  6 lines  codex
     1 note or name of yours has it too
     ------- stderr -------
-    Nothing is changed
-    hint: to take it out, give the same on stdin again, and --yes with it
+    Nothing was changed
+    hint: to redact it, pipe in the same text again and add --yes
     [exit status: 1]
     ");
     assert_eq!(fs::read(&files[1]).unwrap(), before[1]);
-    assert_snapshot!(env.run_with_stdin(&["redact", "--yes"], format!("{SECRET}\n").as_bytes()), @r"
-    Taken out of 18 lines of 3 sessions; every entry keeps its id
-    covered in ~/.claude/projects/-work/8f14e45f-ceea-467f-a26a-5dba2f5b6d35.jsonl
-    covered in ~/.claude/projects/-work/8f14e45f-ceea-467f-a26a-5dba2f5b6d35.jsonl.undertext-1
-    covered in ~/.claude/projects/-work/c9f0f895-fb98-4b91-8f2a-3c5b6d7e8f90.jsonl
-    covered in ~/.codex/sessions/2026/01/02/rollout-2026-01-02T00-00-00-019a0000-0000-7000-8000-000000000001.jsonl
+    assert_snapshot!(env.run_with_stdin(&["redact", "--yes"], format!("{SECRET}\n").as_bytes()), @"
+    Redacted in 18 lines of 3 sessions; every entry keeps its id
+    overwritten in ~/.claude/projects/-work/8f14e45f-ceea-467f-a26a-5dba2f5b6d35.jsonl
+    overwritten in ~/.claude/projects/-work/8f14e45f-ceea-467f-a26a-5dba2f5b6d35.jsonl.undertext-1
+    overwritten in ~/.claude/projects/-work/c9f0f895-fb98-4b91-8f2a-3c5b6d7e8f90.jsonl
+    overwritten in ~/.codex/sessions/2026/01/02/rollout-2026-01-02T00-00-00-019a0000-0000-7000-8000-000000000001.jsonl
     ------- stderr -------
-    hint: see that the rest is as it was: undertext verify
+    hint: check that everything else is intact: undertext verify
     ");
     assert_eq!(traces(&env), Vec::<PathBuf>::new());
 
@@ -197,10 +197,10 @@ fn a_secret_is_nowhere_afterwards_and_all_else_is_as_it_was() {
     assert!(search.stdout.contains("use it"), "{search}");
 
     // Nothing of it comes back, and the sessions go on.
-    assert_snapshot!(env.run(&["undo", "-s", "c9f0"]), @r"
+    assert_snapshot!(env.run(&["undo", "-s", "c9f0"]), @"
     ------- stderr -------
-    error: operation 2 cannot be undone: what it took out is kept nowhere
-    hint: list the operations: undertext operations c9f0f895
+    error: operation 2 cannot be undone: what it redacted is not kept anywhere
+    hint: list the operations: undertext undo c9f0f895 --list
     [exit status: 2]
     ");
     env.run(&["append", "-s", "c9f0", "go on"]).success();
@@ -232,8 +232,8 @@ fn the_hint_to_agree_keeps_all_that_was_given() {
         said.stderr.lines().last().unwrap().to_owned()
     };
     let reason = ["--reason", "it's private", "--rekey"];
-    assert_snapshot!(hint(&[&["forget", "8f14"], &reason[..]].concat()), @r"hint: to take it out: undertext forget --rekey --reason 'it'\''s private' --yes -s 8f14e45f");
-    assert_snapshot!(hint(&[&["redact", "HEAD", "-s", "8f14"], &reason[..]].concat()), @r"hint: to take it out: undertext redact HEAD --rekey --reason 'it'\''s private' --yes -s 8f14e45f");
+    assert_snapshot!(hint(&[&["forget", "8f14"], &reason[..]].concat()), @r"hint: to redact it: undertext forget --rekey --reason 'it'\''s private' --yes -s 8f14e45f");
+    assert_snapshot!(hint(&[&["redact", "HEAD", "-s", "8f14"], &reason[..]].concat()), @r"hint: to redact it: undertext redact HEAD --rekey --reason 'it'\''s private' --yes -s 8f14e45f");
     env.run(&["forget", "8f14", "--yes"]).success();
     assert_snapshot!(hint(&["redact", "--rekey", "-s", "8f14"]), @"hint: to do it: undertext redact --rekey --yes -s 8f14e45f");
 }
@@ -322,7 +322,7 @@ fn a_file_that_an_agent_has_open_is_left_and_covered_once_it_is_closed() {
     // The file of the first session has nothing of what is taken out now.
     assert!(!done.stderr.contains(".jsonl"), "{done}");
     let doctor = env.run(&["doctor"]);
-    assert!(doctor.stdout.contains("still hold what was taken out"), "{doctor}");
+    assert!(doctor.stdout.contains("still contain redacted text"), "{doctor}");
     // What it says now is lost neither in its file nor in the store, and other changes go on.
     write("r7", "r8", "the answer of all");
     env.run(&["checkpoint", "-s", "c9f0"]).success();
@@ -392,9 +392,9 @@ fn only_sessions_that_have_it_are_warned_of() {
     fs::remove_file(three).unwrap();
     let done = env.run(&["forget", "--yes", "-s", "8f14"]).success();
     assert_snapshot!(done.stderr, @"
-    warning: ~/.claude/projects/-work/8f14e45f-ceea-467f-a26a-5dba2f5b6d35.jsonl was deleted; the store, which is shown, holds all of it
+    warning: ~/.claude/projects/-work/8f14e45f-ceea-467f-a26a-5dba2f5b6d35.jsonl was deleted; what you see is the store's copy, which is complete
     hint: to put it back where the agent reads it: undertext restore -s 8f14e45f
-    hint: see that the rest is as it was: undertext verify
+    hint: check that everything else is intact: undertext verify
     ");
     env.run(&["verify"]).success();
 }
@@ -486,7 +486,7 @@ fn a_file_of_kimi_that_was_set_aside_is_covered_too() {
     fs::write(&record, format!("{{\"x\":\"{SECRET}\"}}\n")).unwrap();
     let told = env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes()).said_no();
     assert_eq!(traces(&env), std::slice::from_ref(&record));
-    assert!(told.stderr.contains(&format!("{ONE}/wire.jsonl lies next to a session")), "{told}");
+    assert!(told.stderr.contains(&format!("{ONE}/wire.jsonl is next to a session")), "{told}");
     // Of one that says nothing of it there is nothing to tell, unless all of the session goes.
     env.run(&["append", "-s", "8f14", "another-thing-to-hide"]).success();
     let told = env.run_with_stdin(&["redact", "--yes"], b"another-thing-to-hide").success();
@@ -519,7 +519,7 @@ fn what_a_killed_restore_left_behind_goes_and_the_doctor_finds_it() {
     for path in &left_behind {
         assert!(!path.exists());
         let name = path.file_name().unwrap().to_str().unwrap();
-        let told = format!("{name}, which a change that was cut short left behind");
+        let told = format!("{name}, left over from an interrupted change");
         assert!(done.stdout.contains(&told), "{done}");
     }
     env.run(&["restore", "--all"]).success();
@@ -531,7 +531,7 @@ fn what_a_killed_restore_left_behind_goes_and_the_doctor_finds_it() {
     assert_eq!(examined.code(), Some(1), "{examined}");
     for path in &left_behind {
         let name = path.file_name().unwrap().to_str().unwrap();
-        let told = format!("{name}: a change that was cut short left it behind");
+        let told = format!("{name}: it is left over from an interrupted change");
         assert!(examined.stdout.contains(&told), "{examined}");
         assert!(path.exists());
     }
@@ -560,7 +560,7 @@ fn what_a_killed_revert_left_in_the_folder_of_another_day_goes_and_the_doctor_fi
     let (path, other) = left(&env);
     let name = path.file_name().unwrap().to_str().unwrap();
     let done = env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes()).success();
-    let told = format!("{name}, which a change that was cut short left behind");
+    let told = format!("{name}, left over from an interrupted change");
     assert!(done.stdout.contains(&told), "{done}");
     assert_eq!(traces(&env), Vec::<PathBuf>::new());
     assert!(!path.exists() && other.exists());
@@ -569,7 +569,7 @@ fn what_a_killed_revert_left_in_the_folder_of_another_day_goes_and_the_doctor_fi
     let (path, other) = left(&env);
     let examined = env.run(&["doctor"]);
     assert_eq!(examined.code(), Some(1), "{examined}");
-    let told = format!("{name}: a change that was cut short left it behind");
+    let told = format!("{name}: it is left over from an interrupted change");
     assert!(examined.stdout.contains(&told) && path.exists(), "{examined}");
     // A file that a process is still writing is no remainder.
     let writing = File::open(&path).unwrap();
@@ -621,7 +621,7 @@ fn what_killed_commands_left_anywhere_is_named_and_deleted_by_the_next_change() 
     let examined = env.run(&["doctor"]);
     assert_eq!(examined.code(), Some(1), "{examined}");
     assert_eq!(
-        examined.stdout.matches("undertext-new-1: a killed command left it").count(),
+        examined.stdout.matches("undertext-new-1: it is left over from a killed command").count(),
         2,
         "{examined}"
     );
@@ -633,7 +633,10 @@ fn what_killed_commands_left_anywhere_is_named_and_deleted_by_the_next_change() 
     assert!(!paths[0].exists() && paths[1].exists());
     drop(writing);
     let told = env.run(&["checkpoint", "-s", ONE]).success();
-    assert!(told.stderr.contains("a.md.undertext-new-1, which a killed command left"), "{told}");
+    assert!(
+        told.stderr.contains("a.md.undertext-new-1, left over from a killed command"),
+        "{told}"
+    );
     assert!(!paths[1].exists());
     env.run(&["doctor"]).success();
 
@@ -670,11 +673,11 @@ fn a_redaction_that_a_reader_of_the_store_holds_up_says_no_until_it_is_done() {
         assert_eq!(done["left"], json!([folder, format!("{folder}-wal")]), "{done}");
         let done = redact(&[]);
         assert_eq!(done.code(), Some(1), "{done}");
-        assert!(done.stderr.contains("store.db-wal still holds it: another program"), "{done}");
+        assert!(done.stderr.contains("store.db-wal still has it: another program"), "{done}");
     }
     let examined = env.run(&["doctor"]);
     assert_eq!(examined.code(), Some(1), "{examined}");
-    assert!(examined.stdout.contains("store.db: it or its log still holds"), "{examined}");
+    assert!(examined.stdout.contains("store.db: it or its log still contains"), "{examined}");
     drop(reader);
     env.run(&["checkpoint", "-s", ONE]).success();
     assert_eq!(traces(&env), Vec::<PathBuf>::new());
@@ -698,7 +701,7 @@ fn a_file_that_its_agent_moved_meanwhile_is_covered_where_it_is() {
         };
         let done = env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes()).success();
         assert_eq!(traces(&env), Vec::<PathBuf>::new(), "{done}");
-        assert!(there.exists() && !done.stderr.contains("is gone"), "{done}");
+        assert!(there.exists() && !done.stderr.contains("was deleted"), "{done}");
         env.run(&["verify"]).success();
     }
 }
@@ -726,7 +729,7 @@ fn what_is_left_out_next_to_a_session_is_told_of_and_its_name_is_in_no_row() {
     };
     assert_eq!(sighted().len(), 1);
     let done = env.run_with_stdin(&["redact", "--yes"], name.as_bytes()).said_no();
-    for told in [format!("{name}.txt lies next to"), "link.txt lies next to".to_owned()] {
+    for told in [format!("{name}.txt is next to"), "link.txt is next to".to_owned()] {
         assert!(done.stderr.contains(&told), "{done}");
     }
     assert!(!done.stderr.contains("other.txt"), "{done}");
@@ -745,7 +748,7 @@ fn a_file_that_another_store_set_aside_is_told_of_if_it_has_it() {
     fs::remove_dir_all(env.home().join(".local/share/undertext")).unwrap();
     env.run(&["import"]).success();
     let done = env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes()).said_no();
-    assert!(done.stderr.contains(&format!("{ONE}.jsonl.undertext-1 lies next to")), "{done}");
+    assert!(done.stderr.contains(&format!("{ONE}.jsonl.undertext-1 is next to")), "{done}");
     let aside = file.with_extension("jsonl.undertext-1");
     assert!(fs::read_to_string(aside).unwrap().contains(SECRET));
 }
@@ -856,7 +859,7 @@ fn what_openclaw_keeps_next_to_a_session_is_told_of_if_it_has_it() {
     env.run(&["import"]).success();
     let done = env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes()).said_no();
     for name in &kept {
-        assert!(done.stderr.contains(&format!("{name} lies next to a session")), "{done}");
+        assert!(done.stderr.contains(&format!("{name} is next to a session")), "{done}");
     }
 }
 
@@ -878,8 +881,8 @@ fn what_stands_where_nothing_can_be_covered_keeps_nothing_else_from_being_taken_
     found by github-pat
     8f14e45f  1 line  claude
     ------- stderr -------
-    warning: what rule github-pat found in what makes entry 1 a record of session c9f0f895-fb98-4b91-8f2a-3c5b6d7e8f90 cannot be taken out there, and stays everywhere: change the key itself
-    Nothing is changed
+    warning: what rule github-pat found in the key fields of entry 1 of session c9f0f895-fb98-4b91-8f2a-3c5b6d7e8f90 cannot be redacted there, and stays everywhere: replace the key itself
+    Nothing was changed
     ");
     let done = env.run(&["redact", "--found", "--yes", "--json"]).said_no();
     let done = json(&done.stdout);
@@ -887,14 +890,14 @@ fn what_stands_where_nothing_can_be_covered_keeps_nothing_else_from_being_taken_
     assert_eq!(holding(&env, &[key]), Vec::<PathBuf>::new());
     assert_snapshot!(env.run(&["redact", "--found", "--yes"]), @r"
     ------- stderr -------
-    warning: what rule github-pat found in what makes entry 1 a record of session c9f0f895-fb98-4b91-8f2a-3c5b6d7e8f90 cannot be taken out there, and stays everywhere: change the key itself
-    Nothing can be taken out
+    warning: what rule github-pat found in the key fields of entry 1 of session c9f0f895-fb98-4b91-8f2a-3c5b6d7e8f90 cannot be redacted there, and stays everywhere: replace the key itself
+    Nothing can be redacted
     [exit status: 1]
     ");
     assert_snapshot!(env.run_with_stdin(&["redact", "--yes"], named.as_bytes()), @r"
     ------- stderr -------
-    error: it stands in what makes entry 1 a record of session c9f0f895-fb98-4b91-8f2a-3c5b6d7e8f90, which cannot be taken out
-    hint: nothing is changed; what names a session, a file or a record stays, so change the key itself
+    error: the text is in the key fields of entry 1 of session c9f0f895-fb98-4b91-8f2a-3c5b6d7e8f90, and cannot be redacted there
+    hint: nothing was changed; names of sessions, files and records cannot be redacted, so replace the key itself
     [exit status: 2]
     ");
     env.run(&["verify"]).success();
@@ -931,7 +934,7 @@ fn an_older_copy_that_was_put_back_is_covered_by_the_next_redaction() {
     fs::write(&path, &older).unwrap();
     env.run(&["import", "-q"]).success();
     let told = redact().success();
-    assert!(told.stderr.contains("it is covered again"), "{told}");
+    assert!(told.stderr.contains("it was overwritten again"), "{told}");
     assert!(fs::read(&path).unwrap() == covered);
     env.run(&["verify"]).success();
 }
@@ -994,9 +997,9 @@ fn a_folder_that_is_not_looked_through_is_named() {
     let home = file.ancestors().nth(3).unwrap();
     std::os::unix::fs::symlink(&elsewhere, home.join("file-history")).unwrap();
     let done = env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes()).said_no();
-    assert!(done.stderr.contains("file-history could not be looked through"), "{done}");
+    assert!(done.stderr.contains("file-history could not be searched"), "{done}");
     let again = env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes());
-    assert!(again.stderr.contains("file-history could not be looked through"), "{again}");
+    assert!(again.stderr.contains("file-history could not be searched"), "{again}");
 }
 
 #[test]
@@ -1010,7 +1013,7 @@ fn what_comes_next_to_a_session_again_is_told_of_by_the_next_redaction() {
     fs::write(&result, format!("long {SECRET}")).unwrap();
     env.run(&["import"]).success();
     let again = env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes());
-    assert!(again.stderr.contains("tool-results/x.txt lies next to"), "{again}");
+    assert!(again.stderr.contains("tool-results/x.txt is next to"), "{again}");
     assert_eq!(traces(&env), [result]);
 }
 
@@ -1041,13 +1044,13 @@ fn an_entry_goes_with_its_long_texts_and_a_session_with_all_that_it_says() {
     let files = sessions(&env);
     env.run(&["import"]).success();
     let entry = env.run(&["redact", "@1", "-s", "8f14", "--yes", "--reason", "a letter"]).success();
-    assert_snapshot!(entry, @r"
-    Taken out of 5 lines of 3 sessions; every entry keeps its id
-    covered in ~/.claude/projects/-work/8f14e45f-ceea-467f-a26a-5dba2f5b6d35.jsonl
-    covered in ~/.claude/projects/-work/c9f0f895-fb98-4b91-8f2a-3c5b6d7e8f90.jsonl
-    covered in ~/.codex/sessions/2026/01/02/rollout-2026-01-02T00-00-00-019a0000-0000-7000-8000-000000000001.jsonl
+    assert_snapshot!(entry, @"
+    Redacted in 5 lines of 3 sessions; every entry keeps its id
+    overwritten in ~/.claude/projects/-work/8f14e45f-ceea-467f-a26a-5dba2f5b6d35.jsonl
+    overwritten in ~/.claude/projects/-work/c9f0f895-fb98-4b91-8f2a-3c5b6d7e8f90.jsonl
+    overwritten in ~/.codex/sessions/2026/01/02/rollout-2026-01-02T00-00-00-019a0000-0000-7000-8000-000000000001.jsonl
     ------- stderr -------
-    hint: see that the rest is as it was: undertext verify
+    hint: check that everything else is intact: undertext verify
     ");
     for path in &files {
         let text = fs::read_to_string(path).unwrap();
@@ -1060,13 +1063,13 @@ fn an_entry_goes_with_its_long_texts_and_a_session_with_all_that_it_says() {
     8f14e45f  6 lines  claude
     2 notes and names of yours have it too
     ------- stderr -------
-    Nothing is changed
+    Nothing was changed
     ");
-    assert_snapshot!(env.run(&["forget", "8f14", "--yes", "--reason", "asked for"]), @r"
-    Taken out of 6 lines of 1 session; every entry keeps its id
-    covered in ~/.claude/projects/-work/8f14e45f-ceea-467f-a26a-5dba2f5b6d35.jsonl
+    assert_snapshot!(env.run(&["forget", "8f14", "--yes", "--reason", "asked for"]), @"
+    Redacted in 6 lines of 1 session; every entry keeps its id
+    overwritten in ~/.claude/projects/-work/8f14e45f-ceea-467f-a26a-5dba2f5b6d35.jsonl
     ------- stderr -------
-    hint: see that the rest is as it was: undertext verify
+    hint: check that everything else is intact: undertext verify
     ");
     let text = fs::read_to_string(&files[0]).unwrap();
     for said in ["the token is", "again: ", "nothing of the kind", "hidden"] {
@@ -1221,7 +1224,7 @@ fn the_state_that_kimi_keeps_of_a_session_goes_on_without_its_words() {
     }
     // Another time there is nothing to take out.
     let again = env.run(&["forget", "k", "--yes"]);
-    assert!(!again.stdout.contains("covered in"), "{again}");
+    assert!(!again.stdout.contains("overwritten in"), "{again}");
     assert_eq!(fs::read_to_string(folder.join("state.json")).unwrap(), covered);
     assert_eq!(fs::read_to_string(folder.join("context.jsonl")).unwrap(), lines);
     env.run(&["verify"]).success();
@@ -1236,7 +1239,7 @@ fn what_is_kept_whole_is_covered_where_it_lies_and_in_the_store() {
     fs::write(&result, format!("the answer is {SECRET}")).unwrap();
     env.run(&["import"]).success();
     let redacted = env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes()).success();
-    assert!(redacted.stdout.contains("covered in ~/.claude/projects/-work/8f14e45f-ceea-467f-a26a-5dba2f5b6d35/tool-results/a.txt"), "{redacted}");
+    assert!(redacted.stdout.contains("overwritten in ~/.claude/projects/-work/8f14e45f-ceea-467f-a26a-5dba2f5b6d35/tool-results/a.txt"), "{redacted}");
     assert_eq!(traces(&env), Vec::<PathBuf>::new());
     let covered = fs::read_to_string(&result).unwrap();
     assert!(covered.starts_with("the answer is [redacted]"), "{covered}");
@@ -1275,7 +1278,7 @@ fn a_file_that_several_sessions_keep_goes_from_all_of_them_with_one() {
     ~/.claude/file-history/c9f0f895-fb98-4b91-8f2a-3c5b6d7e8f90/b@v1 has it too
     ~/.claude/file-history/c9f0f895-fb98-4b91-8f2a-3c5b6d7e8f90/c@v1 has it too
     ------- stderr -------
-    Nothing is changed
+    Nothing was changed
     ");
     env.run(&["forget", "8f14", "--yes"]).success();
     for (id, name) in [(ONE, "a@v1"), (ONE, "a@v2"), (TWO, "b@v1")] {
@@ -1301,7 +1304,7 @@ fn a_reason_that_says_it_is_refused_before_anything_is_changed() {
         let args = [&["redact", "--reason", &reason], how].concat();
         let refused = env.run_with_stdin(&args, SECRET.as_bytes());
         assert_eq!(refused.code(), Some(2), "{refused}");
-        assert!(refused.stderr.contains("the words have something"), "{refused}");
+        assert!(refused.stderr.contains("the text contains something"), "{refused}");
     }
     assert_eq!(fs::read(&files[0]).unwrap(), before);
     assert!(!env.run(&["operations", "-s", "8f14"]).success().stdout.contains("redact"));
@@ -1331,7 +1334,7 @@ fn a_compressed_file_is_covered_as_far_as_it_can_be_read() {
         let nothing = env.run_with_stdin(&["redact", "--yes"], b"what nobody ever said");
         assert!(nothing.stderr.contains("Nothing in the store has it"), "{nothing}");
         let done = env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes()).success();
-        assert!(done.stdout.contains("covered in ~/.codex/sessions/2026/01/02/"), "{done}");
+        assert!(done.stdout.contains("overwritten in ~/.codex/sessions/2026/01/02/"), "{done}");
         assert_eq!(traces(&env), Vec::<PathBuf>::new());
         env.run(&["verify"]).success();
         assert!(env.run(&["import"]).success().stdout.contains("0 new entries"));
@@ -1355,7 +1358,7 @@ fn a_line_that_was_lost_keeps_nothing_from_being_taken_out_elsewhere() {
     let mended = env.run(&["doctor", "--fix"]);
     assert!(mended.stdout.contains("lost: the line of entry"), "{mended}");
     let done = env.run_with_stdin(&["redact", "--yes"], b"a-secret-of-its-own").success();
-    assert!(done.stdout.starts_with("Taken out of 1 line of 1 session"), "{done}");
+    assert!(done.stdout.starts_with("Redacted in 1 line of 1 session"), "{done}");
 }
 
 #[test]
@@ -1366,7 +1369,7 @@ fn a_very_long_secret_is_taken_out_too() {
     let long = "0123456789abcdefghijklmnopqrstuvwxyz".repeat(1_700);
     env.run(&["append", "-s", "c9f0", &format!("it is {long}.")]).success();
     let done = env.run_with_stdin(&["redact", "--yes"], long.as_bytes()).success();
-    assert!(done.stdout.starts_with("Taken out of 1 line of 1 session"), "{done}");
+    assert!(done.stdout.starts_with("Redacted in 1 line of 1 session"), "{done}");
     env.run(&["verify"]).success();
 }
 
@@ -1405,9 +1408,9 @@ fn wrong_use_changes_nothing() {
     let files = sessions(&env);
     assert_snapshot!(env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes()), @"
     ------- stderr -------
-    error: there is no store at $HOME/.local/share/undertext
-    hint: take in the sessions of your agents: undertext import
-    hint: begin a session of undertext's own: undertext new
+    error: no sessions yet: found none in ~/.claude/projects, ~/.codex/sessions, ~/.codex/archived_sessions, ~/.pi/agent/sessions, ~/.openclaw/agents, ~/.kimi/sessions, ~/.clawdcode/projects
+    hint: import sessions from elsewhere: undertext import PATH
+    hint: begin a session of your own agent: undertext new
     [exit status: 1]
     ");
     env.run(&["import"]).success();
@@ -1415,13 +1418,13 @@ fn wrong_use_changes_nothing() {
     assert_snapshot!(env.run_with_stdin(&["redact", "--yes"], b""), @r"
     ------- stderr -------
     error: there is no secret on stdin
-    hint: how it is used: undertext redact --help
+    hint: see the help: undertext redact --help
     [exit status: 2]
     ");
     assert_snapshot!(env.run_with_stdin(&["redact", "--yes"], b"tok"), @r"
     ------- stderr -------
-    error: what is to be taken out has fewer than 4 bytes, and would be found everywhere
-    hint: give more of the text around it, as it stands there
+    error: text to redact needs at least 4 bytes: shorter text would match everywhere
+    hint: include some of the text around it, exactly as it appears there
     [exit status: 2]
     ");
     assert_snapshot!(env.run_with_stdin(&["redact", "--yes"], b"\xff\xfe\xfd\xfc"), @r"
@@ -1438,7 +1441,7 @@ fn wrong_use_changes_nothing() {
     ------- stderr -------
     error: no entry matches "deadbeef"
     hint: list the entries with their ids: undertext log 8f14e45f
-    hint: to take out a text, type it when asked, or pipe it in: undertext redact
+    hint: to redact a text, type it when asked, or pipe it in: undertext redact
     hint: what you typed is in your shell's history now
     [exit status: 1]
     "#);
@@ -1554,7 +1557,7 @@ fn a_secret_is_typed_unseen_and_the_terminal_is_as_before() {
     let (shows, said, ended) =
         typed(&env, |host, _| host.write_all(format!("{SECRET}\n").as_bytes()).unwrap());
     assert!(ended.success() && !said.contains(SECRET), "{said}");
-    assert!(said.contains("Nothing is changed"), "{said}");
+    assert!(said.contains("Nothing was changed"), "{said}");
     assert_eq!(shows, [false, true]);
     for signal in [Signal::TERM, Signal::HUP, Signal::INT] {
         let (shows, said, ended) = typed(&env, |_, child| {
@@ -1582,7 +1585,7 @@ fn a_long_secret_is_typed_whole_and_one_that_the_terminal_cuts_off_is_refused() 
     let (said, code) = ask(&long);
     assert!(said.contains("1 line  claude") && code == Some(0), "{said}");
     let (said, code) = ask(&"x".repeat(5000));
-    assert!(said.contains("bytes of a line, and the secret may be longer"), "{said}");
+    assert!(said.contains("bytes, and the secret may be longer"), "{said}");
     assert_eq!(code, Some(2));
     let (said, code) = ask("");
     assert!(said.contains("there is no secret on stdin") && code == Some(2), "{said}");

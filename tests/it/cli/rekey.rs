@@ -118,8 +118,8 @@ fn a_secret_can_be_taken_out_and_the_sessions_rekeyed_in_one_step() {
     });
     env.run(&["import"]).success();
     let done = env.run_with_stdin(&["redact", "--rekey", "--yes"], b"1234").success();
-    assert!(done.stdout.starts_with("Taken out of 2 lines of 2 sessions\n"), "{done}");
-    assert_eq!(done.stdout.matches("has other ids").count(), 2, "{done}");
+    assert!(done.stdout.starts_with("Redacted in 2 lines of 2 sessions\n"), "{done}");
+    assert_eq!(done.stdout.matches("has new ids").count(), 2, "{done}");
     let store = database(&env).parent().unwrap().to_owned();
     assert!(!traces_of_pin(&env) && !lines.iter().any(|line| tells(&store, line)));
     assert_snapshot!(env.run(&["verify"]).success().stdout, @"Verified 2 sessions, 6 operations, 12 entries: no damage found; intact, 2 redacted");
@@ -176,14 +176,14 @@ fn what_cannot_be_rekeyed_is_refused_and_nothing_is_changed() {
     env.run(&["import"]).success();
     assert_snapshot!(env.run(&["redact", "--rekey", "-s", "8f14", "--yes"]), @r"
     ------- stderr -------
-    Stdin is not read: -s names a session of which something was taken out before
-    Nothing was taken out of this session
+    Stdin is not read: -s names a session that was redacted before
+    Nothing was redacted in this session
     [exit status: 1]
     ");
     env.run_with_stdin(&["redact", "--yes"], b"1234").success();
     assert_snapshot!(env.run(&["redact", "--rekey", "-s", "8f14"]), @r"
     ------- stderr -------
-    Nothing is changed
+    Nothing was changed
     hint: to do it: undertext redact --rekey --yes -s 8f14e45f
     [exit status: 1]
     ");

@@ -68,13 +68,16 @@ fn a_deleted_file_is_noticed_and_comes_back_as_it_was() {
 
     assert_snapshot!(env.run(&["import"]), @"
     Imported 0 sessions (0 new): 0 new entries, 0 B
-    1 session's file was deleted since the last import; the store holds all of it
+    1 session's file was deleted since the last import; the store still has all of it
     ------- stderr -------
     Claude Code: ~/.claude/projects
-    hint: to put files that were deleted back where their agents read them: undertext restore --all
+    hint: to put deleted files back where their agents read them: undertext restore --all
     ");
     let operations = env.run(&["operations", "8f14"]).success();
-    assert!(operations.stdout.contains("noticed that the agent's file is gone"), "{operations}");
+    assert!(
+        operations.stdout.contains("noticed that the agent's file was deleted"),
+        "{operations}"
+    );
     let again = env.run(&["import"]).success();
     assert!(!again.stdout.contains("deleted"), "{again}");
     assert_eq!(json(&env.run(&["status", "8f14", "--json"]).stdout)["gone"], told["gone"]);
@@ -82,7 +85,7 @@ fn a_deleted_file_is_noticed_and_comes_back_as_it_was() {
 
     assert_snapshot!(env.run(&["restore", "8f14"]), @"
     Session 8f14e45f  Part 1  (claude)
-    ~/.claude/projects/-work/8f14e45f-ceea-467f-a26a-5dba2f5b6d35.jsonl is there again
+    ~/.claude/projects/-work/8f14e45f-ceea-467f-a26a-5dba2f5b6d35.jsonl is back
     ");
     assert_eq!(fs::read(&path).unwrap(), whole);
     assert!(!listed());
@@ -259,7 +262,7 @@ fn a_file_that_its_agent_put_away_is_not_gone() {
         fs::remove_file(&path).unwrap();
         for is_known in [false, true] {
             let none = env.run(&["restore", "--all"]).success();
-            assert!(none.stderr.contains("No agent's file is gone"), "{folder}: {none}");
+            assert!(none.stderr.contains("No agent's file was deleted"), "{folder}: {none}");
             assert_eq!(env.run(&["restore", session]).code(), Some(2), "{folder}");
             let status = env.run(&["status", session]).success();
             assert!(!status.stdout.contains("was deleted"), "{folder}: {status}");
@@ -298,7 +301,7 @@ fn a_change_reaches_a_file_that_its_agent_put_away_since_the_last_import() {
     fs::rename(&path, &now).unwrap();
     let whole = fs::read(&now).unwrap();
     let reverted = env.run(&["revert", "1", "-s", session, "--no-import"]).success();
-    assert!(reverted.stderr.contains("the session goes on in "), "{reverted}");
+    assert!(reverted.stderr.contains("the session continues in "), "{reverted}");
     assert!(!reverted.stderr.contains("interrupted"), "{reverted}");
     assert!(fs::read(&now).unwrap().starts_with(&whole) && !path.exists());
     let log = |of: &str| env.run(&["log", of]).success().stdout;
@@ -407,9 +410,9 @@ fn all_files_come_back_with_their_folders_and_changes_made_meanwhile_stay() {
     assert!(!paths[0].exists());
     let unknown = env.run(&["restore", "--all", "--agent", "cluade"]);
     assert_eq!(unknown.code(), Some(2), "{unknown}");
-    assert!(unknown.stderr.contains("it is one of native, claude, codex, pi, kimi"), "{unknown}");
+    assert!(unknown.stderr.contains("use one of native, claude, codex, pi, kimi"), "{unknown}");
     let none = env.run(&["restore", "--all", "--agent", "codex"]).success();
-    assert!(none.stderr.contains("No agent's file is gone"), "{none}");
+    assert!(none.stderr.contains("No agent's file was deleted"), "{none}");
     let restored = env.run(&["restore", "--all", "--agent", "claude"]).success();
     assert!(!restored.stdout.contains("kept as branch"), "{restored}");
     let there = paths.each_ref().map(|path| fs::read(path).unwrap());
@@ -419,7 +422,7 @@ fn all_files_come_back_with_their_folders_and_changes_made_meanwhile_stay() {
     let log = env.run(&["log", "-n", "1", paths[0].to_str().unwrap()]).success();
     assert!(log.stdout.contains("Part 2"), "{log}");
     let none = env.run(&["restore", "--all"]).success();
-    assert!(none.stderr.contains("No agent's file is gone"), "{none}");
+    assert!(none.stderr.contains("No agent's file was deleted"), "{none}");
     env.run(&["verify"]).success();
 }
 
@@ -448,7 +451,7 @@ fn a_deleted_file_of_a_session_that_no_agent_resumes_comes_back_too() {
     let imported = env.run(&["import"]).success();
     assert!(!imported.stdout.contains("deleted"), "{imported}");
     let none = env.run(&["restore", "--all"]).success();
-    assert!(none.stderr.contains("No agent's file is gone"), "{none}");
+    assert!(none.stderr.contains("No agent's file was deleted"), "{none}");
     fs::remove_file(&moved).unwrap();
     for deleted in [true, false] {
         let imported = env.run(&["import"]).success();
@@ -457,14 +460,10 @@ fn a_deleted_file_of_a_session_that_no_agent_resumes_comes_back_too() {
         assert!(listed.stdout.contains("  deleted"), "{listed}");
     }
     let restored = env.run(&["restore", "8f14"]).success();
-    assert!(restored.stdout.contains("is there again"), "{restored}");
+    assert!(restored.stdout.contains("is back"), "{restored}");
     assert!(!restored.stderr.contains("warning"), "{restored}");
     let attached = env.run(&["attach", "8f14"]).success();
-    assert_eq!(
-        attached.stderr.matches("Codex does not resume a sub-agent").count(),
-        1,
-        "{attached}"
-    );
+    assert_eq!(attached.stderr.matches("Codex resumes a sub-agent only").count(), 1, "{attached}");
     assert_eq!(fs::read(&moved).unwrap(), whole);
     assert!(!path.exists());
     assert!(!env.run(&["sessions"]).success().stdout.contains("deleted"));
@@ -481,7 +480,7 @@ fn a_file_that_was_emptied_or_overwritten_is_told_and_what_it_held_is_a_branch()
         fs::write(&path, now).unwrap();
         let imported = env.run(&["import"]).success();
         assert!(
-            imported.stderr.contains("it holds no session any more; the store keeps what it held"),
+            imported.stderr.contains("it no longer has a session; the store keeps its old content"),
             "{imported}"
         );
         assert!(imported.stderr.contains(&format!("undertext branch -s {SESSION}")), "{imported}");
@@ -521,7 +520,7 @@ fn the_files_that_kimi_set_aside_come_back_with_the_one_that_it_reads() {
     for (name, lines) in files {
         assert_eq!(fs::read_to_string(folder.join(name)).unwrap(), said[..lines].concat());
     }
-    assert!(restored.stdout.contains("context.jsonl is there again"), "{restored}");
+    assert!(restored.stdout.contains("context.jsonl is back"), "{restored}");
     // A file that is there stays, and those that are gone come back alone.
     fs::remove_file(folder.join("context.jsonl")).unwrap();
     fs::remove_file(folder.join("context_2.jsonl")).unwrap();
@@ -558,7 +557,7 @@ fn a_file_comes_back_to_kimi_with_its_folder_in_kimis_list() {
             assert_eq!(listed["work_dirs"][0]["path"], project.to_str().unwrap());
         };
         let told = restored(env.home());
-        assert_eq!(told.contains("which Kimi CLI would empty"), !is_known, "{told}");
+        assert_eq!(told.contains("so Kimi CLI would empty it"), !is_known, "{told}");
         assert_eq!(list.exists(), is_known);
         if is_known {
             is_listed();
@@ -604,7 +603,7 @@ fn a_file_from_which_the_agents_goes_on_is_noticed_and_comes_back() {
     for command in [&["restore", "019f"][..], &["restore", "--all"]] {
         fs::remove_file(&base).unwrap();
         let status = env.run(&["status", "019f"]).success();
-        assert!(status.stdout.contains("goes on from"), "{status}");
+        assert!(status.stdout.contains("continues from"), "{status}");
         assert!(status.stdout.contains("agrees with the store"), "{status}");
         let told = env.run(&["import", "--json"]).success().stdout;
         assert_eq!(
@@ -615,7 +614,7 @@ fn a_file_from_which_the_agents_goes_on_is_noticed_and_comes_back() {
         assert_eq!(refused.code(), Some(2), "{refused}");
         assert!(refused.stderr.contains("undertext restore"), "{refused}");
         let told = env.run(command).success();
-        assert!(told.stdout.contains("is there again") && told.stderr.is_empty(), "{told}");
+        assert!(told.stdout.contains("is back") && told.stderr.is_empty(), "{told}");
         assert_eq!(fs::read(&base).unwrap(), first.bytes.as_bytes());
         assert_eq!(fs::read(&live).unwrap(), second.bytes.as_bytes());
         env.run(&["resume", "--print", "019f"]).success();
@@ -638,11 +637,11 @@ fn of_a_file_that_its_agent_compressed_is_said_how_the_session_follows_it_again(
     fs::remove_file(&kept.file).unwrap();
     let told = kept.env.run(&["import"]).success();
     assert!(told.stderr.contains("the agent compressed its file as"), "{told}");
-    assert!(!told.to_string().contains("deleted") && !told.stderr.contains("is gone"), "{told}");
+    assert!(!told.to_string().contains("deleted"), "{told}");
     let refused = kept.env.run(&["attach", "-s", "019f"]);
     assert_eq!(refused.code(), Some(2));
     assert!(refused.stderr.contains(".jsonl.zst is compressed"), "{refused}");
-    assert!(refused.stderr.contains("hint: the session follows it again once"), "{refused}");
+    assert!(refused.stderr.contains("hint: decompress it with its agent"), "{refused}");
     fs::remove_file(&packed).unwrap();
     fs::write(&kept.file, &plain).unwrap();
     kept.env.run(&["import"]).success();
@@ -705,7 +704,7 @@ fn what_was_in_an_agents_folder_comes_back_when_all_of_that_is_gone() {
 
     assert_snapshot!(env.run(&["import"]), @"
     Imported 0 sessions (0 new): 0 new entries, 0 B
-    2 sessions' files were deleted since the last import; the store holds all of it
+    2 sessions' files were deleted since the last import; the store still has all of it
     ------- stderr -------
     No agent keeps sessions on this machine. None of these folders exists:
       Claude Code: ~/.claude/projects
@@ -715,8 +714,8 @@ fn what_was_in_an_agents_folder_comes_back_when_all_of_that_is_gone() {
       OpenClaw: ~/.openclaw/agents
       Kimi CLI: ~/.kimi/sessions
       clawdcode: ~/.clawdcode/projects
-    To take in sessions from elsewhere, name their folder
-    hint: to put files that were deleted back where their agents read them: undertext restore --all
+    To import sessions from elsewhere, name their folder
+    hint: to put deleted files back where their agents read them: undertext restore --all
     ");
     let again = env.run(&["import"]).success();
     assert!(!again.stdout.contains("deleted"), "{again}");
@@ -749,7 +748,7 @@ fn the_files_of_sub_agents_come_back_with_their_session() {
         let listed = env.run(&["restore", SESSION, "-n"]).success();
         assert_eq!(listed.stdout.lines().count(), gone.len(), "{listed}");
         let restored = env.run(&["restore", SESSION]).success();
-        assert!(restored.stdout.contains("agent-q1.jsonl is there again"), "{restored}");
+        assert!(restored.stdout.contains("agent-q1.jsonl is back"), "{restored}");
         assert_eq!([&path, &agent].map(|path| fs::read(path).unwrap()), whole);
         assert_eq!(env.run(&["restore", SESSION]).code(), Some(2));
     }
@@ -788,9 +787,9 @@ fn a_compressed_file_comes_back_and_is_no_live_file() {
     let id = told["session"].as_str().unwrap();
     assert_snapshot!(again(&["restore", id]), @r"
     Session 019fc000  When was the wind strongest?  (codex)
-    ~/.codex/sessions/2026/08/20/rollout-2026-08-20T09-00-00-019f3c52-77aa-7a10-9c3e-2d4b8e6f1a05.jsonl.zst is there again
+    ~/.codex/sessions/2026/08/20/rollout-2026-08-20T09-00-00-019f3c52-77aa-7a10-9c3e-2d4b8e6f1a05.jsonl.zst is back
     ------- stderr -------
-    warning: changes of the session are not written to its file: $HOME/.codex/sessions/2026/08/20/rollout-2026-08-20T09-00-00-019f3c52-77aa-7a10-9c3e-2d4b8e6f1a05.jsonl.zst is compressed
+    warning: changes to the session are not written to its file: $HOME/.codex/sessions/2026/08/20/rollout-2026-08-20T09-00-00-019f3c52-77aa-7a10-9c3e-2d4b8e6f1a05.jsonl.zst is compressed
     ");
     assert_eq!(env.run(&["restore", id]).code(), Some(2), "it is there");
 }
@@ -809,7 +808,7 @@ fn a_folder_that_only_a_variable_names_is_not_made() {
     fs::remove_dir_all(&moved).unwrap();
     let (code, told) = run(&["restore", "8f14"]);
     assert!(code == Some(3) && !moved.exists(), "{told}");
-    assert!(told.contains("make the folder in which it does, and try again"), "{told}");
+    assert!(told.contains("create that folder and try again"), "{told}");
     let export = told.lines().find_map(|line| line.split_once("undertext export ")).unwrap().1;
     let words: Vec<&str> = ["export"].into_iter().chain(export.split(' ')).collect();
     assert_eq!(run(&words).0, Some(0), "{told}");
@@ -881,7 +880,7 @@ fn an_undo_of_a_restore_tells_that_the_file_is_let_go_and_how_it_is_attached_aga
     let attaching = newest_operation(&kept.env, "6b0a");
     let undone = kept.env.run(&["undo", "--op", &attaching, "-s", "6b0a"]).success();
     assert!(
-        undone.stderr.contains("jsonl is left as it is; the session goes on without it"),
+        undone.stderr.contains("jsonl is left alone; the session continues without it"),
         "{undone}"
     );
     assert!(undone.stderr.contains("undertext attach -s 6b0a1c52"), "{undone}");

@@ -28,7 +28,7 @@ fn revert_keeps_what_was_left_and_says_where() {
     *  main    entry-id  just now                             A symbol is missing.
        main.1  entry-id  just now  reverted, 1 turn after @0  Done.
     ");
-    assert_snapshot!(env.run(&["revert", "1"]), @"e572dff8 is just before @1 already, and nothing is changed");
+    assert_snapshot!(env.run(&["revert", "1"]), @"e572dff8 is already just before @1; nothing was changed");
     let aside = format!("{}.undertext-1", live_path(&env, &session).display());
     assert!(fs::read(aside).unwrap() == before);
 }
@@ -45,14 +45,14 @@ fn revert_keep_keeps_the_turn_and_takes_back_the_next() {
     assert_eq!(kept.stdout, plain.stdout);
     assert_snapshot!(env.run(&["revert", "--keep", "1"]), @"
     ------- stderr -------
-    error: @1 cannot be kept: no turn follows it
-    hint: to go back there without --keep: undertext revert @1
+    error: cannot use --keep with @1: no turn follows it
+    hint: to go back there, leave out --keep: undertext revert @1
     [exit status: 2]
     ");
     assert_snapshot!(env.run(&["revert", "--keep", "main"]), @"
     ------- stderr -------
-    error: main cannot be kept: it is not the number of a turn
-    hint: to go back there without --keep: undertext revert main
+    error: cannot use --keep with main: it is not a turn
+    hint: to go back there, leave out --keep: undertext revert main
     [exit status: 2]
     ");
     // A turn on another branch has no next one here.
@@ -60,8 +60,8 @@ fn revert_keep_keeps_the_turn_and_takes_back_the_next() {
     env.run(&["append", "Or link it."]).success();
     assert_snapshot!(env.run(&["revert", "--keep", "1"]), @"
     ------- stderr -------
-    error: @1 cannot be kept: it is not on the current branch
-    hint: to go back there without --keep: undertext revert @1
+    error: cannot use --keep with @1: it is not on the current branch
+    hint: to go back there, leave out --keep: undertext revert @1
     [exit status: 2]
     ");
     assert_snapshot!(env.run(&["revert", "--keep", "0"]), @r#"
@@ -84,7 +84,7 @@ fn every_command_says_that_the_session_is_just_before_a_turn() {
             assert!(said.contains(place), "{command}: {said}");
         }
         let already = env.run(&["revert", place.trim_start_matches("just before ")]).success();
-        assert!(already.stdout.contains(&format!("is {place} already")), "{already}");
+        assert!(already.stdout.contains(&format!("is already {place}")), "{already}");
     };
     env.run(&["revert", "1"]).success();
     check("just before @1");
@@ -141,7 +141,7 @@ fn an_entry_is_no_branch_and_the_note_is_not_the_place() {
     let env = TestEnv::new();
     conversation(&env);
     assert_snapshot!(env.run(&["revert", "HEAD~1", "-m", "Look at the linker."]).masked(), @"
-    entry-id is now at HEAD~1, and the note behind it
+    entry-id is now at HEAD~1, with the note after it
     The note for the model is entry-id
     @1 (1 turn) is on branch main.1. Nothing is deleted.
     Context about 39 → 133 tokens (<1%)
@@ -198,14 +198,14 @@ fn a_checkpoint_that_is_not_there_changes_nothing() {
     ------- stderr -------
     error: no checkpoint matches "7"
     hint: the nearest are @0 "Why does the build fail?", @1 "Then mend it."
-    hint: list the checkpoints: undertext checkpoints
+    hint: list the checkpoints: undertext log --checkpoints
     [exit status: 1]
     "#);
     assert_snapshot!(env.run(&["revert", "-1"]), @r#"
     ------- stderr -------
     error: no checkpoint matches "-1"
     hint: the nearest are @0 "Why does the build fail?", @1 "Then mend it."
-    hint: list the checkpoints: undertext checkpoints
+    hint: list the checkpoints: undertext log --checkpoints
     [exit status: 1]
     "#);
     assert_snapshot!(env.run(&["revert", "1; DROP TABLE entry"]), @r#"
@@ -291,11 +291,11 @@ fn a_claude_file_without_a_message_has_no_resume_line() {
         let typed = [command, &["-s", "6b0a"]].concat();
         let reverted = env.run(&typed).success();
         assert!(!reverted.stdout.contains("Resume  "), "{reverted}");
-        assert!(reverted.stdout.contains("the file holds no message"), "{reverted}");
+        assert!(reverted.stdout.contains("the file has no messages"), "{reverted}");
         assert!(reverted.stdout.contains("Undo  undertext undo 6b0a1c52"), "{reverted}");
         let refused = env.run(&["resume", "--print", "6b0a"]);
         assert_eq!((refused.code(), refused.stdout.as_str()), (Some(2), ""), "{refused}");
-        assert!(refused.stderr.contains("holds no message"), "{refused}");
+        assert!(refused.stderr.contains("has no messages"), "{refused}");
         assert!(refused.stderr.contains(": undertext branch -s 6b0a1c52"), "{refused}");
         env.run(&["undo", "-s", "6b0a"]).success();
         env.run(&["resume", "--print", "6b0a"]).success();

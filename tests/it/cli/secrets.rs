@@ -124,10 +124,10 @@ fn a_secret_is_told_once_with_its_places_and_the_next_commands() {
     DB_PASSWORD=k9••••••  entry-id @1 entry-id  on the current path
 
     Read the first one: undertext show entry-id -s entry-id
-    Take it out: undertext redact --found entry-id -s entry-id
+    Redact it: undertext redact --found entry-id -s entry-id
     ------- stderr -------
     2 things that look like secrets in 2 sessions
-    hint: see what would be taken out: undertext redact --found --dry-run
+    hint: see what would be redacted: undertext redact --found --dry-run
     [exit status: 1]
     ");
     let (found, end) = audit(&env, &[]);
@@ -144,7 +144,7 @@ fn a_secret_is_told_once_with_its_places_and_the_next_commands() {
     assert_eq!((found.len(), found[0]["places"].as_array().unwrap().len()), (1, 1));
     assert_eq!(audit(&env, &["--rule", "jwt"]).0, Vec::<Value>::new());
     let none = env.run(&["audit", "--secrets", "--rule", "jwt"]).success();
-    assert_eq!(none.stderr, "Nothing that looks like a secret in 2 sessions\n");
+    assert_eq!(none.stderr, "Found nothing that looks like a secret in 2 sessions\n");
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn a_file_that_is_not_in_the_store_is_looked_through_as_it_is() {
 fn wrong_use_is_told_and_no_store_is_no_clean_bill() {
     let env = TestEnv::new();
     let none = env.run(&["audit", "--secrets"]);
-    assert!(none.code() != Some(0) && none.stderr.contains("there is no store"), "{none}");
+    assert!(none.code() != Some(0) && none.stderr.contains("no sessions yet"), "{none}");
     session(&env, ONE, &leaking());
     env.run(&["import"]).success();
     let unknown = env.run(&["audit", "--secrets", "--rule", "gitub-pat"]);
@@ -316,7 +316,7 @@ fn a_document_masks_what_looks_like_a_secret_and_a_file_nothing() {
     assert!(masked.stdout.contains("the key is [masked: github-pat]"), "{masked}");
     assert!(masked.stdout.contains("DB_PASSWORD=[masked: password-in-variable]"), "{masked}");
     assert!(masked.stdout.contains("/home/ada"), "{masked}");
-    assert_eq!(masked.stderr, "5 secrets are masked; --no-mask leaves them as they are\n");
+    assert_eq!(masked.stderr, "5 secrets are masked; --no-mask shows them\n");
     let bare = env.run(&["export", "--as", "markdown", "--no-mask", ONE]).success();
     assert!(bare.stdout.contains(KEY) && bare.stdout.contains(PASSWORD), "{bare}");
     assert_eq!(bare.stderr, "");
@@ -342,7 +342,7 @@ fn a_document_masks_a_secret_also_where_nothing_tells_it() {
         let masked = env.run(&["export", "--as", "markdown", session]).success();
         keeps_secret(&masked);
         // The title has it as well.
-        assert_eq!(masked.stderr, "4 secrets are masked; --no-mask leaves them as they are\n");
+        assert_eq!(masked.stderr, "4 secrets are masked; --no-mask shows them\n");
     };
     // A file that was never taken in is masked as well.
     check(path.to_str().unwrap());
@@ -376,7 +376,7 @@ fn what_is_found_is_taken_out_with_the_names_of_the_rules() {
     8f14e45f  3 lines  claude
     c9f0f895   1 line  claude
     ------- stderr -------
-    Nothing is changed
+    Nothing was changed
     ");
     keeps_secret(&env.run(&["redact", "--found", "--dry-run", "--json"]).success());
     let asked = env.run(&["redact", "--found"]);

@@ -107,7 +107,7 @@ fn the_change_is_shown_and_made_only_with_consent() {
     +  }
      }
     ------- stderr -------
-    Nothing is changed
+    Nothing was changed
     hint: to make the change: undertext setup claude --yes
     [exit status: 1]
     "#);
@@ -121,7 +121,7 @@ fn the_change_is_shown_and_made_only_with_consent() {
     assert_eq!(fs::read(&settings).unwrap(), before);
     let made = env.run(&["setup", "claude", "--yes", "-q"]).success();
     assert!(
-        made.stdout.ends_with("Claude Code calls undertext, from its next start on\n"),
+        made.stdout.ends_with("Claude Code calls undertext from its next start on\n"),
         "{made}"
     );
     let listed = env.run(&["setup"]).success();
@@ -130,12 +130,12 @@ fn the_change_is_shown_and_made_only_with_consent() {
     codex   does not call undertext  ~/.codex/config.toml
     pi      does not call undertext  ~/.pi/agent/extensions/undertext.ts
     ------- stderr -------
-    hint: to have its sessions taken in as they go on: undertext setup codex
-    hint: to have its sessions taken in as they go on: undertext setup pi
+    hint: to import its sessions as they are written: undertext setup codex
+    hint: to import its sessions as they are written: undertext setup pi
     ");
     let again = env.run(&["setup", "claude", "--yes"]).success();
     assert_snapshot!(again, @r"
-    Claude Code calls undertext already: ~/.claude/settings.json
+    Claude Code already calls undertext: ~/.claude/settings.json
     ");
     assert_eq!(change(&["--yes"]), "needless");
     let off = env.run(&["setup", "claude", "--off", "-y", "--json"]).success();
@@ -253,7 +253,7 @@ fn settings_that_cannot_be_changed_are_left_alone() {
     };
     for text in ["{\n  // a comment\n}", "\u{c}", "[1]", "{\"a\":"] {
         fs::write(&settings, text).unwrap();
-        refused("no JSON object");
+        refused("not a JSON object");
         assert_eq!(fs::read_to_string(&settings).unwrap(), text);
     }
     fs::write(&settings, format!("{{\"a\":\"{}\"}}", "x".repeat(2 << 20))).unwrap();
@@ -263,7 +263,7 @@ fn settings_that_cannot_be_changed_are_left_alone() {
     refused("it is read-only");
     fs::remove_file(&settings).unwrap();
     symlink("nowhere", &settings).unwrap();
-    refused("a link that leads nowhere");
+    refused("a broken link");
     fs::remove_file(&settings).unwrap();
     pipe(&settings);
     refused("it is a pipe");
@@ -274,12 +274,12 @@ fn settings_that_cannot_be_changed_are_left_alone() {
     fs::write(&settings, "{\"disableAllHooks\":true}").unwrap();
     let silenced = env.run(&["setup", "claude", "-n"]).success();
     assert!(
-        silenced.stderr.contains("calls nothing as long as disableAllHooks is set"),
+        silenced.stderr.contains("calls no programs while disableAllHooks is set"),
         "{silenced}"
     );
     let listed = env.run(&["setup"]).success().stdout;
     assert!(
-        listed.starts_with("claude  calls nothing as long as disableAllHooks is set"),
+        listed.starts_with("claude  calls no programs while disableAllHooks is set"),
         "{listed}"
     );
     // The last sentence had said that it calls, from its next start on.
@@ -289,17 +289,17 @@ fn settings_that_cannot_be_changed_are_left_alone() {
     assert_eq!(env.run(&["setup", "claude", "-y"]).success().stdout, told);
     env.run(&["setup", "claude", "--off", "-y"]).success();
     // An agent that calls no program is named as one of those that can be set up no more.
-    assert_snapshot!(env.run(&["setup", "foo"]), @r#"
+    assert_snapshot!(env.run(&["setup", "foo"]), @"
     ------- stderr -------
-    error: [AGENT] cannot be "foo": it is one of claude, codex, pi
-    hint: how it is used: undertext setup --help
+    error: invalid value 'foo' for '[AGENT]': use one of claude, codex, pi
+    hint: see the help: undertext setup --help
     [exit status: 2]
-    "#);
+    ");
     let unused = env.run(&["setup", "kimi"]);
     assert_snapshot!(unused, @r"
     ------- stderr -------
-    error: kimi calls no program with the file of a session
-    hint: take its sessions in as they go on: undertext watch
+    error: kimi cannot call a program with the file of a session
+    hint: import its sessions as they are written: undertext watch
     hint: list the agents that can be set up here: undertext setup
     [exit status: 2]
     ");
@@ -324,9 +324,9 @@ fn what_is_wrong_with_settings_is_said_once_with_its_place() {
     fs::create_dir_all(path(&env, "pi").parent().unwrap()).unwrap();
     symlink("undertext.ts", path(&env, "pi")).unwrap();
     assert_snapshot!(env.run(&["setup"]).success().stdout, @"
-    claude  it is no JSON object: it fails at line 2, column 12   ~/.claude/settings.json
-    codex   it is a folder, not a file                            ~/.codex/config.toml
-    pi      it cannot be read: too many levels of symbolic links  ~/.pi/agent/extensions/undertext.ts
+    claude  it is not a JSON object: it fails at line 2, column 12  ~/.claude/settings.json
+    codex   it is a folder, not a file                              ~/.codex/config.toml
+    pi      it cannot be read: too many levels of symbolic links    ~/.pi/agent/extensions/undertext.ts
     ");
 }
 
@@ -339,25 +339,25 @@ fn a_call_to_which_a_person_added_something_is_left_and_told_of() {
     let theirs = on.replacen("; :\"", "; : ; notify-send done\"", 1);
     assert_ne!(theirs, on);
     fs::write(&settings, &theirs).unwrap();
-    assert_snapshot!(env.run(&["setup", "claude", "-y"]).success(), @"Claude Code calls undertext already: ~/.claude/settings.json");
+    assert_snapshot!(env.run(&["setup", "claude", "-y"]).success(), @"Claude Code already calls undertext: ~/.claude/settings.json");
     let off = env.run(&["setup", "claude", "--off", "-y"]);
     assert_eq!(off.code(), Some(1));
     assert!(
         off.stdout
-            .ends_with("Claude Code calls undertext by no other line, from its next start on\n"),
+            .ends_with("Claude Code calls undertext only by that line from its next start on\n"),
         "{off}"
     );
     let left = fs::read_to_string(&settings).unwrap();
     assert_eq!((left.matches("hook claude").count(), left.contains("notify-send")), (1, true));
     assert_snapshot!(env.run(&["setup", "claude", "--off"]), @r"
     ------- stderr -------
-    warning: Claude Code calls undertext still, by a line to which something was added: take it out of ~/.claude/settings.json by hand
+    warning: Claude Code still calls undertext, by a line that was edited: remove it from ~/.claude/settings.json by hand
     [exit status: 1]
     ");
     assert_snapshot!(env.run(&["setup", "claude", "--off", "--json", "-q"]), @r#"
     {"type":"setup","agent":"claude","path":"$HOME/.claude/settings.json","installed":true,"changed":false,"change":"needless"}
     ------- stderr -------
-    warning: Claude Code calls undertext still, by a line to which something was added: take it out of ~/.claude/settings.json by hand
+    warning: Claude Code still calls undertext, by a line that was edited: remove it from ~/.claude/settings.json by hand
     [exit status: 1]
     "#);
     let listed = env.run(&["setup"]).success().stdout;
@@ -387,12 +387,12 @@ fn an_extension_that_is_not_as_it_was_made_is_replaced_and_a_copy_kept() {
          pi.on(event, (_: unknown, context: any) => tell(event, context));
        }
      }
-    pi calls undertext, from its next start on
+    pi calls undertext from its next start on
     ------- stderr -------
-    ~/.pi/agent/extensions/undertext.ts is not as it was made: a copy of it is kept as ~/.pi/agent/extensions/undertext.ts.kept-1
-    What is taken in, and what is not, is told in ~/.local/state/undertext/hooks/log
-    hint: to take in what is there already: undertext import
-    hint: to have it call no more: undertext setup pi --off
+    ~/.pi/agent/extensions/undertext.ts was edited: a copy of it is kept as ~/.pi/agent/extensions/undertext.ts.kept-1
+    ~/.local/state/undertext/hooks/log lists what was imported and what was skipped
+    hint: to import existing sessions: undertext import
+    hint: to turn this off: undertext setup pi --off
     "#);
     let kept = |n: u8| extension.with_file_name(format!("undertext.ts.kept-{n}"));
     let read = |path: &PathBuf| fs::read_to_string(path).unwrap();
@@ -401,16 +401,13 @@ fn an_extension_that_is_not_as_it_was_made_is_replaced_and_a_copy_kept() {
     let theirs = format!("// Mine.\n{made}");
     fs::write(&extension, &theirs).unwrap();
     let needless = env.run(&["setup", "pi", "-y"]).success();
-    assert!(needless.stdout.starts_with("pi calls undertext already"), "{needless}");
+    assert!(needless.stdout.starts_with("pi already calls undertext"), "{needless}");
     assert_eq!(read(&extension), theirs);
     let planned = env.run(&["setup", "pi", "--off", "-n"]).success();
     assert!(planned.stderr.contains("undertext.ts.kept-2"), "{planned}");
     assert!(extension.exists() && !kept(2).exists());
     let off = env.run(&["setup", "pi", "--off", "-y"]).success();
-    assert!(
-        off.stdout.ends_with("pi no longer calls undertext, from its next start on\n"),
-        "{off}"
-    );
+    assert!(off.stdout.ends_with("pi no longer calls undertext from its next start on\n"), "{off}");
     assert!(!extension.exists() && read(&kept(2)) == theirs);
     let needless = env.run(&["setup", "pi", "--off"]).success();
     assert!(needless.stdout.starts_with("pi does not call undertext"), "{needless}");
@@ -433,21 +430,21 @@ fn a_program_that_was_moved_away_is_told() {
     assert!(in_order.stdout.contains("is in order"), "{in_order}");
     fs::rename(&own, own.with_file_name("moved")).unwrap();
     assert_snapshot!(env.run(&["setup"]).success(), @r"
-    claude  calls $HOME/bin/undertext, which is not there  ~/.claude/settings.json
-    codex   calls $HOME/bin/undertext, which is not there  ~/.codex/config.toml
-    pi      calls $HOME/bin/undertext, which is not there  ~/.pi/agent/extensions/undertext.ts
+    claude  calls $HOME/bin/undertext, which does not exist  ~/.claude/settings.json
+    codex   calls $HOME/bin/undertext, which does not exist  ~/.codex/config.toml
+    pi      calls $HOME/bin/undertext, which does not exist  ~/.pi/agent/extensions/undertext.ts
     ------- stderr -------
-    hint: to have its sessions taken in as they go on: undertext setup claude
-    hint: to have its sessions taken in as they go on: undertext setup codex
-    hint: to have its sessions taken in as they go on: undertext setup pi
+    hint: to import its sessions as they are written: undertext setup claude
+    hint: to import its sessions as they are written: undertext setup codex
+    hint: to import its sessions as they are written: undertext setup pi
     ");
     let listed = env.run(&["setup", "--json"]).success().stdout;
     let first: Value = json(listed.lines().next().unwrap());
     assert_eq!((&first["installed"], &first["current"]), (&true.into(), &false.into()));
-    assert!(first["problem"].as_str().unwrap().ends_with("bin/undertext, which is not there"));
+    assert!(first["problem"].as_str().unwrap().ends_with("bin/undertext, which does not exist"));
     let told = env.run(&["doctor"]);
     let named =
-        "~/.pi/agent/extensions/undertext.ts: pi calls $HOME/bin/undertext, which is not there\n";
+        "~/.pi/agent/extensions/undertext.ts: pi calls $HOME/bin/undertext, which does not exist\n";
     assert!(told.code() == Some(1) && told.stdout.contains(named), "{told}");
     assert!(
         !told.stdout.contains("in order") && told.stderr.contains("undertext setup pi"),

@@ -37,15 +37,15 @@ fn some_lines_are_shown_alone() {
     assert_snapshot!(lines("39:41"), @"
     ------- stderr -------
     error: the text has only 40 lines
-    hint: how it is used: undertext show --help
+    hint: see the help: undertext show --help
     [exit status: 2]
     ");
-    assert_snapshot!(lines("0"), @r#"
+    assert_snapshot!(lines("0"), @"
     ------- stderr -------
-    error: --lines <A:B> cannot be "0": lines are counted from 1
-    hint: how it is used: undertext show --help
+    error: invalid value '0' for '--lines <A:B>': lines are counted from 1
+    hint: see the help: undertext show --help
     [exit status: 2]
-    "#);
+    ");
 }
 
 #[test]
@@ -76,14 +76,14 @@ fn an_entry_that_is_not_there_is_an_error() {
     assert_snapshot!(env.run(&["show", "HEAD~99", "-s", "native-tools.jsonl"]), @r#"
     ------- stderr -------
     error: no entry matches "HEAD~99"
-    hint: HEAD has fewer entries before it, or is not there
+    hint: HEAD does not exist, or has fewer entries before it
     hint: list the entries with their ids: undertext log native-tools.jsonl
     [exit status: 1]
     "#);
     assert_snapshot!(env.run(&["show", "../x\x1b[2J", "-s", "native-tools.jsonl"]), @r#"
     ------- stderr -------
     error: no entry matches "../x\u{1b}[2J"
-    hint: two places are two words:  /x\x1b[2J
+    hint: separate two places by a space:  /x\x1b[2J
     hint: list the entries with their ids: undertext log native-tools.jsonl
     [exit status: 1]
     "#);
@@ -91,7 +91,7 @@ fn an_entry_that_is_not_there_is_an_error() {
     let said = stored.run(&["show", "HEAD"]);
     assert_snapshot!(said, @"
     ------- stderr -------
-    error: no entry stands at the start
+    error: there is no entry at the start
     hint: list the entries with their ids: undertext log
     [exit status: 2]
     ");

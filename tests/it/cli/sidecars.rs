@@ -88,7 +88,7 @@ fn what_lies_next_to_a_session_comes_in_with_it_and_goes_back() {
     write(&claude.join("file-history/another/0123abcd@v1"), b"other");
     assert_snapshot!(env.run(&["import"]), @"
     Imported 2 sessions (2 new): 6 new entries, 2.3 kB
-    9 files next to sessions' own, such as long answers of tools
+    9 files next to session files, such as long tool results
     ------- stderr -------
     Claude Code: ~/.claude/projects
     ");
@@ -110,7 +110,7 @@ fn what_lies_next_to_a_session_comes_in_with_it_and_goes_back() {
     assert_eq!(listed.stdout.lines().count(), files.len(), "{listed}");
     assert_snapshot!(env.run(&["restore", "8f14e45f"]), @"
     Session 8f14e45f  Full output saved to: elsewhere  (claude)
-    8 files next to it are there again
+    8 files next to it are restored
     ");
     let listed = env.run(&["restore", "--all", "--json"]).success();
     assert_eq!(json(&listed.stdout)["sidecars"].as_array().unwrap().len(), 1, "{listed}");
@@ -149,7 +149,7 @@ fn a_changed_one_is_held_once_more_and_the_newest_goes_back() {
     // Nothing that lies in its place is written over.
     write(&file, b"mine");
     let left = env.run(&["restore", "8f14"]).success();
-    assert!(left.stderr.contains("a.txt is not as the agent left it"), "{left}");
+    assert!(left.stderr.contains("a.txt has changed since the agent wrote it"), "{left}");
     fs::remove_file(&file).unwrap();
     symlink("/nowhere", &file).unwrap();
     env.run(&["restore", "8f14"]).success();
@@ -221,13 +221,13 @@ fn what_is_too_long_or_too_much_is_left_out_and_named() {
         write(&result(&env, &format!("{n:04}.txt")), n.to_string().as_bytes());
     }
     let told = env.run(&["import", "-v"]).success();
+    assert!(told.stdout.contains("0-long.txt: it is next to the session and is longer"), "{told}");
     assert!(
-        told.stdout.contains("0-long.txt: it lies next to the session and is longer"),
+        told.stdout.contains("1001.txt: the store already has 1,000 files next to the session"),
         "{told}"
     );
-    assert!(told.stdout.contains("1001.txt: 1,000 files next to the session"), "{told}");
-    assert!(told.stdout.contains("1,000 files next to sessions"), "{told}");
-    assert!(told.stdout.contains("3 left out next to their sessions"), "{told}");
+    assert!(told.stdout.contains("1,000 files next to session files"), "{told}");
+    assert!(told.stdout.contains("3 files next to their sessions left out"), "{told}");
     assert_eq!(taken(&env), 0);
     // A file that is held may change.
     write(&result(&env, "0007.txt"), b"changed");

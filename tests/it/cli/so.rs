@@ -41,13 +41,13 @@ fn a_change_whose_answer_cannot_be_written_is_said_to_be_made() {
         let (stderr, code) = told(&env, &format!("undertext {command} > /dev/full"));
         let name = command.split(' ').next().unwrap();
         let made =
-            format!("error: the change is made: operation {n} ({name}) of session {session}\n");
+            format!("error: the change was made: operation {n} ({name}) of session {session}\n");
         assert!(stderr.contains(&made), "{command}: {stderr}");
         assert!(stderr.contains("caused by: cannot write the output\n"), "{command}: {stderr}");
         assert_eq!(code, Some(5), "{command}");
     }
     let (stderr, code) = told(&env, "undertext new > /dev/full");
-    assert!(stderr.contains("the change is made: operation 1 (new) of session "), "{stderr}");
+    assert!(stderr.contains("the change was made: operation 1 (new) of session "), "{stderr}");
     assert_eq!(code, Some(5));
     // What changed nothing is an error like any other.
     for command in ["log", "undo 99 --help", "branch"] {
@@ -69,13 +69,13 @@ fn a_change_of_more_than_a_session_is_said_to_be_made_too() {
     fs::create_dir(env.home().join(".claude")).unwrap();
     for (command, made) in [
         ("import session.jsonl", "1 session is up to date in the store"),
-        ("setup claude --yes --json", "~/.claude/settings.json is written"),
+        ("setup claude --yes --json", "~/.claude/settings.json was written"),
         ("store backup ../copy", "the copy is in "),
         ("store pack", "the store is packed"),
-        ("forget --yes -s 7c2a", "it is taken out of "),
+        ("forget --yes -s 7c2a", "redacted in "),
     ] {
         let (stderr, code) = told(&env, &format!("undertext {command} > /dev/full"));
-        assert!(stderr.contains(&format!("the change is made: {made}")), "{command}: {stderr}");
+        assert!(stderr.contains(&format!("the change was made: {made}")), "{command}: {stderr}");
         assert_eq!(code, Some(5), "{command}: {stderr}");
     }
     // What changed nothing is an error like any other, and so is what nobody could be shown before.
@@ -167,7 +167,7 @@ fn certificates_that_cannot_be_read_are_told_of_and_no_others_are_trusted() {
     };
     assert_snapshot!(asked(OsStr::new("company.pem")), @r"
     error: SSL_CERT_FILE names company.pem, which cannot be read: there is no such file or folder
-    hint: no other certificates are trusted in its place; name a file that can be read, or unset SSL_CERT_FILE
+    hint: undertext does not fall back to other certificates; name a readable file, or unset SSL_CERT_FILE
     ");
     let told = asked(OsStr::from_bytes(b"c\xff.pem"));
     assert!(told.starts_with("error: SSL_CERT_FILE names "), "{told}");
@@ -177,7 +177,7 @@ fn certificates_that_cannot_be_read_are_told_of_and_no_others_are_trusted() {
     let path = env.home().join("half.pem");
     fs::write(&path, certificate("AAAA") + &certificate("!")).unwrap();
     let told = asked(path.as_os_str());
-    assert!(told.contains("the certificates to trust cannot be read"), "{told}");
+    assert!(told.contains("cannot read the certificates to trust"), "{told}");
     // An empty name is no name.
     assert!(!asked(OsStr::new("")).contains("SSL_CERT_FILE"));
 }
@@ -313,16 +313,16 @@ fn what_the_place_of_a_store_lacks_is_said_once_a_day() {
     conversation(&env);
     assert_eq!(env.run(&["log"]).success().stderr, "");
     fs::set_permissions(store(&env), fs::Permissions::from_mode(0o755)).unwrap();
-    assert_snapshot!(env.run(&["log", "-q"]).success().stderr, @"warning: ~/.local/share/undertext: others can reach the folder, by its mode 0755; more: undertext doctor");
+    assert_snapshot!(env.run(&["log", "-q"]).success().stderr, @"warning: ~/.local/share/undertext: other users can access the folder: its mode is 0755; more: undertext doctor");
     for _ in 0..2 {
         assert_eq!(env.run(&["log"]).success().stderr, "");
     }
-    assert!(!env.run(&["append", "text"]).success().stderr.contains("others can reach"));
+    assert!(!env.run(&["append", "text"]).success().stderr.contains("other users can access"));
     let mut tomorrow = env.command();
     let start = 981_173_106_000_u64 + 24 * 60 * 60 * 1000;
     let output = tomorrow.arg("log").env("UNDERTEXT_TEST_CLOCK", start.to_string()).output();
     let stderr = String::from_utf8(output.unwrap().stderr).unwrap();
-    assert!(stderr.contains("others can reach the folder"), "{stderr}");
+    assert!(stderr.contains("other users can access the folder"), "{stderr}");
 
     let synced = env.home().join("Dropbox");
     fs::create_dir(&synced).unwrap();
@@ -331,7 +331,7 @@ fn what_the_place_of_a_store_lacks_is_said_once_a_day() {
     env.run(&["new", "--store", store]).success();
     fs::remove_file(env.home().join(".local/state/undertext/warned")).unwrap();
     let said = env.run(&["sessions", "--store", store]).success().stderr;
-    assert!(said.contains("it lies in a synchronised folder"), "{said}");
+    assert!(said.contains("it is in a synchronised folder"), "{said}");
 }
 
 #[test]

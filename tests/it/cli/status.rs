@@ -50,7 +50,7 @@ fn a_stored_session_tells_whether_its_live_file_agrees() {
     writeln!(live, "{{}}").unwrap();
     let behind = stored.run(&["status", "--json"]).success();
     assert!(behind.stdout.contains("\"behind\":true") && behind.stderr.is_empty(), "{behind}");
-    assert_snapshot!(stored.run(&["status"]).stdout.lines().last().unwrap(), @"            the agent wrote more since the last import, which is shown");
+    assert_snapshot!(stored.run(&["status"]).stdout.lines().last().unwrap(), @"            the agent has written more since the last import; it is shown");
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn it_says_what_is_so_of_a_live_file_that_is_not_as_the_store_left_it() {
     };
     told("agrees with the store", "same");
     fs::write(&file, left.clone() + &record(5, "\"u4\"", "user")).unwrap();
-    told("the agent wrote more since the last import, which is shown", "grown");
+    told("the agent has written more since the last import; it is shown", "grown");
     // What is shown beyond the store is counted, and no operation of it is there yet.
     let status = json(&env.run(&["status", "boat", "--json"]).success().stdout);
     let stats = json(&env.run(&["store", "stats", "boat", "--json"]).success().stdout);
@@ -149,17 +149,17 @@ fn it_says_what_is_so_of_a_live_file_that_is_not_as_the_store_left_it() {
     assert_eq!(status["operations"], operations.lines().count());
     assert_eq!((&status["turns"], &status["entries"]), (&stats["turns"], &stats["entries"]));
 
-    let rewritten = "was rewritten since the last import; what it holds now is shown";
+    let rewritten = "was rewritten since the last import; its new content is shown";
     for content in [left.replace('\n', "\r\n"), lines[0].clone(), String::new()] {
         fs::write(&file, content).unwrap();
         told(rewritten, "rewritten");
     }
     // A change that the store holds and the file could not follow.
     fs::write(&file, lines.concat()).unwrap();
-    told("does not have the store's newest change yet; the next change brings it there", "pending");
+    told("does not have the store's newest change yet; the next change writes it", "pending");
     let said = env.run(&["verify"]).success();
     assert!(said.stdout.contains("it does not have the store's newest change yet"), "{said}");
-    let unread = "cannot be read, so that what the store holds is shown";
+    let unread = "cannot be read, so the store's version is shown";
     fs::remove_file(&file).unwrap();
     symlink("nowhere", &file).unwrap();
     told(unread, "unread");

@@ -86,12 +86,12 @@ fn records_and_exports_are_files() {
     assert_snapshot!(env.run(&["append", "--jsonl", "pipe", "-s", &session]), @"
     ------- stderr -------
     error: cannot read pipe: it is a pipe, not a file
-    hint: what a program prints is read from stdin: undertext append --jsonl - -s e572dff8
+    hint: to read a program's output, use stdin: undertext append --jsonl - -s e572dff8
     [exit status: 2]
     ");
     for out in ["pipe", "/dev/null"] {
         let told = env.run(&["export", &session, "-o", out, "--force"]).to_string();
-        assert!(told.contains("is not written: it is a "), "{told}");
+        assert!(told.contains("was not written: it is a "), "{told}");
     }
     assert!(fs::metadata("/dev/null").is_ok_and(|meta| !meta.is_file()));
 }
@@ -129,8 +129,8 @@ fn an_import_stays_below_the_folders_that_were_named() {
     for (path, why) in [
         ("/dev/zero", "neither a file nor a folder"),
         ("in/pipe", "neither a file nor a folder"),
-        ("/proc/kmsg", "the system makes it up"),
-        ("/proc", "the system makes it up"),
+        ("/proc/kmsg", "it is in a virtual file system"),
+        ("/proc", "it is in a virtual file system"),
     ] {
         let told = env.run(&["import", path]).to_string();
         let is_told = told.contains(why) || !Path::new("/proc/kmsg").exists();

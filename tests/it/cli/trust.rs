@@ -159,7 +159,7 @@ fn what_a_checkout_brings_into_a_trusted_store_makes_it_strange() {
         fs::set_permissions(&brought, Permissions::from_mode(0o644)).unwrap();
         let read = env.run(&["sessions"]).success();
         assert_eq!(read.stdout, "", "{part}");
-        let told = format!("{part} is open to other users: something else wrote it there");
+        let told = format!("{part} is open to other users, so undertext did not write it");
         assert!(read.stderr.contains(&told), "{part}: {read}");
         assert!(read.stderr.contains("undertext trust"), "{part}: {read}");
         // A person writes settings, and to trust the store says that the rest is theirs, too.
@@ -192,7 +192,7 @@ fn parts_that_are_links_or_odd_make_a_trusted_store_strange() {
     says("transcripts/x.jsonl is a link");
     fs::remove_file(&transcript).unwrap();
     fs::set_permissions(&found, Permissions::from_mode(0o755)).unwrap();
-    says("other users can reach what is in it");
+    says("other users can access its files");
     // To trust it closes it.
     env.run(&["trust"]).success();
     assert_eq!(env.run(&["sessions"]).success().stdout.lines().count(), 2);
@@ -217,7 +217,7 @@ fn trust_is_given_listed_and_taken_away() {
     assert_eq!((&listed["used"], &listed["problem"]), (&true.into(), &serde_json::Value::Null));
     fs::rename(&found, env.home().join("gone")).unwrap();
     assert!(
-        env.run(&["trust", "--list"]).success().stdout.contains("not used: it cannot be looked at")
+        env.run(&["trust", "--list"]).success().stdout.contains("not used: it cannot be inspected")
     );
     assert_snapshot!(env.run(&["trust", "--off", "."]).success(), @"~/project/.undertext is no longer trusted");
     assert_snapshot!(env.run(&["trust", "--off", "."]), @"
@@ -243,7 +243,7 @@ fn what_is_no_store_is_not_trusted() {
     fs::create_dir(&found).unwrap();
     assert_snapshot!(env.run(&["trust", "."]), @"
     ------- stderr -------
-    error: $HOME/project/.undertext cannot be trusted: it holds no store
+    error: $HOME/project/.undertext cannot be trusted: it has no store
     hint: list the stores that you trust: undertext trust --list
     hint: make a store in this folder: undertext new --here
     [exit status: 2]
@@ -254,7 +254,7 @@ fn what_is_no_store_is_not_trusted() {
     fs::write(found.join("config.toml"), "").unwrap();
     assert_snapshot!(env.run(&["new", "--here"]), @"
     ------- stderr -------
-    error: $HOME/project/.undertext is there already, and it holds no store
+    error: $HOME/project/.undertext already exists, and it has no store
     hint: remove it first, or make the store in another folder
     [exit status: 2]
     ");
@@ -305,7 +305,7 @@ fn settings_are_shown_with_their_source() {
         "percent = 70  # [$HOME/project/.undertext/config.toml, line 3] it is due",
         "warn = 32000  # [default] a smaller",
         "[provider.mine]\nmodel = \"m\"  # [$HOME/.config/undertext/config.toml, line 4]",
-        "# Not taken: compaction.before [$HOME/project/.undertext/config.toml, line 2]",
+        "# Ignored: compaction.before [$HOME/project/.undertext/config.toml, line 2]",
     ] {
         assert!(shown.contains(line), "{line} is not in\n{shown}");
     }
@@ -325,21 +325,21 @@ fn what_cannot_be_trusted_is_not_hinted_to_be() {
     let found = env.project().join(".undertext");
     let warned = || env.run(&["log", "-n", "1"]).success().stderr;
     symlink(foreign(&env, "theirs"), &found).unwrap();
-    assert_snapshot!(warned(), @"warning: ~/project/.undertext is not used: it is a link, and not the folder of a store");
+    assert_snapshot!(warned(), @"warning: ~/project/.undertext is not used: it is a link, not a store's folder");
     assert_snapshot!(env.run(&["new", "--here"]), @"
     ------- stderr -------
-    error: $HOME/project/.undertext is there already, and it is a link, and not the folder of a store
+    error: $HOME/project/.undertext already exists, and it is a link, not a store's folder
     hint: remove it first, or make the store in another folder
     [exit status: 2]
     ");
     fs::remove_file(&found).unwrap();
     fs::write(&found, "notes").unwrap();
-    assert_snapshot!(warned(), @"warning: ~/project/.undertext is not used: it is not the folder of a store");
+    assert_snapshot!(warned(), @"warning: ~/project/.undertext is not used: it is not a store's folder");
     assert_eq!(env.run(&["trust"]).code(), Some(2));
     fs::remove_file(&found).unwrap();
     plant(&env, &env.home().join("theirs"));
     symlink("/etc/passwd", found.join("config.toml")).unwrap();
-    assert_snapshot!(warned(), @"warning: ~/project/.undertext is not used: config.toml is a link, and no store has one");
+    assert_snapshot!(warned(), @"warning: ~/project/.undertext is not used: config.toml is a link, which a store never has");
 }
 
 /// A store in a folder is mended by what is typed there, and stays the one that is used.

@@ -149,7 +149,7 @@ fn undo_takes_in_first_what_another_program_appended() {
     Context about 0 → 32 tokens (<1%)
     Redo  undertext redo
     ------- stderr -------
-    warning: took in 1 entry that another program appended to the live file
+    warning: imported 1 entry that another program appended to the live file
     "#);
     assert_snapshot!(env.run(&["operations", "-n", "2", "--json"]).masked(), @r#"
     {"type":"operation","session":"e572dff8-2304-400b-856a-555ac3a4558d","operation":7,"at":"2001-02-03T04:05:11.001Z","command":"undo","detail":{"undoes":5,"command":"append","left":["main.1"]},"entries":0,"undoes":5,"undone":false,"hash":"entry-id"}
@@ -175,7 +175,7 @@ fn what_cannot_be_undone_is_refused() {
     conversation(&env);
     assert_snapshot!(env.run(&["undo", "--op", "1"]), @"
     ------- stderr -------
-    error: operation 1 cannot be undone: it began the session
+    error: operation 1 cannot be undone: it created the session
     hint: list the operations: undertext undo --list
     [exit status: 2]
     ");
@@ -188,7 +188,7 @@ fn what_cannot_be_undone_is_refused() {
     assert_snapshot!(env.run(&["undo", "-1"]), @"
     ------- stderr -------
     error: unexpected argument '-1' found
-    hint: how it is used: undertext undo --help
+    hint: see the help: undertext undo --help
     [exit status: 2]
     ");
     assert_snapshot!(env.run(&["redo"]), @"
@@ -224,13 +224,13 @@ fn an_undo_that_hides_a_session_says_so() {
     env.run(&["sessions", "--hide", &session]).success();
     assert_snapshot!(env.run(&["undo", "6", "--dry-run", "-s", &session]), @"
     ------- stderr -------
-    error: two sessions are named: 6, and e572dff8-2304-400b-856a-555ac3a4558d with -s
+    error: you named two sessions: 6, and e572dff8-2304-400b-856a-555ac3a4558d with -s
     hint: list the sessions: undertext sessions
     [exit status: 2]
     ");
     assert_snapshot!(env.run(&["undo", "6", "-s", &session]), @"
     ------- stderr -------
-    error: two sessions are named: 6, and e572dff8-2304-400b-856a-555ac3a4558d with -s
+    error: you named two sessions: 6, and e572dff8-2304-400b-856a-555ac3a4558d with -s
     hint: list the sessions: undertext sessions
     [exit status: 2]
     ");

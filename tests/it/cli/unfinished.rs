@@ -119,7 +119,7 @@ fn an_unfinished_line_that_an_older_copy_brings_back_does_not_come_in_again() {
     assert_eq!(holding(&env, &WORDS), std::slice::from_ref(&path));
     assert_intact(&env, "");
     let again = env.run_with_stdin(&["redact", "--yes"], KEY.as_bytes());
-    assert!(again.stderr.contains("it is covered again"), "{again}");
+    assert!(again.stderr.contains("it was overwritten again"), "{again}");
     assert_eq!(holding(&env, &WORDS), Vec::<PathBuf>::new());
     // What comes behind it is none of what was forgotten.
     append(&path, &rest);
@@ -148,11 +148,11 @@ fn the_audit_looks_at_lines_that_were_read_unfinished() {
     let (path, rest) = cut_before(&env, ONE, " and some");
     assert_snapshot!(env.run(&["audit", "--secrets"]), @"
     github-pat
-    Zebulon Quartermain, the key gh••••••4o  8f14e45f  in a line that operation 1 read unfinished
+    Zebulon Quartermain, the key gh••••••4o  8f14e45f  in an unfinished line that operation 1 read
 
     ------- stderr -------
     1 thing that looks like a secret in 1 session
-    hint: see what would be taken out: undertext redact --found --dry-run
+    hint: see what would be redacted: undertext redact --found --dry-run
     [exit status: 1]
     ");
     append(&path, &rest);
@@ -166,14 +166,14 @@ fn the_audit_looks_at_lines_that_were_read_unfinished() {
     8f14e45f  1 line  claude  hello
     1 unfinished line has it too
     ------- stderr -------
-    Nothing is changed
+    Nothing was changed
     ");
     assert_snapshot!(env.run(&["redact", "--found", "--yes"]), @r"
-    Taken out of 1 line of 1 session and of 1 unfinished line; every entry keeps its id
-    covered in ~/.claude/projects/-work/8f14e45f-ceea-467f-a26a-5dba2f5b6d35.jsonl
+    Redacted in 1 line of 1 session and of 1 unfinished line; every entry keeps its id
+    overwritten in ~/.claude/projects/-work/8f14e45f-ceea-467f-a26a-5dba2f5b6d35.jsonl
     ------- stderr -------
-    warning: session 8f14e45f-ceea-467f-a26a-5dba2f5b6d35: took in 1 entry that another program appended to the live file
-    hint: see that the rest is as it was: undertext verify
+    warning: session 8f14e45f-ceea-467f-a26a-5dba2f5b6d35: imported 1 entry that another program appended to the live file
+    hint: check that everything else is intact: undertext verify
     ");
     assert_eq!(env.run(&["audit", "--secrets"]).code(), Some(0));
 }

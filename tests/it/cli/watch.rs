@@ -185,7 +185,7 @@ fn a_person_reads_a_line_a_change() {
     fs::rename(answer.with_extension("part"), &answer).unwrap();
     assert_snapshot!(line(), @"claude  boat  1 new file next to its own  Part 0 of boat");
     fs::remove_file(&boat).unwrap();
-    assert_snapshot!(line(), @"claude  boat  deleted; the store holds all of it  Part 0 of boat");
+    assert_snapshot!(line(), @"claude  boat  deleted; the store has all of it  Part 0 of boat");
     assert_eq!(watch.end(Signal::INT), Some(0));
     assert_snapshot!(watch.talk(), @"
     Claude Code: ~/.claude/projects
@@ -236,7 +236,7 @@ fn where_the_system_tells_of_no_changes_files_are_looked_at_again_and_again() {
     let told = namespaces.run(&script, env.home());
     let (line, talk) = told.split_once('\n').unwrap();
     assert_eq!((&json(line)["change"], &json(line)["entries"]), (&"grown".into(), &2.into()));
-    assert!(talk.contains("the system does not tell of all changes"), "{talk}");
+    assert!(talk.contains("the system does not report all changes"), "{talk}");
 }
 
 #[test]
@@ -245,7 +245,7 @@ fn one_program_watches_for_a_store() {
     let mut watch = Watching::begin(&env, &[]);
     let second = env.run(&["watch"]);
     assert_eq!((second.code(), second.stdout.as_str()), (Some(3), ""));
-    let words = "error: another program watches already for $HOME/.local/share/undertext: ";
+    let words = "error: another program is already watching for $HOME/.local/share/undertext: ";
     assert!(second.stderr.starts_with(words), "{second}");
     // Another store has a watch of its own, and other commands go on meanwhile.
     let other = Watching::begin(&env, &["--store", "other"]);
@@ -286,7 +286,7 @@ fn one_program_watches_for_a_store_that_was_made_again() {
     thread::spawn(move || {
         talk.map_while(Result::ok).map_while(|line| send.send(line).ok()).for_each(drop);
     });
-    let is_told = |line: &str| line.contains("another program watches already");
+    let is_told = |line: &str| line.contains("another program is already watching");
     while !is_told(&told.recv_timeout(PATIENCE).unwrap()) {}
     drop(second);
     append(&file(&env, "boat"), &records("boat", 4..5));
@@ -352,7 +352,7 @@ fn what_cannot_be_taken_in_is_tried_again() {
     write(&file(&env, "boat"), &records("boat", 0..2));
     let mut talk = BufReader::new(watch.stderr.take().unwrap()).lines().map(Result::unwrap);
     let told = talk.find(|line| line.starts_with("warning: ")).unwrap();
-    assert!(told.ends_with("it is tried again"), "{told}");
+    assert!(told.ends_with("trying again"), "{told}");
     lock.unlock().unwrap();
     watch.until("boat", "new", 2);
     assert_eq!(talk.next().as_deref(), Some("It works again"));
@@ -437,10 +437,10 @@ fn a_service_is_printed_for_each_manager() {
     # To install: save this as ~/.config/systemd/user/undertext-watch.service, and then
     #   systemctl --user daemon-reload
     #   systemctl --user enable --now undertext-watch
-    # To see what it says: journalctl --user -u undertext-watch
-    # To take it out: systemctl --user disable --now undertext-watch, and delete the file.
+    # To see its output: journalctl --user -u undertext-watch
+    # To remove it: systemctl --user disable --now undertext-watch, and delete the file.
     [Unit]
-    Description=Takes in what coding agents write, as they write it
+    Description=Imports what coding agents write, as they write it
 
     [Service]
     ExecStart="PROGRAM" "watch" "--quiet" "--store" "$PROJECT/a \"b\" & $$c%%"
@@ -459,7 +459,7 @@ fn a_service_is_printed_for_each_manager() {
     <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
     <!-- To install: save this as ~/Library/LaunchAgents/undertext-watch.plist, and then
            launchctl bootstrap gui/$(id -u) ~/Library/LaunchAgents/undertext-watch.plist
-         To take it out: launchctl bootout gui/$(id -u)/undertext-watch, and delete the file. -->
+         To remove it: launchctl bootout gui/$(id -u)/undertext-watch, and delete the file. -->
     <plist version="1.0">
     <dict>
       <key>Label</key>

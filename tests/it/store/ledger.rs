@@ -50,7 +50,7 @@ struct Held {
 }
 
 fn damaged(item: &str) -> StoreError {
-    let (item, problem) = (item.to_owned(), "it is not there".to_owned());
+    let (item, problem) = (item.to_owned(), "it is missing".to_owned());
     StoreError::Corrupt { kind: FaultKind::Thing, item, problem }
 }
 

@@ -3,6 +3,7 @@
 //! Invariant: what is refused has added nothing, and whatever is right can be added after it.
 
 use crate::fixture::number;
+use std::collections::BTreeSet;
 use undertext::{
     model::{
         Card, Checkpoint, Command, Entry, EntryId, Move, NameTag, Named, OperationId,
@@ -418,8 +419,8 @@ fn a_session_that_is_refused_at_its_birth_is_not_there() {
     });
 }
 
-/// Returns the locks that this process has on a file, as the system tells them.
-fn locks_on(path: &std::path::Path, proc: &std::path::Path) -> Vec<String> {
+/// Returns the locks that this process has on a file. A busy system may list one twice.
+fn locks_on(path: &std::path::Path, proc: &std::path::Path) -> BTreeSet<String> {
     use std::os::unix::fs::MetadataExt as _;
     let inode = format!(":{} ", std::fs::metadata(path).unwrap().ino());
     let all = std::fs::read_to_string(proc.join("locks")).unwrap();

@@ -5,7 +5,7 @@
 //! chain     1   2   lost    lost    5   6
 //! ```
 //!
-//! The operation in the place of a lost one has its number, and all facts that name it and can still be read: entries, runs,
+//! The operation in place of a lost one has its number, and all facts that name it and can still be read: entries, runs,
 //! checkpoints, origins, and as many generations and files as those that follow need before them.
 //!
 //! Invariant: an operation that is kept is, byte for byte, what it was.
@@ -67,7 +67,7 @@ impl Salvage {
         let (found, far): (Vec<_>, Vec<_>) = found.into_iter().partition(|by| by.n < credible);
         for by in far {
             self.drop_operation(session, by.n)?;
-            self.lose(session, format!("operation {}, which is too far behind the others", by.n));
+            self.lose(session, format!("operation {}, which is too far after the others", by.n));
         }
         let found = found.into_iter();
         let found: BTreeMap<OperationNumber, Operation> = found.map(|by| (by.n, by)).collect();
@@ -124,7 +124,7 @@ impl Salvage {
         Ok(self.db().query_row(sql, [session.0], |row| row.get(0))?)
     }
 
-    /// Puts an operation in the place of one that is lost.
+    /// Puts an operation in place of one that is lost.
     fn lost(
         &mut self,
         session: SessionKey,

@@ -1,4 +1,4 @@
-//! Entries whose rows are lost: a line that is tried in the place of each gives it an id, and the operation that brought them
+//! Entries whose rows are lost: a line that is tried in place of each gives it an id, and the operation that brought them
 //! says by its digest whether these were they.
 //!
 //! Lines come from the store itself, where some have no entry any more, and from the files of the session.
@@ -71,7 +71,7 @@ impl Salvage {
         self.fresh.growths(session, OperationNumber::ALL)
     }
 
-    /// Tries lines in the place of the missing entries of an operation, and takes them if they are those.
+    /// Tries lines in place of the missing entries of an operation, and takes them if they are those.
     pub fn identify(
         &mut self,
         unknown: &Unknown,
@@ -86,7 +86,7 @@ impl Salvage {
         }
     }
 
-    /// Tries lines that follow each other, each with the id of the one that it is linked to and its own, in the place of all
+    /// Tries lines that follow each other, each with the id of the one that it is linked to and its own, in place of all
     /// entries of an operation, and takes those that are missing if they are these. That needs no run.
     pub fn identify_in_order(
         &mut self,
@@ -115,7 +115,7 @@ impl Salvage {
                 },
                 None => None,
             };
-            // Where something was taken out of a line, only what stands in its place since then may come back.
+            // Where something was taken out of a line, only what is in its place since then may come back.
             if unknown.covered.get(n).is_some_and(|(_, now)| *now != LineId::of(&line)) {
                 return Ok(false);
             }
@@ -166,7 +166,7 @@ impl Salvage {
     ) -> Result<Option<Vec<Found>>, StoreError> {
         let mut found = Vec::with_capacity(lines.len());
         for (n, line) in unknown.missing.iter().zip(lines) {
-            // Where something was taken out of a line, only what stands in its place since then may come back.
+            // Where something was taken out of a line, only what is in its place since then may come back.
             let came = match unknown.covered.get(n) {
                 Some((came, now)) if *now == line.id => *came,
                 Some(_) => return Ok(None),

@@ -113,7 +113,7 @@ fn look(path: &Path) -> Result<Connection, StoreError> {
     let sql = "SELECT name FROM sqlite_schema WHERE type = 'table'";
     let names: Vec<String> = collect(&db, sql, [], |row| row.get(0))?;
     match NEEDED.iter().find(|needed| !names.iter().any(|name| name == **needed)) {
-        Some(needed) => Err(StoreError::corrupt(format!("table {needed}"), "it is not there")),
+        Some(needed) => Err(StoreError::corrupt(format!("table {needed}"), "it is missing")),
         None => Ok(db),
     }
 }

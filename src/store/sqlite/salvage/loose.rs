@@ -113,10 +113,10 @@ const BYTES: [Shape; 2] = [
 /// The tables whose rows an operation names by their digest.
 const NAMED: [&str; 4] = ["entry", "run", "checkpoint", "origin"];
 
-/// Where a cell lies: its page, and which of that page's cells it is.
+/// Where a cell is: its page, and which of that page's cells it is.
 type Spot = (u32, usize);
 
-/// What hears of a row: its table, as much of it as lies on its page, its cell, and its place.
+/// What hears of a row: its table, as much of it as is on its page, its cell, and its place.
 type Each<'e> =
     dyn FnMut(&'static Shape, Vec<Value>, &Cell<'_>, Spot) -> Result<(), StoreError> + 'e;
 
@@ -152,7 +152,7 @@ fn value(row: i64, field: Field<'_>, is: char) -> Option<Value> {
     })
 }
 
-/// Hands over each row of some tables that lies on any page.
+/// Hands over each row of some tables that is on any page.
 fn each_row(
     pages: &Pages<'_>,
     shapes: &'static [Shape],
@@ -212,7 +212,7 @@ impl Salvage {
     fn loose_facts(&self, pages: &Pages<'_>) -> Result<Rows, StoreError> {
         let mut rows = Rows::new();
         each_row(pages, &FACTS, &mut |shape, values, cell, _| {
-            // What is settled lies in the table of operations.
+            // What is settled is in the table of operations.
             let table = if shape.name == "journal" { "operation" } else { shape.name };
             let columns = shape.columns.split(", ").take(shape.key);
             let is_it: Vec<String> = columns.map(|column| format!("{column} = ?")).collect();

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! page     kind (1), first free (2), cells (2), content (2), loose (1), last child (4, if it leads to others), a place (2) a cell
-//! cell     its length, its number if it is a row of a table by number, its record; the rest of a long one lies on other pages
+//! cell     its length, its number if it is a row of a table by number, its record; the rest of a long one is on other pages
 //! record   the header's length, a type a column, then the values; all of these but the values are varints
 //! ```
 //!
@@ -38,7 +38,7 @@ pub(super) struct Pages<'a> {
     pub(super) numbers: Range<u32>,
 }
 
-/// A record, as far as it lies on its page.
+/// A record, as far as it is on its page.
 pub(super) struct Cell<'a> {
     /// The number of its row, if rows are found by numbers.
     pub(super) row: i64,
@@ -82,7 +82,7 @@ impl<'a> Pages<'a> {
     }
 
     /// Returns the same pages as their log has them, whose writes were not moved into the database yet. A page of the log that
-    /// is torn or damaged hides nothing; SQLite reads no further than that, but what lies behind it is vouched for no less.
+    /// is torn or damaged hides nothing; SQLite reads no further than that, but what comes after it is vouched for no less.
     pub(super) fn with_log(mut self, log: &'a File) -> Self {
         let mut reader = std::io::BufReader::new(log);
         let mut head = [0; LOG.0];
@@ -226,7 +226,7 @@ impl<'a> Cell<'a> {
     }
 }
 
-/// Returns the number that lies somewhere in bytes; 0, which no page has, if they end before.
+/// Returns the number that is somewhere in bytes; 0, which no page has, if they end before.
 fn number(bytes: &[u8], at: usize) -> u32 {
     let found = bytes.get(at..at + 4).and_then(|found| found.try_into().ok());
     found.map_or(0, u32::from_be_bytes)
@@ -242,7 +242,7 @@ fn sums((mut one, mut two): Sums, bytes: &[u8], is_big: bool) -> Sums {
     (one, two)
 }
 
-/// Returns how much of a record lies on its own page.
+/// Returns how much of a record is on its own page.
 fn on_page(size: usize, is_by_row: bool) -> usize {
     let most = if is_by_row { PAGE - 35 } else { (PAGE - 12) * 64 / 255 - 23 };
     if size <= most {

@@ -169,13 +169,13 @@ impl Salvage {
         Ok(self.fresh.find(session, &IdPrefix::whole(id))?.first().copied())
     }
 
-    /// Returns the lines that stand in the place of others, each with the one that came.
+    /// Returns the lines that replace others, each with the one that came.
     pub fn coverings(&self, session: SessionKey) -> Result<BTreeMap<LineId, LineId>, StoreError> {
         let covered = covered::by_operations(self.db(), session)?;
         Ok(covered.into_values().map(|(came, now)| (now, came)).collect())
     }
 
-    /// Returns which entries an operation put in the place of others.
+    /// Returns which entries an operation put in place of others.
     pub fn origins_by(&self, one: &Unplaced) -> Result<Vec<Origin>, StoreError> {
         let origins = self.fresh.origins(one.session, EntryNumber::ALL)?;
         let by = |(by, _): &(_, Origin)| *by == one.operation.n;

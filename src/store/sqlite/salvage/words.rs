@@ -95,8 +95,8 @@ impl Salvage {
                 }
             }
             for (n, is_certain) in lost {
-                let unless = if is_certain { "" } else { ", if they were not taken out" };
-                self.lose(session, format!("words of operation {n}{unless}"));
+                let unless = if is_certain { "" } else { ", unless they were redacted" };
+                self.lose(session, format!("text of operation {n}{unless}"));
             }
         }
         Ok(())
