@@ -89,15 +89,12 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     if audit.replaced.is_empty() && audit.earlier.is_empty() {
         context.say("Nothing was cut in this session")?;
-        let store = archive.store();
-        if store.landmark(session.key, Landmark::Boundary, EntryNumber::ALL)?.is_some() {
-            let line = Line::about("audit").flag("boundary");
-            context.output.hint(line.to("see what compactions summed up"));
-        }
+        hint_at_boundaries(context, &archive, &session)?;
         return context.tell_damaged(&audit.damaged);
     }
     context.output.page()?;
     tell(context, &audit)?;
+    hint_at_boundaries(context, &archive, &session)?;
     context.tell_damaged(&audit.damaged)
 }
 
@@ -201,6 +198,19 @@ fn write_head(context: &mut Context, parts: &[&str]) -> Result<(), CommandError>
     Ok(writeln!(context.output, "{head}")?)
 }
 
+/// Hints at what was summarised, if the session was compacted.
+fn hint_at_boundaries(
+    context: &mut Context,
+    archive: &Archive,
+    session: &Session,
+) -> Result<(), CommandError> {
+    if archive.store().landmark(session.key, Landmark::Boundary, EntryNumber::ALL)?.is_some() {
+        let line = Line::about("audit").flag("boundary");
+        context.output.hint(line.to("see what each compaction summarised"));
+    }
+    Ok(())
+}
+
 /// Prints all that is hidden, in the order in which it was said.
 fn show_hidden(
     context: &mut Context,
@@ -212,6 +222,7 @@ fn show_hidden(
     hiding.sort_by_key(|one| one.place);
     if hiding.is_empty() {
         context.output.note("Nothing of this session is hidden");
+        hint_at_boundaries(context, archive, session)?;
         return Ok(Exit::No);
     }
     if !context.json {

@@ -131,7 +131,9 @@ fn say_next(
     let turn = |n, verb: &str| Line::about(verb).with(format!("@{n}"));
     let mut next = Vec::new();
     next.extend(reverted.or(newest).map(|n| ("Read one", turn(n, "show"))));
-    next.extend(newest.map(|n| ("Go back", turn(n, "revert"))));
+    // To change the session of a file would import it.
+    let is_stored = archive.root().is_some();
+    next.extend(newest.filter(|_| is_stored).map(|n| ("Go back", turn(n, "revert"))));
     if graph.has_boundary()? {
         next.push(("Lost", Line::about("audit").flag("boundary")));
     }

@@ -38,21 +38,22 @@ const PROGRAMS: &str = "For programs";
 /// The page about sessions and places.
 const PLACES: &str = "\
 A SESSION is
-  nothing            the newest session of this folder, or of the nearest parent that has one
+  nothing            the newest session of this folder, or of a parent folder
   7c2a               the first characters of its id
   'Watering'         the first characters of its title
-  boat.jsonl         a session file, read as it is
+  boat.jsonl         a session file; commands that change it import it first
 If several match, or none, a terminal shows a list to pick from.
 
 A PLACE comes before the session:
   @3, 3              turn 3: your prompt and everything up to the next one
-  @3.2               step 2 of it, one answer with its results; @3.0 is the prompt
+  @3.2               step 2 of it: an answer with its results; @3.0: the prompt
   @12..@15, @12..    a range, for log and show
   82@13              turn 13 of session 82
   HEAD, HEAD~2       where the session is, and two turns back
-  main.1, 7389a7cd   the end of a branch, or an entry by the beginning of its id
+  main.1, 7389a7cd   the end of a branch, or the beginning of an entry's id
 
-Numbers are never reused. revert goes to just before a turn, and to just after any other place.
+Numbers are never reused. revert goes to just before a turn, and to just after
+any other place.
 ";
 
 /// Help is not set wider than this: long lines are hard to read.

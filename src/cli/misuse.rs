@@ -176,6 +176,14 @@ pub(crate) fn explain_misuse(
         let within = all.find_subcommand(&name).map(|group| (name.as_str(), group));
         return unknown_command(env, within.unwrap_or(("", all)), &unknown);
     }
+    let is_missing = matches!(
+        answer.kind(),
+        ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+    );
+    if is_missing && let Some(group) = all.find_subcommand(&name) {
+        let error = anyhow!("{name} needs one of its commands: {}", names(group).join(", "));
+        return CommandError::user(error).hinted(help(&verb));
+    }
     let mut hints: Vec<Hint> = Vec::new();
     if answer.kind() == ErrorKind::UnknownArgument {
         let wrong = said(answer, ContextKind::InvalidArg).concat();

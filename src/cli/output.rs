@@ -405,7 +405,7 @@ impl Progress<'_> {
         let total = total.map(|total| format!("/{total}")).unwrap_or_default();
         let mut line = format!("{} {done}{total}", safe::line(label));
         // Work that counts no bytes tells of none.
-        if bytes > 0 || of.is_some() {
+        if bytes > 0 {
             let _ = write!(line, ", {}", units::size(bytes));
         }
         // What is not new is read without being counted.
@@ -514,7 +514,7 @@ mod tests {
         };
         check(HALF, 9, "reading 1/2, 1.5 MB");
         check(Progress { bytes: 0, ..HALF }, 9, "reading 1/2");
-        check(Progress { bytes: 0, ..known }, 9, "reading 1/2, 0 B");
+        check(Progress { bytes: 0, ..known }, 9, "reading 1/2");
         check(known, 1, "reading 1/2, 1.5 MB of 6.0 MB, 25%");
         check(known, 10, "reading 1/2, 1.5 MB of 6.0 MB, 25%, 30 s left");
         check(known, 50, "reading 1/2, 1.5 MB of 6.0 MB, 25%, 3 min left");

@@ -24,12 +24,12 @@ use undertext::report::{Line, ListedSession, Listing, UnreadSession};
 use undertext::settings::Hints;
 use undertext::store::{SessionFilter, SessionKey};
 
-use super::common::counted;
+use super::common::{self, counted};
 use super::error::{CommandError, Exit};
 use super::sessions::Rows;
 use super::{Context, NAME, current, setup};
 use crate::render::style::Label;
-use crate::render::wrap::wrap;
+use crate::render::wrap::{fit, wrap};
 use crate::render::{safe, units};
 
 /// How many sessions of this folder are shown.
@@ -48,7 +48,7 @@ const SOON: u64 = 7;
 const WIDEST: usize = 100;
 /// Next steps are shown until so many different commands were used.
 const FAMILIAR: usize = 3;
-/// The fewest characters of a word of a title that a next step looks for.
+/// The fewest characters of a word of a prompt that a next step looks for.
 const TELLING: usize = 4;
 /// The days of the line of bars.
 const DAYS: usize = 28;
@@ -313,11 +313,9 @@ impl Overview<'_> {
         }
         let styles = self.context.output.styles();
         for warning in warnings.iter().take(MOST_WARNINGS) {
-            let room = self.context.output.width().map(|columns| columns.saturating_sub(2));
-            for (n, row) in wrap(&safe::line(warning), room).iter().enumerate() {
-                let sign = if n == 0 { styles.paint(Label::Warning, "!") } else { " ".into() };
-                self.context.write(&format!("{sign} {row}"))?;
-            }
+            let sign = styles.paint(Label::Warning, "!");
+            let warning = fit(&safe::line(warning), 2, self.context.output.width());
+            self.context.write(&format!("{sign} {warning}"))?;
         }
         Ok(())
     }
@@ -329,10 +327,13 @@ impl Overview<'_> {
         if settings.unwrap_or_default() == Hints::First && is_familiar() {
             return Ok(());
         }
-        let title = shown.first().and_then(|listed| listed.card.title.as_deref());
-        let word = title.and_then(telling).unwrap_or("WORDS").to_owned();
+        let mut word = None;
         let newest = shown.first().map(|listed| &listed.name);
         if let Some(newest) = newest.map(|name| self.archive.session(name)).transpose()?.flatten() {
+            let turns = ops::newest_checkpoints(self.archive.store(), &newest, 1);
+            let prompt = turns.ok().and_then(|mut turns| turns.pop()?.words);
+            word =
+                prompt.and_then(|prompt| telling(common::first_line(&prompt)).map(str::to_owned));
             // Without a name, a command takes the newest session of this folder, or of one above it.
             let taken = self.context.lookup(&self.archive, None).ok();
             if taken.is_none_or(|taken| taken.key != newest.key) {
@@ -342,16 +343,19 @@ impl Overview<'_> {
         }
         let steps = [
             (Line::about("graph"), "see its turns and branches"),
-            (Line::new("search").with(word), "find what was said"),
+            (
+                Line::new("search").with(word.unwrap_or_else(|| "WORDS".to_owned())),
+                "find what was said",
+            ),
             (Line::new("help"), "list all commands"),
         ];
         self.context.show_steps(&steps)
     }
 }
 
-/// Returns the longest word of a title, if one is long enough to be looked for.
-fn telling(title: &str) -> Option<&str> {
-    let words = title.split(|c: char| !c.is_alphanumeric());
+/// Returns the longest word of a prompt, if one is long enough to be looked for.
+fn telling(prompt: &str) -> Option<&str> {
+    let words = prompt.split(|c: char| !c.is_alphanumeric());
     let words = words.filter(|word| word.chars().count() >= TELLING);
     words.max_by_key(|word| word.chars().count())
 }

@@ -270,12 +270,15 @@ impl Context {
         };
         let has_agents =
             differ(&|n| sessions.get(n).map(|it| it.name.format.clone()).unwrap_or_default());
-        let has_folders =
-            rows.has_folders && differ(&|n| folders.get(n).cloned().unwrap_or_default());
+        // Where there is little room, titles are worth more.
+        let is_narrow = rows.has_heads && self.output.width().is_some_and(|width| width < WIDE);
+        let has_folders = rows.has_folders
+            && !is_narrow
+            && differ(&|n| folders.get(n).cloned().unwrap_or_default());
         // A long title leaves room for what tells sessions apart.
-        let for_folders = |width: &usize| has_folders && (*width >= WIDE || !rows.has_heads);
-        let has_room = self.output.width().filter(|width| has_agents || for_folders(width));
-        let longest = has_room.map_or(usize::MAX, |width| (width * 2 / 5).max(LEAST_TITLE));
+        let tenths = if has_agents && has_folders { 3 } else { 4 };
+        let has_room = self.output.width().filter(|_| has_agents || has_folders);
+        let longest = has_room.map_or(usize::MAX, |width| (width * tenths / 10).max(LEAST_TITLE));
         for (listed, folder) in sessions.iter().zip(&folders) {
             let ListedSession { name, card, kin, reverted, compactions, .. } = listed;
             let shown = |id: &str| short.get(id).map(String::as_str).unwrap_or_default();

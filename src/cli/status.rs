@@ -90,7 +90,14 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     };
     let card = &status.card;
     row("session", Label::Id, &format!("{} ({})", session.name.id, session.name.format));
-    row("title", Label::Plain, card.title.as_deref().unwrap_or("none yet"));
+    row(
+        "title",
+        Label::Plain,
+        &card
+            .title
+            .as_deref()
+            .map_or_else(|| "none yet".into(), |title| common::titled(Some(title))),
+    );
     if let Some(folder) = &card.folder {
         row("folder", Label::Plain, folder);
     }

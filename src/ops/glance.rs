@@ -13,14 +13,13 @@ use crate::{
     model::{DayTurns, EntryNumber, Glance, Kind, State},
     ops::{
         OpsError,
-        compactions::{boundaries, is_said_again},
+        compactions::{boundaries, is_said_again, of, own},
         drawing::{Detail, Drawing, drawing},
         fullness::full_enough,
         measuring::total,
         seen::Asked,
     },
     session::{Session, replay::Replays},
-    store::Store,
     sync::Archive,
 };
 
@@ -50,7 +49,7 @@ pub(super) fn glance(
     Ok(Glance {
         operations: state.operations(),
         reverted: drawing.count_reverted()?,
-        compactions: compactions(archive.store(), session, state)?,
+        compactions: compactions(archive, session, state)?,
         tokens: full.as_ref().map(|full| full.tokens),
         window: full.as_ref().map(|full| full.window.tokens),
         context,
@@ -58,16 +57,22 @@ pub(super) fn glance(
     })
 }
 
-/// Returns how often a session was compacted: one that was written again counts once, and a context that undertext said again does
-/// not count.
-fn compactions(store: &dyn Store, session: &Session, state: &State) -> Result<u64, OpsError> {
+/// Returns how often a session was compacted: one that was written again counts once, and one that was undone, or a context that
+/// undertext said again, does not count.
+fn compactions(archive: &Archive, session: &Session, state: &State) -> Result<u64, OpsError> {
+    let (store, undone) = (archive.store(), state.undone());
+    let operations = if undone.is_empty() { Vec::new() } else { own(archive, session)? };
+    let is_undone = |boundary| {
+        let found = of(&operations, boundary);
+        found.is_some_and(|operation| undone.contains(&operation.n))
+    };
     let (mut found, mut replays) = (BTreeSet::new(), None);
     for boundary in boundaries(store, session, EntryNumber::FIRST..state.next_entry()) {
         let boundary = boundary?;
         if replays.is_none() {
             replays = Some(Replays::of(store, session)?);
         }
-        if !is_said_again(store, session, boundary)? {
+        if !is_undone(boundary) && !is_said_again(store, session, boundary)? {
             found.extend(replays.as_ref().map(|replays| replays.first(boundary)));
         }
     }

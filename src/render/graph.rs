@@ -207,7 +207,7 @@ impl Rows<'_> {
 
     /// Returns what a row says of its node, by its parts.
     fn words(&self, node: &GraphNode) -> Vec<(Label, String)> {
-        let mut words = Vec::new();
+        let mut words: Vec<(Label, String)> = found(node).into_iter().collect();
         if node.is_sub_agent {
             words.push((Label::Dim, "sub-agent:".to_owned()));
         }
@@ -360,6 +360,7 @@ fn message(
         after.push((Label::Dim, format!("({})", facts.join(", "))));
     }
     after.extend(units::compacted(node.tokens).map(|tokens| (Label::Boundary, tokens)));
+    after.extend(found(node));
     after.extend(remarks(node, look));
     after.extend(names(&node.branches, node.is_head.then_some(graph)));
     for branch in &node.branches {
@@ -409,13 +410,15 @@ fn message(
     rows.join("\n")
 }
 
+/// Returns in how many entries of a node something was found.
+fn found(node: &GraphNode) -> Option<(Label, String)> {
+    let times = if node.found > 1 { format!(" in {}", node.found) } else { String::new() };
+    (node.found > 0).then(|| (Label::Match, format!("found{times}")))
+}
+
 /// Returns what is to be said of a node beside its words.
 fn remarks(node: &GraphNode, look: Look<'_>) -> Vec<(Label, String)> {
     let mut remarks = Vec::new();
-    if node.found > 0 {
-        let times = if node.found > 1 { format!(" in {}", node.found) } else { String::new() };
-        remarks.push((Label::Match, format!("found{times}")));
-    }
     if node.cut > 0 {
         remarks.push((Label::Note, format!("{} cut", node.cut)));
     }

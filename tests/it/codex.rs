@@ -123,7 +123,7 @@ fn turns_keep_their_numbers_and_what_was_left_stays_a_branch() {
     let env = TestEnv::new();
     env.run(&[Path::new("import"), &thread.home.codex()]).success();
     insta::assert_snapshot!(env.run(&["graph", THREAD]).masked(), @"
-    entry-id  one                                                                   1 Aug 2026 10:00 UTC
+    entry-id  one                                                                       1 Aug 2026 10:00
     ◉  @6  10:00  seven                                                                        main
     │ ○  @5  10:00  six                                                                        reverted
     ├─╯

@@ -63,7 +63,7 @@ fn every_file_is_counted_as_it_is() {
 fn claude_code_rewound_and_compacted() {
     let env = with_examples();
     assert_snapshot!(env.run(&["graph", "claude-garden.jsonl"]), @"
-    7c2a51de  Watering the beds                     claude-opus-5 · 20 Aug 2026 09:00–09:02 UTC · 1 file
+    7c2a51de  Watering the beds                         claude-opus-5 · 20 Aug 2026 09:00–09:02 · 1 file
     ◉  @3  09:02  It rained in the night. Does the plan still hold?                            main
     ◆      09:01  compacted 2k → 210 tokens, 2 things lost
     ○  @2  09:01  The beans flower. A plan for tomorrow is enough.                         1✎
@@ -98,7 +98,7 @@ fn claude_code_rewound_and_compacted() {
 fn codex_rolled_back() {
     let env = with_examples();
     assert_snapshot!(env.run(&["graph", "codex-weather.jsonl"]), @"
-    019fc000  When was the wind strongest?                      gpt-5.6-sol · 2 Aug 2026 14:00–14:02 UTC
+    019fc000  When was the wind strongest?                          gpt-5.6-sol · 2 Aug 2026 14:00–14:02
     ◉  @2  14:02  Draw it over the hours.                                                      main
     │ ○  @1  14:01  Draw it as a rose.                                                         reverted
     ├─╯
@@ -110,7 +110,7 @@ fn codex_rolled_back() {
 fn pi_branched_labelled_and_compacted() {
     let env = with_examples();
     assert_snapshot!(env.run(&["graph", "pi-boat.jsonl"]), @"
-    5d9e0c1a  Painting the boat                           claude-sonnet-4-5 · 4 Jul 2026 18:00–18:02 UTC
+    5d9e0c1a  Painting the boat                               claude-sonnet-4-5 · 4 Jul 2026 18:00–18:02
     ◉  @3  18:01  And the name on the stern?                                                   main
     ◆      18:01  compacted 260 tokens, 2 things lost
     ○  @2  18:01  In white, please.
@@ -124,7 +124,7 @@ fn pi_branched_labelled_and_compacted() {
 fn kimi_cli_got_a_message_from_later() {
     let env = with_examples();
     assert_snapshot!(env.run(&["graph", KIMI]), @"
-    6f1d2c3b  The lamp flickers. What is wrong?                                          3 Feb 04:05 UTC
+    6f1d2c3b  The lamp flickers. What is wrong?                                              3 Feb 04:05
     ◉  @4 kimi:4  from later:  Trim by 2 mm only; 5 mm is too short.                           main
     │ ○             assistant:  I trim it.  reverted by a D-Mail to kimi:4                 1$  reverted
     ├─╯
@@ -174,7 +174,7 @@ fn a_checkpoint_is_gone_back_to_on_whichever_branch_it_lies() {
     hint: to write this state to a file: undertext export 6f1d2c3b -o 6f1d2c3b.jsonl
     "#);
     assert_snapshot!(env.run(&["graph", "6f1d"]), @"
-    6f1d2c3b  The lamp flickers. What is wrong?                                          3 Feb 04:05 UTC
+    6f1d2c3b  The lamp flickers. What is wrong?                                              3 Feb 04:05
       ○  @4 kimi:4  from later:  Trim by 2 mm only; 5 mm is too short.                         main.1
       │ ○             assistant:  I trim it.  reverted by a D-Mail to kimi:4               1$  reverted
       ├─╯

@@ -205,7 +205,7 @@ fn a_session_is_shown_with_its_numbers_and_what_is_beside_it_is_left_alone() {
     fs::write(env.project().join("k/wire.jsonl"), "{\"type\": \"metadata\"}\n").unwrap();
     fs::write(env.project().join("k/state.json"), "{\n}\n").unwrap();
     assert_snapshot!(env.run(&["graph", "k/context.jsonl"]), @"
-    k  Light the lamp.                                                                   3 Feb 04:05 UTC
+    k  Light the lamp.                                                                       3 Feb 04:05
     ◉  @0 kimi:0  Good night.                                                                  main
     │ ○  @7 kimi:3  Mount it.  cleared                                                         reverted
     │ │ ○             And now?  reverted to kimi:3                                             reverted

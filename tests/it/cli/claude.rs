@@ -64,7 +64,7 @@ fn a_sub_agent_in_the_file_of_its_session_hangs_on_its_call() {
     );
     let path = path.to_str().unwrap();
     assert_snapshot!(env.run(&["graph", path]).success().stdout, @"
-    3d1c5a70  Build a boat.                                                         1 Jan 2026 00:00 UTC
+    3d1c5a70  Build a boat.                                                             1 Jan 2026 00:00
     ◉      00:00  result:  done                                                                    main
     │ ○      00:00  sub-agent:  Find wood.
     │ │ ○      00:00  sub-agent:  Find steel.
@@ -297,7 +297,7 @@ fn where_the_program_cleared_answers_is_told_and_changes_nothing_else() {
     );
     let path = path.to_str().unwrap();
     assert_snapshot!(env.run(&["graph", path]).success().stdout, @"
-    3d1c5a70  Build a boat.                                                         1 Jan 2026 00:00 UTC
+    3d1c5a70  Build a boat.                                                             1 Jan 2026 00:00
     ◉  @0  00:00  Build a boat.  answers cleared                                                   main
     ");
     let context = env.run(&["context", "--json", path]).success().stdout;

@@ -366,6 +366,8 @@ fn what_agents_cut_before_is_told_apart() {
     entry-id  cleared                             2026-08-01 10:00
     entry-id  compaction          155,000 tokens  2026-08-01 10:00
     entry-id  cleared     10,000 to 8,000 tokens  2026-08-01 10:00
+    ------- stderr -------
+    hint: see what each compaction summarised: undertext audit claude.jsonl --boundary
     ");
 
     let output = |text: &str| {
@@ -387,6 +389,8 @@ fn what_agents_cut_before_is_told_apart() {
     entry-id  cut             5709 tokens  2026-08-01 10:00
     entry-id  cut         12 of 268 lines  2026-08-01 10:00
     entry-id  compaction                   2026-08-01 10:00
+    ------- stderr -------
+    hint: see what each compaction summarised: undertext audit codex.jsonl --boundary
     ");
 
     let entry = |id: &str, text: &str, details: Value| {
@@ -413,6 +417,8 @@ fn what_agents_cut_before_is_told_apart() {
     entry-id  cut                       2026-08-01 10:00
     entry-id  file                      2026-08-01 10:00  /tmp/pi.log
     entry-id  compaction  9,000 tokens  2026-08-01 10:00
+    ------- stderr -------
+    hint: see what each compaction summarised: undertext audit pi.jsonl --boundary
     ");
 }
 

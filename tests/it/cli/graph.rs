@@ -12,7 +12,7 @@ use crate::env::TestEnv;
 fn a_rewind_leaves_an_unnamed_end() {
     let env = with_examples();
     assert_snapshot!(env.run(&["graph", "native-rewind.jsonl"]), @"
-    4b6f0c9e  Build me a clock that chimes.                                        14 Mar 2026 09:00 UTC
+    4b6f0c9e  Build me a clock that chimes.                                            14 Mar 2026 09:00
     ◉  @5  09:00  Then draw the dial.                                                          main
     ◆      09:00  compacted 1k → 300 tokens
     ○  @4  09:00  How often does it need winding?
@@ -84,7 +84,7 @@ fn each_state_of_a_file_that_its_agent_wrote_anew_is_drawn() {
 fn every_entry_is_shown_when_asked_for() {
     let env = with_examples();
     assert_snapshot!(env.run(&["graph", "native-tools.jsonl", "--all"]), @r"
-    9c2d7f34  Why does the kettle not whistle?                   kettle-mender-1 · 14 Mar 2026 09:00 UTC
+    9c2d7f34  Why does the kettle not whistle?                       kettle-mender-1 · 14 Mar 2026 09:00
     ◉  e91b5097  assistant:  That note moves the cursor, fills the c…  (2026-03-14 09:00)  [main]  HEAD
     ○  @1  7447073b  My note:\x1b[2J\x1b]52;c;cm0gLXJmIC8=\x07 over\x0dwritten, ad…  (2026-03-14 09:00)
     ○  8dc0e23b  assistant:  The pipe is empty. These are the steps:  (2026-03-14 09:00)
@@ -101,7 +101,7 @@ fn every_entry_is_shown_when_asked_for() {
 #[test]
 fn a_revert_leaves_a_branch_and_a_note() {
     assert_snapshot!(Stored::reverted().run(&["graph"]), @"
-    id-00000  Paint the boat.                                                            3 Feb 04:05 UTC
+    id-00000  Paint the boat.                                                                3 Feb 04:05
     ◉      04:05  from later:  Red paint is sold out.                                          main
     │ ○      04:05  Red.                                                                       main.1
     ├─╯
@@ -127,7 +127,7 @@ fn nodes_are_objects_that_name_their_parents() {
 #[test]
 fn a_session_without_entries_has_a_branch() {
     assert_snapshot!(Stored::new().run(&["graph"]), @"
-    id-00000  (no title)                                                                 3 Feb 04:05 UTC
+    id-00000  (no title)                                                                     3 Feb 04:05
     ◉  nothing yet  [main]  HEAD
     ");
     assert_snapshot!(Stored::new().run(&["graph", "--json"]), @r#"{"type":"branch","branch":"main","entry":null,"head":true}"#);

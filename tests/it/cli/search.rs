@@ -85,9 +85,9 @@ fn log_and_graph_mark_what_is_looked_for() {
     let Stored { env, archive, .. } = Stored::reverted();
     drop(archive);
     assert_snapshot!(env.run(&["graph", "--grep", "red"]).masked(), @"
-    entry-id  Paint the boat.                                                            3 Feb 04:05 UTC
-    ◉      04:05  from later:  Red paint is sold out.  found                                   main
-    │ ○      04:05  Red.  found in 2                                                           main.1
+    entry-id  Paint the boat.                                                                3 Feb 04:05
+    ◉      04:05  found  from later:  Red paint is sold out.                                   main
+    │ ○      04:05  found in 2  Red.                                                           main.1
     ├─╯
     ○  @0  04:05  Paint the boat.  @1 before colours
     entry-id is at @1
