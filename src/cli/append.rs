@@ -152,9 +152,9 @@ fn append(
     context.say_session((archive, session))?;
     list(context, &appended.entries, batch.call.as_deref())?;
     match (appended.operation, appended.checkpoints.as_slice()) {
-        (None, _) => context.output.note("It already exists; nothing was changed"),
+        (None, _) => context.output.note("Already appended; nothing was changed"),
         (_, []) => {}
-        (_, [one]) => context.output.note(&format!("Checkpoint {one} is before it")),
+        (_, [one]) => context.output.note(&format!("Checkpoint {one} is before the turn")),
         (_, [first, .., last]) => {
             context.output.note(&format!("Checkpoints {first} to {last} are before the turns"));
         }
@@ -394,7 +394,7 @@ impl Batch {
         // Whoever writes records does not begin with words.
         let is_text = |draft: &Draft| matches!(draft, Draft::Record(it) if !it.starts_with(b"{"));
         if is_read && self.drafts.first().is_some_and(is_text) {
-            return error.hinted(Line::about("append").with("-").to("if it is text"));
+            return error.hinted(Line::about("append").with("-").to("to append it as text"));
         }
         error
     }

@@ -44,7 +44,7 @@ impl Context {
         self.warn_of_torn(&archive);
         self.warn_of_forgotten(&archive);
         if let Some(why) = unread {
-            let what = "new records in agents' files are not shown until that is repaired";
+            let what = "new records in agents' files are not shown until this is repaired";
             self.output.warn(&format!("{why}; {what}"));
         }
         Ok(archive)
@@ -56,7 +56,7 @@ impl Context {
             return error;
         }
         let import = Line::new("import").with("PATH").to("import sessions from elsewhere");
-        let begin = Line::new("new").to("begin a session of your own agent");
+        let begin = Line::new("new").to("start a session for your own agent");
         let words = format!("no sessions yet: found none in {}", self.looked_in());
         error.called(words, [import, begin])
     }
@@ -68,7 +68,7 @@ impl Context {
         if std::mem::replace(&mut self.is_torn, true) || self.verb == "verify" {
             return;
         }
-        let what = "what the store imported after that is not shown, and nothing can be changed";
+        let what = "anything imported after that is not shown, and nothing can be changed";
         self.output.warn(&format!("{item} is damaged: {problem}; {what}"));
         self.output.hint(Hint::mend());
     }
@@ -110,7 +110,7 @@ impl Context {
     /// Returns the computer that paths belong to; warns if its number cannot be read, by which files are known to lie here.
     fn here(&mut self) -> Here {
         self.env.here().unwrap_or_else(|error| {
-            let what = "new records in files of this computer are not shown until that is repaired";
+            let what = "new records in files of this computer are not shown until this is repaired";
             self.output.warn(&format!("{}; {what}", error.in_one_line()));
             self.env.nowhere()
         })
@@ -221,21 +221,21 @@ impl Context {
         }
         if let Some(elsewhere) = ops::elsewhere(&archive, &session)? {
             let words = self.elsewhere(&archive, &session, &elsewhere);
-            self.output.warn(&format!("{words}; it is not shown"));
+            self.output.warn(&format!("{words}; that history is not shown"));
         }
         if let Ok(Some(path)) = ops::left_for(&archive, &session) {
             let name = shown(&path);
             self.output.warn(&format!("the agent continues in {name}, which is not shown"));
             if archive.root().is_some() {
-                self.output.hint(Line::new("import").with(&path).to("import it"));
+                self.output.hint(Line::new("import").with(&path).to("import that file"));
             }
         }
         if let Ok(Some(path)) = ops::lost_file(&archive, &session) {
             let path = self.env.homely(&path);
-            self.output.warn(&format!(
-                "{path} was deleted; what you see is the store's copy, which is complete"
-            ));
-            self.output.hint(Line::about("restore").to("to put it back where the agent reads it"));
+            self.output
+                .warn(&format!("{path} was deleted; this is the store's copy, which is complete"));
+            self.output
+                .hint(Line::about("restore").to("to put the file back where the agent reads it"));
         }
         Ok((archive, session))
     }
@@ -290,8 +290,7 @@ impl Context {
         let stored = self.stored(wanted);
         if let Some(name) = stored.and_then(|(archive, of)| self.short_name(&archive, &of).ok()) {
             let graph = Line::new("graph").option("session", name);
-            let words =
-                "this shows only the file; the store also has its branches and what was cut";
+            let words = "this shows only the file; the store also has the session's branches and what was cut";
             self.output.hint(graph.to(words));
         }
     }
@@ -579,7 +578,7 @@ impl Context {
             let what = match number {
                 Some(_) => "a number",
                 None if is_place => "a place in a session",
-                None => "a branch of a session",
+                None => "a branch in a session",
             };
             let error = CommandError::user(anyhow!("{word} is {what}, not a session"));
             // What it may have been meant for is looked for in the session that works here.
@@ -600,9 +599,11 @@ impl Context {
                 _ if !is_there => {
                     Line::new("log").flag("checkpoints").to("list the places to go back to")
                 }
-                ("log", None) => Line::new("log").option("at", place).to("see what led there"),
+                ("log", None) => {
+                    Line::new("log").option("at", place).to("see the entries that led there")
+                }
                 (_, Some(_)) => Line::new("show").with(place).to("see the checkpoint"),
-                (_, None) => Line::new("show").with(place).to("see what is there"),
+                (_, None) => Line::new("show").with(place).to("show that place"),
             };
             return error.hinted(hint).hinted(Hint::sessions());
         }
@@ -614,17 +615,18 @@ impl Context {
         let meant = match self.verb.as_str() {
             _ if wire::by_name(&word.to_lowercase()).is_some() => {
                 let agent = word.to_lowercase();
-                Line::new("sessions").option("agent", agent).to("list the sessions of an agent")
+                Line::new("sessions").option("agent", agent).to("list an agent's sessions")
             }
             _ if is_named => return none.into(),
             "append" | "search" | "turn" if !word.is_empty() => {
                 "if it is part of the text, put quotes around the whole text".into()
             }
-            "checkpoint" if !word.is_empty() => {
-                Line::new("checkpoint").with("-m").with(word).to("if it is a note")
-            }
+            "checkpoint" if !word.is_empty() => Line::new("checkpoint")
+                .with("-m")
+                .with(word)
+                .to("to set a checkpoint with that note"),
             "export" if word == "markdown" => {
-                Line::new("export").option("as", word).to("write a document")
+                Line::new("export").option("as", word).to("write the session as a document")
             }
             _ => return none.into(),
         };
@@ -646,9 +648,13 @@ impl Context {
                     .hinted(
                         Line::new("sessions")
                             .option("folder", wanted)
-                            .to("list the sessions in it"),
+                            .to("list the sessions in that folder"),
                     )
-                    .hinted(Line::new("import").with(typed).to("import the session files in it")),
+                    .hinted(
+                        Line::new("import")
+                            .with(typed)
+                            .to("import the session files in that folder"),
+                    ),
             );
         }
         let is_path = wanted.to_str().is_none_or(|wanted| {

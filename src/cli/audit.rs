@@ -151,7 +151,7 @@ fn tell(context: &mut Context, audit: &Audit) -> Result<(), CommandError> {
             grouped(total.tokens.after),
         );
         let is_any = total.replaced > 0;
-        context.say(if is_any { &said } else { "All of it was undone: nothing is cut now" })?;
+        context.say(if is_any { &said } else { "All cuts were undone: nothing is cut now" })?;
         show(context, &audit.replaced)?;
         context.output.hints(audit.hints());
     }
@@ -221,7 +221,7 @@ fn show_hidden(
     let mut hiding: Vec<&Replaced> = audit.standing().collect();
     hiding.sort_by_key(|one| one.place);
     if hiding.is_empty() {
-        context.output.note("Nothing of this session is hidden");
+        context.output.note("Nothing in this session is hidden");
         hint_at_boundaries(context, archive, session)?;
         return Ok(Exit::No);
     }
@@ -257,7 +257,7 @@ fn show_boundaries(context: &mut Context, boundaries: &[Boundary]) -> Result<Exi
         return Ok(Exit::Yes);
     }
     if boundaries.is_empty() {
-        context.say("No compaction in this session")?;
+        context.say("This session has no compactions")?;
         return Ok(Exit::Yes);
     }
     context.output.page()?;
@@ -287,9 +287,9 @@ fn show_boundaries(context: &mut Context, boundaries: &[Boundary]) -> Result<Exi
             one.kept,
         ))?;
         if one.is_redacted {
-            context.say("  The list of what its summary lost was redacted")?;
+            context.say("  The list of what the summary lost was redacted")?;
         } else if one.losses.is_empty() {
-            context.say("  Its summary is empty, encrypted, or had nothing to name")?;
+            context.say("  The summary is empty or encrypted, or the messages named nothing to check it for")?;
         }
         for loss in &one.losses {
             say_loss(context, loss)?;
@@ -306,7 +306,7 @@ fn show_boundaries(context: &mut Context, boundaries: &[Boundary]) -> Result<Exi
 fn say_loss(context: &mut Context, loss: &Loss) -> Result<(), CommandError> {
     let (kind, lost) = (loss.kind.as_str(), loss.of.saturating_sub(loss.kept));
     if lost == 0 {
-        return context.say(&format!("  {kind}: all {} are in its summary", loss.of));
+        return context.say(&format!("  {kind}: all {} are in the summary", loss.of));
     }
     let names = loss.lost.iter().map(|name| common::first_line(name).to_owned());
     let mut names: Vec<String> = names.take(NAMED).collect();

@@ -22,7 +22,7 @@ impl Context {
         let newest = || archive.sessions(&SessionFilter::default()).unwrap_or_default();
         let (words, found) = match &error {
             SessionError::AmbiguousSession { matches, .. } => {
-                ("type more of one of these", matches.clone())
+                ("type more characters of one of these", matches.clone())
             }
             _ => ("name a session, such as", newest()),
         };

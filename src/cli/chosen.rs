@@ -39,15 +39,13 @@ impl Context {
         let variable = self.env.variable("UNDERTEXT_STORE").map(Path::new);
         let named = self.asked.as_deref().or(variable);
         if let Some(scheme) = named.and_then(scheme) {
-            let error = anyhow!("a store is a folder, and {scheme}:// begins a URL");
+            let error = anyhow!("a store is a folder, not a {scheme}:// URL");
             return Err(CommandError::user(error).hinted(NAME_FOLDER));
         }
         let named = named.map(|path| self.env.current_dir.join(path));
         let chosen = named.or_else(|| self.nearest()).or_else(|| own.clone()).ok_or_else(|| {
-            CommandError::user(anyhow!(
-                "there is no folder for a store: set --store or a home folder"
-            ))
-            .hinted("name a folder with --store")
+            CommandError::user(anyhow!("there is no folder for a store: set --store or HOME"))
+                .hinted("name a folder with --store")
         })?;
         if chosen.is_file() {
             let name = shown(&chosen);

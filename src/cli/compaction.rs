@@ -88,5 +88,5 @@ fn show_plan(context: &mut Context, plan: &Planned) -> Result<(), CommandError> 
     }
     let (tokens, window) = (grouped(near.tokens), grouped(near.window));
     let near = models::describe_nearness(near);
-    context.say(&format!("The context has about {tokens} tokens of {window}; {near}"))
+    context.say(&format!("The context is at about {tokens} of {window} tokens; {near}"))
 }

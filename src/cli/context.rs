@@ -167,7 +167,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         context.output.warn(&format!("{small}: the minimum is {least}"));
     }
     if found.prepared.limited.exceeds {
-        context.output.warn("the newest turn alone is larger than requested; it is kept whole");
+        context.output.warn("the newest turn alone exceeds the requested size; it is kept whole");
     }
     if let Some(entry) = &args.explain {
         explain(context, &archive, &session, &found, entry)?;
@@ -380,8 +380,11 @@ fn tell_people(
         let others = sent.measured().tokens - sent.unrecorded() - shown;
         context.say(&format!("The {LARGEST} largest of {} messages:", grouped(n as u64)))?;
         write_rows(context, archive, sent, &largest.into_iter(), 0)?;
-        let (others, more) = (counted(others, "token", "tokens"), grouped((n - LARGEST) as u64));
-        context.say(&format!("{more} more have {others}; --all lists them"))?;
+        let (others, more) = (
+            counted(others, "token", "tokens"),
+            counted((n - LARGEST) as u64, "more message totals", "more messages total"),
+        );
+        context.say(&format!("{more} {others}; --all lists them"))?;
     }
     if !prepared.changes.is_empty() {
         writeln!(context.output)?;
@@ -433,14 +436,14 @@ fn tell_size(context: &mut Context, sent: &Sent<'_>) -> Result<(), CommandError>
     }
     if found.beside > 0 {
         context.say(&format!(
-            "About {} of them are the system prompt and tools in the file",
+            "About {} of these tokens are the system prompt and tools in the file",
             grouped(found.beside)
         ))?;
     }
     context.say(&capitalise(&models::describe_nearness(sent.near)))?;
     let (turns, kept) = (prepared.limited.turns, prepared.limited.kept);
     if kept < turns {
-        context.say(&format!("{kept} of {} stay", counted(turns as u64, "turn", "turns")))?;
+        context.say(&format!("{kept} of {} are kept", counted(turns as u64, "turn", "turns")))?;
     }
     if found.pictures.0 > 0 {
         let pictures = counted(found.pictures.0, "picture", "pictures");
@@ -511,7 +514,7 @@ fn explain(
 ) -> Result<(), CommandError> {
     let target = ops::find_place(archive.store(), session, wanted)?;
     let Some(entry) = ops::entry_of(archive.store(), session, &target)? else {
-        context.output.note("There is nothing there");
+        context.output.note(&format!("There is no entry at {wanted}"));
         return Ok(());
     };
     let explained = ops::explain(archive, session, found, entry)?;
@@ -525,7 +528,7 @@ fn explain(
             let at: Vec<String> = at.iter().map(|at| (at + 1).to_string()).collect();
             let of = found.prepared.items.len();
             let at = at.join(" and ");
-            context.say(&format!("{short} is sent, in message {at} of {of}: {}", explained.why))?;
+            context.say(&format!("{short} is sent in message {at} of {of}: {}", explained.why))?;
         }
     }
     for change in &explained.changes {

@@ -32,7 +32,7 @@ impl Context {
         }
         let name = self.env.homely(root);
         let doctor = self.output.spell(&Line::new("doctor"));
-        self.output.warn(&format!("{name}: {problem}; more: {doctor}"));
+        self.output.warn(&format!("{name}: {problem}; for more, run {doctor}"));
     }
 }
 

@@ -51,7 +51,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     if args.about.wanted()?.is_some() {
         let error = anyhow!("doctor checks the whole store; for one session, add --files");
-        let verify = Line::new("verify").to("check sessions by their hashes");
+        let verify = Line::new("verify").to("check sessions against their hashes");
         return Err(CommandError::user(error).hinted(verify));
     }
     let root = context.root()?;
@@ -75,8 +75,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         Err(_) if !ailments.is_empty() => {}
         Err(error) => {
             let why = error.in_one_line();
-            let problem =
-                format!("what is next to the files of its sessions could not be checked: {why}");
+            let problem = format!("the files next to its sessions could not be checked: {why}");
             ailments.push(Ailment {
                 path: root.clone(),
                 problem,
@@ -280,7 +279,7 @@ fn tell_mended(context: &mut Context, mended: &Mended) -> Result<(), CommandErro
         let changes = counted(*forgotten, "change", "changes");
         context.say(&format!(
             "  lost: the store's last {changes}, with the checkpoints, branches and notes that they made{}",
-            if taken_back.is_empty() { "" } else { "; what was recovered of them is listed above" }
+            if taken_back.is_empty() { "" } else { "; the parts that were recovered are listed above" }
         ))?;
     }
     for (session, item) in lost {

@@ -284,9 +284,12 @@ fn refused<T>(
             };
             context.tell_damaged(&damaged)?;
             let are = if damaged.len() == 1 { "is" } else { "are" };
-            let why =
-                anyhow!("{} of its entries {are} damaged, so it was not written", damaged.len());
-            let rest = Line::about("export").flag("leave-damaged").to("write the rest of it");
+            let why = anyhow!(
+                "the session was not written: {} of its entries {are} damaged",
+                damaged.len()
+            );
+            let rest =
+                Line::about("export").flag("leave-damaged").to("write the rest of the session");
             Err(CommandError::new(Kind::Failed, why).hinted(rest))
         }
         written => written,

@@ -96,7 +96,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     if let Some(waiting) = ops::waiting(&archive, &session)? {
         let resume = context.output.spell(&Line::about("resume"));
-        context.output.note(&format!("Waits for `{resume}` to {waiting}"));
+        context.output.note(&format!("Your next `{resume}` will offer to {waiting}"));
     }
     if context.env.terminal.stdout {
         let has = |of: fn(&Acts) -> u64| graph.acts().iter().any(|acts| of(acts) > 0);

@@ -82,7 +82,9 @@ fn hand_over(context: &Context, queue: &Queue, args: &Args) -> Result<(), Comman
     let Some(named) = ops::named(format, &event) else {
         let length = event.len() as u64;
         let event = counted(length, "byte", "bytes");
-        return Err(CommandError::user(anyhow!("{agent}: {event} that do not name a session")));
+        return Err(CommandError::user(anyhow!(
+            "{agent}: the event ({event}) does not name a session"
+        )));
     };
     queue.add(format.name(), &named).context("cannot save the list of files to import")?;
     let mut worker = Command::new(context.env.program().context("cannot find this program")?);
@@ -97,7 +99,7 @@ fn hand_over(context: &Context, queue: &Queue, args: &Args) -> Result<(), Comman
 /// succeeds, each time after a longer pause.
 fn work(context: &mut Context, queue: &Queue) -> Result<(), CommandError> {
     let Some(data) = &context.env.data_home else {
-        return Err(CommandError::user(anyhow!("there is no home folder for a store")));
+        return Err(CommandError::user(anyhow!("there is no home folder to keep a store in")));
     };
     context.store = Some(data.join("undertext"));
     let (mut pause, mut reported) = (PAUSE.0, String::new());

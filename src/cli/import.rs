@@ -104,7 +104,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     if let Some(first) = args.paths.first().filter(|_| paths.iter().all(is_missing)) {
         let error = CommandError::absent(anyhow!("there is no file or folder {}", shown(first)));
-        let all = Line::new("import").to("without a path, it imports every agent's sessions");
+        let all = Line::new("import").to("without a path, `import` imports every agent's sessions");
         return Err(error.hinted(all));
     }
     if args.dry_run {
@@ -171,7 +171,7 @@ pub(super) fn take_in(
         let is_told =
             left_out.failed > 0 || left_out.is_emptied || left_out.excluded != Default::default();
         if is_there && !is_told {
-            context.say("No session was found there")?;
+            context.say("Found no sessions")?;
         }
         context.output.hints(summary.hints());
     } else {
@@ -216,7 +216,7 @@ fn tell(context: &mut Context, imported: &Imported, verbose: bool) -> Result<(),
     let name = &imported.session.name;
     if let Some(left) = &imported.left {
         context.say(&format!(
-            "Session {}: main follows its file again; its old position is branch {left}",
+            "Session {}: main follows its file again; its old position is kept as branch {left}",
             name.id
         ))?;
     }
@@ -250,12 +250,14 @@ fn conclude(context: &mut Context, summary: &Summary, new: usize) -> Result<(), 
     ))?;
     if summary.sidecars > 0 {
         let files = counted(summary.sidecars, "file", "files");
-        context.say(&format!("{files} next to session files, such as long tool results"))?;
+        context.say(&format!(
+            "Also imported {files} stored alongside sessions, such as long tool results"
+        ))?;
     }
     if summary.gone > 0 {
         let files = counted(summary.gone, "session's file was", "sessions' files were");
         context.say(&format!(
-            "{files} deleted since the last import; the store still has all of it"
+            "{files} deleted since the last import; the store still has all the content"
         ))?;
     }
     if !summary.oddities.is_empty() {
@@ -388,7 +390,7 @@ impl LeftOut {
         }
         for (agent, n) in &self.unread {
             let files = counted(*n, "file", "files");
-            output.note(&format!("{files} of {agent}, which undertext does not read yet"));
+            output.note(&format!("skipped {files}: undertext does not read {agent} files yet"));
         }
         let n: u64 = self.counted.values().sum();
         if n > self.first.len() as u64 {

@@ -71,12 +71,12 @@ pub(crate) fn say_back(
     let turn = landing.before.as_ref().filter(|_| reverted.checkpoint.is_some());
     context.say_turn(&format!("{name} {} {to}", is_now(landing)), turn)?;
     if let Some(note) = reverted.note.filter(|_| !landing.dry_run) {
-        context.say(&format!("The note for the model is {note:.DIGITS$}"))?;
+        context.say(&format!("Left the model a note (entry {note:.DIGITS$})"))?;
     }
     if let (None, Some(left), 1..) = (&landing.kept, &reverted.left, reverted.dropped) {
         let entries = counted(reverted.dropped, "entry", "entries");
         let is = be(reverted.dropped == 1, landing.dry_run);
-        context.say(&format!("{entries} {is} on branch {left}. Nothing is deleted."))?;
+        context.say(&format!("{entries} {is} kept on branch {left}. Nothing is deleted."))?;
     }
     let (written, rotated) = (reverted.written.as_deref(), reverted.rotated.as_deref());
     let back = ("Undo", Line::about("undo"));
@@ -118,7 +118,7 @@ pub(crate) fn say_undone(
     }
     if undone.notices.iter().any(|notice| matches!(notice, Notice::Detached { .. })) {
         let attach =
-            Line::about("attach").to("to make the session follow it and write changes to it");
+            Line::about("attach").to("to make the session follow the file and write changes to it");
         context.output.hint(attach);
     }
     let landing = &undone.landing;
@@ -134,13 +134,13 @@ pub(crate) fn say_undone(
     };
     if let Some(request) = original.facts.request {
         let waits = match (is_redo, landing.dry_run) {
-            (false, false) => "no longer waits",
-            (false, true) => "would no longer wait",
-            (true, false) => "waits again",
-            (true, true) => "would wait again",
+            (false, false) => "no longer has this change waiting",
+            (false, true) => "would no longer have this change waiting",
+            (true, false) => "has this change waiting again",
+            (true, true) => "would have this change waiting again",
         };
         let waiting = Waiting { request, ..Waiting::default() };
-        context.say(&format!("{name} {waits} to {waiting}"))?;
+        context.say(&format!("{name} {waits}: {waiting}"))?;
         if landing.dry_run {
             return Ok(());
         }
@@ -163,10 +163,10 @@ pub(crate) fn say_undone(
     }
     if is_hidden && !was_hidden && !landing.dry_run {
         let show = Line::new("sessions").option("show", name);
-        context.output.hint(show.to("to show it in lists"));
+        context.output.hint(show.to("to show the session in lists"));
     }
     if landing.kept.is_none() && !undone.left.is_empty() {
-        context.say(&format!("What came after it is on branch {}", undone.left.join(", ")))?;
+        context.say(&format!("Later entries are kept on branch {}", undone.left.join(", ")))?;
     }
     let files = (undone.written.as_deref(), undone.rotated.as_deref());
     context.say_gone(changed, &Gone { landing, files, back })
@@ -324,7 +324,7 @@ impl Context {
                 self.output.warn(ended);
             }
         } else if written.is_some() && ops::is_unsaid(archive, session)? {
-            self.say("Its agent cannot resume it: the file has no messages now; start a new session, or undo")?;
+            self.say("The agent cannot resume this session: its file has no messages now; start a new session, or undo")?;
         }
         let line = next.join("        ");
         let lines = if safe::width(&line) <= columns { vec![line] } else { next };
@@ -427,7 +427,7 @@ fn moved(kept: &Kept, turns: &[CheckpointNumber], is_dry: bool, columns: usize) 
     let is_one = turns.len() == 1 || turns.is_empty() && first == last;
     let is = be(is_one, is_dry);
     let tail = match branch {
-        Some(branch) => format!("{tail} {is} on branch {branch}. Nothing is deleted."),
+        Some(branch) => format!("{tail} {is} kept on branch {branch}. Nothing is deleted."),
         None => format!("{tail} {is} no longer in the context. Nothing is deleted."),
     };
     let room = columns.saturating_sub(safe::width(&tail));

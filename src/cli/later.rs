@@ -57,15 +57,16 @@ pub(crate) fn save(
         context.answer_change((&archive, &session), &delayed)?;
         return Ok(Exit::Yes);
     }
-    let name = context.name_of(&archive, &session)?;
     if let Some(replaced) = &delayed.replaced {
-        context.say(&format!("It replaces the change that was waiting: {replaced}"))?;
+        context.say(&format!("This replaces the change that was waiting: {replaced}"))?;
     }
     let [resume, undo] = ["resume", "undo"].map(|verb| context.output.spell(&Line::about(verb)));
-    context.say(&format!("{name} waits for your next `{resume}` to {}", delayed.waiting))?;
+    context.say(&format!("Your next `{resume}` will offer to {}", delayed.waiting))?;
     context.say(&format!("Drop  {undo}"))?;
     if !is_open {
-        context.output.note("No agent has it open: without --later, the change is made at once");
+        context
+            .output
+            .note("No agent has the session open: without --later, the change is made at once");
     }
     Ok(Exit::Yes)
 }
@@ -153,9 +154,9 @@ pub(crate) fn choose(
         context.output.note("Nothing was started: you did not ask for this on this computer");
         return Ok(Choice::Cancel);
     }
-    context.say(&format!("{name} waits to {waiting}"))?;
+    context.say(&format!("{name} has a change waiting: {waiting}"))?;
     if let Some(note) = &waiting.request.note {
-        context.say(&format!("The note: {}", note.to_text()))?;
+        context.say(&format!("Note: {}", note.to_text()))?;
     }
     if !waiting.is_own {
         context.output.warn("you did not ask for this on this computer");
@@ -169,10 +170,12 @@ pub(crate) fn choose(
     drop(archive);
     let can = tried.is_ok() && open.is_none();
     if let Some(open) = open {
-        context.output.warn(&format!("{open} has it open: close it there to make the change"));
+        context
+            .output
+            .warn(&format!("{open} has the session open: close it there to make the change"));
     }
     if let Err(error) = tried {
-        context.output.warn(&format!("it can no longer be made: {}", error.in_one_line()));
+        context.output.warn(&format!("the change can no longer be made: {}", error.in_one_line()));
     }
     if !context.can_ask() {
         context.output.note("Nothing was started");
@@ -180,9 +183,11 @@ pub(crate) fn choose(
         if can && waiting.is_own {
             context.output.hint(resume("apply").to("to make the change and start the agent"));
         } else if can {
-            context.output.hint(Line::about("resume").to("to make it, answer at a terminal"));
+            context
+                .output
+                .hint(Line::about("resume").to("to make the change, run this at a terminal"));
         }
-        context.output.hint(resume("drop").to("to drop it and start the agent"));
+        context.output.hint(resume("drop").to("to drop the change and start the agent"));
         return Ok(Choice::Cancel);
     }
     let apply = if can { "[a]pply and start, " } else { "" };
@@ -209,7 +214,7 @@ pub(crate) fn apply(
     archive.set_manner(Manner { rotate: waiting.has(ROTATE), ..manner });
     if ops::waiting(&archive, &session)?.as_ref() != Some(waiting) {
         let error = anyhow!("another change is waiting now; nothing was changed");
-        return Err(CommandError::user(error).hinted(Line::about("resume").to("look at it")));
+        return Err(CommandError::user(error).hinted(Line::about("resume").to("see the change")));
     }
     if !make(context, (&mut archive, &session), &change_of(waiting)?)? {
         ops::undo(&mut archive, &session, Some(waiting.operation))?;

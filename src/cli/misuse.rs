@@ -87,7 +87,7 @@ const FOREIGN: [(&[&str], &str, &[&str]); 35] = [
         &["context", "--settings"],
     ),
     (&["ask", "send", "message", "say", "exec"], "to ask a model", &["help", "turn"]),
-    (&["create", "begin"], "to start a session of undertext's own", &["help", "new"]),
+    (&["create", "begin"], "to start a session for your own agent", &["help", "new"]),
     (
         &["completion", "complete", "autocomplete"],
         "to complete commands in a shell",
@@ -115,7 +115,7 @@ const FOREIGN_OPTIONS: [(&str, &[&str], &str, &[&str]); 14] = [
     (
         "log",
         &["--since", "--after", "--until", "--agent", "--folder"],
-        "to list the sessions of a time, a folder or an agent",
+        "to list sessions by time, folder or agent",
         &["help", "sessions"],
     ),
     ("log", &["-S", "-G"], "to find entries by their words", &["help", "log"]),
@@ -137,7 +137,7 @@ const FOREIGN_OPTIONS: [(&str, &[&str], &str, &[&str]); 14] = [
     (
         "revert",
         &["--hard", "--soft", "--mixed", "--no-edit", "-n"],
-        "to see how it differs from git's",
+        "to see how `revert` differs from git's",
         &["help", "revert"],
     ),
     ("revert", &["--abort", "--continue", "--skip"], "to undo a change", &["help", "undo"]),
@@ -156,7 +156,7 @@ const FOREIGN_OPTIONS: [(&str, &[&str], &str, &[&str]); 14] = [
     (
         "import",
         &["--agent", "--all"],
-        "without a path, it imports every agent's sessions",
+        "without a path, `import` imports every agent's sessions",
         &["help", "import"],
     ),
 ];
@@ -258,7 +258,7 @@ pub(crate) fn is_known(all: &clap::Command, word: &str) -> bool {
 fn unknown_command(env: &Env, (name, group): (&str, &clap::Command), word: &str) -> CommandError {
     if !name.is_empty() {
         let error =
-            anyhow!("{name} has no command {word:?}: there are {}", names(group).join(", "));
+            anyhow!("{name} has no command {word:?}; its commands are {}", names(group).join(", "));
         return CommandError::user(error).hinted(help(&[name.to_owned()]));
     }
     let path = env.current_dir.join(word);
@@ -279,12 +279,12 @@ fn unknown_command(env: &Env, (name, group): (&str, &clap::Command), word: &str)
     }
     if !word.is_empty() && path.is_dir() {
         let folder = Line::new("sessions").option("folder", word);
-        hints.push(folder.to("to list the sessions that work in this folder"));
+        hints.push(folder.to("to list the sessions that work in that folder"));
         let found = Line::new("import").with(word).flag("dry-run");
-        hints.push(found.to("to list the session files in it"));
+        hints.push(found.to("to list the session files in that folder"));
     }
     if hints.is_empty() && !word.is_empty() && !word.contains('/') {
-        hints.push(Line::new("search").with(word).to("search for it"));
+        hints.push(Line::new("search").with(word).to("search for that text"));
     }
     hints.push(Line::new("help").to("list the commands"));
     hints.into_iter().fold(error, CommandError::hinted)

@@ -490,7 +490,7 @@ pub(crate) fn tell_compaction(context: &mut Context, done: &Compacted) -> Result
         messages(done.parts.kept.messages),
     ))?;
     context.say(&format!(
-        "The context went from about {} to {} tokens, of a window of {}",
+        "The context went from about {} to {} tokens in a {}-token window",
         grouped(done.pre_tokens),
         grouped(done.post_tokens),
         grouped(done.window)

@@ -51,7 +51,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     context.begin(&created.session, 0);
     if let Some(folder) = here {
         let name = context.env.homely(&folder);
-        context.output.note(&format!("Store: {name}, which commands in this folder and below use"));
+        context.output.note(&format!("Store: {name}, for commands in this folder and below"));
     }
     let (id, live) = (&created.session.name.id, created.live.as_deref());
     if context.answer(&created)? {

@@ -137,7 +137,7 @@ fn words(view: &OperationView) -> String {
             let kept = if names.is_empty() {
                 String::new()
             } else {
-                format!("; what came after it is {}", names.join(", "))
+                format!("; later entries are on {}", names.join(", "))
             };
             format!("undid {undoes} ({command}){kept}")
         }
@@ -179,6 +179,6 @@ fn words(view: &OperationView) -> String {
         }
         Command::Rekey { .. } => "rewrote the session under new ids".to_owned(),
         Command::Lost {} => "the store has lost it".to_owned(),
-        _ => "written by a newer undertext".to_owned(),
+        _ => "written by a newer version of undertext".to_owned(),
     }
 }

@@ -31,14 +31,18 @@ pub(crate) fn run(context: &mut Context, _: &Args) -> Result<Exit, CommandError>
         return Ok(Exit::Yes);
     }
     context.say(&format!(
-        "Packed {} of lines: the store takes up {} now, {} before",
+        "Packed {} of lines: the store now takes up {}, instead of {}",
         units::size(packed.after.raw),
         units::size(packed.after.stored),
         units::size(packed.before.stored),
     ))?;
     if packed.damaged > 0 {
-        let parts = super::common::counted(packed.damaged, "part", "parts");
-        context.output.warn(&format!("{parts} of the store cannot be read and were left alone"));
+        let parts = super::common::counted(
+            packed.damaged,
+            "damaged part in the store was",
+            "damaged parts in the store were",
+        );
+        context.output.warn(&format!("{parts} left alone"));
     }
     context.output.hints(packed.hints());
     Ok(Exit::Yes)

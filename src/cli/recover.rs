@@ -70,15 +70,16 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     let [before, after, window] = [done.pre_tokens, done.post_tokens, done.window].map(grouped);
     if done.operations.is_empty() {
-        let fits = format!("It fits: about {after} tokens of {window}; nothing was changed");
+        let fits =
+            format!("The context fits: about {after} of {window} tokens; nothing was changed");
         context.say(&fits)?;
     } else {
         context.say(&format!(
-            "The context went from about {before} to {after} tokens, of a window of {window}"
+            "The context went from about {before} to {after} tokens in a {window}-token window"
         ))?;
         let list: Vec<String> = done.operations.iter().map(ToString::to_string).collect();
         let noun = if list.len() == 1 { "operation" } else { "operations" };
-        context.say(&format!("This took {noun} {}", list.join(", ")))?;
+        context.say(&format!("Recorded as {noun} {}", list.join(", ")))?;
     }
     context.output.hints(done.hints());
     Ok(Exit::Yes)
@@ -99,5 +100,5 @@ fn read(said: &str, insists: bool) -> Result<ModelError, CommandError> {
     let insist = Line::about("recover").option("error", said).flag("insist");
     Err(CommandError::user(anyhow!("the text of --error does not look like an overflow"))
         .hinted(why)
-        .hinted(insist.to("to shrink it all the same")))
+        .hinted(insist.to("to shrink the context anyway")))
 }

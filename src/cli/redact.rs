@@ -94,8 +94,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             if args.consent.rekey {
                 return rekey(context, session, &args.consent);
             }
-            let error =
-                anyhow!("a secret on stdin is redacted in every session: -s cannot limit that");
+            let error = anyhow!(
+                "a secret on stdin is redacted in every session; -s cannot limit it to one"
+            );
             let help = Line::new("redact").flag("help").to("see the help");
             return Err(CommandError::user(error).hinted(help));
         }
@@ -115,7 +116,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         if !is_no_entry {
             return error;
         }
-        let typed = Line::new("redact").to("to redact a text, type it when asked, or pipe it in");
+        let typed =
+            Line::new("redact").to("to redact some text, type it when asked, or pipe it in");
         error.hinted(typed).hinted("what you typed is in your shell's history now")
     })?;
     let line = Line::about("redact").with(wanted);
@@ -132,7 +134,9 @@ fn rekey(context: &mut Context, wanted: &OsStr, consent: &Consent) -> Result<Exi
     let is_covered = archive.store().state(session.key)?.is_covered();
     drop(archive);
     if !context.env.terminal.stdin && (consent.yes || !is_covered) {
-        context.output.note("Stdin is not read: -s names a session that was redacted before");
+        context
+            .output
+            .note("Stdin is not read: --rekey with -s is for a session that was already redacted");
     }
     if !is_covered {
         context.output.note("Nothing was redacted in this session");
@@ -147,7 +151,7 @@ fn rekey(context: &mut Context, wanted: &OsStr, consent: &Consent) -> Result<Exi
         if !(is_asked && context.output.ask("Permanently give all its entries new ids?")?) {
             context.output.note("Nothing was changed");
             if !is_asked {
-                context.output.hint(consent.hint(Line::about("redact"), "to do it"));
+                context.output.hint(consent.hint(Line::about("redact"), "to give them new ids"));
             }
             return Ok(Exit::No);
         }
@@ -176,22 +180,24 @@ fn warn(context: &mut Context, redacted: &Redacted) {
     for path in &redacted.left {
         let is_database = redacted.is_in_log && path.file_name().is_some_and(model::is_part);
         let why = if is_database {
-            "another program is reading the store; the next change after that redacts it"
+            "another program is reading the store; the first change after it finishes redacts the file"
         } else {
-            "a process has it open, undertext may not write there or does not follow it, or the store has lost the replacement line"
+            "a process has the file open, undertext may not write to it or does not follow it, or the store has lost the replacement line"
         };
         let path = context.env.homely(path);
-        context.output.warn(&format!("{path} still has it: {why}"));
+        context.output.warn(&format!("{path} still contains the text: {why}"));
     }
     for path in &redacted.beside {
         let path = context.env.homely(path);
         context.output.warn(&format!(
-            "{path} is next to a session but not kept by undertext: it was not redacted, and has it or may have it"
+            "{path} is stored next to a session, but undertext does not manage it: it was not redacted, and may still contain the text"
         ));
     }
     for path in &redacted.unseen {
         let path = context.env.homely(path);
-        context.output.warn(&format!("{path} could not be searched, and may have it"));
+        context
+            .output
+            .warn(&format!("{path} could not be searched; it may still contain the text"));
     }
 }
 
@@ -200,7 +206,7 @@ fn tell_ids(context: &mut Context, redacted: &Redacted) -> Result<(), CommandErr
     let ids: Vec<&str> = redacted.rekeyed.iter().map(|one| one.session.as_str()).collect();
     for (one, id) in redacted.rekeyed.iter().zip(short_ids(&ids)) {
         context.say(&format!(
-            "{id} has new ids; its chain ended with {}, committed to under the salt {}",
+            "{id} has new ids; its old hash chain ended with {} (committed to with salt {})",
             one.head, one.salt
         ))?;
     }
@@ -260,9 +266,9 @@ fn secret(context: &mut Context) -> Result<String, CommandError> {
         typed.map_err(|error| match Refusal::of(&error) {
             Some(Refusal::TooLong(most)) => {
                 let error = anyhow!(
-                    "a terminal line has at most {most} bytes, and the secret may be longer"
+                    "a terminal takes at most {most} bytes of a line, so the secret may have been cut off"
                 );
-                CommandError::user(error).hinted("pipe it in, and add --yes")
+                CommandError::user(error).hinted("pipe the secret in and add --yes")
             }
             _ => error.into(),
         })?
@@ -306,9 +312,9 @@ pub(super) fn carry_out(
             let nothing = if !plan.fixed.is_empty() {
                 "Nothing can be redacted"
             } else if is_found {
-                "Nothing there looks like a secret"
+                "Found nothing there that looks like a secret"
             } else {
-                "Nothing in the store has it"
+                "Found nothing to redact in the store"
             };
             context.output.note(nothing);
         }
@@ -333,7 +339,7 @@ pub(super) fn carry_out(
                 context.output.hint(match line {
                     Some(line) => consent.hint(line, "to redact it"),
                     // What was on stdin is in no command.
-                    None => "to redact it, pipe in the same text again and add --yes".into(),
+                    None => "to redact the text, pipe it in again and add --yes".into(),
                 });
             }
             return Ok(Exit::No);
@@ -376,13 +382,13 @@ fn warn_of_others(context: &mut Context, wanted: &Wanted<'_>) -> Vec<PathBuf> {
                 naming.store = Some(root.clone());
                 let line = naming.spell(&Line::new("redact"));
                 context.output.warn(&format!(
-                    "another store of yours, {name}, has it too: give the same on stdin to {line}"
+                    "another of your stores, {name}, also contains the text: pipe it into `{line}` as well"
                 ));
             }
             Err(error) => {
                 let why = error.in_one_line();
                 context.output.warn(&format!(
-                    "another store of yours, {name}, could not be searched, and may have it: {why}"
+                    "another of your stores, {name}, could not be searched and may still contain the text: {why}"
                 ));
             }
         }
@@ -404,7 +410,9 @@ fn cover_again(
     redacted.deleted.extend(context.deleted.iter().cloned());
     for path in &redacted.covered {
         let path = context.env.homely(path);
-        context.output.note(&format!("{path} had redacted text in it; it was overwritten again"));
+        context
+            .output
+            .note(&format!("{path} contained redacted text again; that text was overwritten"));
     }
     warn(context, &redacted);
     let Redacted { rules, fixed, kept_out, .. } = plan;
@@ -436,21 +444,29 @@ fn list(context: &mut Context, plan: &Redacted) -> Result<(), CommandError> {
     }
     for path in &plan.files {
         let path = context.env.homely(path);
-        context.say(&format!("{path} has it too"))?;
+        context.say(&format!("{path} also contains the text"))?;
     }
     for path in plan.deleted.iter().filter(|_| !plan.is_nowhere()) {
         let path = context.env.homely(path);
-        context.say(&format!("{path}, a damaged store that was set aside, is deleted with it"))?;
+        context
+            .say(&format!("{path}, a damaged store that was set aside, will also be deleted"))?;
     }
     if plan.notes > 0 {
-        let notes =
-            counted(plan.notes, "note or name of yours has", "notes and names of yours have");
-        context.say(&format!("{notes} it too"))?;
+        let notes = counted(
+            plan.notes,
+            "of your notes or names also contains",
+            "of your notes and names also contain",
+        );
+        context.say(&format!("{notes} the text"))?;
     }
     warn_of_fixed(context, plan);
     if plan.unfinished > 0 {
-        let lines = counted(plan.unfinished, "unfinished line has", "unfinished lines have");
-        context.say(&format!("{lines} it too"))?;
+        let lines = counted(
+            plan.unfinished,
+            "unfinished line also contains",
+            "unfinished lines also contain",
+        );
+        context.say(&format!("{lines} the text"))?;
     }
     Ok(())
 }
@@ -459,7 +475,7 @@ fn list(context: &mut Context, plan: &Redacted) -> Result<(), CommandError> {
 fn warn_of_fixed(context: &mut Context, redacted: &Redacted) {
     for Remaining { rule, session, place } in &redacted.fixed {
         context.output.warn(&format!(
-            "what rule {rule} found in {place} of session {session} cannot be redacted there, and stays everywhere: replace the key itself"
+            "rule {rule} matched in {place} of session {session}, where text cannot be redacted, so it stays everywhere: replace the key itself"
         ));
     }
 }
@@ -509,11 +525,13 @@ fn tell(context: &mut Context, redacted: &Redacted, rekey: bool) -> Result<Exit,
     warn_of_fixed(context, redacted);
     if !redacted.kept_out && !rekey {
         context.output.warn(
-            "text of fewer than 8 bytes is not kept out of later imports: redact it again if it comes back",
+            "text shorter than 8 bytes is not kept out of later imports; redact it again if it reappears",
         );
     }
     if rekey && redacted.rekeyed.is_empty() {
-        context.output.warn("the sessions keep their ids, because files still have it");
+        context
+            .output
+            .warn("the sessions keep their ids, because some files still contain the text");
     }
     let hints = undertext::report::Report::hints(redacted);
     context.output.hints(hints);

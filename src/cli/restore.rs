@@ -122,7 +122,9 @@ fn put_back(
                     context.say_session((archive, &file.session))?;
                 }
                 let error = CommandError::from(error);
-                context.output.warn(&format!("it could not be put back: {}", error.in_one_line()));
+                context
+                    .output
+                    .warn(&format!("the file could not be put back: {}", error.in_one_line()));
             }
         }
     }

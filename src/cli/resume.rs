@@ -103,17 +103,17 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return Err(match lost {
             Some(_) => error.hinted(
                 Line::about("restore")
-                    .to("its file was deleted; to put it back where the agent reads it"),
+                    .to("to put its deleted file back where the agent reads it"),
             ),
             None if session.name.format == "native" => error.hinted(
                 Line::new("help")
                     .with("turn")
-                    .to("it is undertext's own; to get a model's answer in it"),
+                    .to("the session belongs to no agent; to get a model's answer in it"),
             ),
             None if ops::is_unsaid(&archive, &session)? => error.hinted(Line::about("branch").to(
                 "its file has no messages; find the branch with the conversation, and `switch` to it",
             )),
-            None => error.hinted(Line::about("status").to("see where its file is")),
+            None => error.hinted(Line::about("status").to("see where the session's file is")),
         });
     };
     let waiting = waiting.as_ref();
@@ -126,7 +126,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     if args.print {
         if let Some(waiting) = waiting {
-            context.output.note(&format!("It waits to {waiting}"));
+            context.output.note(&format!("A change is waiting: {waiting}"));
         }
         // However long it is, a shell reads it as one line.
         writeln!(context.output, "{}", safe::text(&line))?;

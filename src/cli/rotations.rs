@@ -37,7 +37,7 @@ pub(super) fn list(context: &mut Context, about: &About) -> Result<Exit, Command
     let mut table = Table::new([Align::Right, Align::Left, Align::Left, Align::Right, Align::Left]);
     let all = ops::rotations(&archive, &session)?;
     if all.is_empty() {
-        context.output.note("No file of this session was set aside");
+        context.output.note("None of this session's files were set aside");
     }
     for rotated in all {
         if context.answer(&rotated)? {

@@ -179,7 +179,7 @@ fn unit_word(word: &OsStr, names_variables: bool) -> String {
 fn xml(word: &OsStr) -> Result<String, CommandError> {
     let text = word.to_str().filter(|text| !text.contains(char::is_control)).ok_or_else(|| {
         let name = shown(word.as_ref());
-        CommandError::user(anyhow!("{name} cannot be written into a file of launchd"))
+        CommandError::user(anyhow!("{name} cannot be written into a launchd file"))
     })?;
     Ok(text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;"))
 }

@@ -116,14 +116,20 @@ fn hide(context: &mut Context, wanted: &OsStr, hidden: bool) -> Result<Exit, Com
         return Ok(Exit::Yes);
     }
     if concealed.operation.is_none() {
-        let so = if hidden { "Lists already hide it" } else { "Lists already show it" };
+        let so = if hidden {
+            "Lists already hide the session"
+        } else {
+            "Lists already show the session"
+        };
         context.say(so)?;
     } else if hidden {
-        context.say("Lists hide it from now on")?;
+        context.say("Lists now hide the session")?;
         let name = context.short_name(&archive, &session)?;
-        context.output.hint(Line::new("sessions").option("show", name).to("to show it again"));
+        context
+            .output
+            .hint(Line::new("sessions").option("show", name).to("to show the session again"));
     } else {
-        context.say("Lists show it again")?;
+        context.say("Lists now show the session again")?;
     }
     Ok(Exit::Yes)
 }
@@ -178,7 +184,7 @@ fn list(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     context.output.page()?;
     if sessions.is_empty() && damaged.is_empty() {
         if are_hidden {
-            context.output.note("All sessions of the store are hidden");
+            context.output.note("All sessions in the store are hidden");
             context.output.hint(Line::new("sessions").flag("hidden").to("list them"));
         } else if is_all {
             context.output.note("The store has no sessions yet");

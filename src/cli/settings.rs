@@ -66,7 +66,8 @@ impl Context {
         let Read { settings: Settings { exclude, .. }, unknown, .. } = self.read_settings()?;
         let mut unknown = unknown.into_iter();
         if let Some(key) = unknown.find(|key| key.author == Author::User && key.may_exclude()) {
-            let error = anyhow!("{key}, and exclusions from the store must be clear");
+            let error =
+                anyhow!("{key}; fix the key first, because it may be meant to exclude sessions");
             return Err(CommandError::user(error).hinted(Hint::settings("")));
         }
         let exclude = match exclude.agents.iter().find(is_unknown) {

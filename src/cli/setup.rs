@@ -64,7 +64,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             let error = anyhow!("HOME is not set, so the settings of {agent} are unknown");
             return Err(CommandError::user(error));
         }
-        let error = anyhow!("{agent} cannot call a program with the file of a session");
+        let error = anyhow!("{agent} cannot run a program when it writes a session");
         let watch = Line::new("watch").to("import its sessions as they are written");
         return Err(CommandError::user(error).hinted(watch).hinted(list()));
     };
@@ -80,11 +80,11 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if let Some(field) = change.hindrance.filter(|_| !args.off) {
         context
             .output
-            .warn(&format!("{} calls no programs while {field} is set in {path}", place.agent));
+            .warn(&format!("{} runs no programs while {field} is set in {path}", place.agent));
     }
     let is_left = args.off && change.is_altered;
     if is_left {
-        let words = "still calls undertext, by a line that was edited: remove it from";
+        let words = "still calls undertext through a line that was edited: remove that line from";
         context.output.warn(&format!("{agent} {words} {path} by hand"));
     }
     let installed = !args.off || is_left;
@@ -123,7 +123,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     change.carry_out(context.env.ambient().now())?;
     context.remember(format!("{path} was written"));
     let does = match (args.off, is_left) {
-        (true, true) => "calls undertext only by that line",
+        (true, true) => "calls undertext only through that line",
         (true, false) => "no longer calls undertext",
         (false, _) => "calls undertext",
     };
@@ -218,7 +218,7 @@ fn list(context: &mut Context) -> Result<Exit, CommandError> {
         hints.extend(calling.hints());
     }
     if places.is_empty() && !context.json {
-        context.output.note("No agent that can call programs was used on this machine");
+        context.output.note("No agent that can run programs has been used on this machine");
     }
     context.show(&table)?;
     context.output.hints(hints);
@@ -238,7 +238,12 @@ fn places(context: &Context) -> Vec<HookFile> {
 fn call(context: &Context, place: &HookFile) -> Result<Call, CommandError> {
     let text = |path: PathBuf| {
         let text = path.to_str().filter(|text| !text.chars().any(char::is_control));
-        let error = || anyhow!("no settings can name {}", super::common::shown(&path));
+        let error = || {
+            anyhow!(
+                "{} cannot be written into settings: its name is not printable UTF-8",
+                super::common::shown(&path)
+            )
+        };
         text.map(str::to_owned).ok_or_else(|| CommandError::user(error()))
     };
     let program = context.env.program().context("cannot find this program")?;

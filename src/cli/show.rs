@@ -224,8 +224,8 @@ fn show_passage(
 ) -> Result<Exit, CommandError> {
     if args.lines.is_some() || args.original {
         let option = if args.original { "--original" } else { "--lines" };
-        let error = anyhow!("{option} needs one entry, but this is a turn or more");
-        let list = report::Line::about("log").flag("json").to("see the ids of its entries");
+        let error = anyhow!("{option} needs a single entry, but this is a whole turn or more");
+        let list = report::Line::about("log").flag("json").to("see the ids of the entries");
         return Err(CommandError::user(error).hinted(list));
     }
     if args.raw {
@@ -252,7 +252,7 @@ fn show_hidden(
     hidden: &[Hidden],
 ) -> Result<Exit, CommandError> {
     if hidden.iter().all(|hidden| hidden.texts.is_empty()) {
-        context.output.note("Nothing of this entry is hidden");
+        context.output.note("Nothing in this entry is hidden");
         return Ok(Exit::No);
     }
     if args.diff && !context.json {

@@ -50,7 +50,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     context.show(&table)?;
     context.say(&format!(
-        "The store: {} of {}, with {}, packed to {}\nIt takes up {} on the disk",
+        "The store contains {} ({}) and {}, packed to {}\nIt takes up {} on disk",
         counted(sizes.lines, "line", "lines"),
         units::size(sizes.raw),
         counted(sizes.texts, "long text", "long texts"),
@@ -74,7 +74,7 @@ fn one(context: &mut Context, wanted: &OsStr) -> Result<Exit, CommandError> {
         units::size(stats.bytes),
         counted(stats.branches, "branch", "branches"),
         counted(stats.checkpoints, "checkpoint", "checkpoints"),
-        counted(stats.states, "state of its files", "states of its files"),
+        counted(stats.states, "file state", "file states"),
     ];
     context.say(&format!(
         "{} ({}): {}",

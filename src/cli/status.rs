@@ -106,7 +106,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     if let Some(found) = &status.elsewhere {
         let words = context.elsewhere(&archive, &session, found);
-        row("earlier", Label::Warning, &format!("{words}; it is not shown"));
+        row("earlier", Label::Warning, &format!("{words}; that history is not shown"));
     }
     let others = match status.branches {
         0 | 1 => String::new(),
@@ -114,7 +114,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     };
     row("branch", Label::Branch, &format!("{}{others}", status.branch));
     if let Some(n @ 1..) = reverted {
-        row("reverted", Label::Warning, &counted(n, "end", "ends"));
+        row("reverted", Label::Warning, &counted(n, "branch", "branches"));
     }
     let head = status.head.map(|head| format!("{head:.8}"));
     let head = head.as_deref().unwrap_or("before the first entry").to_owned();
@@ -128,7 +128,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         let operations = counted(status.operations, "operation", "operations");
         let files = match status.sidecars {
             0 => String::new(),
-            n => format!(", {} next to its own", counted(n, "file", "files")),
+            n => format!(", {} stored alongside", counted(n, "file", "files")),
         };
         row("holds", Label::Plain, &format!("{turns}, {entries}, {operations}{files}"));
     } else {
@@ -198,7 +198,7 @@ fn fullness(near: &Nearness, full: &Fullness) -> Vec<(&'static str, Label, Strin
     };
     let near = models::describe_nearness(near);
     let mut rows =
-        vec![("context", Label::Plain, format!("{about}{tokens} tokens of {window}; {near}"))];
+        vec![("context", Label::Plain, format!("{about}{tokens} of {window} tokens; {near}"))];
     if matches!(full.word, Word::Reported | Word::Scaled) {
         rows.push(("", Label::Dim, full.word.words().to_owned()));
     }
@@ -216,7 +216,7 @@ fn files(context: &Context, status: &Status) -> Vec<(&'static str, Label, String
     if let Some(gone) = &status.gone {
         let which = if is_live_gone { "live file" } else { "continues from" };
         rows.push((which, Label::Plain, context.env.homely(gone)));
-        let deleted = "was deleted, by its agent or somebody else; the store has all of it";
+        let deleted = "was deleted by its agent or somebody else; the store has all the content";
         rows.push(("", Label::Warning, deleted.to_owned()));
     }
     if let Some(live) = &status.live

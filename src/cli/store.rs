@@ -75,7 +75,7 @@ fn backup(context: &mut Context, args: &BackupArgs) -> Result<Exit, CommandError
     {
         let name = shown(&args.folder);
         let error =
-            anyhow!("{name} is or contains the current folder, and a backup would replace it");
+            anyhow!("{name} is or contains the current folder, which a backup would replace");
         let free = |n: &u64| !context.env.current_dir.join(format!("backup-{n}")).exists();
         let name = (1..u64::MAX).find(free).map(|n| format!("backup-{n}")).unwrap_or_default();
         let backup = Line::new("store").with("backup").with(name);
@@ -103,7 +103,7 @@ fn backup(context: &mut Context, args: &BackupArgs) -> Result<Exit, CommandError
         return Ok(Exit::Yes);
     }
     context.say(&format!(
-        "Copied {}, {} and {} to {}, checked",
+        "Copied {}, {} and {} to {} and checked the copy",
         counted(made.sessions, "session", "sessions"),
         counted(made.files, "file", "files"),
         units::size(made.bytes),

@@ -122,7 +122,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let count = counted(done.results.len() as u64, "result is", "results are");
     let saved = match done.saved {
         saved @ 1.. if done.rotated.is_some() => {
-            format!("; its file is {} shorter", units::size(saved))
+            format!("; the session's file is {} shorter", units::size(saved))
         }
         _ => String::new(),
     };
@@ -153,7 +153,7 @@ fn bound(
     if let Some(window) = args.window.filter(|_| limit.chars() < KEPT) {
         let window = counted(window, "token", "tokens");
         let why = anyhow!(
-            "a window of {window} is too small: a result keeps at least {} characters",
+            "a window of {window} is too small: every result keeps at least {} characters",
             units::grouped(KEPT as u64)
         );
         let shown = Line::about("context").to("see the window of the session's model");
@@ -171,10 +171,12 @@ fn asked(args: &Args, settings: &Settings) -> Asked {
 fn warn(context: &mut Context, cached: Cached) {
     let until = context.env.zone.show(cached.until);
     context.output.warn(&format!(
-        "the provider may have this conversation in its cache until {until}; after the first cut it would read about {} tokens again",
+        "the provider may have this conversation in its cache until {until}; after the first cut, it would have to read about {} tokens again",
         units::grouped(cached.tokens)
     ));
-    context.output.hint(Line::about("truncate").flag("when-cold").to("to cut only after that"));
+    context.output.hint(
+        Line::about("truncate").flag("when-cold").to("to cut only once the cache has expired"),
+    );
 }
 
 fn bounded(truncated: &Truncated, bound: Bound, cached: Option<Cached>) -> Bounded<'_> {
@@ -188,13 +190,13 @@ fn leave(context: &mut Context, limit: Limit, edited: u64) -> Result<(), Command
     }
     let count = counted(edited, "result is left alone: its", "results are left alone: their");
     let chars = counted(limit.chars() as u64, "character", "characters");
-    context.say(&format!("{count} content was edited by the agent, and has more than {chars}"))
+    context.say(&format!("{count} content was edited by the agent and is longer than {chars}"))
 }
 
 fn nothing(context: &mut Context, limit: Limit, edited: u64) -> Result<(), CommandError> {
     let chars = counted(limit.chars() as u64, "character", "characters");
     let (more, other) = if edited > 0 { (" else", "other ") } else { ("", "") };
-    let no = format!("no {other}result in the context has more than {chars}");
+    let no = format!("no {other}result in the context is longer than {chars}");
     context.say(&format!("Nothing{more} is oversized: {no}"))
 }
 

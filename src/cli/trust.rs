@@ -58,7 +58,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         } else if was {
             context.say(&format!("{name} is no longer trusted"))?;
         } else {
-            context.say(&format!("{name} was not trusted"))?;
+            context.say(&format!("{name} was not trusted anyway"))?;
         }
         return Ok(if was { Exit::Yes } else { Exit::No });
     }
@@ -100,7 +100,7 @@ fn agrees(context: &mut Context, folder: &Path) -> Result<bool, CommandError> {
         context.say(&format!("Its config.toml sets {}", set.join(", ")))?;
     }
     let above = context.env.homely(folder.parent().unwrap_or(folder));
-    let question = format!("Have commands in {above} and below use it?");
+    let question = format!("Let commands in {above} and below use this store?");
     Ok(context.output.ask(&question)?)
 }
 
@@ -141,7 +141,7 @@ fn list(context: &mut Context) -> Result<Exit, CommandError> {
         table.row([Cell::new(Label::Plain, &name), Cell::new(Label::Warning, &state)]);
     }
     if stores.is_empty() && !context.json {
-        context.output.note("You trust no store in a folder");
+        context.output.note("You have not trusted any stores");
     }
     context.show(&table)?;
     Ok(Exit::Yes)

@@ -150,9 +150,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         0 => String::new(),
         n => format!(", {}", counted(n as u64, "call", "calls")),
     };
-    let tokens = format!("about {} tokens of {}", grouped(done.tokens), grouped(done.window));
+    let tokens = format!("about {} of {} tokens", grouped(done.tokens), grouped(done.window));
     context.output.note(&format!(
-        "{}{answered}; the context has {tokens}",
+        "{}{answered}; the context is at {tokens}",
         counted(done.steps as u64, "request", "requests")
     ));
     Ok(Exit::Yes)
@@ -194,7 +194,8 @@ fn kept(error: OpsError, args: &Args) -> CommandError {
         Some(value) => line.option(name, value),
         None => line,
     });
-    CommandError::from(error).hinted(go_on.to("what was said is kept; to continue from it"))
+    CommandError::from(error)
+        .hinted(go_on.to("the messages so far are kept; to continue from them"))
 }
 
 /// A command that answers calls.
@@ -225,7 +226,9 @@ impl Tools {
         let failed = |why: &str| {
             let program = Path::new(self.line.split_whitespace().next().unwrap_or("tools"));
             models::failed(anyhow!("{} does not list its tools: {why}", safe::path(program)))
-                .hinted(Line::new("turn").flag("help").to("see what it reads and must print"))
+                .hinted(
+                    Line::new("turn").flag("help").to("see what the program reads and must print"),
+                )
         };
         let listed = self.ask(r#"{"type":"list"}"#).map_err(|why| failed(&why))?;
         let list = listed.get("tools").and_then(Value::as_array);

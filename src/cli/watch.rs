@@ -145,7 +145,7 @@ impl Loop<'_> {
             let begun = Instant::now();
             match self.take_in() {
                 Ok(()) if self.pause.take().is_some() => {
-                    self.context.output.note("It works again");
+                    self.context.output.note("Importing works again");
                 }
                 Ok(()) if self.indexed.is_none_or(|then| then.elapsed() > INDEXING_EVERY) => {
                     self.context.index_for(INDEXING);
@@ -344,13 +344,13 @@ impl Context {
             Becoming::New => format!("new, {entries}"),
             Becoming::Grown if watched.entries == 0 && watched.sidecars > 0 => {
                 let files = counted(watched.sidecars, "new file", "new files");
-                format!("{files} next to its own")
+                format!("{files} stored alongside")
             }
             Becoming::Grown if watched.entries == 0 => "changed, without new entries".to_owned(),
             Becoming::Grown => entries,
             Becoming::Rewritten => format!("rewritten, {entries}; the store keeps the old version"),
             Becoming::Emptied => "emptied; the store keeps the old version".to_owned(),
-            Becoming::Deleted => "deleted; the store has all of it".to_owned(),
+            Becoming::Deleted => "deleted; the store has all the content".to_owned(),
         };
         let left =
             watched.left.as_ref().map(|left| format!("; main's old position is branch {left}"));

@@ -222,9 +222,10 @@ impl Context {
                 Noun::Branch => Line::new("branch"),
                 _ => Line::new("log").flag("checkpoints"),
             };
-            let hint = list.option("session", word).to("list the places in it");
+            let hint = list.option("session", word).to("list the places in that session");
             let word = word.display();
-            CommandError::user(anyhow!("{word} is a session; which place in it?")).hinted(hint)
+            CommandError::user(anyhow!("{word} is a session; name a place in that session"))
+                .hinted(hint)
         };
         if is_session { Err(error()) } else { Ok(()) }
     }

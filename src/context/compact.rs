@@ -396,7 +396,7 @@ mod tests {
     fn what_names_nothing_of_the_messages_is_no_summary() {
         for said in ["OK.", "Sure! Here is the summary of our talk:", "What shall I summarise?"] {
             let (made, events) = run(&conversation(20), Some(&Says(Ok(said))), false);
-            let why = "says: the summary names nothing of the messages that it would replace";
+            let why = "says: the summary names nothing from the messages that it would replace";
             assert_eq!(made.unwrap().fallback.as_deref(), Some(why), "{said}");
             let asked_again = |event: &&Event| matches!(event, Event::CompactionRetry { .. });
             assert_eq!(events.iter().filter(asked_again).count(), 1, "{said}");

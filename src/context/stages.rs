@@ -121,10 +121,10 @@ pub enum Flaw {
     #[error("is a refusal")]
     Refuses,
     /// It names none of the requests, the paths and all else that the messages name.
-    #[error("names nothing of the messages that it would replace")]
+    #[error("names nothing from the messages that it would replace")]
     Strange,
     /// It is no shorter than the messages that it would replace.
-    #[error("has {tokens} tokens, and the messages that it would replace have {replaced}")]
+    #[error("is {tokens} tokens long, but the messages that it would replace are only {replaced}")]
     TooLong {
         /// Its length.
         tokens: u64,

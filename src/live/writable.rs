@@ -71,7 +71,7 @@ pub enum Denied {
     #[error(transparent)]
     Refused(Refusal),
     /// It is where the store has a file of its own, and is not a regular one.
-    #[error("a file of the store belongs there, but {0}")]
+    #[error("the store needs a file there, but {0}")]
     InPlace(Refusal),
     /// The file system failed.
     #[error("{}", disk::words(.0))]

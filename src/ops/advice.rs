@@ -42,7 +42,11 @@ impl OpsError {
                 vec![Line::about("undo").flag("list").to("list the operations")]
             }
             Self::NotKept { wanted, .. } => {
-                vec![Line::about("revert").with(wanted).to("to go back there, leave out --keep")]
+                vec![
+                    Line::about("revert")
+                        .with(wanted)
+                        .to(format!("to go back to {wanted} instead, leave out --keep")),
+                ]
             }
             Self::NoFile { among, .. } => {
                 let among: Vec<String> = among
@@ -100,9 +104,9 @@ fn after_session(error: &SessionError) -> Vec<Hint> {
             let [import, _] = beginnings();
             vec![Hint::sessions(), import]
         }
-        E::AmbiguousSession { .. } => vec!["type more of one of these".into()],
+        E::AmbiguousSession { .. } => vec!["type more characters of one of these".into()],
         E::AmbiguousEntry { wanted, matches } => {
-            let more = format!("type more of one of these: {}", listed(matches)).into();
+            let more = format!("type more characters of one of these: {}", listed(matches)).into();
             let is_number = wanted.parse::<u64>().is_ok();
             let checkpoints =
                 Line::about("log").flag("checkpoints").to("checkpoints are written @N; list them");
@@ -136,7 +140,7 @@ fn after_session(error: &SessionError) -> Vec<Hint> {
         E::Apart { .. } => vec![Line::about("graph").to("see which turns are on the same path")],
         E::NoStep { wanted, .. } => {
             let turn = wanted.split_once('.').map_or(wanted.as_str(), |(turn, _)| turn);
-            vec![Line::about("show").with(turn).to("see all of it")]
+            vec![Line::about("show").with(turn).to("see the whole turn")]
         }
         _ => Vec::new(),
     }
@@ -180,7 +184,7 @@ fn after_sync(error: &SyncError) -> Vec<Hint> {
         E::Another { path, session, .. } => vec![
             Line::new("status")
                 .option("session", session)
-                .to("to change it there, name the session by its id or by that file, for example"),
+                .to("to change the session there, name it by its id or by that file, for example"),
             Line::new("attach").with(path).to("to make it continue in the file that you named"),
         ],
         E::Left { by, .. } => {
@@ -233,7 +237,7 @@ fn after_sync(error: &SyncError) -> Vec<Hint> {
             vec![Line::about("restore").to("restore its deleted files")]
         }
         E::Ahead { .. } => {
-            vec![Line::new("doctor").flag("fix").to("import what the live file still has")]
+            vec![Line::new("doctor").flag("fix").to("import what the live file still contains")]
         }
         E::Behind { .. } => {
             vec!["nothing is lost; the next command that changes the session tries again".into()]
@@ -256,11 +260,11 @@ fn after_sync(error: &SyncError) -> Vec<Hint> {
 fn denied(session: &str, path: &Path, why: &Denied) -> Vec<Hint> {
     match why {
         Denied::Outside => vec![
-            Line::new("attach").with(path).to("if it is the session's own file, attach it"),
+            Line::new("attach").with(path).to("if this is the session's own file, attach it"),
             Line::new("attach")
                 .option("session", session)
                 .flag("off")
-                .to("or leave it alone from now on"),
+                .to("or leave the file alone from now on"),
         ],
         Denied::Gone => vec![
             "if its agent keeps sessions there, create that folder and try again".into(),
@@ -270,7 +274,7 @@ fn denied(session: &str, path: &Path, why: &Denied) -> Vec<Hint> {
                 .to("or write it to a file in this folder"),
         ],
         Denied::InPlace(_) => vec![
-            "move it away: the next command that changes the session writes the file again".into(),
+            "move whatever is there away: the next command that changes the session writes the file again".into(),
         ],
         Denied::Io(error) if error.kind() == io::ErrorKind::StorageFull => {
             let_go(session, vec![full()])
@@ -299,7 +303,7 @@ fn after_store(error: &StoreError) -> Vec<Hint> {
         E::Forgotten { .. } => {
             vec![
                 Line::new("doctor").to("to see what this means and what you can do"),
-                Line::new("doctor").flag("fix").to("to import what live files still have of it"),
+                Line::new("doctor").flag("fix").to("to import what live files still contain"),
             ]
         }
         E::Old { .. } => vec![
@@ -311,7 +315,7 @@ fn after_store(error: &StoreError) -> Vec<Hint> {
         E::Absent { path } if sync::has_others(path) => vec![elsewhere()],
         E::Absent { .. } => beginnings().into(),
         E::Foreign { .. } => vec![
-            Line::new("doctor").to("check its folder"),
+            Line::new("doctor").to("check the store's folder"),
             "or name another folder with --store".into(),
         ],
         E::ReadOnly { path } if path.exists() => vec!["commands that only read still work".into()],
@@ -355,7 +359,7 @@ fn elsewhere() -> Hint {
 fn beginnings() -> [Hint; 2] {
     [
         Line::new("import").to("import your agents' sessions"),
-        Line::new("new").to("start a session of undertext's own"),
+        Line::new("new").to("start a session for your own agent"),
     ]
 }
 

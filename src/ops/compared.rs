@@ -228,7 +228,7 @@ impl<'a> Files<'a> {
             } else if behind || attached {
                 self.note(
                     &item,
-                    "another program changed the live file; the next change imports that",
+                    "another program changed the live file; the next change imports the new version",
                 );
             } else {
                 self.changed(

@@ -149,7 +149,7 @@ pub fn explain(
     } else if !context.sent.contains(&entry) {
         "a compaction dropped it, or the agent does not send such records".to_owned()
     } else {
-        "it has nothing for a model".to_owned()
+        "it contains nothing for a model".to_owned()
     };
     let entry = id_of(archive.store(), session, entry)?;
     Ok(Explained { entry, messages, why, changes })

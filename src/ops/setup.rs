@@ -106,7 +106,7 @@ pub fn calling(place: &HookFile, call: &Call) -> Calling {
     let problem = match (&on, &off) {
         (Err(error), _) | (_, Err(error)) => Some(wrong(error)),
         (Ok(on), _) => {
-            let hindrance = || Some(format!("calls no programs while {} is set", on.hindrance?));
+            let hindrance = || Some(format!("runs no programs while {} is set", on.hindrance?));
             let lost =
                 lost.as_ref().map(|program| format!("calls {program}, which does not exist"));
             lost.or_else(hindrance)

@@ -492,7 +492,7 @@ impl<'a> Check<'a> {
             is_lost = matches!(operation.command, Command::Lost {});
             if is_lost {
                 self.has_lost = true;
-                let what = "the store has lost it; a placeholder has what is known of it";
+                let what = "the store has lost it; a placeholder has what is known about it";
                 self.find(Severity::Note, &item, what);
             }
             bulk.entries = store.entries(key, operation.added())?;
@@ -525,7 +525,10 @@ impl<'a> Check<'a> {
             Ok(())
         })?;
         for n in origins.into_keys() {
-            self.damage(&format!("operation {n}"), "it is missing, although facts of it exist");
+            self.damage(
+                &format!("operation {n}"),
+                "it is missing, although some of its facts exist",
+            );
         }
         Ok(state)
     }

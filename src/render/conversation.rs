@@ -268,8 +268,8 @@ impl<'a> Teller<'a> {
     fn tell_folded(&mut self) -> io::Result<()> {
         let told = match std::mem::take(&mut self.folded) {
             0 => return Ok(()),
-            1 => "1 record of the agent's own: -v shows it".to_owned(),
-            n => format!("{n} records of the agent's own: -v shows them"),
+            1 => "1 record for the agent's own use: -v shows it".to_owned(),
+            n => format!("{n} records for the agent's own use: -v shows them"),
         };
         // Before all else, it belongs to no turn.
         if self.voice == Voice::Nobody {

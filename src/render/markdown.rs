@@ -120,8 +120,8 @@ impl<'a> Document<'a> {
     pub(crate) fn end(self, out: &mut dyn Write) -> io::Result<u64> {
         match self.own {
             0 => {}
-            1 => writeln!(out, "\n*1 record of the agent's own is left out.*")?,
-            n => writeln!(out, "\n*{n} records of the agent's own are left out.*")?,
+            1 => writeln!(out, "\n*1 record for the agent's own use is left out.*")?,
+            n => writeln!(out, "\n*{n} records for the agent's own use are left out.*")?,
         }
         Ok(self.masked)
     }

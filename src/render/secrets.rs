@@ -46,7 +46,7 @@ fn place(SecretPlace { session, spot, .. }: &SecretPlace) -> [String; 2] {
             place(format!("in an unfinished line that operation {operation} read"))
         }
         Spot::Given { operation } => {
-            place(format!("in a note or name of yours, operation {operation}"))
+            place(format!("in one of your notes or names, operation {operation}"))
         }
     }
 }

@@ -109,6 +109,6 @@ pub(crate) fn unrecorded(sent: &Sent<'_>) -> &'static str {
     match sent.measured().word {
         Word::Reported | Word::Scaled => "system prompt, tools, unrecorded",
         Word::Estimate | Word::Exact(_) if sent.found.beside > 0 => "system prompt, tools",
-        Word::Estimate | Word::Exact(_) => "form of the request",
+        Word::Estimate | Word::Exact(_) => "request format",
     }
 }

@@ -89,9 +89,9 @@ impl Audit {
     pub fn hints(&self) -> Vec<Hint> {
         let show = |one: &Replaced| {
             let show = Line::about("show").entry(one.whole).flag("hidden");
-            show.to("to read what the last one hides")
+            show.to("to read what the last cut hides")
         };
-        let all = Line::about("audit").flag("show").to("to read all that is hidden");
+        let all = Line::about("audit").flag("show").to("to read everything that is hidden");
         let all = Some(all).filter(|_| self.standing().nth(1).is_some());
         self.standing().last().map(show).into_iter().chain(all).collect()
     }

@@ -161,5 +161,5 @@ report!(Recovered<()>, "recover", |it| {
     let help = Line::new("recover").flag("help");
     help.to("if a provider refused the request, pass its message with --error")
 } else {
-    Line::about("undo").to("to undo the last one")
+    Line::about("undo").to("to undo the last operation")
 }]);

@@ -121,7 +121,7 @@ impl Hint {
 
     /// Returns the hint to mend what is damaged.
     pub fn mend() -> Self {
-        Line::new("doctor").flag("fix").to("repair what files still have")
+        Line::new("doctor").flag("fix").to("repair what session files still contain")
     }
 
     /// Returns the hint to read about every key of the settings, after other words.

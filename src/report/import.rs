@@ -153,7 +153,7 @@ impl Quirk {
             Self::Opaque => "not a JSON object",
             Self::Glued => "a second record on the same line",
             Self::Torn => "the file ends in the middle of a record",
-            Self::Rewritten => "rewritten: it does not continue what the store has of it",
+            Self::Rewritten => "rewritten: it does not continue the store's copy",
             Self::Repeated => REPEATED,
             Self::Unkept => "only its content is kept, not its compressed form",
             Self::TooLong => "the line is longer than 512 MiB; the file was imported up to here",

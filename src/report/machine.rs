@@ -22,7 +22,7 @@ report!(Trust<'_>, "trust", |it| {
     trusted: it.store.is_some(),
     store: it.store,
 }, hints: |it| {
-    let off = || Line::new("trust").flag("off").with(it.path).to("to trust it no longer");
+    let off = || Line::new("trust").flag("off").with(it.path).to("to stop trusting it");
     it.store.map(|_| off())
 });
 

@@ -242,7 +242,7 @@ impl fmt::Display for Notice {
                 write!(f, "this drops the waiting change (operation {operation})")
             }
             Self::KeptOut { lines, left } => {
-                let has = |count: u64| if count == 1 { "line has" } else { "lines have" };
+                let has = |count: u64| if count == 1 { "line contains" } else { "lines contain" };
                 if *lines > 0 {
                     let has = has(*lines);
                     write!(f, "{lines} new {has} redacted text; it is kept out of the store, but is still in the file")?;

@@ -65,7 +65,7 @@ pub struct Branched {
 
 report!(Branched, "branch", hints: |it| {
     let is_new = it.from.is_none() && !it.hidden;
-    let switch = || Line::about("switch").with(&it.branch).to("to continue there");
+    let switch = || Line::about("switch").with(&it.branch).to("to continue on that branch");
     it.operation.map(|n| if is_new { switch() } else { Hint::undo_of(n) })
 });
 
@@ -199,5 +199,5 @@ pub struct Marked {
 }
 
 report!(Marked, "checkpoint", hints: |it| {
-    [Line::about("revert").with(it.checkpoint.to_string()).to("to come back to it")]
+    [Line::about("revert").with(it.checkpoint.to_string()).to("to come back to this checkpoint")]
 });

@@ -29,7 +29,7 @@ pub struct Calling {
 }
 
 report!(Calling, "calling", hints: |it| {
-    let set_up = || Line::new("setup").with(it.agent).to("to import its sessions as they are written");
+    let set_up = || Line::new("setup").with(it.agent).to("to import the agent's sessions as they are written");
     (!it.current && (it.is_lost || it.problem.is_none())).then(set_up)
 });
 

@@ -118,11 +118,13 @@ impl LiveState {
             Self::Pending => {
                 "does not have the store's newest change yet; the next change writes it"
             }
-            Self::Grown => "the agent has written more since the last import; it is shown",
+            Self::Grown => {
+                "the agent has written more since the last import; the new records are shown"
+            }
             Self::Missing => "is missing; the next change writes it again",
             Self::Rewritten => "was rewritten since the last import; its new content is shown",
             Self::Replaced => {
-                "was rewritten by another program; the next change keeps that as a branch"
+                "was rewritten by another program; the next change keeps that version as a branch"
             }
             Self::LeftOut => {
                 "has changed since the store wrote it; your settings exclude it, so the store's version is shown"
@@ -193,7 +195,7 @@ report!(Standing<'_>, "status", |it| {
     open: it.status.open,
     context: it.full.map(|(near, full)| Filling { near, full }),
 }, hints: |it| {
-    let restore = |_: &PathBuf| Line::about("restore").to("to put it back where the agent reads it");
+    let restore = |_: &PathBuf| Line::about("restore").to("to put the file back where the agent reads it");
     it.status.gone.as_ref().map(restore)
 });
 

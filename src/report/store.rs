@@ -361,6 +361,6 @@ report!(Examined<'_>, "examined", |it| {
         it.ailments.iter().any(|ailment| !ailment.cured && ailment.cure != Cure::Person);
     let fix = || Line::new("doctor").flag("fix").to("to repair what can be repaired");
     let has_forgotten = it.mended.is_some_and(|mended| mended.forgotten > 0);
-    let import = || Line::new("import").to("to import what agents' own files have");
+    let import = || Line::new("import").to("to import what agents' own files still contain");
     is_curable.then(fix).or_else(|| has_forgotten.then(import))
 });

@@ -68,7 +68,7 @@ report!(Turned, "turn", |it| {
         let append = Line::about("append").option("result", &call.id).with("-");
         append.to(format!("to answer {} from stdin", call.name))
     };
-    let go_on = |branch: &String| Line::about("switch").with(branch).to("to continue from it");
+    let go_on = |branch: &String| Line::about("switch").with(branch).to("to continue on that branch");
     it.aside.iter().map(go_on).chain(it.pending.iter().map(answer))
 });
 

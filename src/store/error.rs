@@ -73,7 +73,7 @@ pub enum StoreError {
         known: i64,
     },
     /// A newer version of the program has written facts that this one does not know.
-    #[error("operation {operation} of the session was written by a newer undertext")]
+    #[error("operation {operation} in the session was written by a newer version of undertext")]
     NewerFacts {
         /// The first of the session's operations that has any.
         operation: OperationNumber,
@@ -139,7 +139,7 @@ pub enum StoreError {
 }
 
 /// The problem of a witness that has seen nothing of the store that is next to it.
-pub(crate) const OTHER_WITNESS: &str = "it belongs to another store than the one next to it";
+pub(crate) const OTHER_WITNESS: &str = "it belongs to a different store from the one next to it";
 
 impl StoreError {
     /// Makes a [`StoreError::Io`] of a failure of the file system at a path.

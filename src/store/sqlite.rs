@@ -364,7 +364,7 @@ impl SqliteStore {
                 Some((witnessed, newest)) if newest < witnessed => {
                     format!("it has seen change {witnessed}, but the store has only {newest}")
                 }
-                Some(_) => format!("it has seen a different change {} of the store", witness.seq),
+                Some(_) => format!("it has seen a different change {} in the store", witness.seq),
             },
         };
         report(Fault { kind: FaultKind::Forgotten, ..Fault::of(None, WITNESS, problem) });

@@ -79,13 +79,13 @@ impl fmt::Display for Vain {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Misread {
     /// It has no record for what the file was to say.
-    #[error("its agent has no record for a compaction here")]
+    #[error("its agent's format has no record for a compaction")]
     NoRecord,
     /// It would resume nothing.
     #[error("the agent could not resume anything")]
     Nothing,
     /// It would read what was not meant.
-    #[error("the agent would read a different context there")]
+    #[error("the agent would read a different context")]
     Otherwise,
     /// It would not read all that was meant.
     #[error("the agent would not read everything that is kept")]
@@ -111,13 +111,13 @@ pub enum NoPlace {
     #[error("is not empty; a backup needs a folder of its own")]
     NotEmpty,
     /// It holds what undertext has not made.
-    #[error("has other files but no store; undertext does not create a store among them")]
+    #[error("has files but no store; undertext creates a store only in a new or empty folder")]
     Taken,
     /// It is something else.
     #[error("is not a folder; name an empty folder, or one that does not exist yet")]
     NotAFolder,
     /// A backup that was cut short has the name under which this one would be made.
-    #[error("already exists; it is an unfinished backup")]
+    #[error("is left over from an unfinished backup")]
     Unfinished,
 }
 
@@ -152,7 +152,7 @@ pub enum SyncError {
         source: std::io::Error,
     },
     /// The store has lost an operation that a live file was stamped by, so that nothing is written until a person has chosen.
-    #[error("the store has lost a change that {path} still has")]
+    #[error("the store has lost a change that {path} still contains")]
     Ahead {
         /// The live file.
         path: PathBuf,
@@ -168,7 +168,7 @@ pub enum SyncError {
         limit: Duration,
     },
     /// Another program watches for the archive.
-    #[error("another program is already watching for {path}: {}", words(.holder.as_ref()))]
+    #[error("another program is already running `watch` for {path}: {}", words(.holder.as_ref()))]
     Watched {
         /// The store's folder.
         path: PathBuf,
@@ -238,7 +238,7 @@ pub enum SyncError {
     },
     /// The change would take a history from the agent that cannot be read here.
     #[error(
-        "{0}; it is not shown here, and this change would hide it from the agent: nothing was changed"
+        "{0}; that history is not shown here, and this change would hide it from the agent: nothing was changed"
     )]
     Unread(Elsewhere),
     /// The agent would not take the session, because its list of folders lacks one.
@@ -272,7 +272,7 @@ pub enum SyncError {
     #[error("{0} is not a session in a known format")]
     NoFormat(PathBuf),
     /// A file is of an agent whose files are not read yet.
-    #[error("{path} is a file of {agent}, which undertext does not read yet")]
+    #[error("{path} belongs to {agent}, whose files undertext does not read yet")]
     UnreadAgent {
         /// The file.
         path: PathBuf,
@@ -317,7 +317,7 @@ pub enum SyncError {
     #[error(transparent)]
     Read(#[from] ReadError),
     /// No agent keeps the session, so that no file of an agent can be its live file.
-    #[error("this session does not belong to an agent: it is undertext's own, and its file is {0}")]
+    #[error("this session does not belong to an agent: undertext created it, and its file is {0}")]
     Own(PathBuf),
     /// A file is compressed: its agent unpacks it before it writes to it.
     #[error("{0} is compressed")]
@@ -330,7 +330,7 @@ pub enum SyncError {
     Misread(Misread),
     /// Entries of a session that what was taken out distinguished would get the same id.
     #[error(
-        "after this redaction, two entries of session {session} would be identical and need ids of their own"
+        "after this redaction, two entries in session {session} would be identical and need ids of their own"
     )]
     Twins {
         /// The session's id.

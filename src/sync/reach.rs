@@ -95,7 +95,8 @@ fn reach(
     if rotates && let Some(reached) = succeed(change, Some(&live), target, note)? {
         return Ok(reached);
     }
-    let why = "the store knows no state of it that the agent would resume there".to_owned();
+    let why =
+        "the store has no version of the file that the agent would resume from there".to_owned();
     Err(SyncError::OutOfReach { path: live.path, why })
 }
 

@@ -159,7 +159,7 @@ impl Replay {
         let record = head.map(|head| change.ahead(position, &growth).record(head)).transpose()?;
         let format = change.before.format;
         if record.is_none_or(|record| record.n < first || !format.replaces_all(&record)) {
-            let why = "it would not continue from a rewritten context".to_owned();
+            let why = "the agent would not continue from a rewritten context".to_owned();
             return Err(SyncError::OutOfReach { path: live.path.clone(), why });
         }
         let length = growth.length();

@@ -45,16 +45,16 @@ pub enum Why {
     #[error("more than {MOST} files and folders were found; name a smaller folder")]
     TooMany,
     /// It was set aside by a command, which keeps its content.
-    #[error("it was set aside here")]
+    #[error("this store set it aside")]
     Aside,
     /// It was set aside by a command on another store, and may have what its session lacks.
-    #[error("it was set aside, and this store does not have it; name it to import it")]
+    #[error("it was set aside, and this store does not contain it; name the file to import it")]
     Unheld,
     /// It is the store's own.
-    #[error("it is the store itself")]
+    #[error("it belongs to the store")]
     Store,
     /// It is next to a session and holds none.
-    #[error("{0} keeps it next to a session; it is left alone")]
+    #[error("{0} keeps it next to a session; undertext leaves it alone")]
     Beside(&'static str),
     /// It is of an agent whose files are not read yet.
     #[error("it is a file of {0}, which undertext does not read yet")]
@@ -63,7 +63,7 @@ pub enum Why {
     #[error("it is not a session in a known format")]
     NoFormat,
     /// It held a session that the store holds, and holds none any more.
-    #[error("it no longer has a session; the store keeps its old content as session {}", .0.id)]
+    #[error("it no longer contains a session; its old content is kept as session {}", .0.id)]
     Emptied(SessionName),
     /// The user's settings leave its session out.
     #[error("your settings exclude it: {by}")]

@@ -49,12 +49,12 @@ fn every_file_is_counted_as_it_is() {
     let env = with_examples();
     let counted = FILES.map(|name| env.run(&["store", "stats", name]).success().stdout);
     assert_snapshot!(counted.concat(), @"
-    7c2a51de-90b4-4e6f-8a53-0d1f6b7e2c40 (claude): 4 turns, 28 entries, 14.2 kB, 1 branch, 4 checkpoints, 1 state of its files
-    019fc000-4d1e-7a30-8b52-6f0e9d8c7b6a (codex): 3 turns, 30 entries, 8.9 kB, 1 branch, 3 checkpoints, 1 state of its files
-    6f1d2c3b-4a59-4e68-9b7c-8d0e1f2a3b4c (kimi): 2 turns, 36 entries, 2.9 kB, 1 branch, 7 checkpoints, 2 states of its files
-    4b6f0c9e-5a51-4d0e-9a53-1f0f7e6b2a10 (native): 6 turns, 15 entries, 5.0 kB, 1 branch, 6 checkpoints, 1 state of its files
-    9c2d7f34-11aa-4f6b-8d2e-6a1b0c3d4e5f (native): 2 turns, 12 entries, 4.8 kB, 1 branch, 2 checkpoints, 1 state of its files
-    5d9e0c1a-7b42-4f38-9c60-1a2b3c4d5e6f (pi): 4 turns, 16 entries, 4.5 kB, 1 branch, 4 checkpoints, 1 state of its files
+    7c2a51de-90b4-4e6f-8a53-0d1f6b7e2c40 (claude): 4 turns, 28 entries, 14.2 kB, 1 branch, 4 checkpoints, 1 file state
+    019fc000-4d1e-7a30-8b52-6f0e9d8c7b6a (codex): 3 turns, 30 entries, 8.9 kB, 1 branch, 3 checkpoints, 1 file state
+    6f1d2c3b-4a59-4e68-9b7c-8d0e1f2a3b4c (kimi): 2 turns, 36 entries, 2.9 kB, 1 branch, 7 checkpoints, 2 file states
+    4b6f0c9e-5a51-4d0e-9a53-1f0f7e6b2a10 (native): 6 turns, 15 entries, 5.0 kB, 1 branch, 6 checkpoints, 1 file state
+    9c2d7f34-11aa-4f6b-8d2e-6a1b0c3d4e5f (native): 2 turns, 12 entries, 4.8 kB, 1 branch, 2 checkpoints, 1 file state
+    5d9e0c1a-7b42-4f38-9c60-1a2b3c4d5e6f (pi): 4 turns, 16 entries, 4.5 kB, 1 branch, 4 checkpoints, 1 file state
     ");
     assert!(!env.home().join(".local").exists());
 }
@@ -77,7 +77,7 @@ fn claude_code_rewound_and_compacted() {
 
     assistant  58b172f5  2026-08-20 09:01
       It is in plan.md: leeks and beans, ten litres each.
-      1 record of the agent's own: -v shows it
+      1 record for the agent's own use: -v shows it
 
     ──── boundary  df0df268  2026-08-20 09:01  1,630 → 210 tokens ────
       Conversation compacted
@@ -90,7 +90,7 @@ fn claude_code_rewound_and_compacted() {
 
     assistant  7389a7cd  2026-08-20 09:02
       Only for the beans: the leeks have had enough until Friday.
-      1 record of the agent's own: -v shows it
+      1 record for the agent's own use: -v shows it
     ");
 }
 
@@ -147,7 +147,7 @@ fn a_checkpoint_is_gone_back_to_on_whichever_branch_it_lies() {
     ");
     assert_snapshot!(env.run(&["revert", "1", "-s", "7c2a"]), @r#"
     7c2a51de is now just before @1 "The beans flower. Write me a plan for the whol…"
-    @2, @3 (2 turns) are on branch main.1. Nothing is deleted.
+    @2, @3 (2 turns) are kept on branch main.1. Nothing is deleted.
     Context 1k → 1k tokens (<1%): the compaction at 2026-08-20 09:01 is undone too.
     Files are not restored. 1 was edited since: plan.md
     Your prompt @1, to send again or change:
@@ -160,11 +160,11 @@ fn a_checkpoint_is_gone_back_to_on_whichever_branch_it_lies() {
     assert_snapshot!(env.run(&["log", "-n", "1", "7c2a"]), @"
     assistant  455a298b  2026-08-20 09:00
       The leeks do: two millimetres in three days are not enough. The thyme does not, and the beans only if they flower.
-      1 record of the agent's own: -v shows it
+      1 record for the agent's own use: -v shows it
     ");
     assert_snapshot!(env.run(&["revert", "kimi:3", "-s", "6f1d"]), @r#"
     6f1d2c3b is now just before @3 "Yes, and trim the old one."
-    @3 (1 turn) is on branch main.1. Nothing is deleted.
+    @3 (1 turn) is kept on branch main.1. Nothing is deleted.
     Context 1k → 920 tokens (2%)
     Your prompt @3, to send again or change:
       Yes, and trim the old one.

@@ -313,7 +313,7 @@ fn a_compaction_that_the_agent_would_not_resume_is_refused() {
     for (word, why) in [
         ("isCompactSummary", "the agent would not read everything that is kept"),
         ("message 19.", "the agent would not read everything that is kept"),
-        ("message 18.", "the agent would read a different context there"),
+        ("message 18.", "the agent would read a different context"),
     ] {
         let format: &'static Deaf = Box::leak(Box::new(Deaf { word, is_behind: true }));
         let session = Session { format, ..session.clone() };
@@ -342,7 +342,7 @@ fn a_truncation_that_the_agent_would_not_resume_is_refused() {
         format: &Deaf { word: "characters are cut off here", is_behind: false },
         ..session.clone()
     };
-    let why = "the agent would read a different context there";
+    let why = "the agent would read a different context";
     assert_refused(&mut archive, &deaf, why, |archive| ops::truncate(archive, &deaf, bound()));
     assert!(ops::truncate(&mut archive, &session, bound()).unwrap().operation.is_some());
 }

@@ -221,14 +221,14 @@ fn a_session_is_shown_with_its_numbers_and_what_is_beside_it_is_left_alone() {
     ");
     assert_snapshot!(env.run(&["log", "k/context.jsonl"]), @"
       system: You keep a lighthouse.
-      1 record of the agent's own: -v shows it
+      1 record for the agent's own use: -v shows it
 
     @0  kimi:0  user  b79cec72
       Good night.
 
     @10  kimi:1  assistant  8b246caf
       Good night.
-      1 record of the agent's own: -v shows it
+      1 record for the agent's own use: -v shows it
     ");
     assert_snapshot!(env.run(&["checkpoints", "k/context.jsonl"]), @"
         @0  kimi:0  997c0f11  Light the lamp.
@@ -247,9 +247,9 @@ fn a_session_is_shown_with_its_numbers_and_what_is_beside_it_is_left_alone() {
     assert_eq!(env.run(&["log", "k"]).stdout, file.success().stdout);
     assert_snapshot!(env.run(&["import", "-v", "k"]), @"
     Imported 1 session (1 new): 45 new entries, 3.6 kB
-    1 file next to session files, such as long tool results
+    Also imported 1 file stored alongside sessions, such as long tool results
     ------- stderr -------
-    warning: skipped $HOME/project/k/wire.jsonl: kimi keeps it next to a session; it is left alone
+    warning: skipped $HOME/project/k/wire.jsonl: kimi keeps it next to a session; undertext leaves it alone
     ");
 }
 
@@ -295,7 +295,7 @@ fn what_a_person_or_the_agent_left_for_later_is_shown() {
     let undone = env.run(&["undo", "-s", "k"]).success();
     let back = env.run(&["revert", "1", "-s", "k"]).success();
     assert!(
-        back.stdout.contains("@1 to @2 are on branch main.1. Nothing is deleted."),
+        back.stdout.contains("@1 to @2 are kept on branch main.1. Nothing is deleted."),
         "{undone}{back}"
     );
 }

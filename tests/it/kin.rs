@@ -245,7 +245,7 @@ fn lists_show_forks_and_put_sub_agents_below_their_session() {
     head        81c6e145
     checkpoint  none yet
     holds       0 turns, 2 entries, 1 operation
-    context     about 16 tokens of 32,000; auto-compacts at 24,000 (23,984 to go)
+    context     about 16 of 32,000 tokens; auto-compacts at 24,000 (23,984 to go)
     started     2026-03-01 10:00:31
     active      2026-03-01 10:00:32
     ");
@@ -260,7 +260,7 @@ fn lists_show_forks_and_put_sub_agents_below_their_session() {
     ◉  @0  10:00  after                                                                            main
     fork of x-five, at aae16d09; its earlier history is there and is not shown
     ------- stderr -------
-    warning: the history before the fork is in its parent, session x-five (in the store); it is not shown
+    warning: the history before the fork is in its parent, session x-five (in the store); that history is not shown
     ");
     assert_snapshot!(env.run(&["graph", "c-two"]), @"
     c-two  Words 1                                                                  1 Mar 2026 10:00 UTC

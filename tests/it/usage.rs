@@ -29,7 +29,7 @@ fn no_command_says_what_there_is_and_what_to_type_next() {
     17eb9c06  just now  native  Why does the kettle not whistle?  1  <1%
 
     %: of the window
-    undertext graph           see its turns and branches
+    undertext graph           see the session's turns and branches
     undertext search whistle  find what was said
     undertext help            list all commands
     ");
@@ -49,7 +49,7 @@ fn help_is_a_command_too() {
     assert_snapshot!(env.run(&["help", "nosuch"]), @r#"
     ------- stderr -------
     error: there is no command "nosuch"
-    hint: search for it: undertext search nosuch
+    hint: search for that text: undertext search nosuch
     hint: list the commands: undertext help
     [exit status: 2]
     "#);

@@ -84,7 +84,7 @@ fn a_live_file_is_compared_whole_in_whatever_order_the_store_has_its_lines() {
             write(&live, &other, modified);
             let found = told(&archive);
             let [(Severity::Note, said)] = found.as_slice() else { panic!("{found:?}") };
-            assert!(said.ends_with("the next change imports that"), "{said}");
+            assert!(said.ends_with("the next change imports the new version"), "{said}");
         }
         fs::remove_file(&live).unwrap();
         let found = told(&archive);

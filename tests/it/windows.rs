@@ -54,7 +54,7 @@ fn the_window_and_the_model_that_a_file_names_are_used_unless_something_else_is_
     let words = env.run(&["context", THREAD]).success().stdout;
     assert!(words.contains("of a window of 258,400 (the session's file, gpt-new)"), "{words}");
     let status = env.run(&["status", THREAD]).success().stdout;
-    assert!(status.contains("tokens of 258,400;"), "{status}");
+    assert!(status.contains("of 258,400 tokens;"), "{status}");
     assert!(status.contains("by the session's file, gpt-new"), "{status}");
     let json_of = |args: &[&str]| -> Value {
         let said = env.run(args).success().stdout;

@@ -91,7 +91,7 @@ pub(super) fn decode(seq: u64, body: &[u8], hashes: bool) -> Result<Row, StoreEr
     }
     match content.split_first() {
         Some((&VERSION, rest)) => read(In(rest), hashes).ok_or_else(|| torn("it cannot be read")),
-        _ => Err(torn("it was written by a newer undertext")),
+        _ => Err(torn("it was written by a newer version of undertext")),
     }
 }
 

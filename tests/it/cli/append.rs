@@ -20,7 +20,7 @@ fn a_message_a_call_its_result_and_a_note_are_appended() {
     Session entry-id  Why?  (native)
     entry-id  00e47279-7938-77eb-9c06-ac3c621b41f7
     ------- stderr -------
-    Checkpoint 0 is before it
+    Checkpoint 0 is before the turn
     ");
     assert_snapshot!(env.run(&["append", "--call", "Read", "--input", "{}"]).masked(), @"
     Session entry-id  Why?  (native)
@@ -110,7 +110,7 @@ fn a_record_that_is_there_already_changes_nothing() {
     entry-id  00e47279-8108-7b82-a1e1-39650e4558ea
     entry-id  00e47279-84f0-716a-a126-74dc9ffb9450
     ------- stderr -------
-    It already exists; nothing was changed
+    Already appended; nothing was changed
     ");
     assert!(live(&env, &session) == file);
     let other = String::from_utf8(file).unwrap().replace("Done.", "Not done.");
@@ -150,7 +150,7 @@ fn a_call_or_an_answer_that_no_provider_takes_is_refused() {
     }
     assert_eq!(env.run(&["export"]).success().stdout, before);
     let words = env.run_with_stdin(&["append"], b"hello\n");
-    assert!(words.stderr.contains("hint: if it is text: undertext append -"), "{words}");
+    assert!(words.stderr.contains("hint: to append it as text: undertext append -"), "{words}");
 }
 
 #[test]

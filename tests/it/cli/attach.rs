@@ -99,8 +99,8 @@ fn an_import_attaches_what_lies_in_its_place_and_a_revert_is_appended() {
     kept.env.run(&["import"]).success();
     assert_snapshot!(kept.env.run(&["revert", "1", "-m", "Steel is sold out.", "-s", "6b0a"]).masked(), @r#"
     entry-id is now just before @1 "Of steel."
-    The note for the model is entry-id
-    @1 (1 turn) is on branch main.1. Nothing is deleted.
+    Left the model a note (entry entry-id)
+    @1 (1 turn) is kept on branch main.1. Nothing is deleted.
     Context about 34 → 127 tokens (<1%)
     Your prompt @1, to send again or change:
       Of steel.
@@ -397,7 +397,7 @@ fn an_agent_that_goes_on_is_followed_and_one_that_went_on_from_the_old_state_joi
     Checkpoint 3
     ------- stderr -------
     warning: imported 1 entry that another program appended to the live file
-    hint: to come back to it: undertext revert 3 -s boat
+    hint: to come back to this checkpoint: undertext revert 3 -s boat
     ");
     kept.env.run(&["revert", "1", "--rotate", "-s", "boat"]).success();
     assert_eq!(kept.said(&["boat"]), "Build a boat. | Of wood?");
@@ -410,7 +410,7 @@ fn an_agent_that_goes_on_is_followed_and_one_that_went_on_from_the_old_state_joi
     Checkpoint 4
     ------- stderr -------
     warning: added 1 entry to branch main.1, from an agent that had only the old state
-    hint: to come back to it: undertext revert 4 -s boat
+    hint: to come back to this checkpoint: undertext revert 4 -s boat
     ");
     assert_eq!(kept.said(&["boat"]), "Build a boat. | Of wood?");
     assert_eq!(kept.said(&[kept.file.to_str().unwrap()]), "Build a boat. | Of wood?");
@@ -450,8 +450,7 @@ fn a_file_that_another_store_set_aside_is_named_and_is_never_the_one_that_the_ag
             } else {
                 for wanted in [&[][..], &["--dry-run"], &["-v"]] {
                     let told = import(wanted);
-                    let why =
-                        "it was set aside, and this store does not have it; name it to import it";
+                    let why = "it was set aside, and this store does not contain it; name the file to import it";
                     assert!(told.stderr.contains(&format!("{name}.undertext-1: {why}")), "{told}");
                 }
                 import(&[aside.to_str().unwrap()]);
@@ -486,13 +485,13 @@ fn a_file_that_was_rewritten_or_is_gone_is_told() {
     Checkpoint 2
     ------- stderr -------
     warning: $HOME/.claude/projects/-work/6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl was rewritten; the session follows it, with 1 new entry; the old end is kept as branch main.2
-    hint: to come back to it: undertext revert 2 -s 6b0a1c52
+    hint: to come back to this checkpoint: undertext revert 2 -s 6b0a1c52
     ");
     assert_eq!(kept.said(&["6b0a"]), "Build a boat. | Or a raft?");
     fs::remove_file(&kept.file).unwrap();
     assert_snapshot!(kept.env.run(&["revert", "0", "-s", "6b0a"]), @r#"
     6b0a1c52 is now just before @0 "Build a boat."
-    @0 (1 turn) is on branch main.3. Nothing is deleted.
+    @0 (1 turn) is kept on branch main.3. Nothing is deleted.
     Context about 19 → 0 tokens (0%)
     Your prompt @0, to send again or change:
       Build a boat.

@@ -76,7 +76,7 @@ fn damage_is_told_from_notes() {
     Checkpoint 2
     ------- stderr -------
     warning: another program wrote 1 entry to $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1, which had been set aside; branch main.1 has them now
-    hint: to come back to it: undertext revert 2
+    hint: to come back to this checkpoint: undertext revert 2
     ");
     assert_snapshot!(env.run(&["verify"]), @"Verified 1 session, 8 operations, 5 entries: no damage found");
     fs::remove_file(&aside).unwrap();

@@ -210,7 +210,7 @@ fn a_damaged_store_gives_no_backup() {
     ------- stderr -------
     error: the store is damaged, so it was not copied: entry 3: line 3 is damaged: its length differs from the recorded one
     hint: see what is damaged: undertext verify
-    hint: repair what files still have: undertext doctor --fix
+    hint: repair what session files still contain: undertext doctor --fix
     [exit status: 3]
     ");
     assert_eq!(names(&env.project()), [""; 0]);

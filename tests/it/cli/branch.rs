@@ -16,11 +16,11 @@ fn a_branch_is_made_listed_and_switched_to() {
     Session entry-id  Why does the build fail?  (native)
     Made branch again at entry-id
     ------- stderr -------
-    hint: to continue there: undertext switch again
+    hint: to continue on that branch: undertext switch again
     ");
     assert_snapshot!(env.run(&["switch", "again"]).masked(), @r#"
     entry-id is now on again, just before @1 "Then mend it."
-    @1 (1 turn) is on branch main. Nothing is deleted.
+    @1 (1 turn) is kept on branch main. Nothing is deleted.
     Context about 39 → 23 tokens (<1%)
     Undo  undertext undo
     "#);

@@ -13,7 +13,7 @@ fn turns_have_checkpoints_and_a_place_has_one() {
     Session e572dff8  Why does the build fail?  (native)
     Checkpoint 2
     ------- stderr -------
-    hint: to come back to it: undertext revert 2
+    hint: to come back to this checkpoint: undertext revert 2
     ");
     assert_snapshot!(env.run(&["checkpoint", "--json"]), @r#"{"type":"checkpoint","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","format":"native","checkpoint":2,"operation":null}"#);
     assert_snapshot!(env.run(&["checkpoint", "-m", "other words"]), @r"

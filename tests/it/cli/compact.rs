@@ -95,14 +95,14 @@ fn a_person_sees_the_numbers_then_what_was_done_and_takes_it_back() {
     earlier summaries   0      0 tokens
     system prompt       0      0 tokens
     The extract names 5 of 5 requests
-    The context has about 4,322 tokens of 32,000; auto-compacts at 24,000 (19,678 to go)
+    The context is at about 4,322 of 32,000 tokens; auto-compacts at 24,000 (19,678 to go)
     ------- stderr -------
     Nothing was changed
     ");
     assert_snapshot!(env.run(&["compact", "--keep", "3"]).masked(), @"
     Session entry-id  0 all work and no play all work and no play all wor…  (native)
     Compacted main: summarised 17 messages, kept 3 messages
-    The context went from about 4,322 to 2,325 tokens, of a window of 32,000
+    The context went from about 4,322 to 2,325 tokens in a 32,000-token window
     ------- stderr -------
     hint: to see what a model would be sent: undertext context
     hint: to undo: undertext undo
@@ -240,7 +240,7 @@ fn a_failing_summariser_falls_back_and_with_strict_changes_nothing() {
     assert_snapshot!(done, @"
     Session entry-id  0 all work and no play all work and no play all wor…  (native)
     Compacted main: summarised 14 messages, kept 6 messages
-    The context went from about 4,322 to 1,730 tokens, of a window of 32,000
+    The context went from about 4,322 to 1,730 tokens in a 32,000-token window
     ------- stderr -------
     warning: no model wrote a summary: dies: refused: exit code 7
     Used statistics and the last requests instead
@@ -358,23 +358,23 @@ fn a_session_that_a_provider_refused_is_recovered() {
     let env = talked(60);
     assert_snapshot!(env.run(&["recover"]), @"
     Session e572dff8  0 all work and no play all work and no play all wor…  (native)
-    It fits: about 12,962 tokens of 32,000; nothing was changed
+    The context fits: about 12,962 of 32,000 tokens; nothing was changed
     ------- stderr -------
     hint: if a provider refused the request, pass its message with --error: undertext recover --help
     ");
     let said = "prompt is too long: 30000 tokens > 16000 maximum";
     assert_snapshot!(env.run(&["recover", "--error", said]), @"
     Session e572dff8  0 all work and no play all work and no play all wor…  (native)
-    The context went from about 30,000 to 10,477 tokens, of a window of 16,000
-    This took operation 3
+    The context went from about 30,000 to 10,477 tokens in a 16,000-token window
+    Recorded as operation 3
     ------- stderr -------
-    hint: to undo the last one: undertext undo
+    hint: to undo the last operation: undertext undo
     ");
     assert_snapshot!(env.run(&["recover", "--error", "Rate limit reached"]), @"
     ------- stderr -------
     error: the text of --error does not look like an overflow
     hint: the provider asks for a pause; the session fits
-    hint: to shrink it all the same: undertext recover --error 'Rate limit reached' --insist
+    hint: to shrink the context anyway: undertext recover --error 'Rate limit reached' --insist
     [exit status: 2]
     ");
     let named = env.run(&["recover", "--error", "Rate limit reached", "-s", "e572"]).to_string();
@@ -411,7 +411,7 @@ fn a_turn_asks_a_model_and_tools_answer_it() {
     Session e572dff8  What is 1 + 2?  (native)
     It is 3.
     ------- stderr -------
-    2 requests, 1 call; the context has about 21 tokens of 32,000
+    2 requests, 1 call; the context is at about 21 of 32,000 tokens
     ");
     assert_eq!(server.asked()[0].body["tools"][0]["function"]["name"], "add");
     let log = env.run(&["log"]).success().stdout;
@@ -440,7 +440,7 @@ fn a_turn_asks_a_model_and_tools_answer_it() {
     ------- stderr -------
     error: m-1 at 127.0.0.1: refused with 401: no such key
     hint: check the provider's settings in config.toml; every key, explained: undertext context --settings
-    hint: what was said is kept; to continue from it: undertext turn
+    hint: the messages so far are kept; to continue from them: undertext turn
     [exit status: 3]
     ");
     let done = json(&env.run(&["turn", "--json"]).success().stdout);
@@ -525,7 +525,7 @@ fn an_answer_that_is_not_at_its_end_is_told_as_such() {
         answering(&env, &serde_json::json!({ "choices": [choice] }).to_string());
         let args = ["turn", "Hi", "--provider", "mine"];
         let told = env.run(&args).success().stderr;
-        assert_eq!(told, format!("{note}1 request; the context has about 16 tokens of 32,000\n"));
+        assert_eq!(told, format!("{note}1 request; the context is at about 16 of 32,000 tokens\n"));
         assert_eq!(
             json(&env.run(&[&args[..], &["--json"]].concat()).success().stdout)["stop"],
             stop
@@ -559,7 +559,7 @@ fn a_turn_that_failed_says_how_to_go_on_as_it_was_begun() {
         env.run(&["turn", "Hi", "--provider", "mine", "--tools", &tools]).stderr,
         "error: mine: bad answer: no JSON: it gave no reason\n\
              hint: check the provider's settings in config.toml; every key, explained: undertext context --settings\n\
-             hint: what was said is kept; to continue from it: undertext turn --provider mine --tools $HOME/tools\n"
+             hint: the messages so far are kept; to continue from them: undertext turn --provider mine --tools $HOME/tools\n"
     );
     settings(&env, "[provider.mine]\nkind = \"command\"\ncommand = \"tee; exit 1\"\n");
     let told = env.run(&["turn", "--provider", "mine"]).stderr;
@@ -593,7 +593,7 @@ fn a_recovery_and_a_turn_tell_what_failed_and_what_another_program_wrote() {
     fs::write(&live, format!("{text}{more}\n")).unwrap();
     let said = "prompt is too long: 30000 tokens > 16000 maximum";
     let done = env.run(&["recover", "--error", said, "--summarizer", "dies"]).success();
-    assert!(done.stdout.contains("This took operation 4\n"), "{done}");
+    assert!(done.stdout.contains("Recorded as operation 4\n"), "{done}");
     for told in [
         "warning: imported 1 entry that another program appended to the live file\n",
         "warning: no model wrote a summary: ",
@@ -642,12 +642,12 @@ fn what_a_summary_lost_is_counted_before_and_listed_after() {
     let forgets =
         program(&env, "forgets", "cat > /dev/null; echo 'Something was mended in parse.rs.'");
     settings(&env, &format!("[provider.f]\nkind = \"command\"\ncommand = \"{forgets}\"\n"));
-    assert_snapshot!(env.run(&["audit", "--boundary"]), @"No compaction in this session");
+    assert_snapshot!(env.run(&["audit", "--boundary"]), @"This session has no compactions");
     let done = env.run(&["compact", "--summarizer", "f", "--keep", "3"]).success().stdout;
     assert!(done.contains("The summary names 0 of 1 numbers, 0 of 5 requests, 0 of 2"), "{done}");
     let audit = env.run(&["audit", "--boundary"]).success().stdout;
     for line in [
-        "paths: all 1 are in its summary",
+        "paths: all 1 are in the summary",
         "numbers: 1 of 1 lost: 8080",
         "identifiers: 2 of 2 lost: ",
         "E0308",
@@ -720,10 +720,10 @@ fn an_agents_own_compactions_are_checked_as_they_are_read() {
     assert_snapshot!(told("native-rewind.jsonl"), @"
     @4  d14b0989  2026-03-14 09:00  1,200 → 300 tokens
       4 messages summarised by the agent (manual), 2 kept
-      requests: all 2 are in its summary
+      requests: all 2 are in the summary
     ");
-    assert_snapshot!(told("codex-weather.jsonl"), @"No compaction in this session");
-    assert_snapshot!(told(kimi), @"No compaction in this session");
+    assert_snapshot!(told("codex-weather.jsonl"), @"This session has no compactions");
+    assert_snapshot!(told(kimi), @"This session has no compactions");
 }
 
 #[test]

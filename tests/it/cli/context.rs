@@ -14,18 +14,18 @@ fn a_person_sees_each_message_and_what_was_done() {
     assert_snapshot!(shown, @"
     2 messages, 49 tokens (estimate): 0.1% of a window of 32,000 (default, unknown model)
     Auto-compacts at 24,000 (23,951 to go)
-    1 of 2 turns stay
+    1 of 2 turns are kept
 
     ················································································
 
-                            messages  tokens  window
-    ▒  form of the request                 2    0.0%
-    ◆  summary                     1      27    0.0%
-    ▓  assistant                   1      20    0.1%
-    ·  free                           31,951   99.9%
+                       messages  tokens  window
+    ▒  request format                 2    0.0%
+    ◆  summary                1      27    0.0%
+    ▓  assistant              1      20    0.1%
+    ·  free                      31,951   99.9%
 
     role       entry     origin  tokens  window  up to here
-                                      2    0.0%  █░░░░░░░░░░░░░░░░░░░  form of the request
+                                      2    0.0%  █░░░░░░░░░░░░░░░░░░░  request format
     user       5dc4d20a  merged      27    0.0%  █░░░░░░░░░░░░░░░░░░░  Ann wants a clock that chimes the hours. The movement is designed.
     assistant  2d77fc52  said        20    0.0%  █░░░░░░░░░░░░░░░░░░░  Roman numerals, with IIII instead of IV, as clockmakers do.
 
@@ -89,10 +89,10 @@ fn a_long_session_shows_its_largest_messages_and_counts_the_others() {
     let rows: Vec<u64> =
         told.lines().filter(|line| line.starts_with("user ")).filter_map(tokens).collect();
     assert_eq!(rows, [43, 42, 40, 39, 38], "{told}");
-    // With the five and the form of the request it is all: 745.
+    // With the five and the request format it is all: 745.
     assert!(
         told.starts_with("30 messages, 745 tokens ")
-            && told.ends_with("25 more have 541 tokens; --all lists them\n"),
+            && told.ends_with("25 more messages total 541 tokens; --all lists them\n"),
         "{told}"
     );
     let all = env.run(&["context", "--all"]).success().stdout;
@@ -125,8 +125,8 @@ fn an_entry_is_explained() {
     let env = with_examples();
     let explain =
         |entry| env.run(&["context", "native-rewind.jsonl", "--turns", "1", "--explain", entry]);
-    assert_snapshot!(explain("2d77fc52"), @"2d77fc52 is sent, in message 3 of 3: it is on the path to the head");
-    assert_snapshot!(explain("5dc4d20a"), @"5dc4d20a is sent, in message 1 of 3: it is the summary of what was compacted");
+    assert_snapshot!(explain("2d77fc52"), @"2d77fc52 is sent in message 3 of 3: it is on the path to the head");
+    assert_snapshot!(explain("5dc4d20a"), @"5dc4d20a is sent in message 1 of 3: it is the summary of what was compacted");
     assert_snapshot!(explain("@4"), @"
     dd44b48d is not sent: limit: it is older than the newest turn
       limit dropped: it is older than the newest turn

@@ -118,7 +118,7 @@ fn nothing_is_hidden_of_an_entry_that_is_whole() {
     appended(&env, "short");
     assert_snapshot!(env.run(&["show", "HEAD", "--hidden"]), @"
     ------- stderr -------
-    Nothing of this entry is hidden
+    Nothing in this entry is hidden
     [exit status: 1]
     ");
     let original = env.run(&["show", "HEAD", "--original"]).success();
@@ -171,7 +171,7 @@ fn oversized_results_are_cut_in_place_and_undo_restores_them() {
     assert_snapshot!(env.run(&["truncate", "--max-chars", "20000"]).masked(), @"
     Session entry-id  Look.  (native)
     entry-id  Bash  56,893  to  19,992  characters, about 14,224 to 4,998 tokens
-    1 result is cut on main; its file is 40.7 kB shorter
+    1 result is cut on main; the session's file is 40.7 kB shorter
     The previous state is kept as branch main.1
     The previous file is kept as ~/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1
     ------- stderr -------
@@ -197,7 +197,7 @@ fn oversized_results_are_cut_in_place_and_undo_restores_them() {
 
     assert_snapshot!(env.run(&["truncate", "--max-chars", "20000"]), @"
     Session e572dff8  Look.  (native)
-    Nothing is oversized: no result in the context has more than 20,000 characters
+    Nothing is oversized: no result in the context is longer than 20,000 characters
     ");
     env.run(&["append", "-q", "Go on."]).success();
     env.run(&["undo"]).success();
@@ -240,7 +240,7 @@ fn a_limit_that_is_no_limit_is_refused_or_explained() {
     }
     assert_snapshot!(env.run(&["truncate", "--window", "18446744073709551615"]), @"
     Session e572dff8  Look.  (native)
-    Nothing is oversized: no result in the context has more than 400,000 characters
+    Nothing is oversized: no result in the context is longer than 400,000 characters
     ");
     assert_snapshot!(env.run(&["truncate", "--max-chars", "1999"]), @"
     ------- stderr -------
@@ -250,7 +250,7 @@ fn a_limit_that_is_no_limit_is_refused_or_explained() {
     ");
     assert_snapshot!(env.run(&["truncate", "--window", "1000"]), @"
     ------- stderr -------
-    error: a window of 1,000 tokens is too small: a result keeps at least 2,000 characters
+    error: a window of 1,000 tokens is too small: every result keeps at least 2,000 characters
     hint: see the window of the session's model: undertext context
     [exit status: 2]
     ");
@@ -277,8 +277,8 @@ fn an_audit_tells_what_was_cut_by_whom_and_where() {
       @1  entry-id  Bash      56,893   3,976     93%  13  truncate  undone  2001-02-03 04:05
       @1  entry-id  Bash      11,092   3,975     66%  13  truncate  undone  2001-02-03 04:05
     ------- stderr -------
-    hint: to read what the last one hides: undertext show entry-id --hidden
-    hint: to read all that is hidden: undertext audit --show
+    hint: to read what the last cut hides: undertext show entry-id --hidden
+    hint: to read everything that is hidden: undertext audit --show
     ");
     let told: Vec<Value> =
         env.run(&["audit", "--json"]).success().stdout.lines().map(json).collect();
@@ -332,7 +332,7 @@ fn where_all_that_was_cut_is_undone_no_sum_is_told() {
     env.run(&["truncate", "-q", "--max-chars", "4000"]).success();
     env.run(&["undo"]).success();
     let audited = env.run(&["audit"]).success();
-    assert!(audited.stdout.starts_with("All of it was undone: nothing is cut now\n"), "{audited}");
+    assert!(audited.stdout.starts_with("All cuts were undone: nothing is cut now\n"), "{audited}");
 }
 
 #[test]

@@ -58,7 +58,7 @@ fn the_conversation_shows_a_damaged_entry_in_its_place() {
     assistant  id-00003  04:05
       Done.
     ------- stderr -------
-    hint: repair what files still have: undertext doctor --fix
+    hint: repair what session files still contain: undertext doctor --fix
     [exit status: 1]
     ");
 }
@@ -137,7 +137,10 @@ fn a_file_is_written_whole_or_not_at_all_unless_told() {
     let env = damaged(3);
     for args in [&["export", "-o", "whole.jsonl"][..], &["export"]] {
         let output = env.run(args).to_string();
-        assert!(output.contains("\nerror: 1 of its entries is damaged"), "{output}");
+        assert!(
+            output.contains("\nerror: the session was not written: 1 of its entries is damaged"),
+            "{output}"
+        );
         assert!(output.contains("undertext export --leave-damaged"), "{output}");
         assert!(output.ends_with("[exit status: 3]\n"), "{output}");
     }
@@ -264,12 +267,12 @@ fn a_damaged_session_keeps_an_import_from_no_other() {
     say("tree", 1);
     assert_snapshot!(said(&env, &["import"]), @"
     Imported 2 sessions (1 new): 2 new entries, 680 B
-    1 session's file was deleted since the last import; the store still has all of it
+    1 session's file was deleted since the last import; the store still has all the content
     ------- stderr -------
     Claude Code: ~/.claude/projects
     warning: skipped $HOME/.claude/projects/-work/boat.jsonl: its session cannot be changed: store.db is damaged: a number is truncated
     hint: to put deleted files back where their agents read them: undertext restore --all
-    hint: repair what files still have: undertext doctor --fix
+    hint: repair what session files still contain: undertext doctor --fix
     ");
     let listed = env.run(&["sessions", "--json"]).stdout;
     assert!(listed.contains("tree"), "{listed}");
@@ -333,7 +336,7 @@ fn an_import_says_how_the_damage_is_mended_that_keeps_it_from_a_session() {
     Claude Code: ~/.claude/projects
     warning: skipped $HOME/.claude/projects/-work/boat.jsonl: its session cannot be changed: entry 1 is damaged: its line does not match its id
     error: nothing could be imported
-    hint: repair what files still have: undertext doctor --fix
+    hint: repair what session files still contain: undertext doctor --fix
     [exit status: 3]
     ");
     env.run(&["doctor", "--fix"]).success();
@@ -372,7 +375,7 @@ fn a_line_that_is_lost_keeps_no_other_one_from_being_covered() {
     let fixed = env.run(&["doctor", "--fix"]);
     assert!(fixed.stdout.contains("lost: the line of entry"), "{fixed}");
     let taken = env.run_with_stdin(&["redact", "--yes"], b"Part 3 is here").success();
-    assert!(!taken.stderr.contains("still has it"), "{taken}");
+    assert!(!taken.stderr.contains("still contains the text"), "{taken}");
     let file = fs::read_to_string(env.home().join(".claude/projects/-work/boat.jsonl")).unwrap();
     assert!(file.contains("Part 1") && !file.contains("Part 3"), "{file}");
 }

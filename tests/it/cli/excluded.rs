@@ -82,7 +82,7 @@ fn settings_that_cannot_be_read_are_named_and_not_what_they_may_leave_out() {
         for args in [&["log", "boat"][..], &["search", "plan"]] {
             let read = env.run(args).success();
             assert!(read.stdout.contains("plan") && !read.stdout.contains("Part 5"), "{read}");
-            let what = "new records in agents' files are not shown until that is repaired";
+            let what = "new records in agents' files are not shown until this is repaired";
             assert_eq!(read.stderr.matches(what).count(), 1, "{read}");
             assert!(!read.stderr.contains("hide the session"), "{read}");
         }

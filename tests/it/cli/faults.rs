@@ -138,7 +138,7 @@ fn what_a_newer_program_wrote_in_a_session_is_read_on_and_not_changed() {
     }
     assert_snapshot!(env.run(&["append", "text"]), @r"
     ------- stderr -------
-    error: operation 6 of the session was written by a newer undertext
+    error: operation 6 in the session was written by a newer version of undertext
     hint: update undertext, or name another store with --store
     [exit status: 4]
     ");
@@ -173,7 +173,7 @@ fn a_store_that_has_forgotten_is_noticed_and_not_changed() {
     ------- stderr -------
     error: the store at $HOME/.local/share/undertext/store.db has lost changes: it had 6, but has only 5 now
     hint: to see what this means and what you can do: undertext doctor
-    hint: to import what live files still have of it: undertext doctor --fix
+    hint: to import what live files still contain: undertext doctor --fix
     [exit status: 3]
     ");
     assert_snapshot!(env.run(&["verify"]), @r"
@@ -185,7 +185,7 @@ fn a_store_that_has_forgotten_is_noticed_and_not_changed() {
     [exit status: 1]
     ");
     assert_snapshot!(env.run(&["doctor"]), @"
-    $HOME/.local/share/undertext/store.db: it has lost changes: store.witness saw 6, but it has only 5 now. If you have a newer one, put it back, with its -wal file; otherwise its live files may still have what it lost
+    $HOME/.local/share/undertext/store.db: it has lost changes: store.witness saw 6, but it has only 5 now. If you have a newer one, put it back, with its -wal file; otherwise its live files may still contain what it lost
     ------- stderr -------
     hint: to repair what can be repaired: undertext doctor --fix
     [exit status: 1]
@@ -205,7 +205,7 @@ fn a_store_that_is_none_is_refused() {
     ------- stderr -------
     Store: ~/project/store
     error: $HOME/project/store/store.db is not an undertext store
-    hint: check its folder: undertext doctor --store store
+    hint: check the store's folder: undertext doctor --store store
     hint: or name another folder with --store
     [exit status: 2]
     ");

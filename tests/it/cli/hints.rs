@@ -118,7 +118,7 @@ impl World {
                 format!("{from} hints `{line}`, which says ({:?}): {}", answer.code, answer.text);
             assert_ne!(answer.code, Some(2), "{told}");
             // An agent may have no way to a place; that is a failure, and not a wrong hint.
-            let is_refused = answer.text.contains("that the agent would resume there");
+            let is_refused = answer.text.contains("that the agent would resume from there");
             assert!(is_refused || !answer.text.contains("error: "), "{told}");
             let changed = changed(&before, &self.operations());
             // A session that is begun or taken in is another one.

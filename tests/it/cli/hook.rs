@@ -291,7 +291,7 @@ fn the_sub_agents_of_a_session_come_in_with_it() {
     assert_eq!(listed(), [SESSION, &a1, &b2]);
     assert!(!log(&env).contains("journal"), "{}", log(&env));
     let status = env.run(&["status", "-s", &a1, "--no-import"]).success();
-    assert!(status.stdout.contains("1 file next to its own"), "{status}");
+    assert!(status.stdout.contains("1 file stored alongside"), "{status}");
     // One that came while the session's own file stayed as it was.
     put(&agents.join("agent-d4.jsonl"), &of_agent("d4"));
     hook(&env, &["hook", "claude"], event(&path).as_bytes());

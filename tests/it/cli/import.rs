@@ -55,13 +55,13 @@ fn a_folder_is_taken_in_once_and_read_on_when_it_grows() {
     ");
     fs::write(&path, &whole[1..]).unwrap();
     assert_snapshot!(env.run(&["import", path.to_str().unwrap()]), @"
-    $HOME/project/native-rewind.jsonl: rewritten: it does not continue what the store has of it
+    $HOME/project/native-rewind.jsonl: rewritten: it does not continue the store's copy
     Imported 1 session (0 new): 1 new entry, 5.0 kB
     Noted: 1 line that is not a JSON object, 1 file that was rewritten
     ");
     fs::write(&path, &whole).unwrap();
     assert_snapshot!(env.run(&["import", path.to_str().unwrap()]), @"
-    $HOME/project/native-rewind.jsonl: rewritten: it does not continue what the store has of it
+    $HOME/project/native-rewind.jsonl: rewritten: it does not continue the store's copy
     Imported 1 session (0 new): 0 new entries, 5.0 kB
     Noted: 1 file that was rewritten
     ");
@@ -268,7 +268,7 @@ fn a_branch_that_a_command_moved_is_kept() {
     let _ = env.run(&["revert", "-q", "0", "-s", "boat"]).success();
     claude(&env, "project/boat.jsonl", "{\"type\":\"ai-title\",\"aiTitle\":\"A boat\"}\n");
     assert_snapshot!(env.run(&["import", "boat.jsonl"]), @"
-    Session boat: main follows its file again; its old position is branch main.2
+    Session boat: main follows its file again; its old position is kept as branch main.2
     Imported 1 session (0 new): 1 new entry, 39 B
     ");
 }
@@ -421,15 +421,15 @@ fn files_of_agents_that_are_not_read_yet_are_named_once_and_left_alone() {
     fs::write(folder.join("wd_boat_0123456789ab/session_1/state.json"), "{\n}").unwrap();
     fs::write(folder.join("opencode.db"), "SQLite format 3\0").unwrap();
     assert_snapshot!(env.run(&["import", "in"]), @"
-    No session was found there
+    Found no sessions
     ------- stderr -------
-    2 files of Copilot CLI, which undertext does not read yet
-    2 files of kimi-code, which undertext does not read yet
-    1 file of opencode, which undertext does not read yet
+    skipped 2 files: undertext does not read Copilot CLI files yet
+    skipped 2 files: undertext does not read kimi-code files yet
+    skipped 1 file: undertext does not read opencode files yet
     ");
     assert_snapshot!(env.run(&["log", "in/one"]), @"
     ------- stderr -------
-    error: $HOME/project/in/one is a file of Copilot CLI, which undertext does not read yet
+    error: $HOME/project/in/one belongs to Copilot CLI, whose files undertext does not read yet
     hint: see which agents' sessions undertext reads: undertext import --help
     [exit status: 2]
     ");

@@ -64,8 +64,8 @@ fn a_revert_that_waits_is_made_by_resume_once_the_agent_has_closed_it() {
     let before = kept.read();
     let saved = run(&kept, &["revert", "1", "--later", "-m", "Wood is fine."]).success();
     for line in [
-        "6b0a1c52 would be just before @1 \"Of steel.\"\n@1 (1 turn) would be on branch main.1.",
-        "6b0a1c52 waits for your next `undertext resume 6b0a1c52` to revert to just before @1 with a note\n",
+        "6b0a1c52 would be just before @1 \"Of steel.\"\n@1 (1 turn) would be kept on branch main.1.",
+        "Your next `undertext resume 6b0a1c52` will offer to revert to just before @1 with a note\n",
         "Drop  undertext undo 6b0a1c52\n",
     ] {
         assert!(saved.stdout.contains(line), "{saved}");
@@ -123,18 +123,21 @@ fn without_a_terminal_a_resume_shows_the_change_and_starts_nothing() {
     drop(held);
     let before = (kept.read(), newest_operation(&kept.env, BOAT));
     let resumed = run(&kept, &["resume"]).said_no();
-    assert!(resumed.stdout.contains("@1 (1 turn) would be on branch main.1"), "{resumed}");
+    assert!(resumed.stdout.contains("@1 (1 turn) would be kept on branch main.1"), "{resumed}");
     for option in ["--apply", "--drop"] {
         let line = format!("undertext resume 6b0a1c52 {option}\n");
         assert!(resumed.stderr.contains(&line), "{resumed}");
     }
     let printed = run(&kept, &["resume", "--print"]).success();
-    assert!(printed.stderr.contains("waits to revert to just before @1"), "{printed}");
+    assert!(printed.stderr.contains("A change is waiting: revert to just before @1"), "{printed}");
     let found = json(&run(&kept, &["resume", "--json"]).success().stdout);
     assert_eq!(found["waiting"]["checkpoint"], 1);
     assert_eq!((kept.read(), newest_operation(&kept.env, BOAT)), before);
     let dropped = run(&kept, &["resume", "--drop", "--print"]).success();
-    assert!(dropped.stdout.contains("6b0a1c52 no longer waits to revert"), "{dropped}");
+    assert!(
+        dropped.stdout.contains("6b0a1c52 no longer has this change waiting: revert"),
+        "{dropped}"
+    );
     assert_eq!((kept.read(), waiting(&kept.env, "6b0a")), (before.0, json("null")));
 }
 
@@ -143,14 +146,17 @@ fn another_change_that_waits_replaces_the_first() {
     let (kept, _held) = open_boat();
     run(&kept, &["revert", "1", "--later"]).success();
     let replaced = run(&kept, &["revert", "--keep", "0", "--later"]).success();
-    let found = "It replaces the change that was waiting: revert to just before @1\n";
+    let found = "This replaces the change that was waiting: revert to just before @1\n";
     assert!(replaced.stdout.contains(found), "{replaced}");
     assert!(replaced.stdout.contains("to revert to just after @0\n"), "{replaced}");
     let found = json(&run(&kept, &["revert", "0", "--later", "--json"]).success().stdout);
     assert_eq!((&found["type"], &found["waiting"]["checkpoint"]), (&"later".into(), &0.into()));
     assert_eq!(found["replaced"]["options"], json("[\"--keep\"]"));
     let undone = run(&kept, &["undo"]).success();
-    assert!(undone.stdout.contains("no longer waits to revert to just before @0"), "{undone}");
+    assert!(
+        undone.stdout.contains("no longer has this change waiting: revert to just before @0"),
+        "{undone}"
+    );
     assert_eq!(waiting(&kept.env, "6b0a"), json("null"));
 }
 
@@ -168,7 +174,10 @@ fn undo_drops_what_waits_and_redo_has_it_wait_again() {
     run(&kept, &["undo"]).success();
     assert_eq!(waiting(&kept.env, "6b0a"), json("null"));
     let again = run(&kept, &["redo"]).success();
-    assert!(again.stdout.contains("6b0a1c52 waits again to switch to main.1\n"), "{again}");
+    assert!(
+        again.stdout.contains("6b0a1c52 has this change waiting again: switch to main.1\n"),
+        "{again}"
+    );
     assert_eq!(waiting(&kept.env, "6b0a"), found);
     run(&kept, &["undo"]).success();
     assert_eq!(kept.read(), before);
@@ -196,7 +205,7 @@ fn a_change_that_moves_the_session_drops_what_waits_and_what_others_write_does_n
     assert!(kept.said(&["6b0a"]).ends_with("Paint it. | Red."));
     // What would move is planned again.
     let shown = run(&kept, &["resume"]).said_no();
-    assert!(shown.stdout.contains("@1, @2 (2 turns) would be on branch main.1"), "{shown}");
+    assert!(shown.stdout.contains("@1, @2 (2 turns) would be kept on branch main.1"), "{shown}");
     let reverted = run(&kept, &["revert", "2"]).success();
     let found = "warning: this drops the waiting change (operation 2)\n";
     assert!(reverted.stderr.contains(found), "{reverted}");
@@ -229,7 +238,7 @@ fn an_undo_and_a_compaction_wait_with_what_they_were_asked_for() {
         kept.append(&claude_record(n + 1, n, "assistant", &words).replace("00:0", "01:0"));
     }
     let saved = run(&kept, &["compact", "--keep", "2", "--focus", "the hull", "--later"]).success();
-    assert!(saved.stderr.contains("No agent has it open"), "{saved}");
+    assert!(saved.stderr.contains("No agent has the session open"), "{saved}");
     assert_eq!(waiting(&kept.env, "6b0a")["options"], json("[\"--keep=2\",\"--focus=the hull\"]"));
     let before = kept.read();
     let compacted = run(&kept, &["resume", "--apply", "--print"]).success();
@@ -249,7 +258,7 @@ fn a_place_that_is_not_there_is_refused_and_one_that_went_can_be_dropped() {
     run(&kept, &["switch", "mine", "--later"]).success();
     run(&kept, &["branch", "--hide", "mine"]).success();
     let shown = run(&kept, &["resume"]).said_no();
-    assert!(shown.stderr.contains("warning: it can no longer be made: "), "{shown}");
+    assert!(shown.stderr.contains("warning: the change can no longer be made: "), "{shown}");
     assert!(shown.stderr.contains("--drop") && !shown.stderr.contains("--apply"), "{shown}");
     assert_eq!(run(&kept, &["resume", "--apply"]).code(), Some(1));
     run(&kept, &["resume", "--drop", "--print"]).success();

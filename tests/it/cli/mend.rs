@@ -996,7 +996,7 @@ fn what_one_mending_could_not_find_the_next_one_looks_for_again() {
     assert_eq!(looked.code(), Some(1), "{looked}");
     assert!(looked.stdout.contains("it has lost lines"), "{looked}");
     let again = home.run(&["doctor", "--fix"]);
-    assert!(again.stdout.contains("no file has it"), "{again}");
+    assert!(again.stdout.contains("no file contains what was lost"), "{again}");
     assert!(!again.stderr.contains("doctor --fix"), "{again}");
     fs::rename(away.join("file"), &file).unwrap();
     fs::rename(away.join("session"), &session).unwrap();
@@ -1148,7 +1148,7 @@ fn a_database_in_the_place_of_another_stores_is_named_and_left_alone() {
     for command in [&["verify"][..], &["doctor"], &["doctor", "--fix"], &["doctor", "--fix"]] {
         let named = home.run(command);
         assert_eq!(named.code(), Some(1), "{command:?}: {named}");
-        assert!(named.stdout.contains("it belongs to another store"), "{command:?}: {named}");
+        assert!(named.stdout.contains("it belongs to a different store"), "{command:?}: {named}");
         assert!(!named.stdout.contains("in order"), "{command:?}: {named}");
     }
     assert_eq!(fs::read(home.database()).unwrap(), swapped);

@@ -231,7 +231,7 @@ fn without_a_terminal_a_short_list_has_what_may_be_meant() {
     assert_snapshot!(env.run(&["graph", "7c2a"]), @r#"
     ------- stderr -------
     error: "7c2a" matches 2 sessions
-    hint: type more of one of these:
+    hint: type more characters of one of these:
       7c2a51de-9  2026-08-20  /home/ann/garden  Watering the beds
       7c2a51de-1  2026-08-20  /home/ann/garden  Watering the beds
     [exit status: 2]

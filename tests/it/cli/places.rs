@@ -56,19 +56,19 @@ fn what_a_revert_was_to_is_recorded() {
     env.run(&["branch", "end"]).success();
     assert_snapshot!(env.run(&["revert", "HEAD~1"]).masked(), @"
     entry-id is now at HEAD~1 (entry-id)
-    @1 (1 turn) is on branch main.1. Nothing is deleted.
+    @1 (1 turn) is kept on branch main.1. Nothing is deleted.
     Context about 39 → 23 tokens (<1%)
     Undo  undertext undo
     ");
     assert_snapshot!(env.run(&["revert", "end", "-m", "Go on."]).masked(), @"
     entry-id is now at end, with the note after it
-    The note for the model is entry-id
+    Left the model a note (entry entry-id)
     Context about 23 → 145 tokens (<1%)
     Undo  undertext undo
     ");
     assert_snapshot!(env.run(&["revert", "@0"]).masked(), @r#"
     entry-id is now just before @0 "Why does the build fail?"
-    @0, @1 (2 turns) are on branch main.2. Nothing is deleted.
+    @0, @1 (2 turns) are kept on branch main.2. Nothing is deleted.
     Context about 145 → 0 tokens (0%)
     Your prompt @0, to send again or change:
       Why does the build fail?
@@ -240,7 +240,10 @@ fn of_two_words_that_can_be_read_in_two_ways_the_place_comes_first() {
     ");
     let short = &sessions[0][..8];
     let alone = env.run(&["revert", short]).to_string();
-    assert!(alone.contains(&format!("{short} is a session; which place in it?")), "{alone}");
+    assert!(
+        alone.contains(&format!("{short} is a session; name a place in that session")),
+        "{alone}"
+    );
     assert!(alone.contains(&format!("undertext log --checkpoints -s {short}\n")), "{alone}");
 }
 
@@ -340,7 +343,7 @@ fn ids_that_two_formats_share_are_told_apart_by_the_format() {
     assert_snapshot!(env.run(&["log", &id]), @r#"
     ------- stderr -------
     error: "e572dff8-2304-400b-856a-555ac3a4558d" matches 2 sessions
-    hint: type more of one of these:
+    hint: type more characters of one of these:
       claude:e572dff8-2304-400b-856a-555ac3a4558d  2026-08-20  /home/ann/garden  Watering the beds
       native:e572dff8-2304-400b-856a-555ac3a4558d  just now    ~/project         Why does the build fai…
     [exit status: 2]

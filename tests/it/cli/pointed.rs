@@ -86,8 +86,8 @@ fn a_store_that_came_from_elsewhere_writes_no_file_that_its_facts_name() {
     assert_snapshot!(env.run(&["revert", "1", "-s", "boat"]), @r"
     ------- stderr -------
     error: $HOME/.bashrc was not written: it is outside its agent's folders, and nobody has named it on this machine
-    hint: if it is the session's own file, attach it: undertext attach $HOME/.bashrc
-    hint: or leave it alone from now on: undertext attach -s boat --off
+    hint: if this is the session's own file, attach it: undertext attach $HOME/.bashrc
+    hint: or leave the file alone from now on: undertext attach -s boat --off
     [exit status: 3]
     ");
     all_refused(&env);
@@ -117,7 +117,7 @@ fn a_path_that_was_met_on_another_computer_is_no_file_here() {
     fs::write(&file, MINE).unwrap();
     assert_snapshot!(env.run(&["revert", "1", "-s", "boat"]), @r#"
     boat is now just before @1 "Of steel."
-    @1 (1 turn) is on branch main.1. Nothing is deleted.
+    @1 (1 turn) is kept on branch main.1. Nothing is deleted.
     Context about 34 → 18 tokens (<1%)
     Your prompt @1, to send again or change:
       Of steel.
@@ -167,8 +167,8 @@ fn a_file_that_was_named_is_written_until_it_is_detached() {
     assert_snapshot!(env.run(&["attach", "boat"]), @r"
     ------- stderr -------
     error: $HOME/project/boat.jsonl was not written: it is outside its agent's folders, and nobody has named it on this machine
-    hint: if it is the session's own file, attach it: undertext attach $HOME/project/boat.jsonl
-    hint: or leave it alone from now on: undertext attach -s boat --off
+    hint: if this is the session's own file, attach it: undertext attach $HOME/project/boat.jsonl
+    hint: or leave the file alone from now on: undertext attach -s boat --off
     [exit status: 3]
     ");
     env.run(&["revert", "1", "-s", "boat"]).success();
@@ -302,7 +302,7 @@ fn a_command_that_names_a_copy_does_not_take_the_session_there() {
     assert_snapshot!(env.run(&["revert", "1", "-s", "copy.jsonl"]), @"
     ------- stderr -------
     error: session boat continues in $HOME/.claude/projects/-work/boat.jsonl, not in $HOME/project/copy.jsonl; nothing was changed
-    hint: to change it there, name the session by its id or by that file, for example: undertext status -s boat
+    hint: to change the session there, name it by its id or by that file, for example: undertext status -s boat
     hint: to make it continue in the file that you named: undertext attach $HOME/project/copy.jsonl
     [exit status: 2]
     ");

@@ -160,7 +160,7 @@ fn what_an_agent_wrote_since_is_read_before_anything_takes_it_in() {
     assert!(said(&["graph", "-s", "7c2a"]).contains("And the roses?"));
     assert!(said(&["checkpoints", "-s", "7c2a"]).contains("And the roses?"));
     assert!(said(&["context", "-s", "7c2a"]).len() > 1);
-    assert!(said(&["status", "-s", "7c2a"]).contains("it is shown"));
+    assert!(said(&["status", "-s", "7c2a"]).contains("the new records are shown"));
     let listed = json(said(&["sessions", "--json"]).lines().next().unwrap());
     assert_eq!(listed["active"], "2026-08-20T10:00:00.000Z");
     let operations = said(&["operations", "--json", "-s", "7c2a"]);

@@ -150,7 +150,7 @@ fn a_secret_is_nowhere_afterwards_and_all_else_is_as_it_was() {
     8f14e45f  7 lines  claude
     c9f0f895  5 lines  claude
     019a0000  6 lines  codex
-    1 note or name of yours has it too
+    1 of your notes or names also contains the text
     ------- stderr -------
     Nothing was changed
     ");
@@ -158,10 +158,10 @@ fn a_secret_is_nowhere_afterwards_and_all_else_is_as_it_was() {
     8f14e45f  7 lines  claude
     c9f0f895  5 lines  claude
     019a0000  6 lines  codex
-    1 note or name of yours has it too
+    1 of your notes or names also contains the text
     ------- stderr -------
     Nothing was changed
-    hint: to redact it, pipe in the same text again and add --yes
+    hint: to redact the text, pipe it in again and add --yes
     [exit status: 1]
     ");
     assert_eq!(fs::read(&files[1]).unwrap(), before[1]);
@@ -235,7 +235,7 @@ fn the_hint_to_agree_keeps_all_that_was_given() {
     assert_snapshot!(hint(&[&["forget", "8f14"], &reason[..]].concat()), @r"hint: to redact it: undertext forget --rekey --reason 'it'\''s private' --yes -s 8f14e45f");
     assert_snapshot!(hint(&[&["redact", "HEAD", "-s", "8f14"], &reason[..]].concat()), @r"hint: to redact it: undertext redact HEAD --rekey --reason 'it'\''s private' --yes -s 8f14e45f");
     env.run(&["forget", "8f14", "--yes"]).success();
-    assert_snapshot!(hint(&["redact", "--rekey", "-s", "8f14"]), @"hint: to do it: undertext redact --rekey --yes -s 8f14e45f");
+    assert_snapshot!(hint(&["redact", "--rekey", "-s", "8f14"]), @"hint: to give them new ids: undertext redact --rekey --yes -s 8f14e45f");
 }
 
 /// Returns a file as it was before anything was taken out of it.
@@ -392,8 +392,8 @@ fn only_sessions_that_have_it_are_warned_of() {
     fs::remove_file(three).unwrap();
     let done = env.run(&["forget", "--yes", "-s", "8f14"]).success();
     assert_snapshot!(done.stderr, @"
-    warning: ~/.claude/projects/-work/8f14e45f-ceea-467f-a26a-5dba2f5b6d35.jsonl was deleted; what you see is the store's copy, which is complete
-    hint: to put it back where the agent reads it: undertext restore -s 8f14e45f
+    warning: ~/.claude/projects/-work/8f14e45f-ceea-467f-a26a-5dba2f5b6d35.jsonl was deleted; this is the store's copy, which is complete
+    hint: to put the file back where the agent reads it: undertext restore -s 8f14e45f
     hint: check that everything else is intact: undertext verify
     ");
     env.run(&["verify"]).success();
@@ -673,7 +673,10 @@ fn a_redaction_that_a_reader_of_the_store_holds_up_says_no_until_it_is_done() {
         assert_eq!(done["left"], json!([folder, format!("{folder}-wal")]), "{done}");
         let done = redact(&[]);
         assert_eq!(done.code(), Some(1), "{done}");
-        assert!(done.stderr.contains("store.db-wal still has it: another program"), "{done}");
+        assert!(
+            done.stderr.contains("store.db-wal still contains the text: another program"),
+            "{done}"
+        );
     }
     let examined = env.run(&["doctor"]);
     assert_eq!(examined.code(), Some(1), "{examined}");
@@ -833,10 +836,10 @@ fn another_store_that_has_it_is_told_of() {
     env.run(&["import", "--store", other, file.to_str().unwrap()]).success();
     let done =
         env.run_with_stdin(&["redact", "--yes", "--store", other], SECRET.as_bytes()).said_no();
-    assert!(done.stderr.contains("another store of yours, "), "{done}");
-    assert!(done.stderr.contains("give the same on stdin to undertext redact --store "), "{done}");
+    assert!(done.stderr.contains("another of your stores, "), "{done}");
+    assert!(done.stderr.contains("pipe it into `undertext redact --store "), "{done}");
     let done = env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes()).success();
-    assert!(!done.stderr.contains("another store of yours"), "{done}");
+    assert!(!done.stderr.contains("another of your stores"), "{done}");
 }
 
 #[test]
@@ -881,7 +884,7 @@ fn what_stands_where_nothing_can_be_covered_keeps_nothing_else_from_being_taken_
     found by github-pat
     8f14e45f  1 line  claude
     ------- stderr -------
-    warning: what rule github-pat found in the key fields of entry 1 of session c9f0f895-fb98-4b91-8f2a-3c5b6d7e8f90 cannot be redacted there, and stays everywhere: replace the key itself
+    warning: rule github-pat matched in the key fields of entry 1 of session c9f0f895-fb98-4b91-8f2a-3c5b6d7e8f90, where text cannot be redacted, so it stays everywhere: replace the key itself
     Nothing was changed
     ");
     let done = env.run(&["redact", "--found", "--yes", "--json"]).said_no();
@@ -890,7 +893,7 @@ fn what_stands_where_nothing_can_be_covered_keeps_nothing_else_from_being_taken_
     assert_eq!(holding(&env, &[key]), Vec::<PathBuf>::new());
     assert_snapshot!(env.run(&["redact", "--found", "--yes"]), @r"
     ------- stderr -------
-    warning: what rule github-pat found in the key fields of entry 1 of session c9f0f895-fb98-4b91-8f2a-3c5b6d7e8f90 cannot be redacted there, and stays everywhere: replace the key itself
+    warning: rule github-pat matched in the key fields of entry 1 of session c9f0f895-fb98-4b91-8f2a-3c5b6d7e8f90, where text cannot be redacted, so it stays everywhere: replace the key itself
     Nothing can be redacted
     [exit status: 1]
     ");
@@ -934,7 +937,7 @@ fn an_older_copy_that_was_put_back_is_covered_by_the_next_redaction() {
     fs::write(&path, &older).unwrap();
     env.run(&["import", "-q"]).success();
     let told = redact().success();
-    assert!(told.stderr.contains("it was overwritten again"), "{told}");
+    assert!(told.stderr.contains("that text was overwritten"), "{told}");
     assert!(fs::read(&path).unwrap() == covered);
     env.run(&["verify"]).success();
 }
@@ -1061,7 +1064,7 @@ fn an_entry_goes_with_its_long_texts_and_a_session_with_all_that_it_says() {
 
     assert_snapshot!(env.run(&["forget", "8f14", "--dry-run"]), @r"
     8f14e45f  6 lines  claude
-    2 notes and names of yours have it too
+    2 of your notes and names also contain the text
     ------- stderr -------
     Nothing was changed
     ");
@@ -1273,10 +1276,10 @@ fn a_file_that_several_sessions_keep_goes_from_all_of_them_with_one() {
     env.run(&["import"]).success();
     assert_snapshot!(env.run(&["forget", "8f14", "--dry-run"]).success(), @r"
     8f14e45f  7 lines  claude
-    ~/.claude/file-history/8f14e45f-ceea-467f-a26a-5dba2f5b6d35/a@v1 has it too
-    ~/.claude/file-history/8f14e45f-ceea-467f-a26a-5dba2f5b6d35/a@v2 has it too
-    ~/.claude/file-history/c9f0f895-fb98-4b91-8f2a-3c5b6d7e8f90/b@v1 has it too
-    ~/.claude/file-history/c9f0f895-fb98-4b91-8f2a-3c5b6d7e8f90/c@v1 has it too
+    ~/.claude/file-history/8f14e45f-ceea-467f-a26a-5dba2f5b6d35/a@v1 also contains the text
+    ~/.claude/file-history/8f14e45f-ceea-467f-a26a-5dba2f5b6d35/a@v2 also contains the text
+    ~/.claude/file-history/c9f0f895-fb98-4b91-8f2a-3c5b6d7e8f90/b@v1 also contains the text
+    ~/.claude/file-history/c9f0f895-fb98-4b91-8f2a-3c5b6d7e8f90/c@v1 also contains the text
     ------- stderr -------
     Nothing was changed
     ");
@@ -1332,7 +1335,7 @@ fn a_compressed_file_is_covered_as_far_as_it_can_be_read() {
         );
         // It is looked through for what is nowhere, and covered for what is there.
         let nothing = env.run_with_stdin(&["redact", "--yes"], b"what nobody ever said");
-        assert!(nothing.stderr.contains("Nothing in the store has it"), "{nothing}");
+        assert!(nothing.stderr.contains("Found nothing to redact in the store"), "{nothing}");
         let done = env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes()).success();
         assert!(done.stdout.contains("overwritten in ~/.codex/sessions/2026/01/02/"), "{done}");
         assert_eq!(traces(&env), Vec::<PathBuf>::new());
@@ -1410,7 +1413,7 @@ fn wrong_use_changes_nothing() {
     ------- stderr -------
     error: no sessions yet: found none in ~/.claude/projects, ~/.codex/sessions, ~/.codex/archived_sessions, ~/.pi/agent/sessions, ~/.openclaw/agents, ~/.kimi/sessions, ~/.clawdcode/projects
     hint: import sessions from elsewhere: undertext import PATH
-    hint: begin a session of your own agent: undertext new
+    hint: start a session for your own agent: undertext new
     [exit status: 1]
     ");
     env.run(&["import"]).success();
@@ -1441,7 +1444,7 @@ fn wrong_use_changes_nothing() {
     ------- stderr -------
     error: no entry matches "deadbeef"
     hint: list the entries with their ids: undertext log 8f14e45f
-    hint: to redact a text, type it when asked, or pipe it in: undertext redact
+    hint: to redact some text, type it when asked, or pipe it in: undertext redact
     hint: what you typed is in your shell's history now
     [exit status: 1]
     "#);
@@ -1585,7 +1588,7 @@ fn a_long_secret_is_typed_whole_and_one_that_the_terminal_cuts_off_is_refused() 
     let (said, code) = ask(&long);
     assert!(said.contains("1 line  claude") && code == Some(0), "{said}");
     let (said, code) = ask(&"x".repeat(5000));
-    assert!(said.contains("bytes, and the secret may be longer"), "{said}");
+    assert!(said.contains("bytes of a line, so the secret may have been cut off"), "{said}");
     assert_eq!(code, Some(2));
     let (said, code) = ask("");
     assert!(said.contains("there is no secret on stdin") && code == Some(2), "{said}");

@@ -176,7 +176,7 @@ fn what_cannot_be_rekeyed_is_refused_and_nothing_is_changed() {
     env.run(&["import"]).success();
     assert_snapshot!(env.run(&["redact", "--rekey", "-s", "8f14", "--yes"]), @r"
     ------- stderr -------
-    Stdin is not read: -s names a session that was redacted before
+    Stdin is not read: --rekey with -s is for a session that was already redacted
     Nothing was redacted in this session
     [exit status: 1]
     ");
@@ -184,7 +184,7 @@ fn what_cannot_be_rekeyed_is_refused_and_nothing_is_changed() {
     assert_snapshot!(env.run(&["redact", "--rekey", "-s", "8f14"]), @r"
     ------- stderr -------
     Nothing was changed
-    hint: to do it: undertext redact --rekey --yes -s 8f14e45f
+    hint: to give them new ids: undertext redact --rekey --yes -s 8f14e45f
     [exit status: 1]
     ");
 }
@@ -250,7 +250,7 @@ fn a_session_limits_no_secret_on_stdin() {
     for session in ["8f14", "nosuch"] {
         let refused = env.run_with_stdin(&["redact", "-s", session, "--yes"], b"1234");
         assert_eq!(refused.code(), Some(2), "{refused}");
-        assert!(refused.stderr.contains("-s cannot limit that"), "{refused}");
+        assert!(refused.stderr.contains("-s cannot limit it to one"), "{refused}");
     }
     let refused = env.run_with_stdin(&["redact", "--rekey", "-s", "8f14", "--yes"], b"1234");
     assert_eq!(refused.code(), Some(1), "{refused}");

@@ -48,7 +48,7 @@ fn a_deleted_file_is_noticed_and_comes_back_as_it_was() {
     let whole = fs::read(&path).unwrap();
     fs::remove_file(&path).unwrap();
     let status = env.run(&["status", "8f14"]).success();
-    assert!(status.stdout.contains("was deleted, by its agent or somebody else"), "{status}");
+    assert!(status.stdout.contains("was deleted by its agent or somebody else"), "{status}");
     assert!(status.stderr.contains("undertext restore -s 8f14e45f"), "{status}");
     for form in ["--print", "--json", "-q"] {
         let refused = env.run(&["resume", "8f14", form]);
@@ -68,7 +68,7 @@ fn a_deleted_file_is_noticed_and_comes_back_as_it_was() {
 
     assert_snapshot!(env.run(&["import"]), @"
     Imported 0 sessions (0 new): 0 new entries, 0 B
-    1 session's file was deleted since the last import; the store still has all of it
+    1 session's file was deleted since the last import; the store still has all the content
     ------- stderr -------
     Claude Code: ~/.claude/projects
     hint: to put deleted files back where their agents read them: undertext restore --all
@@ -480,7 +480,7 @@ fn a_file_that_was_emptied_or_overwritten_is_told_and_what_it_held_is_a_branch()
         fs::write(&path, now).unwrap();
         let imported = env.run(&["import"]).success();
         assert!(
-            imported.stderr.contains("it no longer has a session; the store keeps its old content"),
+            imported.stderr.contains("it no longer contains a session; its old content is kept"),
             "{imported}"
         );
         assert!(imported.stderr.contains(&format!("undertext branch -s {SESSION}")), "{imported}");
@@ -704,7 +704,7 @@ fn what_was_in_an_agents_folder_comes_back_when_all_of_that_is_gone() {
 
     assert_snapshot!(env.run(&["import"]), @"
     Imported 0 sessions (0 new): 0 new entries, 0 B
-    2 sessions' files were deleted since the last import; the store still has all of it
+    2 sessions' files were deleted since the last import; the store still has all the content
     ------- stderr -------
     No agent keeps sessions on this machine. None of these folders exists:
       Claude Code: ~/.claude/projects

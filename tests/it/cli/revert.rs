@@ -16,7 +16,7 @@ fn revert_keeps_what_was_left_and_says_where() {
     let before = live(&env, &session);
     assert_snapshot!(env.run(&["revert", "1"]), @r#"
     e572dff8 is now just before @1 "Then mend it."
-    @1 (1 turn) is on branch main.1. Nothing is deleted.
+    @1 (1 turn) is kept on branch main.1. Nothing is deleted.
     Context about 39 → 23 tokens (<1%)
     Your prompt @1, to send again or change:
       Then mend it.
@@ -46,13 +46,13 @@ fn revert_keep_keeps_the_turn_and_takes_back_the_next() {
     assert_snapshot!(env.run(&["revert", "--keep", "1"]), @"
     ------- stderr -------
     error: cannot use --keep with @1: no turn follows it
-    hint: to go back there, leave out --keep: undertext revert @1
+    hint: to go back to @1 instead, leave out --keep: undertext revert @1
     [exit status: 2]
     ");
     assert_snapshot!(env.run(&["revert", "--keep", "main"]), @"
     ------- stderr -------
     error: cannot use --keep with main: it is not a turn
-    hint: to go back there, leave out --keep: undertext revert main
+    hint: to go back to main instead, leave out --keep: undertext revert main
     [exit status: 2]
     ");
     // A turn on another branch has no next one here.
@@ -61,12 +61,12 @@ fn revert_keep_keeps_the_turn_and_takes_back_the_next() {
     assert_snapshot!(env.run(&["revert", "--keep", "1"]), @"
     ------- stderr -------
     error: cannot use --keep with @1: it is not on the current branch
-    hint: to go back there, leave out --keep: undertext revert @1
+    hint: to go back to @1 instead, leave out --keep: undertext revert @1
     [exit status: 2]
     ");
     assert_snapshot!(env.run(&["revert", "--keep", "0"]), @r#"
     e572dff8 is now just before @2 "Or link it."
-    @2 (1 turn) is on branch main.2. Nothing is deleted.
+    @2 (1 turn) is kept on branch main.2. Nothing is deleted.
     Context about 31 → 23 tokens (<1%)
     Your prompt @2, to send again or change:
       Or link it.
@@ -111,7 +111,9 @@ fn a_prompt_is_shown_whole_and_never_acts_on_the_terminal() {
     let long = "very ".repeat(40);
     env.run(&["append", &format!("One.\n\n  Two \u{1b}]52;c;eA==\u{7}{long}")]).success();
     let dry = env.run(&["revert", "2", "--dry-run"]).success().stdout;
-    assert!(dry.contains("would be just before @2") && dry.contains("would be on branch main.1"));
+    assert!(
+        dry.contains("would be just before @2") && dry.contains("would be kept on branch main.1")
+    );
     assert!(dry.contains("\nYour prompt @2, to send again or change:\n  One.\n\n    Two"), "{dry}");
     assert!(dry.contains(long.trim_end()) && !dry.contains(['\u{1b}', '\u{7}']), "{dry}");
     let told = json(&env.run(&["revert", "2", "--json"]).success().stdout);
@@ -142,8 +144,8 @@ fn an_entry_is_no_branch_and_the_note_is_not_the_place() {
     conversation(&env);
     assert_snapshot!(env.run(&["revert", "HEAD~1", "-m", "Look at the linker."]).masked(), @"
     entry-id is now at HEAD~1, with the note after it
-    The note for the model is entry-id
-    @1 (1 turn) is on branch main.1. Nothing is deleted.
+    Left the model a note (entry entry-id)
+    @1 (1 turn) is kept on branch main.1. Nothing is deleted.
     Context about 39 → 133 tokens (<1%)
     Undo  undertext undo
     ");
@@ -252,7 +254,7 @@ fn clear_begins_anew_and_rotations_are_checked() {
     let session = conversation(&env);
     assert_snapshot!(env.run(&["clear"]), @"
     e572dff8 is now at the start
-    @0, @1 (2 turns) are on branch main.1. Nothing is deleted.
+    @0, @1 (2 turns) are kept on branch main.1. Nothing is deleted.
     Context about 39 → 0 tokens (0%)
     Undo  undertext undo
     ");
@@ -291,7 +293,7 @@ fn a_claude_file_without_a_message_has_no_resume_line() {
         let typed = [command, &["-s", "6b0a"]].concat();
         let reverted = env.run(&typed).success();
         assert!(!reverted.stdout.contains("Resume  "), "{reverted}");
-        assert!(reverted.stdout.contains("the file has no messages"), "{reverted}");
+        assert!(reverted.stdout.contains("its file has no messages"), "{reverted}");
         assert!(reverted.stdout.contains("Undo  undertext undo 6b0a1c52"), "{reverted}");
         let refused = env.run(&["resume", "--print", "6b0a"]);
         assert_eq!((refused.code(), refused.stdout.as_str()), (Some(2), ""), "{refused}");

@@ -444,7 +444,7 @@ fn what_is_no_pattern_or_finds_nothing_says_so() {
     ------- stderr -------
     No sessions yet
     hint: import sessions from elsewhere: undertext import PATH
-    hint: begin a session of your own agent: undertext new
+    hint: start a session for your own agent: undertext new
     [exit status: 1]
     ");
     assert!(!super::store(&env).exists());

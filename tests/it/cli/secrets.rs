@@ -412,7 +412,7 @@ fn what_is_found_is_taken_out_with_the_names_of_the_rules() {
     env.run(&["verify"]).success();
     let nothing = env.run(&["redact", "--found", "--yes"]);
     assert_eq!(nothing.code(), Some(1));
-    assert!(nothing.stderr.contains("Nothing there looks like a secret"), "{nothing}");
+    assert!(nothing.stderr.contains("Found nothing there that looks like a secret"), "{nothing}");
 }
 
 #[test]

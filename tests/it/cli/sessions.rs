@@ -46,21 +46,21 @@ fn lists_are_made_without_a_store() {
     ------- stderr -------
     No sessions yet
     hint: import sessions from elsewhere: undertext import PATH
-    hint: begin a session of your own agent: undertext new
+    hint: start a session for your own agent: undertext new
     ");
     assert!(!store(&env).exists());
     assert_snapshot!(env.run(&["checkpoints"]), @"
     ------- stderr -------
     error: no sessions yet: found none in ~/.claude/projects, ~/.codex/sessions, ~/.codex/archived_sessions, ~/.pi/agent/sessions, ~/.openclaw/agents, ~/.kimi/sessions, ~/.clawdcode/projects
     hint: import sessions from elsewhere: undertext import PATH
-    hint: begin a session of your own agent: undertext new
+    hint: start a session for your own agent: undertext new
     [exit status: 1]
     ");
     assert_snapshot!(env.run(&["append", "text"]), @"
     ------- stderr -------
     error: there is no store at $HOME/.local/share/undertext
     hint: import your agents' sessions: undertext import
-    hint: start a session of undertext's own: undertext new
+    hint: start a session for your own agent: undertext new
     [exit status: 1]
     ");
     assert!(!store(&env).exists());
@@ -118,9 +118,9 @@ fn sessions_are_narrowed_and_hidden() {
 
     assert_snapshot!(env.run(&["sessions", "--hide", &first[..8]]), @r"
     Session e572dff8  Why does the build fail?  (native)
-    Lists hide it from now on
+    Lists now hide the session
     ------- stderr -------
-    hint: to show it again: undertext sessions --show e572dff8
+    hint: to show the session again: undertext sessions --show e572dff8
     ");
     assert_eq!(env.run(&["sessions"]).success().stdout, folder);
     assert_eq!(env.run(&["sessions", "--hidden"]).success().stdout.lines().count(), 3);
@@ -239,17 +239,17 @@ fn a_session_that_is_hidden_or_shown_already_stays_so_and_nothing_is_to_be_undon
     env.run(&["sessions", "--hide", &session]).success();
     assert_snapshot!(env.run(&["sessions", "--hide", &session]).masked(), @"
     Session entry-id  Why does the build fail?  (native)
-    Lists already hide it
+    Lists already hide the session
     ");
     assert_snapshot!(env.run(&["sessions"]).masked(), @"
     ------- stderr -------
-    All sessions of the store are hidden
+    All sessions in the store are hidden
     hint: list them: undertext sessions --hidden
     ");
     env.run(&["undo", "--op", "6", "-s", &session]).success();
     assert_snapshot!(env.run(&["sessions", "--show", &session]).masked(), @"
     Session entry-id  Why does the build fail?  (native)
-    Lists already show it
+    Lists already show the session
     ");
     let shown = env.run(&["sessions", "--json"]).success().stdout;
     assert_eq!(shown.lines().count(), 1);

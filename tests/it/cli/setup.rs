@@ -130,8 +130,8 @@ fn the_change_is_shown_and_made_only_with_consent() {
     codex   does not call undertext  ~/.codex/config.toml
     pi      does not call undertext  ~/.pi/agent/extensions/undertext.ts
     ------- stderr -------
-    hint: to import its sessions as they are written: undertext setup codex
-    hint: to import its sessions as they are written: undertext setup pi
+    hint: to import the agent's sessions as they are written: undertext setup codex
+    hint: to import the agent's sessions as they are written: undertext setup pi
     ");
     let again = env.run(&["setup", "claude", "--yes"]).success();
     assert_snapshot!(again, @r"
@@ -274,12 +274,12 @@ fn settings_that_cannot_be_changed_are_left_alone() {
     fs::write(&settings, "{\"disableAllHooks\":true}").unwrap();
     let silenced = env.run(&["setup", "claude", "-n"]).success();
     assert!(
-        silenced.stderr.contains("calls no programs while disableAllHooks is set"),
+        silenced.stderr.contains("runs no programs while disableAllHooks is set"),
         "{silenced}"
     );
     let listed = env.run(&["setup"]).success().stdout;
     assert!(
-        listed.starts_with("claude  calls no programs while disableAllHooks is set"),
+        listed.starts_with("claude  runs no programs while disableAllHooks is set"),
         "{listed}"
     );
     // The last sentence had said that it calls, from its next start on.
@@ -298,7 +298,7 @@ fn settings_that_cannot_be_changed_are_left_alone() {
     let unused = env.run(&["setup", "kimi"]);
     assert_snapshot!(unused, @r"
     ------- stderr -------
-    error: kimi cannot call a program with the file of a session
+    error: kimi cannot run a program when it writes a session
     hint: import its sessions as they are written: undertext watch
     hint: list the agents that can be set up here: undertext setup
     [exit status: 2]
@@ -343,21 +343,22 @@ fn a_call_to_which_a_person_added_something_is_left_and_told_of() {
     let off = env.run(&["setup", "claude", "--off", "-y"]);
     assert_eq!(off.code(), Some(1));
     assert!(
-        off.stdout
-            .ends_with("Claude Code calls undertext only by that line from its next start on\n"),
+        off.stdout.ends_with(
+            "Claude Code calls undertext only through that line from its next start on\n"
+        ),
         "{off}"
     );
     let left = fs::read_to_string(&settings).unwrap();
     assert_eq!((left.matches("hook claude").count(), left.contains("notify-send")), (1, true));
     assert_snapshot!(env.run(&["setup", "claude", "--off"]), @r"
     ------- stderr -------
-    warning: Claude Code still calls undertext, by a line that was edited: remove it from ~/.claude/settings.json by hand
+    warning: Claude Code still calls undertext through a line that was edited: remove that line from ~/.claude/settings.json by hand
     [exit status: 1]
     ");
     assert_snapshot!(env.run(&["setup", "claude", "--off", "--json", "-q"]), @r#"
     {"type":"setup","agent":"claude","path":"$HOME/.claude/settings.json","installed":true,"changed":false,"change":"needless"}
     ------- stderr -------
-    warning: Claude Code still calls undertext, by a line that was edited: remove it from ~/.claude/settings.json by hand
+    warning: Claude Code still calls undertext through a line that was edited: remove that line from ~/.claude/settings.json by hand
     [exit status: 1]
     "#);
     let listed = env.run(&["setup"]).success().stdout;
@@ -434,9 +435,9 @@ fn a_program_that_was_moved_away_is_told() {
     codex   calls $HOME/bin/undertext, which does not exist  ~/.codex/config.toml
     pi      calls $HOME/bin/undertext, which does not exist  ~/.pi/agent/extensions/undertext.ts
     ------- stderr -------
-    hint: to import its sessions as they are written: undertext setup claude
-    hint: to import its sessions as they are written: undertext setup codex
-    hint: to import its sessions as they are written: undertext setup pi
+    hint: to import the agent's sessions as they are written: undertext setup claude
+    hint: to import the agent's sessions as they are written: undertext setup codex
+    hint: to import the agent's sessions as they are written: undertext setup pi
     ");
     let listed = env.run(&["setup", "--json"]).success().stdout;
     let first: Value = json(listed.lines().next().unwrap());

@@ -70,7 +70,7 @@ fn an_entry_that_is_not_there_is_an_error() {
     assert_snapshot!(env.run(&["show", "bb", "-s", "native-tools.jsonl"]), @r#"
     ------- stderr -------
     error: "bb" matches 8 entries
-    hint: type more of one of these: 47df01ce, 1cb5b153, e9dbae54, 2cff17e9, 92ace1dd, 220e9883, fa4eb5ae, 8dc0e23b
+    hint: type more characters of one of these: 47df01ce, 1cb5b153, e9dbae54, 2cff17e9, 92ace1dd, 220e9883, fa4eb5ae, 8dc0e23b
     [exit status: 2]
     "#);
     assert_snapshot!(env.run(&["show", "HEAD~99", "-s", "native-tools.jsonl"]), @r#"

@@ -88,12 +88,12 @@ fn what_lies_next_to_a_session_comes_in_with_it_and_goes_back() {
     write(&claude.join("file-history/another/0123abcd@v1"), b"other");
     assert_snapshot!(env.run(&["import"]), @"
     Imported 2 sessions (2 new): 6 new entries, 2.3 kB
-    9 files next to session files, such as long tool results
+    Also imported 9 files stored alongside sessions, such as long tool results
     ------- stderr -------
     Claude Code: ~/.claude/projects
     ");
     let status = env.run(&["status", "-s", SESSION]).success();
-    assert!(status.stdout.contains("operation, 8 files next to its own"), "{status}");
+    assert!(status.stdout.contains("operation, 8 files stored alongside"), "{status}");
     assert_snapshot!(env.run(&["import"]), @"
     Imported 0 sessions (0 new): 0 new entries, 0 B; 2 files are unchanged
     ------- stderr -------
@@ -226,7 +226,7 @@ fn what_is_too_long_or_too_much_is_left_out_and_named() {
         told.stdout.contains("1001.txt: the store already has 1,000 files next to the session"),
         "{told}"
     );
-    assert!(told.stdout.contains("1,000 files next to session files"), "{told}");
+    assert!(told.stdout.contains("1,000 files stored alongside sessions"), "{told}");
     assert!(told.stdout.contains("3 files next to their sessions left out"), "{told}");
     assert_eq!(taken(&env), 0);
     // A file that is held may change.

@@ -313,7 +313,7 @@ fn what_the_place_of_a_store_lacks_is_said_once_a_day() {
     conversation(&env);
     assert_eq!(env.run(&["log"]).success().stderr, "");
     fs::set_permissions(store(&env), fs::Permissions::from_mode(0o755)).unwrap();
-    assert_snapshot!(env.run(&["log", "-q"]).success().stderr, @"warning: ~/.local/share/undertext: other users can access the folder: its mode is 0755; more: undertext doctor");
+    assert_snapshot!(env.run(&["log", "-q"]).success().stderr, @"warning: ~/.local/share/undertext: other users can access the folder: its mode is 0755; for more, run undertext doctor");
     for _ in 0..2 {
         assert_eq!(env.run(&["log"]).success().stderr, "");
     }

@@ -21,7 +21,7 @@ fn a_session_file_has_no_live_file() {
     head        e91b5097, at the end of @1
     checkpoint  @1 is the newest
     holds       2 turns, 12 entries
-    context     537 tokens of 32,000; auto-compacts at 24,000 (23,463 to go)
+    context     537 of 32,000 tokens; auto-compacts at 24,000 (23,463 to go)
                 reported by the model
     started     2026-03-14 09:00:01
     active      2026-03-14 09:00:10
@@ -36,11 +36,11 @@ fn a_stored_session_tells_whether_its_live_file_agrees() {
     title       Paint the boat.
     folder      $HOME/project
     branch      main, one of 2
-    reverted    1 end
+    reverted    1 branch
     head        id-00001, at @1
     checkpoint  @1 is the newest
     holds       2 turns, 6 entries, 8 operations
-    context     about 144 tokens of 32,000; auto-compacts at 24,000 (23,856 to go)
+    context     about 144 of 32,000 tokens; auto-compacts at 24,000 (23,856 to go)
     started     2001-02-03 04:05:08
     active      2001-02-03 04:05:20
     live file   ~/.local/share/undertext/transcripts/id-00000-0000-0000-0000-000000000000.jsonl
@@ -50,7 +50,7 @@ fn a_stored_session_tells_whether_its_live_file_agrees() {
     writeln!(live, "{{}}").unwrap();
     let behind = stored.run(&["status", "--json"]).success();
     assert!(behind.stdout.contains("\"behind\":true") && behind.stderr.is_empty(), "{behind}");
-    assert_snapshot!(stored.run(&["status"]).stdout.lines().last().unwrap(), @"            the agent has written more since the last import; it is shown");
+    assert_snapshot!(stored.run(&["status"]).stdout.lines().last().unwrap(), @"            the agent has written more since the last import; the new records are shown");
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn it_says_what_is_so_of_a_live_file_that_is_not_as_the_store_left_it() {
     };
     told("agrees with the store", "same");
     fs::write(&file, left.clone() + &record(5, "\"u4\"", "user")).unwrap();
-    told("the agent has written more since the last import; it is shown", "grown");
+    told("the agent has written more since the last import; the new records are shown", "grown");
     // What is shown beyond the store is counted, and no operation of it is there yet.
     let status = json(&env.run(&["status", "boat", "--json"]).success().stdout);
     let stats = json(&env.run(&["store", "stats", "boat", "--json"]).success().stdout);

@@ -208,7 +208,7 @@ fn trust_is_given_listed_and_taken_away() {
     assert_snapshot!(env.run(&["trust"]).success(), @"
     ~/project/.undertext is trusted on this machine
     ------- stderr -------
-    hint: to trust it no longer: undertext trust --off $HOME/project/.undertext
+    hint: to stop trusting it: undertext trust --off $HOME/project/.undertext
     ");
     assert!(env.run(&["log", "-n", "1", "--at", "HEAD", "theirs"]).stderr.contains("no session"));
     assert_eq!(env.run(&["sessions"]).success().stdout.lines().count(), 2);
@@ -221,12 +221,12 @@ fn trust_is_given_listed_and_taken_away() {
     );
     assert_snapshot!(env.run(&["trust", "--off", "."]).success(), @"~/project/.undertext is no longer trusted");
     assert_snapshot!(env.run(&["trust", "--off", "."]), @"
-    ~/project/.undertext was not trusted
+    ~/project/.undertext was not trusted anyway
     [exit status: 1]
     ");
     assert_snapshot!(env.run(&["trust", "--list"]).success(), @"
     ------- stderr -------
-    You trust no store in a folder
+    You have not trusted any stores
     ");
 }
 

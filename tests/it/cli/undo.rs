@@ -39,7 +39,7 @@ fn undo_and_redo_restore_the_live_file_to_the_byte() {
     assert_snapshot!(env.run(&["redo"]), @r#"
     e572dff8 is now just before @1 "Then mend it."
     Redid operation 6 (revert)
-    @1 (1 turn) is on branch main.1. Nothing is deleted.
+    @1 (1 turn) is kept on branch main.1. Nothing is deleted.
     Context about 39 → 133 tokens (<1%)
     Undo  undertext undo --op 6
     "#);
@@ -67,7 +67,7 @@ fn undo_of_an_older_operation_keeps_what_came_since() {
     assert_snapshot!(env.run(&["undo", "--op", "4"]), @r#"
     e572dff8 is now at the end of @0 "Why does the build fail?"
     Undid operation 4 (append)
-    What came after it is on branch main.1
+    Later entries are kept on branch main.1
     Context about 39 → 23 tokens (<1%)
     Redo  undertext redo
     "#);
@@ -145,7 +145,7 @@ fn undo_takes_in_first_what_another_program_appended() {
     assert_snapshot!(env.run(&["undo"]), @r#"
     e572dff8 is now at the end of @1 "Then mend it."
     Undid operation 5 (append)
-    @2 (1 turn) is on branch main.1. Nothing is deleted.
+    @2 (1 turn) is kept on branch main.1. Nothing is deleted.
     Context about 0 → 32 tokens (<1%)
     Redo  undertext redo
     ------- stderr -------

@@ -119,7 +119,7 @@ fn an_unfinished_line_that_an_older_copy_brings_back_does_not_come_in_again() {
     assert_eq!(holding(&env, &WORDS), std::slice::from_ref(&path));
     assert_intact(&env, "");
     let again = env.run_with_stdin(&["redact", "--yes"], KEY.as_bytes());
-    assert!(again.stderr.contains("it was overwritten again"), "{again}");
+    assert!(again.stderr.contains("that text was overwritten"), "{again}");
     assert_eq!(holding(&env, &WORDS), Vec::<PathBuf>::new());
     // What comes behind it is none of what was forgotten.
     append(&path, &rest);
@@ -164,7 +164,7 @@ fn the_audit_looks_at_lines_that_were_read_unfinished() {
     assert_snapshot!(env.run(&["redact", "--found", "--dry-run"]), @"
     found by github-pat
     8f14e45f  1 line  claude  hello
-    1 unfinished line has it too
+    1 unfinished line also contains the text
     ------- stderr -------
     Nothing was changed
     ");

@@ -183,9 +183,9 @@ fn a_person_reads_a_line_a_change() {
     fs::create_dir_all(answer.parent().unwrap()).unwrap();
     fs::write(answer.with_extension("part"), "said").unwrap();
     fs::rename(answer.with_extension("part"), &answer).unwrap();
-    assert_snapshot!(line(), @"claude  boat  1 new file next to its own  Part 0 of boat");
+    assert_snapshot!(line(), @"claude  boat  1 new file stored alongside  Part 0 of boat");
     fs::remove_file(&boat).unwrap();
-    assert_snapshot!(line(), @"claude  boat  deleted; the store has all of it  Part 0 of boat");
+    assert_snapshot!(line(), @"claude  boat  deleted; the store has all the content  Part 0 of boat");
     assert_eq!(watch.end(Signal::INT), Some(0));
     assert_snapshot!(watch.talk(), @"
     Claude Code: ~/.claude/projects
@@ -245,7 +245,8 @@ fn one_program_watches_for_a_store() {
     let mut watch = Watching::begin(&env, &[]);
     let second = env.run(&["watch"]);
     assert_eq!((second.code(), second.stdout.as_str()), (Some(3), ""));
-    let words = "error: another program is already watching for $HOME/.local/share/undertext: ";
+    let words =
+        "error: another program is already running `watch` for $HOME/.local/share/undertext: ";
     assert!(second.stderr.starts_with(words), "{second}");
     // Another store has a watch of its own, and other commands go on meanwhile.
     let other = Watching::begin(&env, &["--store", "other"]);
@@ -286,7 +287,7 @@ fn one_program_watches_for_a_store_that_was_made_again() {
     thread::spawn(move || {
         talk.map_while(Result::ok).map_while(|line| send.send(line).ok()).for_each(drop);
     });
-    let is_told = |line: &str| line.contains("another program is already watching");
+    let is_told = |line: &str| line.contains("another program is already running `watch`");
     while !is_told(&told.recv_timeout(PATIENCE).unwrap()) {}
     drop(second);
     append(&file(&env, "boat"), &records("boat", 4..5));
@@ -355,7 +356,7 @@ fn what_cannot_be_taken_in_is_tried_again() {
     assert!(told.ends_with("trying again"), "{told}");
     lock.unlock().unwrap();
     watch.until("boat", "new", 2);
-    assert_eq!(talk.next().as_deref(), Some("It works again"));
+    assert_eq!(talk.next().as_deref(), Some("Importing works again"));
     // A store that somebody takes away comes back with what is written from then on.
     fs::remove_dir_all(&store).unwrap();
     append(&file(&env, "boat"), &records("boat", 2..3));
