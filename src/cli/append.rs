@@ -154,9 +154,13 @@ fn append(
     match (appended.operation, appended.checkpoints.as_slice()) {
         (None, _) => context.output.note("Already appended; nothing was changed"),
         (_, []) => {}
-        (_, [one]) => context.output.note(&format!("Checkpoint {one} is before the turn")),
+        (_, [one]) => {
+            context.output.note(&format!("Checkpoint {one} marks the start of the new turn"))
+        }
         (_, [first, .., last]) => {
-            context.output.note(&format!("Checkpoints {first} to {last} are before the turns"));
+            context
+                .output
+                .note(&format!("Checkpoints {first} to {last} mark the starts of the new turns"));
         }
     }
     context.output.hints(appended.hints());

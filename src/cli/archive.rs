@@ -141,7 +141,7 @@ impl Context {
                 "{} is on a network file system, where a store is not safe",
                 root.display()
             ))
-            .hinted("name a folder on a disk of this machine with --store")
+            .hinted("use --store to choose a folder on a local disk")
             .hinted("or set UNDERTEXT_ALLOW_NETWORK=1 if only this machine ever uses it"));
         }
         let output = &mut self.output;

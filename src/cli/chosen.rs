@@ -27,7 +27,7 @@ use super::hint::quote;
 pub(crate) const NAME: &str = ".undertext";
 
 /// What to do about a store that is not a folder.
-const NAME_FOLDER: &str = "name a folder with --store or $UNDERTEXT_STORE";
+const NAME_FOLDER: &str = "use --store or $UNDERTEXT_STORE to choose a folder";
 
 impl Context {
     /// Returns the folder of the store. The first call chooses it, and names it unless it is the user's own.
@@ -45,7 +45,7 @@ impl Context {
         let named = named.map(|path| self.env.current_dir.join(path));
         let chosen = named.or_else(|| self.nearest()).or_else(|| own.clone()).ok_or_else(|| {
             CommandError::user(anyhow!("there is no folder for a store: set --store or HOME"))
-                .hinted("name a folder with --store")
+                .hinted("use --store to choose a folder")
         })?;
         if chosen.is_file() {
             let name = shown(&chosen);

@@ -342,7 +342,7 @@ impl Overview<'_> {
             }
         }
         let steps = [
-            (Line::about("graph"), "see the session's turns and branches"),
+            (Line::about("graph"), "see turns and branches"),
             (
                 Line::new("search").with(word.unwrap_or_else(|| "WORDS".to_owned())),
                 "find what was said",

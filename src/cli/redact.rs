@@ -128,7 +128,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
 fn rekey(context: &mut Context, wanted: &OsStr, consent: &Consent) -> Result<Exit, CommandError> {
     let (archive, session) = context.look(Some(wanted))?;
     if archive.root().is_none() {
-        let error = anyhow!("a session file that is not in the store has no ids to change");
+        let error = anyhow!(
+            "this session file is not in the store, and only sessions in the store can get new ids"
+        );
         return Err(CommandError::user(error).hinted(Line::new("import").to("import it first")));
     }
     let is_covered = archive.store().state(session.key)?.is_covered();

@@ -117,19 +117,19 @@ fn hide(context: &mut Context, wanted: &OsStr, hidden: bool) -> Result<Exit, Com
     }
     if concealed.operation.is_none() {
         let so = if hidden {
-            "Lists already hide the session"
+            "The session is already hidden from lists"
         } else {
-            "Lists already show the session"
+            "The session is already shown in lists"
         };
         context.say(so)?;
     } else if hidden {
-        context.say("Lists now hide the session")?;
+        context.say("The session is now hidden from lists")?;
         let name = context.short_name(&archive, &session)?;
         context
             .output
             .hint(Line::new("sessions").option("show", name).to("to show the session again"));
     } else {
-        context.say("Lists now show the session again")?;
+        context.say("The session is shown in lists again")?;
     }
     Ok(Exit::Yes)
 }

@@ -74,8 +74,9 @@ fn backup(context: &mut Context, args: &BackupArgs) -> Result<Exit, CommandError
     if real(&context.env.current_dir).zip(real(&to)).is_some_and(|(here, to)| here.starts_with(to))
     {
         let name = shown(&args.folder);
-        let error =
-            anyhow!("{name} is or contains the current folder, which a backup would replace");
+        let error = anyhow!(
+            "a backup would replace {name}, but the current folder is {name} or is inside it"
+        );
         let free = |n: &u64| !context.env.current_dir.join(format!("backup-{n}")).exists();
         let name = (1..u64::MAX).find(free).map(|n| format!("backup-{n}")).unwrap_or_default();
         let backup = Line::new("store").with("backup").with(name);

@@ -49,8 +49,9 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let switched = ops::switch(&mut archive, &session, name);
     let is_place = || ops::find_place(archive.store(), &session, name).is_ok();
     let mut switched = switched.map_err(|error| match error {
-        error @ OpsError::NoBranch { .. } if is_place() => CommandError::from(error)
-            .hinted(Line::about("revert").with(name).to("to go back there on the current branch")),
+        error @ OpsError::NoBranch { .. } if is_place() => CommandError::from(error).hinted(
+            Line::about("revert").with(name).to("to go back to that place on the current branch"),
+        ),
         error => context.or_later(error, Line::about("switch").with(name)),
     })?;
     let changed = (&archive, &session);

@@ -225,10 +225,9 @@ impl Tools {
     fn list(&self) -> Result<Vec<Tool>, CommandError> {
         let failed = |why: &str| {
             let program = Path::new(self.line.split_whitespace().next().unwrap_or("tools"));
-            models::failed(anyhow!("{} does not list its tools: {why}", safe::path(program)))
-                .hinted(
-                    Line::new("turn").flag("help").to("see what the program reads and must print"),
-                )
+            models::failed(anyhow!("{} did not list its tools: {why}", safe::path(program))).hinted(
+                Line::new("turn").flag("help").to("see what the program reads and must print"),
+            )
         };
         let listed = self.ask(r#"{"type":"list"}"#).map_err(|why| failed(&why))?;
         let list = listed.get("tools").and_then(Value::as_array);

@@ -317,7 +317,7 @@ pub enum SyncError {
     #[error(transparent)]
     Read(#[from] ReadError),
     /// No agent keeps the session, so that no file of an agent can be its live file.
-    #[error("this session does not belong to an agent: undertext created it, and its file is {0}")]
+    #[error("this session does not belong to an agent; undertext created it, and its file is {0}")]
     Own(PathBuf),
     /// A file is compressed: its agent unpacks it before it writes to it.
     #[error("{0} is compressed")]

@@ -225,7 +225,7 @@ fn a_fork_whose_parent_is_missing_says_so() {
     let show = |of: &str, held: &str| {
         for command in ["log", "graph", "context"] {
             let said = env.run(&[command, of]).success().stderr;
-            let expected = format!("warning: {lies} ({held}); it is not shown");
+            let expected = format!("warning: {lies} ({held}); that history is not shown");
             assert!(said.contains(&expected), "{command} {of}: {said}");
         }
         let status = env.run(&["status", of]).success().stdout;

@@ -250,20 +250,20 @@ fn lists_show_forks_and_put_sub_agents_below_their_session() {
     active      2026-03-01 10:00:32
     ");
     assert_snapshot!(env.run(&["graph", "c-on"]), @"
-    c-one  Words 1                                                                  1 Mar 2026 10:00 UTC
+    c-one  Words 1                                                                      1 Mar 2026 10:00
     ◉  @2  10:00  Words 5                                                                          main
     ○  @1  10:00  Words 3
     ○  @0  10:00  Words 1
     ");
     assert_snapshot!(env.run(&["graph", "x-four"]), @"
-    x-four  after                                                                   1 Mar 2026 10:00 UTC
+    x-four  after                                                                       1 Mar 2026 10:00
     ◉  @0  10:00  after                                                                            main
     fork of x-five, at aae16d09; its earlier history is there and is not shown
     ------- stderr -------
     warning: the history before the fork is in its parent, session x-five (in the store); that history is not shown
     ");
     assert_snapshot!(env.run(&["graph", "c-two"]), @"
-    c-two  Words 1                                                                  1 Mar 2026 10:00 UTC
+    c-two  Words 1                                                                      1 Mar 2026 10:00
     ◉  @2  10:00  Words 7                                                                          main
     ○  @1  10:00  Words 3
     ○  @0  10:00  Words 1

@@ -20,7 +20,7 @@ fn a_message_a_call_its_result_and_a_note_are_appended() {
     Session entry-id  Why?  (native)
     entry-id  00e47279-7938-77eb-9c06-ac3c621b41f7
     ------- stderr -------
-    Checkpoint 0 is before the turn
+    Checkpoint 0 marks the start of the new turn
     ");
     assert_snapshot!(env.run(&["append", "--call", "Read", "--input", "{}"]).masked(), @"
     Session entry-id  Why?  (native)
@@ -89,7 +89,7 @@ fn records_are_one_operation_and_an_invalid_one_writes_nothing() {
     Session entry-id  Why does the build fail?  (native)
     1,000 entries, entry-id to entry-id
     ------- stderr -------
-    Checkpoints 2 to 1001 are before the turns
+    Checkpoints 2 to 1001 mark the starts of the new turns
     ");
     assert_snapshot!(env.run(&["operations", "-n", "1"]), @"6  2001-02-03 04:05  append  1,000 entries on main");
     assert_snapshot!(env.run(&["append"]), @r"

@@ -163,7 +163,7 @@ fn a_small_window_of_the_session_itself_hinders_nobody_from_reading_it() {
     let shown = env.run(&["context", "weather.jsonl"]).success();
     assert_snapshot!(shown.stderr, @"warning: a window of 1,000 tokens, which the session's file names, is too small for a turn: the minimum is 16,000");
     assert!(shown.stdout.contains(" of a window of 1,000 (the session's file, "), "{shown}");
-    assert!(env.run(&["status", "weather.jsonl"]).success().stdout.contains(" of 1,000; "));
+    assert!(env.run(&["status", "weather.jsonl"]).success().stdout.contains(" of 1,000 tokens; "));
     env.run(&["import", "-q", "weather.jsonl"]).success();
     let listed = json(&env.run(&["sessions", "--json"]).success().stdout);
     let id = listed["session"].as_str().unwrap();

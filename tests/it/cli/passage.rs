@@ -154,7 +154,7 @@ fn what_is_no_place_is_refused_with_the_next_step() {
         (&["log", "@1..@99", "7c2a"], 1, "no checkpoint matches"),
         (&["log", "@1", "-f", "-s", "7c2a"], 2, "a place cannot be combined with"),
         (&["log", "7c2a", "--branch", "nowhere"], 1, "there is no branch"),
-        (&["show", "7c2a@1", "--lines", "1:2"], 2, "needs one entry"),
+        (&["show", "7c2a@1", "--lines", "1:2"], 2, "needs a single entry"),
         (&["show", "7c2a@1", "-s", "nosuch"], 2, "you named two sessions"),
     ] {
         let refused = env.run(args);

@@ -486,7 +486,10 @@ fn a_file_of_kimi_that_was_set_aside_is_covered_too() {
     fs::write(&record, format!("{{\"x\":\"{SECRET}\"}}\n")).unwrap();
     let told = env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes()).said_no();
     assert_eq!(traces(&env), std::slice::from_ref(&record));
-    assert!(told.stderr.contains(&format!("{ONE}/wire.jsonl is next to a session")), "{told}");
+    assert!(
+        told.stderr.contains(&format!("{ONE}/wire.jsonl is stored next to a session")),
+        "{told}"
+    );
     // Of one that says nothing of it there is nothing to tell, unless all of the session goes.
     env.run(&["append", "-s", "8f14", "another-thing-to-hide"]).success();
     let told = env.run_with_stdin(&["redact", "--yes"], b"another-thing-to-hide").success();
@@ -732,7 +735,7 @@ fn what_is_left_out_next_to_a_session_is_told_of_and_its_name_is_in_no_row() {
     };
     assert_eq!(sighted().len(), 1);
     let done = env.run_with_stdin(&["redact", "--yes"], name.as_bytes()).said_no();
-    for told in [format!("{name}.txt is next to"), "link.txt is next to".to_owned()] {
+    for told in [format!("{name}.txt is stored next to"), "link.txt is stored next to".to_owned()] {
         assert!(done.stderr.contains(&told), "{done}");
     }
     assert!(!done.stderr.contains("other.txt"), "{done}");
@@ -751,7 +754,7 @@ fn a_file_that_another_store_set_aside_is_told_of_if_it_has_it() {
     fs::remove_dir_all(env.home().join(".local/share/undertext")).unwrap();
     env.run(&["import"]).success();
     let done = env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes()).said_no();
-    assert!(done.stderr.contains(&format!("{ONE}.jsonl.undertext-1 is next to")), "{done}");
+    assert!(done.stderr.contains(&format!("{ONE}.jsonl.undertext-1 is stored next to")), "{done}");
     let aside = file.with_extension("jsonl.undertext-1");
     assert!(fs::read_to_string(aside).unwrap().contains(SECRET));
 }
@@ -862,7 +865,7 @@ fn what_openclaw_keeps_next_to_a_session_is_told_of_if_it_has_it() {
     env.run(&["import"]).success();
     let done = env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes()).said_no();
     for name in &kept {
-        assert!(done.stderr.contains(&format!("{name} is next to a session")), "{done}");
+        assert!(done.stderr.contains(&format!("{name} is stored next to a session")), "{done}");
     }
 }
 
@@ -1016,7 +1019,7 @@ fn what_comes_next_to_a_session_again_is_told_of_by_the_next_redaction() {
     fs::write(&result, format!("long {SECRET}")).unwrap();
     env.run(&["import"]).success();
     let again = env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes());
-    assert!(again.stderr.contains("tool-results/x.txt is next to"), "{again}");
+    assert!(again.stderr.contains("tool-results/x.txt is stored next to"), "{again}");
     assert_eq!(traces(&env), [result]);
 }
 

@@ -53,7 +53,7 @@ fn a_deleted_file_is_noticed_and_comes_back_as_it_was() {
     for form in ["--print", "--json", "-q"] {
         let refused = env.run(&["resume", "8f14", form]);
         assert_eq!((refused.code(), refused.stdout.as_str()), (Some(2), ""), "{refused}");
-        assert!(refused.stderr.contains("its file was deleted"), "{refused}");
+        assert!(refused.stderr.contains("to put its deleted file back"), "{refused}");
     }
     let log = env.run(&["log", "8f14"]).success();
     assert!(log.stdout.contains("Part 4") && log.stderr.contains("was deleted"), "{log}");
@@ -758,7 +758,7 @@ fn the_files_of_sub_agents_come_back_with_their_session() {
     std::os::unix::fs::symlink(env.home(), agent.parent().unwrap()).unwrap();
     let restored = env.run(&["restore", SESSION]);
     assert!(restored.code() == Some(1) && path.exists(), "{restored}");
-    assert!(restored.stderr.contains("it could not be put back"), "{restored}");
+    assert!(restored.stderr.contains("could not be put back"), "{restored}");
 }
 
 /// It was told as one that could not be put back, though it was there again.

@@ -118,7 +118,7 @@ fn sessions_are_narrowed_and_hidden() {
 
     assert_snapshot!(env.run(&["sessions", "--hide", &first[..8]]), @r"
     Session e572dff8  Why does the build fail?  (native)
-    Lists now hide the session
+    The session is now hidden from lists
     ------- stderr -------
     hint: to show the session again: undertext sessions --show e572dff8
     ");
@@ -239,7 +239,7 @@ fn a_session_that_is_hidden_or_shown_already_stays_so_and_nothing_is_to_be_undon
     env.run(&["sessions", "--hide", &session]).success();
     assert_snapshot!(env.run(&["sessions", "--hide", &session]).masked(), @"
     Session entry-id  Why does the build fail?  (native)
-    Lists already hide the session
+    The session is already hidden from lists
     ");
     assert_snapshot!(env.run(&["sessions"]).masked(), @"
     ------- stderr -------
@@ -249,7 +249,7 @@ fn a_session_that_is_hidden_or_shown_already_stays_so_and_nothing_is_to_be_undon
     env.run(&["undo", "--op", "6", "-s", &session]).success();
     assert_snapshot!(env.run(&["sessions", "--show", &session]).masked(), @"
     Session entry-id  Why does the build fail?  (native)
-    Lists already show the session
+    The session is already shown in lists
     ");
     let shown = env.run(&["sessions", "--json"]).success().stdout;
     assert_eq!(shown.lines().count(), 1);

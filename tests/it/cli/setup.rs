@@ -304,7 +304,7 @@ fn settings_that_cannot_be_changed_are_left_alone() {
     [exit status: 2]
     ");
     let unused = env.run(&["setup", "openclaw"]);
-    assert!(unused.stderr.starts_with("error: openclaw calls no program "), "{unused}");
+    assert!(unused.stderr.starts_with("error: openclaw cannot run a program "), "{unused}");
     fs::remove_dir_all(env.home().join(".codex")).unwrap();
     assert_snapshot!(env.run(&["setup", "codex"]), @r"
     ------- stderr -------
