@@ -155,7 +155,7 @@ fn append(
         (None, _) => context.output.note("Already appended; nothing was changed"),
         (_, []) => {}
         (_, [one]) => {
-            context.output.note(&format!("Checkpoint {one} marks the start of the new turn"))
+            context.output.note(&format!("Checkpoint {one} marks the start of the new turn"));
         }
         (_, [first, .., last]) => {
             context

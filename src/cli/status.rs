@@ -122,18 +122,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     row("head", Label::Id, &format!("{head}{spot}"));
     let checkpoint = status.checkpoint.map(|n| format!("@{n} is the newest"));
     row("checkpoint", Label::Checkpoint, checkpoint.as_deref().unwrap_or("none yet"));
-    let (turns, entries) = (counted(card.turns, "turn", "turns"), status.entries);
-    let entries = counted(entries, "entry", "entries");
-    if archive.root().is_some() {
-        let operations = counted(status.operations, "operation", "operations");
-        let files = match status.sidecars {
-            0 => String::new(),
-            n => format!(", {} stored alongside", counted(n, "file", "files")),
-        };
-        row("holds", Label::Plain, &format!("{turns}, {entries}, {operations}{files}"));
-    } else {
-        row("holds", Label::Plain, &format!("{turns}, {entries}"));
-    }
+    row("holds", Label::Plain, &holds(&status, archive.root().is_some()));
     for (name, label, words) in full.iter().flat_map(|(near, full)| fullness(near, full)) {
         row(name, label, &words);
     }
@@ -159,6 +148,20 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     context.show(&table)?;
     context.output.hints(standing.hints());
     context.tell_damaged(&damaged)
+}
+
+/// Returns how much a session holds, and in a store how often it was changed.
+fn holds(status: &Status, is_stored: bool) -> String {
+    let turns = counted(status.card.turns, "turn", "turns");
+    let mut parts = vec![turns, counted(status.entries, "entry", "entries")];
+    if is_stored {
+        parts.push(counted(status.operations, "operation", "operations"));
+    }
+    if is_stored && status.sidecars > 0 {
+        let files = counted(status.sidecars, "file", "files");
+        parts.push(format!("{files} stored alongside"));
+    }
+    parts.join(", ")
 }
 
 /// Lists the files that a conversation names.
