@@ -29,7 +29,7 @@ fn no_command_says_what_there_is_and_what_to_type_next() {
     17eb9c06  just now  native  Why does the kettle not whistle?  1  <1%
 
     %: of the window
-    undertext graph           see the session's turns and branches
+    undertext graph           see turns and branches
     undertext search whistle  find what was said
     undertext help            list all commands
     ");

@@ -64,7 +64,7 @@ fn a_record_that_was_cut_is_known_when_it_comes_again() {
     let record = serde_json::json!({ "uuid": uuid, "type": "tool_result",
         "toolResult": { "id": "c", "output": long(300) } });
     let again = env.run_with_stdin(&["append", "--jsonl"], record.to_string().as_bytes());
-    assert!(again.success().stderr.contains("already exists"));
+    assert!(again.success().stderr.contains("Already appended"));
     assert_eq!(live(&env, &session).split(|&byte| byte == b'\n').count(), 4);
 }
 
