@@ -56,7 +56,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if args.dry_run {
         let (mut archive, session) = context.look_ahead(args.about.wanted()?)?;
         archive.set_manner(args.writing.manner(context));
-        compaction::say_plan(context, (&mut archive, &session), &args.summing)?;
+        compaction::say_plan(context, &mut archive, &session, &args.summing)?;
         if !context.json {
             context.output.note("Nothing was changed");
         }
@@ -69,7 +69,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     if args.summing.keeps_nothing() && context.can_ask() {
         let (mut archive, session) = context.look_ahead(args.about.wanted()?)?;
-        if !compaction::say_plan(context, (&mut archive, &session), &args.summing)? {
+        if !compaction::say_plan(context, &mut archive, &session, &args.summing)? {
             return Ok(Exit::Yes);
         }
         if !context.output.ask("Keep only a summary, and no messages?")? {
@@ -79,7 +79,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     let (mut archive, session) = context.change(args.about.wanted()?)?;
     archive.set_manner(args.writing.manner(context));
-    let done = compaction::compact(context, (&mut archive, &session), &args.summing, cause);
+    let done = compaction::compact(context, &mut archive, &session, &args.summing, cause);
     done.map_err(|error| {
         let words = context.words_of(&args.summing).unwrap_or_default();
         context.or_later(error, words.into_iter().fold(Line::about("compact"), Line::with))

@@ -15,7 +15,8 @@ use crate::render::units::grouped;
 /// Compacts and tells what was done; returns false if there was nothing to do.
 pub(crate) fn compact(
     context: &mut Context,
-    (archive, session): (&mut Archive, &Session),
+    archive: &mut Archive,
+    session: &Session,
     summing: &Summing,
     cause: Cause,
 ) -> Result<bool, CommandError> {
@@ -44,7 +45,8 @@ pub(crate) fn compact(
 /// Shows what a compaction would do in an archive that keeps nothing; returns false if there is nothing to do.
 pub(crate) fn say_plan(
     context: &mut Context,
-    (archive, session): (&mut Archive, &Session),
+    archive: &mut Archive,
+    session: &Session,
     summing: &Summing,
 ) -> Result<bool, CommandError> {
     let settings = context.settings()?;

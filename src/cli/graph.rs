@@ -106,7 +106,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
             (has(|acts| acts.failed), "✗ failed"),
             (graph.has_boundary()?, "◆ compaction"),
         ])?;
-        say_next(context, (&archive, &session), &graph)?;
+        say_next(context, &archive, &session, &graph)?;
     }
     let exit = context.tell_damaged(&graph.damaged()?)?;
     if args.grep.is_some() && found == 0 {
@@ -119,7 +119,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
 /// Says how to read a turn, a reverted one if there is any, and what else a person may want next.
 fn say_next(
     context: &mut Context,
-    (archive, session): (&Archive, &Session),
+    archive: &Archive,
+    session: &Session,
     graph: &Drawing<'_>,
 ) -> Result<(), CommandError> {
     let (mut newest, mut reverted) = (None, None);

@@ -90,19 +90,19 @@ pub(crate) fn say_back(
     Ok(())
 }
 
-/// Tells what an undo or a redo did to a session, given whether lists left it out; `report` is what programs are told.
+/// Tells what an undo or a redo did to a session; `report` is what programs are told.
 pub(crate) fn tell_undone(
     context: &mut Context,
     changed: (&Archive, &Session),
     report: &impl Report,
-    (undone, was_hidden): (&Undone, bool),
+    undone: &Undone,
 ) -> Result<Exit, CommandError> {
     context.tell(&undone.notices);
     if context.json {
         context.answer_change(changed, report)?;
         return Ok(Exit::Yes);
     }
-    say_undone(context, changed, (undone, was_hidden))?;
+    say_undone(context, changed, undone)?;
     context.say_dry(&undone.landing, Some(undone.operation))?;
     Ok(Exit::Yes)
 }
@@ -111,7 +111,7 @@ pub(crate) fn tell_undone(
 pub(crate) fn say_undone(
     context: &mut Context,
     changed: (&Archive, &Session),
-    (undone, was_hidden): (&Undone, bool),
+    undone: &Undone,
 ) -> Result<(), CommandError> {
     if context.json {
         return Ok(());
@@ -155,13 +155,12 @@ pub(crate) fn say_undone(
     };
     let command = original.command.as_str();
     context.say(&format!("{verb} operation {} ({command})", undone.original))?;
-    let is_hidden = archive.store().card(session.key)?.hidden;
-    if is_hidden != was_hidden {
+    if let Some(is_hidden) = undone.hidden {
         let lists = if landing.dry_run { "Lists would" } else { "Lists now" };
         let words = if is_hidden { "hide the session" } else { "show the session again" };
         context.say(&format!("{lists} {words}"))?;
     }
-    if is_hidden && !was_hidden && !landing.dry_run {
+    if undone.hidden == Some(true) && !landing.dry_run {
         let show = Line::new("sessions").option("show", name);
         context.output.hint(show.to("to show the session in lists"));
     }

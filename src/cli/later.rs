@@ -45,7 +45,7 @@ pub(crate) fn save(
         change => change,
     };
     let is_open = !ops::open_in(&tried, &session).is_empty();
-    if !make(context, (&mut tried, &session), &change)? {
+    if !make(context, &mut tried, &session, &change)? {
         return Ok(Exit::Yes);
     }
     drop(tried);
@@ -74,7 +74,8 @@ pub(crate) fn save(
 /// Makes a change that waited, or shows what it would do in an archive that keeps nothing. Returns false if there is nothing to do.
 fn make(
     context: &mut Context,
-    (archive, session): (&mut Archive, &Session),
+    archive: &mut Archive,
+    session: &Session,
     change: &Later,
 ) -> Result<bool, CommandError> {
     let is_tried = archive.is_preview();
@@ -107,15 +108,14 @@ fn make(
             Ok(switched.operation.is_some())
         }
         Later::Undo(n) => {
-            let was_hidden = archive.store().card(session.key)?.hidden;
             let mut undone = ops::undo(archive, session, *n)?;
             context.measure(archive, session, &mut undone.landing);
             let changed = (&*archive, session);
             if is_tried {
-                say_undone(context, changed, (&undone, was_hidden))?;
+                say_undone(context, changed, &undone)?;
             } else {
                 undone.notices.retain(is_new);
-                tell_undone(context, changed, &undone, (&undone, was_hidden))?;
+                tell_undone(context, changed, &undone, &undone)?;
             }
             Ok(true)
         }
@@ -124,9 +124,9 @@ fn make(
             if is_tried && context.json {
                 Ok(true)
             } else if is_tried {
-                compaction::say_plan(context, (archive, session), &summing)
+                compaction::say_plan(context, archive, session, &summing)
             } else {
-                compaction::compact(context, (archive, session), &summing, Cause::Manual)
+                compaction::compact(context, archive, session, &summing, Cause::Manual)
             }
         }
     }
@@ -165,7 +165,7 @@ pub(crate) fn choose(
     let tried = change_of(waiting).and_then(|change| {
         archive.set_manner(context.manner(false, waiting.has(ROTATE)));
         context.follow(&archive, &session);
-        make(context, (&mut archive, &session), &change)
+        make(context, &mut archive, &session, &change)
     });
     drop(archive);
     let can = tried.is_ok() && open.is_none();
@@ -216,7 +216,7 @@ pub(crate) fn apply(
         let error = anyhow!("another change is waiting now; nothing was changed");
         return Err(CommandError::user(error).hinted(Line::about("resume").to("see the change")));
     }
-    if !make(context, (&mut archive, &session), &change_of(waiting)?)? {
+    if !make(context, &mut archive, &session, &change_of(waiting)?)? {
         ops::undo(&mut archive, &session, Some(waiting.operation))?;
     }
     Ok(())
@@ -229,9 +229,8 @@ pub(crate) fn drop_waiting(
     waiting: &Waiting,
 ) -> Result<(), CommandError> {
     let (mut archive, session) = context.change(wanted)?;
-    let was_hidden = archive.store().card(session.key)?.hidden;
     let undone = ops::undo(&mut archive, &session, Some(waiting.operation))?;
-    tell_undone(context, (&archive, &session), &undone, (&undone, was_hidden)).map(drop)
+    tell_undone(context, (&archive, &session), &undone, &undone).map(drop)
 }
 
 impl Context {

@@ -6,13 +6,7 @@ use undertext::ops::{Archive, Session, SessionError};
 
 use super::Context;
 use super::error::CommandError;
-
-/// Where `revert` goes: just before the turn that is picked, or just after it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Side {
-    Before,
-    After,
-}
+use super::revert::Side;
 
 #[expect(clippy::unused_self, clippy::unnecessary_wraps, reason = "the other build asks")]
 impl Context {

@@ -15,6 +15,7 @@ use undertext::store::{Listed, SessionFilter};
 use super::Context;
 use super::common::{self, counted};
 use super::error::CommandError;
+use super::revert::Side;
 use crate::browse::{self, Picker, Piece, Preview, Row};
 use crate::render::answers;
 use crate::render::call;
@@ -35,13 +36,6 @@ const TURNS: usize = 4;
 /// How many entries of a turn its preview reads, and how many lines it shows of each text.
 const FIRST: usize = 24;
 const LINES: usize = 10;
-
-/// Where `revert` goes: just before the turn that is picked, or just after it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
-    Before,
-    After,
-}
 
 impl Context {
     /// Returns whether a person can be asked to pick something.

@@ -28,8 +28,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let (mut archive, session) = args.moving.begin(context, args.about.wanted()?)?;
-    let was_hidden = archive.store().card(session.key)?.hidden;
     let mut redone = ops::redo(&mut archive, &session)?;
     context.measure(&archive, &session, &mut redone.landing);
-    tell_undone(context, (&archive, &session), &Redone(&redone), (&redone, was_hidden))
+    tell_undone(context, (&archive, &session), &Redone(&redone), &redone)
 }

@@ -9,9 +9,15 @@ use super::common::{Delay, Moving};
 use super::error::{CommandError, Exit};
 use super::landing::{place, tell_back};
 use super::later;
-use super::pick::Side;
 use super::words::{About, Noun};
 use super::{Context, complete};
+
+/// Where `revert` goes: just before the turn that is picked, or just after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Side {
+    Before,
+    After,
+}
 
 /// Go back to a turn and leave the model a note
 #[derive(Debug, clap::Args)]

@@ -56,7 +56,6 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return later::save(context, wanted, manner, Later::Undo(args.operation));
     }
     let (mut archive, session) = args.moving.begin(context, wanted)?;
-    let was_hidden = archive.store().card(session.key)?.hidden;
     let undone = ops::undo(&mut archive, &session, args.operation);
     let mut undone = undone.map_err(|error| {
         let n = args.operation.map(|n| n.to_string());
@@ -64,5 +63,5 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         context.or_later(error, line)
     })?;
     context.measure(&archive, &session, &mut undone.landing);
-    tell_undone(context, (&archive, &session), &undone, (&undone, was_hidden))
+    tell_undone(context, (&archive, &session), &undone, &undone)
 }

@@ -185,6 +185,7 @@ fn plan(
     let notices = let_go.into_iter().map(|live| Notice::Detached { path: live.path }).collect();
     let word = operation.command.as_str();
     let names = left.iter().map(|left| branch_text(left)).collect();
+    let hidden = steps.hidden;
     let plan = Plan { command: command(n, word.to_owned(), names), steps, goal };
     let undone = Undone {
         operation: OperationNumber::default(),
@@ -192,6 +193,7 @@ fn plan(
         original: operation.undoes().unwrap_or(n),
         command: word,
         left,
+        hidden,
         rotated: None,
         written: None,
         landing: Landing::default(),

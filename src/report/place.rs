@@ -121,6 +121,9 @@ pub struct Undone {
     pub command: &'static str,
     /// The branches that hold the entries since.
     pub left: Vec<String>,
+    /// Whether lists leave the session out now, if that changed.
+    #[serde(skip)]
+    pub hidden: Option<bool>,
     /// The old live file, if it was exchanged.
     #[serde(serialize_with = "some_path")]
     pub rotated: Option<PathBuf>,
