@@ -329,9 +329,9 @@ fn looks_at_the_machine(code: &str) -> bool {
 
 /// Returns a source without comments, help texts and unit tests.
 fn said(text: &str) -> String {
-    let text = text.split("\nmod tests {").next().unwrap_or_default();
+    let text = text.split("\nmod tests {").next().unwrap();
     let mut parts = text.split("after_help = \"");
-    let first = parts.next().unwrap_or_default().to_owned();
+    let first = parts.next().unwrap().to_owned();
     let code =
         parts.fold(first, |code, part| code + part.split_once("\")]").map_or("", |(_, code)| code));
     let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));

@@ -127,7 +127,7 @@ fn all(env: &TestEnv, commands: &[&[&str]], last: &[&str], columns: usize, colou
 /// Returns a text without what paints it.
 fn plain(text: &str) -> String {
     let mut parts = text.split('\x1b');
-    let first = parts.next().unwrap_or_default().to_owned();
+    let first = parts.next().unwrap().to_owned();
     let rest = parts.map(|part| part.split_once('m').map_or(part, |(_, rest)| rest));
     first + &rest.collect::<String>()
 }

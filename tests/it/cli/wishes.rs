@@ -117,7 +117,7 @@ fn without_time(text: &str) -> String {
 /// Returns what a terminal shows of a text that it is asked to copy in part.
 fn without_copies(text: &str) -> String {
     let mut parts = text.split("\x1b]52;c;");
-    let first = parts.next().unwrap_or_default().to_owned();
+    let first = parts.next().unwrap().to_owned();
     let rest = parts.map(|part| part.split_once('\x07').map_or(part, |(_, rest)| rest));
     first + &rest.collect::<String>()
 }
