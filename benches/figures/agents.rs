@@ -233,7 +233,7 @@ fn median(rounds: usize, mut work: impl FnMut() -> Duration) -> Duration {
 
 /// Returns the folder of real sessions, if there is one.
 #[expect(clippy::disallowed_methods, reason = "real sessions lie outside of the project")]
-fn corpus() -> Option<PathBuf> {
+pub(crate) fn corpus() -> Option<PathBuf> {
     let corpus = std::env::var_os("UNDERTEXT_CORPUS").map(PathBuf::from);
     if corpus.is_none() {
         println!("                 no UNDERTEXT_CORPUS, and nothing to measure");

@@ -30,7 +30,7 @@ fn cargo(target: &Path, name: &str, limit: u64) {
 }
 
 /// Returns the processor time of all processes that have ended below this one.
-fn used() -> Duration {
+pub(crate) fn used() -> Duration {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
     // The name of the program, in brackets, may hold anything; hundredths of a second are the 16th and the 17th field.
     let (_, fields) = stat.rsplit_once(") ").unwrap();

@@ -23,6 +23,7 @@ mod build;
 mod compact;
 mod context;
 mod cut;
+mod finding;
 mod generator;
 mod growth;
 mod native;
@@ -67,7 +68,7 @@ fn main() {
         agents::sessions(&arguments, Path::new(folder));
         return;
     }
-    let figures: [(&str, &str, Figure); 40] = [
+    let figures: [(&str, &str, Figure); 41] = [
         ("native", "append", native::append),
         ("native", "batch", native::batch),
         ("native", "process", native::process),
@@ -85,6 +86,7 @@ fn main() {
         ("search", "scan", search::scan),
         ("search", "index", search::index),
         ("search", "index-many", search::many),
+        ("search", "finding", finding::finding),
         ("secrets", "audit", secrets::audit),
         ("secrets", "redact", secrets::redact),
         ("context", "pairs", context::pairs),
