@@ -63,7 +63,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
 
-    /// Count as exact, estimate or reported
+    /// Kind: exact, estimate or reported
     #[arg(long, value_name = "HOW", default_value = "reported", hide_possible_values = true)]
     tokens: TokensArg,
 

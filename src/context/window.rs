@@ -84,7 +84,7 @@ impl Source {
         match self {
             Self::Asked => "",
             Self::Models => ", which your settings give the model,",
-            Self::File => ", which the session's file names,",
+            Self::File => ", which is set in the session's file,",
             Self::Model => ", which the model is known to have,",
             Self::Answered => ", inferred from requests that the model answered,",
             Self::Cap => ", which window.cap in your settings allows,",

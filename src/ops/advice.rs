@@ -274,7 +274,7 @@ fn denied(session: &str, path: &Path, why: &Denied) -> Vec<Hint> {
                 .to("or write it to a file in this folder"),
         ],
         Denied::InPlace(_) => vec![
-            "move whatever is there away: the next command that changes the session writes the file again".into(),
+            "move it away; the next command that changes the session writes the file again".into(),
         ],
         Denied::Io(error) if error.kind() == io::ErrorKind::StorageFull => {
             let_go(session, vec![full()])
@@ -303,7 +303,7 @@ fn after_store(error: &StoreError) -> Vec<Hint> {
         E::Forgotten { .. } => {
             vec![
                 Line::new("doctor").to("to see what this means and what you can do"),
-                Line::new("doctor").flag("fix").to("to import what live files still contain"),
+                Line::new("doctor").flag("fix").to("to recover lost changes from session files"),
             ]
         }
         E::Old { .. } => vec![

@@ -245,11 +245,11 @@ impl fmt::Display for Notice {
                 let has = |count: u64| if count == 1 { "line contains" } else { "lines contain" };
                 if *lines > 0 {
                     let has = has(*lines);
-                    write!(f, "{lines} new {has} redacted text; it is kept out of the store, but is still in the file")?;
+                    write!(f, "{lines} new {has} redacted text; the store omits it, but the file still contains it")?;
                 }
                 if *left > 0 {
                     let (and, has) = (if *lines > 0 { "; " } else { "" }, has(*left));
-                    write!(f, "{and}{left} new {has} it as a name or a time, and cannot be stored without it")?;
+                    write!(f, "{and}{left} new {has} redacted text as a name or a time, so it is stored unchanged")?;
                 }
                 Ok(())
             }

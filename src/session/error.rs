@@ -33,7 +33,7 @@ pub enum SessionError {
     #[error("no entry matches {0:?}")]
     NoEntry(String),
     /// The start is no entry.
-    #[error("there is no entry at the start")]
+    #[error("that place is before the first entry of the session")]
     Start,
     /// Several entries match.
     #[error("{wanted:?} matches {} entries", .matches.len())]

@@ -70,7 +70,7 @@ impl fmt::Display for Vain {
             Self::Reach => "go back to",
             Self::CatchUp => "catch up with",
             Self::Attach => "attach: the session has no file on this machine",
-            Self::Detach => "detach: the session does not follow an agent's file",
+            Self::Detach => "detach: the session is not attached to an agent's file",
         })
     }
 }
@@ -79,7 +79,7 @@ impl fmt::Display for Vain {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Misread {
     /// It has no record for what the file was to say.
-    #[error("its agent's format has no record for a compaction")]
+    #[error("the agent's format cannot store a compaction")]
     NoRecord,
     /// It would resume nothing.
     #[error("the agent could not resume anything")]
@@ -360,9 +360,7 @@ fn in_use(session: &str, title: Option<&str>, holders: &[crate::live::Holder]) -
     }
     let name = if short.is_empty() { session.to_owned() } else { format!("{session} {short:?}") };
     if holders.is_empty() {
-        return format!(
-            "{name} is open: its lock is held by a process that the system does not show"
-        );
+        return format!("{name} is open: an unidentified process holds its lock");
     }
     let says = |holder: &crate::live::Holder| {
         let verb = if holder.how.is_guess() { "may have" } else { "has" };

@@ -161,7 +161,7 @@ fn a_small_window_of_the_session_itself_hinders_nobody_from_reading_it() {
     assert_ne!(small, weather);
     fs::write(env.project().join("weather.jsonl"), small).unwrap();
     let shown = env.run(&["context", "weather.jsonl"]).success();
-    assert_snapshot!(shown.stderr, @"warning: a window of 1,000 tokens, which the session's file names, is too small for a turn: the minimum is 16,000");
+    assert_snapshot!(shown.stderr, @"warning: a window of 1,000 tokens, which is set in the session's file, is too small for a turn: the minimum is 16,000");
     assert!(shown.stdout.contains(" of a window of 1,000 (the session's file, "), "{shown}");
     assert!(env.run(&["status", "weather.jsonl"]).success().stdout.contains(" of 1,000 tokens; "));
     env.run(&["import", "-q", "weather.jsonl"]).success();
@@ -173,7 +173,7 @@ fn a_small_window_of_the_session_itself_hinders_nobody_from_reading_it() {
     assert_eq!(planned.to_string(), compacted.to_string());
     assert_snapshot!(compacted, @"
     ------- stderr -------
-    error: a window of 1000 tokens, which the session's file names, is too small: the minimum is 16000
+    error: a window of 1000 tokens, which is set in the session's file, is too small: the minimum is 16000
     hint: set another window with --window, or lower window.block in config.toml; every key, explained: undertext context --settings
     [exit status: 2]
     ");

@@ -173,7 +173,7 @@ fn a_store_that_has_forgotten_is_noticed_and_not_changed() {
     ------- stderr -------
     error: the store at $HOME/.local/share/undertext/store.db has lost changes: it had 6, but has only 5 now
     hint: to see what this means and what you can do: undertext doctor
-    hint: to import what live files still contain: undertext doctor --fix
+    hint: to recover lost changes from session files: undertext doctor --fix
     [exit status: 3]
     ");
     assert_snapshot!(env.run(&["verify"]), @r"

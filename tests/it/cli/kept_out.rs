@@ -50,7 +50,7 @@ fn what_an_agent_says_again_is_covered_as_it_is_taken_in() {
     Session 8f14e45f  the token is [redacted]**************, use it  (claude)
     Checkpoint 6
     ------- stderr -------
-    warning: 2 new lines contain redacted text; it is kept out of the store, but is still in the file
+    warning: 2 new lines contain redacted text; the store omits it, but the file still contains it
     warning: imported 2 entries that another program appended to the live file
     hint: to come back to this checkpoint: undertext revert 6 -s 8f14e45f
     ");

@@ -91,7 +91,7 @@ fn an_entry_that_is_not_there_is_an_error() {
     let said = stored.run(&["show", "HEAD"]);
     assert_snapshot!(said, @"
     ------- stderr -------
-    error: there is no entry at the start
+    error: that place is before the first entry of the session
     hint: list the entries with their ids: undertext log
     [exit status: 2]
     ");
