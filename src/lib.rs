@@ -104,7 +104,7 @@
 //! store     persistence: facts, bytes, caches           -> model disk
 //! live      files that an agent reads                   -> model json wire disk
 //! session   a session as it is read, and verbs' plans   -> model json dag wire store
-//! search    what was said in any session, by its words  -> model json store session
+//! search    what was said in any session, by its words  -> model json wire store session
 //! secrets   what looks like a secret in a text, masks   -> model json cover
 //! report    what verbs answer, its JSON and hints       -> model wire context store session settings
 //! sync      files and store: all locks and transactions -> model json cover wire store session live disk report settings

@@ -2,13 +2,16 @@
 
 use std::time::{Duration, Instant};
 
-use undertext::ops;
+use undertext::ops::{self, Archive};
 use undertext::report::Indexed;
 
 use super::Context;
 use super::common::counted;
 use super::error::{CommandError, Exit};
 use super::output::Progress;
+
+/// How long a search brings the index along before it shows its progress.
+const SILENT: Duration = Duration::from_millis(500);
 
 /// Bring the search index up to date
 #[derive(Debug, clap::Args)]
@@ -45,10 +48,25 @@ impl Context {
     /// Adds to the index of the store for a while; no command is worse for what fails here.
     pub(crate) fn index_for(&mut self, time: Duration) {
         let until = Instant::now() + time;
-        let (Ok(root), Ok(exclude)) = (self.root(), self.exclude()) else { return };
+        let Ok(root) = self.root() else { return };
         if let Ok(archive) = self.reader(&root) {
-            let goes_on = || Instant::now() < until;
-            let _ = ops::index(&archive, &exclude, &goes_on, &mut |_, _| ());
+            self.bring_index_along(&archive, &|| Instant::now() < until);
         }
+    }
+
+    /// Adds to the index of a store as long as it may go on; no command is worse for what fails here.
+    pub(crate) fn bring_index_along(
+        &mut self,
+        archive: &Archive,
+        goes_on: &(dyn Fn() -> bool + Sync),
+    ) {
+        let Ok(exclude) = self.exclude() else { return };
+        let begun = Instant::now();
+        let _ = ops::index(archive, &exclude, goes_on, &mut |done, all| {
+            if begun.elapsed() >= SILENT {
+                let (label, total) = ("indexing", Some(all));
+                self.output.progress(Progress { label, done, total, bytes: 0, of: None });
+            }
+        });
     }
 }

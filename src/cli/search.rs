@@ -1,17 +1,17 @@
 //! `search`: what was said in any session, by its words.
 
+use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use undertext::model::{Role, SessionName};
-use undertext::ops::{self, Archive, Case, Pattern, Search, Sort, Words};
-use undertext::report::{Counted, FoundLine, Hit, Searched};
+use undertext::ops::{self, Archive, Case, Pattern, Query, Search, Sort, Sought, Within, Words};
+use undertext::report::{Counted, FoundLine, Hit, Line, Searched};
 use undertext::store::SessionFilter;
 
 use super::common::{self, counted};
 use super::error::{CommandError, Exit};
-use super::words::OneOrAll;
 use super::{Context, complete};
 use crate::render::style::Label;
 use crate::render::units::grouped;
@@ -21,45 +21,50 @@ use crate::render::{moment, safe, search};
 const AFTERWARDS: Duration = Duration::from_millis(200);
 /// How many texts a person is shown unless more are asked for.
 const SHOWN: usize = 20;
+/// How many of a session.
+const PER_SESSION: usize = 3;
 /// The letters of the options that take a value.
 const TAKING: [char; 5] = ['A', 'B', 'C', 'n', 's'];
 
-/// Search everything said in all sessions
+/// Search everything said in all sessions, also what was reverted or compacted
 #[derive(Debug, clap::Args)]
 #[command(
     alias = "grep",
     after_help = "\
 Examples:
-  undertext search 'undefined symbol'
-  undertext search roof 7c2a                 in one session
-  undertext search --tool Bash -E 'rm -rf? /'
-  undertext search -l --here --since 7d TODO
+  undertext search retry webhook
+  undertext search --tool Bash --since '3 days ago' -E 'rm -rf? /'
 
-It also finds what was reverted, undone, compacted or truncated.
 Exit codes: 1 if nothing was found, or a session is damaged"
 )]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag that a person types")]
 pub(crate) struct Args {
-    /// The words to find, literally; after -- they may begin with a dash
-    pattern: String,
+    /// The words to find, in any order; '"in quotes"' for a phrase
+    #[arg(required = true)]
+    words: Vec<String>,
 
-    #[command(flatten)]
-    about: OneOrAll,
+    /// Only in this session: its id, title or file
+    #[arg(short = 's', long = "session", value_name = "SESSION", add = complete::sessions())]
+    session: Option<OsString>,
 
-    /// Match whole words
+    /// Match exact text, line by line
+    #[arg(short = 'F', long = "fixed-strings")]
+    fixed: bool,
+
+    /// The same, as whole words
     #[arg(short, long, conflicts_with = "regex")]
     word: bool,
 
     /// Match a regular expression
-    #[arg(short = 'E', long)]
+    #[arg(short = 'E', long, conflicts_with = "fixed")]
     regex: bool,
 
-    /// Ignore case, even if PATTERN has capitals
+    /// With -F, -w, -E: ignore case, even if there are capitals
     #[arg(short, long)]
     ignore_case: bool,
 
-    /// Respect case, even if PATTERN has no capitals
-    #[arg(long, conflicts_with = "ignore_case")]
+    /// With -F, -w, -E: respect case, even without capitals
+    #[arg(long, hide = true, conflicts_with = "ignore_case")]
     case: bool,
 
     /// Only sessions of this agent, such as claude
@@ -86,13 +91,21 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ROLE", value_parser = role, add = complete::among(ROLES.map(Role::as_str)))]
     role: Vec<Role>,
 
-    /// Only calls of this tool and their results
+    /// Only messages, commands, edits or results; repeatable
+    #[arg(long = "in", value_name = "PART", value_parser = part, add = complete::among(PARTS.map(|(name, _)| name)))]
+    parts: Vec<Within>,
+
+    /// Only calls of this tool, and their results
     #[arg(long, value_name = "NAME")]
     tool: Option<String>,
 
     /// Only this branch
     #[arg(long, value_name = "NAME")]
     branch: Option<String>,
+
+    /// Only what was reverted, undone, or is on another branch
+    #[arg(long, conflicts_with_all = ["list", "count"])]
+    reverted: bool,
 
     /// Include hidden sessions
     #[arg(long)]
@@ -102,7 +115,11 @@ pub(crate) struct Args {
     #[arg(short = 'C', short_aliases = ['A', 'B'], long = "context", value_name = "N", default_value_t = 0, value_parser = common::number::<usize>, allow_negative_numbers = true, conflicts_with_all = ["list", "count"])]
     around: usize,
 
-    /// Show at most N texts; 0 shows all [default: 20]
+    /// Show at most N messages of a session [default: 3]
+    #[arg(long, value_name = "N", value_parser = common::number::<usize>)]
+    per_session: Option<usize>,
+
+    /// Show at most N messages; 0 shows all [default: 20]
     #[arg(short, long = "number", value_name = "N", value_parser = common::number::<usize>, allow_negative_numbers = true)]
     number: Option<usize>,
 
@@ -132,6 +149,20 @@ fn role(text: &str) -> Result<Role, String> {
     found.ok_or_else(|| "use user, assistant, tool or system".to_owned())
 }
 
+/// The parts of a conversation.
+const PARTS: [(&str, Within); 4] = [
+    ("messages", Within::Messages),
+    ("commands", Within::Commands),
+    ("edits", Within::Edits),
+    ("results", Within::Results),
+];
+
+/// Reads a part of a conversation.
+fn part(text: &str) -> Result<Within, String> {
+    let found = PARTS.iter().find(|(name, _)| *name == text).map(|(_, part)| *part);
+    found.ok_or_else(|| "use messages, commands, edits or results".to_owned())
+}
+
 /// Reads in which order texts are shown.
 fn sort(text: &str) -> Result<Sort, String> {
     match text {
@@ -142,8 +173,9 @@ fn sort(text: &str) -> Result<Sort, String> {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let pattern = args.pattern().map_err(CommandError::user)?;
-    let wanted = args.about.wanted()?;
+    let sought = args.sought().map_err(CommandError::user)?;
+    let is_of_words = matches!(sought, Sought::Words(_));
+    let wanted = args.session.as_deref();
     let (archive, session) = match wanted {
         Some(_) => {
             let (archive, session) = context.find(wanted)?;
@@ -163,10 +195,12 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let now = context.env.ambient().now();
     let moment = |at: moment::Since| at.at(context.env.zone, now);
     let since = args.since.map(moment);
-    let is_for_people = !context.json && !args.list && !args.count;
-    let number = args.number.or(is_for_people.then_some(SHOWN));
+    let is_list = args.list || args.count;
+    let is_short = !is_list && (is_of_words || !context.json);
+    let number = args.number.or(is_short.then_some(SHOWN));
+    let per_session = args.per_session.or((is_short && session.is_none()).then_some(PER_SESSION));
     let search = Search {
-        pattern,
+        sought,
         sessions: SessionFilter {
             format: args.agent.clone(),
             folder,
@@ -177,28 +211,44 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         session,
         branch: args.branch.clone(),
         roles: args.role.clone(),
+        parts: args.parts.clone(),
         tool: args.tool.clone(),
         since,
         until: args.until.map(moment),
         around: args.around,
         limit: number.filter(|number| *number > 0),
-        sort: args.sort.unwrap_or(if is_for_people { Sort::Relevance } else { Sort::Time }),
+        per_session: per_session.filter(|number| *number > 0).unwrap_or(usize::MAX),
+        is_list: args.list,
+        is_reverted: args.reverted,
+        sort: args.sort.unwrap_or(Sort::Relevance),
     };
+    if is_of_words && archive.root().is_some() {
+        // What is not in the index would have to be read at each search.
+        context.bring_index_along(&archive, &|| true);
+    }
     if !context.json {
         context.output.page()?;
     }
     let mut sessions = 0;
+    let mut printed = Printed::default();
     let searched = if args.list || args.count {
         ops::count(&archive, &search, |counted| {
             sessions += 1;
             tell_count(context, &archive, counted, args)
         })?
     } else {
-        let mut before = None;
-        ops::search(&archive, &search, |hit| tell(context, &archive, hit, args, &mut before))?
+        ops::search(&archive, &search, |searched, hit| {
+            if printed.session.is_none() {
+                head(context, searched)?;
+            }
+            tell(context, &archive, hit, args, &mut printed)
+        })?
     };
-    let exit = end(context, &searched, sessions, args)?;
-    if archive.root().is_some() && !searched.is_indexed {
+    if searched.lines == 0 && !context.json {
+        say_near(context, &archive, &search, args)?;
+    }
+    let exit = end(context, &searched, (sessions, printed), args)?;
+    if !is_of_words && archive.root().is_some() && !searched.is_indexed {
         drop(archive);
         context.output.flush()?;
         context.index_for(AFTERWARDS);
@@ -207,18 +257,24 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
 }
 
 impl Args {
-    fn pattern(&self) -> Result<Pattern, ops::Unfit> {
-        let manner = match (self.word, self.regex) {
-            (true, _) => Words::Word,
-            (_, true) => Words::Regex,
-            _ => Words::Literal,
+    fn sought(&self) -> Result<Sought, ops::Unfit> {
+        let words = self.words.join(" ");
+        let manner = match (self.word, self.regex, self.fixed) {
+            (true, ..) => Words::Word,
+            (_, true, _) => Words::Regex,
+            (_, _, true) => Words::Literal,
+            _ => match Query::new(&words) {
+                // Signs alone are no words.
+                Err(ops::Unfit::Empty) if !words.is_empty() => Words::Literal,
+                query => return query.map(Sought::Words),
+            },
         };
         let case = match (self.ignore_case, self.case) {
             (true, _) => Case::Ignored,
             (_, true) => Case::Told,
             _ => Case::Smart,
         };
-        Pattern::new(&self.pattern, manner, case)
+        Pattern::new(&words, manner, case).map(Sought::Pattern)
     }
 }
 
@@ -234,13 +290,51 @@ fn short_name(
     }
 }
 
+/// What was printed of a search.
+#[derive(Default)]
+struct Printed {
+    /// The session whose hits were printed last, and its short name.
+    session: Option<(SessionName, String)>,
+    /// The command that shows the first hit.
+    first: Option<Line>,
+}
+
+/// Tells how much was found, before what was.
+fn head(context: &mut Context, searched: &Searched) -> Result<(), CommandError> {
+    let Some(messages) = searched.messages.filter(|_| !context.json) else { return Ok(()) };
+    let quoted = |words: &[String]| {
+        let words: Vec<_> = words.iter().map(|word| format!("\"{}\"", safe::line(word))).collect();
+        words.join(", ")
+    };
+    let all = format!(
+        "{} in {}",
+        counted(messages, "message", "messages"),
+        counted(searched.sessions, "session", "sessions")
+    );
+    let found = match (searched.nowhere.as_slice(), searched.missing.as_slice()) {
+        ([], []) => all,
+        ([], missing) => format!(
+            "No message has all words, the best lacks {}; most of them: {all}",
+            quoted(missing)
+        ),
+        (nowhere, _) => format!("No message has {}; the other words: {all}", quoted(nowhere)),
+    };
+    let shown = match searched.lines {
+        shown if shown < messages => format!(", best {} shown", grouped(shown)),
+        shown if shown > messages => format!(", and {} that have fewer", grouped(shown - messages)),
+        _ => String::new(),
+    };
+    let line = context.output.styles().paint(Label::Dim, &format!("{found}{shown}"));
+    Ok(writeln!(context.output, "{line}\n")?)
+}
+
 /// Tells of a text in which something was found.
 fn tell(
     context: &mut Context,
     archive: &Archive,
     hit: &Hit,
     args: &Args,
-    before: &mut Option<SessionName>,
+    printed: &mut Printed,
 ) -> Result<(), CommandError> {
     let Some(place) = hit.places.first() else { return Ok(()) };
     if context.json {
@@ -249,8 +343,9 @@ fn tell(
         }
         return Ok(());
     }
-    let is_next = before.as_ref() != Some(&place.session);
-    if before.is_some() {
+    let is_next = printed.session.as_ref().is_none_or(|(session, _)| *session != place.session);
+    let is_short = args.around == 0 && !args.full;
+    if printed.session.is_some() && (is_next || !is_short) {
         writeln!(context.output)?;
     }
     if is_next {
@@ -263,18 +358,18 @@ fn tell(
         let folder = place.folder.as_deref().map(|folder| context.env.homely(Path::new(folder)));
         let folder = folder.map(|folder| format!("  {folder}")).unwrap_or_default();
         let styles = context.output.styles();
-        let (title, id) = (safe::line(&title).into_owned(), safe::line(&id).into_owned());
+        let (title, shown) = (safe::line(&title).into_owned(), safe::line(&id).into_owned());
         let agent = &place.session.format;
         let width = context.output.width().unwrap_or(usize::MAX);
-        let room = width.saturating_sub(safe::width(&id) + agent.len() + 4);
+        let room = width.saturating_sub(safe::width(&shown) + agent.len() + 4);
         writeln!(
             context.output,
             "{}  {}  {}",
-            styles.paint(Label::Id, &id),
+            styles.paint(Label::Id, &shown),
             styles.paint(Label::Dim, agent),
             styles.paint(Label::Heading, &safe::clip(&format!("{title}{folder}"), room)),
         )?;
-        *before = Some(place.session.clone());
+        printed.session = Some((place.session.clone(), id));
     }
     let look = search::Look {
         styles: context.output.styles(),
@@ -282,6 +377,19 @@ fn tell(
         width: context.output.width(),
         full: args.full,
     };
+    if is_short {
+        let id = printed.session.as_ref().map(|(_, id)| id.as_str()).unwrap_or_default();
+        let word = place.step().map(|step| format!("{id}{step}"));
+        if printed.first.is_none() {
+            let show = Line::new("show");
+            printed.first = match (&word, place.entry) {
+                (Some(word), _) => Some(show.with(word)),
+                (None, entry) => entry.map(|entry| show.entry(entry).option("session", id)),
+            };
+        }
+        let word = word.unwrap_or_else(|| common::short(place.entry));
+        return Ok(search::line(&mut context.output, hit, &safe::line(&word), look)?);
+    }
     let command = place.show().map(|line| context.output.spell(&line));
     let other = hit.places.get(1).filter(|other| other.session != place.session);
     let other = other.map(|other| short_name(context, archive, &other.session)).transpose()?;
@@ -309,11 +417,50 @@ fn tell_count(
     Ok(writeln!(context.output, "{lines}{id}  {agent}  {}", safe::clip(&title, room))?)
 }
 
+/// Says that nothing was found, and what is near: the same without the filters, or words that begin so.
+fn say_near(
+    context: &mut Context,
+    archive: &Archive,
+    search: &Search,
+    args: &Args,
+) -> Result<(), CommandError> {
+    context.output.note("Nothing was found");
+    let hidden = SessionFilter { hidden: args.hidden, ..SessionFilter::default() };
+    let plain = Search {
+        sessions: hidden,
+        branch: None,
+        roles: Vec::new(),
+        parts: Vec::new(),
+        tool: None,
+        since: None,
+        until: None,
+        is_list: true,
+        is_reverted: false,
+        ..search.clone()
+    };
+    let mut sessions = 0;
+    ops::count(archive, &plain, |_| {
+        sessions += 1;
+        Ok::<_, CommandError>(())
+    })?;
+    let line = Line::about("search");
+    if sessions > 0 {
+        let without = args.words.iter().fold(line, Line::with);
+        let found = counted(sessions, "session", "sessions");
+        context.output.hint(without.to(format!("without the filters, {found} match")));
+    } else {
+        for word in ops::near(archive, &search.sought) {
+            context.output.hint(Line::new("search").with(word).to("a word that begins so"));
+        }
+    }
+    Ok(())
+}
+
 /// Tells how a search ended; `sessions` is the number of those whose lines it counted.
 fn end(
     context: &mut Context,
     searched: &Searched,
-    sessions: u64,
+    (sessions, printed): (u64, Printed),
     args: &Args,
 ) -> Result<Exit, CommandError> {
     let exit = context.tell_unread_sessions(&searched.unread)?;
@@ -321,16 +468,19 @@ fn end(
     if context.answer(searched)? {
         return Ok(exit);
     }
-    if searched.lines == 0 {
-        context.output.note("Nothing was found");
-    } else if args.count {
-        let lines = counted(searched.lines, "line", "lines");
+    if args.count && searched.lines > 0 {
+        let (one, many) =
+            if searched.messages.is_some() { ("message", "messages") } else { ("line", "lines") };
+        let lines = counted(searched.lines, one, many);
         let among = match (searched.has_more, sessions) {
             (false, _) => "in all".to_owned(),
             (true, 1) => "in this session".to_owned(),
             (true, _) => format!("in these {} sessions", grouped(sessions)),
         };
         context.output.note(&format!("{lines} {among}"));
+    }
+    if let Some(first) = printed.first.filter(|_| !args.full) {
+        context.output.hint(first.to("open one"));
     }
     if searched.has_more {
         let line = common::all_of("search", &context.env.args, &TAKING);

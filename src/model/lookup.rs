@@ -1,6 +1,9 @@
 //! Lookup tables: values that are found by their keys, and have no order that could show anywhere.
 
-#![expect(clippy::disallowed_types, reason = "the map is never iterated, so its order cannot show")]
+#![expect(
+    clippy::disallowed_types,
+    reason = "the map is only iterated to be sorted, so its order cannot show"
+)]
 
 use std::{collections::HashMap, hash::Hash};
 
@@ -20,6 +23,11 @@ impl<K: Eq + Hash, V> Lookup<K, V> {
         self.0.get(key)
     }
 
+    /// Returns the value of a key, to be changed.
+    pub(crate) fn get_mut(&mut self, key: &K) -> Option<&mut V> {
+        self.0.get_mut(key)
+    }
+
     /// Gives a key a value, and returns the one that it had.
     pub(crate) fn insert(&mut self, key: K, value: V) -> Option<V> {
         self.0.insert(key, value)
@@ -28,6 +36,16 @@ impl<K: Eq + Hash, V> Lookup<K, V> {
     /// Returns how many there are.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
+    }
+
+    /// Returns all of them, in the order of their keys.
+    pub(crate) fn sorted(self) -> Vec<(K, V)>
+    where
+        K: Ord,
+    {
+        let mut all: Vec<(K, V)> = self.0.into_iter().collect();
+        all.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        all
     }
 
     /// Removes all of them.

@@ -1,4 +1,4 @@
-//! The best of the newest texts. Where a text is costs most to find out, so that it is asked of those only that are
+//! The best of some texts. Where a text is costs most to find out, so that it is asked of those only that are
 //! among the best if they stand on their current paths.
 //!
 //! ```text
@@ -9,10 +9,10 @@
 //!
 //! Invariant: what is told is what it would be if all were asked.
 
-use std::{cmp::Reverse, collections::BTreeMap, ops::Range};
+use std::{cmp::Reverse, collections::BTreeMap};
 
 use crate::{
-    model::Role,
+    model::EntryNumber,
     ops::{
         OpsError,
         hits::{Text, hits},
@@ -20,13 +20,35 @@ use crate::{
         several::Readers,
     },
     report::{Hit, UnreadSession},
-    search::{FoundLine, Weighed, off_the_path, ranks},
+    search::Rank,
     session::Stand,
     store::Store,
 };
 
 /// A text, and the group of sessions in which it was found.
-pub(super) type InGroup = (usize, Text);
+pub(super) struct InGroup {
+    pub(super) group: usize,
+    pub(super) text: Text,
+}
+
+impl InGroup {
+    /// Returns where it is: the group, which one of it, and the entry.
+    pub(super) fn at(&self) -> (usize, usize, EntryNumber) {
+        let (member, entry) = self.text.at.first().copied().unwrap_or_default();
+        (self.group, member, entry)
+    }
+}
+
+/// Which of the texts are wanted.
+#[derive(Clone, Copy)]
+pub(super) struct Wanted {
+    /// How many.
+    pub(super) hits: usize,
+    /// How many of a session.
+    pub(super) of_session: usize,
+    /// Whether only those that are not on the current path.
+    pub(super) off_the_path: bool,
+}
 
 /// What is known of where a text is.
 enum Known {
@@ -36,32 +58,40 @@ enum Known {
     At(Hit),
 }
 
-/// Returns the best of these texts, up to the number wanted, the best one first.
+/// Returns the best of these texts by their ranks, the best one first.
 pub(super) fn best(
     readers: &mut Readers<'_>,
     groups: &[Vec<Member>],
-    texts: &[InGroup],
-    wanted: usize,
+    (texts, ranks): (&[InGroup], &[Rank]),
+    wanted: Wanted,
     damaged: &mut Vec<UnreadSession>,
 ) -> Result<Vec<Hit>, OpsError> {
-    let ranks = ranks(&texts.iter().map(|(_, text)| weighed(text)).collect::<Vec<_>>());
     let mut known: Vec<Known> = texts.iter().map(|_| Known::Nothing).collect();
     loop {
-        let mut order: Vec<usize> = (0..texts.len()).collect();
-        order.retain(|n| !matches!(known.get(*n), Some(Known::Nowhere)));
-        order.sort_by_key(|n| {
-            let rank = ranks.get(*n).copied().unwrap_or(0);
-            let rank = match known.get(*n) {
-                Some(Known::At(hit)) if !is_current(hit) => off_the_path(rank),
-                _ => rank,
-            };
-            Reverse((rank, texts.get(*n).and_then(|(_, text)| text.found.time)))
+        let mut order: Vec<(usize, Rank)> = (0..).zip(ranks.iter().copied()).collect();
+        order.retain(|(n, _)| !matches!(known.get(*n), Some(Known::Nowhere)));
+        for (n, rank) in &mut order {
+            if matches!(known.get(*n), Some(Known::At(hit)) if !is_current(hit)) {
+                *rank = rank.off_the_path();
+            }
+        }
+        let time = |n: usize| Reverse(texts.get(n).and_then(|text| text.text.found.time));
+        order.sort_by(|(n, one), (m, other)| {
+            one.before(*other).then_with(|| time(*n).cmp(&time(*m)))
         });
-        order.truncate(wanted);
+        let mut of_session: BTreeMap<(usize, usize), usize> = BTreeMap::new();
+        let mut order: Vec<usize> = order.into_iter().map(|(n, _)| n).collect();
+        order.retain(|n| {
+            let at = texts.get(*n).map_or((0, 0), |text| (text.at().0, text.at().1));
+            let of_session = of_session.entry(at).or_default();
+            *of_session += 1;
+            *of_session <= wanted.of_session
+        });
+        order.truncate(wanted.hits);
         let is_unknown = |n: &&usize| matches!(known.get(**n), Some(Known::Nothing));
         let mut asked: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
         for n in order.iter().filter(is_unknown) {
-            asked.entry(texts.get(*n).map_or(0, |(group, _)| *group)).or_default().push(*n);
+            asked.entry(texts.get(*n).map_or(0, |text| text.group)).or_default().push(*n);
         }
         if asked.is_empty() {
             let hit =
@@ -74,7 +104,8 @@ pub(super) fn best(
         let asked: Vec<(usize, Vec<usize>)> = asked.into_iter().collect();
         for (n, hit) in stand(readers, groups, texts, &asked, damaged)? {
             if let Some(known) = known.get_mut(n) {
-                *known = hit.map_or(Known::Nowhere, Known::At);
+                let is_meant = |hit: &Hit| !(wanted.off_the_path && is_current(hit));
+                *known = hit.filter(is_meant).map_or(Known::Nowhere, Known::At);
             }
         }
     }
@@ -88,19 +119,15 @@ fn stand(
     asked: &[(usize, Vec<usize>)],
     damaged: &mut Vec<UnreadSession>,
 ) -> Result<Vec<(usize, Option<Hit>)>, OpsError> {
-    let members = |group: &usize| groups.get(*group).map(Vec::as_slice).unwrap_or_default();
-    let is_grown = |group: &usize| members(group).iter().any(|member| member.is_grown);
     let look = |store: &dyn Store, (group, asked): &(usize, Vec<usize>)| {
+        let members = groups.get(*group).map(Vec::as_slice).unwrap_or_default();
         let mut damaged = Vec::new();
-        let texts = asked.iter().filter_map(|n| texts.get(*n)).map(|(_, text)| text.clone());
-        let hits = hits(store, members(group), texts.collect(), &mut damaged)?;
+        let texts = asked.iter().filter_map(|n| texts.get(*n)).map(|text| text.text.clone());
+        let hits = hits(store, members, texts.collect(), true, &mut damaged)?;
         Ok::<_, OpsError>((asked.clone(), hits, damaged))
     };
-    let (grown, held): (Vec<_>, Vec<_>) = asked.iter().partition(|(group, _)| is_grown(group));
     let mut answers = Vec::with_capacity(asked.len());
-    let work = |store: &dyn Store, n: usize| held.get(n).map(|asked| look(store, asked));
-    readers.in_order(held.len(), &work, &mut |answer| answers.extend(answer));
-    answers.extend(grown.into_iter().map(|asked| look(readers.laid(), asked)));
+    each_of(readers, groups, asked, |asked| asked.0, &look, &mut |answer| answers.push(answer));
     let mut found = Vec::new();
     for answer in answers {
         let (asked, hits, named) = answer?;
@@ -110,24 +137,29 @@ fn stand(
     Ok(found)
 }
 
-/// Returns whether the place at which a hit is shown is on the current path.
-fn is_current(hit: &Hit) -> bool {
-    let stand = hit.places.first().map(|place| &place.stand);
-    matches!(stand, Some(Stand::Current | Stand::Compacted))
-}
-
-/// Returns what the rank of a text is made of.
-fn weighed(text: &Text) -> Weighed<'_> {
-    let found = &text.found;
-    Weighed {
-        lines: found.lines.iter().map(matched).collect(),
-        role: found.role,
-        is_of_tool: found.tool.is_some() || found.role == Role::Tool,
-        time: found.time,
+/// Does work about groups of sessions, which threads share: what live files hold beyond the store, only one of them sees.
+pub(super) fn each_of<A: Sync, T: Send>(
+    readers: &mut Readers<'_>,
+    groups: &[Vec<Member>],
+    asked: &[A],
+    group: impl Fn(&A) -> usize,
+    work: &(dyn Fn(&dyn Store, &A) -> T + Sync),
+    each: &mut dyn FnMut(T),
+) {
+    let is_grown = |asked: &&A| {
+        let members = groups.get(group(asked)).into_iter().flatten();
+        members.into_iter().any(|member| member.is_grown)
+    };
+    let (grown, held): (Vec<&A>, Vec<&A>) = asked.iter().partition(is_grown);
+    let shared = |store: &dyn Store, n: usize| held.get(n).map(|asked| work(store, asked));
+    readers.in_order(held.len(), &shared, &mut |answer| answer.into_iter().for_each(&mut *each));
+    for asked in grown {
+        each(work(readers.laid(), asked));
     }
 }
 
-/// Returns a line and where its matches are.
-fn matched(line: &FoundLine) -> (&str, &[Range<usize>]) {
-    (&line.line, &line.matches)
+/// Returns whether the place at which a hit is shown is on the current path.
+pub(super) fn is_current(hit: &Hit) -> bool {
+    let stand = hit.places.first().map(|place| &place.stand);
+    matches!(stand, Some(Stand::Current | Stand::Compacted))
 }

@@ -23,7 +23,7 @@ use crate::{
     },
     ops::{OpsError, edges::edges, note},
     report::{Acts, Boundary, GraphNode, RevertedEnd},
-    search::{Pattern, Seeker},
+    search::{Pattern, Seeker, Sought},
     session::{
         Damaged, Damages, Kin, Session, SessionError, Spot, View,
         checkpoints::{self, Given, Places},
@@ -688,9 +688,14 @@ fn draw_once(
 fn find(archive: &Archive, session: &Session, pattern: &Pattern) -> Result<EntrySet, OpsError> {
     let mut found = EntrySet::default();
     let all = EntryNumber::FIRST..archive.store().state(session.key)?.next_entry();
-    Seeker::new(pattern.clone()).scan(archive.store(), (session, None), all, &mut |it| {
-        found.insert(it.entry);
-    })?;
+    Seeker::new(Sought::Pattern(pattern.clone())).scan(
+        archive.store(),
+        (session, None),
+        all,
+        &mut |it| {
+            found.insert(it.entry);
+        },
+    )?;
     Ok(found)
 }
 

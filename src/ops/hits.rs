@@ -2,12 +2,9 @@
 //!
 //! ```text
 //! found      A3 A3 A7 A9   C3 C9        A3 and C3 are the same text of the same time
-//! texts      A9 C9, A7, A3 C3           of the newest session first, from its newest entry on, up to the number wanted
-//! hits       the same, with where each is; to find that out costs most, so that it is asked of these only
+//! texts      A9 C9, A7, A3 C3           of the newest session first, from its newest entry on
+//! hits       some of them, with where each is: to find that out costs most
 //! ```
-//!
-//! Invariant: which texts of a session alone are chosen depends on what comes after the last of them only, so that a search
-//! may end there.
 
 use std::{
     cmp::Reverse,
@@ -44,13 +41,12 @@ type Same = ([u8; 32], Option<Timestamp>, Option<(Alone, usize)>);
 /// An entry, by its id where sessions may share it, else by its session.
 type Alone = Result<EntryId, (usize, EntryNumber)>;
 
-/// Returns the texts that were found in a group, up to the number wanted, the newest first.
+/// Returns the texts that were found in a group, the newest first.
 pub(super) fn texts(
     store: &dyn Store,
     search: &Search,
     members: &[Member],
     found: Vec<(usize, Found)>,
-    wanted: usize,
     damaged: &mut Vec<UnreadSession>,
 ) -> Result<Vec<Text>, OpsError> {
     let mut by_member: BTreeMap<usize, Vec<Found>> = BTreeMap::new();
@@ -71,12 +67,9 @@ pub(super) fn texts(
             let alone = ids.get(&found.entry).copied().ok_or((n, found.entry));
             let alone = found.time.is_none().then_some((alone, found.text));
             let same = (found.sum, found.time, alone);
-            if texts.len() >= wanted && members.len() == 1 && is_behind(&texts, found.entry) {
-                break;
-            }
             if let Some(text) = known.get(&same).and_then(|at| texts.get_mut(*at)) {
                 text.at.push((n, found.entry));
-            } else if texts.len() < wanted {
+            } else {
                 known.insert(same, texts.len());
                 texts.push(Text { at: vec![(n, found.entry)], found });
             }
@@ -87,16 +80,12 @@ pub(super) fn texts(
     Ok(texts)
 }
 
-/// Returns whether an entry comes after all of those, in the order in which they are chosen.
-fn is_behind(texts: &[Text], entry: EntryNumber) -> bool {
-    texts.last().is_some_and(|last| entry < last.found.entry)
-}
-
-/// Returns each of these texts as a hit, unless it is nowhere any more.
+/// Returns each of these texts as a hit, unless it is nowhere any more; which step of its turn it is, if that is wanted.
 pub(super) fn hits(
     store: &dyn Store,
     members: &[Member],
     mut texts: Vec<Text>,
+    wants_steps: bool,
     damaged: &mut Vec<UnreadSession>,
 ) -> Result<Vec<Option<Hit>>, OpsError> {
     name_tools(store, members, &mut texts, damaged)?;
@@ -108,7 +97,7 @@ pub(super) fn hits(
     for (n, entries) in asked {
         let Some(Member { session, listed, .. }) = members.get(n) else { continue };
         let entries: Vec<EntryNumber> = entries.into_iter().collect();
-        let found = places_of(store, session, &listed.card, &entries, damaged)?;
+        let found = places_of(store, session, &listed.card, &entries, wants_steps, damaged)?;
         places.extend(entries.into_iter().map(|entry| (n, entry)).zip(found));
     }
     let mut hits = Vec::with_capacity(texts.len());

@@ -165,9 +165,7 @@ fn add_pieces(
         let (Some(piece), false, None) = (ahead.next(), is_stopped, &failed) else { return };
         let add = || {
             let Some(found) = found? else { return Ok(true) };
-            for (entry, words) in &found {
-                index.add(piece.session.key, *entry, words)?;
-            }
+            index.add(piece.session.key, &piece.range, &found)?;
             index.reach(piece.session.key, &piece.reach)?;
             told(piece.range.end.since(piece.range.start));
             Ok(false)

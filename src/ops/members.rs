@@ -189,10 +189,12 @@ pub(crate) fn places_of(
     session: &Session,
     card: &Card,
     entries: &[EntryNumber],
+    wants_steps: bool,
     damaged: &mut Vec<UnreadSession>,
 ) -> Result<Vec<FoundPlace>, OpsError> {
-    let stands = stands(store, session, entries).map_err(OpsError::from);
-    let unknown = || Stands { stand: Stand::Unknown, turn: None, is_of_sub_agent: false };
+    let stands = stands(store, session, entries, wants_steps).map_err(OpsError::from);
+    let unknown =
+        || Stands { stand: Stand::Unknown, turn: None, step: None, is_of_sub_agent: false };
     let stands = or_named(stands, session, damaged)?
         .unwrap_or_else(|| entries.iter().map(|_| unknown()).collect());
     let ids = entry_ids(store, session, &entries.iter().copied().collect());
@@ -204,6 +206,7 @@ pub(crate) fn places_of(
         folder: card.folder.clone(),
         entry: ids.get(entry).copied(),
         turn: stands.turn,
+        step: stands.step,
         stand: stands.stand,
         is_of_sub_agent: stands.is_of_sub_agent || parent.is_some(),
         parent: parent.clone(),
@@ -217,7 +220,7 @@ pub(crate) fn turns_of(
     session: &Session,
     entries: &[EntryNumber],
 ) -> Result<BTreeMap<EntryNumber, CheckpointNumber>, OpsError> {
-    let stands = stands(store, session, entries).map_err(OpsError::from);
+    let stands = stands(store, session, entries, false).map_err(OpsError::from);
     let stands = or_named(stands, session, &mut Vec::new())?.unwrap_or_default();
     let turn = |(entry, stands): (&EntryNumber, Stands)| Some((*entry, stands.turn?));
     Ok(entries.iter().zip(stands).filter_map(turn).collect())

@@ -52,6 +52,7 @@ mod note;
 mod origin;
 mod pack;
 mod pieces;
+mod ranked;
 mod read;
 mod rebuild;
 mod recover;
@@ -116,7 +117,7 @@ pub use recover::recover;
 pub use redact::{Cause, cover_again, follow_moved, redact, redaction, rekey};
 pub use restore::{lost, lost_file, lost_with_sub_agents, restore, restore_lost};
 pub use revert::{clear, revert};
-pub use search::{count, search};
+pub use search::{count, near, search};
 pub use secrets::{audit_secrets, masking, secret_rules};
 pub use seen::Asked;
 pub use setup::{Setup, calling, setup};
@@ -138,7 +139,7 @@ pub use crate::{
         Planned, Recovered, Replaced, Reverted, SessionStats, Severity, Side, Stats, Status,
         Summary, Surroundings, Truncated, Turned, Undone, Verified,
     },
-    search::{Case, Manner as Words, Pattern, Sort, Unfit},
+    search::{Case, Manner as Words, Part as Within, Pattern, Query, Sort, Sought, Unfit},
     secrets::{Allowed, Masked, Masking, Masks, Unallowed},
     session::{
         Bond, Conversation, Damaged, Elsewhere, Gap, Kin, Line, Log, Passage, Reader, RecentCall,

@@ -9,17 +9,27 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     model::{Role, SessionName, Tie, TieKind, Timestamp},
-    ops::members::Member,
-    search::{Pattern, Sort},
+    ops::{
+        OpsError,
+        members::{Member, family, members},
+    },
+    report::Searched,
+    search::{Index, Part, Seeker, Sort, Sought},
     session::Session,
+    settings::Exclude,
     store::{Listed, SessionFilter, SessionKey, Store, StoreError},
+    sync::{Archive, may_be_behind},
 };
+
+/// One of how many sessions may be searched at most for a search to be narrowed to them: to find out which share a history
+/// with them takes a few questions for each.
+const NARROW: u64 = 16;
 
 /// What is searched for, and where.
 #[derive(Clone, Debug)]
 pub struct Search {
-    /// What is looked for in a line.
-    pub pattern: Pattern,
+    /// What is looked for.
+    pub sought: Sought,
     /// In which sessions; sub-agents are always among them.
     pub sessions: SessionFilter,
     /// In this one only.
@@ -28,6 +38,8 @@ pub struct Search {
     pub branch: Option<String>,
     /// Said by these only; by anyone, if it is empty.
     pub roles: Vec<Role>,
+    /// In these parts of the conversation only; in any, if it is empty.
+    pub parts: Vec<Part>,
     /// In calls and answers of this tool only.
     pub tool: Option<String>,
     /// Said then or later.
@@ -38,8 +50,98 @@ pub struct Search {
     pub around: usize,
     /// How many texts are wanted.
     pub limit: Option<usize>,
-    /// In which order.
+    /// How many of a session.
+    pub per_session: usize,
+    /// Whether only the sessions are wanted, not how much each has.
+    pub is_list: bool,
+    /// Only what is not on the current path.
+    pub is_reverted: bool,
+    /// In which order; a pattern finds the newest first.
     pub sort: Sort,
+}
+
+impl Search {
+    /// Returns whether the index cannot tell which messages are meant.
+    pub(super) fn tells_by_text(&self) -> bool {
+        let Self { sought, branch, roles, parts, tool, since, until, .. } = self;
+        let has_phrases = matches!(sought, Sought::Words(query) if query.has_phrases());
+        has_phrases
+            || !(roles.is_empty() && parts.is_empty())
+            || branch.is_some()
+            || tool.is_some()
+            || since.or(*until).is_some()
+    }
+
+    /// Returns whether a session needs not be searched behind its first match.
+    pub(super) fn stops_at_first(&self) -> bool {
+        self.is_list && self.tool.is_none() && self.branch.is_none()
+    }
+
+    /// Returns what looks for it in the records of a session.
+    pub(super) fn seeker(&self) -> Seeker {
+        let mut seeker = Seeker::new(self.sought.clone());
+        seeker.roles.clone_from(&self.roles);
+        seeker.parts.clone_from(&self.parts);
+        (seeker.since, seeker.until, seeker.around) = (self.since, self.until, self.around);
+        seeker
+    }
+
+    /// Returns the sessions that are searched, given those of which an index tells that they have something; an index that
+    /// cannot be read is left out.
+    pub(super) fn members(
+        &self,
+        archive: &Archive,
+        index: &mut Option<Index>,
+        found: impl Iterator<Item = SessionKey>,
+        searched: &mut Searched,
+    ) -> Result<Vec<Member>, OpsError> {
+        if let (Some(session), Some(branch)) = (&self.session, &self.branch) {
+            let state = archive.store().state(session.key)?;
+            if !state.branches.contains_key(branch) {
+                return Err(OpsError::no_branch(&state, branch));
+            }
+        }
+        let named = self.session.as_ref().map(|session| match self.branch {
+            // A sub-agent has no branch of its session.
+            Some(_) => Ok(vec![session.clone()]),
+            None => family(archive.store(), session),
+        });
+        let named = named.transpose()?;
+        let mut sessions = self.sessions.clone();
+        if let (Some(index), None) = (&index, &named) {
+            sessions.only = narrow(archive, index, found).unwrap_or_default();
+        }
+        let only = sessions.only.as_ref();
+        if index.as_mut().is_none_or(|index| index.reach(only).is_err()) {
+            (*index, sessions.only) = (None, None);
+        }
+        searched.is_indexed = index.as_ref().is_some_and(Index::is_whole);
+        members(archive, (&sessions, named.as_deref()), index.as_ref(), &mut searched.unread)
+    }
+}
+
+/// Opens the store's index of words, if there is one that can tell.
+pub(super) fn opened(archive: &Archive) -> Option<Index> {
+    Index::open(archive.root()?, archive.store(), &Exclude::default().digest())
+}
+
+/// Returns the sessions to which a search is narrowed by an index, with all that share a history with them; nothing, if they
+/// are many. Where that cannot be told, all are looked at, which names what is damaged.
+fn narrow(
+    archive: &Archive,
+    index: &Index,
+    found: impl Iterator<Item = SessionKey>,
+) -> Result<Option<BTreeSet<SessionKey>>, StoreError> {
+    let store = archive.store();
+    let Some(mut narrow) = index.behind(&|reach| may_be_behind(archive, &reach.mark))? else {
+        return Ok(None);
+    };
+    narrow.extend(found);
+    let all: u64 = store.totals()?.iter().map(|total| total.sessions).sum();
+    if narrow.len() as u64 * NARROW >= all {
+        return Ok(None);
+    }
+    with_kin(store, narrow).map(Some)
 }
 
 /// Puts sessions together that share a history, in the order of the newest of each.

@@ -385,7 +385,7 @@ fn standing(
     entries: &[EntryNumber],
 ) -> Result<(Standing, Vec<UnreadSession>), OpsError> {
     let mut damaged = Vec::new();
-    let places = places_of(store, session, &listed.card, entries, &mut damaged)?;
+    let places = places_of(store, session, &listed.card, entries, false, &mut damaged)?;
     let mut standing = Standing::new();
     for (entry, place) in entries.iter().zip(places) {
         let records = store.records(session.key, entry.alone()).map_err(OpsError::from);

@@ -8,8 +8,7 @@
 
 use std::borrow::Cow;
 
-use serde_json::Value;
-use undertext::wire::Heading;
+use undertext::wire::{Heading, Report};
 
 /// The tags around words that a reader wants to see.
 const TELLING: [&str; 6] = [
@@ -24,17 +23,6 @@ const TELLING: [&str; 6] = [
 const OWN: &str = "system";
 /// How a message begins that an agent sent back to itself.
 const MAIL: &str = "You just got a D-Mail";
-/// What Codex says of a command beside its output, in JSON.
-const REPORTED: [&str; 8] = [
-    "chunk_id",
-    "duration_seconds",
-    "exit_code",
-    "metadata",
-    "original_token_count",
-    "output",
-    "session_id",
-    "wall_time_seconds",
-];
 /// The tags around what a command printed.
 const PRINTED: [&str; 4] =
     ["bash-stdout", "bash-stderr", "local-command-stdout", "local-command-stderr"];
@@ -94,14 +82,8 @@ pub(crate) fn output(text: &str) -> (Option<String>, Cow<'_, str>) {
 /// Returns the output that a report in JSON holds beside nothing but what is said of every one, and the exit code of a
 /// command that failed.
 fn reported(text: &str) -> Option<(Option<String>, String)> {
-    let Ok(Value::Object(report)) = serde_json::from_str(text) else { return None };
-    let output = report.get("output").and_then(Value::as_str)?;
-    if report.keys().any(|key| !REPORTED.contains(&key.as_str())) {
-        return None;
-    }
-    let code = report.get("exit_code").or(report.get("metadata").and_then(|m| m.get("exit_code")));
-    let code = code.and_then(Value::as_i64).filter(|code| *code != 0);
-    Some((code.map(|code| code.to_string()), output.to_owned()))
+    let report = Report::of(text).filter(|report| report.is_plain)?;
+    Some((report.code.map(|code| code.to_string()), report.output))
 }
 
 /// Returns what the tag around a program's own words holds, if a person or the agent said it.

@@ -21,6 +21,11 @@ const PIPED: usize = 500;
 /// How many characters of a line are looked at for each column that it may fill: marks above letters fill none.
 const CHARS: usize = 4;
 
+/// How wide the columns of a hit on one line are: its place, who said it, and its status.
+const PLACE: usize = 13;
+const WHO: usize = 9;
+const STAND: usize = 7;
+
 /// How hits are shown.
 #[derive(Clone, Copy)]
 pub(crate) struct Look {
@@ -29,6 +34,65 @@ pub(crate) struct Look {
     pub(crate) width: Option<usize>,
     /// Whether all lines are shown, each whole.
     pub(crate) full: bool,
+}
+
+/// Writes a hit on one line: its place, who said it, its status, and the first line that was found.
+pub(crate) fn line(out: &mut dyn Write, hit: &Hit, place: &str, look: Look) -> io::Result<()> {
+    let (Some(found), Some(HitLine { line, matches, .. })) =
+        (hit.places.first(), hit.lines.first())
+    else {
+        return Ok(());
+    };
+    let styles = look.styles;
+    let tool = hit.tool.as_deref().map(|tool| format!("{}  ", safe::line(tool)));
+    let tool = tool.unwrap_or_default();
+    let (who, stand) = (hit.role.as_str(), standing(found));
+    let gap = |text: &str, width: usize| " ".repeat(width.saturating_sub(safe::width(text)));
+    let before = safe::width(place).max(PLACE) + WHO + safe::width(&stand).max(STAND);
+    let taken = 8 + before + safe::width(&tool);
+    let line = line.strip_suffix('\r').unwrap_or(line);
+    let indent = line.len() - line.trim_start().len();
+    let matches: Vec<_> = matches
+        .iter()
+        .filter(|at| at.start >= indent)
+        .map(|at| at.start - indent..at.end - indent)
+        .collect();
+    let text = marked(line.trim_start(), &matches, look, taken);
+    writeln!(
+        out,
+        "  {}{}  {}{}  {}{}  {}{}",
+        styles.paint(Label::Checkpoint, place),
+        gap(place, PLACE),
+        styles.paint(label(hit.role), who),
+        gap(who, WHO),
+        styles.paint(Label::Dim, &stand),
+        gap(&stand, STAND),
+        styles.paint(Label::Tool, &tool),
+        text.trim_end(),
+    )
+}
+
+fn label(role: Role) -> Label {
+    match role {
+        Role::User => Label::User,
+        Role::Assistant => Label::Assistant,
+        Role::Tool => Label::Tool,
+        Role::System => Label::Dim,
+    }
+}
+
+/// Returns in a word or two where an entry is.
+fn standing(place: &FoundPlace) -> String {
+    let word = match &place.stand {
+        Stand::Current => "current".to_owned(),
+        Stand::Compacted => "compacted".to_owned(),
+        Stand::Truncated => "truncated".to_owned(),
+        Stand::Branch(name) => format!("reverted: {}", safe::line(name)),
+        Stand::Undone => "undone".to_owned(),
+        Stand::Left => "reverted".to_owned(),
+        Stand::Unknown => "damaged".to_owned(),
+    };
+    if place.is_of_sub_agent { format!("{word}, sub-agent") } else { word }
 }
 
 /// Writes a hit, with the command that shows it if there is one, the name of the session of its second place if that is another one, and how
@@ -42,19 +106,13 @@ pub(crate) fn hit(
     let Some((place, others)) = hit.places.split_first() else { return Ok(()) };
     let styles = look.styles;
     let turn = place.turn.map(|turn| format!("@{turn} ")).unwrap_or_default();
-    let label = match hit.role {
-        Role::User => Label::User,
-        Role::Assistant => Label::Assistant,
-        Role::Tool => Label::Tool,
-        Role::System => Label::Dim,
-    };
     let tool = hit.tool.as_deref().map(|tool| format!(" {}", safe::line(tool))).unwrap_or_default();
     let time = hit.time.map(|time| format!(", {}", look.zone.show(time))).unwrap_or_default();
     writeln!(
         out,
         "{}{}{}{}",
         styles.paint(Label::Checkpoint, &turn),
-        styles.paint(label, hit.role.as_str()),
+        styles.paint(label(hit.role), hit.role.as_str()),
         tool,
         styles.paint(Label::Dim, &format!("{time}, {}", stands(place))),
     )?;

@@ -1,6 +1,6 @@
 //! Searching: what was found, where it is, and how to see it.
 
-use std::ops::Range;
+use std::{collections::BTreeSet, ops::Range};
 
 use serde::{Serialize, Serializer, ser::SerializeMap};
 
@@ -10,7 +10,7 @@ use super::{
     status::UnreadSession,
 };
 use crate::{
-    model::{Around, CheckpointNumber, EntryId, Role, SessionName, Timestamp},
+    model::{Around, CheckpointNumber, EntryId, EntryNumber, Role, SessionName, Timestamp},
     session::Stand,
 };
 
@@ -29,6 +29,8 @@ pub struct FoundPlace {
     pub entry: Option<EntryId>,
     /// The checkpoint before its turn.
     pub turn: Option<CheckpointNumber>,
+    /// Which step of the turn it is, 0 for the prompt, of the place at which it is shown.
+    pub step: Option<usize>,
     /// Where it is.
     pub stand: Stand,
     /// Whether it is of a sub-agent.
@@ -91,6 +93,14 @@ pub struct Counted {
 pub struct Searched {
     /// How many lines were found and handed over.
     pub lines: u64,
+    /// How many messages have the words that are looked for, or most of them: handed over or not.
+    pub messages: Option<u64>,
+    /// In how many sessions.
+    pub sessions: u64,
+    /// The words that no message has.
+    pub nowhere: Vec<String>,
+    /// The words that the best of them lacks.
+    pub missing: Vec<String>,
     /// Whether the search ended because it had found the number wanted.
     pub has_more: bool,
     /// How many entries are damaged and were not searched.
@@ -115,7 +125,15 @@ report!(Indexed, "index", |it| { entries: it.entries, whole: it.is_whole });
 impl FoundPlace {
     /// Returns the command that shows the entry, if it can be named.
     pub fn show(&self) -> Option<Line> {
-        Some(Line::about("show").entry(self.entry?))
+        Some(match self.step() {
+            Some(step) => Line::about("show").with(step),
+            None => Line::about("show").entry(self.entry?),
+        })
+    }
+
+    /// Returns the step of its turn as commands take it, if that is known.
+    pub fn step(&self) -> Option<String> {
+        Some(format!("@{}.{}", self.turn?, self.step?))
     }
 
     /// Returns the branch on which it is, if that is not the current one.
@@ -129,6 +147,7 @@ object!(FoundPlace, |it| {
     agent: it.session.format,
     entry: it.entry,
     turn: it.turn,
+    step: it.step,
     stands: it.stand.as_str(),
     branch: it.branch(),
     sub_agent: it.is_of_sub_agent,
@@ -146,6 +165,7 @@ impl Serialize for FoundLine<'_> {
             object.serialize_entry("parent", &place.parent)?;
             object.serialize_entry("entry", &place.entry)?;
             object.serialize_entry("turn", &place.turn)?;
+            object.serialize_entry("step", &place.step)?;
             object.serialize_entry("stands", place.stand.as_str())?;
             object.serialize_entry("branch", &place.branch())?;
             object.serialize_entry("sub_agent", &place.is_of_sub_agent)?;
@@ -173,8 +193,23 @@ report!(Counted, "count", |it| {
     lines: it.lines,
 });
 
+impl Searched {
+    /// Counts all messages that were found, by the group of their session, which one of the group it is, and the entry.
+    pub(crate) fn count(&mut self, found: impl Iterator<Item = (usize, usize, EntryNumber)>) {
+        let (mut messages, mut sessions) = (0, BTreeSet::new());
+        for (group, member, _) in found {
+            messages += 1;
+            sessions.insert((group, member));
+        }
+        (self.messages, self.sessions) = (Some(messages), sessions.len() as u64);
+    }
+}
+
 report!(Searched, "searched", |it| {
     lines: it.lines,
+    messages: it.messages,
+    sessions: it.messages.map(|_| it.sessions),
+    missing: it.missing,
     more: it.has_more,
     damaged: it.damaged,
 }, hints: |it| (it.damaged > 0).then(Hint::mend));

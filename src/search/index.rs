@@ -1,25 +1,31 @@
 //! A store's index of words: what it says of a pattern, and what is added to it.
 
+#![expect(clippy::cast_precision_loss, reason = "what words tell is no exact number")]
+
 use std::{
+    cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
     ops::Range,
     path::Path,
 };
 
 use super::{
-    passages::passages,
+    passages::{Moved, passages},
     pattern::Pattern,
-    words::{CROWDED, Gathered, parts},
+    query::{Query, Term},
+    words::{CROWDED, Gathered, Part, Words, parts, share},
 };
 use crate::{
     json::Raw,
     model::{EntryNumber, State},
     session::Session,
-    store::{Reach, SessionKey, Store, StoreError, WordIndex},
+    store::{Document, Piece, Reach, SessionKey, Store, StoreError, WordIndex},
 };
 
-/// More entries than these are not asked for at once, if not all are wanted.
-const FEW: usize = 500;
+/// For how many words a part of a pattern may stand.
+const MEANT: usize = 1000;
+/// How many words are suggested for one that is nowhere.
+const NEAR: usize = 3;
 
 /// An index that was opened to be asked.
 pub(crate) struct Index {
@@ -32,15 +38,16 @@ pub(crate) struct Index {
     is_partial: bool,
 }
 
-/// What an index is asked for a pattern: of each alternative the lists of words, one of each of which an entry has.
-pub(crate) struct Question(Vec<Vec<Vec<String>>>);
+/// The entries of which an index says that they may have a match, in order.
+pub(crate) type Likely = BTreeMap<SessionKey, Vec<EntryNumber>>;
 
-/// The entries of which an index says that they may have a match.
-pub(crate) enum Likely {
-    /// All of them.
-    All(BTreeMap<SessionKey, Vec<EntryNumber>>),
-    /// Too many to list: each session is asked about by itself.
-    Many,
+/// What the words of a query tell of an entry.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Score {
+    /// How many of those that are needed it has.
+    pub(crate) terms: u32,
+    /// How much all of them tell of it, by BM25.
+    pub(crate) points: f32,
 }
 
 impl Index {
@@ -60,20 +67,6 @@ impl Index {
     /// Returns whether it has all that the store holds.
     pub(crate) fn is_whole(&self) -> bool {
         self.changed.as_ref().is_some_and(BTreeSet::is_empty) && !self.is_partial
-    }
-
-    /// Returns the sessions of which an answer tells that they may have a match, and those that may have something that is not
-    /// in the index; nothing, if that may be any.
-    pub(crate) fn narrow(
-        &self,
-        likely: &Likely,
-        is_live: &dyn Fn(&Reach) -> bool,
-    ) -> Result<Option<BTreeSet<SessionKey>>, StoreError> {
-        let (Likely::All(found), Some(mut narrow)) = (likely, self.behind(is_live)?) else {
-            return Ok(None);
-        };
-        narrow.extend(found.keys());
-        Ok(Some(narrow))
     }
 
     /// Returns the sessions that may have something that is not in the index; nothing, if that may be any.
@@ -114,69 +107,246 @@ impl Index {
         Ok(if is_of_it { reach.next } else { EntryNumber::FIRST })
     }
 
-    /// Returns what to ask for a pattern; nothing if no words tell of it.
-    pub(crate) fn question(&self, pattern: &Pattern) -> Result<Option<Question>, StoreError> {
+    /// Returns the entries that may have a match of a pattern; nothing if no words tell of it.
+    pub(crate) fn likely(&self, pattern: &Pattern) -> Result<Option<Likely>, StoreError> {
         let Some(alternatives) = parts(pattern) else { return Ok(None) };
-        let mut lists: Vec<Vec<Option<BTreeSet<String>>>> = alternatives
-            .iter()
-            .map(|parts| {
-                let word = |part: &super::words::Part| part.word().map(str::to_owned);
-                parts.iter().map(|part| Some(word(part).into_iter().collect())).collect()
-            })
-            .collect();
-        if alternatives.iter().flatten().any(|part| part.word().is_none()) {
-            self.words.lexicon(&mut |lexicon| {
-                let parts = alternatives.iter().flatten();
-                for (part, list) in parts.zip(lists.iter_mut().flatten()) {
-                    if let (Some(found), None) = (&mut *list, part.word())
-                        && !part.meant(lexicon, found)
-                    {
-                        *list = None;
+        let all = self.words.documents()?;
+        let crowded = self.having(all, (CROWDED, CROWDED), &mut |_| vec![0])?;
+        let mut found = Set::new(all);
+        for parts in alternatives {
+            let mut having: Option<Set> = None;
+            for part in &parts {
+                if let Some(mut one) = self.having_part(all, part)? {
+                    one.add(&crowded);
+                    having = Some(match having {
+                        Some(mut all) => {
+                            all.keep(&one);
+                            all
+                        }
+                        None => one,
+                    });
+                }
+            }
+            let Some(having) = having else { return Ok(None) };
+            found.add(&having);
+        }
+        let mut likely = Likely::new();
+        self.places(found.into_documents(), &mut |session, entry, _| {
+            likely.entry(session).or_default().push(entry);
+        })?;
+        for entries in likely.values_mut() {
+            entries.sort_unstable();
+            entries.dedup();
+        }
+        Ok(Some(likely))
+    }
+
+    /// Returns the documents that have a word of which something may be part; nothing if that may be of too many words.
+    fn having_part(&self, all: Document, part: &Part) -> Result<Option<Set>, StoreError> {
+        let (from, to) = part.among();
+        let mut meant = 0;
+        let set = self.having(all, (&from, &to), &mut |words| {
+            let chosen = part.chosen(words);
+            meant += chosen.len();
+            if meant > MEANT { Vec::new() } else { chosen }
+        })?;
+        Ok((meant <= MEANT).then_some(set))
+    }
+
+    fn having(
+        &self,
+        all: Document,
+        (from, to): (&str, &str),
+        chosen: &mut dyn FnMut(&str) -> Vec<usize>,
+    ) -> Result<Set, StoreError> {
+        let mut set = Set::new(all);
+        self.words.find(&(from..=to), chosen, &mut |document, _| set.insert(document))?;
+        Ok(set)
+    }
+
+    /// Hands over where documents are, which are in order.
+    pub(crate) fn places(
+        &self,
+        documents: impl Iterator<Item = Document>,
+        each: &mut dyn FnMut(SessionKey, EntryNumber, Document),
+    ) -> Result<(), StoreError> {
+        let mut at = None;
+        for document in documents {
+            let piece = match at.take().filter(|piece: &Piece| piece.has(document)) {
+                Some(piece) => piece,
+                None => self.words.piece(document)?,
+            };
+            each(piece.session, piece.entries.start.plus(document - piece.first), document);
+            at = Some(piece);
+        }
+        Ok(())
+    }
+}
+
+impl Index {
+    /// Returns words that begin as one of a query does: the longer they are alike, the earlier.
+    pub(crate) fn near(&self, query: &Query) -> Result<Vec<String>, StoreError> {
+        let mut found: Vec<(Reverse<usize>, usize, String)> = Vec::new();
+        for Term { word, .. } in query.terms() {
+            let least = (word.chars().count() * 2).div_ceil(3).max(3);
+            let start: String = word.chars().take(least).collect();
+            let alike =
+                |other: &str| word.chars().zip(other.chars()).take_while(|(a, b)| a == b).count();
+            let end = format!("{start}\u{10ffff}");
+            let mut keep = |words: &str| {
+                let words = words.split('\n').filter(|other| other.starts_with(&start));
+                found.extend(
+                    words.map(|other| (Reverse(alike(other)), other.len(), other.to_owned())),
+                );
+                Vec::new()
+            };
+            self.words.find(&(&*start..=&*end), &mut keep, &mut |_, _| ())?;
+        }
+        found.sort_unstable();
+        found.dedup();
+        Ok(found.into_iter().map(|(.., word)| word).take(NEAR).collect())
+    }
+}
+
+/// The documents that have a word, in order, and how much it tells of them.
+type Having = [(Document, f32)];
+
+/// The documents of an index, and others behind them, that have words of a query.
+pub(crate) struct Weighing<'q> {
+    query: &'q Query,
+    /// The number behind that of the last document.
+    documents: Document,
+    /// Of each word: the documents that have it, in order, and how much it tells of them.
+    having: Vec<Vec<(Document, f32)>>,
+}
+
+impl<'q> Weighing<'q> {
+    /// Asks an index, if there is one.
+    pub(crate) fn of(query: &'q Query, index: Option<&Index>) -> Result<Self, StoreError> {
+        let words = index.map(|index| &index.words);
+        let documents = words.map_or(Ok(0), WordIndex::documents)?;
+        let having = query.terms().iter().map(|term| match words {
+            Some(words) => having(words, documents, term),
+            None => Ok(Vec::new()),
+        });
+        Ok(Self { query, documents, having: having.collect::<Result<_, _>>()? })
+    }
+
+    /// Returns the documents that have any of the words, in order.
+    pub(crate) fn found(&self) -> impl Iterator<Item = Document> + use<> {
+        let mut set = Set::new(self.documents);
+        self.having.iter().flatten().for_each(|(document, _)| set.insert(*document));
+        set.into_documents()
+    }
+
+    /// Returns the words that no document has, and those that this one lacks, as they were typed.
+    pub(crate) fn missing(&self, document: Option<Document>) -> (Vec<String>, Vec<String>) {
+        let lacking = |lacks: &dyn Fn(&Having) -> bool| {
+            let terms = self.query.terms().iter().zip(&self.having);
+            let lacking = terms.filter(|(term, having)| term.is_needed && lacks(having));
+            lacking.map(|(term, _)| term.typed.clone()).collect()
+        };
+        let lacks = |having: &Having| {
+            document.is_none_or(|it| having.binary_search_by_key(&it, |(of, _)| *of).is_err())
+        };
+        (lacking(&|having| having.is_empty()), lacking(&lacks))
+    }
+
+    /// Adds an entry that is not in the index, by its words.
+    pub(crate) fn add(&mut self, words: &Words) -> Document {
+        let document = self.documents;
+        self.documents += 1;
+        for (term, having) in self.query.terms().iter().zip(&mut self.having) {
+            let shares = words.iter().filter_map(|(word, weight)| {
+                term.likeness(word).map(|likeness| likeness * share(*weight))
+            });
+            let most = shares.fold(0.0, f32::max);
+            if most > 0.0 {
+                having.push((document, most));
+            }
+        }
+        document
+    }
+
+    /// Returns what the words tell of each document, by its number: by BM25, and less of one that lacks words that are rare.
+    pub(crate) fn scores(&self) -> Vec<Score> {
+        let mut scores = vec![(Score::default(), 0.0_f32); place(self.documents)];
+        let mut needed = f32::MIN_POSITIVE;
+        for (term, having) in self.query.terms().iter().zip(&self.having) {
+            let (all, some) = (self.documents as f32, having.len() as f32);
+            let rarity = (1.0 + (all - some + 0.5) / (some + 0.5)).ln();
+            needed += if term.is_needed { rarity } else { 0.0 };
+            for (document, share) in having {
+                if let Some((score, found)) = scores.get_mut(place(*document)) {
+                    score.points += rarity * share;
+                    if term.is_needed {
+                        score.terms += 1;
+                        *found += rarity;
                     }
                 }
-            })?;
-        }
-        let lists = lists.into_iter().map(|lists| {
-            let lists = lists
-                .into_iter()
-                .flatten()
-                .map(|list| list.into_iter().chain([CROWDED.to_owned()]).collect::<Vec<String>>());
-            Some(lists.collect::<Vec<_>>()).filter(|lists| !lists.is_empty())
-        });
-        Ok(lists.collect::<Option<_>>().map(Question))
-    }
-
-    /// Returns the entries that may have a match: all of them, if all are wanted or they are few.
-    pub(crate) fn likely(&self, question: &Question, all: bool) -> Result<Likely, StoreError> {
-        let limit = if all { usize::MAX } else { FEW };
-        let mut found: BTreeMap<SessionKey, BTreeSet<EntryNumber>> = BTreeMap::new();
-        for lists in &question.0 {
-            let entries = self.words.entries(lists, None, limit)?;
-            if entries.len() == limit {
-                return Ok(Likely::Many);
-            }
-            for (session, entry) in entries {
-                found.entry(session).or_default().insert(entry);
             }
         }
-        let in_order =
-            |(session, entries): (_, BTreeSet<_>)| (session, entries.into_iter().collect());
-        Ok(Likely::All(found.into_iter().map(in_order).collect()))
+        let score =
+            |(Score { terms, points }, found)| Score { terms, points: points * found / needed };
+        scores.into_iter().map(score).collect()
+    }
+}
+
+/// Returns the documents of an index that have a word of a query, in order, and how much it tells of each.
+fn having(
+    words: &WordIndex,
+    documents: Document,
+    term: &Term,
+) -> Result<Vec<(Document, f32)>, StoreError> {
+    let mut shares = vec![0.0_f32; place(documents)];
+    let (from, to) = term.among();
+    for likeness in term.likenesses() {
+        let mut chosen = |words: &str| {
+            let words = words.trim_matches('\n').split('\n').enumerate();
+            let words = words.filter(|(_, word)| term.likeness(word) == Some(*likeness));
+            words.map(|(n, _)| n).collect()
+        };
+        words.find(&(&*from..=&*to), &mut chosen, &mut |document, weight| {
+            if let Some(known) = shares.get_mut(place(document)) {
+                *known = known.max(likeness * share(weight));
+            }
+        })?;
+    }
+    let shares = (0..).zip(shares).filter(|(_, share)| *share > 0.0);
+    Ok(shares.collect())
+}
+
+/// Returns the place of a document in a list of all.
+fn place(document: Document) -> usize {
+    usize::try_from(document).unwrap_or(usize::MAX)
+}
+
+/// Some of the documents of an index.
+struct Set(Vec<u64>);
+
+impl Set {
+    fn new(documents: Document) -> Self {
+        Self(vec![0; place(documents.div_ceil(64))])
     }
 
-    /// Returns those of some entries of a session that may have a match, in order.
-    pub(crate) fn likely_of(
-        &self,
-        question: &Question,
-        session: SessionKey,
-        range: &Range<EntryNumber>,
-    ) -> Result<Vec<EntryNumber>, StoreError> {
-        let mut found = BTreeSet::new();
-        for lists in &question.0 {
-            let entries = self.words.entries(lists, Some((session, range.clone())), usize::MAX)?;
-            found.extend(entries.into_iter().map(|(_, entry)| entry));
+    fn insert(&mut self, document: Document) {
+        if let Some(some) = self.0.get_mut(place(document / 64)) {
+            *some |= 1 << (document % 64);
         }
-        Ok(found.into_iter().collect())
+    }
+
+    fn add(&mut self, others: &Self) {
+        self.0.iter_mut().zip(&others.0).for_each(|(some, others)| *some |= others);
+    }
+
+    fn keep(&mut self, others: &Self) {
+        self.0.iter_mut().zip(&others.0).for_each(|(some, others)| *some &= others);
+    }
+
+    fn into_documents(self) -> impl Iterator<Item = Document> {
+        (0..).zip(self.0).flat_map(|(n, some)| {
+            (0..64).filter(move |bit| some >> bit & 1 == 1).map(move |bit| n * 64 + bit)
+        })
     }
 }
 
@@ -195,26 +365,28 @@ pub(crate) fn fits(
     Ok(then.is_some_and(|then| then.hash == hash))
 }
 
-/// Returns the words of each of these entries that has any.
+/// Returns the words of each of these entries that has any, each with its weight.
 pub(crate) fn words(
     store: &dyn Store,
     session: &Session,
     range: Range<EntryNumber>,
-) -> Result<Vec<(EntryNumber, BTreeSet<String>)>, StoreError> {
+) -> Result<Vec<(EntryNumber, Words)>, StoreError> {
     let mut found = Vec::new();
+    let moved = Moved::of(store, session)?;
     let entries: Vec<EntryNumber> = EntryNumber::each(range).collect();
     store.lines(session.key, &entries, &mut |entry, line| {
         // What is damaged is looked at by each search, which tells of it.
         let Ok(line) = line else {
-            found.push((entry, BTreeSet::from([CROWDED.to_owned()])));
+            found.push((entry, vec![(CROWDED.to_owned(), 1)]));
             return;
         };
         let Some(record) = Raw::object(&line) else { return };
         let mut gathered = Gathered::default();
-        let messages = session.format.messages(record);
+        let messages = moved.said(record);
         passages(&messages, &mut |passage| gathered.add(&passage.text));
-        if !gathered.words.is_empty() {
-            found.push((entry, gathered.words));
+        let words = gathered.weighed();
+        if !words.is_empty() {
+            found.push((entry, words));
         }
     })?;
     Ok(found)

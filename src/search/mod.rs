@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! pattern    what is looked for, line by line of a text as it was said
+//! query      words that are looked for in any order, in a message
 //! needle     bytes that a record must have if such a line is in it, by which a store sieves its lines
 //! passages   the texts of a record
 //! scan       the records of a session that hold it
@@ -16,12 +17,16 @@ mod index;
 mod needle;
 mod passages;
 mod pattern;
+mod query;
 mod rank;
 mod scan;
 mod words;
 
-pub(crate) use index::{Index, Likely, Question, fits, words};
+pub(crate) use index::{Index, Likely, Score, Weighing, fits, words};
+pub use passages::Part;
 pub use pattern::{Case, Manner, Pattern, Unfit};
+pub use query::Query;
+pub(crate) use rank::Rank;
 pub use rank::Sort;
-pub(crate) use rank::{Weighed, off_the_path, ranks};
+pub use scan::Sought;
 pub(crate) use scan::{Found, FoundLine, Seeker};

@@ -15,7 +15,7 @@ use regex::bytes::Regex;
 use regex_syntax::hir::{Class, Hir, HirKind};
 
 use super::pattern::Pattern;
-use crate::store::Sieve;
+use crate::{store::Sieve, wire::FORMATS};
 
 /// A run: for each place the characters of which one is there.
 pub(super) type Run = Vec<Vec<char>>;
@@ -124,7 +124,9 @@ pub(super) fn sieve(pattern: &Pattern) -> Sieve {
     let needles: Option<Vec<Run>> =
         alternatives(pattern).iter().map(|runs| longest(runs)).collect();
     let searches = needles.and_then(|needles| {
-        let raw = Regex::new(&needles.iter().map(spell).collect::<Vec<_>>().join("|")).ok()?;
+        let worded = FORMATS.iter().flat_map(|format| format.traits().worded);
+        let spelt = needles.iter().map(spell).chain(worded.map(|mark| regex_syntax::escape(mark)));
+        let raw = Regex::new(&spelt.collect::<Vec<_>>().join("|")).ok()?;
         let raw = move |bytes: &[u8]| raw.find(bytes).map(|found| found.range());
         let escaped = Escaped::of(needles.iter().flatten().flatten().copied().collect());
         Some([Box::new(raw) as Box<Find>, Box::new(move |bytes| escaped.find(bytes))])
@@ -235,6 +237,8 @@ mod tests {
         assert!(passes("😀 x", r#"{"text":"\ud83d\ude00 x"}"#));
         assert!(passes("\"", "{}"));
         assert!(passes("disk", r#"{"text":"d\u0069sk"}"#));
+        // Words that are no part of the record are part of its message.
+        assert!(passes("Ran `ls`", r#"{"role":"bashExecution","command":"ls"}"#));
         // What is shown in place of half a pair is found there.
         assert!(passes("cut \u{fffd}", r#"{"text":"cut \ud83d"}"#));
         assert!(passes("\u{fffd}", r#"{"text":"cut \ud83d"}"#));

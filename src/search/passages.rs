@@ -1,21 +1,46 @@
 //! Passages: the texts of a record, each with who said it.
 //!
-//! A call of a tool says the tool's name and each text among its arguments, as it was meant and not as JSON escapes it.
+//! A record says also what is in the file to which its agent moved an answer that was too long.
+//!
+//! A call of a tool says the tool's name and each text among its arguments, as it was meant and not as JSON escapes it. So does an
+//! answer that reports its output in JSON.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use super::pattern::Pattern;
 use crate::{
     json::Raw,
-    model::{Block, Message, Role},
+    model::{Block, FileNumber, Message, OperationNumber, Role, Sidecar},
+    session::{Session, tools::is_command},
+    store::{Store, StoreError},
+    wire::{Earlier, plain_output},
 };
 
+/// How a patch begins, and the arguments that say which file is changed.
+const PATCH: &str = "*** Begin Patch";
+const PATHS: [&str; 5] = ["file_path", "path", "filePath", "notebook_path", "target_file"];
 /// The length in bytes from which on a text without blanks is no text that a person reads.
 const DATA: usize = 1024;
+
+/// Which part of a conversation a text is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// What the user, the model and the program said.
+    Messages,
+    /// A command that was run.
+    Commands,
+    /// A change of a file.
+    Edits,
+    /// Another call of a tool.
+    Calls,
+    /// What a tool answered.
+    Results,
+}
 
 /// A text of a record.
 pub(super) struct Passage<'m> {
     pub(super) role: Role,
+    pub(super) part: Part,
     /// The tool that is called or answers, and the id of the call.
     pub(super) tool: Option<Tool<'m>>,
     pub(super) text: Cow<'m, str>,
@@ -26,6 +51,45 @@ pub(super) struct Passage<'m> {
 pub(super) struct Tool<'m> {
     pub(super) name: Option<&'m str>,
     pub(super) call: &'m str,
+}
+
+/// The files next to a session's own to which its agent moved answers, by their names.
+pub(super) struct Moved<'s> {
+    store: &'s dyn Store,
+    pub(super) session: &'s Session,
+    files: BTreeMap<String, (OperationNumber, u64)>,
+}
+
+impl<'s> Moved<'s> {
+    pub(super) fn of(store: &'s dyn Store, session: &'s Session) -> Result<Self, StoreError> {
+        let state = store.state(session.key)?;
+        let file = |(file, (n, at, _)): (&FileNumber, &(OperationNumber, u64, Sidecar))| {
+            Some((state.file(*file)?.name()?.to_owned(), (*n, *at)))
+        };
+        Ok(Self { store, session, files: state.sidecars.iter().filter_map(file).collect() })
+    }
+
+    /// Returns all that a record says: its messages, else what it says beside the conversation, and what is in such a file.
+    pub(super) fn said(&self, record: Raw<'_>) -> Vec<Message> {
+        let format = self.session.format;
+        let mut said = format.messages(record);
+        if said.is_empty() {
+            said = (format.traits().remarks)(record);
+        }
+        let moved = if self.files.is_empty() { Vec::new() } else { format.earlier(record) };
+        for Earlier { call, file, .. } in moved {
+            let name = file.as_deref().and_then(|file| file.rsplit(['/', '\\']).next());
+            let found = name.and_then(|name| self.files.get(name));
+            // What is damaged is named by whoever verifies the store.
+            let bytes = found.and_then(|(n, at)| self.store.kept(self.session.key, *n, *at).ok());
+            if let Some(bytes) = bytes {
+                let text = String::from_utf8_lossy(&bytes).into_owned();
+                let answer = Block::answer(call.unwrap_or_default(), text, false);
+                said.push(Message::new(Role::Tool, vec![answer]));
+            }
+        }
+        said
+    }
 }
 
 /// Hands over the texts of messages, in order.
@@ -66,13 +130,20 @@ fn told<'m>(
     block: &'m Block,
     each: &mut dyn FnMut(Passage<'m>),
 ) {
-    let mut say = |text: Cow<'m, str>| each(Passage { role, tool, text });
+    let part = if tool.is_some() || role == Role::Tool { Part::Results } else { Part::Messages };
+    let mut say = |text: Cow<'m, str>| each(Passage { role, part, tool, text });
     match block {
+        Block::Text(text) if tool.is_some() => say(plain_output(text)),
         Block::Text(text) => say(Cow::Borrowed(text)),
         Block::Thinking(thinking) => say(Cow::Borrowed(&thinking.text)),
         Block::Call { id, name, input, .. } => {
             let tool = Some(Tool { name: Some(name), call: id });
-            let mut say = |text| each(Passage { role, tool, text });
+            let part = match input {
+                input if is_edit(input) => Part::Edits,
+                input if is_command(input) => Part::Commands,
+                _ => Part::Calls,
+            };
+            let mut say = |text| each(Passage { role, part, tool, text });
             say(Cow::Borrowed(name));
             texts(input, &mut say);
         }
@@ -91,6 +162,19 @@ fn told<'m>(
         }
         Block::Image(_) => {}
     }
+}
+
+/// Returns whether arguments have a tool change a file: they give a patch, or a path and what is put there.
+fn is_edit(input: &str) -> bool {
+    let Some(given) = Raw::value(input.as_bytes()) else { return input.contains(PATCH) };
+    let has = |key: &&str| given.get(key).is_some();
+    let is_put =
+        ["content", "new_string", "new_str", "newText", "edits", "file_text", "new_source"];
+    is_put.iter().any(has) && PATHS.iter().any(has)
+        || given
+            .get("patch")
+            .or(given.get("input"))
+            .is_some_and(|it| it.text().is_some_and(|text| text.contains(PATCH)))
 }
 
 /// Hands over the texts in a JSON value, or all of it if it is none.

@@ -48,11 +48,6 @@ pub enum Unfit {
     /// To look for it would take more memory than it may.
     #[error("the pattern is too large")]
     TooLarge,
-    /// To look for it would take too long.
-    #[error(
-        "the pattern has {0} alternatives at once, and at most {WAYS} are supported: use fewer alternatives or repetitions"
-    )]
-    TooManyWays(usize),
 }
 
 /// What is looked for in a line of a text.
@@ -64,11 +59,10 @@ pub struct Pattern {
     manner: Manner,
 }
 
-/// How many bytes a pattern may have, and how many it may take up when it is read.
-const LONGEST: usize = 256 << 10;
+/// How many bytes a pattern may have, and how many it may take up when it is read: each of its places is looked at for each byte
+/// of all texts.
+const LONGEST: usize = 8 << 10;
 const LARGEST: usize = 16 << 20;
-/// In how many ways a match may go on at once: each is looked at for each byte of all texts.
-const WAYS: usize = 1000;
 
 impl Pattern {
     /// Reads a pattern.
@@ -100,10 +94,6 @@ impl Pattern {
         })?;
         if hir::visit(&hir, LineEnds).is_err() {
             return Err(Unfit::LineEnd);
-        }
-        let ways = ways(&hir).max(overlaps(&row(&hir)));
-        if ways > WAYS {
-            return Err(Unfit::TooManyWays(ways));
         }
         let bounded = match manner {
             Manner::Word => format!(r"\b{{start-half}}(?:{source})\b{{end-half}}"),
@@ -150,48 +140,6 @@ impl Pattern {
             (found, _) => found,
         }
     }
-}
-
-/// Returns in how many ways a match of an expression may go on at once.
-fn ways(hir: &Hir) -> usize {
-    match hir.kind() {
-        HirKind::Empty | HirKind::Look(_) | HirKind::Literal(_) | HirKind::Class(_) => 1,
-        HirKind::Capture(capture) => ways(&capture.sub),
-        HirKind::Repetition(repetition) => {
-            let times = repetition.max.unwrap_or(repetition.min).max(1);
-            ways(&repetition.sub).saturating_mul(usize::try_from(times).unwrap_or(usize::MAX))
-        }
-        HirKind::Concat(parts) => {
-            parts.iter().fold(1, |sum, part| ways(part).saturating_add(sum) - 1)
-        }
-        HirKind::Alternation(several) => {
-            several.iter().fold(0, |sum, one| ways(one).saturating_add(sum))
-        }
-    }
-}
-
-/// Returns the parts of an expression in order, with literals split into bytes.
-fn row(hir: &Hir) -> Vec<Hir> {
-    match hir.kind() {
-        HirKind::Literal(literal) => literal.0.iter().map(|byte| Hir::literal([*byte])).collect(),
-        HirKind::Concat(parts) => parts.iter().flat_map(row).collect(),
-        _ => vec![hir.clone()],
-    }
-}
-
-/// Returns how many matches of a row can be in progress at once: three of `aaa`, one of `abc`.
-fn overlaps(row: &[Hir]) -> usize {
-    // For each prefix: the length of the longest shorter prefix that it ends with, and how many prefixes it ends with in all.
-    let mut ends = vec![(0, 0), (0, 1)];
-    for part in row.iter().skip(1) {
-        let mut end = ends.last().map_or(0, |(end, _)| *end);
-        while end > 0 && row[end] != *part {
-            end = ends[end].0;
-        }
-        end += usize::from(row[end] == *part);
-        ends.push((end, ends[end].1 + 1));
-    }
-    ends.into_iter().map(|(_, count)| count).max().unwrap_or(0)
 }
 
 /// Finds a line end that is meant as such, not as one of many signs.
@@ -321,32 +269,12 @@ mod tests {
         assert_eq!(unfit("", Manner::Literal), Unfit::Empty);
         assert_eq!(unfit("a\nb", Manner::Word), Unfit::LineEnd);
         assert_eq!(unfit(&"a".repeat(10 << 20), Manner::Literal), Unfit::TooLarge);
-        let many = unfit("((a{1000}){1000}){1000}", Manner::Regex);
-        assert_eq!(many, Unfit::TooManyWays(1_000_000_000));
-        let words: Vec<String> = (0..6000)
-            .map(|n: u64| format!("{:06x}", n.wrapping_mul(0x9e37_79b9) % 0xff_ffff))
-            .collect();
-        for case in [Case::Smart, Case::Told] {
-            let refused = Pattern::new(&words.join("|"), Manner::Regex, case).unwrap_err();
-            assert!(matches!(refused, Unfit::TooManyWays(_)), "{refused}");
-            // Words one behind the other are one way.
-            assert!(Pattern::new(&words.join(" "), Manner::Literal, case).is_ok());
-        }
-        // With a repeated character, a match can begin at every position.
-        for manner in [Manner::Literal, Manner::Word, Manner::Regex] {
-            for case in [Case::Smart, Case::Told] {
-                let refused = Pattern::new(&"a".repeat(100_000), manner, case).unwrap_err();
-                assert_eq!(refused, Unfit::TooManyWays(100_000));
-            }
-        }
-        let again = "0123456789".repeat(2000);
-        assert_eq!(unfit(&again, Manner::Literal), Unfit::TooManyWays(2000));
+        assert_eq!(unfit("((a{1000}){1000}){1000}", Manner::Regex), Unfit::TooLarge);
         for usual in
             [r"\w{1,50}", r"\pL{50,200}", "error.{0,200}timeout", "a.{500}z", r"(\w+\s?)*q$"]
         {
             assert!(Pattern::new(usual, Manner::Regex, Case::Smart).is_ok(), "{usual}");
         }
-        assert_eq!(unfit(r"[\w.-]{1000}\pL{500}", Manner::Regex), Unfit::TooManyWays(1499));
         assert!(unfit("a(b", Manner::Regex).to_string().contains("unclosed group"));
         assert!(unfit("*", Manner::Regex).to_string().contains("repetition operator"));
     }

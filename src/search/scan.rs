@@ -4,22 +4,35 @@ use std::{ops::Range, sync::Arc};
 
 use super::{
     needle,
-    passages::{Passage, lines, passages},
+    passages::{Moved, Part, Passage, lines, passages},
     pattern::Pattern,
+    query::{Nearness, Query},
 };
 use crate::{
     json::Raw,
-    model::{Around, EntryNumber, Role, Timestamp},
+    model::{Around, EntryNumber, Kind, Role, Timestamp},
     session::Session,
     store::{Sieve, Store, StoreError},
+    wire::Envelope,
 };
+
+/// What is looked for in the texts of messages.
+#[derive(Clone, Debug)]
+pub enum Sought {
+    /// Each line that matches a pattern.
+    Pattern(Pattern),
+    /// Of each message the text that has most of some words, and of that the line.
+    Words(Query),
+}
 
 /// What is looked for in the records of a session.
 pub(crate) struct Seeker {
-    pattern: Pattern,
+    sought: Sought,
     sieve: Sieve,
     /// Only what these say; anyone, if it is empty.
     pub(crate) roles: Vec<Role>,
+    /// Only in these parts of the conversation; in any, if it is empty.
+    pub(crate) parts: Vec<Part>,
     /// Only what was said then or later.
     pub(crate) since: Option<Timestamp>,
     /// Only what was said before.
@@ -29,7 +42,7 @@ pub(crate) struct Seeker {
 }
 
 /// A text in which something was found.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Found {
     pub(crate) entry: EntryNumber,
     pub(crate) time: Option<Timestamp>,
@@ -42,6 +55,8 @@ pub(crate) struct Found {
     pub(crate) text: usize,
     /// Of the whole text: the same text said at the same time is the same wherever it is kept.
     pub(crate) sum: [u8; 32],
+    /// How the words of a query are in it.
+    pub(crate) nearness: Nearness,
     pub(crate) lines: Vec<FoundLine>,
 }
 
@@ -59,10 +74,21 @@ pub(crate) struct FoundLine {
 }
 
 impl Seeker {
-    /// Looks for a pattern, whoever said it and whenever.
-    pub(crate) fn new(pattern: Pattern) -> Self {
-        let sieve = needle::sieve(&pattern);
-        Self { pattern, sieve, roles: Vec::new(), since: None, until: None, around: 0 }
+    /// Looks for something, whoever said it and whenever.
+    pub(crate) fn new(sought: Sought) -> Self {
+        let sieve = match &sought {
+            Sought::Pattern(pattern) => needle::sieve(pattern),
+            Sought::Words(_) => Sieve::new([|bytes: &[u8]| Some(0..bytes.len())]),
+        };
+        Self {
+            sought,
+            sieve,
+            roles: Vec::new(),
+            parts: Vec::new(),
+            since: None,
+            until: None,
+            around: 0,
+        }
     }
 
     /// Looks through the entries with these numbers, and returns those that are damaged. What has no time counts as said at the
@@ -74,9 +100,9 @@ impl Seeker {
         range: Range<EntryNumber>,
         each: &mut dyn FnMut(Found),
     ) -> Result<Vec<EntryNumber>, StoreError> {
-        let mut damaged = Vec::new();
+        let (moved, mut damaged) = (Moved::of(store, session)?, Vec::new());
         store.sift(session.key, range, &self.sieve, &mut |entry, line| match line {
-            Ok(line) => self.look((session, undated), entry, &line, each),
+            Ok(line) => self.look(&moved, undated, (entry, &line), each),
             Err(_) => damaged.push(entry),
         })?;
         Ok(damaged)
@@ -90,9 +116,9 @@ impl Seeker {
         entries: &[EntryNumber],
         each: &mut dyn FnMut(Found),
     ) -> Result<Vec<EntryNumber>, StoreError> {
-        let mut damaged = Vec::new();
+        let (moved, mut damaged) = (Moved::of(store, session)?, Vec::new());
         store.lines(session.key, entries, &mut |entry, line| match line {
-            Ok(line) => self.look((session, undated), entry, &line, each),
+            Ok(line) => self.look(&moved, undated, (entry, &line), each),
             Err(_) => damaged.push(entry),
         })?;
         Ok(damaged)
@@ -101,62 +127,99 @@ impl Seeker {
     /// Looks through a record.
     fn look(
         &self,
-        (session, undated): (&Session, Option<Timestamp>),
-        entry: EntryNumber,
-        line: &[u8],
+        moved: &Moved<'_>,
+        undated: Option<Timestamp>,
+        (entry, line): (EntryNumber, &[u8]),
         each: &mut dyn FnMut(Found),
     ) {
         // To take a record apart costs more than to see that it cannot hold it.
         let passed = Some(line).filter(|line| self.sieve.passes(line));
         let Some(record) = passed.and_then(Raw::object) else { return };
-        let messages = session.format.messages(record);
+        let messages = moved.said(record);
         if messages.is_empty() {
             return;
         }
-        let time = session.format.envelope(record).time;
+        let Envelope { kind, time, .. } = moved.session.format.envelope(record);
+        // A title, say, that is written again and again is one text.
+        let time = time.or(undated.filter(|_| matches!(kind, Kind::Meta | Kind::Opaque)));
         let said = time.or(undated);
         let is_late = |since: Timestamp| said.is_none_or(|said| since <= said);
         let is_early = |until: Timestamp| said.is_none_or(|said| said < until);
         if !(self.since.is_none_or(is_late) && self.until.is_none_or(is_early)) {
             return;
         }
-        let mut text = 0;
+        let (mut text, mut best) = (0, None::<Found>);
         passages(&messages, &mut |passage| {
-            let lines = self.lines(&passage);
-            if !lines.is_empty() {
-                let tool = passage.tool;
-                each(Found {
-                    entry,
-                    time,
-                    role: passage.role,
-                    tool: tool.and_then(|tool| tool.name).map(str::to_owned),
-                    call: tool.map(|tool| tool.call.to_owned()),
-                    text,
-                    sum: *blake3::hash(passage.text.as_bytes()).as_bytes(),
-                    lines,
-                });
-            }
+            let at = text;
             text += 1;
+            let is_of = self.parts.is_empty() || self.parts.contains(&passage.part);
+            if !is_of || !self.roles.is_empty() && !self.roles.contains(&passage.role) {
+                return;
+            }
+            let (nearness, lines) = match &self.sought {
+                Sought::Pattern(pattern) => (Nearness::default(), self.lines(pattern, &passage)),
+                Sought::Words(query) => {
+                    let Some(nearness) = query.nearness(&passage.text) else { return };
+                    let is_better = |best: &Found| nearness.is_better(&best.nearness);
+                    if !best.as_ref().is_none_or(is_better) {
+                        return;
+                    }
+                    let line = self.line(query, &passage, nearness.line);
+                    (nearness, line)
+                }
+            };
+            if lines.is_empty() {
+                return;
+            }
+            let tool = passage.tool;
+            let found = Found {
+                entry,
+                time,
+                role: passage.role,
+                tool: tool.and_then(|tool| tool.name).map(str::to_owned),
+                call: tool.map(|tool| tool.call.to_owned()),
+                text: at,
+                sum: *blake3::hash(passage.text.as_bytes()).as_bytes(),
+                nearness,
+                lines,
+            };
+            match self.sought {
+                Sought::Pattern(_) => each(found),
+                Sought::Words(_) => best = Some(found),
+            }
         });
+        best.into_iter().for_each(each);
+    }
+
+    /// Returns a line of a text in which words of a query are.
+    fn line(&self, query: &Query, passage: &Passage<'_>, n: usize) -> Vec<FoundLine> {
+        let line = lines(&passage.text).nth(n - 1).unwrap_or_default();
+        let (before, after) = (Around::default(), Around::default());
+        let (line, matches) = (line.to_owned(), query.matches(line));
+        self.around(passage, vec![FoundLine { n, line, matches, before, after }])
     }
 
     /// Returns the lines of a text that have a match.
-    fn lines(&self, passage: &Passage<'_>) -> Vec<FoundLine> {
-        let is_asked = self.roles.is_empty() || self.roles.contains(&passage.role);
-        if !is_asked || !self.pattern.may_match(&passage.text) {
+    fn lines(&self, pattern: &Pattern, passage: &Passage<'_>) -> Vec<FoundLine> {
+        if !pattern.may_match(&passage.text) {
             return Vec::new();
         }
-        let mut found: Vec<FoundLine> = lines(&passage.text)
+        let found = lines(&passage.text)
             .enumerate()
-            .filter(|(_, line)| self.pattern.is_match(line))
+            .filter(|(_, line)| pattern.is_match(line))
             .map(|(at, line)| FoundLine {
                 n: at + 1,
                 line: line.to_owned(),
-                matches: self.pattern.matches(line),
+                matches: pattern.matches(line),
                 before: Around::default(),
                 after: Around::default(),
             })
             .collect();
+        self.around(passage, found)
+    }
+
+    /// Takes the lines around those that were found along.
+    fn around(&self, passage: &Passage<'_>, mut found: Vec<FoundLine>) -> Vec<FoundLine> {
         if self.around > 0 && !found.is_empty() {
             let all: Arc<[String]> = lines(&passage.text).map(str::to_owned).collect();
             for FoundLine { n, before, after, .. } in &mut found {

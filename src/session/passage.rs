@@ -14,6 +14,7 @@
 use std::{cmp::Reverse, ops::Range};
 
 use crate::{
+    json::Raw,
     model::{EntryNumber, EntrySet, Kind, Position},
     session::{
         Damages, Session, SessionError, Target, View,
@@ -280,7 +281,9 @@ impl Search<'_> {
         }
         let Extent::Step(step) = end.extent else { return Ok(start..until) };
         let entries = path.get(start..until).unwrap_or_default();
-        let mut steps = steps(&lines::lines(self.store, self.session, view, entries)?);
+        let lines = lines::lines(self.store, self.session, view, entries)?;
+        let id = |line: &lines::Line| line.messages.first().and_then(|message| message.id.clone());
+        let mut steps = steps(lines.iter().map(|line| (line.kind, id(line))));
         steps.insert(0, 0);
         let Some(&from) = steps.get(step) else {
             let turn = end.word.split_once('.').map_or(end.word, |(turn, _)| turn);
@@ -292,14 +295,36 @@ impl Search<'_> {
     }
 }
 
+/// Returns which step of its turn an entry of a path is part of, if the path has the beginning of the turn.
+pub(super) fn step_of(
+    view: &View<'_>,
+    session: &Session,
+    turns: &Places,
+    (path, entry): (&[EntryNumber], EntryNumber),
+) -> Result<Option<usize>, SessionError> {
+    let Some(at) = path.iter().rposition(|it| *it == entry) else { return Ok(None) };
+    let mut from = at;
+    while !turns.is_turn(view, path[from])? {
+        let Some(before) = from.checked_sub(1) else { return Ok(None) };
+        from = before;
+    }
+    // What tools answered, which is most of a turn, need not be read.
+    let mut parts = Vec::new();
+    for entry in &path[from..=at] {
+        let kind = view.record(*entry)?.kind;
+        let line = if kind == Kind::Assistant { view.line(*entry)? } else { Vec::new() };
+        let messages = Raw::object(&line).map(|record| session.format.messages(record));
+        parts.push((kind, messages.into_iter().flatten().next().and_then(|message| message.id)));
+    }
+    Ok(Some(steps(parts).len()))
+}
+
 /// Returns where the answers of a turn begin: several entries may make up one, with results between them.
-fn steps(lines: &[lines::Line]) -> Vec<usize> {
-    let id = |line: &lines::Line| line.messages.first().and_then(|message| message.id.clone());
+fn steps(parts: impl IntoIterator<Item = (Kind, Option<String>)>) -> Vec<usize> {
     let mut steps = Vec::new();
     let (mut answer, mut is_behind) = (None, false);
-    for (at, line) in lines.iter().enumerate() {
-        if line.kind == Kind::Assistant {
-            let id = id(line);
+    for (at, (kind, id)) in parts.into_iter().enumerate() {
+        if kind == Kind::Assistant {
             let is_same = match (&id, &answer) {
                 (Some(id), Some(answer)) => id == answer,
                 _ => is_behind,
@@ -309,7 +334,7 @@ fn steps(lines: &[lines::Line]) -> Vec<usize> {
             }
             answer = id;
         }
-        is_behind = line.kind == Kind::Assistant || is_behind && !line.kind.is_talk();
+        is_behind = kind == Kind::Assistant || is_behind && !kind.is_talk();
     }
     steps
 }

@@ -3,11 +3,12 @@
 use std::{cell::OnceCell, collections::BTreeMap, rc::Rc};
 
 use crate::{
-    model::{CheckpointNumber, EntryNumber, EntrySet, Kind, Position, State},
+    model::{CheckpointNumber, EntryNumber, EntrySet, Kind, Parent, Position, State},
     session::{
         Damages, Session, SessionError, View, added_by,
         checkpoints::Places,
         departures::{Left, departures},
+        passage::step_of,
         replay::Replays,
     },
     store::Store,
@@ -54,15 +55,18 @@ pub(crate) struct Stands {
     pub(crate) stand: Stand,
     /// The checkpoint before the turn of which it is a part, if it is on a branch.
     pub(crate) turn: Option<CheckpointNumber>,
+    /// Which step of the turn it is, if that is wanted, of an entry of the current path.
+    pub(crate) step: Option<usize>,
     /// Whether it is of a sub-agent that works in the session's own file.
     pub(crate) is_of_sub_agent: bool,
 }
 
-/// Returns where each of these entries is.
+/// Returns where each of these entries is, with its step if that is wanted.
 pub(crate) fn stands(
     store: &dyn Store,
     session: &Session,
     entries: &[EntryNumber],
+    wants_steps: bool,
 ) -> Result<Vec<Stands>, SessionError> {
     let state = store.state(session.key)?;
     let asked: EntrySet = entries.iter().copied().collect();
@@ -78,10 +82,17 @@ pub(crate) fn stands(
     }
     for entry in left {
         let is_undone = found.is_undone(entry)?;
-        let stand = if is_undone { Stand::Undone } else { Stand::Left };
+        let record = found.view.record(entry)?;
+        // A title, say, follows nothing, so that no way back leaves it.
+        let is_of_all = record.kind == Kind::Meta && record.parent == Parent::Root;
+        let stand = match is_undone {
+            true => Stand::Undone,
+            false if is_of_all => Stand::Current,
+            false => Stand::Left,
+        };
         found.known.insert(entry, (stand, None));
     }
-    found.answer(entries)
+    found.answer(entries, wants_steps)
 }
 
 /// The first entry of a turn, and the entry before it on the path.
@@ -209,13 +220,18 @@ impl<'a> Finding<'a> {
         });
     }
 
+    /// Returns how much of a path has these entries: as far from the end as the oldest one came before the newest entry, where a
+    /// session only went on.
+    fn behind(&self, wanted: &[EntryNumber]) -> usize {
+        let oldest = wanted.iter().min().copied().unwrap_or_default();
+        let behind = self.state.next_entry().since(oldest);
+        usize::try_from(behind).unwrap_or(usize::MAX).saturating_add(LOOKED)
+    }
+
     /// Goes back on a path until all of these entries, or those that were put over them, were met with their turns; to its
     /// beginning, if one is not on it.
     fn meet(&self, view: &View<'_>, wanted: &[EntryNumber]) -> Result<Met, SessionError> {
-        // As far from the end as the oldest one came before the newest entry, where a session only went on.
-        let oldest = wanted.iter().min().copied().unwrap_or_default();
-        let behind = self.state.next_entry().since(oldest);
-        let mut limit = usize::try_from(behind).unwrap_or(usize::MAX).saturating_add(LOOKED);
+        let mut limit = self.behind(wanted);
         loop {
             let path = view.path(limit)?.entries;
             let is_all = path.len() < limit;
@@ -277,7 +293,27 @@ impl<'a> Finding<'a> {
         Ok(by.is_some_and(|by| self.state.undone().contains(&by.n)))
     }
 
-    fn answer(self, entries: &[EntryNumber]) -> Result<Vec<Stands>, SessionError> {
+    /// Returns the end of the current path from the first of the turns that were found on.
+    fn path_of_turns(&self, entries: &[EntryNumber]) -> Result<Vec<EntryNumber>, SessionError> {
+        let mut limit = self.behind(entries);
+        loop {
+            let path = self.view.path(limit)?.entries;
+            let on = |stand: &Stand| matches!(stand, Stand::Current | Stand::Compacted);
+            let on = self.known.values().filter(|(stand, _)| on(stand));
+            let mut turns = on.filter_map(|(_, turn)| turn.map(|(first, _)| first));
+            if path.len() < limit || turns.all(|first| path.contains(&first)) {
+                return Ok(path);
+            }
+            limit = limit.saturating_mul(MORE);
+        }
+    }
+
+    fn answer(
+        self,
+        entries: &[EntryNumber],
+        wants_steps: bool,
+    ) -> Result<Vec<Stands>, SessionError> {
+        let path = if wants_steps { self.path_of_turns(entries)? } else { Vec::new() };
         let turns = self.known.values().filter_map(|(_, turn)| *turn);
         let first =
             turns.map(|(turn, before)| before.map_or(turn, |before| before.min(turn))).min();
@@ -286,6 +322,12 @@ impl<'a> Finding<'a> {
         let mut answer = Vec::with_capacity(entries.len());
         for entry in entries {
             let (stand, turn) = self.known.get(entry).cloned().unwrap_or((Stand::Left, None));
+            let step = match (&places, turn) {
+                (Some(turns), Some(_)) => {
+                    step_of(&self.view, self.session, turns, (&path, *entry))?
+                }
+                _ => None,
+            };
             let turn = match (&places, turn) {
                 (Some(places), Some((turn, above))) => {
                     let before = places.before(&self.view, turn)?.map(|given| given.n);
@@ -296,7 +338,7 @@ impl<'a> Finding<'a> {
                 _ => None,
             };
             let is_of_sub_agent = self.session.format.is_of_sub_agent(&self.view.record(*entry)?);
-            answer.push(Stands { stand, turn, is_of_sub_agent });
+            answer.push(Stands { stand, turn, step, is_of_sub_agent });
         }
         Ok(answer)
     }

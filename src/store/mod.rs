@@ -37,8 +37,9 @@ pub use fault::Fault;
 pub use memory::MemoryStore;
 pub use sieve::Sieve;
 pub use sqlite::{
-    Access, FORMAT_VERSION, Loss, Mark, RULES_VERSION, Reach, Salvage, Settled, SqliteStore, Tried,
-    Unknown, Unplaced, Wanted, WantedFile, Witness, WordIndex, is_witnessed,
+    Access, Document, FORMAT_VERSION, Loss, Mark, Piece, RULES_VERSION, Reach, Salvage, Settled,
+    SqliteStore, Tried, Unknown, Unplaced, WEIGHTS, Wanted, WantedFile, Weight, Witness, WordIndex,
+    is_witnessed,
 };
 pub(crate) use threads::cores;
 pub use traits::{

@@ -70,7 +70,7 @@ use rusqlite::{Connection, ffi};
 pub use open::{Access, FORMAT_VERSION, RULES_VERSION};
 pub use salvage::{Loss, Salvage, Tried, Unknown, Unplaced, Wanted, WantedFile};
 pub use witness::{Witness, is_witnessed};
-pub use words::{Mark, Reach, Settled, WordIndex};
+pub use words::{Document, Mark, Piece, Reach, Settled, WEIGHTS, Weight, WordIndex};
 
 use crate::{
     model::{

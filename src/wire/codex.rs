@@ -64,7 +64,7 @@ mod types;
 mod walk;
 mod write;
 
-pub use failed::Heading;
+pub use failed::{Heading, Report, plain_output};
 
 use std::path::{Path as FilePath, PathBuf};
 
@@ -134,6 +134,7 @@ const TRAITS: Traits = Traits {
     unanswered: Some(Unanswered::Answer { words: "aborted", is_error: false, is_by_turn: false }),
     summary_opening: SUMMARY,
     takes_records: false,
+    remarks: read::remarks,
     ..Traits::named("codex")
 };
 

@@ -2,7 +2,7 @@
 
 use crate::{
     json::Raw,
-    model::{Block, Timestamp, Usage},
+    model::{Block, Message, Role, Timestamp, Usage},
     wire::{Scene, Traits},
 };
 
@@ -76,6 +76,15 @@ pub(super) fn usage(usage: Raw<'_>, names: [&str; 4]) -> Usage {
 pub(super) fn other(item: Raw<'_>) -> Block {
     let name = text(item, "type").unwrap_or_else(|| "unknown".to_owned());
     Block::Other { name, json: json(item) }
+}
+
+/// Returns what a record says under these keys, each paired with the type of the records that have it.
+pub(super) fn remarks(record: Raw<'_>, keys: &[(&str, &str)]) -> Vec<Message> {
+    let class = text(record, "type").unwrap_or_default();
+    let values = keys.iter().filter(|(of, _)| *of == class).filter_map(|(_, key)| record.get(key));
+    let said = values.map(|value| Block::Other { name: class.clone(), json: json(value) });
+    let said: Vec<Block> = said.collect();
+    if said.is_empty() { Vec::new() } else { vec![Message::new(Role::System, said)] }
 }
 
 /// Returns a value's JSON as it is in the record.

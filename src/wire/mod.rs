@@ -43,7 +43,7 @@ mod write;
 pub use answers::{Answer, Answers, Earlier, How, Piece};
 pub(crate) use claude::CAVEAT;
 pub use claude::Claude;
-pub use codex::{Codex, Heading};
+pub use codex::{Codex, Heading, Report, plain_output};
 pub(crate) use codex::{EDITOR, REQUEST};
 pub use format::Format;
 pub use formats::{FORMATS, by_name, detect, is_secret};

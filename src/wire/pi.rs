@@ -31,13 +31,17 @@ use crate::{
         Folder, Graph, Hooks, Identify, Invalid, Layout, Named, Nearby, Path, PhysicalLine, Read,
         Scene, Sent, Setting, Telling, Titled, Told, Trace, Traits, Unanswered, Walk, Write,
         compaction::{Compaction, Lines},
-        fields::{line, text},
+        fields::{self, line, text},
     },
 };
 
 /// The format of pi and of `OpenClaw`.
 #[derive(Clone, Copy, Debug)]
 pub struct Pi;
+
+/// The texts of entries without messages, each by its type and its key.
+const REMARKS: [(&str, &str); 3] =
+    [("context_edit", "replacement"), ("label", "label"), ("session_info", "name")];
 
 /// The traits of the format.
 const TRAITS: Traits = Traits {
@@ -76,6 +80,8 @@ const TRAITS: Traits = Traits {
     joins_calls: true,
     around_summary: Some(read::COMPACTED),
     retells_system: true,
+    remarks: |record| fields::remarks(record, &REMARKS),
+    worded: &["bashExecution", "branchSummary", "branch_summary", "sections"],
     unanswered: Some(Unanswered::Answer {
         words: "No result provided",
         is_error: true,

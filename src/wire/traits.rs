@@ -1,6 +1,9 @@
 //! Traits: the properties that all records and all sessions of a format share.
 
-use crate::model::Kind;
+use crate::{
+    json::Raw,
+    model::{Kind, Message},
+};
 
 /// The properties of a format, as one constant.
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +67,10 @@ pub struct Traits {
     pub summary_opening: &'static str,
     /// Whether a compaction holds the whole system prompt as it then is, so that no message of the system before it stays.
     pub retells_system: bool,
+    /// Returns what a record without messages says: a title, say, or the progress of a sub-agent.
+    pub remarks: fn(Raw<'_>) -> Vec<Message>,
+    /// Bytes that each record has whose messages say more than the record does: words that the agent puts around its own.
+    pub worded: &'static [&'static str],
     /// How a note begins that is written in the agent's own way, before its words.
     pub note_opening: &'static str,
     /// The interface whose blocks the records hold as a model sent them, if it is one.
@@ -230,6 +237,8 @@ impl Traits {
             around_summary: None,
             summary_opening: "",
             retells_system: false,
+            remarks: |_| Vec::new(),
+            worded: &[],
             note_opening: "",
             interface: None,
             no_model: None,

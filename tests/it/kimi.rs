@@ -260,7 +260,8 @@ fn what_is_found_above_a_compaction_stands_there() {
     // The last state but one stands behind the compaction, and begins as the one before it does.
     write(&env.project().join("k"), &states()[..4]);
     let found = |word: &str| -> Vec<_> {
-        let told = env.run(&["search", "--json", word, "k/context.jsonl"]).success().stdout;
+        let told =
+            env.run(&["search", "-F", "--json", word, "-s", "k/context.jsonl"]).success().stdout;
         let hits = told.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         let hits = hits.filter(|hit| hit["type"] == "hit");
         hits.map(|hit| (hit["stands"].as_str().unwrap().to_owned(), hit["turn"].as_u64())).collect()

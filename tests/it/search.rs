@@ -6,11 +6,13 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::{fs, slice};
 
 use regex::Regex;
+use undertext::json::Raw;
 use undertext::model::{Block, EntryNumber, Message};
-use undertext::ops::{self, Archive, Case, Machine, Pattern, Search, Sort, Words};
+use undertext::ops::{self, Archive, Case, Machine, Pattern, Search, Sort, Sought, Words};
 use undertext::report::Hit;
 use undertext::settings::Exclude;
 use undertext::store::{Access, SessionFilter};
+use undertext::wire::Heading;
 
 use crate::needs;
 
@@ -23,7 +25,18 @@ fn everything(archive: &Archive) -> Vec<Said> {
     for session in archive.every().unwrap() {
         let entries = archive.store().state(session.key).unwrap().next_entry();
         for entry in EntryNumber::each(EntryNumber::FIRST..entries) {
-            for message in ops::messages(archive.store(), &session, entry).unwrap_or_default() {
+            let mut messages = ops::messages(archive.store(), &session, entry).unwrap_or_default();
+            if messages.is_empty() {
+                let mut remarks = |_, line: Result<Vec<u8>, _>| {
+                    let line = line.unwrap_or_default();
+                    let record = Raw::object(&line).into_iter();
+                    messages.extend(
+                        record.flat_map(|record| (session.format.traits().remarks)(record)),
+                    );
+                };
+                archive.store().lines(session.key, &[entry], &mut remarks).unwrap();
+            }
+            for message in messages {
                 for text in texts(&message) {
                     let lines = text.strip_suffix('\n').unwrap_or(&text).split('\n');
                     let of = |line: &str| (session.name.id.clone(), line.to_owned());
@@ -51,7 +64,14 @@ fn block_texts(block: &Block, texts: &mut Vec<String>) {
             texts.push(name.clone());
             json_texts(input, texts);
         }
-        Block::Result { blocks, .. } => blocks.iter().for_each(|block| block_texts(block, texts)),
+        Block::Result { blocks, .. } => {
+            for block in blocks {
+                match block {
+                    Block::Text(text) => texts.push(reported(text).unwrap_or_else(|| text.clone())),
+                    _ => block_texts(block, texts),
+                }
+            }
+        }
         Block::Other { json, .. } => {
             let mut all = Vec::new();
             json_texts(json, &mut all);
@@ -60,6 +80,17 @@ fn block_texts(block: &Block, texts: &mut Vec<String>) {
         }
         Block::Image(_) => {}
     }
+}
+
+/// Returns an output whose end is a report in JSON, with what that reports in its place.
+fn reported(text: &str) -> Option<String> {
+    let heading = Heading::of(text).map_or(0, |heading| text.len() - heading.output.len());
+    let (heading, report) = text.split_at(heading);
+    let report: serde_json::Map<String, serde_json::Value> = serde_json::from_str(report).ok()?;
+    let known = "chunk_id duration_seconds exit_code metadata original_token_count output session_id wall_time_seconds";
+    let is_known = report.keys().all(|key| known.split(' ').any(|known| known == key));
+    let output = report.get("output").and_then(|output| output.as_str()).filter(|_| is_known)?;
+    Some(format!("{heading}{output}"))
 }
 
 fn json_texts(json: &str, texts: &mut Vec<String>) {
@@ -80,23 +111,27 @@ fn json_texts(json: &str, texts: &mut Vec<String>) {
 /// Returns a search of everything.
 fn search_for(pattern: Pattern) -> Search {
     Search {
-        pattern,
+        sought: Sought::Pattern(pattern),
         sessions: SessionFilter { hidden: true, ..SessionFilter::default() },
         session: None,
         branch: None,
         roles: Vec::new(),
+        parts: Vec::new(),
         tool: None,
         since: None,
         until: None,
         around: 0,
         limit: None,
+        per_session: usize::MAX,
+        is_list: false,
+        is_reverted: false,
         sort: Sort::Time,
     }
 }
 
 fn hits(archive: &Archive, pattern: Pattern) -> Vec<Hit> {
     let mut hits = Vec::new();
-    let searched = ops::search(archive, &search_for(pattern), |hit| {
+    let searched = ops::search(archive, &search_for(pattern), |_, hit| {
         hits.push(hit.clone());
         Ok::<_, ops::OpsError>(())
     });

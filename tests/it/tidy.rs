@@ -20,7 +20,7 @@ const LAYERS: [(&str, &[&str]); 21] = [
     ("provider", &["model", "json", "context", "secrets"]),
     ("live", &["model", "json", "wire", "disk"]),
     ("session", &["model", "json", "dag", "wire", "store"]),
-    ("search", &["model", "json", "store", "session"]),
+    ("search", &["model", "json", "wire", "store", "session"]),
     ("secrets", &["model", "json", "cover"]),
     ("report", &["model", "wire", "context", "store", "session", "settings"]),
     (
@@ -44,7 +44,7 @@ const LAYERS: [(&str, &[&str]); 21] = [
 ];
 
 /// Crate, then the paths under `src` that may import it.
-const CRATES: [(&str, &[&str]); 16] = [
+const CRATES: [(&str, &[&str]); 17] = [
     ("aho_corasick", &["cover/secrets", "secrets"]),
     ("anyhow", &["cli"]),
     ("clap", &["cli"]),
@@ -60,6 +60,7 @@ const CRATES: [(&str, &[&str]); 16] = [
     ("signal_hook", &["browse", "cli"]),
     ("terminal_size", &["cli"]),
     ("tiktoken", &["context/tokens"]),
+    ("unicode_normalization", &["search"]),
     ("ureq", &["provider"]),
 ];
 

@@ -1,16 +1,19 @@
-//! The index of words: in which entries each word is. It is a file of its own next to the store, derived from it: whoever
-//! deletes it, or damages it, makes searches slower and nothing else.
+//! The index of words: in which entries each word is, and how much it tells of them. It is a file of its own next to the store,
+//! derived from it: whoever deletes it, or damages it, makes searches slower and nothing else.
 //!
 //! ```text
 //! store     of which store it is, and up to which of its operations all is in it but for what the settings keep out: of the
 //!           sessions up to one, while the others are taken in, which are as an earlier operation left them
 //! reach     up to which entry of a session the index is, after which operation that was so, and how long its live file was then
-//! words     an FTS5 table without content: a row for each entry that has words, numbered by session and entry
-//! lexicon   all words, as a few sorted lists, among which parts of words are looked for
+//! piece     entries of a session that lie together; each entry is a document, which is known by its number
+//! segment   the words of some documents, all of which come behind those of the segments before it
+//! block     of a segment: words that follow each other, sorted, and for each of them its list: the documents that have it
 //! ```
 //!
-//! FTS5 does not notice each bit that flips in what it reads, and an entry that it does not tell of would not be found. An index
-//! that was written to by another hand is therefore no index: `seal.rs` tells. Only a commit writes to the file itself, and seals
+//! A list is a row of varints: how far a document is behind the one before it, and in the lowest bits the weight of the word in it.
+//! A segment takes in those before it until one is at least twice as long, so that there are few; a long one stays as it is.
+//!
+//! An index that was written to by another hand is no index: `seal.rs` tells. Only a commit writes to the file itself, and seals
 //! it; whoever closes an index leaves what is in the log there.
 //!
 //! Invariant: the words of an entry are there before it counts as reached.
@@ -19,8 +22,8 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     ffi::OsString,
     fs,
-    io::{ErrorKind, Read as _},
-    ops::Range,
+    io::ErrorKind,
+    ops::{Range, RangeInclusive},
     os::unix::ffi::{OsStrExt as _, OsStringExt as _},
     path::{Path, PathBuf},
     time::Duration,
@@ -35,20 +38,25 @@ use super::{
 };
 use crate::{
     disk,
-    model::{EntryNumber, OperationId, OperationNumber, StoreId, WORDS},
+    model::{
+        EntryNumber, Lookup, OperationId, OperationNumber, StoreId, WORDS, put_varint, take_varint,
+    },
     store::{Cursor, SessionKey, Store, StoreError},
 };
 
 /// The version of the index, kept as `user_version`; one of another version is made again.
-const VERSION: i64 = 5;
+const VERSION: i64 = 7;
 /// Marks a file as an index of words: "uTXW".
 const APPLICATION_ID: i64 = 0x7554_5857;
-/// How many bits of a row's number tell the entry.
-const ENTRY_BITS: u32 = 32;
-/// How much of the words that come together FTS5 holds before it writes them down, in bytes.
-const HELD: i64 = 16 << 20;
-/// How much of a list of words is read at once, in bytes.
-const PIECE: usize = 128 << 10;
+/// How many bits of a document's step in a list are the weight.
+const WEIGHT_BITS: u32 = 4;
+/// How many bytes of words, and of lists, a block has about.
+const WORDS_OF_BLOCK: usize = 8 << 10;
+const LISTS_OF_BLOCK: usize = 64 << 10;
+/// How many bytes are added before they become a segment.
+const HELD: usize = 16 << 20;
+/// How many bytes a segment has that takes in no others any more, and is taken in by none.
+const LONG: usize = 8 << 20;
 /// How long is waited for another program that has the index for itself.
 const PATIENCE: Duration = Duration::from_millis(100);
 
@@ -62,12 +70,52 @@ const SCHEMA: &str = "
     length    INTEGER,
     path      BLOB
   ) STRICT;
-  CREATE TABLE lexicon (
-    n    INTEGER PRIMARY KEY,
-    size INTEGER NOT NULL,
-    body TEXT NOT NULL
+  CREATE TABLE piece (
+    first   INTEGER PRIMARY KEY,
+    session INTEGER NOT NULL,
+    entry   INTEGER NOT NULL,
+    count   INTEGER NOT NULL
   ) STRICT;
-  CREATE VIRTUAL TABLE words USING fts5 (w, content='', detail='none', columnsize=0, tokenize='ascii');";
+  CREATE TABLE segment (
+    n    INTEGER PRIMARY KEY,
+    size INTEGER NOT NULL
+  ) STRICT;
+  CREATE TABLE block (
+    n       INTEGER PRIMARY KEY,
+    segment INTEGER NOT NULL,
+    first   TEXT NOT NULL,
+    words   TEXT NOT NULL,
+    lists   BLOB NOT NULL
+  ) STRICT;
+  CREATE INDEX block_first ON block (segment, first);";
+
+/// The number of a document: an entry that is in an index.
+pub type Document = u64;
+
+/// How much a word tells of a document, from 1 to [`WEIGHTS`].
+pub type Weight = u8;
+
+/// The greatest weight.
+pub const WEIGHTS: Weight = (1 << WEIGHT_BITS) - 1;
+
+/// Entries of a session that are documents one behind the other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    /// The document of its first entry.
+    pub first: Document,
+    /// The session.
+    pub session: SessionKey,
+    /// Its entries.
+    pub entries: Range<EntryNumber>,
+}
+
+impl Piece {
+    /// Returns whether a document is of it.
+    pub fn has(&self, document: Document) -> bool {
+        let count = self.entries.end.since(self.entries.start);
+        (self.first..self.first + count).contains(&document)
+    }
+}
 
 /// How far an index has come in a store.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,8 +172,40 @@ pub enum Mark {
 pub struct WordIndex {
     db: Connection,
     path: PathBuf,
-    /// The words that were added since the last commit.
-    fresh: BTreeSet<String>,
+    fresh: Fresh,
+}
+
+/// What was added since the last segment was made.
+#[derive(Default)]
+struct Fresh {
+    /// The number behind that of the last document.
+    documents: Document,
+    lists: Lookup<String, List>,
+    size: usize,
+}
+
+/// The documents that have a word.
+#[derive(Default)]
+struct List {
+    bytes: Vec<u8>,
+    last: Document,
+}
+
+impl List {
+    fn push(&mut self, document: Document, weight: Weight) {
+        let step = document - self.last;
+        put_varint(&mut self.bytes, step << WEIGHT_BITS | u64::from(weight));
+        self.last = document;
+    }
+}
+
+/// Hands over the documents of a list.
+fn read_list(mut list: &[u8], each: &mut dyn FnMut(Document, Weight)) {
+    let mut document = 0;
+    while let Some(step) = take_varint(&mut list) {
+        document += step >> WEIGHT_BITS;
+        each(document, u8::try_from(step & u64::from(WEIGHTS)).unwrap_or(WEIGHTS));
+    }
 }
 
 impl WordIndex {
@@ -147,7 +227,7 @@ impl WordIndex {
             return Ok(None);
         }
         let id: [u8; 16] = db.query_row("SELECT id FROM store", [], |row| row.get(0))?;
-        let index = Self { db, path, fresh: BTreeSet::new() };
+        let index = Self { db, path, fresh: Fresh::default() };
         Ok((StoreId::new(id) == store).then_some(index))
     }
 
@@ -161,7 +241,6 @@ impl WordIndex {
             let making = db.transaction()?;
             making.execute_batch(SCHEMA)?;
             making.execute("INSERT INTO store (id) VALUES (?)", [store.as_bytes()])?;
-            making.execute("INSERT INTO words (words, rank) VALUES ('hashsize', ?)", [HELD])?;
             making.pragma_update(None, "application_id", APPLICATION_ID)?;
             making.pragma_update(None, "user_version", VERSION)?;
             making.commit()?;
@@ -210,87 +289,170 @@ impl WordIndex {
         Ok(find.query_map([], reach)?.collect::<Result<_, _>>()?)
     }
 
-    /// Hands over lists that together have every word, each word between line ends.
-    pub fn lexicon(&self, each: &mut dyn FnMut(&str)) -> Result<(), StoreError> {
-        let corrupt = || StoreError::corrupt("the index", "a list of words cannot be read");
-        let mut find = self.db.prepare_cached("SELECT n FROM lexicon")?;
-        let lists: Vec<i64> = find.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-        // A list may be long: it is read piece by piece, each of which ends where a word does.
-        let mut piece = Vec::with_capacity(PIECE);
-        for n in lists {
-            let mut list = self.db.blob_open("main", "lexicon", "body", n, true)?;
-            piece.clear();
-            loop {
-                let room = (PIECE - piece.len()) as u64;
-                if (&mut list).take(room).read_to_end(&mut piece).map_err(|_| corrupt())? == 0 {
-                    break;
+    /// Returns the number behind that of the last document.
+    pub fn documents(&self) -> Result<Document, StoreError> {
+        let sql = "SELECT first + count FROM piece ORDER BY first DESC LIMIT 1";
+        Ok(self.db.prepare_cached(sql)?.query_row([], |row| row.get(0)).optional()?.unwrap_or(0))
+    }
+
+    /// Returns the piece of a document.
+    pub fn piece(&self, document: Document) -> Result<Piece, StoreError> {
+        let sql = "SELECT first, session, entry, count FROM piece WHERE first <= ? ORDER BY first DESC LIMIT 1";
+        let piece = self.db.prepare_cached(sql)?.query_row([document], |row| {
+            let entry: EntryNumber = row.get(2)?;
+            let (first, session) = (row.get(0)?, SessionKey(row.get(1)?));
+            Ok(Piece { first, session, entries: entry..entry.plus(row.get(3)?) })
+        });
+        piece.map_err(StoreError::from)
+    }
+
+    /// Hands over the documents that have certain words, block by block: of the words of a block, each between line ends, those
+    /// are chosen by `chosen`, which is given all and says which by their places. Only blocks are looked at that have words from
+    /// one to another.
+    pub fn find(
+        &self,
+        words: &RangeInclusive<&str>,
+        chosen: &mut dyn FnMut(&str) -> Vec<usize>,
+        each: &mut dyn FnMut(Document, Weight),
+    ) -> Result<(), StoreError> {
+        let mut segments = self.db.prepare_cached("SELECT n FROM segment")?;
+        let mut blocks = self.db.prepare_cached(
+            "SELECT n, words FROM block WHERE segment = ?1 AND first <= ?3 AND first >=
+             (SELECT coalesce(max(first), '') FROM block WHERE segment = ?1 AND first <= ?2)",
+        )?;
+        let mut lists = self.db.prepare_cached("SELECT lists FROM block WHERE n = ?")?;
+        let mut segments = segments.query([])?;
+        while let Some(row) = segments.next()? {
+            let segment: i64 = row.get(0)?;
+            let mut blocks = blocks.query(params![segment, words.start(), words.end()])?;
+            while let Some(row) = blocks.next()? {
+                let corrupt = || StoreError::corrupt("the index", "a list cannot be read");
+                let text = row.get_ref(1)?.as_str().map_err(|_| corrupt())?;
+                let chosen = chosen(text);
+                if chosen.is_empty() {
+                    continue;
                 }
-                let end = piece.iter().rposition(|byte| *byte == b'\n').ok_or_else(corrupt)?;
-                let words = piece.get(..=end).and_then(|piece| std::str::from_utf8(piece).ok());
-                each(words.ok_or_else(corrupt)?);
-                piece.drain(..end);
+                lists.query_row([row.get::<_, i64>(0)?], |row| {
+                    let all = Lists(row.get_ref(0)?.as_blob()?);
+                    let mut chosen = chosen.iter().peekable();
+                    for (n, list) in all.enumerate() {
+                        if chosen.next_if_eq(&&n).is_some() {
+                            read_list(list, each);
+                        }
+                    }
+                    Ok(())
+                })?;
             }
         }
         Ok(())
     }
 
-    /// Returns the entries that have one word of each of these lists, the newest first: among some of a session or all, and no
-    /// more than `limit`.
-    pub fn entries(
-        &self,
-        words: &[Vec<String>],
-        among: Option<(SessionKey, Range<EntryNumber>)>,
-        limit: usize,
-    ) -> Result<Vec<(SessionKey, EntryNumber)>, StoreError> {
-        let either = |words: &Vec<String>| {
-            let quoted: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
-            format!("({})", quoted.join(" OR "))
-        };
-        let query = words.iter().map(either).collect::<Vec<_>>().join(" AND ");
-        let (from, to) = among.map_or((0, i64::MAX), |(session, among)| {
-            (row_of(session, among.start), row_of(session, among.end))
-        });
-        let mut find = self.db.prepare_cached(
-            "SELECT rowid FROM words WHERE words MATCH ? AND rowid >= ? AND rowid < ?
-             ORDER BY rowid DESC LIMIT ?",
-        )?;
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let found = find.query_map(params![query, from, to, limit], |row| {
-            let row: i64 = row.get(0)?;
-            let entry = row.cast_unsigned() & u64::from(u32::MAX);
-            Ok((SessionKey(row >> ENTRY_BITS), EntryNumber::new(entry)))
-        })?;
-        Ok(found.collect::<Result<_, _>>()?)
-    }
-
     /// Begins to add, unless another program adds.
     pub fn begin(&mut self) -> Result<bool, StoreError> {
         match self.db.execute_batch("BEGIN IMMEDIATE") {
-            Ok(()) => Ok(true),
+            Ok(()) => {}
             Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::DatabaseBusy) => {
-                Ok(false)
+                return Ok(false);
             }
-            Err(error) => Err(error.into()),
+            Err(error) => return Err(error.into()),
         }
+        self.fresh = Fresh { documents: self.documents()?, ..Fresh::default() };
+        Ok(true)
     }
 
-    /// Adds an entry with its words, each once.
+    /// Adds entries of a session, with the words of those that have any, and the weight of each word.
     pub fn add(
         &mut self,
         session: SessionKey,
-        entry: EntryNumber,
-        words: &BTreeSet<String>,
+        entries: &Range<EntryNumber>,
+        words: &[(EntryNumber, Vec<(String, Weight)>)],
     ) -> Result<(), StoreError> {
-        let mut add = self.db.prepare_cached("INSERT INTO words (rowid, w) VALUES (?, ?)")?;
-        let mut joined = String::with_capacity(16 * words.len());
-        for word in words {
-            joined.push_str(word);
-            joined.push(' ');
-            if !self.fresh.contains(word) {
-                self.fresh.insert(word.clone());
+        let Fresh { documents, lists, size } = &mut self.fresh;
+        let count = entries.end.since(entries.start);
+        if count == 0 {
+            return Ok(());
+        }
+        self.db.prepare_cached("INSERT INTO piece VALUES (?, ?, ?, ?)")?.execute(params![
+            *documents,
+            session.0,
+            entries.start,
+            count
+        ])?;
+        for (entry, words) in words {
+            let document = *documents + entry.since(entries.start);
+            for (word, weight) in words {
+                *size += 2;
+                if let Some(list) = lists.get_mut(word) {
+                    list.push(document, *weight);
+                } else {
+                    let mut list = List::default();
+                    list.push(document, *weight);
+                    *size += word.len();
+                    lists.insert(word.clone(), list);
+                }
             }
         }
-        add.execute(params![row_of(session, entry), joined])?;
+        *documents += count;
+        if *size < HELD { Ok(()) } else { self.flush() }
+    }
+
+    /// Makes a segment of what was added, and of the segments before it that are not much longer.
+    fn flush(&mut self) -> Result<(), StoreError> {
+        let fresh = Fresh { documents: self.fresh.documents, ..Fresh::default() };
+        let Fresh { mut lists, mut size, .. } = std::mem::replace(&mut self.fresh, fresh);
+        if lists.len() == 0 {
+            return Ok(());
+        }
+        let last =
+            "SELECT n, size FROM segment WHERE size < ? AND n = (SELECT max(n) FROM segment)";
+        let mut last = self.db.prepare_cached(last)?;
+        let mut blocks =
+            self.db.prepare_cached("SELECT words, lists FROM block WHERE segment = ?")?;
+        while let Some((n, taken)) = last
+            .query_row([LONG.min(size.saturating_mul(2))], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?
+        {
+            let (n, taken): (i64, usize) = (n, taken);
+            let mut found = blocks.query([n])?;
+            while let Some(row) = found.next()? {
+                let (words, bytes): (String, Vec<u8>) = (row.get(0)?, row.get(1)?);
+                for (word, bytes) in words.trim_matches('\n').split('\n').zip(Lists(&bytes)) {
+                    let mut list = List { bytes: bytes.to_vec(), last: 0 };
+                    read_list(bytes, &mut |document, _| list.last = document);
+                    let word = word.to_owned();
+                    if let Some(newer) = lists.get_mut(&word) {
+                        read_list(&newer.bytes, &mut |document, weight| {
+                            list.push(document, weight);
+                        });
+                        *newer = list;
+                    } else {
+                        lists.insert(word, list);
+                    }
+                }
+            }
+            self.db.execute("DELETE FROM block WHERE segment = ?", [n])?;
+            self.db.execute("DELETE FROM segment WHERE n = ?", [n])?;
+            size += taken;
+        }
+        let n = "INSERT INTO segment (size) VALUES (?) RETURNING n";
+        let n: i64 = self.db.prepare_cached(n)?.query_row([size], |row| row.get(0))?;
+        let mut keep = self.db.prepare_cached(
+            "INSERT INTO block (segment, first, words, lists) VALUES (?, ?, ?, ?)",
+        )?;
+        let (mut words, mut bytes) = ("\n".to_owned(), Vec::new());
+        let mut lists = lists.sorted().into_iter().peekable();
+        while let Some((word, list)) = lists.next() {
+            words.push_str(&word);
+            words.push('\n');
+            put_varint(&mut bytes, list.bytes.len() as u64);
+            bytes.extend(&list.bytes);
+            let is_full = words.len() >= WORDS_OF_BLOCK || bytes.len() >= LISTS_OF_BLOCK;
+            if is_full || lists.peek().is_none() {
+                keep.execute(params![n, words.lines().nth(1), words, bytes])?;
+                words.truncate(1);
+                bytes.clear();
+            }
+        }
         Ok(())
     }
 
@@ -335,35 +497,25 @@ impl WordIndex {
 
     /// Keeps what was added.
     pub fn commit(&mut self) -> Result<(), StoreError> {
-        let mut list = std::mem::take(&mut self.fresh);
-        // A list takes those before it in until one is at least twice as long, so that there are few.
-        let mut size = size_of(&list);
-        loop {
-            let last =
-                "SELECT n, body FROM lexicon WHERE n = (SELECT max(n) FROM lexicon) AND size < ?";
-            let found = self.db.prepare_cached(last)?.query_row([size.saturating_mul(2)], |row| {
-                Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
-            });
-            let Some((n, body)) = found.optional()? else { break };
-            list.extend(body.split_terminator('\n').skip(1).map(str::to_owned));
-            size = size_of(&list);
-            self.db.prepare_cached("DELETE FROM lexicon WHERE n = ?")?.execute([n])?;
-        }
-        if !list.is_empty() {
-            let mut body = String::with_capacity(usize::try_from(size).unwrap_or_default() + 1);
-            for word in &list {
-                body.push('\n');
-                body.push_str(word);
-            }
-            body.push('\n');
-            self.db
-                .prepare_cached("INSERT INTO lexicon (size, body) VALUES (?, ?)")?
-                .execute(params![size, body])?;
-        }
+        self.flush()?;
         self.db.execute_batch("COMMIT")?;
         // What stays in the log while another program seals is taken along by the next commit.
         seal::renew(&self.path, || empty_log(&self.db))?;
         Ok(())
+    }
+}
+
+/// The lists of a block.
+struct Lists<'b>(&'b [u8]);
+
+impl<'b> Iterator for Lists<'b> {
+    type Item = &'b [u8];
+
+    fn next(&mut self) -> Option<&'b [u8]> {
+        let length = usize::try_from(take_varint(&mut self.0)?).ok()?;
+        let (list, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(list)
     }
 }
 
@@ -417,18 +569,6 @@ fn reach(row: &Row<'_>) -> rusqlite::Result<(SessionKey, Reach)> {
         (Some(length), Some(path)) => Mark::File { path: OsString::from_vec(path).into(), length },
     };
     Ok((SessionKey(row.get(0)?), Reach { next: row.get(1)?, operation, mark }))
-}
-
-/// Returns how many bytes a list takes up.
-fn size_of(list: &BTreeSet<String>) -> i64 {
-    let size: usize = list.iter().map(|word| word.len() + 1).sum();
-    i64::try_from(size).unwrap_or(i64::MAX)
-}
-
-/// Returns the number of an entry's row.
-fn row_of(session: SessionKey, entry: EntryNumber) -> i64 {
-    let entry = u32::try_from(entry.get()).unwrap_or(u32::MAX);
-    session.0 << ENTRY_BITS | i64::from(entry)
 }
 
 fn connect(path: &Path) -> Result<Connection, StoreError> {

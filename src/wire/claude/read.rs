@@ -51,6 +51,16 @@ const BRIEFING: &str = "fork_briefing";
 /// What came while the model worked.
 pub(super) const QUEUED: &str = "queued_command";
 
+/// The texts of records without messages, each by its type and its key.
+const REMARKS: [(&str, &str); 6] = [
+    ("ai-title", "aiTitle"),
+    ("custom-title", "customTitle"),
+    ("last-prompt", "lastPrompt"),
+    ("pr-link", "prUrl"),
+    ("queue-operation", "content"),
+    ("summary", "summary"),
+];
+
 /// The content of a hint.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Hint {
@@ -413,6 +423,12 @@ pub(super) fn message(record: Raw<'_>) -> Option<Message> {
         is_summary: is_true(is_summary),
         ..Message::new(role, blocks)
     })
+}
+
+/// Returns what a record says that is no part of the conversation: of a sub-agent's progress the message that is new in it.
+pub(super) fn remarks(record: Raw<'_>) -> Vec<Message> {
+    let message = record.get("data").and_then(|data| message(data.get("message")?));
+    message.map_or_else(|| fields::remarks(record, &REMARKS), |message| vec![message])
 }
 
 /// Returns the places where a record holds tools' answers.

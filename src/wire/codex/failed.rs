@@ -7,7 +7,9 @@
 //! Script failed / Wall time .. / Output:                       the same, or one whose output is such JSON
 //! ```
 
-use crate::{json::Raw, model::Block};
+use std::borrow::Cow;
+
+use crate::{json::Raw, model::Block, wire::fields::string};
 
 /// How the lines of a heading begin.
 const HEADING: [&str; 10] = [
@@ -21,6 +23,17 @@ const HEADING: [&str; 10] = [
     "Wall time ",
     "Wall time: ",
     "Warning: truncated output",
+];
+/// What a report in JSON says beside an output.
+const REPORTED: [&[u8]; 8] = [
+    b"chunk_id",
+    b"duration_seconds",
+    b"exit_code",
+    b"metadata",
+    b"original_token_count",
+    b"output",
+    b"session_id",
+    b"wall_time_seconds",
 ];
 /// How the lines begin that tell the exit code.
 const CODES: [&str; 2] = ["Exit code: ", "Process exited with code "];
@@ -75,18 +88,58 @@ impl<'t> Heading<'t> {
     }
 }
 
+/// What Codex says of a command in JSON, with its output.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// The exit code, if it is not zero.
+    pub code: Option<i64>,
+    /// What the command put out.
+    pub output: String,
+    /// Whether it says nothing that Codex does not say of every command.
+    pub is_plain: bool,
+}
+
+impl Report {
+    /// Reads the report that an output is, if it is one.
+    pub fn of(text: &str) -> Option<Self> {
+        let report = Raw::object(text.trim().as_bytes())?;
+        let [output, metadata, code] = report.pick(["output", "metadata", "exit_code"]);
+        let code = code.or_else(|| metadata?.get("exit_code"));
+        let code = code.and_then(|code| str::from_utf8(code.bytes()).ok()?.parse().ok());
+        Some(Self {
+            code: code.filter(|code| *code != 0),
+            output: string(output)?,
+            is_plain: report.fields().all(|(key, _)| REPORTED.contains(&key)),
+        })
+    }
+}
+
+/// Returns the output of a tool without the JSON in which Codex may report it.
+pub fn plain_output(text: &str) -> Cow<'_, str> {
+    let output = Heading::of(text).map_or(text, |heading| heading.output);
+    let report = Report::of(output).filter(|report| report.is_plain);
+    let heading = text.strip_suffix(output).unwrap_or_default();
+    report.map_or(text.into(), |report| [heading, &report.output].concat().into())
+}
+
 /// Returns whether a report in JSON says that the command failed.
 fn is_reported(text: &str) -> bool {
-    let Some(report) = Raw::object(text.trim().as_bytes()) else { return false };
-    let [output, metadata, code] = report.pick(["output", "metadata", "exit_code"]);
-    let code = code.or_else(|| metadata?.get("exit_code"));
-    let code = code.and_then(|code| std::str::from_utf8(code.bytes()).ok()?.parse::<i64>().ok());
-    output.and_then(Raw::text).is_some() && code.is_some_and(|code| code != 0)
+    Report::of(text).is_some_and(|report| report.code.is_some())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_report_is_read_by_the_lines_of_its_output() {
+        let check = |text: &str, expected: &str| assert_eq!(plain_output(text), expected);
+        check(r#"{"output":"one\ntwo","metadata":{"exit_code":1}}"#, "one\ntwo");
+        check("Script completed\nOutput:\n{\"output\":\"one\"}", "Script completed\nOutput:\none");
+        for other in [r#"{"output":"one","error":"two"}"#, r#"{"exit_code":1}"#, "one\ntwo", ""] {
+            check(other, other);
+        }
+    }
 
     #[test]
     fn an_output_that_says_another_code_than_zero_failed() {

@@ -86,6 +86,21 @@ const RULES: [&str; 20] = [
     "<rollout_budget>",
 ];
 
+/// The texts of records without messages that no other record repeats, each by its type and its key.
+const REMARKS: [(&str, &str); 11] = [
+    ("entered_review_mode", "prompt"),
+    ("entered_review_mode", "user_facing_hint"),
+    ("error", "message"),
+    ("exited_review_mode", "review_output"),
+    ("guardian_assessment", "rationale"),
+    ("message", "content"),
+    ("thread_goal_updated", "goal"),
+    ("thread_name_updated", "thread_name"),
+    ("undo_completed", "message"),
+    ("warning", "message"),
+    ("web_search_end", "results"),
+];
+
 /// The part that a record carries.
 pub(super) enum Part<'a> {
     Item(Raw<'a>),
@@ -500,6 +515,19 @@ pub(super) fn item_message(item: Raw<'_>, time: Option<Timestamp>) -> Option<Mes
         _ => false,
     };
     Some(Message { is_summary, ..said(role, blocks, time) })
+}
+
+/// Returns what a record says that has no messages: what no item of the session repeats, or what Codex refuses to read.
+pub(super) fn remarks(record: Raw<'_>) -> Vec<Message> {
+    match part(record) {
+        Part::Item(said) | Part::Event(said) => fields::remarks(said, &REMARKS),
+        Part::Refused => {
+            let payload = record.get("payload");
+            let items = payload.and_then(history).into_iter().flat_map(Raw::items);
+            payload.into_iter().chain(items).filter_map(|item| item_message(item, None)).collect()
+        }
+        Part::Compacted(_) | Part::Other(_) => Vec::new(),
+    }
 }
 
 /// Returns a tool's answer: a string, parts, or JSON in a string as old versions wrote it.

@@ -5,7 +5,7 @@ use std::fs;
 use insta::assert_snapshot;
 use serde_json::Value;
 
-use super::{back, json, live, search::stands};
+use super::{back, json, live, search::lines_found};
 use crate::env::TestEnv;
 
 /// Returns an answer of many lines.
@@ -459,7 +459,7 @@ fn a_result_that_was_cut_on_two_branches_is_beneath_both_and_one_node() {
     env.run(&["truncate", "-q", "--max-chars", "12000"]).success();
     for branch in ["main", "main.1.1", "main.1"] {
         env.run(&["switch", branch, "-q"]).success();
-        let found = stands(&env, &["1999: some"]);
+        let found = lines_found(&env, &["1999: some"]);
         let expected = if branch == "main.1.1" { "current" } else { "truncated" };
         let [(_, stand)] = found.as_slice() else { unreachable!("{branch}: {found:?}") };
         assert_eq!(stand, expected, "{branch}");

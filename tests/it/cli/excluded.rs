@@ -195,7 +195,7 @@ fn what_the_store_holds_of_a_session_that_is_left_out_later_stays_as_it_is() {
     let shown = env.run(&["log", "boat"]).success();
     assert!(shown.stdout.contains("Part 1") && !shown.stdout.contains("Part 2"), "{shown}");
     assert!(shown.stderr.contains("your settings exclude the session"), "{shown}");
-    for args in [["search", "Part 2"], ["search", "Part 3"]] {
+    for args in [["search", "-F", "Part 2"], ["search", "-F", "Part 3"]] {
         assert_eq!(env.run(&args).code(), Some(1));
     }
     let status = json(&env.run(&["status", "boat", "--json"]).success().stdout);

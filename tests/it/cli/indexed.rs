@@ -32,7 +32,7 @@ fn attached(env: &TestEnv) -> PathBuf {
 
 /// Returns how many lines a search finds.
 fn found(env: &TestEnv, words: &str) -> usize {
-    let told = env.run(&["search", "--json", words]).stdout;
+    let told = env.run(&["search", "-F", "--json", words]).stdout;
     told.lines().map(json).filter(|line| line["type"] == "hit").count()
 }
 
@@ -147,7 +147,7 @@ fn what_is_left_in_the_log_of_the_index_stays_in_it() {
     reader
         .set_db_config(rusqlite::config::DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
         .unwrap();
-    reader.execute_batch("BEGIN; SELECT count(*) FROM lexicon;").unwrap();
+    reader.execute_batch("BEGIN; SELECT count(*) FROM block;").unwrap();
     env.run(&["append", "a word that is new"]).success();
     assert_eq!(index(&env), 1);
     // The reader needs the file as it was, as if the writer had been killed before it wrote to it.
@@ -206,7 +206,7 @@ fn fill_the_disk(root: &Path) {
     let ballast = root.join("ballast");
     let mut file = fs::File::create(&ballast).unwrap();
     while file.write_all(&[0; 4096]).is_ok() {}
-    let search = |words: &str| env.run(&["search", "--json", "--store", copy, words]);
+    let search = |words: &str| env.run(&["search", "-F", "--json", "--store", copy, words]);
     for words in ["symbol", "ymbo", "mend", "last word"] {
         assert_eq!(search(words).success().stdout.matches(r#""type":"hit""#).count(), 1);
     }
@@ -243,14 +243,27 @@ fn an_index_that_was_begun_to_be_asked_answers_as_it_was_then() {
     asked.hold().unwrap();
     let reaches = added.reaches().unwrap();
     let (session, reach) = reaches.iter().next().unwrap();
-    let words = || vec![vec!["marigold".to_owned()]];
+    let having = |index: &WordIndex| {
+        let mut having = Vec::new();
+        let words = "marigold"..="marigold";
+        let chosen =
+            &mut |words: &str| if words.contains("\nmarigold\n") { vec![0] } else { Vec::new() };
+        index
+            .find(&words, chosen, &mut |document, weight| having.push((document, weight)))
+            .unwrap();
+        having
+    };
     assert!(added.begin().unwrap());
-    added.add(*session, reach.next, &["marigold".to_owned()].into()).unwrap();
+    let document = added.documents().unwrap();
+    let (next, words) = (reach.next, vec![("marigold".to_owned(), 5)]);
+    added.add(*session, &(next..next.next()), &[(next, words)]).unwrap();
     added.reach(*session, &Reach { next: reach.next.next(), ..reach.clone() }).unwrap();
     added.commit().unwrap();
-    assert_eq!(added.entries(&words(), None, 10).unwrap(), [(*session, reach.next)]);
+    assert_eq!(having(&added), [(document, 5)]);
+    let piece = added.piece(document).unwrap();
+    assert_eq!((piece.session, piece.entries.start), (*session, next));
     // Neither the entry nor that it was reached.
-    assert_eq!(asked.entries(&words(), None, 10).unwrap(), []);
+    assert_eq!(having(&asked), []);
     assert_eq!(asked.reaches().unwrap(), reaches);
 }
 
@@ -265,7 +278,8 @@ fn each_search_tells_of_what_is_damaged() {
     assert_ne!(db.execute(sql, []).unwrap(), 0);
     fs::remove_file(env.home().join(format!(".claude/projects/-home-ann-garden/{GARDEN}.jsonl")))
         .unwrap();
-    let damaged = || json(env.run(&["search", "--json", "beds"]).stdout.lines().last().unwrap());
+    let damaged =
+        || json(env.run(&["search", "-F", "--json", "beds"]).stdout.lines().last().unwrap());
     let first = damaged();
     assert_ne!(first["damaged"], 0, "{first}");
     for _indexed in 0..2 {

@@ -924,7 +924,8 @@ fn what_grew_again_and_again_is_taken_in_after_its_store_was_cut_short() {
             assert!(now.contains_key(session), "{length}: {session}");
             home.run(&["verify", "-s", session]).success();
             let lines = rollout(session[4..8].parse().unwrap(), 36);
-            let shown = home.run(&["search", "word", "-s", session, "-n", "0", "--json"]).success();
+            let shown =
+                home.run(&["search", "-F", "word", "-s", session, "-n", "0", "--json"]).success();
             assert!(shown.stdout.lines().count() >= lines.len() - 1, "{length}: {session}");
         }
         if verified.code() == Some(0) {

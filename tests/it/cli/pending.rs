@@ -340,7 +340,7 @@ fn what_lies_in_the_place_of_the_stores_own_file_is_to_be_moved_away() {
     fs::remove_file(&file).unwrap();
     std::os::unix::fs::symlink("/dev/null", &file).unwrap();
     let refused = stored.run(&["append", "More."]).to_string();
-    assert!(refused.contains("hint: move whatever is there away: the next command"), "{refused}");
+    assert!(refused.contains("hint: move it away; the next command"), "{refused}");
     assert!(!refused.contains("--off"), "{refused}");
     fs::remove_file(&file).unwrap();
     stored.run(&["append", "More."]).success();

@@ -13,10 +13,14 @@ use undertext::wire::Speaker;
 use super::{Stored, conversation, json, with_examples};
 use crate::env::TestEnv;
 
+/// Returns what makes a search one for a text as it stands, unless the arguments make it one for another pattern.
+fn exact(args: &[&str]) -> &'static [&'static str] {
+    if args.iter().any(|arg| ["--regex", "--word"].contains(arg)) { &[] } else { &["-F"] }
+}
+
 /// Returns where each line stands that a search finds, by the words of the line.
-pub(super) fn stands(env: &TestEnv, args: &[&str]) -> Vec<(String, String)> {
-    let args = [&["search", "--json"], args].concat();
-    let told = env.run(&args).stdout;
+pub(super) fn lines_found(env: &TestEnv, args: &[&str]) -> Vec<(String, String)> {
+    let told = env.run(&[&["search", "--json"], exact(args), args].concat()).stdout;
     let hits = told.lines().map(json).filter(|line| line["type"] == "hit");
     let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
     hits.map(|hit| (text(&hit["text"]), text(&hit["stands"]) + &text(&hit["branch"]))).collect()
@@ -26,28 +30,25 @@ pub(super) fn stands(env: &TestEnv, args: &[&str]) -> Vec<(String, String)> {
 fn a_hit_says_where_it_stands_and_how_to_see_it() {
     let Stored { env, archive, .. } = Stored::reverted();
     drop(archive);
-    assert_snapshot!(env.run(&["search", "red"]).masked(), @r"
+    assert_snapshot!(env.run(&["search", "red"]).masked(), @"
+    3 messages in 1 session
+
     entry-id  native  Paint the boat.  ~/project
-    @0 user, 2001-02-03 04:05:18, on the current path
-      4  Red paint is sold out.
-      undertext show entry-id -s entry-id
-
-    @1 assistant, 2001-02-03 04:05:16, on branch main.1
-      1  Red it is.
-      undertext show entry-id -s entry-id
-
-    @1 user, 2001-02-03 04:05:14, on branch main.1
-      1  Red.
-      undertext show entry-id -s entry-id
+      entry-id@0.1   user       current  Red paint is sold out.
+      entry-id       assistant  reverted: main.1  Red it is.
+      entry-id       user       reverted: main.1  Red.
+    ------- stderr -------
+    hint: open one: undertext show entry-id@0.1
     ");
     let told = env.run(&["search", "Red", "--role", "assistant", "--json"]).masked();
     assert_snapshot!(told, @r#"
-    {"type":"hit","session":"00000001-0000-0000-0000-000000000000","agent":"native","title":"Paint the boat.","folder":"$HOME/project","parent":null,"entry":"entry-id","turn":1,"stands":"branch","branch":"main.1","sub_agent":false,"time":"2001-02-03T04:05:16.000Z","role":"assistant","tool":null,"line":1,"text":"Red it is.","matches":[[0,3]],"before":[],"after":[],"places":[]}
-    {"type":"searched","lines":1,"more":false,"damaged":0}
+    {"type":"hit","session":"00000001-0000-0000-0000-000000000000","agent":"native","title":"Paint the boat.","folder":"$HOME/project","parent":null,"entry":"entry-id","turn":1,"step":null,"stands":"branch","branch":"main.1","sub_agent":false,"time":"2001-02-03T04:05:16.000Z","role":"assistant","tool":null,"line":1,"text":"Red it is.","matches":[[0,3]],"before":[],"after":[],"places":[]}
+    {"type":"searched","lines":1,"messages":1,"sessions":1,"missing":[],"more":false,"damaged":0}
     "#);
     // What a hit says to type shows it.
-    let shown = env.run(&["search", "sold"]).success().stdout;
-    let typed = shown.lines().find_map(|line| line.trim().strip_prefix("undertext ")).unwrap();
+    let shown = env.run(&["search", "sold"]).success().stderr;
+    let typed = shown.lines().find_map(|line| line.strip_prefix("hint: open one: undertext "));
+    let typed = typed.unwrap();
     let typed: Vec<&str> = typed.split(' ').collect();
     assert!(env.run(&typed).success().stdout.contains("Red paint is sold out."));
 }
@@ -60,7 +61,7 @@ fn what_was_undone_or_cut_or_is_above_a_compaction_is_found() {
     drop(archive);
     env.run(&["append", "--role", "assistant", "The beans are sown."]).success();
     env.run(&["undo"]).success();
-    let found = stands(&env, &["beans"]);
+    let found = lines_found(&env, &["beans"]);
     let expected = [("The beans are sown.", "undone"), ("Sow the beans.", "current")];
     assert_eq!(found, expected.map(|(line, stands)| (line.to_owned(), stands.to_owned())));
 
@@ -68,7 +69,7 @@ fn what_was_undone_or_cut_or_is_above_a_compaction_is_found() {
     env.run(&["append", "--call", "Count", "--input", "{}", "--id", "c"]).success();
     env.run_with_stdin(&["append", "--result", "c", "-"], answer.as_bytes()).success();
     env.run(&["truncate", "--max-chars", "2000"]).success();
-    let found = stands(&env, &["bean", "--tool", "Count"]);
+    let found = lines_found(&env, &["bean", "--tool", "Count"]);
     let expected = |(at, line): (usize, &str)| {
         let is_shown = found.iter().filter(|(found, _)| found == line).count() == 2;
         is_shown || found.contains(&(line.to_owned(), "truncated".to_owned())) && at > 100
@@ -76,7 +77,7 @@ fn what_was_undone_or_cut_or_is_above_a_compaction_is_found() {
     assert!(answer.lines().enumerate().all(expected), "{found:?}");
 
     let garden = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/claude-garden.jsonl");
-    let found = stands(&env, &["beds", garden.to_str().unwrap()]);
+    let found = lines_found(&env, &["beds", "-s", garden.to_str().unwrap()]);
     assert!(found.iter().any(|(_, stands)| stands == "compacted"), "{found:?}");
 }
 
@@ -125,12 +126,13 @@ fn what_forks_share_is_found_once_with_its_places() {
         fs::write(&path, text.replace(own, &fork)).unwrap();
         env.run(&["import", "-q", path.to_str().unwrap()]).success();
     }
-    let told = env.run(&["search", "--json", "Which beds"]).success().stdout;
+    let told = env.run(&["search", "--json", "-F", "Which beds"]).success().stdout;
     let hits: Vec<_> = told.lines().map(json).filter(|line| line["type"] == "hit").collect();
     assert_eq!(hits.len(), 1, "{told}");
     assert_eq!(hits[0]["places"].as_array().unwrap().len(), 2);
-    assert!(env.run(&["search", "Which beds"]).success().stdout.contains("and 1 more"));
-    let counted = env.run(&["search", "--count", "Which beds"]).success();
+    let full = env.run(&["search", "-F", "--full", "Which beds"]).success().stdout;
+    assert!(full.contains("and 1 more"), "{full}");
+    let counted = env.run(&["search", "-F", "--count", "Which beds"]).success();
     assert_eq!(counted.stdout.lines().count(), 1, "{}", counted.stdout);
 }
 
@@ -183,7 +185,7 @@ fn what_a_live_file_holds_beyond_the_store_is_found() {
     let last = grown.lines().last().unwrap().replacen("\"uuid\":\"", "\"uuid\":\"later-", 1);
     let whole = fs::read_to_string(&live).unwrap() + &last + "\n";
     fs::write(&live, whole).unwrap();
-    let found = stands(&env, &["it holds"]);
+    let found = lines_found(&env, &["it holds"]);
     assert_eq!(found.len(), 1);
 }
 
@@ -211,7 +213,7 @@ fn what_is_no_text_is_found_as_it_is_shown() {
             (&["--regex", "(cut|half) [\u{fffd}x]"], 2),
             (&["\u{fffd}"], 3),
         ] {
-            assert_eq!(stands(&env, words).len(), expected, "{words:?}");
+            assert_eq!(lines_found(&env, words).len(), expected, "{words:?}");
         }
         let told =
             env.run(&["log", "--grep", "caf\u{fffd}s", file.to_str().unwrap()]).success().stdout;
@@ -220,11 +222,149 @@ fn what_is_no_text_is_found_as_it_is_shown() {
     }
 }
 
+/// Imports a session of records, as an agent names its file.
+fn import(env: &TestEnv, name: &str, records: &[Value]) {
+    let file = env.home().join(name);
+    let lines: Vec<String> = records.iter().map(Value::to_string).collect();
+    fs::write(&file, lines.join("\n") + "\n").unwrap();
+    env.run(&["import", file.to_str().unwrap()]).success();
+}
+
+/// Checks that these texts are found, each once, and that these others are not, without an index and with one.
+fn check_found(env: &TestEnv, found: &[&str], missing: &[&str]) {
+    for _indexed in [false, true] {
+        for text in found {
+            assert_eq!(lines_found(env, &[text]).len(), 1, "{text}");
+            env.run(&["search", text]).success();
+        }
+        for text in missing {
+            assert_eq!(lines_found(env, &[text]), [], "{text}");
+        }
+        env.run(&["store", "index"]).success();
+    }
+}
+
+#[test]
+fn what_claude_code_says_beside_the_conversation_is_found() {
+    let env = TestEnv::new();
+    let time = "2026-03-14T09:00:00.000Z";
+    let link = |uuid: &str, class: &str, more: Value| {
+        let mut link = json!({ "type": class, "uuid": uuid, "parentUuid": null, "sessionId": "s",
+            "isSidechain": false, "timestamp": time });
+        link.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        link
+    };
+    let said = |words: &str| json!({ "message": { "role": "user", "content": words } });
+    let answer = json!([{ "type": "tool_result", "tool_use_id": "c", "content": "nine newts" }]);
+    let new = json!({ "type": "user", "uuid": "n", "timestamp": time,
+        "message": { "role": "user", "content": answer } });
+    let progress = json!({ "data": { "type": "agent_progress", "prompt": "Count the pond.",
+        "message": new, "normalizedMessages": [new] } });
+    let title = json!({ "type": "custom-title", "customTitle": "Herons", "sessionId": "s" });
+    let records = [
+        link("a", "user", said("Where is the bird?")),
+        title.clone(),
+        json!({ "type": "ai-title", "aiTitle": "A bird by the pond", "sessionId": "s" }),
+        json!({ "type": "summary", "summary": "Looking for egrets", "leafUuid": "leaf-a" }),
+        json!({ "type": "last-prompt", "lastPrompt": "Is it asleep?", "sessionId": "s", "leafUuid": "leaf-a" }),
+        json!({ "type": "queue-operation", "operation": "enqueue", "timestamp": time,
+            "content": "and the coots", "sessionId": "s" }),
+        link("p", "progress", progress),
+        title,
+    ];
+    import(&env, "s.jsonl", &records);
+    let found = ["Herons", "by the pond", "for egrets", "it asleep", "and the coots", "nine newts"];
+    check_found(&env, &found, &["leaf-a", "Count the pond", "enqueue"]);
+    assert_eq!(lines_found(&env, &["Herons"])[0].1, "current");
+    let told = env.run(&["search", "--json", "-F", "nine newts"]).success().stdout;
+    assert_eq!(json(told.lines().next().unwrap())["role"], "tool");
+}
+
+#[test]
+fn what_codex_says_beside_the_conversation_and_what_it_refuses_is_found() {
+    let env = TestEnv::new();
+    let record = |class: &str, payload: Value| json!({ "timestamp": "2026-03-14T09:00:00.000Z", "type": class, "payload": payload });
+    let event = |payload| record("event_msg", payload);
+    let report = json!({ "output": "first row\nsecond \"row\"", "metadata": { "exit_code": 1 } });
+    let other = json!({ "output": "third row", "error": "no disk" });
+    let result = |output: &Value| {
+        let output = output.to_string();
+        record(
+            "response_item",
+            json!({ "type": "function_call_output", "call_id": "c", "output": output }),
+        )
+    };
+    let shown = json!([{ "type": "input_text", "text": "Look at the heron." },
+        { "type": "input_image", "image_url": null }]);
+    let said = json!([{ "type": "output_text", "text": "It sleeps." }]);
+    let records = [
+        record(
+            "session_meta",
+            json!({ "id": "5973b6c0-94b8-487b-a530-2aeb6098ae0e", "cwd": "/w",
+                "timestamp": "2026-03-14T09:00:00.000Z", "cli_version": "0.150.0" }),
+        ),
+        record("response_item", json!({ "type": "message", "role": "user", "content": shown })),
+        record("response_item", json!({ "type": "message", "role": "assistant", "content": said })),
+        event(json!({ "type": "agent_message", "message": "It sleeps." })),
+        event(json!({ "type": "error", "message": "The pond is closed." })),
+        event(json!({ "type": "exited_review_mode",
+            "review_output": { "findings": [{ "title": "A leaky dam" }] } })),
+        result(&report),
+        result(&other),
+    ];
+    import(
+        &env,
+        "rollout-2026-03-14T09-00-00-5973b6c0-94b8-487b-a530-2aeb6098ae0e.jsonl",
+        &records,
+    );
+    let found = [
+        "Look at the heron.",
+        "It sleeps.",
+        "The pond is closed.",
+        "A leaky dam",
+        "second \"row\"",
+        r#""error":"no disk""#,
+    ];
+    check_found(&env, &found, &["exit_code", "first row\\nsecond"]);
+    assert_eq!(lines_found(&env, &["--regex", "^second"])[0].0, "second \"row\"");
+}
+
+#[test]
+fn words_that_pi_puts_around_its_own_are_found() {
+    let env = TestEnv::new();
+    let entry = |id: &str, parent: Option<&str>, class: &str, more: Value| {
+        let mut entry = json!({ "type": class, "id": id, "parentId": parent,
+            "timestamp": "2026-03-14T09:00:00.000Z" });
+        entry.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        entry
+    };
+    let command = json!({ "message": { "role": "bashExecution", "command": "ls pond",
+        "output": "newts", "exitCode": 2 } });
+    let records = [
+        json!({ "type": "session", "version": 3, "id": "s", "cwd": "/w",
+            "timestamp": "2026-03-14T09:00:00.000Z" }),
+        entry("a", None, "message", command),
+        entry("b", Some("a"), "branch_summary", json!({ "summary": "No coots.", "fromId": "x" })),
+        entry("c", Some("b"), "session_info", json!({ "name": "Herons" })),
+        entry("d", Some("c"), "label", json!({ "targetId": "a", "label": "an egret" })),
+    ];
+    import(&env, "2026-03-14T09-00-00-000Z_s.jsonl", &records);
+    let found = [
+        "Ran `ls pond`",
+        "Command exited with code 2",
+        "a branch that this conversation came back from",
+        "No coots.",
+        "Herons",
+        "an egret",
+    ];
+    check_found(&env, &found, &["bashExecution"]);
+}
+
 #[test]
 fn filters_leave_what_is_asked_for() {
     let env = with_examples();
     env.run(&["import", "native-tools.jsonl", "native-rewind.jsonl"]).success();
-    let count = |args: &[&str]| stands(&env, &[&["-i", "the"], args].concat()).len();
+    let count = |args: &[&str]| lines_found(&env, &[&["-i", "the"], args].concat()).len();
     let all = count(&[]);
     let parts = ["user", "assistant", "tool", "system"].map(|role| count(&["--role", role]));
     assert_eq!(parts.iter().sum::<usize>(), all);
@@ -238,18 +378,21 @@ fn filters_leave_what_is_asked_for() {
     assert!(count(&["--branch", "main"]) <= all);
     assert_eq!(count(&["-n", "0"]), all);
     assert!(count(&["-n", "1"]) < all);
+    let within = ["messages", "commands", "edits", "results"].map(|part| count(&["--in", part]));
+    assert!(within.iter().sum::<usize>() <= all && within[0] > 0 && within[3] > 0, "{within:?}");
+    assert!(count(&["--reverted"]) < all);
     // They hold for a session that is named too.
     let listed = env.run(&["sessions", "--json"]).success().stdout;
     let session = json(listed.lines().next().unwrap())["session"].as_str().unwrap().to_owned();
-    let of_it = count(&[&session]);
+    let of_it = count(&["-s", &session]);
     assert!(0 < of_it && of_it < all);
-    assert_eq!(count(&[&session, "--agent", "native"]), of_it);
-    assert_eq!(count(&[&session, "--agent", "pi"]), 0);
-    assert_eq!(count(&[&session, "--folder", "/nowhere"]), 0);
-    assert_eq!(count(&[&session, "--branch", "main"]).min(1), 1);
+    assert_eq!(count(&["-s", &session, "--agent", "native"]), of_it);
+    assert_eq!(count(&["-s", &session, "--agent", "pi"]), 0);
+    assert_eq!(count(&["-s", &session, "--folder", "/nowhere"]), 0);
+    assert_eq!(count(&["-s", &session, "--branch", "main"]).min(1), 1);
     for args in [
-        &["search", "the", &session, "--branch", "nope"][..],
-        &["search", "--count", "the", &session, "--branch", "nope"],
+        &["search", "the", "-s", &session, "--branch", "nope"][..],
+        &["search", "--count", "the", "-s", &session, "--branch", "nope"],
     ] {
         let refused = env.run(args);
         assert_eq!(refused.code(), Some(1), "{refused}");
@@ -260,9 +403,9 @@ fn filters_leave_what_is_asked_for() {
 /// Returns the lines that a person is shown, in order.
 fn shown(env: &TestEnv, args: &[&str]) -> Vec<String> {
     let told = env.run(&[&["search"], args].concat()).success().stdout;
-    let lines = told.lines().filter_map(|line| line.trim_start().split_once("  "));
-    let lines = lines.filter(|(n, _)| n.parse::<usize>().is_ok());
-    lines.map(|(_, line)| line.to_owned()).collect()
+    let lines = told.lines().filter(|line| line.starts_with("  "));
+    let parts = lines.map(|line| line.trim().split("  ").filter(|part| !part.is_empty()));
+    parts.map(|parts| parts.last().unwrap_or_default().trim().to_owned()).collect()
 }
 
 #[test]
@@ -289,20 +432,20 @@ fn the_best_match_is_shown_first_and_the_newest_if_that_is_asked_for() {
         order.iter().position(|other| other == line).unwrap_or(order.len())
     });
     for _indexed in [false, true] {
-        assert_eq!(shown(&env, &["log"]), by_relevance);
-        assert_eq!(shown(&env, &["log", "--sort", "relevance"]), by_relevance);
+        // Of a session three are shown, unless more are asked for.
+        assert_eq!(shown(&env, &["log"]), by_relevance[..3]);
+        let all = ["log", "--per-session", "0"];
+        let sorted = |more: &[&str]| shown(&env, &[&all, more].concat());
+        assert_eq!(sorted(&["--sort", "relevance"]), by_relevance);
         // The text that was undone would be among the best if it stood on the current path.
         for n in 1..by_relevance.len() {
-            assert_eq!(shown(&env, &["log", "-n", &n.to_string()]), by_relevance[..n]);
+            assert_eq!(sorted(&["-n", &n.to_string()]), by_relevance[..n]);
         }
-        assert_eq!(shown(&env, &["log", "--sort", "time"]), by_time);
-        assert_eq!(shown(&env, &["log", "--sort", "time", "-n", "2"]), by_time[..2]);
-        // Programs read all of them, the newest first.
-        let texts = |args: &[&str]| -> Vec<String> {
-            stands(&env, args).into_iter().map(|(text, _)| text).collect()
-        };
-        assert_eq!(texts(&["log"]), by_time);
-        assert_eq!(texts(&["log", "--sort", "relevance"]), by_relevance);
+        assert_eq!(sorted(&["--sort", "time"]), by_time);
+        assert_eq!(sorted(&["--sort", "time", "-n", "2"]), by_time[..2]);
+        // As it stands, the newest are found first.
+        let texts = lines_found(&env, &["log"]).into_iter().map(|(text, _)| text);
+        assert_eq!(texts.collect::<Vec<_>>(), by_time);
         env.run(&["store", "index"]).success();
     }
     assert_snapshot!(env.run(&["search", "--sort", "size", "log"]), @"
@@ -313,12 +456,199 @@ fn the_best_match_is_shown_first_and_the_newest_if_that_is_asked_for() {
     ");
 }
 
+/// Returns the texts that a search by words finds, in order.
+fn said(env: &TestEnv, words: &[&str]) -> Vec<String> {
+    let told = env.run(&[&["search", "--json", "--per-session", "0"], words].concat()).stdout;
+    let hits = told.lines().map(json).filter(|line| line["type"] == "hit");
+    hits.map(|hit| hit["text"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn words_are_found_whatever_their_order_case_accents_endings_and_spelling() {
+    let env = TestEnv::new();
+    env.run(&["new"]).success();
+    let [worker, city, code, files] = [
+        "The retries of the webhook worker are logged",
+        "Zu\u{308}rich and \u{141}\u{f3}d\u{17a} are rainy",
+        "fn parseLine(HTTPServer2 a) -> snake_case",
+        "\u{8bfb}\u{53d6}\u{65e5}\u{5fd7}\u{6587}\u{4ef6}",
+    ];
+    for text in [worker, city, code, files] {
+        env.run(&["append", text]).success();
+    }
+    for (words, text) in [
+        (&["webhook", "retry"][..], worker),
+        (&["RETRYING webhooks"], worker),
+        (&["the worker that logs"], worker),
+        (&["\"webhook worker\""], worker),
+        (&["zurich"], city),
+        (&["Z\u{dc}RICH"], city),
+        (&["lodz"], city),
+        (&["parse line"], code),
+        (&["parse_line"], code),
+        (&["parseLine"], code),
+        (&["parseline"], code),
+        (&["http server2"], code),
+        (&["case snake"], code),
+        (&["\u{65e5}\u{5fd7}"], files),
+        (&["\u{5fd7}"], files),
+        (&["\u{6587}\u{4ef6} \u{65e5}\u{5fd7}"], files),
+    ] {
+        assert_eq!(said(&env, words), [text], "{words:?}");
+    }
+    for words in [&["\"worker webhook\""][..], &["\"webhooks worker\""]] {
+        assert_eq!(said(&env, words), [""; 0], "{words:?}");
+    }
+}
+
+#[test]
+fn messages_with_all_words_come_first_and_what_is_missing_is_named() {
+    let env = TestEnv::new();
+    for text in [
+        "a heron",
+        "the pond and the heron in it",
+        "a pond",
+        "a heron at the pond",
+        "the heron pond",
+    ] {
+        env.run(&["new"]).success();
+        env.run(&["append", text]).success();
+    }
+    let found = said(&env, &["heron", "pond"]);
+    assert_eq!(
+        found[..3],
+        ["the heron pond", "a heron at the pond", "the pond and the heron in it"]
+    );
+    assert_eq!(found.len(), 5);
+    let head = |args: &[&str]| {
+        let told = env.run(&[&["search"], args].concat()).success().stdout;
+        told.lines().next().unwrap().to_owned()
+    };
+    assert_eq!(head(&["heron", "pond"]), "3 messages in 3 sessions, and 2 that have fewer");
+    assert_eq!(head(&["heron", "pond", "-n", "2"]), "3 messages in 3 sessions, best 2 shown");
+    assert_eq!(
+        head(&["heron", "pond", "tiger"]),
+        "No message has \"tiger\"; the other words: 3 messages in 3 sessions, and 2 that have fewer"
+    );
+    let counted = env.run(&["search", "--count", "heron", "pond"]).success();
+    assert_eq!((counted.stdout.lines().count(), counted.stderr.trim()), (3, "3 messages in all"));
+    assert_eq!(env.run(&["search", "-l", "heron", "pond"]).success().stdout.lines().count(), 3);
+    assert_snapshot!(env.run(&["search", "hero"]), @"
+    ------- stderr -------
+    Nothing was found
+    hint: a word that begins so: undertext search heron
+    [exit status: 1]
+    ");
+    assert_snapshot!(env.run(&["search", "heron", "--agent", "pi"]), @"
+    ------- stderr -------
+    Nothing was found
+    hint: without the filters, 4 sessions match: undertext search heron
+    [exit status: 1]
+    ");
+}
+
+#[test]
+fn an_index_that_grew_step_by_step_answers_as_one_that_was_made_at_once() {
+    let env = TestEnv::new();
+    let folder = env.home().join("many");
+    fs::create_dir(&folder).unwrap();
+    for n in 0..24 {
+        let text = format!("shared {} own{n} {}", "often ".repeat(n % 5), ["even", "odd"][n % 2]);
+        let path = folder.join(id(n) + ".jsonl");
+        fs::write(&path, record(n, 1000 + n, None, n, &text) + "\n").unwrap();
+        env.run(&["import", "-q", path.to_str().unwrap()]).success();
+        env.run(&["store", "index"]).success();
+    }
+    let all = || {
+        let asked: [&[&str]; 6] = [
+            &["shared"],
+            &["often", "odd"],
+            &["own7"],
+            &["wn1", "-F"],
+            &["even", "-l"],
+            &["ared", "-F", "-l"],
+        ];
+        asked.map(|args| env.run(&[&["search", "-n", "0"], args].concat()).success().stdout)
+    };
+    let step_by_step = all();
+    fs::remove_file(index(&env)).unwrap();
+    env.run(&["store", "index"]).success();
+    assert_eq!(all(), step_by_step);
+}
+
+#[test]
+fn a_part_of_the_conversation_is_searched() {
+    let env = TestEnv::new();
+    env.run(&["new"]).success();
+    env.run(&["append", "a lynx is seen"]).success();
+    let call = |name: &str, input: &str, id: &str| {
+        env.run(&["append", "--call", name, "--input", input, "--id", id]).success();
+        env.run(&["append", "--result", id, &format!("lynx of {id}")]).success();
+    };
+    call("Bash", r#"{"command":"grep lynx a.md"}"#, "c1");
+    call("Write", r#"{"file_path":"a.md","content":"the lynx"}"#, "c2");
+    call("Ask", r#"{"question":"which lynx"}"#, "c3");
+    for (part, expected) in [
+        ("messages", &["a lynx is seen"][..]),
+        ("commands", &["grep lynx a.md"]),
+        ("edits", &["the lynx"]),
+        ("results", &["lynx of c3", "lynx of c2", "lynx of c1"]),
+    ] {
+        assert_eq!(said(&env, &["lynx", "--in", part, "--sort", "time"]), expected, "{part}");
+    }
+    env.run(&["undo"]).success();
+    assert_eq!(said(&env, &["lynx", "--reverted"]), ["lynx of c3"]);
+    assert_eq!(env.run(&["search", "--in", "nowhere", "lynx"]).code(), Some(2));
+    // Signs alone are found as they stand.
+    env.run(&["append", "a => b"]).success();
+    assert_eq!(said(&env, &["=>"]), ["a => b"]);
+}
+
+#[test]
+fn an_answer_that_the_agent_moved_to_a_file_is_found() {
+    let env = TestEnv::new();
+    let folder = env.home().join(".claude/projects/-home-ann-app");
+    let results = folder.join(id(1)).join("tool-results");
+    fs::create_dir_all(&results).unwrap();
+    fs::write(results.join("b1.txt"), "line one\nthe kingfisher dives\n").unwrap();
+    let call = json!([{"type": "tool_use", "id": "toolu_1", "name": "Bash", "input": {}}]);
+    let moved = format!(
+        "<persisted-output>\nOutput too large (9KB). Full output saved to: {}\n\nPreview (first 2KB):\nline one\n",
+        results.join("b1.txt").display()
+    );
+    let answer = json!([{"type": "tool_result", "tool_use_id": "toolu_1", "content": moved}]);
+    let mut lines = Vec::new();
+    for (n, role, content) in
+        [(1, "user", json!("run it")), (2, "assistant", call), (3, "user", answer)]
+    {
+        let mut line = json(&record(1, n, (n > 1).then(|| n - 1), n, ""));
+        line["type"] = json!(role);
+        line["message"] = json!({"role": role, "content": content});
+        lines.push(line.to_string() + "\n");
+    }
+    fs::write(folder.join(id(1) + ".jsonl"), lines.concat()).unwrap();
+    env.run(&["import", "-q"]).success();
+    fs::create_dir(index(&env)).unwrap();
+    for indexed in [false, true] {
+        if indexed {
+            fs::remove_dir(index(&env)).unwrap();
+            env.run(&["store", "index"]).success();
+        }
+        let expected = ("the kingfisher dives".to_owned(), "current".to_owned());
+        assert_eq!(lines_found(&env, &["kingfisher"]), [expected]);
+        let told = env.run(&["search", "kingfishers dive", "--json"]).success().stdout;
+        let hit = json(told.lines().next().unwrap());
+        assert_eq!((&hit["tool"], &hit["line"]), (&"Bash".into(), &2.into()), "{told}");
+    }
+}
+
 #[test]
 fn a_hit_names_the_tool_that_answered_whether_one_was_asked_for_or_not() {
     let env = TestEnv::new();
     let garden = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/claude-garden.jsonl");
     let hits = |args: &[&str]| {
-        let args = [&["search", "--json"], args, &[garden.to_str().unwrap()]].concat();
+        let garden = ["search", "--json", "-s", garden.to_str().unwrap()];
+        let args = [&garden, exact(args), args].concat();
         let told = env.run(&args).success().stdout;
         let hits = told.lines().map(json).filter(|line| line["type"] == "hit");
         hits.filter(|hit| hit["role"] == "tool").collect::<Vec<_>>()
@@ -359,7 +689,7 @@ fn a_hit_names_its_tool_wherever_in_the_session_it_stands() {
     let path = env.home().join("s.jsonl");
     fs::write(&path, lines).unwrap();
     env.run(&["import", "-q", path.to_str().unwrap()]).success();
-    let told = env.run(&["search", "--json", "--tool", "Bash", "quince"]).success().stdout;
+    let told = env.run(&["search", "-F", "--json", "--tool", "Bash", "quince"]).success().stdout;
     assert_eq!(told.matches(r#""type":"hit""#).count(), 101);
 }
 
@@ -386,7 +716,7 @@ fn the_head_of_a_hit_names_its_session_alone() {
     for (words, id) in
         [("oak", one.to_owned()), ("elm", other.to_owned()), ("ash", format!("{one}/q1"))]
     {
-        let shown = env.run(&["search", words]).success().stdout;
+        let shown = env.run(&["search", "-F", words]).success().stdout;
         let head = shown.split_whitespace().next().unwrap();
         let log = env.run(&["log", head]).success().stdout;
         assert!(log.contains(words), "{head}: {log}");
@@ -396,11 +726,14 @@ fn the_head_of_a_hit_names_its_session_alone() {
     // A session that is named is searched with its sub-agents, and hidden with them.
     let found = |args: &[&str]| env.run(&[&["search", "ash"], args].concat()).code();
     assert_eq!(
-        (found(&[one]), found(&[other]), found(&[one, "--branch", "main"])),
+        (found(&["-s", one]), found(&["-s", other]), found(&["-s", one, "--branch", "main"])),
         (Some(0), Some(1), Some(1))
     );
     env.run(&["sessions", "--hide", one]).success();
-    assert_eq!((found(&[]), found(&["--hidden"]), found(&[one])), (Some(1), Some(0), Some(0)));
+    assert_eq!(
+        (found(&[]), found(&["--hidden"]), found(&["-s", one])),
+        (Some(1), Some(0), Some(0))
+    );
 }
 
 #[test]
@@ -408,11 +741,11 @@ fn lines_around_a_match_are_shown_once() {
     let env = TestEnv::new();
     env.run(&["new"]).success();
     env.run(&["append", "one\ntwo\nthree mark\nfour\nfive mark\nsix\nseven"]).success();
-    let told = env.run(&["search", "mark", "-C", "1"]).success().stdout;
+    let told = env.run(&["search", "-F", "mark", "-C", "1"]).success().stdout;
     let lines: Vec<&str> =
         told.lines().filter(|line| line.trim_start().starts_with(char::is_numeric)).collect();
     assert_eq!(lines, ["  2  two", "  3  three mark", "  4  four", "  5  five mark", "  6  six"]);
-    let told = env.run(&["search", "mark", "-C", "2"]).success().stdout;
+    let told = env.run(&["search", "-F", "mark", "-C", "2"]).success().stdout;
     assert_eq!(told.matches("three mark").count(), 1);
 }
 
@@ -420,9 +753,9 @@ fn lines_around_a_match_are_shown_once() {
 fn the_hint_for_more_repeats_what_was_typed() {
     let env = TestEnv::new();
     conversation(&env);
-    let told = env.run(&["search", "-i", "--role", "user", "-n", "1", "-C1", "e"]).success();
+    let told = env.run(&["search", "-Fi", "--role", "user", "-n", "1", "-C1", "e"]).success();
     let hint =
-        "hint: there may be more; show all: undertext search -i --role user -C1 e --number 0";
+        "hint: there may be more; show all: undertext search -Fi --role user -C1 e --number 0";
     assert_eq!(told.stderr.trim_end(), hint);
     assert_eq!(env.run(&["search", "--", "-n"]).code(), Some(1));
 }
@@ -459,19 +792,20 @@ fn what_is_no_pattern_or_finds_nothing_says_so() {
     error: the pattern is empty
     [exit status: 2]
     ");
-    assert_snapshot!(env.run(&["search", "a\nb"]), @r"
+    assert_snapshot!(env.run(&["search", "a\nb"]), @"
     ------- stderr -------
-    error: the pattern contains a line break, but texts are searched line by line
-    [exit status: 2]
+    Nothing was found
+    hint: a word that begins so: undertext search build
+    [exit status: 1]
     ");
     assert_snapshot!(env.run(&["search", "--regex", "a(b"]), @r"
     ------- stderr -------
     error: invalid regular expression: unclosed group
     [exit status: 2]
     ");
-    assert_snapshot!(env.run(&["search", "--regex", "((a{999}){999}){999}"]), @r"
+    assert_snapshot!(env.run(&["search", "--regex", "((a{999}){999}){999}"]), @"
     ------- stderr -------
-    error: the pattern has 997002999 alternatives at once, and at most 1000 are supported: use fewer alternatives or repetitions
+    error: the pattern is too large
     [exit status: 2]
     ");
     assert_snapshot!(env.run(&["search", "--role", "nobody", "word"]), @"
@@ -488,7 +822,10 @@ fn what_is_no_pattern_or_finds_nothing_says_so() {
     ");
     let long = (0..10_000).map(|n| format!("word{n} ")).collect::<Vec<_>>().concat();
     assert_eq!(env.run(&["search", &long]).code(), Some(1));
-    assert_eq!(env.run(&["search", &"word ".repeat(20_000)]).code(), Some(2));
+    assert_eq!(env.run(&["search", "-F", &long[..8000]]).code(), Some(1));
+    assert_eq!(env.run(&["search", "-F", &"word ".repeat(20_000)]).code(), Some(2));
+    assert_eq!(env.run(&["search", &"word ".repeat(20_000)]).code(), Some(1));
+    assert_eq!(env.run(&["search", &"word".repeat(30_000)]).code(), Some(1));
     let bytes = OsStr::from_bytes(b"wo\xffrd");
     let told = env.run(&[OsStr::new("search"), bytes]);
     assert_snapshot!(told, @"
@@ -513,7 +850,7 @@ fn no_state_of_the_index_changes_what_is_found() {
     env.run(&["import", "native-tools.jsonl", "native-rewind.jsonl"]).success();
     conversation(&env);
     let words = ["the", "build", "steam", "ea", "e", "→", "missing", "nowhere at all"];
-    let found = || words.map(|word| stands(&env, &["-i", word, "-n", "0"]));
+    let found = || words.map(|word| lines_found(&env, &["-i", word, "-n", "0"]));
     let expected = found();
     assert!(expected.iter().take(4).all(|found| !found.is_empty()));
     assert!(index(&env).is_file(), "a search makes the index");
@@ -552,7 +889,7 @@ fn no_state_of_the_index_changes_what_is_found() {
         }),
         ("without its tables", |index| {
             let db = rusqlite::Connection::open(index).unwrap();
-            db.execute_batch("DROP TABLE lexicon; DROP TABLE words;").unwrap();
+            db.execute_batch("DROP TABLE piece; DROP TABLE block;").unwrap();
         }),
     ];
     for (state, breaking) in breakings {
@@ -618,22 +955,30 @@ fn what_few_of_many_sessions_say_is_told_as_without_an_index() {
     }
     env.run(&["import", folder.to_str().unwrap()]).success();
     let all = || {
-        let asked: [&[&str]; 5] =
-            [&[], &["--sort", "time"], &["-n", "1", "--sort", "time"], &["--count"], &["-l"]];
+        let asked: [&[&str]; 8] = [
+            &["-F"],
+            &["-F", "-n", "1"],
+            &["-F", "--count"],
+            &["-F", "-l"],
+            &[],
+            &["--sort", "time"],
+            &["--count"],
+            &["-l"],
+        ];
         asked.map(|args| env.run(&[&["search", "zebrafish"], args].concat()).success().stdout)
     };
     fs::create_dir(index(&env)).unwrap();
     let expected = all();
     // What shares a history with the newest session is told first.
-    let (before, behind) = (expected[1].find(&id(10)[..8]), expected[1].find(&id(50)[..8]));
-    assert!(before.unwrap() < behind.unwrap(), "{}", expected[1]);
+    let (before, behind) = (expected[0].find(&id(10)[..8]), expected[0].find(&id(50)[..8]));
+    assert!(before.unwrap() < behind.unwrap(), "{}", expected[0]);
     fs::remove_dir(index(&env)).unwrap();
     env.run(&["store", "index"]).success();
     assert_eq!(all(), expected);
     // A session that says it later is found before the index has it.
     env.run(&["append", "another zebrafish", "-s", &id(70)]).success();
-    assert_eq!(stands(&env, &["zebrafish"]).len(), 3);
-    assert_eq!(stands(&env, &["zebrafish"]).len(), 3);
+    assert_eq!(lines_found(&env, &["zebrafish"]).len(), 3);
+    assert_eq!(lines_found(&env, &["zebrafish"]).len(), 3);
 }
 
 #[test]
@@ -692,10 +1037,10 @@ fn an_index_that_is_being_written_hinders_no_search() {
     conversation(&env);
     env.run(&["store", "index"]).success();
     let db = rusqlite::Connection::open(index(&env)).unwrap();
-    db.execute_batch("BEGIN IMMEDIATE; DELETE FROM lexicon;").unwrap();
+    db.execute_batch("BEGIN IMMEDIATE; DELETE FROM block;").unwrap();
     env.run(&["append", "a word that is new"]).success();
-    assert_eq!(stands(&env, &["symbol"]).len(), 1);
-    assert_eq!(stands(&env, &["word that"]).len(), 1);
+    assert_eq!(lines_found(&env, &["symbol"]).len(), 1);
+    assert_eq!(lines_found(&env, &["word that"]).len(), 1);
     assert_snapshot!(env.run(&["store", "index"]), @"Another program is updating the index");
     db.execute_batch("ROLLBACK").unwrap();
     assert_eq!(json(&env.run(&["store", "index", "--json"]).stdout)["whole"], true);
@@ -704,7 +1049,7 @@ fn an_index_that_is_being_written_hinders_no_search() {
     fs::remove_file(index(&env)).unwrap();
     let seal = fs::File::open(super::store(&env).join("search.seal")).unwrap();
     seal.lock().unwrap();
-    assert_eq!(stands(&env, &["symbol"]).len(), 1);
+    assert_eq!(lines_found(&env, &["symbol"]).len(), 1);
     assert_snapshot!(env.run(&["store", "index"]), @"Another program is updating the index");
     assert!(!index(&env).exists());
     drop(seal);
@@ -729,9 +1074,9 @@ fn what_came_after_the_index_in_another_history_is_found() {
     fs::write(index(&env), kept).unwrap();
     fs::write(super::store(&env).join("search.db-wal"), wal).unwrap();
     env.run(&["append", "the second history"]).success();
-    assert_eq!(stands(&env, &["second"]).len(), 1);
-    assert_eq!(stands(&env, &["first"]).len(), 0);
-    assert_eq!(stands(&env, &["second"]).len(), 1);
+    assert_eq!(lines_found(&env, &["second"]).len(), 1);
+    assert_eq!(lines_found(&env, &["first"]).len(), 0);
+    assert_eq!(lines_found(&env, &["second"]).len(), 1);
 }
 
 #[test]
@@ -739,7 +1084,7 @@ fn a_damaged_session_hides_nothing_of_the_others() {
     let env = TestEnv::new();
     let damaged = conversation(&env);
     conversation(&env);
-    assert_eq!(stands(&env, &["symbol"]).len(), 2);
+    assert_eq!(lines_found(&env, &["symbol"]).len(), 2);
     let db = rusqlite::Connection::open(super::store(&env).join("store.db")).unwrap();
     let sql = "UPDATE card SET state = zeroblob(9) WHERE id = ?";
     assert_eq!(db.execute(sql, [&damaged]).unwrap(), 1);
@@ -763,12 +1108,12 @@ fn what_a_session_with_a_damaged_path_says_is_found_and_it_is_named() {
         let told = env.run(&["search", "symbol"]);
         assert_eq!(told.code(), Some(1));
         assert_eq!(told.stdout.matches("A symbol is missing.").count(), 2, "{told}");
-        assert_eq!(told.stdout.matches("in a damaged session").count(), 1, "{told}");
+        assert_eq!(told.stdout.matches("  damaged  ").count(), 1, "{told}");
         assert!(told.stderr.contains(&damaged), "{told}");
-        let mut found = stands(&env, &["symbol"]);
+        let mut found = lines_found(&env, &["symbol"]);
         found.sort();
         assert_eq!([found[0].1.as_str(), found[1].1.as_str()], ["current", "unknown"]);
-        assert_eq!(stands(&env, &["symbol", "--branch", "main"]).len(), 1);
+        assert_eq!(lines_found(&env, &["symbol", "--branch", "main"]).len(), 1);
         env.run(&["store", "index"]).success();
     }
 }
@@ -784,7 +1129,7 @@ fn a_store_that_may_not_be_written_is_searched() {
         fs::set_permissions(copy, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
     };
     mode(0o500);
-    let found = stands(&env, &["symbol", "--store", copy]);
+    let found = lines_found(&env, &["symbol", "--store", copy]);
     mode(0o700);
     assert_eq!(found.len(), 1);
 }
