@@ -111,7 +111,10 @@ impl Index {
     pub(crate) fn likely(&self, pattern: &Pattern) -> Result<Option<Likely>, StoreError> {
         let Some(alternatives) = parts(pattern) else { return Ok(None) };
         let all = self.words.documents()?;
-        let crowded = self.having(all, (CROWDED, CROWDED), &mut |_| vec![0])?;
+        let crowded = self.having(all, (CROWDED, CROWDED), &mut |words| {
+            let mut words = words.trim_matches('\n').split('\n');
+            words.position(|word| word == CROWDED).into_iter().collect()
+        })?;
         let mut found = Set::new(all);
         for parts in alternatives {
             let mut having: Option<Set> = None;
