@@ -90,7 +90,7 @@ pub(crate) fn say_back(
     Ok(())
 }
 
-/// Tells what an undo or a redo did to a session; `report` is what programs are told.
+/// Prints what an undo or a redo did to a session; programs get `report`.
 pub(crate) fn tell_undone(
     context: &mut Context,
     changed: (&Archive, &Session),

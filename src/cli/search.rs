@@ -229,11 +229,10 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if !context.json {
         context.output.page()?;
     }
-    let mut sessions = 0;
     let mut printed = Printed::default();
     let searched = if args.list || args.count {
         ops::count(&archive, &search, |counted| {
-            sessions += 1;
+            printed.sessions += 1;
             tell_count(context, &archive, counted, args)
         })?
     } else {
@@ -247,7 +246,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     if searched.lines == 0 && !context.json {
         say_near(context, &archive, &search, args)?;
     }
-    let exit = end(context, &searched, (sessions, printed), args)?;
+    let exit = end(context, &searched, printed, args)?;
     if !is_of_words && archive.root().is_some() && !searched.is_indexed {
         drop(archive);
         context.output.flush()?;
@@ -257,6 +256,15 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
 }
 
 impl Args {
+    /// Returns whether only a part of what was said is searched.
+    fn has_filters(&self) -> bool {
+        let Self { agent, folder, here, since, until, role, parts, tool, branch, reverted, .. } =
+            self;
+        let one = agent.is_some() || folder.is_some() || tool.is_some() || branch.is_some();
+        let period = since.is_some() || until.is_some();
+        one || period || *here || *reverted || !(role.is_empty() && parts.is_empty())
+    }
+
     fn sought(&self) -> Result<Sought, ops::Unfit> {
         let words = self.words.join(" ");
         let manner = match (self.word, self.regex, self.fixed) {
@@ -297,6 +305,8 @@ struct Printed {
     session: Option<(SessionName, String)>,
     /// The command that shows the first hit.
     first: Option<Line>,
+    /// How many sessions were listed or counted.
+    sessions: u64,
 }
 
 /// Tells how much was found, before what was.
@@ -377,23 +387,23 @@ fn tell(
         width: context.output.width(),
         full: args.full,
     };
-    if is_short {
-        let id = printed.session.as_ref().map(|(_, id)| id.as_str()).unwrap_or_default();
-        let word = place.step().map(|step| format!("{id}{step}"));
-        if printed.first.is_none() {
-            let show = Line::new("show");
-            printed.first = match (&word, place.entry) {
-                (Some(word), _) => Some(show.with(word)),
-                (None, entry) => entry.map(|entry| show.entry(entry).option("session", id)),
-            };
-        }
-        let word = word.unwrap_or_else(|| common::short(place.entry));
-        return Ok(search::line(&mut context.output, hit, &safe::line(&word), look)?);
+    let id = printed.session.as_ref().map(|(_, id)| id.as_str()).unwrap_or_default();
+    let word = place.step().map(|step| format!("{id}{step}"));
+    if printed.first.is_none() {
+        let show = Line::new("show");
+        printed.first = match (&word, place.entry) {
+            (Some(word), _) => Some(show.with(word)),
+            (None, entry) => entry.map(|entry| show.entry(entry).option("session", id)),
+        };
     }
-    let command = place.show().map(|line| context.output.spell(&line));
-    let other = hit.places.get(1).filter(|other| other.session != place.session);
-    let other = other.map(|other| short_name(context, archive, &other.session)).transpose()?;
-    Ok(search::hit(&mut context.output, hit, (command.as_deref(), other.as_deref()), look)?)
+    let word = word.unwrap_or_else(|| common::short(place.entry));
+    let word = safe::line(&word);
+    let output = &mut context.output;
+    Ok(if is_short {
+        search::line(output, hit, &word, look)
+    } else {
+        search::lines(output, hit, &word, look)
+    }?)
 }
 
 /// Tells how many lines of a session were found.
@@ -425,9 +435,9 @@ fn say_near(
     args: &Args,
 ) -> Result<(), CommandError> {
     context.output.note("Nothing was found");
-    let hidden = SessionFilter { hidden: args.hidden, ..SessionFilter::default() };
+    let sessions = SessionFilter { hidden: args.hidden, ..SessionFilter::default() };
     let plain = Search {
-        sessions: hidden,
+        sessions,
         branch: None,
         roles: Vec::new(),
         parts: Vec::new(),
@@ -439,15 +449,19 @@ fn say_near(
         ..search.clone()
     };
     let mut sessions = 0;
-    ops::count(archive, &plain, |_| {
-        sessions += 1;
-        Ok::<_, CommandError>(())
-    })?;
-    let line = Line::about("search");
+    if args.has_filters() {
+        ops::count(archive, &plain, |_| {
+            sessions += 1;
+            Ok::<_, CommandError>(())
+        })?;
+    }
     if sessions > 0 {
-        let without = args.words.iter().fold(line, Line::with);
+        let manners = [(args.fixed, "fixed-strings"), (args.word, "word"), (args.regex, "regex")];
+        let manners = manners.into_iter().filter(|(is_given, _)| *is_given);
+        let line = manners.fold(Line::about("search"), |line, (_, name)| line.flag(name));
+        let line = args.words.iter().fold(line, Line::with);
         let found = counted(sessions, "session", "sessions");
-        context.output.hint(without.to(format!("without the filters, {found} match")));
+        context.output.hint(line.to(format!("without the filters, {found} match")));
     } else {
         for word in ops::near(archive, &search.sought) {
             context.output.hint(Line::new("search").with(word).to("a word that begins so"));
@@ -456,11 +470,11 @@ fn say_near(
     Ok(())
 }
 
-/// Tells how a search ended; `sessions` is the number of those whose lines it counted.
+/// Ends the answer: how many lines were counted, how to see one and how to see all, and what is damaged.
 fn end(
     context: &mut Context,
     searched: &Searched,
-    (sessions, printed): (u64, Printed),
+    printed: Printed,
     args: &Args,
 ) -> Result<Exit, CommandError> {
     let exit = context.tell_unread_sessions(&searched.unread)?;
@@ -472,14 +486,14 @@ fn end(
         let (one, many) =
             if searched.messages.is_some() { ("message", "messages") } else { ("line", "lines") };
         let lines = counted(searched.lines, one, many);
-        let among = match (searched.has_more, sessions) {
+        let among = match (searched.has_more, printed.sessions) {
             (false, _) => "in all".to_owned(),
             (true, 1) => "in this session".to_owned(),
-            (true, _) => format!("in these {} sessions", grouped(sessions)),
+            (true, sessions) => format!("in these {} sessions", grouped(sessions)),
         };
         context.output.note(&format!("{lines} {among}"));
     }
-    if let Some(first) = printed.first.filter(|_| !args.full) {
+    if let Some(first) = printed.first {
         context.output.hint(first.to("open one"));
     }
     if searched.has_more {

@@ -25,10 +25,11 @@ use crate::{
     store::Store,
 };
 
-/// A text, and the group of sessions in which it was found.
+/// A text, the group of sessions in which it was found, and its rank if it is on the current path.
 pub(super) struct InGroup {
     pub(super) group: usize,
     pub(super) text: Text,
+    pub(super) rank: Rank,
 }
 
 impl InGroup {
@@ -62,13 +63,13 @@ enum Known {
 pub(super) fn best(
     readers: &mut Readers<'_>,
     groups: &[Vec<Member>],
-    (texts, ranks): (&[InGroup], &[Rank]),
+    texts: &[InGroup],
     wanted: Wanted,
     damaged: &mut Vec<UnreadSession>,
 ) -> Result<Vec<Hit>, OpsError> {
     let mut known: Vec<Known> = texts.iter().map(|_| Known::Nothing).collect();
     loop {
-        let mut order: Vec<(usize, Rank)> = (0..).zip(ranks.iter().copied()).collect();
+        let mut order: Vec<(usize, Rank)> = (0..).zip(texts.iter().map(|text| text.rank)).collect();
         order.retain(|(n, _)| !matches!(known.get(*n), Some(Known::Nowhere)));
         for (n, rank) in &mut order {
             if matches!(known.get(*n), Some(Known::At(hit)) if !is_current(hit)) {

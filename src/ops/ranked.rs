@@ -24,13 +24,13 @@ use crate::{
         sought::{Search, groups, opened},
     },
     report::{Counted, Hit, Searched, UnreadSession},
-    search::{Index, Query, Rank, Score, Sort, Weighing, words},
+    search::{Query, Rank, Score, Sort, Weighing, words},
     session::Session,
     store::{Document, SessionKey, Store, StoreError},
     sync::Archive,
 };
 
-/// How many of the messages that tell most are read and ranked, if no more are wanted.
+/// How many of the best messages are read and ranked, unless more are wanted.
 const RANKED: usize = 200;
 /// How many entries that are not in the index are weighed together.
 const PIECE: usize = 256;
@@ -66,7 +66,7 @@ pub(super) fn ranked(
         searched.count(found.full().iter().map(|candidate| candidate.at));
     }
     found.candidates.truncate(read);
-    let texts = found.texts(search, &mut readers, searched)?;
+    let mut texts = found.texts(search, &mut readers, searched)?;
     let scores: BTreeMap<At, Score> =
         found.candidates.iter().map(|candidate| (candidate.at, candidate.score)).collect();
     let score = |text: &InGroup| scores.get(&text.at()).copied().unwrap_or_default();
@@ -76,20 +76,20 @@ pub(super) fn ranked(
             .count(texts.iter().filter(|text| Some(score(text).terms) == most).map(InGroup::at));
     }
     let newest = texts.iter().filter_map(|text| text.text.found.time).max();
-    let rank = |text: &InGroup| match search.sort {
-        Sort::Relevance => Rank::of(&text.text.found, score(text), query.needed(), newest),
-        Sort::Time => Rank::default(),
-    };
-    let ranks: Vec<Rank> = texts.iter().map(rank).collect();
+    if search.sort == Sort::Relevance {
+        for text in &mut texts {
+            text.rank = Rank::of(&text.text.found, score(text), query.needed(), newest);
+        }
+    }
     let wanted =
         Wanted { hits: wanted, of_session: search.per_session, off_the_path: search.is_reverted };
     let mut damaged = Vec::new();
-    let mut hits = best(&mut readers, &found.groups, (&texts, &ranks), wanted, &mut damaged)?;
+    let mut hits = best(&mut readers, &found.groups, &texts, wanted, &mut damaged)?;
     UnreadSession::add(damaged, &mut searched.unread);
     searched.lines = hits.len() as u64;
     searched.has_more = searched.messages > Some(searched.lines);
-    let best = (texts.iter().zip(&ranks)).min_by(|(_, one), (_, other)| one.before(**other));
-    found.name_missing(best.map(|(text, _)| text.at()), searched);
+    let best = texts.iter().min_by(|one, other| one.rank.before(other.rank));
+    found.name_missing(best.map(InGroup::at), searched);
     let mut sessions = Vec::new();
     hits.sort_by_cached_key(|hit| {
         let session = hit.places.first().map(|place| place.session.clone());
@@ -140,7 +140,7 @@ pub(super) fn counts(
 struct Weighed<'q> {
     weighing: Weighing<'q>,
     groups: Vec<Vec<Member>>,
-    /// Those first that have most words, and of these, as of the others, those of which the words tell most.
+    /// Those with most of the words come first; otherwise they are in the order of their points.
     candidates: Vec<Candidate>,
 }
 
@@ -168,7 +168,6 @@ impl<'q> Weighed<'q> {
             index = None;
             (Weighing::of(query, None)?, BTreeMap::new())
         };
-        searched.is_indexed = index.as_ref().is_some_and(Index::is_whole);
         let members = search.members(archive, &mut index, places.keys().copied(), searched)?;
         let groups = groups(members);
         let mut ats = Vec::new();
@@ -237,7 +236,11 @@ impl<'q> Weighed<'q> {
                     damaged += looked.map_or(0, |damaged| damaged.len() as u64);
                 }
                 let texts = texts(store, search, members, found, &mut unread)?;
-                let texts = texts.into_iter().map(|text| InGroup { group: *group, text });
+                let texts = texts.into_iter().map(|text| InGroup {
+                    group: *group,
+                    text,
+                    rank: Rank::default(),
+                });
                 Ok::<_, OpsError>((texts.collect::<Vec<_>>(), unread, damaged))
             };
         let mut texts = Vec::new();

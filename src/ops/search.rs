@@ -3,7 +3,7 @@
 //! ```text
 //! words      are weighed in `ranked`
 //! patterns   group by group, the newest first     A C     B   D
-//! pieces     of the work, which threads share     a group is told when all of its pieces are done
+//! pieces     of the work, which threads share     a group's hits are handed over when all of its pieces are done
 //! ```
 //!
 //! Invariant: what is told does not depend on whether an index answers, nor on the number of threads.
@@ -94,7 +94,7 @@ pub fn count<E: From<OpsError>>(
     Ok(searched)
 }
 
-/// Returns words that are near those of a query, of which no message has any.
+/// Returns words of the index that begin like those of a query that found nothing.
 pub fn near(archive: &Archive, sought: &Sought) -> Vec<String> {
     let (Sought::Words(query), Some(index)) = (sought, opened(archive)) else { return Vec::new() };
     // An index that cannot be read says nothing.

@@ -86,8 +86,8 @@ impl Search {
         seeker
     }
 
-    /// Returns the sessions that are searched, given those of which an index tells that they have something; an index that
-    /// cannot be read is left out.
+    /// Returns the sessions to search. `found` are those in which the index found something; an index that cannot be read is
+    /// dropped.
     pub(super) fn members(
         &self,
         archive: &Archive,

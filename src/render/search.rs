@@ -1,4 +1,4 @@
-//! What was found: texts with their matches, where each is, and the command that shows it.
+//! What was found: texts with their matches, and where each is.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -38,38 +38,33 @@ pub(crate) struct Look {
 
 /// Writes a hit on one line: its place, who said it, its status, and the first line that was found.
 pub(crate) fn line(out: &mut dyn Write, hit: &Hit, place: &str, look: Look) -> io::Result<()> {
-    let (Some(found), Some(HitLine { line, matches, .. })) =
-        (hit.places.first(), hit.lines.first())
-    else {
-        return Ok(());
-    };
-    let styles = look.styles;
-    let tool = hit.tool.as_deref().map(|tool| format!("{}  ", safe::line(tool)));
-    let tool = tool.unwrap_or_default();
-    let (who, stand) = (hit.role.as_str(), standing(found));
-    let gap = |text: &str, width: usize| " ".repeat(width.saturating_sub(safe::width(text)));
-    let before = safe::width(place).max(PLACE) + WHO + safe::width(&stand).max(STAND);
-    let taken = 8 + before + safe::width(&tool);
+    let Some(HitLine { line, matches, .. }) = hit.lines.first() else { return Ok(()) };
+    let (head, taken) = head(hit, place, look);
     let line = line.strip_suffix('\r').unwrap_or(line);
     let indent = line.len() - line.trim_start().len();
-    let matches: Vec<_> = matches
-        .iter()
-        .filter(|at| at.start >= indent)
-        .map(|at| at.start - indent..at.end - indent)
-        .collect();
+    let matches = matches.iter().filter(|at| at.start >= indent);
+    let matches: Vec<_> = matches.map(|at| at.start - indent..at.end - indent).collect();
     let text = marked(line.trim_start(), &matches, look, taken);
-    writeln!(
-        out,
-        "  {}{}  {}{}  {}{}  {}{}",
-        styles.paint(Label::Checkpoint, place),
-        gap(place, PLACE),
-        styles.paint(label(hit.role), who),
-        gap(who, WHO),
-        styles.paint(Label::Dim, &stand),
-        gap(&stand, STAND),
-        styles.paint(Label::Tool, &tool),
-        text.trim_end(),
-    )
+    writeln!(out, "{head}{}", text.trim_end())
+}
+
+/// Returns the columns before the text of a hit, and how wide they are.
+fn head(hit: &Hit, place: &str, look: Look) -> (String, usize) {
+    let tool = hit.tool.as_deref().map(|tool| format!("{}  ", safe::line(tool)));
+    let (tool, who) = (tool.unwrap_or_default(), hit.role.as_str());
+    let stand = hit.places.first().map(standing).unwrap_or_default();
+    let column = |label: Label, text: &str, width: usize| {
+        let gap = " ".repeat(width.saturating_sub(safe::width(text)) + 2);
+        look.styles.paint(label, text) + &gap
+    };
+    let head = [
+        column(Label::Checkpoint, place, PLACE),
+        column(label(hit.role), who, WHO),
+        column(Label::Dim, &stand, STAND),
+    ];
+    let before = safe::width(place).max(PLACE) + WHO + safe::width(&stand).max(STAND);
+    let tool_shown = look.styles.paint(Label::Tool, &tool);
+    (format!("  {}{tool_shown}", head.concat()), 8 + before + safe::width(&tool))
 }
 
 fn label(role: Role) -> Label {
@@ -95,27 +90,12 @@ fn standing(place: &FoundPlace) -> String {
     if place.is_of_sub_agent { format!("{word}, sub-agent") } else { word }
 }
 
-/// Writes a hit, with the command that shows it if there is one, the name of the session of its second place if that is another one, and how
-/// many lines were left out.
-pub(crate) fn hit(
-    out: &mut dyn Write,
-    hit: &Hit,
-    (command, other): (Option<&str>, Option<&str>),
-    look: Look,
-) -> io::Result<()> {
-    let Some((place, others)) = hit.places.split_first() else { return Ok(()) };
+/// Writes a hit with its lines and those around them, how many lines were left out, and at how many other places it is.
+pub(crate) fn lines(out: &mut dyn Write, hit: &Hit, place: &str, look: Look) -> io::Result<()> {
     let styles = look.styles;
-    let turn = place.turn.map(|turn| format!("@{turn} ")).unwrap_or_default();
-    let tool = hit.tool.as_deref().map(|tool| format!(" {}", safe::line(tool))).unwrap_or_default();
-    let time = hit.time.map(|time| format!(", {}", look.zone.show(time))).unwrap_or_default();
-    writeln!(
-        out,
-        "{}{}{}{}",
-        styles.paint(Label::Checkpoint, &turn),
-        styles.paint(label(hit.role), hit.role.as_str()),
-        tool,
-        styles.paint(Label::Dim, &format!("{time}, {}", stands(place))),
-    )?;
+    let time = hit.time.map(|time| look.zone.show(time)).unwrap_or_default();
+    let (head, _) = head(hit, place, look);
+    writeln!(out, "{head}{}", styles.paint(Label::Dim, &time))?;
     let shown = if look.full { hit.lines.len() } else { hit.lines.len().min(LINES) };
     let mut rows: BTreeMap<usize, (&str, &[Range<usize>])> = BTreeMap::new();
     for HitLine { n, line, before, after, .. } in hit.lines.iter().take(shown) {
@@ -141,19 +121,13 @@ pub(crate) fn hit(
         let more = format!("  {:digits$}  and {left} more", "");
         writeln!(out, "{}", styles.paint(Label::Dim, &more))?;
     }
-    if !others.is_empty() {
-        let also = match others {
-            [one] => format!("  also {}", elsewhere(one, other)),
-            [one, rest @ ..] => {
-                format!("  also {} and {} more", elsewhere(one, other), rest.len())
-            }
-            [] => String::new(),
-        };
-        writeln!(out, "{}", styles.paint(Label::Dim, &also))?;
-    }
-    match command {
-        Some(command) => writeln!(out, "  {}", styles.paint(Label::Hint, command)),
-        None => Ok(()),
+    match hit.places.len() - 1 {
+        0 => Ok(()),
+        others => {
+            let places = if others == 1 { "place" } else { "places" };
+            let more = format!("  and at {others} other {places}");
+            writeln!(out, "{}", styles.paint(Label::Dim, &more))
+        }
     }
 }
 
@@ -222,11 +196,6 @@ pub(super) fn stands(place: &FoundPlace) -> String {
         Stand::Unknown => "in a damaged session".to_owned(),
     };
     if place.is_of_sub_agent { format!("{place_words}, in a sub-agent") } else { place_words }
-}
-
-/// Returns in words another place of the same text, with the name of its session if that is another one.
-fn elsewhere(place: &FoundPlace, session: Option<&str>) -> String {
-    session.map_or_else(|| stands(place), |session| format!("in session {}", safe::line(session)))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 use std::{
     cmp::Reverse,
     collections::{BTreeMap, BTreeSet},
-    ops::Range,
+    ops::{Range, RangeInclusive},
     path::Path,
 };
 
@@ -38,15 +38,15 @@ pub(crate) struct Index {
     is_partial: bool,
 }
 
-/// The entries of which an index says that they may have a match, in order.
+/// The entries that may have a match, as far as an index can say, in order.
 pub(crate) type Likely = BTreeMap<SessionKey, Vec<EntryNumber>>;
 
-/// What the words of a query tell of an entry.
+/// How well an entry answers a query.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Score {
     /// How many of those that are needed it has.
     pub(crate) terms: u32,
-    /// How much all of them tell of it, by BM25.
+    /// How well all of them fit, by BM25.
     pub(crate) points: f32,
 }
 
@@ -111,7 +111,7 @@ impl Index {
     pub(crate) fn likely(&self, pattern: &Pattern) -> Result<Option<Likely>, StoreError> {
         let Some(alternatives) = parts(pattern) else { return Ok(None) };
         let all = self.words.documents()?;
-        let crowded = self.having(all, (CROWDED, CROWDED), &mut |words| {
+        let crowded = self.documents_with(all, &(CROWDED..=CROWDED), &mut |words| {
             let mut words = words.trim_matches('\n').split('\n');
             words.position(|word| word == CROWDED).into_iter().collect()
         })?;
@@ -119,7 +119,7 @@ impl Index {
         for parts in alternatives {
             let mut having: Option<Set> = None;
             for part in &parts {
-                if let Some(mut one) = self.having_part(all, part)? {
+                if let Some(mut one) = self.documents_with_part(all, part)? {
                     one.add(&crowded);
                     having = Some(match having {
                         Some(mut all) => {
@@ -144,11 +144,11 @@ impl Index {
         Ok(Some(likely))
     }
 
-    /// Returns the documents that have a word of which something may be part; nothing if that may be of too many words.
-    fn having_part(&self, all: Document, part: &Part) -> Result<Option<Set>, StoreError> {
+    /// Returns the documents that have a word with this part; nothing if too many words have it.
+    fn documents_with_part(&self, all: Document, part: &Part) -> Result<Option<Set>, StoreError> {
         let (from, to) = part.among();
         let mut meant = 0;
-        let set = self.having(all, (&from, &to), &mut |words| {
+        let set = self.documents_with(all, &(&*from..=&*to), &mut |words| {
             let chosen = part.chosen(words);
             meant += chosen.len();
             if meant > MEANT { Vec::new() } else { chosen }
@@ -156,14 +156,14 @@ impl Index {
         Ok((meant <= MEANT).then_some(set))
     }
 
-    fn having(
+    fn documents_with(
         &self,
         all: Document,
-        (from, to): (&str, &str),
+        words: &RangeInclusive<&str>,
         chosen: &mut dyn FnMut(&str) -> Vec<usize>,
     ) -> Result<Set, StoreError> {
         let mut set = Set::new(all);
-        self.words.find(&(from..=to), chosen, &mut |document, _| set.insert(document))?;
+        self.words.find(words, chosen, &mut |document, _| set.insert(document))?;
         Ok(set)
     }
 
@@ -184,10 +184,8 @@ impl Index {
         }
         Ok(())
     }
-}
 
-impl Index {
-    /// Returns words that begin as one of a query does: the longer they are alike, the earlier.
+    /// Returns words that begin like one of a query, the most alike first.
     pub(crate) fn near(&self, query: &Query) -> Result<Vec<String>, StoreError> {
         let mut found: Vec<(Reverse<usize>, usize, String)> = Vec::new();
         for Term { word, .. } in query.terms() {
@@ -229,7 +227,7 @@ impl<'q> Weighing<'q> {
         let words = index.map(|index| &index.words);
         let documents = words.map_or(Ok(0), WordIndex::documents)?;
         let having = query.terms().iter().map(|term| match words {
-            Some(words) => having(words, documents, term),
+            Some(words) => weighed(words, documents, term),
             None => Ok(Vec::new()),
         });
         Ok(Self { query, documents, having: having.collect::<Result<_, _>>()? })
@@ -296,7 +294,7 @@ impl<'q> Weighing<'q> {
 }
 
 /// Returns the documents of an index that have a word of a query, in order, and how much it tells of each.
-fn having(
+fn weighed(
     words: &WordIndex,
     documents: Document,
     term: &Term,

@@ -78,7 +78,7 @@ impl Seeker {
     pub(crate) fn new(sought: Sought) -> Self {
         let sieve = match &sought {
             Sought::Pattern(pattern) => needle::sieve(pattern),
-            Sought::Words(_) => Sieve::new([|bytes: &[u8]| Some(0..bytes.len())]),
+            Sought::Words(_) => Sieve::open(),
         };
         Self {
             sought,
@@ -102,7 +102,7 @@ impl Seeker {
     ) -> Result<Vec<EntryNumber>, StoreError> {
         let (moved, mut damaged) = (Moved::of(store, session)?, Vec::new());
         store.sift(session.key, range, &self.sieve, &mut |entry, line| match line {
-            Ok(line) => self.look(&moved, undated, (entry, &line), each),
+            Ok(line) => self.look(&moved, undated, entry, &line, each),
             Err(_) => damaged.push(entry),
         })?;
         Ok(damaged)
@@ -118,7 +118,7 @@ impl Seeker {
     ) -> Result<Vec<EntryNumber>, StoreError> {
         let (moved, mut damaged) = (Moved::of(store, session)?, Vec::new());
         store.lines(session.key, entries, &mut |entry, line| match line {
-            Ok(line) => self.look(&moved, undated, (entry, &line), each),
+            Ok(line) => self.look(&moved, undated, entry, &line, each),
             Err(_) => damaged.push(entry),
         })?;
         Ok(damaged)
@@ -129,7 +129,8 @@ impl Seeker {
         &self,
         moved: &Moved<'_>,
         undated: Option<Timestamp>,
-        (entry, line): (EntryNumber, &[u8]),
+        entry: EntryNumber,
+        line: &[u8],
         each: &mut dyn FnMut(Found),
     ) {
         // To take a record apart costs more than to see that it cannot hold it.

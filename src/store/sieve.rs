@@ -47,6 +47,11 @@ impl Sieve {
         Self { finds: finds.into_iter().map(boxed).collect(), judged: Mutex::default() }
     }
 
+    /// Makes one that lets everything through.
+    pub fn open() -> Self {
+        Self::new([|bytes: &[u8]| Some(0..bytes.len())])
+    }
+
     /// Returns whether these bytes may hold it.
     pub fn passes(&self, bytes: &[u8]) -> bool {
         self.finds.iter().any(|find| find(bytes).is_some())

@@ -25,10 +25,10 @@ fn everything(archive: &Archive) -> Vec<Said> {
     for session in archive.every().unwrap() {
         let entries = archive.store().state(session.key).unwrap().next_entry();
         for entry in EntryNumber::each(EntryNumber::FIRST..entries) {
-            let mut messages = ops::messages(archive.store(), &session, entry).unwrap_or_default();
+            let mut messages = ops::messages(archive.store(), &session, entry).unwrap();
             if messages.is_empty() {
                 let mut remarks = |_, line: Result<Vec<u8>, _>| {
-                    let line = line.unwrap_or_default();
+                    let line = line.unwrap();
                     let record = Raw::object(&line).into_iter();
                     messages.extend(
                         record.flat_map(|record| (session.format.traits().remarks)(record)),

@@ -21,7 +21,9 @@ fn lines(env: &TestEnv, args: &[&str]) -> Vec<String> {
     let texts = told.lines().filter_map(|line| {
         let (before, text) = line.strip_prefix("  ")?.split_once("  ")?;
         let is_number = before.parse::<usize>().is_ok();
-        let short = line.split_once("  current  ").map(|(_, text)| text.trim_start());
+        let is_short = !args.contains(&"--full");
+        let short = line.split_once("  current  ").filter(|_| is_short);
+        let short = short.map(|(_, text)| text.trim_start());
         if is_number { Some(text.to_owned()) } else { short.map(str::to_owned) }
     });
     texts.collect()

@@ -293,7 +293,7 @@ fn an_id_that_reads_like_a_place_names_its_session() {
         let named = env.run(&["log", "-s", id]).success();
         assert!(named.stdout.contains(&words), "{id}: {named}");
         // The command that search prints leads there.
-        let found = env.run(&["search", "-F", "--full", &words]).success().stdout;
+        let found = env.run(&["search", "-F", &words]).success().stderr;
         let line = found.lines().find(|line| line.contains("undertext show ")).unwrap();
         let command = line.trim_start().trim_start_matches("> ").to_owned();
         let command = command.split_at(command.find("undertext ").unwrap()).1;
