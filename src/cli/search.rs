@@ -198,7 +198,8 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let is_list = args.list || args.count;
     let is_short = !is_list && (is_of_words || !context.json);
     let number = args.number.or(is_short.then_some(SHOWN));
-    let per_session = args.per_session.or((is_short && session.is_none()).then_some(PER_SESSION));
+    let is_cut = is_short && session.is_none() && number != Some(0);
+    let per_session = args.per_session.or(is_cut.then_some(PER_SESSION));
     let search = Search {
         sought,
         sessions: SessionFilter {
@@ -245,6 +246,14 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     };
     if searched.lines == 0 && !context.json {
         say_near(context, &archive, &search, args)?;
+    }
+    // Elsewhere the last word may name the session.
+    if let Some(word) = searched.nowhere.last().filter(|_| !context.json)
+        && context.lookup(&archive, Some(word.as_ref())).is_ok()
+    {
+        let words = args.words.iter().filter(|other| *other != word);
+        let line = words.fold(Line::new("search"), Line::with).option("session", word);
+        context.output.hint(line.to(format!("{word} is a session; search in it")));
     }
     let exit = end(context, &searched, printed, args)?;
     if !is_of_words && archive.root().is_some() && !searched.is_indexed {

@@ -21,10 +21,11 @@ const PIPED: usize = 500;
 /// How many characters of a line are looked at for each column that it may fill: marks above letters fill none.
 const CHARS: usize = 4;
 
-/// How wide the columns of a hit on one line are: its place, who said it, and its status.
+/// How wide the columns of a hit on one line are: its place, who said it, and its status; and how much of a tool's name is shown.
 const PLACE: usize = 13;
 const WHO: usize = 9;
 const STAND: usize = 7;
+const TOOL: usize = 16;
 
 /// How hits are shown.
 #[derive(Clone, Copy)]
@@ -50,7 +51,7 @@ pub(crate) fn line(out: &mut dyn Write, hit: &Hit, place: &str, look: Look) -> i
 
 /// Returns the columns before the text of a hit, and how wide they are.
 fn head(hit: &Hit, place: &str, look: Look) -> (String, usize) {
-    let tool = hit.tool.as_deref().map(|tool| format!("{}  ", safe::line(tool)));
+    let tool = hit.tool.as_deref().map(|tool| format!("{}  ", safe::clip(&safe::line(tool), TOOL)));
     let (tool, who) = (tool.unwrap_or_default(), hit.role.as_str());
     let stand = hit.places.first().map(standing).unwrap_or_default();
     let column = |label: Label, text: &str, width: usize| {

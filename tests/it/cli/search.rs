@@ -548,6 +548,25 @@ fn messages_with_all_words_come_first_and_what_is_missing_is_named() {
 }
 
 #[test]
+fn a_session_among_the_words_is_named_and_nothing_shows_all_of_it() {
+    let env = TestEnv::new();
+    let session = conversation(&env);
+    let head = &session[..8];
+    let told = env.run(&["search", "symbol", head]).success().stderr;
+    let hint =
+        format!("hint: {head} is a session; search in it: undertext search symbol -s {head}");
+    assert!(told.lines().any(|line| line == hint), "{told}");
+    for n in 0..6 {
+        env.run(&["append", &format!("symbol {n}")]).success();
+    }
+    let count = |args: &[&str]| shown(&env, &[&["symbol"], args].concat()).len();
+    assert_eq!(
+        (count(&[]), count(&["-n", "0"]), count(&["-n", "0", "--per-session", "2"])),
+        (3, 7, 2)
+    );
+}
+
+#[test]
 fn an_index_that_grew_step_by_step_answers_as_one_that_was_made_at_once() {
     let env = TestEnv::new();
     let folder = env.home().join("many");
