@@ -124,7 +124,7 @@ pub enum OpsError {
     #[error(transparent)]
     Unrecovered(#[from] Unrecovered),
     /// A command of the settings stopped the change.
-    #[error("{hook} stopped the compaction; nothing was changed: {why}")]
+    #[error("a command in your settings refused the compaction, and nothing was changed: {why}")]
     Hook {
         /// The hook.
         hook: &'static str,

@@ -15,7 +15,7 @@ use regex::bytes::Regex;
 use regex_syntax::hir::{Class, Hir, HirKind};
 
 use super::pattern::Pattern;
-use crate::{store::Sieve, wire::FORMATS};
+use crate::store::Sieve;
 
 /// A run: for each place the characters of which one is there.
 pub(super) type Run = Vec<Vec<char>>;
@@ -119,22 +119,17 @@ fn is_plain(c: char) -> bool {
     !c.is_control() && !matches!(c, '"' | '\\' | '/' | char::REPLACEMENT_CHARACTER)
 }
 
-/// Returns a sieve for records that may hold a text with a match.
-pub(super) fn sieve(pattern: &Pattern) -> Sieve {
+/// Returns a sieve for records that may hold a text with a match, or have one of these marks.
+pub(super) fn sieve(pattern: &Pattern, marks: &[&str]) -> Sieve {
     let needles: Option<Vec<Run>> =
         alternatives(pattern).iter().map(|runs| longest(runs)).collect();
     let searches = needles.and_then(|needles| {
-        let find = |source: &str| -> Option<Box<Find>> {
-            let regex = Regex::new(source).ok()?;
-            Some(Box::new(move |bytes| regex.find(bytes).map(|found| found.range())))
-        };
-        let raw = find(&needles.iter().map(spell).collect::<Vec<_>>().join("|"))?;
+        let marks = marks.iter().map(|mark| regex_syntax::escape(mark));
+        let spelt = needles.iter().map(spell).chain(marks);
+        let raw = Regex::new(&spelt.collect::<Vec<_>>().join("|")).ok()?;
+        let raw = move |bytes: &[u8]| raw.find(bytes).map(|found| found.range());
         let escaped = Escaped::of(needles.iter().flatten().flatten().copied().collect());
-        // Apart from the needle, which is found faster alone.
-        let worded = FORMATS.iter().flat_map(|format| format.traits().worded);
-        let worded =
-            find(&worded.map(|mark| regex_syntax::escape(mark)).collect::<Vec<_>>().join("|"))?;
-        Some([raw, Box::new(move |bytes: &[u8]| escaped.find(bytes)), worded])
+        Some([Box::new(raw) as Box<Find>, Box::new(move |bytes| escaped.find(bytes))])
     });
     // Where nothing is known of a match, each record may have one.
     searches.map_or_else(Sieve::open, Sieve::new)
@@ -231,7 +226,7 @@ mod tests {
     fn a_sieve_lets_through_what_may_match_however_it_is_escaped() {
         let passes = |words: &str, line: &str| {
             let pattern = Pattern::new(words, Manner::Literal, Case::Smart).unwrap();
-            sieve(&pattern).passes(line.as_bytes())
+            sieve(&pattern, &["bashExecution"]).passes(line.as_bytes())
         };
         assert!(passes("disk full", r#"{"text":"the DISK full"}"#));
         assert!(!passes("disk full", r#"{"text":"the disk is full"}"#));

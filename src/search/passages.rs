@@ -40,7 +40,6 @@ pub enum Part {
 /// A text of a record.
 pub(super) struct Passage<'m> {
     pub(super) role: Role,
-    pub(super) part: Part,
     /// The tool that is called or answers, and the id of the call.
     pub(super) tool: Option<Tool<'m>>,
     pub(super) text: Cow<'m, str>,
@@ -51,6 +50,22 @@ pub(super) struct Passage<'m> {
 pub(super) struct Tool<'m> {
     pub(super) name: Option<&'m str>,
     pub(super) call: &'m str,
+    /// The arguments of the call.
+    input: Option<&'m str>,
+}
+
+impl Passage<'_> {
+    /// Returns which part of the conversation it is of.
+    pub(super) fn part(&self) -> Part {
+        match self.tool.map(|tool| tool.input) {
+            Some(Some(input)) if is_edit(input) => Part::Edits,
+            Some(Some(input)) if is_command(input) => Part::Commands,
+            Some(Some(_)) => Part::Calls,
+            Some(None) => Part::Results,
+            None if self.role == Role::Tool => Part::Results,
+            None => Part::Messages,
+        }
+    }
 }
 
 /// The files next to a session's own to which its agent moved answers, by their names.
@@ -67,6 +82,11 @@ impl<'s> Moved<'s> {
             Some((state.file(*file)?.name()?.to_owned(), (*n, *at)))
         };
         Ok(Self { store, session, files: state.sidecars.iter().filter_map(file).collect() })
+    }
+
+    /// Returns whether records may say more than their own bytes.
+    pub(super) fn says_more(&self) -> bool {
+        !self.files.is_empty() || !self.session.format.traits().worded.is_empty()
     }
 
     /// Returns all that a record says: its messages, else what it says beside the conversation, and what is in such a file.
@@ -130,25 +150,19 @@ fn told<'m>(
     block: &'m Block,
     each: &mut dyn FnMut(Passage<'m>),
 ) {
-    let part = if tool.is_some() || role == Role::Tool { Part::Results } else { Part::Messages };
-    let mut say = |text: Cow<'m, str>| each(Passage { role, part, tool, text });
+    let mut say = |text: Cow<'m, str>| each(Passage { role, tool, text });
     match block {
         Block::Text(text) if tool.is_some() => say(plain_output(text)),
         Block::Text(text) => say(Cow::Borrowed(text)),
         Block::Thinking(thinking) => say(Cow::Borrowed(&thinking.text)),
         Block::Call { id, name, input, .. } => {
-            let tool = Some(Tool { name: Some(name), call: id });
-            let part = match input {
-                input if is_edit(input) => Part::Edits,
-                input if is_command(input) => Part::Commands,
-                _ => Part::Calls,
-            };
-            let mut say = |text| each(Passage { role, part, tool, text });
+            let tool = Some(Tool { name: Some(name), call: id, input: Some(input) });
+            let mut say = |text| each(Passage { role, tool, text });
             say(Cow::Borrowed(name));
             texts(input, &mut say);
         }
         Block::Result { id, name, blocks, .. } => {
-            let tool = Some(Tool { name: name.as_deref(), call: id });
+            let tool = Some(Tool { name: name.as_deref(), call: id, input: None });
             for block in blocks {
                 told(Role::Tool, tool, block, each);
             }

@@ -13,7 +13,7 @@ use crate::{
     model::{Around, EntryNumber, Kind, Role, Timestamp},
     session::Session,
     store::{Sieve, Store, StoreError},
-    wire::Envelope,
+    wire::{Envelope, FORMATS},
 };
 
 /// What is looked for in the texts of messages.
@@ -29,6 +29,8 @@ pub enum Sought {
 pub(crate) struct Seeker {
     sought: Sought,
     sieve: Sieve,
+    /// For sessions in which records say more than their own bytes.
+    worded: Sieve,
     /// Only what these say; anyone, if it is empty.
     pub(crate) roles: Vec<Role>,
     /// Only in these parts of the conversation; in any, if it is empty.
@@ -76,13 +78,17 @@ pub(crate) struct FoundLine {
 impl Seeker {
     /// Looks for something, whoever said it and whenever.
     pub(crate) fn new(sought: Sought) -> Self {
-        let sieve = match &sought {
-            Sought::Pattern(pattern) => needle::sieve(pattern),
+        let sieve = |marks: &[&str]| match &sought {
+            Sought::Pattern(pattern) => needle::sieve(pattern, marks),
             Sought::Words(_) => Sieve::open(),
         };
+        let marks = FORMATS.iter().map(|format| format.traits());
+        let marks: Vec<_> =
+            marks.flat_map(|it| it.worded.iter().chain(it.moved).copied()).collect();
         Self {
+            sieve: sieve(&[]),
+            worded: sieve(&marks),
             sought,
-            sieve,
             roles: Vec::new(),
             parts: Vec::new(),
             since: None,
@@ -101,7 +107,7 @@ impl Seeker {
         each: &mut dyn FnMut(Found),
     ) -> Result<Vec<EntryNumber>, StoreError> {
         let (moved, mut damaged) = (Moved::of(store, session)?, Vec::new());
-        store.sift(session.key, range, &self.sieve, &mut |entry, line| match line {
+        store.sift(session.key, range, self.sieve(&moved), &mut |entry, line| match line {
             Ok(line) => self.look(&moved, undated, entry, &line, each),
             Err(_) => damaged.push(entry),
         })?;
@@ -124,6 +130,10 @@ impl Seeker {
         Ok(damaged)
     }
 
+    fn sieve(&self, moved: &Moved<'_>) -> &Sieve {
+        if moved.says_more() { &self.worded } else { &self.sieve }
+    }
+
     /// Looks through a record.
     fn look(
         &self,
@@ -134,7 +144,7 @@ impl Seeker {
         each: &mut dyn FnMut(Found),
     ) {
         // To take a record apart costs more than to see that it cannot hold it.
-        let passed = Some(line).filter(|line| self.sieve.passes(line));
+        let passed = Some(line).filter(|line| self.sieve(moved).passes(line));
         let Some(record) = passed.and_then(Raw::object) else { return };
         let messages = moved.said(record);
         if messages.is_empty() {
@@ -153,7 +163,7 @@ impl Seeker {
         passages(&messages, &mut |passage| {
             let at = text;
             text += 1;
-            let is_of = self.parts.is_empty() || self.parts.contains(&passage.part);
+            let is_of = self.parts.is_empty() || self.parts.contains(&passage.part());
             if !is_of || !self.roles.is_empty() && !self.roles.contains(&passage.role) {
                 return;
             }

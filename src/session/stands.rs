@@ -100,7 +100,8 @@ type Turn = (EntryNumber, Option<EntryNumber>);
 
 /// What was met on the way back on a path.
 struct Met {
-    /// The entries of the path, as far as it was looked at.
+    /// The path, as far as it was looked at, and its entries.
+    path: Vec<EntryNumber>,
     on: EntrySet,
     /// Of each entry that was looked for the turn of which it is a part.
     turns: BTreeMap<EntryNumber, Turn>,
@@ -122,6 +123,8 @@ struct Finding<'a> {
     view: View<'a>,
     /// How the agent left the files that it set aside, once that is asked.
     departures: OnceCell<Rc<[Left]>>,
+    /// The end of the current path, with the turns of what was found on it.
+    path: Vec<EntryNumber>,
     /// Of each entry where it is, and the turn of which it is a part.
     known: BTreeMap<EntryNumber, (Stand, Option<Turn>)>,
 }
@@ -136,8 +139,8 @@ impl<'a> Finding<'a> {
         let position = state.position().unwrap_or_default();
         let view = View::new(store, session, position, Some(&state.spans));
         let view = view.gathering(&Damages::gathered());
-        let (departures, known) = (OnceCell::new(), BTreeMap::new());
-        Ok(Self { store, session, state, replays, view, departures, known })
+        let (departures, path, known) = (OnceCell::new(), Vec::new(), BTreeMap::new());
+        Ok(Self { store, session, state, replays, view, departures, path, known })
     }
 
     /// Finds those that stand on the current path, or beneath it.
@@ -161,6 +164,7 @@ impl<'a> Finding<'a> {
             self.known.insert(entry, (stand, turn));
             false
         });
+        self.path = met.path;
         self.above(met.on, &Stand::Compacted, left)
     }
 
@@ -235,7 +239,7 @@ impl<'a> Finding<'a> {
         loop {
             let path = view.path(limit)?.entries;
             let is_all = path.len() < limit;
-            if let Some(met) = self.meet_on(view, &path, wanted, is_all)? {
+            if let Some(met) = self.meet_on(view, path, wanted, is_all)? {
                 return Ok(met);
             }
             limit = limit.saturating_mul(MORE);
@@ -246,7 +250,7 @@ impl<'a> Finding<'a> {
     fn meet_on(
         &self,
         view: &View<'_>,
-        path: &[EntryNumber],
+        path: Vec<EntryNumber>,
         wanted: &[EntryNumber],
         is_all: bool,
     ) -> Result<Option<Met>, SessionError> {
@@ -260,10 +264,10 @@ impl<'a> Finding<'a> {
         if !is_all && !is_met {
             return Ok(None);
         }
-        let mut met = Met { on, turns: BTreeMap::new(), passed: EntrySet::default() };
+        let mut met = Met { path, on, turns: BTreeMap::new(), passed: EntrySet::default() };
         let (mut waiting, mut is_passed) = (Vec::new(), false);
         let mut left = overs.iter().filter(|entry| met.on.contains(*entry)).count();
-        for (at, &entry) in path.iter().enumerate().rev() {
+        for (at, &entry) in met.path.iter().enumerate().rev() {
             if overs.contains(entry) {
                 left -= 1;
                 waiting.push(entry);
@@ -273,7 +277,7 @@ impl<'a> Finding<'a> {
             }
             let kind = view.record(entry)?.kind;
             if kind == Kind::User && !waiting.is_empty() {
-                let before = at.checked_sub(1).and_then(|at| path.get(at)).copied();
+                let before = at.checked_sub(1).and_then(|at| met.path.get(at)).copied();
                 if before.is_none() && !is_all {
                     return Ok(None);
                 }
@@ -293,27 +297,11 @@ impl<'a> Finding<'a> {
         Ok(by.is_some_and(|by| self.state.undone().contains(&by.n)))
     }
 
-    /// Returns the end of the current path from the first of the turns that were found on.
-    fn path_of_turns(&self, entries: &[EntryNumber]) -> Result<Vec<EntryNumber>, SessionError> {
-        let mut limit = self.behind(entries);
-        loop {
-            let path = self.view.path(limit)?.entries;
-            let on = |stand: &Stand| matches!(stand, Stand::Current | Stand::Compacted);
-            let on = self.known.values().filter(|(stand, _)| on(stand));
-            let mut turns = on.filter_map(|(_, turn)| turn.map(|(first, _)| first));
-            if path.len() < limit || turns.all(|first| path.contains(&first)) {
-                return Ok(path);
-            }
-            limit = limit.saturating_mul(MORE);
-        }
-    }
-
     fn answer(
         self,
         entries: &[EntryNumber],
         wants_steps: bool,
     ) -> Result<Vec<Stands>, SessionError> {
-        let path = if wants_steps { self.path_of_turns(entries)? } else { Vec::new() };
         let turns = self.known.values().filter_map(|(_, turn)| *turn);
         let first =
             turns.map(|(turn, before)| before.map_or(turn, |before| before.min(turn))).min();
@@ -323,8 +311,8 @@ impl<'a> Finding<'a> {
         for entry in entries {
             let (stand, turn) = self.known.get(entry).cloned().unwrap_or((Stand::Left, None));
             let step = match (&places, turn) {
-                (Some(turns), Some(_)) => {
-                    step_of(&self.view, self.session, turns, (&path, *entry))?
+                (Some(turns), Some(_)) if wants_steps => {
+                    step_of(&self.view, self.session, turns, (&self.path, *entry))?
                 }
                 _ => None,
             };

@@ -99,7 +99,7 @@ pub enum Misread {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoPlace {
     /// It names nothing, such as `..`.
-    #[error("is not the name of a folder")]
+    #[error("does not end in the name of a file or folder")]
     NoName,
     /// It is in what would be copied, or in another store.
     #[error("is inside a store; name a place outside it")]
@@ -238,7 +238,7 @@ pub enum SyncError {
     },
     /// The change would take a history from the agent that cannot be read here.
     #[error(
-        "{0}; that history is not shown here, and this change would hide it from the agent: nothing was changed"
+        "{0}, so it cannot be read here, and after this change the agent could not read it either; nothing was changed"
     )]
     Unread(Elsewhere),
     /// The agent would not take the session, because its list of folders lacks one.

@@ -94,7 +94,7 @@ const TRAITS: Traits = Traits {
     resumes_messages_only: true,
     has_sub_agents_within: true,
     remarks: read::remarks,
-    worded: &["persisted-output"],
+    moved: &["persisted-output"],
     omissions: &[Kind::Result, Kind::Boundary, Kind::System, Kind::Note],
     takes_results_in_place: Some([
         "[Tool result missing due to internal error]",

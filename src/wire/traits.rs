@@ -71,6 +71,8 @@ pub struct Traits {
     pub remarks: fn(Raw<'_>) -> Vec<Message>,
     /// Bytes that each record has whose messages say more than the record does: words that the agent puts around its own.
     pub worded: &'static [&'static str],
+    /// Bytes that each record has whose answer the agent moved to a file.
+    pub moved: &'static [&'static str],
     /// How a note begins that is written in the agent's own way, before its words.
     pub note_opening: &'static str,
     /// The interface whose blocks the records hold as a model sent them, if it is one.
@@ -239,6 +241,7 @@ impl Traits {
             retells_system: false,
             remarks: |_| Vec::new(),
             worded: &[],
+            moved: &[],
             note_opening: "",
             interface: None,
             no_model: None,

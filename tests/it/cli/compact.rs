@@ -194,7 +194,7 @@ fn hooks_are_told_and_the_one_before_can_stop_it() {
     settings(&env, &format!("[compaction]\nbefore = \"{stop}\"\n"));
     assert_snapshot!(env.run(&["compact"]), @"
     ------- stderr -------
-    error: before_compaction stopped the compaction; nothing was changed: not on a Friday
+    error: a command in your settings refused the compaction, and nothing was changed: not on a Friday
     hint: the command is compaction.before in config.toml
     [exit status: 3]
     ");
