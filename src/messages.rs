@@ -80,7 +80,7 @@ fn every_message_is_known_and_says_what_comes_next() {
     reasons(&mut text);
     notices(&mut text);
     let mut settings = insta::Settings::clone_current();
-    settings.set_snapshot_path("../tests/it");
+    settings.set_snapshot_path("../tests/pins");
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
     settings.bind(|| insta::assert_snapshot!("messages", text));

@@ -1,4 +1,4 @@
-//! All help in one snapshot, `help.snap`: a change of the command line shows as a change of one file.
+//! All help in one snapshot, `tests/pins/help.snap`: a change of the command line shows as a change of one file.
 //!
 //! `INSTA_UPDATE=always cargo test --test it help` writes it anew.
 
@@ -25,7 +25,7 @@ fn every_command_explains_itself() {
         writeln!(all, "# {title}\n\n{help}").unwrap();
     }
     let mut settings = Settings::clone_current();
-    settings.set_snapshot_path(".");
+    settings.set_snapshot_path("../pins");
     settings.set_prepend_module_to_snapshot(false);
     settings.set_omit_expression(true);
     settings.bind(|| assert_snapshot!("help", all));
