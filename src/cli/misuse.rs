@@ -271,9 +271,14 @@ fn unknown_command(env: &Env, (name, group): (&str, &clap::Command), word: &str)
         let begins = |name: &String| lower.len() >= LEAST && name.starts_with(&lower);
         let is_near = |name: &String| is_slip(&lower, name) || begins(name);
         let near = names(group).into_iter().filter(is_near);
+        let rest = env.args.iter().skip_while(|arg| *arg != word).skip(1);
+        let is_option = |arg: &OsString| arg.as_encoded_bytes().starts_with(b"-");
+        let rest: Vec<_> = if rest.clone().any(is_option) { Vec::new() } else { rest.collect() };
         let line = |name: String| {
-            let is_plain = PLAIN.contains(&name.as_str());
-            if is_plain { Line::new(name) } else { Line::new("help").with(name) }
+            if !PLAIN.contains(&name.as_str()) {
+                return Line::new("help").with(name);
+            }
+            rest.iter().fold(Line::new(name), |line, word| line.with(word))
         };
         hints.extend(near.map(|name| line(name).to("perhaps you mean")));
     }

@@ -376,7 +376,7 @@ impl<'a> Teller<'a> {
             0 => Ok(()),
             _ if self.manner.full => {
                 self.rows(Label::Dim, indent, "thinking:")?;
-                self.text(line, text, (Label::Dim, indent), WORDS)
+                self.text(line, text, (Label::Dim, indent + 2), WORDS)
             }
             1 => self.row(Label::Dim, indent, &format!("thinking: {text}")),
             n => {
