@@ -3,17 +3,22 @@
 //!
 //! Invariant: nothing is written, and what is found of one file keeps no other from being looked at.
 
-use std::{path::Path, thread, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    thread,
+    time::Duration,
+};
 
 use crate::{
     disk::{self, Links},
     live,
     model::{Running, State},
-    ops::{OpsError, followed::Hashed},
-    report::{RotatedState, Severity},
+    ops::OpsError,
+    report::{Finding, RotatedState, Severity, Verified},
     session::Session,
+    store::{FaultKind, Store},
     sync::{
-        Archive, SyncError, attached,
+        Archive, Places, SyncError, attached,
         gone::is_gone,
         live_file::{self, LiveFile, live_file},
         rotations::{self, Linked},
@@ -25,13 +30,63 @@ use crate::{
 const BLAMELESS: &str =
     "it differs from the store's copy, but that copy is damaged: the file itself may be intact";
 
-/// What is found of a file.
-pub(super) struct Found {
-    pub(super) severity: Severity,
-    pub(super) item: String,
-    pub(super) problem: String,
-    /// Of damage, whether it is the file's alone: the store holds what it was. Of a note, whether the file cannot be read.
-    pub(super) is_of_file: bool,
+/// What is found of a session, and how much of it was looked at.
+#[derive(Default)]
+pub(super) struct Seen {
+    pub(super) findings: Vec<Finding>,
+    pub(super) verified: Verified,
+}
+
+impl Seen {
+    pub(super) fn find(
+        &mut self,
+        session: &Session,
+        severity: Severity,
+        item: &str,
+        problem: &str,
+    ) {
+        let session = Some(session.name.id.clone());
+        self.findings.push(Finding { session, ..of_store(severity, item, problem) });
+    }
+
+    pub(super) fn damage(&mut self, session: &Session, item: &str, problem: &str) {
+        self.find(session, Severity::Damage, item, problem);
+    }
+
+    pub(super) fn has_damage(&self) -> bool {
+        self.findings.iter().any(|found| found.severity == Severity::Damage)
+    }
+
+    /// Adds how much was looked at to what was before.
+    pub(super) fn sum_up(&self, verified: &mut Verified) {
+        let Verified { operations, entries, outdated, files, unread, redacted, lost, .. } =
+            self.verified;
+        verified.operations += operations;
+        verified.entries += entries;
+        verified.outdated += outdated;
+        verified.files += files;
+        verified.unread += unread;
+        verified.redacted += redacted;
+        verified.lost += lost;
+    }
+
+    /// Finds that the session cannot be read.
+    pub(super) fn unreadable(&mut self, session: &Session, why: &str) {
+        self.damage(session, "session", why);
+        self.findings.last_mut().into_iter().for_each(|found| found.kind = FaultKind::Session);
+    }
+
+    /// Adds what was found later.
+    pub(super) fn add(&mut self, other: Self) {
+        other.sum_up(&mut self.verified);
+        self.findings.extend(other.findings);
+    }
+}
+
+/// Returns what was found of a store as a whole.
+pub(super) fn of_store(severity: Severity, item: &str, problem: &str) -> Finding {
+    let (item, problem) = (item.to_owned(), problem.to_owned());
+    Finding { severity, kind: FaultKind::Thing, session: None, item, problem }
 }
 
 /// How often a session is looked at again while other programs go on with it.
@@ -54,19 +109,19 @@ pub(super) struct StoreIs {
 pub(super) struct Files<'a> {
     archive: &'a Archive,
     session: &'a Session,
-    pub(super) found: Vec<Found>,
+    pub(super) seen: Seen,
     /// Whether a difference was found that another program may be about to end.
     is_unsettled: bool,
 }
 
 impl<'a> Files<'a> {
     pub(super) fn new(archive: &'a Archive, session: &'a Session) -> Self {
-        Self { archive, session, found: Vec::new(), is_unsettled: false }
+        Self { archive, session, seen: Seen::default(), is_unsettled: false }
     }
 
-    fn find(&mut self, severity: Severity, item: &str, problem: &str) {
-        let (item, problem) = (item.to_owned(), problem.to_owned());
-        self.found.push(Found { severity, item, problem, is_of_file: false });
+    fn find(&mut self, severity: Severity, kind: FaultKind, item: &str, problem: &str) {
+        self.seen.find(self.session, severity, item, problem);
+        self.seen.findings.last_mut().into_iter().for_each(|found| found.kind = kind);
         self.is_unsettled = true;
     }
 
@@ -78,23 +133,23 @@ impl<'a> Files<'a> {
     }
 
     fn note(&mut self, item: &str, problem: &str) {
-        self.find(Severity::Note, item, problem);
+        self.find(Severity::Note, FaultKind::File, item, problem);
     }
 
     fn damage(&mut self, item: &str, problem: &str) {
-        self.find(Severity::Damage, item, problem);
+        self.find(Severity::Damage, FaultKind::File, item, problem);
     }
 
     /// Tells that somebody changed a file.
     fn changed(&mut self, item: &str, problem: &str) {
         self.damage(item, problem);
-        self.found.last_mut().into_iter().for_each(|found| found.is_of_file = true);
+        self.seen.verified.files += 1;
     }
 
     /// Tells that a file cannot be read: it may be whole, and nobody knows.
     fn unread(&mut self, item: &str, why: &str) {
-        self.note(item, &unread(why));
-        self.found.last_mut().into_iter().for_each(|found| found.is_of_file = true);
+        self.find(Severity::Note, FaultKind::Unread, item, &unread(why));
+        self.seen.verified.unread += 1;
     }
 
     /// Compares the live file and those that were set aside. The files are read after the store, so that other programs may have
@@ -124,9 +179,9 @@ impl<'a> Files<'a> {
             (newest, at) = (tip.newest, tip.at());
             let mut again = Files::new(&archive, self.session);
             again.compare_once(&tip, None, store)?;
-            (self.found, self.is_unsettled) = (again.found, again.is_unsettled && !is_same);
+            (self.seen, self.is_unsettled) = (again.seen, again.is_unsettled && !is_same);
         }
-        self.found.clear();
+        self.seen = Seen::default();
         self.note("its files", "another program is writing the session, so they were not compared");
         Ok(())
     }
@@ -196,12 +251,11 @@ impl<'a> Files<'a> {
         let (running, tail) = tip
             .growth()
             .map_or((Running::EMPTY, Vec::new()), |run| (run.running, run.tail.clone()));
-        let covered = tip.coverings();
-        // The derived rows, by which it was read, may be wrong.
-        let hashed = hashed.filter(|hashed| hashed.path == path && hashed.covered == covered);
-        let found = match hashed.filter(|hashed| hashed.found == (running, tail.clone())) {
+        let expected = (running, tail);
+        let hashed = hashed.filter(|hashed| hashed.path == path && hashed.found == expected);
+        let found = match hashed {
             Some(hashed) => Ok(hashed.found),
-            None => match self.hash(&path, tip) {
+            None => match hash(self.archive.store(), self.session, tip, &path) {
                 Ok(found) => Ok(found),
                 // No change takes such a line in: what the store left comes before it.
                 Err(SyncError::Read(error @ ReadError::TooLong { .. })) if is_longer => {
@@ -214,7 +268,7 @@ impl<'a> Files<'a> {
         if let Err(why) = &found {
             self.unread(&item, why);
         }
-        if found.is_ok_and(|found| found != (running, tail)) {
+        if found.is_ok_and(|found| found != expected) {
             let behind = live_file::is_behind(self.archive, tip)?;
             let is_pending =
                 attached && attached::is_pending(self.archive, self.session, tip, &path)?;
@@ -239,15 +293,39 @@ impl<'a> Files<'a> {
         }
         Ok(())
     }
+}
 
-    /// Hashes the live file.
-    fn hash(&self, path: &Path, tip: &State) -> Result<(Running, Vec<u8>), SyncError> {
-        let file = disk::open(path, Links::Refuse).map_err(SyncError::at(path))?;
-        let store = self.archive.store();
-        let runs = store.runs(self.session.key, tip.generation(), 0)?;
-        let mut links = Linked::of(store, self.session.key, &runs);
-        rotations::running_hash(file, &tip.coverings(), &mut links)
+/// The running hash and the tail of a live file.
+pub(super) struct Hashed {
+    path: PathBuf,
+    found: (Running, Vec<u8>),
+}
+
+impl Hashed {
+    /// Hashes the live file of a session; nothing if it has none, or if it cannot be read.
+    pub(super) fn of(
+        store: &dyn Store,
+        session: &Session,
+        tip: &State,
+        places: &Places,
+    ) -> Option<Self> {
+        let path = places.live_file(tip)?.path;
+        let found = hash(store, session, tip, &path).ok()?;
+        Some(Self { path, found })
     }
+}
+
+/// Hashes a live file.
+fn hash(
+    store: &dyn Store,
+    session: &Session,
+    tip: &State,
+    path: &Path,
+) -> Result<(Running, Vec<u8>), SyncError> {
+    let file = disk::open(path, Links::Refuse).map_err(SyncError::at(path))?;
+    let runs = store.runs(session.key, tip.generation(), 0)?;
+    let mut links = Linked::of(store, session.key, &runs);
+    rotations::running_hash(file, &tip.coverings(), &mut links)
 }
 
 /// Returns in words that something cannot be read.

@@ -29,7 +29,6 @@ mod drawing;
 mod edges;
 mod error;
 mod excerpts;
-mod followed;
 mod fullness;
 mod gate;
 mod given;

@@ -1,8 +1,8 @@
 //! Verifying: everything that a hash vouches for is computed again; nothing stops at the first fault.
 //!
 //! ```text
-//! pieces     the bytes | of session 1: derived rows, its live file, oddities, facts | of session 2: ...
-//! told       the faults of the bytes, then those of each session and its files
+//! pieces     the bytes | session 1: facts, derived rows, oddities, its live file | session 2: ...
+//! reported   the faults of the bytes, then those of each session and its files
 //! ```
 //!
 //! Threads share the pieces, and what is told does not show it.
@@ -17,8 +17,7 @@ use crate::{
     },
     ops::{
         OpsError,
-        compared::{self, Files, Found, StoreIs},
-        followed::{Comparison, Followed, Hashed},
+        compared::{self, Files, Hashed, Seen, StoreIs},
         several::in_order_by,
     },
     report::{Finding, Severity, Verified},
@@ -78,7 +77,8 @@ pub fn verify(
             Err(OpsError::Sync(SyncError::Io { path, source })) => {
                 (verified.notes, verified.unread) = (verified.notes + 1, verified.unread + 1);
                 let problem = compared::unread(&disk::words(&source));
-                let finding = of_store(Severity::Note, &path.display().to_string(), &problem);
+                let finding =
+                    compared::of_store(Severity::Note, &path.display().to_string(), &problem);
                 tell(Verifying::Found(&finding));
                 Vec::new()
             }
@@ -92,7 +92,8 @@ pub fn verify(
                 }
                 _ => "it is a live file whose session the store has lost",
             };
-            let finding = of_store(Severity::Damage, &path.display().to_string(), problem);
+            let finding =
+                compared::of_store(Severity::Damage, &path.display().to_string(), problem);
             tell(Verifying::Found(&Finding { kind: FaultKind::File, ..finding }));
         }
     }
@@ -120,17 +121,8 @@ fn is_damage(error: &OpsError) -> bool {
 /// What a piece of the work has found.
 enum Piece {
     Bytes(Vec<Fault>, Result<(), StoreError>),
-    Derived(Seen, Result<bool, OpsError>, Option<Hashed>),
-    Live(Option<Hashed>),
-    Odd(Seen, Result<(), OpsError>),
-    Facts(Seen, Result<Box<State>, OpsError>),
-}
-
-impl Piece {
-    /// Returns whether it rests on lines, which are right if the piece about the bytes finds no fault.
-    fn rests_on_lines(&self) -> bool {
-        matches!(self, Self::Derived(..) | Self::Odd(..) | Self::Facts(..))
-    }
+    /// A session; its state and its live file if it can be read.
+    Session(Seen, Result<Option<(Box<State>, Option<Hashed>)>, OpsError>),
 }
 
 /// Returns another look at a store: the piece about the bytes compares the lines with their entries, so that no other does.
@@ -140,17 +132,14 @@ fn reader(store: &dyn Store) -> Option<Box<dyn Store>> {
     Some(reader)
 }
 
-/// How many pieces a session is.
-const PIECES: usize = 4;
-
-/// Does a piece of the work: the first one is the bytes, and four more are each session.
+/// Does a piece of the work: the first one is the bytes, each other one is a session.
 fn piece(
     store: &dyn Store,
     only: Option<&Session>,
     (sessions, places): (&[Session], Option<&Places>),
     n: usize,
 ) -> Piece {
-    let Some(session) = n.checked_sub(1).and_then(|n| sessions.get(n / PIECES)) else {
+    let Some(session) = n.checked_sub(1).and_then(|n| sessions.get(n)) else {
         let mut faults = Vec::new();
         let mut gather = |fault| faults.push(fault);
         let checked = match only {
@@ -160,29 +149,12 @@ fn piece(
         return Piece::Bytes(faults, checked);
     };
     let mut check = Check::new(store, session);
-    let followed = || places.and_then(|places| Followed::of(store, session, places));
-    // The longest piece of a session comes first, so that no thread is left alone with it.
-    match n % PIECES {
-        1 => {
-            let live = followed();
-            let mut comparison = live.as_ref().and_then(Followed::compare);
-            let is_readable = check.derived(&mut |n, line| {
-                if let Some(comparison) = &mut comparison {
-                    comparison.see(n, line);
-                }
-            });
-            Piece::Derived(check.seen, is_readable, comparison.and_then(Comparison::finish))
-        }
-        2 => Piece::Live(followed().and_then(|live| live.hash(store, session.key))),
-        3 => {
-            let looked = check.oddities();
-            Piece::Odd(check.seen, looked)
-        }
-        _ => {
-            let state = check.facts();
-            Piece::Facts(check.seen, state.map(Box::new))
-        }
-    }
+    let checked = check.session().map(|state| {
+        let state = state?;
+        let hashed = places.and_then(|places| Hashed::of(store, session, &state, places));
+        Some((Box::new(state), hashed))
+    });
+    Piece::Session(check.seen, checked)
 }
 
 fn look(
@@ -211,10 +183,10 @@ fn look(
     let work = |store: &dyn Store, n: usize| piece(store, only, (&sessions, places.as_ref()), n);
     let (mut has_forgotten, mut unread) = (false, unread);
     let mut told = sessions.iter();
-    let (mut derived, mut hashed, mut odd) = (None, None, None);
     let (mut is_sound, mut numbers) = (true, 0..);
+    // A session was read by lines that nobody had compared with their entries.
     let again = |piece: Piece, n: usize, is_sound: bool| {
-        if is_sound || !piece.rests_on_lines() { piece } else { work(archive.store(), n) }
+        if is_sound { piece } else { work(archive.store(), n) }
     };
     let mut take_in = |piece| match again(piece, numbers.next().unwrap_or(0), is_sound) {
         Piece::Bytes(faults, checked) => {
@@ -241,32 +213,19 @@ fn look(
                 }
             }
         }
-        Piece::Derived(seen, is_readable, found) => {
-            (derived, hashed) = (Some((seen, is_readable)), found);
-        }
-        Piece::Live(found) => hashed = hashed.take().or(found),
-        Piece::Odd(seen, looked) => odd = Some((seen, looked)),
-        Piece::Facts(mut whole, state) => {
-            let (before, hashed) = (derived.take().zip(odd.take()), hashed.take());
-            let (Some(session), Some((derived, odd))) = (told.next(), before) else { return };
+        Piece::Session(mut whole, checked) => {
+            let Some(session) = told.next() else { return };
             verified.sessions += 1;
             let is_damaged = archive.torn().is_some() || whole.has_damage();
-            let checked = state.and_then(|state| {
-                whole.add(derived.0);
-                // What cannot be read is not odd.
-                if !derived.1? {
-                    return Ok(());
+            let checked = checked.and_then(|read| match read.filter(|_| with_files) {
+                None => Ok(()),
+                Some((state, hashed)) => {
+                    let mut files = Files::new(archive, session);
+                    let store = StoreIs { has_forgotten, is_damaged };
+                    let checked = files.compare(&state, hashed, store);
+                    whole.add(files.seen);
+                    checked
                 }
-                whole.add(odd.0);
-                odd.1?;
-                if !with_files {
-                    return Ok(());
-                }
-                let mut files = Files::new(archive, session);
-                let store = StoreIs { has_forgotten, is_damaged };
-                let checked = files.compare(&state, hashed, store);
-                whole.take_in(session, files.found);
-                checked
             });
             match checked {
                 Err(error) if is_damage(&error) => {
@@ -281,11 +240,11 @@ fn look(
             each(Verifying::Session(verified.sessions, sessions.len() as u64));
         }
     };
-    let pieces = 1 + PIECES * sessions.len();
+    let pieces = 1 + sessions.len();
     in_order_by(&|| reader(archive.store()), archive.store(), pieces, &work, &mut take_in);
     if archive.store().is_stale().unwrap_or(false) {
         let problem = "they are from an older version; the next change rebuilds them";
-        tell(&of_store(Severity::Note, "derived rows", problem), &mut verified, each);
+        tell(&compared::of_store(Severity::Note, "derived rows", problem), &mut verified, each);
     }
     (verified, failed)
 }
@@ -314,81 +273,10 @@ pub fn verify_ids(archive: &Archive, session: &Session) -> Result<bool, OpsError
     Ok(are_right)
 }
 
-/// Returns what was found of a store as a whole.
-fn of_store(severity: Severity, item: &str, problem: &str) -> Finding {
-    let (item, problem) = (item.to_owned(), problem.to_owned());
-    Finding { severity, kind: FaultKind::Thing, session: None, item, problem }
-}
-
 /// Returns an error with its causes in one line.
 fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
-}
-
-/// What is found of a session, and how much of it was looked at.
-#[derive(Default)]
-struct Seen {
-    findings: Vec<Finding>,
-    verified: Verified,
-}
-
-impl Seen {
-    fn find(&mut self, session: &Session, severity: Severity, item: &str, problem: &str) {
-        let session = Some(session.name.id.clone());
-        self.findings.push(Finding { session, ..of_store(severity, item, problem) });
-    }
-
-    fn damage(&mut self, session: &Session, item: &str, problem: &str) {
-        self.find(session, Severity::Damage, item, problem);
-    }
-
-    fn has_damage(&self) -> bool {
-        self.findings.iter().any(|found| found.severity == Severity::Damage)
-    }
-
-    /// Adds how much was looked at to what was before.
-    fn sum_up(&self, verified: &mut Verified) {
-        let Verified { operations, entries, outdated, files, unread, redacted, lost, .. } =
-            self.verified;
-        verified.operations += operations;
-        verified.entries += entries;
-        verified.outdated += outdated;
-        verified.files += files;
-        verified.unread += unread;
-        verified.redacted += redacted;
-        verified.lost += lost;
-    }
-
-    /// Finds that the session cannot be read.
-    fn unreadable(&mut self, session: &Session, why: &str) {
-        self.damage(session, "session", why);
-        self.findings.last_mut().into_iter().for_each(|found| found.kind = FaultKind::Session);
-    }
-
-    /// Adds what was found of the session's files behind this.
-    fn take_in(&mut self, session: &Session, found: Vec<Found>) {
-        for Found { severity, item, problem, is_of_file } in found {
-            let of = if severity == Severity::Damage {
-                &mut self.verified.files
-            } else {
-                &mut self.verified.unread
-            };
-            *of += u64::from(is_of_file);
-            self.find(session, severity, &item, &problem);
-            let kind = match severity {
-                Severity::Note if is_of_file => FaultKind::Unread,
-                _ => FaultKind::File,
-            };
-            self.findings.last_mut().into_iter().for_each(|found| found.kind = kind);
-        }
-    }
-
-    /// Adds what was found behind this.
-    fn add(&mut self, other: Self) {
-        self.findings.extend(other.findings);
-        self.verified.outdated += other.verified.outdated;
-    }
 }
 
 /// Checks one session.
@@ -413,13 +301,18 @@ impl<'a> Check<'a> {
         self.seen.damage(self.session, item, problem);
     }
 
-    /// Checks the facts of the session, and returns its state by them.
-    fn facts(&mut self) -> Result<State, OpsError> {
+    /// Checks all that the store has of the session, and returns its state by its facts if it can be read.
+    fn session(&mut self) -> Result<Option<State>, OpsError> {
         // The state by the derived rows is to be verified too.
         let state = self.operations()?;
         self.entries(&state)?;
         self.generations(&state)?;
-        Ok(state)
+        // What cannot be read is not odd.
+        if !self.derived()? {
+            return Ok(None);
+        }
+        self.oddities()?;
+        Ok(Some(state))
     }
 
     /// Notes what is odd, once for each kind.
@@ -581,10 +474,9 @@ impl<'a> Check<'a> {
         Ok(())
     }
 
-    /// Compares the derived rows with those that the facts give, and returns whether the session can be read by them; hands
-    /// over each line that is read for that.
-    fn derived(&mut self, each_line: &mut dyn FnMut(EntryNumber, &[u8])) -> Result<bool, OpsError> {
-        let compared = rows::compared(self.store, self.session, each_line)?;
+    /// Compares the derived rows with those that the facts give, and returns whether the session can be read by them.
+    fn derived(&mut self) -> Result<bool, OpsError> {
+        let compared = rows::compared(self.store, self.session)?;
         // Those that an older version made follow its rules.
         let is_older = compared.kept.is_some() && self.store.is_stale()?;
         if compared.kept != Some(compared.wanted) && !is_older {

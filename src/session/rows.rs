@@ -43,17 +43,15 @@ fn adopted(
 /// Computes the derived rows of a session from its facts and bytes.
 pub(crate) fn derived(store: &dyn Store, session: &Session) -> Result<Derived, SessionError> {
     let mut records = Vec::new();
-    let rest = derive(store, session, &mut |record| records.push(record), &mut |_, _| {})?;
+    let rest = derive(store, session, &mut |record| records.push(record))?;
     Ok(Derived { records, ..rest })
 }
 
-/// Hands over the records that the facts and bytes of a session give, in order, and each line that was read for them, and
-/// returns its other derived rows.
+/// Hands over the records that the facts and bytes of a session give, in order, and returns its other derived rows.
 fn derive(
     store: &dyn Store,
     session: &Session,
     each: &mut dyn FnMut(Record),
-    each_line: &mut dyn FnMut(EntryNumber, &[u8]),
 ) -> Result<Derived, SessionError> {
     let mut card = Card::default();
     let mut again = EntrySet::default();
@@ -94,7 +92,6 @@ fn derive(
                     return;
                 }
             };
-            each_line(n, &bytes);
             let record = Raw::object(&bytes);
             let envelope =
                 record.map_or_else(Envelope::opaque, |record| session.format.envelope(record));
@@ -269,15 +266,10 @@ pub(crate) struct Compared {
     pub(crate) kept: Option<Hash>,
 }
 
-/// Compares the derived rows of a session with those that its facts and bytes give, of which only a part is in memory; hands
-/// over each line that is read for that, in the order of the entries.
-pub(crate) fn compared(
-    store: &dyn Store,
-    session: &Session,
-    each_line: &mut dyn FnMut(EntryNumber, &[u8]),
-) -> Result<Compared, SessionError> {
+/// Compares the derived rows of a session with those that its facts and bytes give, with only a part of them in memory.
+pub(crate) fn compared(store: &dyn Store, session: &Session) -> Result<Compared, SessionError> {
     let mut wanted = Digester::default();
-    let rest = derive(store, session, &mut |record| wanted.see(&record), each_line)?;
+    let rest = derive(store, session, &mut |record| wanted.see(&record))?;
     let kept = kept(store, session, &rest.state)?;
     Ok(Compared { wanted: wanted.finish(&rest), kept })
 }
