@@ -8,7 +8,6 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     iter,
-    num::NonZero,
     path::{Path, PathBuf},
     thread,
 };
@@ -40,8 +39,6 @@ use crate::{
 
 /// How many bytes of new sessions are gathered before they are made durable together.
 const BATCH: u64 = 96 << 20;
-/// How many threads read ahead at most; one that inserts keeps no more of them busy.
-const READERS: usize = 4;
 /// How many nanoseconds a day has.
 const DAY: i64 = 86_400_000_000_000;
 
@@ -185,17 +182,12 @@ fn take(
     let day = |source: &Source| source.sighting.modified.div_euclid(DAY);
     groups.sort_by_cached_key(|group| group.iter().map(day).max());
     let new = groups.iter().flatten().filter(|source| source.known == Known::Nothing);
-    let ahead = Ahead::new(new.map(|source| (source.path.clone(), source.format)).collect());
+    let new = new.map(|source| (source.path.clone(), source.format)).collect();
     let mut taking = Taking::new(archive, (attach, shelved), &groups, summary, report);
-    (taking.numbers, taking.sightings) = (ahead.numbers(), sightings);
-    // With one processor, each file is read where it is taken in.
-    let cores = thread::available_parallelism().map_or(1, NonZero::get);
-    let readers = if cores > 1 { cores.min(READERS) } else { 0 };
+    taking.sightings = sightings;
     let summary = thread::scope(|scope| {
-        let _stop = ahead.stop_at_last();
-        let begin = || thread::Builder::new().spawn_scoped(scope, || ahead.work()).is_ok();
-        let is_read = (0..readers).filter(|_| begin()).count() > 0;
-        taking.all(groups, is_read.then_some(&ahead))
+        let ahead = Ahead::begin(scope, new);
+        taking.all(groups, Some(&ahead))
     })?;
     lists.keep(archive)?;
     Ok(summary)
@@ -265,8 +257,6 @@ struct Taking<'a> {
     /// How many bytes the new files have.
     of: u64,
     done: u64,
-    /// The files that are read ahead and not taken in yet.
-    numbers: BTreeMap<PathBuf, usize>,
     sightings: Vec<Sighting>,
     /// The sessions of several files that were changed, whose forks may lack a part of them.
     changed: Vec<SessionName>,
@@ -287,7 +277,6 @@ impl<'a> Taking<'a> {
     ) -> Self {
         let new = groups.iter().flatten().filter(|source| source.known == Known::Nothing);
         Self {
-            numbers: BTreeMap::new(),
             archive,
             attach,
             shelved,
@@ -323,7 +312,6 @@ impl<'a> Taking<'a> {
         while let Some(first) = group.first().cloned() {
             let grown = if is_apart { None } else { self.prepare(&group)? };
             is_apart = grown.is_some();
-            let ahead = ahead.map(|ahead| (ahead, &mut self.numbers));
             let (done, total, of, read) = (self.done, self.total, self.of, self.summary.bytes);
             let report = &mut *self.report;
             let mut before =

@@ -63,7 +63,7 @@ struct End {
 struct Intake<'a> {
     change: Change<'a>,
     /// The files that are read ahead, if there are any.
-    ahead: Option<(&'a Ahead, &'a mut BTreeMap<PathBuf, usize>)>,
+    ahead: Option<&'a Ahead>,
     states: States,
     /// The folders whose files become live files.
     attach: &'a [PathBuf],
@@ -89,7 +89,7 @@ pub(crate) fn take_in<'a>(
     archive: &'a Archive,
     group: &[Source],
     (attach, shelved, seen): (&'a [PathBuf], &mut Shelved, &mut Vec<Sighting>),
-    ahead: Option<(&'a Ahead, &'a mut BTreeMap<PathBuf, usize>)>,
+    ahead: Option<&'a Ahead>,
     joint: Joint<'a>,
     reading: &mut dyn FnMut(&Path, u64),
 ) -> Result<Option<Imported>, Failed> {
@@ -327,10 +327,9 @@ impl Intake<'_> {
         let unreadable = |why: Why| Failed::File(0, why);
         let begin = growth.length();
         let format = self.change.before.format;
-        let number = self.ahead.as_mut().and_then(|(ahead, numbers)| {
-            // A file that was read ahead was read from its beginning.
-            numbers.remove(path).filter(|_| begin == 0).map(|n| (*ahead, n))
-        });
+        // A file that was read ahead was read from its beginning.
+        let number =
+            self.ahead.and_then(|ahead| Some((ahead, ahead.number(path).filter(|_| begin == 0)?)));
         let tail = Tail { bytes: growth.tail.clone(), offset: growth.bytes, number: 1 };
         let mut reader = match number {
             Some((ahead, n)) => Lines::ahead(path, ahead, n, format),

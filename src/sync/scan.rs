@@ -1,20 +1,22 @@
-//! Scanning: a line as all that can be known of it without its session, found by threads that read ahead of the one that
-//! takes lines in.
+//! Scanning: a line as all that can be known of it without its session, found by a thread that reads ahead of the one that
+//! imports lines.
 //!
 //! ```text
-//! threads    file 4 ▸ chunk chunk     file 5 ▸ chunk ...      no more bytes than there is room for
-//! taker      file 3 ▸ one chunk after the other
+//! reader      file 4 ▸ chunk chunk     file 5 ▸ chunk ...      as many chunks as the channel has room for
+//! importer    file 3 ▸ one chunk after the other
 //! ```
 //!
-//! Invariant: the result does not depend on the number of threads: files in their order, lines in theirs.
-//! Invariant: the file that is waited for is always read on, so that nobody waits for ever.
+//! Invariant: the result is the same without the reader: files in their order, lines in theirs.
 
 use std::{
     borrow::Cow,
-    collections::{BTreeMap, VecDeque},
+    cell::{Cell, RefCell},
+    cmp::Ordering,
+    collections::BTreeMap,
     io::Read,
     path::{Path, PathBuf},
-    sync::{Condvar, Mutex, MutexGuard, PoisonError},
+    sync::mpsc::{self, Receiver},
+    thread::{self, Scope},
 };
 
 use crate::{
@@ -29,10 +31,10 @@ use crate::{
 
 /// How many bytes lines take up that are handed over at a time.
 const CHUNK: usize = 256 << 10;
-/// How many bytes lines may take up that lie ahead, in all files together.
-const ROOM: usize = 12 << 20;
-/// The longest line that is read ahead: longer ones are read where they are taken in, one at a time.
-const LONG: usize = 4 << 20;
+/// How many chunks may be read ahead.
+const ROOM: usize = 16;
+/// The longest line that is read ahead: longer ones are read where they are imported, one at a time.
+const LONG: usize = 1 << 20;
 
 /// A line and all that can be known of it without its session.
 #[expect(
@@ -86,170 +88,85 @@ impl Scanned {
     }
 }
 
-/// Lines that were read ahead, or how a file goes on.
+/// Lines that were read ahead, or how reading ahead ended.
 enum Step {
-    Lines(Vec<Scanned>, usize),
-    End(End),
-}
-
-impl Step {
-    fn bytes(&self) -> usize {
-        if let Self::Lines(_, bytes) = self { *bytes } else { 0 }
-    }
-}
-
-/// How reading ahead ended.
-enum End {
+    Lines(Vec<Scanned>),
     /// These bytes come after the last line.
     Tail(Tail),
-    /// It is to be read on from here.
+    /// The file is to be read on from here.
     Rest(Tail),
     Failed(Why),
 }
 
-/// Files that are read ahead, in the order in which they are taken in.
+/// Files that a thread reads ahead, in the order in which they are imported.
 pub(crate) struct Ahead {
-    files: Vec<(PathBuf, &'static dyn Format)>,
-    state: Mutex<State>,
-    changed: Condvar,
-}
-
-#[derive(Default)]
-struct State {
-    /// The next file to be read.
-    next: usize,
-    /// The file that is taken in.
-    wanted: usize,
-    /// The steps that lie ahead, for each file.
-    steps: Vec<VecDeque<Step>>,
-    /// How many bytes lie ahead in all.
-    bytes: usize,
-    /// Whether nobody takes any more.
-    is_over: bool,
+    /// The number of each file that was not asked for yet.
+    numbers: RefCell<BTreeMap<PathBuf, usize>>,
+    steps: Receiver<(usize, Step)>,
+    /// A step of a later file than the one that was asked for last.
+    later: Cell<Option<(usize, Step)>>,
 }
 
 impl Ahead {
-    /// Prepares to read files ahead, each of which begins a generation.
-    pub(crate) fn new(files: Vec<(PathBuf, &'static dyn Format)>) -> Self {
-        let steps = files.iter().map(|_| VecDeque::new()).collect();
-        let state = Mutex::new(State { steps, ..State::default() });
-        Self { files, state, changed: Condvar::new() }
-    }
-
-    /// Returns the number of each file.
-    pub(crate) fn numbers(&self) -> BTreeMap<PathBuf, usize> {
-        self.files.iter().enumerate().map(|(n, (path, _))| (path.clone(), n)).collect()
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        self.changed.wait(state).unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Reads files until there are no more; each thread does this.
-    pub(crate) fn work(&self) {
-        loop {
-            let n = {
-                let mut state = self.state();
-                state.next += 1;
-                state.next - 1
-            };
-            let Some((path, format)) = self.files.get(n) else { break };
-            let end = self.read(n, path, *format);
-            if !self.put(n, Step::End(end)) {
-                break;
-            }
-        }
-    }
-
-    fn read(&self, n: usize, path: &Path, format: &'static dyn Format) -> End {
-        let stream = match sources::open(path, 0) {
-            Ok(stream) => stream,
-            Err(error) => return End::Failed(error.into()),
+    /// Begins to read files, each of which begins a generation, until the answer is dropped.
+    pub(crate) fn begin<'s>(
+        scope: &'s Scope<'s, '_>,
+        files: Vec<(PathBuf, &'static dyn Format)>,
+    ) -> Self {
+        let (send, steps) = mpsc::sync_channel(ROOM);
+        let numbers = files.iter().enumerate().map(|(n, (path, _))| (path.clone(), n)).collect();
+        let work = move || {
+            files.iter().enumerate().try_for_each(|(n, (path, format))| {
+                read(path, *format, &mut |step| send.send((n, step)).ok())
+            })
         };
-        let mut scan = Scan::new(stream, Tail::default(), format, LONG);
-        loop {
-            match scan.chunk() {
-                Ok(lines) if lines.is_empty() => return End::Tail(scan.reader.into_tail()),
-                Ok(lines) => {
-                    let bytes = lines.iter().map(Scanned::bytes).sum();
-                    if !self.put(n, Step::Lines(lines, bytes)) {
-                        break;
-                    }
-                }
-                Err(ReadError::TooLong { .. }) => break,
-                Err(error) => return End::Failed(error.into()),
-            }
-        }
-        let Tail { offset, number, .. } = scan.reader.into_tail();
-        End::Rest(Tail { bytes: Vec::new(), offset, number })
+        // Where no thread is to be had, each file is read where it is imported.
+        let _ = thread::Builder::new().spawn_scoped(scope, work);
+        Self { numbers: RefCell::new(numbers), steps, later: Cell::default() }
     }
 
-    /// Puts a step ahead once there is room, and returns whether anybody still takes.
-    fn put(&self, n: usize, step: Step) -> bool {
-        let bytes = step.bytes();
-        let mut state = self.state();
-        loop {
-            let is_waited_for =
-                state.wanted == n && state.steps.get(n).is_some_and(VecDeque::is_empty);
-            let is_passed = n < state.wanted;
-            if state.is_over || is_passed {
-                return !state.is_over;
-            }
-            if is_waited_for || state.bytes + bytes <= ROOM {
-                break;
-            }
-            state = self.wait(state);
-        }
-        state.bytes += bytes;
-        if let Some(steps) = state.steps.get_mut(n) {
-            steps.push_back(step);
-        }
-        self.changed.notify_all();
-        true
+    /// Returns the number of a file, the first time that it is asked for.
+    pub(crate) fn number(&self, path: &Path) -> Option<usize> {
+        self.numbers.borrow_mut().remove(path)
     }
 
-    /// Takes the next step of a file; the steps of the files before it are not wanted any more.
+    /// Returns the next step of a file, if it was read ahead; those of the files before it are dropped.
     fn take(&self, n: usize) -> Option<Step> {
-        let mut guard = self.state();
-        let state = &mut *guard;
-        for steps in state.steps.get_mut(state.wanted..n).into_iter().flatten() {
-            state.bytes -= steps.drain(..).map(|step| step.bytes()).sum::<usize>();
-        }
-        state.wanted = state.wanted.max(n);
-        let mut state = guard;
-        self.changed.notify_all();
         loop {
-            match state.steps.get_mut(n)?.pop_front() {
-                Some(step) => {
-                    state.bytes -= step.bytes();
-                    self.changed.notify_all();
-                    return Some(step);
+            let (file, step) = self.later.take().or_else(|| self.steps.recv().ok())?;
+            match file.cmp(&n) {
+                Ordering::Less => {}
+                Ordering::Equal => return Some(step),
+                Ordering::Greater => {
+                    self.later.set(Some((file, step)));
+                    return None;
                 }
-                None => state = self.wait(state),
             }
         }
-    }
-
-    /// Lets the threads end once the answer is dropped.
-    pub(crate) fn stop_at_last(&self) -> Stop<'_> {
-        Stop(self)
     }
 }
 
-/// Ends the threads that read ahead.
-pub(crate) struct Stop<'a>(&'a Ahead);
-
-impl Drop for Stop<'_> {
-    fn drop(&mut self) {
-        let mut state = self.0.state();
-        state.is_over = true;
-        state.next = self.0.files.len();
-        self.0.changed.notify_all();
+/// Reads a file ahead, as long as its steps are wanted.
+fn read(
+    path: &Path,
+    format: &'static dyn Format,
+    put: &mut dyn FnMut(Step) -> Option<()>,
+) -> Option<()> {
+    let stream = match sources::open(path, 0) {
+        Ok(stream) => stream,
+        Err(error) => return put(Step::Failed(error.into())),
+    };
+    let mut scan = Scan::new(stream, Tail::default(), format, LONG);
+    loop {
+        match scan.chunk() {
+            Ok(lines) if lines.is_empty() => return put(Step::Tail(scan.reader.into_tail())),
+            Ok(lines) => put(Step::Lines(lines))?,
+            Err(ReadError::TooLong { .. }) => break,
+            Err(error) => return put(Step::Failed(error.into())),
+        }
     }
+    let Tail { offset, number, .. } = scan.reader.into_tail();
+    put(Step::Rest(Tail { bytes: Vec::new(), offset, number }))
 }
 
 /// A file that is scanned where it is read.
@@ -326,19 +243,15 @@ impl<'a> Lines<'a> {
 
     /// Returns the next lines, none at the end.
     pub(crate) fn next(&mut self) -> Result<Vec<Scanned>, Why> {
-        while let Some((ahead, file)) = self.ahead {
+        if let Some((ahead, file)) = self.ahead {
             match ahead.take(file) {
-                Some(Step::Lines(lines, _)) => return Ok(lines),
-                Some(Step::End(end)) => {
-                    self.ahead = None;
-                    match end {
-                        End::Tail(tail) => self.tail = Some(tail),
-                        End::Rest(tail) => self.open(tail)?,
-                        End::Failed(why) => return Err(why),
-                    }
-                }
-                None => self.ahead = None,
+                Some(Step::Lines(lines)) => return Ok(lines),
+                Some(Step::Tail(tail)) => self.tail = Some(tail),
+                Some(Step::Rest(tail)) => self.open(tail)?,
+                Some(Step::Failed(why)) => return Err(why),
+                None => self.open(Tail::default())?,
             }
+            self.ahead = None;
         }
         match &mut self.here {
             Some(scan) => Ok(scan.chunk()?),
