@@ -92,7 +92,7 @@ fn store(text: &mut String) {
     list!(text, StoreError, hinted, {
         E::Conflict => [E::Conflict],
         E::Refused(_) => [E::Refused(told("a line is missing"))],
-        E::Corrupt { .. } => [E::corrupt("segment 3", "its hash is another one")],
+        E::Corrupt { .. } => [E::corrupt("segment 3", "its hash does not match")],
         E::Newer { .. } => [E::Newer { path: at(), found: 3, known: 2 }],
         E::Old { .. } => [E::Old { path: at(), found: 1, known: 2 }],
         E::NewerFacts { .. } => [E::NewerFacts { operation: SEVEN }],
@@ -215,7 +215,7 @@ fn sync(text: &mut String) {
         E::Unlisted { .. } => [E::Unlisted { index: path(), why: told("its words") }],
         E::OutOfReach { .. } => [E::OutOfReach { path: path(), why: told("its words") }],
         E::Invalid { .. } => [
-            E::Invalid { line: Some(3), why: told("it has no type") },
+            E::Invalid { line: Some(3), why: told("the record has no type") },
             E::Invalid { line: None, why: told("the note is empty") },
         ],
         E::Nothing(Vain::Undo) => [E::Nothing(Vain::Undo)],
@@ -464,8 +464,8 @@ fn notices(text: &mut String) {
         N::Elsewhere => [N::Elsewhere],
         N::Unresumed { .. } => [N::Unresumed { why: "the agent reads another file" }],
         N::Detached { .. } => [N::Detached { path: path() }],
-        N::Unattached { .. } => [N::Unattached { why: told("a.jsonl.zst is compressed") }],
-        N::Unlisted { .. } => [N::Unlisted { why: told("the list lacks the folder") }],
+        N::Unattached { .. } => [N::Unattached { why: told("a.jsonl.zst is compressed, so the session cannot follow it") }],
+        N::Unlisted { .. } => [N::Unlisted { why: told("the folder of this session is not listed") }],
         N::Packed { .. } => [N::Packed { path: path() }],
         N::Gone { .. } => [N::Gone { path: path(), to: None }, N::Gone { path: path(), to: Some(path()) }],
         N::Dropped { .. } => [N::Dropped { operation: SEVEN }],

@@ -308,7 +308,7 @@ fn split_records(bytes: &[u8]) -> Result<Batch, CommandError> {
 /// Reads a message as the APIs of OpenAI and Anthropic have it: what is said, calls and results are entries of their own.
 fn of_message(message: &Value) -> Result<Vec<Draft>, String> {
     let text = |of: &Value, key: &str| of.get(key).and_then(Value::as_str).map(str::to_owned);
-    let named = |of: &Value, key: &str| text(of, key).ok_or_else(|| format!("it has no {key:?}"));
+    let named = |of: &Value, key: &str| text(of, key).ok_or_else(|| format!("the record has no {key:?}"));
     let role = named(message, "role")?;
     if matches!(role.as_str(), "tool" | "function") {
         let id = named(message, "tool_call_id")?;
@@ -350,7 +350,7 @@ fn of_message(message: &Value) -> Result<Vec<Draft>, String> {
                 }
             }
         }
-        Some(_) => return Err("its content must be a text or a list".to_owned()),
+        Some(_) => return Err("the content must be a text or a list".to_owned()),
     }
     for call in message.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
         let function = call.get("function").ok_or("a call has no \"function\"")?;
@@ -361,7 +361,7 @@ fn of_message(message: &Value) -> Result<Vec<Draft>, String> {
             input: text(function, "arguments").unwrap_or_default(),
         });
     }
-    if drafts.is_empty() { Err("it has no content".to_owned()) } else { Ok(drafts) }
+    if drafts.is_empty() { Err("the record has no content".to_owned()) } else { Ok(drafts) }
 }
 
 /// Returns the text of a content, which is a text or a list of texts.
@@ -374,9 +374,9 @@ fn said(content: Option<&Value>) -> Result<String, String> {
             let texts: Option<Vec<String>> = parts.iter().map(text).collect();
             texts
                 .map(|texts| texts.join("\n"))
-                .ok_or_else(|| "a result may contain only texts".to_owned())
+                .ok_or_else(|| "a result may contain only text parts".to_owned())
         }
-        Some(_) => Err("its content must be a text or a list".to_owned()),
+        Some(_) => Err("the content must be a text or a list".to_owned()),
     }
 }
 
@@ -432,8 +432,8 @@ mod tests {
             r#"Ok([Result { id: "c", output: "out", error: None }])"#,
         );
         check(r#"{"role":"robot","content":"x"}"#, r#"Err("unknown role \"robot\"")"#);
-        check(r#"{"role":"user","content":7}"#, r#"Err("its content must be a text or a list")"#);
-        check(r#"{"role":"user"}"#, r#"Err("it has no content")"#);
+        check(r#"{"role":"user","content":7}"#, r#"Err("the content must be a text or a list")"#);
+        check(r#"{"role":"user"}"#, r#"Err("the record has no content")"#);
         check(
             r#"{"role":"user","content":[{"type":"image"}]}"#,
             r#"Err("a part of type \"image\" is not supported")"#,

@@ -216,7 +216,7 @@ impl Context {
         }
         if archive.store().is_stale()? {
             self.output.warn(
-                "the store's derived rows are from an older version; the next change rebuilds them",
+                "the store's indexes are from an older version of undertext; the next change rebuilds them",
             );
         }
         if let Some(elsewhere) = ops::elsewhere(&archive, &session)? {
@@ -261,7 +261,7 @@ impl Context {
         followed.unwrap_or_else(|error| {
             let error = CommandError::from(error).in_one_line();
             let words =
-                "the live file has changed since the store wrote it, and cannot be followed";
+                "the session's file has changed since the store wrote it, and cannot be followed";
             self.output.warn(&format!("{words}: {error}; the store's version is shown"));
             LiveState::Unread
         })
@@ -351,7 +351,7 @@ impl Context {
             attached.notices.retain(|notice| !matches!(notice, Notice::Unresumed { .. }));
             self.tell(&attached.notices);
             if let Some(left) = &attached.left {
-                let words = "main follows the file; its old position is kept as branch";
+                let words = "main now follows the file; main's old position is kept as branch";
                 self.output.warn(&format!("{words} {left}"));
             }
             (archive, session)
@@ -597,7 +597,7 @@ impl Context {
                     .with(n)
                     .to("list the newest operations"),
                 _ if !is_there => {
-                    Line::new("log").flag("checkpoints").to("list the places to go back to")
+                    Line::new("log").flag("checkpoints").to("list the turns that you can go back to")
                 }
                 ("log", None) => {
                     Line::new("log").option("at", place).to("see the entries that led there")

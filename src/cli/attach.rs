@@ -63,7 +63,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     context.say(&what)?;
     if let Some(left) = &attached.left {
         context
-            .say(&format!("main follows the file; its old position is kept as branch {left}"))?;
+            .say(&format!("main now follows the file; main's old position is kept as branch {left}"))?;
     }
     Ok(Exit::Yes)
 }

@@ -289,7 +289,7 @@ fn show_boundaries(context: &mut Context, boundaries: &[Boundary]) -> Result<Exi
         if one.is_redacted {
             context.say("  The list of what the summary lost was redacted")?;
         } else if one.losses.is_empty() {
-            context.say("  The summary is empty or encrypted, or the messages named nothing to check it for")?;
+            context.say("  The summary cannot be checked: it is empty or encrypted, or the messages named nothing")?;
         }
         for loss in &one.losses {
             say_loss(context, loss)?;

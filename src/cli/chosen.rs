@@ -139,7 +139,7 @@ impl Context {
             }
             _ => refused(why),
         })?;
-        let problem = "it has another store's changes".to_owned();
+        let problem = "it contains changes of another store".to_owned();
         let store = id_of(folder)?.ok_or(StoreError::Corrupt {
             kind: FaultKind::Store,
             item: DATABASE.to_owned(),

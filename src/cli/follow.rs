@@ -69,7 +69,7 @@ impl Following {
         let left = held.is_none().then(|| ops::successor_of(session, &file)).flatten();
         let seen = Stamp::at(&file);
         let mut following = Self {
-            seen: seen.with_context(|| format!("cannot look at {}", shown(&file)))?,
+            seen: seen.with_context(|| format!("cannot access {}", shown(&file)))?,
             file,
             held,
             session: session.clone(),

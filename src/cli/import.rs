@@ -216,7 +216,7 @@ fn tell(context: &mut Context, imported: &Imported, verbose: bool) -> Result<(),
     let name = &imported.session.name;
     if let Some(left) = &imported.left {
         context.say(&format!(
-            "Session {}: main follows its file again; its old position is kept as branch {left}",
+            "Session {}: main follows the session's file again; main's old position is kept as branch {left}",
             name.id
         ))?;
     }

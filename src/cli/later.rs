@@ -139,7 +139,7 @@ fn is_new(notice: &Notice) -> bool {
 
 /// Returns the change that waits, as the verbs take it.
 fn change_of(waiting: &Waiting) -> Result<Later, CommandError> {
-    let why = "part of it was redacted, or a newer version requested it";
+    let why = "the waiting change cannot be read: part of it was redacted, or a newer version of undertext saved it";
     Later::of(waiting).ok_or_else(|| CommandError::user(anyhow!(why)))
 }
 

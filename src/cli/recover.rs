@@ -94,8 +94,8 @@ fn read(said: &str, insists: bool) -> Result<ModelError, CommandError> {
     let why = match overflow::judge(None, said) {
         Verdict::Overflow(figures) => return Ok(overflow(figures)),
         _ if insists => return Ok(overflow(overflow::figures(said))),
-        Verdict::RateLimited(_) => "the provider asks for a pause; the session fits",
-        _ => "leave --error out to go by the window alone",
+        Verdict::RateLimited(_) => "the provider only asks you to wait: the session fits",
+        _ => "leave out --error to check only the window",
     };
     let insist = Line::about("recover").option("error", said).flag("insist");
     Err(CommandError::user(anyhow!("the text of --error does not look like an overflow"))

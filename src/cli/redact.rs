@@ -477,7 +477,7 @@ fn list(context: &mut Context, plan: &Redacted) -> Result<(), CommandError> {
 fn warn_of_fixed(context: &mut Context, redacted: &Redacted) {
     for Remaining { rule, session, place } in &redacted.fixed {
         context.output.warn(&format!(
-            "rule {rule} matched in {place} of session {session}, where text cannot be redacted, so it stays everywhere: replace the key itself"
+            "rule {rule} matched text in {place} of session {session}, where it cannot be redacted; that text was left everywhere, so revoke the key and use a new one"
         ));
     }
 }

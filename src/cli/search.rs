@@ -333,7 +333,7 @@ fn head(context: &mut Context, searched: &Searched) -> Result<(), CommandError> 
     let found = match (searched.nowhere.as_slice(), searched.missing.as_slice()) {
         ([], []) => all,
         ([], missing) => format!(
-            "No message has all words, the best lacks {}; most of them: {all}",
+            "No message has all words; the best one lacks {}; with most of them: {all}",
             quoted(missing)
         ),
         (nowhere, _) => format!("No message has {}; the other words: {all}", quoted(nowhere)),

@@ -206,7 +206,7 @@ pub fn limit(
     let first = fits.min(newest).max(1);
     if first > 1 {
         gone += first - 1;
-        why = format!("with its turn there would be more than {}", limits.shown());
+        why = format!("with this turn, there would be more than {}", limits.shown());
     }
     let stays: Vec<bool> =
         stays.into_iter().zip(places).map(|(stays, place)| stays || place >= first).collect();

@@ -158,28 +158,28 @@ impl Fault {
 impl fmt::Display for Fault {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Overflow { said, .. } => write!(out, "the request does not fit: {said}"),
+            Self::Overflow { said, .. } => write!(out, "the request is too long: {said}"),
             Self::RateLimited { said, after: None } => write!(out, "too many requests: {said}"),
             Self::RateLimited { said, after: Some(after) } => {
-                write!(out, "too many requests, try again in {} s: {said}", after.as_secs())
+                write!(out, "too many requests; try again in {} s: {said}", after.as_secs())
             }
             Self::Refused { said, status: None } | Self::Declined { said } => {
-                write!(out, "refused: {said}")
+                write!(out, "the request failed: {said}")
             }
             Self::Refused { said, status: Some(status) } => {
-                write!(out, "refused with {status}: {said}")
+                write!(out, "the request failed with status {status}: {said}")
             }
-            Self::Exposed => out.write_str("refused: its key would be sent unencrypted"),
+            Self::Exposed => out.write_str("the request was not sent: its key would not be encrypted"),
             Self::Unreachable { said, after: None } => write!(out, "cannot be reached: {said}"),
             Self::Unreachable { said, after: Some(after) } => {
-                write!(out, "cannot be reached, try again in {} s: {said}", after.as_secs())
+                write!(out, "cannot be reached; try again in {} s: {said}", after.as_secs())
             }
             Self::TimedOut { limit } => write!(out, "no answer within {limit:.0?}"),
-            Self::BadAnswer { said } => write!(out, "bad answer: {said}"),
+            Self::BadAnswer { said } => write!(out, "unusable answer: {said}"),
             Self::Silent { was_cut: true } => {
-                out.write_str("bad answer: its tokens ran out before it said anything")
+                out.write_str("the model reached its output token limit before producing any text")
             }
-            Self::Silent { was_cut: false } => out.write_str("bad answer: the answer is empty"),
+            Self::Silent { was_cut: false } => out.write_str("the answer is empty"),
         }
     }
 }

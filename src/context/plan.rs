@@ -76,7 +76,7 @@ pub enum Nothing {
     #[error("nothing to compact: the context has no messages")]
     Empty,
     /// Nothing was said since the last compaction.
-    #[error("nothing to compact: nothing was said since the last compaction")]
+    #[error("nothing to compact: there are no new messages since the last compaction")]
     NothingNew,
     /// All messages are kept.
     #[error("nothing to compact: {}", all_kept(*.0))]
@@ -91,8 +91,8 @@ pub enum Nothing {
 
 fn all_kept(n: usize) -> String {
     match n {
-        1 => "the only message is kept".to_owned(),
-        n => format!("all {n} messages are kept"),
+        1 => "the only message would be kept".to_owned(),
+        n => format!("all {n} messages would be kept"),
     }
 }
 
@@ -445,11 +445,11 @@ mod tests {
         assert_eq!(planned("s", WIDE), "nothing to compact: the context has no messages");
         assert_eq!(
             planned("S", WIDE),
-            "nothing to compact: nothing was said since the last compaction"
+            "nothing to compact: there are no new messages since the last compaction"
         );
         assert_eq!(
             planned("sSkkk", WIDE),
-            "nothing to compact: nothing was said since the last compaction"
+            "nothing to compact: there are no new messages since the last compaction"
         );
         assert_eq!(planned("sSkkk", Wish { again: true, ..WIDE }), "s+..k");
     }

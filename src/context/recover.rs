@@ -260,7 +260,7 @@ pub enum Unrecovered {
 const NAMED: usize = 3;
 
 fn figure(used: Option<u64>) -> String {
-    used.map_or_else(String::new, |used| format!(" (it has {used})"))
+    used.map_or_else(String::new, |used| format!(" (the last request had {used})"))
 }
 
 fn tried(compactions: u32, truncated: bool) -> String {
@@ -271,7 +271,7 @@ fn tried(compactions: u32, truncated: bool) -> String {
     };
     let tried = compactions.into_iter().chain(truncated.then(|| "a truncation".to_owned()));
     let tried: Vec<String> = tried.collect();
-    if tried.is_empty() { String::new() } else { format!(", after {}", tried.join(" and ")) }
+    if tried.is_empty() { String::new() } else { format!(", even after {}", tried.join(" and ")) }
 }
 
 fn words(said: &str) -> String {
@@ -282,7 +282,7 @@ fn list(largest: &[Large]) -> String {
     let name =
         |large: &Large| format!("{} ({}, {})", large.entry, large.what, tokens(large.tokens));
     let names: Vec<String> = largest.iter().take(NAMED).map(name).collect();
-    if names.is_empty() { String::new() } else { format!("; largest: {}", names.join(", ")) }
+    if names.is_empty() { String::new() } else { format!("; largest entries: {}", names.join(", ")) }
 }
 
 /// Makes a request, and as often as the ladder allows makes it fit.

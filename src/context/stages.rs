@@ -112,10 +112,10 @@ pub enum Flaw {
     #[error("is empty")]
     Empty,
     /// The room for it ran out in the middle.
-    #[error("was cut at its limit")]
+    #[error("was cut off at its length limit")]
     Cut,
     /// It has the model's thoughts in it.
-    #[error("thinks aloud")]
+    #[error("contains the model's thinking")]
     Thinks,
     /// The model says that it will not write it.
     #[error("is a refusal")]
@@ -124,7 +124,7 @@ pub enum Flaw {
     #[error("names nothing from the messages that it would replace")]
     Strange,
     /// It is no shorter than the messages that it would replace.
-    #[error("is {tokens} tokens long, but the messages that it would replace are only {replaced}")]
+    #[error("is {tokens} tokens long, but the messages that it would replace have only {replaced}")]
     TooLong {
         /// Its length.
         tokens: u64,

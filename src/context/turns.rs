@@ -59,7 +59,7 @@ pub(super) fn join(mut items: Vec<Item>, all: bool, changes: &mut Vec<Change>) -
                 && item.role() == Role::Assistant
                 && (all || !before.is_broken() && !item.is_broken()) =>
         {
-            merge(before, item, "the model said them in one go", changes);
+            merge(before, item, "they belong to one answer of the model", changes);
             false
         }
         _ => true,

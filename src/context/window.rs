@@ -83,12 +83,12 @@ impl Source {
     pub fn giver(self) -> &'static str {
         match self {
             Self::Asked => "",
-            Self::Models => ", which your settings give the model,",
-            Self::File => ", which is set in the session's file,",
-            Self::Model => ", which the model is known to have,",
+            Self::Models => ", set for the model in your settings,",
+            Self::File => ", set in the session's file,",
+            Self::Model => ", known for this model,",
             Self::Answered => ", inferred from requests that the model answered,",
-            Self::Cap => ", which window.cap in your settings allows,",
-            Self::Default => ", which window.default in your settings gives,",
+            Self::Cap => ", limited by window.cap in your settings,",
+            Self::Default => ", set by window.default in your settings,",
         }
     }
 

@@ -77,7 +77,7 @@ impl fmt::Display for Holder {
             write!(f, ", run as {:?}", self.command)?;
         }
         match self.how {
-            How::Unproven => f.write_str(", which the agent's lock file names"),
+            How::Unproven => f.write_str(", named in the agent's lock file"),
             How::Folder => f.write_str(", in the session's folder"),
             How::Open | How::Lock | How::Named => Ok(()),
         }
@@ -93,7 +93,7 @@ impl Holder {
                 format!("quit {name} in its terminal, {}", terminal.trim_start_matches("/dev/"))
             }
             (None, Some(stop)) => {
-                format!("close the session in {name} and wait a minute, or end its service: {stop}")
+                format!("close the session in {name} and wait a minute, or stop the service: {stop}")
             }
             (None, None) => format!("end {name}, which has no terminal: kill {pid}"),
         }

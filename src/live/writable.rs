@@ -54,24 +54,24 @@ impl Folder {
 #[non_exhaustive]
 pub enum Denied {
     /// The path is known from the store alone.
-    #[error("it is outside its agent's folders, and nobody has named it on this machine")]
+    #[error("the file is outside the agent's folders, and you have not attached it on this machine")]
     Outside,
     /// It no longer exists, and its path is known from the store alone.
     #[error(
-        "undertext creates files only in the agent's folders, or where you named one on this machine"
+        "the file is missing, and undertext creates session files only in the agents' folders, or where you attached one on this machine"
     )]
     Gone,
     /// The path has dots in it, or is not a transcript of the store.
-    #[error("a session's file cannot be there")]
+    #[error("a session's file cannot be at that path")]
     Crooked,
     /// The store's folder of transcripts is a link.
-    #[error("its folder is a link")]
+    #[error("the file's folder is a link")]
     Link,
     /// It is not a regular file.
     #[error(transparent)]
     Refused(Refusal),
     /// It is where the store has a file of its own, and is not a regular one.
-    #[error("the store needs a file there, but {0}")]
+    #[error("this path is reserved for the store, but {0}")]
     InPlace(Refusal),
     /// The file system failed.
     #[error("{}", disk::words(.0))]

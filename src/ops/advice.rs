@@ -33,7 +33,7 @@ impl OpsError {
                 vec![Line::about("branch").to(format!("{}; list them", there_are(branches)))]
             }
             Self::CurrentBranch(_) => {
-                vec![Line::about("branch").to("switch to another branch first; list them")]
+                vec![Line::about("branch").to("switch to another branch first; list the branches")]
             }
             Self::BranchExists(name) => {
                 vec![Line::about("switch").with(name).to("to switch to it")]
@@ -45,7 +45,7 @@ impl OpsError {
                 vec![
                     Line::about("revert")
                         .with(wanted)
-                        .to(format!("to go back to {wanted} instead, leave out --keep")),
+                        .to(format!("to go back to {wanted} itself, leave out --keep")),
                 ]
             }
             Self::NoFile { among, .. } => {
@@ -57,7 +57,7 @@ impl OpsError {
                 vec![Line::about("export").flag("list").to(format!("{names}; list them"))]
             }
             Self::NoContainer { .. } => {
-                vec!["leave out --container and choose another file name".into()]
+                vec!["leave out --container, and name a file that does not end in .zst".into()]
             }
             Self::NoGeneration { newest, .. } => {
                 let words = format!("generations 1 to {newest} exist; list them");
@@ -74,7 +74,7 @@ impl OpsError {
                 let statistics = "or leave out --strict to accept statistics instead of a summary";
                 [extract].into_iter().chain(strict.then(|| statistics.into())).collect()
             }
-            Self::Hook { .. } => vec!["the command is compaction.before in config.toml".into()],
+            Self::Hook { .. } => vec!["the command is set as compaction.before in config.toml".into()],
             Self::Unset { .. } => {
                 let words = "fix the file, or change it in the agent, then run the command again";
                 vec![words.into()]
@@ -109,7 +109,7 @@ fn after_session(error: &SessionError) -> Vec<Hint> {
             let more = format!("type more characters of one of these: {}", listed(matches)).into();
             let is_number = wanted.parse::<u64>().is_ok();
             let checkpoints =
-                Line::about("log").flag("checkpoints").to("checkpoints are written @N; list them");
+                Line::about("log").flag("checkpoints").to("to name a checkpoint, type @ before its number; list the checkpoints");
             is_number.then_some(checkpoints).into_iter().chain([more]).collect()
         }
         E::NoEntry(wanted) => {
@@ -137,7 +137,7 @@ fn after_session(error: &SessionError) -> Vec<Hint> {
                 Line::about("log").flag("checkpoints").to("list the checkpoints"),
             ]
         }
-        E::Apart { .. } => vec![Line::about("graph").to("see which turns are on the same path")],
+        E::Apart { .. } => vec![Line::about("graph").to("see which turns are on the same branch")],
         E::NoStep { wanted, .. } => {
             let turn = wanted.split_once('.').map_or(wanted.as_str(), |(turn, _)| turn);
             vec![Line::about("show").with(turn).to("see the whole turn")]
@@ -150,7 +150,7 @@ fn after_session(error: &SessionError) -> Vec<Hint> {
 fn uncaught(session: &str, why: &SyncError) -> Vec<Hint> {
     let first = match why {
         SyncError::Loaded { holders, .. } => {
-            let why = "end the agent; the next command finishes the pending write";
+            let why = "end the agent; the next command then finishes the write";
             let ways = holders.iter().map(|holder| holder.way_to_end().into());
             ways.chain([why.into()]).collect()
         }
@@ -163,9 +163,9 @@ fn uncaught(session: &str, why: &SyncError) -> Vec<Hint> {
 /// Returns what can be done about the processes that have a session open.
 fn loaded(holders: &[Holder], is_final: bool) -> Vec<Hint> {
     let why = if is_final {
-        "close it there and run this again: otherwise the agent would continue with the redacted text and write it back"
+        "close the session there and run this again; while it is open, the agent would write the redacted text back"
     } else {
-        "close it there and run this again: otherwise the agent would not see the change and would continue from what it has in memory"
+        "close the session there and run this again; while it is open, the agent continues from memory and would not see the change"
     };
     let hidden = holders.iter().filter(|holder| holder.terminal.is_none());
     let ways = hidden.map(|holder| holder.way_to_end().into());
@@ -184,22 +184,22 @@ fn after_sync(error: &SyncError) -> Vec<Hint> {
         E::Another { path, session, .. } => vec![
             Line::new("status")
                 .option("session", session)
-                .to("to change the session there, name it by its id or by that file, for example"),
-            Line::new("attach").with(path).to("to make it continue in the file that you named"),
+                .to("name the session by its id or by the file in which it continues, as in"),
+            Line::new("attach").with(path).to("or make the session continue in the file that you named"),
         ],
         E::Left { by, .. } => {
             vec![
-                Line::new("import").with(by).to("import that file to continue there"),
+                Line::new("import").with(by).to("import the newer file to continue in it"),
             ]
         }
         E::Unread(Elsewhere { gap: Gap::Parent(_), .. }) => {
-            vec!["you can append messages, and revert turns of the fork itself".into()]
+            vec!["you can still append messages, and revert turns of the fork itself".into()]
         }
         E::Unread(_) => {
             vec![Line::new("import").flag("help").to("if you still have the file, import it")]
         }
         E::Unlisted { .. } => {
-            vec!["run this command in the session's folder".into()]
+            vec!["run this command again in the session's folder".into()]
         }
         E::OutOfReach { .. } => vec![
             Line::about("export")
@@ -216,12 +216,12 @@ fn after_sync(error: &SyncError) -> Vec<Hint> {
             Line::new("attach")
                 .option("session", session)
                 .flag("off")
-                .to("to change the session only in the store and leave its file alone from now on"),
+                .to("to change the session only in the store, tell undertext to leave the file alone"),
             Hint::settings(""),
         ],
-        E::KeptOut => vec!["write it without that text: redact and forget keep it out for good".into()],
+        E::KeptOut => vec!["leave that part out and try again: what was redacted or forgotten cannot be written again".into()],
         E::Fixed { .. } => vec![
-            "nothing was changed; names of sessions, files and records cannot be redacted, so replace the key itself".into(),
+            "names and ids of sessions, files and records cannot be redacted; revoke the key and use a new one".into(),
         ],
         E::Unredacted(error) => match error.as_ref() {
             E::Store(error) => after_store(error),
@@ -231,13 +231,13 @@ fn after_sync(error: &SyncError) -> Vec<Hint> {
             vec![Line::about("undo").flag("list").to("list the operations")]
         }
         E::Compressed(_) => vec![
-            "decompress it with its agent or `zstd -d`, then import it; the session follows the file again".into(),
+            "decompress the file with the agent or `zstd -d`, then import it; the session will follow it again".into(),
         ],
         E::Nothing(Vain::Attach) => {
-            vec![Line::about("restore").to("restore its deleted files")]
+            vec![Line::about("restore").to("restore the session's deleted files")]
         }
         E::Ahead { .. } => {
-            vec![Line::new("doctor").flag("fix").to("import what the live file still contains")]
+            vec![Line::new("doctor").flag("fix").to("import what the session's file still contains")]
         }
         E::Behind { .. } => {
             vec!["nothing is lost; the next command that changes the session tries again".into()]
@@ -246,7 +246,7 @@ fn after_sync(error: &SyncError) -> Vec<Hint> {
         E::Denied { session, path, why } => denied(session, path, why),
         E::NoPlace { why: NoPlace::Taken, .. } => vec![elsewhere()],
         E::NoPlace { why: NoPlace::AgentsFile, .. } => vec![
-            "name another file; to change an agent's own file, use revert, switch or restore, which keep its content".into(),
+            "name another file; to change an agent's own file, use revert, switch or restore, which keep the old content".into(),
         ],
         E::Foreign { owner, .. } => vec![
             format!("run this as {owner}, without sudo").into(),
@@ -264,14 +264,14 @@ fn denied(session: &str, path: &Path, why: &Denied) -> Vec<Hint> {
             Line::new("attach")
                 .option("session", session)
                 .flag("off")
-                .to("or leave the file alone from now on"),
+                .to("or tell undertext to leave the file alone"),
         ],
         Denied::Gone => vec![
-            "if its agent keeps sessions there, create that folder and try again".into(),
+            "if the agent keeps sessions there, create the folder and try again".into(),
             Line::new("export")
                 .option("session", session)
                 .option("out", path.file_name().unwrap_or_default())
-                .to("or write it to a file in this folder"),
+                .to("or write the session to a file in the current folder"),
         ],
         Denied::InPlace(_) => vec![
             "move it away; the next command that changes the session writes the file again".into(),
@@ -287,7 +287,7 @@ fn denied(session: &str, path: &Path, why: &Denied) -> Vec<Hint> {
 fn let_go(session: &str, first: Vec<Hint>) -> Vec<Hint> {
     let or = if first.is_empty() { "" } else { "or " };
     let off = Line::new("attach").option("session", session).flag("off");
-    let off = off.to(format!("{or}leave the file alone from now on"));
+    let off = off.to(format!("{or}tell undertext to leave the file alone"));
     first.into_iter().chain([off]).collect()
 }
 
@@ -307,7 +307,7 @@ fn after_store(error: &StoreError) -> Vec<Hint> {
             ]
         }
         E::Old { .. } => vec![
-            Line::new("import").to("move that file away, then import your agents' sessions again"),
+            Line::new("import").to("move the old store away, then import your agents' sessions again"),
         ],
         E::Newer { .. } | E::NewerFacts { .. } => {
             vec!["update undertext, or name another store with --store".into()]
@@ -342,7 +342,7 @@ fn after_recovery(error: &Unrecovered) -> Vec<Hint> {
                 Line::about("show").with(&large.entry).to("see what is in the largest entry")
             });
             let rest = [
-                Line::about("log").flag("checkpoints").to("list the places to go back to"),
+                Line::about("log").flag("checkpoints").to("list the turns that you can go back to"),
                 "or use a model with a larger window".into(),
             ];
             largest.into_iter().chain(rest).collect()
@@ -397,9 +397,9 @@ fn misspelling(wanted: &str) -> Option<String> {
     if is_number(wanted) {
         Some(format!("for checkpoint {wanted}, type @{wanted}"))
     } else if let Some((one, other)) = wanted.split_once("..") {
-        Some(format!("separate two places by a space: {one} {}", other.trim_start_matches('.')))
+        Some(format!("separate two places with a space: {one} {}", other.trim_start_matches('.')))
     } else if wanted.ends_with('^') {
-        Some(format!("use ~ to count entries back: {}", spelling(wanted)))
+        Some(format!("use ~ to count turns back: {}", spelling(wanted)))
     } else if base != "HEAD" && base.eq_ignore_ascii_case("head") {
         Some("type HEAD for the end of the current branch".to_owned())
     } else if base == wanted {
@@ -407,9 +407,9 @@ fn misspelling(wanted: &str) -> Option<String> {
     } else if base.is_empty() {
         Some("put a place before ~, as in HEAD~2".to_owned())
     } else if is_number(back) {
-        Some(format!("{base} does not exist, or has fewer entries before it"))
+        Some(format!("{base} does not exist, or has fewer turns before it"))
     } else {
-        Some("put the number of entries to go back after ~, as in HEAD~2".to_owned())
+        Some("put the number of turns to go back after ~, as in HEAD~2".to_owned())
     }
 }
 

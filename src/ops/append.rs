@@ -296,7 +296,7 @@ impl Batch {
         }
         let line = before.format.write(draft, &setting).map_err(|error| invalid(error.0))?;
         let Some(record) = Raw::object(&line).filter(|_| !line.contains(&b'\n')) else {
-            return Err(invalid("it must be one line of JSON".into()));
+            return Err(invalid("a record must be one line of JSON".into()));
         };
         let Envelope { name, parent, kind, .. } = before.format.envelope(record);
         if let (Draft::Record(given), Some(name)) = (draft, &name) {
@@ -311,7 +311,7 @@ impl Batch {
                 && !self.fresh.contains_key(parent)
                 && named(before, parent)?.is_none()
             {
-                return Err(invalid(format!("its parent {parent} is unknown")));
+                return Err(invalid(format!("the record's parent {parent} is unknown")));
             }
         }
         let at = self.lines.len();

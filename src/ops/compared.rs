@@ -244,7 +244,7 @@ impl<'a> Files<'a> {
                 let what = "the agent's file was deleted; the next change continues without it";
                 self.note_settled(&item, what);
             } else {
-                self.note(&item, "the live file is missing; the next change writes it again");
+                self.note(&item, "the session's file is missing; the next change writes it again");
             }
             return Ok(());
         }
@@ -282,12 +282,12 @@ impl<'a> Files<'a> {
             } else if behind || attached {
                 self.note(
                     &item,
-                    "another program changed the live file; the next change imports the new version",
+                    "another program changed the session's file; the next change imports the new version",
                 );
             } else {
                 self.changed(
                     &item,
-                    "the live file was changed, though its length and time are the same",
+                    "the session's file was changed, although its length and time are the same",
                 );
             }
         }

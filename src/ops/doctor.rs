@@ -191,7 +191,7 @@ fn look_at_database(
         Ok((Some((witnessed, newest)), ..)) => ail(
             &database,
             &format!(
-                "it has lost changes: store.witness saw {witnessed}, but it has only {newest} now. If you have a newer one, put it back, with its -wal file; otherwise its live files may still contain what it lost"
+                "it has lost changes: store.witness saw {witnessed}, but it has only {newest} now. If you have a newer one, put it back, with its -wal file; otherwise, session files may still contain what was lost"
             ),
             Cure::Mend,
         ),

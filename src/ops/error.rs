@@ -51,7 +51,7 @@ pub enum OpsError {
     #[error("there is already a branch {0:?}")]
     BranchExists(String),
     /// The branch is the current one, which lists always show.
-    #[error("{0} is the current branch, which cannot be hidden")]
+    #[error("cannot hide {0}: it is the current branch")]
     CurrentBranch(String),
     /// A name that no branch may have.
     #[error("invalid branch name {name:?}: {why}")]
@@ -70,7 +70,7 @@ pub enum OpsError {
         among: Vec<PathBuf>,
     },
     /// A state of a file was never compressed.
-    #[error("generation {generation} was not compressed")]
+    #[error("cannot use --container: generation {generation} was not compressed")]
     NoContainer {
         /// Its number.
         generation: GenerationNumber,
@@ -84,7 +84,7 @@ pub enum OpsError {
         newest: GenerationNumber,
     },
     /// What is to be taken out is too short to be told from anything else.
-    #[error("text to redact needs at least {least} bytes: shorter text would match everywhere")]
+    #[error("text to redact must have at least {least} bytes: shorter text would match everywhere")]
     TooShort {
         /// How many bytes it must have.
         least: usize,
@@ -109,7 +109,7 @@ pub enum OpsError {
     #[error("there is no operation {0}")]
     NoOperation(OperationNumber),
     /// There is no summary.
-    #[error("could not write a summary; nothing was changed")]
+    #[error("nothing was changed: no summary could be written")]
     Summary {
         /// How it failed.
         #[source]
@@ -124,7 +124,7 @@ pub enum OpsError {
     #[error(transparent)]
     Unrecovered(#[from] Unrecovered),
     /// A command of the settings stopped the change.
-    #[error("a command in your settings refused the compaction, and nothing was changed: {why}")]
+    #[error("nothing was changed: a command in your settings refused the compaction: {why}")]
     Hook {
         /// The hook.
         hook: &'static str,
@@ -132,7 +132,7 @@ pub enum OpsError {
         why: String,
     },
     /// A copy of the store has the damage of the store, and was not kept.
-    #[error("the store is damaged, so it was not copied: {first}{}", more(*.damaged))]
+    #[error("the store was not copied because it is damaged: {first}{}", more(*.damaged))]
     NoBackup {
         /// How many things are damaged.
         damaged: u64,
@@ -148,10 +148,10 @@ pub enum OpsError {
         why: String,
     },
     /// A turn without a prompt has nothing to go on from.
-    #[error("there is nothing to continue from: the model has already answered")]
+    #[error("there is nothing to continue: the model has already answered")]
     NothingAsked,
     /// The session went elsewhere while something was prepared for it.
-    #[error("another command moved the session in the meantime; nothing was changed")]
+    #[error("nothing was changed: another command moved the session to another place in the meantime")]
     Overtaken,
 }
 
@@ -159,7 +159,7 @@ pub enum OpsError {
 fn more(damaged: u64) -> String {
     match damaged {
         0 | 1 => String::new(),
-        n => format!("; {} more", n - 1),
+        n => format!(", and {} more", n - 1),
     }
 }
 

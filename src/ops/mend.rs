@@ -31,7 +31,7 @@ pub enum Outcome {
 /// Why a store is left as it is of which nothing more comes back.
 const NOWHERE: &str = "no file contains what was lost";
 /// Why one is that is in place of another: what is mended of it would mix with what is left of that one.
-const ELSEWHERE: &str = "it has taken the place of another store";
+const ELSEWHERE: &str = "it replaced another store";
 /// Why one is of which nothing can be read at all: an empty one would only look whole.
 const UNREADABLE: &str = "none of its operations can be read, so it was not changed. Put a backup in its place, or move it away with its -wal file and run this again to recover what session files still contain";
 

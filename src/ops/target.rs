@@ -82,7 +82,7 @@ pub(super) fn undoable(
     };
     let is_past = matches!(operation.command, Command::Later { .. })
         && before.state.waiting != Some(operation.n);
-    let past = is_past.then_some("the change that it asked for is no longer waiting");
+    let past = is_past.then_some("the change that this operation saved is no longer waiting");
     match obstacle(&operation, &undone).or(past) {
         Some(why) => Err(OpsError::NotUndoable { n: operation.n, why }),
         None => Ok(operation),

@@ -90,7 +90,7 @@ pub fn verify(
                 Ok(bytes) if bytes.is_empty() => {
                     "it is empty and does not belong to a session: delete it"
                 }
-                _ => "it is a live file whose session the store has lost",
+                _ => "it is the file of a session that the store has lost",
             };
             let finding =
                 compared::of_store(Severity::Damage, &path.display().to_string(), problem);
@@ -243,7 +243,7 @@ fn look(
     let pieces = 1 + sessions.len();
     in_order_by(&|| reader(archive.store()), archive.store(), pieces, &work, &mut take_in);
     if archive.store().is_stale().unwrap_or(false) {
-        let problem = "they are from an older version; the next change rebuilds them";
+        let problem = "they are from an older version of undertext; the next change rebuilds them";
         tell(&compared::of_store(Severity::Note, "derived rows", problem), &mut verified, each);
     }
     (verified, failed)

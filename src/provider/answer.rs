@@ -66,16 +66,16 @@ pub(super) fn checked(mut message: Message, stop: Option<&str>) -> Result<Messag
         block => matches!(block, Block::Call { .. }),
     });
     if stop.is_some_and(overflow::is_full) {
-        let said = "it stopped because its window is full".to_owned();
+        let said = "the model stopped because its window is full".to_owned();
         return Err(Fault::Overflow { said, figures: overflow::Figures::default() });
     }
     Err(match message.stop {
         Some(Stop::Error) => {
-            let said = "it stopped with an error".to_owned();
+            let said = "the model stopped with an error".to_owned();
             Fault::Unreachable { said, after: None }
         }
         _ if is_said => return Ok(message),
-        Some(Stop::Refused) => Fault::Declined { said: "it refused to answer".to_owned() },
+        Some(Stop::Refused) => Fault::Declined { said: "the model refused to answer".to_owned() },
         stop => Fault::Silent { was_cut: stop == Some(Stop::Length) },
     })
 }
@@ -138,7 +138,7 @@ pub(super) fn readable(body: &str) -> String {
     let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
     match said.char_indices().nth(MAX_SAID) {
         Some((end, _)) => format!("{}..", said.get(..end).unwrap_or_default()),
-        None if said.is_empty() => "it gave no reason".to_owned(),
+        None if said.is_empty() => "no reason was given".to_owned(),
         None => said,
     }
 }
@@ -215,7 +215,7 @@ mod tests {
         check("<html>İ<title", "a web page: İ");
         check("plain words", "plain words");
         check(r#"{"error":null,"message":"not now"}"#, "not now");
-        check("", "it gave no reason");
+        check("", "no reason was given");
         assert!(readable(&"é".repeat(5_000)).chars().count() <= MAX_SAID + 2);
     }
 

@@ -102,7 +102,7 @@ pub(super) fn parse(body: &str) -> Result<Value, Fault> {
     // Half of a character, where an answer was cut, is no reason to lose all of it.
     let mended = || serde_json::from_str(&json::mended(body)?).ok();
     let Some(value @ Value::Object(_)) = serde_json::from_str(body).ok().or_else(mended) else {
-        let what = if is_page(body) { "" } else { "no JSON: " };
+        let what = if is_page(body) { "" } else { "not a JSON object: " };
         return Err(Fault::BadAnswer { said: format!("{what}{}", readable(body)) });
     };
     // Some servers refuse with a status of 200.
@@ -262,24 +262,24 @@ mod tests {
                 r#"{{"choices":[{{"message":{{"content":"Half"}},"finish_reason":"error"{rest}}}]}}"#
             )
         };
-        check(&stopped(""), "cannot be reached: it stopped with an error");
+        check(&stopped(""), "cannot be reached: the model stopped with an error");
         let behind = r#","error":{"code":502,"message":"upstream died"}"#;
         check(&stopped(behind), "cannot be reached: it answered 502: upstream died");
-        check(r#"{"detail":"Not authenticated"}"#, "refused: Not authenticated");
+        check(r#"{"detail":"Not authenticated"}"#, "the request failed: Not authenticated");
         check(
             r#"{"detail":[{"msg":"field required"}]}"#,
-            r#"refused: {"detail":[{"msg":"field required"}]}"#,
+            r#"the request failed: {"detail":[{"msg":"field required"}]}"#,
         );
         let said = "This model's maximum context length is 8192 tokens. However, you requested 9000 tokens";
         let over = format!(r#"{{"object":"error","message":"{said}","code":400}}"#);
-        check(&over, &format!("the request does not fit: {said}"));
+        check(&over, &format!("the request is too long: {said}"));
         check(
             r#"{"error":{"code":500},"choices":[]}"#,
             r#"cannot be reached: it answered 500: {"error":{"code":500},"choices":[]}"#,
         );
         // A provider's own number is no status.
-        check(r#"{"error":{"code":1301,"message":"no"}}"#, "refused: no");
-        check(r#"{"choices":[]}"#, r#"bad answer: no message: {"choices":[]}"#);
+        check(r#"{"error":{"code":1301,"message":"no"}}"#, "the request failed: no");
+        check(r#"{"choices":[]}"#, r#"unusable answer: no message: {"choices":[]}"#);
         for none in ["null", "\"\"", "{}", "false"] {
             let body = format!(
                 r#"{{"error":{none},"message":"x","choices":[{{"message":{{"content":"a"}}}}]}}"#

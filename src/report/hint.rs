@@ -127,7 +127,7 @@ impl Hint {
     /// Returns the hint to read about every key of the settings, after other words.
     pub fn settings(words: &str) -> Self {
         let words = if words.is_empty() { String::new() } else { format!("{words}; ") };
-        Line::new("context").flag("settings").to(format!("{words}every key, explained"))
+        Line::new("context").flag("settings").to(format!("{words}see all settings explained"))
     }
 }
 

@@ -153,11 +153,11 @@ impl Quirk {
             Self::Opaque => "not a JSON object",
             Self::Glued => "a second record on the same line",
             Self::Torn => "the file ends in the middle of a record",
-            Self::Rewritten => "rewritten: it does not continue the store's copy",
+            Self::Rewritten => "the file was rewritten: it does not continue the store's copy",
             Self::Repeated => REPEATED,
-            Self::Unkept => "only its content is kept, not its compressed form",
-            Self::TooLong => "the line is longer than 512 MiB; the file was imported up to here",
-            Self::Unreadable => "the rest of the file cannot be read; it was imported up to here",
+            Self::Unkept => "the file's content is stored, but not its compressed form",
+            Self::TooLong => "the line is longer than 512 MiB, so the file was imported up to here",
+            Self::Unreadable => "the rest of the file cannot be read, so the file was imported up to here",
             Self::LeftOut(what) | Self::Mended(what) => what,
         }
     }

@@ -182,17 +182,17 @@ impl fmt::Display for Notice {
         match self {
             Self::Appended { entries, .. } => {
                 let noun = if *entries == 1 { "entry" } else { "entries" };
-                write!(f, "imported {entries} {noun} that another program appended to the live file")
+                write!(f, "imported {entries} {noun} that another program appended to the session's file")
             }
             Self::Finished { path } => {
-                write!(f, "finished an interrupted change of {}", path.display())
+                write!(f, "finished an interrupted change to {}", path.display())
             }
             Self::Restored { path } => {
-                write!(f, "{} was missing and was written again", path.display())
+                write!(f, "{} was missing, so undertext wrote it again", path.display())
             }
             Self::SetAside { aside, branch, .. } => write!(
                 f,
-                "another program rewrote the live file; its version is kept as {} and as branch {branch}",
+                "another program rewrote the session's file; the rewritten file is kept as {}, and its entries as branch {branch}",
                 aside.display()
             ),
             Self::Ending { path, .. } => {
@@ -201,7 +201,7 @@ impl fmt::Display for Notice {
             Self::Followed { path, is_rewritten, entries, left, .. } => {
                 let noun = if *entries == 1 { "new entry" } else { "new entries" };
                 let (path, what) = (path.display(), if *is_rewritten { "was rewritten" } else { "continues from another point" });
-                write!(f, "{path} {what}; the session follows it, with {entries} {noun}")?;
+                write!(f, "{path} {what}; the session follows the file, which has {entries} {noun}")?;
                 left.as_ref()
                     .map_or(Ok(()), |left| write!(f, "; the old end is kept as branch {left}"))
             }
@@ -209,19 +209,19 @@ impl fmt::Display for Notice {
                 let noun = if *entries == 1 { "entry" } else { "entries" };
                 write!(
                     f,
-                    "added {entries} {noun} to branch {branch}, from an agent that had only the old state"
+                    "an agent that knew only the old state added {entries} {noun} to branch {branch}"
                 )
             }
             Self::Unsettled { why } => write!(
                 f,
-                "the change was made, but the store could not be tidied up: {why}; the next change tries again"
+                "the change was made, but maintenance of the store failed: {why}; the next change tries again"
             ),
             Self::Elsewhere => f.write_str(
-                "the session's file is on another computer or in another account; only the store was changed",
+                "only the store was changed: the session's file is on another computer or in another account",
             ),
-            Self::Unresumed { why } => write!(f, "{why}; only the store was changed"),
+            Self::Unresumed { why } => write!(f, "only the store was changed: {why}"),
             Self::Detached { path } => {
-                write!(f, "{} is left alone; the session continues without it", path.display())
+                write!(f, "{} is left alone from now on; the session continues without the file", path.display())
             }
             Self::Unattached { why } => {
                 write!(f, "changes to the session are not written to its file: {why}")
@@ -229,11 +229,11 @@ impl fmt::Display for Notice {
             Self::Unlisted { why } => write!(f, "{why}: start the agent once in that folder first"),
             Self::Packed { path } => write!(
                 f,
-                "the agent compressed its file as {}; the session continues without it, and follows it again once you decompress and import it",
+                "the agent compressed the session's file as {}; the session continues without the file until you decompress and import it",
                 path.display()
             ),
             Self::Gone { path, to: None } => {
-                write!(f, "{} was deleted; the session continues without it", path.display())
+                write!(f, "{} was deleted; the session continues without the file", path.display())
             }
             Self::Gone { path, to: Some(to) } => {
                 write!(f, "{} was deleted; the session continues in {}", path.display(), to.display())
@@ -245,11 +245,11 @@ impl fmt::Display for Notice {
                 let has = |count: u64| if count == 1 { "line contains" } else { "lines contain" };
                 if *lines > 0 {
                     let has = has(*lines);
-                    write!(f, "{lines} new {has} redacted text; the store omits it, but the file still contains it")?;
+                    write!(f, "{lines} new {has} redacted text; the store leaves that text out, but the file still contains it")?;
                 }
                 if *left > 0 {
                     let (and, has) = (if *lines > 0 { "; " } else { "" }, has(*left));
-                    write!(f, "{and}{left} new {has} redacted text as a name or a time, so it is stored unchanged")?;
+                    write!(f, "{and}{left} new {has} redacted text in a name or a time, where it cannot be redacted, so the text is stored unchanged")?;
                 }
                 Ok(())
             }
@@ -259,8 +259,8 @@ impl fmt::Display for Notice {
             }
             Self::Late { aside, entries, branch } => {
                 let noun = if *entries == 1 { "entry" } else { "entries" };
-                write!(f, "another program wrote {entries} {noun} to {}, which had been set aside", aside.display())?;
-                branch.as_ref().map_or(Ok(()), |branch| write!(f, "; branch {branch} has them now"))
+                write!(f, "another program wrote {entries} {noun} to {} after that file was set aside", aside.display())?;
+                branch.as_ref().map_or(Ok(()), |branch| write!(f, "; the new entries are on branch {branch}"))
             }
         }
     }

@@ -74,7 +74,7 @@ impl fmt::Display for Elsewhere {
         let file = &self.file;
         match &self.gap {
             Gap::Parent(session) => {
-                write!(f, "the history before the fork is in its parent, session {session}")
+                write!(f, "the history before the fork is in the parent session {session}")
             }
             Gap::Missing => write!(f, "the earlier history is in file {file}, which is missing"),
             Gap::Short => write!(f, "the earlier history is in file {file}, which ends too early"),

@@ -44,13 +44,13 @@ pub enum SessionError {
         matches: Vec<String>,
     },
     /// No path has both ends of a range.
-    #[error("these are on different paths: {}", .ends.iter().map(|(end, on)| format!("{end} is on {on}")).collect::<Vec<_>>().join(", "))]
+    #[error("these places are on different branches: {}", .ends.iter().map(|(end, on)| format!("{end} is on {on}")).collect::<Vec<_>>().join(", "))]
     Apart {
         /// Each end, and the branch that has it.
         ends: Vec<(String, String)>,
     },
     /// The turn has no such step.
-    #[error("there is no {wanted}: the last step of the turn is {last}")]
+    #[error("there is no {wanted}: the last step of that turn is {last}")]
     NoStep {
         /// What was asked for.
         wanted: String,

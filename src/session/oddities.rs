@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// The description of a record that repeats another.
-pub(crate) const REPEATED: &str = "an earlier record has the same name";
+pub(crate) const REPEATED: &str = "an earlier record has the same id";
 
 /// Returns the places of a generation at which a record stands that has the name, or is the line, of an earlier one.
 pub(crate) fn repeated(view: &View<'_>) -> Result<Vec<PlaceNumber>, SessionError> {

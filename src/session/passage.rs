@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Invariant: the entries of a passage stand on one path: that of the current branch if they are on it, else that of another
-//! branch, else that of an end without a name.
+//! branch, else that of an unnamed branch.
 
 use std::{cmp::Reverse, ops::Range};
 
@@ -194,7 +194,7 @@ impl Search<'_> {
                 let mut added = added.into_iter().map(|entry| self.replays.first(entry));
                 if added.any(|entry| ends.iter().any(|end| end.first == entry)) {
                     let at = Position { head: Some(leaf), ..view.position() };
-                    let passage = self.on_path(&look(at), "an end without a name", &mut met)?;
+                    let passage = self.on_path(&look(at), "an unnamed branch", &mut met)?;
                     if let Some(passage) = passage {
                         return Ok(passage);
                     }

@@ -37,7 +37,7 @@ pub enum FaultKind {
 #[non_exhaustive]
 pub enum StoreError {
     /// The session has a newer operation than the caller knew: load it again and repeat.
-    #[error("another program changed the session in the meantime")]
+    #[error("the change was not made: another program changed the session in the meantime")]
     Conflict,
     /// An addition contradicts the store's content, or was never put together rightly.
     #[error("the store refused a change: {0}")]
@@ -73,7 +73,7 @@ pub enum StoreError {
         known: i64,
     },
     /// A newer version of the program has written facts that this one does not know.
-    #[error("operation {operation} in the session was written by a newer version of undertext")]
+    #[error("operation {operation} of the session was written by a newer version of undertext")]
     NewerFacts {
         /// The first of the session's operations that has any.
         operation: OperationNumber,
@@ -101,19 +101,19 @@ pub enum StoreError {
         path: PathBuf,
     },
     /// The store can be read only.
-    #[error("the store at {path} cannot be written")]
+    #[error("cannot write to the store at {path}")]
     ReadOnly {
         /// Where the store is.
         path: PathBuf,
     },
     /// The store was mended, or replaced in another way, since it was opened.
-    #[error("the store at {path} was replaced after it was opened; open it again")]
+    #[error("the store at {path} was replaced while this command was running")]
     Replaced {
         /// Where the store is.
         path: PathBuf,
     },
     /// An earlier write failed, and how much of it reached the disk is not known.
-    #[error("an earlier write to the store at {path} failed; open it again")]
+    #[error("an earlier write to the store at {path} failed, so this command cannot continue")]
     Unsure {
         /// Where the store is.
         path: PathBuf,
@@ -134,7 +134,7 @@ pub enum StoreError {
         source: io::Error,
     },
     /// The database failed.
-    #[error("the database failed")]
+    #[error("the store's database failed")]
     Database(#[source] Box<dyn std::error::Error + Send + Sync>),
 }
 

@@ -186,6 +186,6 @@ fn bring(
     if reads(change, growth, from, added)? {
         return Ok(more);
     }
-    let why = "the agent would not read it after the earlier messages".to_owned();
+    let why = "the agent would not read the new messages after the earlier ones".to_owned();
     Err(SyncError::OutOfReach { path: live.path.clone(), why })
 }

@@ -62,13 +62,13 @@ impl fmt::Display for Vain {
             Self::Restore { there: None } => "restore: none of this session's files was deleted",
             Self::Undo => "undo",
             Self::Redo => "redo",
-            Self::Append => "append to",
-            Self::Branch => "branch from",
-            Self::Checkpoint => "put a checkpoint on",
+            Self::Append => "append to: the session is empty",
+            Self::Branch => "branch from: the session is empty",
+            Self::Checkpoint => "put a checkpoint on: the session is empty",
             Self::Compact => "compact",
             Self::Truncate => "truncate",
             Self::Reach => "go back to",
-            Self::CatchUp => "catch up with",
+            Self::CatchUp => "import: there are no new records",
             Self::Attach => "attach: the session has no file on this machine",
             Self::Detach => "detach: the session is not attached to an agent's file",
         })
@@ -82,13 +82,13 @@ pub enum Misread {
     #[error("the agent's format cannot store a compaction")]
     NoRecord,
     /// It would resume nothing.
-    #[error("the agent could not resume anything")]
+    #[error("after the change, the agent could not resume the session")]
     Nothing,
     /// It would read what was not meant.
-    #[error("the agent would read a different context")]
+    #[error("the agent would read a context that differs from what undertext shows")]
     Otherwise,
     /// It would not read all that was meant.
-    #[error("the agent would not read everything that is kept")]
+    #[error("the agent would not read all the messages that should be kept")]
     Less,
     /// It would read a result in a file that is left as it is.
     #[error("one of the results is in an earlier file of the session, which cannot be changed")]
@@ -102,10 +102,10 @@ pub enum NoPlace {
     #[error("does not end in the name of a file or folder")]
     NoName,
     /// It is in what would be copied, or in another store.
-    #[error("is inside a store; name a place outside it")]
+    #[error("is inside a store; name a place outside the store")]
     InStore,
     /// It has a file of a session.
-    #[error("is a session file that its agent reads")]
+    #[error("is a session file that an agent reads")]
     AgentsFile,
     /// Something is in it.
     #[error("is not empty; a backup needs a folder of its own")]
@@ -117,7 +117,7 @@ pub enum NoPlace {
     #[error("is not a folder; name an empty folder, or one that does not exist yet")]
     NotAFolder,
     /// A backup that was cut short has the name under which this one would be made.
-    #[error("is left over from an unfinished backup")]
+    #[error("is left over from an unfinished backup; delete it first")]
     Unfinished,
 }
 
@@ -141,7 +141,7 @@ pub enum SyncError {
         source: std::io::Error,
     },
     /// The operation is safe in the store, but the live file could not follow; the next command tries again.
-    #[error("operation {operation} is saved, but the live file {path} could not be updated")]
+    #[error("operation {operation} is saved in the store, but the session's file {path} could not be updated")]
     Behind {
         /// The operation.
         operation: OperationNumber,
@@ -158,7 +158,7 @@ pub enum SyncError {
         path: PathBuf,
     },
     /// Another program holds the lock of the store.
-    #[error("another program has been changing {path} for {} s: {}", .limit.as_secs(), words(.holder.as_ref()))]
+    #[error("another program is changing the store at {path}, and has not finished within {} s: {}", .limit.as_secs(), words(.holder.as_ref()))]
     Held {
         /// The store's folder.
         path: PathBuf,
@@ -168,7 +168,7 @@ pub enum SyncError {
         limit: Duration,
     },
     /// Another program watches for the archive.
-    #[error("another program is already running `watch` for {path}: {}", words(.holder.as_ref()))]
+    #[error("another program is already running `undertext watch` for the store at {path}: {}", words(.holder.as_ref()))]
     Watched {
         /// The store's folder.
         path: PathBuf,
@@ -176,7 +176,7 @@ pub enum SyncError {
         holder: Option<Holder>,
     },
     /// A session's file is not written, wherever a store says that it is.
-    #[error("{path} was not written: {why}")]
+    #[error("cannot write to {path}: {why}")]
     Denied {
         /// The session's id.
         session: String,
@@ -219,7 +219,7 @@ pub enum SyncError {
         is_final: bool,
     },
     /// A session goes on in another file than the one by which it was named.
-    #[error("session {session} continues in {live}, not in {path}; nothing was changed")]
+    #[error("nothing was changed: session {session} continues in {live}, not in {path}")]
     Another {
         /// The file that was named.
         path: PathBuf,
@@ -229,7 +229,7 @@ pub enum SyncError {
         live: PathBuf,
     },
     /// The agent goes on in another file of the session, and would not see new lines in this one.
-    #[error("the agent no longer reads {path}: it continues in {by}")]
+    #[error("the agent no longer reads {path}: the session continues in {by}")]
     Left {
         /// The file.
         path: PathBuf,
@@ -238,7 +238,7 @@ pub enum SyncError {
     },
     /// The change would take a history from the agent that cannot be read here.
     #[error(
-        "{0}, so it cannot be read here, and after this change the agent could not read it either; nothing was changed"
+        "nothing was changed: {0}, so undertext cannot read that history, and the change would hide it from the agent"
     )]
     Unread(Elsewhere),
     /// The agent would not take the session, because its list of folders lacks one.
@@ -250,7 +250,7 @@ pub enum SyncError {
         why: String,
     },
     /// The agent would not resume where it is to be brought.
-    #[error("cannot bring {path} to that state: {why}")]
+    #[error("cannot write that state to {path}: {why}")]
     OutOfReach {
         /// The agent's file.
         path: PathBuf,
@@ -289,7 +289,7 @@ pub enum SyncError {
     },
     /// The user's settings leave the session out whose file would be written.
     #[error(
-        "session {session} was not changed: your settings exclude it ({by}), so {path} is neither read nor written"
+        "session {session} was not changed: your settings exclude it ({by}), so undertext neither reads nor writes {path}"
     )]
     LeftOut {
         /// The session's id.
@@ -300,10 +300,10 @@ pub enum SyncError {
         by: Exclusion,
     },
     /// Words that undertext would write have something that was taken out of the store.
-    #[error("the text contains something that was redacted or forgotten; nothing was written")]
+    #[error("nothing was written: the text contains something that was redacted or forgotten")]
     KeptOut,
     /// What is to be taken out is where nothing can be covered, such as in a name.
-    #[error("the text is in {place} of session {session}, and cannot be redacted there")]
+    #[error("nothing was redacted: the text is in {place} of session {session}, where it cannot be redacted")]
     Fixed {
         /// The place.
         place: String,
@@ -317,27 +317,27 @@ pub enum SyncError {
     #[error(transparent)]
     Read(#[from] ReadError),
     /// No agent keeps the session, so that no file of an agent can be its live file.
-    #[error("this session does not belong to an agent; undertext created it, and its file is {0}")]
+    #[error("undertext itself created this session, so only {0} can be its file")]
     Own(PathBuf),
     /// A file is compressed: its agent unpacks it before it writes to it.
-    #[error("{0} is compressed")]
+    #[error("{0} is compressed, so the session cannot follow it")]
     Compressed(PathBuf),
     /// A checkpoint with another note is already there.
-    #[error("checkpoint {0} is already here, and a checkpoint's note cannot be changed")]
+    #[error("this place already has checkpoint {0}, and a checkpoint's note cannot be changed")]
     Marked(CheckpointNumber),
     /// The agent would read something else than what the change was to say to it.
-    #[error("{0}; nothing was changed")]
+    #[error("nothing was changed: {0}")]
     Misread(Misread),
     /// Entries of a session that what was taken out distinguished would get the same id.
     #[error(
-        "after this redaction, two entries in session {session} would be identical and need ids of their own"
+        "nothing was redacted: two entries of session {session} would become identical, but each needs its own id"
     )]
     Twins {
         /// The session's id.
         session: String,
     },
     /// A backup or a file is not made there.
-    #[error("{path} {why}")]
+    #[error("cannot use {path}: it {why}")]
     NoPlace {
         /// The place.
         path: PathBuf,
@@ -348,7 +348,7 @@ pub enum SyncError {
 
 /// Returns who holds a lock, in words.
 fn words(holder: Option<&Holder>) -> String {
-    holder.map_or_else(|| "the system does not say which".to_owned(), ToString::to_string)
+    holder.map_or_else(|| "the system does not say which one".to_owned(), ToString::to_string)
 }
 
 /// Says who has a session open.
@@ -360,7 +360,7 @@ fn in_use(session: &str, title: Option<&str>, holders: &[crate::live::Holder]) -
     }
     let name = if short.is_empty() { session.to_owned() } else { format!("{session} {short:?}") };
     if holders.is_empty() {
-        return format!("{name} is open: an unidentified process holds its lock");
+        return format!("{name} is open: an unidentified process holds the session's lock");
     }
     let says = |holder: &crate::live::Holder| {
         let verb = if holder.how.is_guess() { "may have" } else { "has" };

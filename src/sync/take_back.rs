@@ -72,7 +72,7 @@ pub(crate) fn take_back(
             Err(error) if is_of_machine(&error) => return Err(error),
             Err(error) => left.push((
                 Some(session.name.clone()),
-                format!("what its live file may have beyond the store: {error}"),
+                format!("what the session's file may have beyond the store: {error}"),
             )),
         }
     }

@@ -36,7 +36,7 @@ pub enum Why {
     #[error("it was already read under another name")]
     Twice,
     /// It is a link in a folder.
-    #[error("it is a link, and links are not followed; name its target")]
+    #[error("it is a link, and links are not followed; name the target instead")]
     Link,
     /// It is where the system shows itself as files.
     #[error("it is in a virtual file system (such as /proc)")]
@@ -45,13 +45,13 @@ pub enum Why {
     #[error("more than {MOST} files and folders were found; name a smaller folder")]
     TooMany,
     /// It was set aside by a command, which keeps its content.
-    #[error("this store set it aside")]
+    #[error("a change set it aside, and the store has its content")]
     Aside,
     /// It was set aside by a command on another store, and may have what its session lacks.
-    #[error("it was set aside, and this store does not contain it; name the file to import it")]
+    #[error("a change set it aside, and this store does not have its content; name the file to import it")]
     Unheld,
     /// It is the store's own.
-    #[error("it belongs to the store")]
+    #[error("it is one of the store's own files")]
     Store,
     /// It is next to a session and holds none.
     #[error("{0} keeps it next to a session; undertext leaves it alone")]
@@ -77,7 +77,7 @@ pub enum Why {
     #[error("its session cannot be changed: {}", .0.in_full())]
     Denied(Box<SyncError>),
     /// Another file of its session is left out for a reason that holds for it too.
-    #[error("another file of its session cannot be imported")]
+    #[error("another file of the same session cannot be imported")]
     Along,
     /// It cannot be read as lines.
     #[error(transparent)]

@@ -414,18 +414,18 @@ fn complete(line: &[u8], setting: &Setting) -> Result<Vec<u8>, Invalid> {
     let (record, kind) = write::asked(line)?;
     let Some((_, role)) = TYPES.iter().find(|(name, _)| *name == kind) else {
         let names = TYPES.map(|(name, _)| name).join(", ");
-        return Err(Invalid(format!("its type is {kind:?}, and it must be one of {names}")));
+        return Err(Invalid(format!("the record's type is {kind:?}, but must be one of {names}")));
     };
     for key in ["uuid", "sessionId", "timestamp", "cwd", "gitBranch", "version", "subtype"] {
         if record.get(key).is_some_and(|value| value.text().is_none_or(|text| text.is_empty())) {
-            return Err(Invalid(format!("its {key} is not a string, or is empty")));
+            return Err(Invalid(format!("the record's {key} is empty or not a string")));
         }
     }
     if record.get("parentUuid").is_some_and(|value| !value.is_null() && value.text().is_none()) {
-        return invalid("its parentUuid is neither a string nor null");
+        return invalid("the record's parentUuid is neither a string nor null");
     }
     if text(record, "timestamp").is_some_and(|time| Timestamp::parse(&time).is_none()) {
-        return invalid("its timestamp is not an RFC 3339 time");
+        return invalid("the record's timestamp is not an RFC 3339 time");
     }
     write::check_session(record, setting)?;
     let mut fields = envelope(setting);
@@ -442,10 +442,10 @@ fn complete(line: &[u8], setting: &Setting) -> Result<Vec<u8>, Invalid> {
     };
     if let [part, keys @ ..] = required {
         let Some(part_value) = record.get(part) else {
-            return Err(Invalid(format!("it has no {part}")));
+            return Err(Invalid(format!("the record has no {part}")));
         };
         if let Some(key) = keys.iter().find(|key| text(part_value, key).is_none()) {
-            return Err(Invalid(format!("its {part} has no {key}")));
+            return Err(Invalid(format!("the record's {part} has no {key}")));
         }
     }
     write::filled(record, &fields)

@@ -250,17 +250,17 @@ pub(super) fn with_error(output: &str, error: Option<&str>) -> String {
 pub(super) fn asked(line: &[u8]) -> Result<(Raw<'_>, String), Invalid> {
     let invalid = |why: &str| Invalid(why.to_owned());
     if std::str::from_utf8(line).is_err() {
-        return Err(invalid("it is not UTF-8"));
+        return Err(invalid("the record is not UTF-8"));
     }
     let record = Raw::object(line).ok_or_else(Invalid::no_object)?;
-    let class = text(record, "type").ok_or_else(|| invalid("it has no type"))?;
+    let class = text(record, "type").ok_or_else(|| invalid("the record has no type"))?;
     Ok((record, class))
 }
 
 /// Checks that a record that a caller wrote names no other session.
 pub(super) fn check_session(record: Raw<'_>, setting: &Setting) -> Result<(), Invalid> {
     if text(record, "sessionId").is_some_and(|session| session != setting.session) {
-        return Err(Invalid("its sessionId belongs to another session".into()));
+        return Err(Invalid("the record's sessionId belongs to another session".into()));
     }
     Ok(())
 }
@@ -268,14 +268,14 @@ pub(super) fn check_session(record: Raw<'_>, setting: &Setting) -> Result<(), In
 /// Checks that the message of a record that a caller wrote is of a role, and says something.
 pub(super) fn check_message(message: Option<Raw<'_>>, role: &str) -> Result<(), Invalid> {
     let invalid = |why: &str| Err(Invalid(why.to_owned()));
-    let Some(message) = message else { return invalid("it has no message") };
+    let Some(message) = message else { return invalid("the record has no message") };
     if text(message, "role").as_deref() != Some(role) {
-        let why = format!("the role of its message is not {role:?}, like its type");
+        let why = format!("the role of the message is not {role:?}, although the record's type asks for it");
         return invalid(&why);
     }
     let is_content = |content: Raw<'_>| matches!(content.kind(), Kind::String | Kind::Array);
     if !message.get("content").is_some_and(is_content) {
-        return invalid("the content of its message is neither a string nor a list");
+        return invalid("the content of the message is neither a string nor a list");
     }
     Ok(())
 }

@@ -220,7 +220,7 @@ fn a_fork_whose_parent_is_missing_says_so() {
     let bytes = fs::read(&parent).unwrap();
     fs::remove_file(&parent).unwrap();
     let env = TestEnv::new();
-    let lies = format!("the history before the fork is in its parent, session {THREAD}");
+    let lies = format!("the history before the fork is in the parent session {THREAD}");
     let file = child.to_str().unwrap();
     let show = |of: &str, held: &str| {
         for command in ["log", "graph", "context"] {

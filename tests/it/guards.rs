@@ -311,9 +311,9 @@ fn a_compaction_that_the_agent_would_not_resume_is_refused() {
     let wanted = || Compacting::of(&asked, &|| Timestamp(0));
     let here = workspace();
     for (word, why) in [
-        ("isCompactSummary", "the agent would not read everything that is kept"),
-        ("message 19.", "the agent would not read everything that is kept"),
-        ("message 18.", "the agent would read a different context"),
+        ("isCompactSummary", "the agent would not read all the messages that should be kept"),
+        ("message 19.", "the agent would not read all the messages that should be kept"),
+        ("message 18.", "the agent would read a context that differs from what undertext shows"),
     ] {
         let format: &'static Deaf = Box::leak(Box::new(Deaf { word, is_behind: true }));
         let session = Session { format, ..session.clone() };
@@ -342,7 +342,7 @@ fn a_truncation_that_the_agent_would_not_resume_is_refused() {
         format: &Deaf { word: "characters are cut off here", is_behind: false },
         ..session.clone()
     };
-    let why = "the agent would read a different context";
+    let why = "the agent would read a context that differs from what undertext shows";
     assert_refused(&mut archive, &deaf, why, |archive| ops::truncate(archive, &deaf, bound()));
     assert!(ops::truncate(&mut archive, &session, bound()).unwrap().operation.is_some());
 }

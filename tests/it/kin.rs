@@ -260,7 +260,7 @@ fn lists_show_forks_and_put_sub_agents_below_their_session() {
     ◉  @0  10:00  after                                                                            main
     fork of x-five, at aae16d09; its earlier history is there and is not shown
     ------- stderr -------
-    warning: the history before the fork is in its parent, session x-five (in the store); that history is not shown
+    warning: the history before the fork is in the parent session x-five (in the store); that history is not shown
     ");
     assert_snapshot!(env.run(&["graph", "c-two"]), @"
     c-two  Words 1                                                                      1 Mar 2026 10:00

@@ -323,7 +323,7 @@ fn what_stays_wrong_is_given_up() {
     server.queue([busy("3600")]);
     let http = Http::new(endpoint(Api::OpenAi, &server)).unwrap();
     let error = http.summarize(&summary()).unwrap_err().to_string();
-    assert!(error.contains("cannot be reached, try again in 3600 s: it answered 529"), "{error}");
+    assert!(error.contains("cannot be reached; try again in 3600 s: it answered 529"), "{error}");
     assert_eq!(server.asked().len(), 1, "nobody waits for an hour");
 }
 
@@ -413,11 +413,11 @@ fn a_key_that_a_server_repeats_is_masked_in_its_error() {
         let plain = json!({"error": {"message": "bad key sk-secret"}}).to_string();
         let escaped = plain.replace("sk-secret", r"sk-\u0073ecret");
         for body in [plain.clone(), escaped, format!("\u{feff}data: {plain}\n\n")] {
-            assert_eq!(error(200, "", &body), "refused: bad key [masked: key]", "{api:?}");
-            assert_eq!(error(401, "", &body), "refused with 401: bad key [masked: key]");
+            assert_eq!(error(200, "", &body), "the request failed: bad key [masked: key]", "{api:?}");
+            assert_eq!(error(401, "", &body), "the request failed with status 401: bad key [masked: key]");
         }
         let moved = "location: https://x/?k=sk%2Dsecret\r\n";
-        let told = "refused with 307: it has moved to https://x/?k=[masked: key]";
+        let told = "the request failed with status 307: it has moved to https://x/?k=[masked: key]";
         assert_eq!(error(307, moved, ""), told);
         // Only the beginning of a long text is shown, which may end within the key: here its events are put together first.
         let begin = format!("{}sk-", "x".repeat(560));
@@ -442,28 +442,28 @@ fn an_answer_that_is_none_is_a_readable_error() {
         }
     };
     let raw = |status, body: &str| Reply::Raw(status, String::new(), body.to_owned());
-    check(Reply::page(200, "Sign in"), "bad answer: a web page: Sign in");
-    check(raw(200, "nonsense \u{1b}[31m"), "bad answer: no JSON: nonsense");
-    check(raw(200, "[]"), "bad answer: no JSON: []");
-    check(raw(200, "{}"), "bad answer: ");
-    check(raw(200, ""), "bad answer: no JSON: it gave no reason");
-    check(raw(200, r#"{"choices":[],"content":0}"#), "bad answer: ");
-    check(raw(200, &"[".repeat(100_000)), "bad answer: no JSON");
+    check(Reply::page(200, "Sign in"), "unusable answer: a web page: Sign in");
+    check(raw(200, "nonsense \u{1b}[31m"), "unusable answer: not a JSON object: nonsense");
+    check(raw(200, "[]"), "unusable answer: not a JSON object: []");
+    check(raw(200, "{}"), "unusable answer: ");
+    check(raw(200, ""), "unusable answer: not a JSON object: no reason was given");
+    check(raw(200, r#"{"choices":[],"content":0}"#), "unusable answer: ");
+    check(raw(200, &"[".repeat(100_000)), "unusable answer: not a JSON object");
     check(
         raw(200, r#"{"error":{"message":"no such model","code":404}}"#),
-        "refused with 404: no such model",
+        "the request failed with status 404: no such model",
     );
     check(
         raw(401, r#"{"error":{"message":"bad key sk-secret"}}"#),
-        "refused with 401: bad key [masked: key]",
+        "the request failed with status 401: bad key [masked: key]",
     );
     // The beginning of a long answer is told, which may end within the key.
     let long = format!("{} sk-secret!", "x".repeat(600 - " sk-secre".len()));
     check(raw(401, &long), " [masked:..");
-    check(raw(404, ""), "refused with 404: it gave no reason");
+    check(raw(404, ""), "the request failed with status 404: no reason was given");
     let moved = Reply::Raw(307, "location: https://elsewhere/\r\n".to_owned(), String::new());
-    check(moved, "refused with 307: it has moved to https://elsewhere/");
-    check(Reply::Text("\n".to_owned()), "bad answer: the answer is empty");
+    check(moved, "the request failed with status 307: it has moved to https://elsewhere/");
+    check(Reply::Text("\n".to_owned()), "the answer is empty");
 }
 
 #[test]
@@ -551,7 +551,7 @@ fn a_command_answers_a_chat_in_json() {
     let answer = ask(&command(line), &conversation(), &[tool()]).unwrap();
     assert_eq!(answer.text(), "Seen.");
     let fault = ask(&command("echo hello"), &conversation(), &[]).unwrap_err();
-    assert_eq!(fault.to_string(), "bad answer: no JSON: hello");
+    assert_eq!(fault.to_string(), "unusable answer: not a JSON object: hello");
 }
 
 #[test]
@@ -560,11 +560,11 @@ fn a_command_that_fails_is_an_error_that_says_how() {
         let error = command(line).summarize(&summary()).unwrap_err();
         assert!(error.to_string().contains(expected), "{line}: {error}");
     };
-    check("echo oops >&2; exit 3", "refused: exit code 3: oops");
+    check("echo oops >&2; exit 3", "the request failed: exit code 3: oops");
     check("no-such-command-here", "exit code 127");
     check(
         "echo 'prompt is too long: 9 tokens > 5 maximum' >&2; exit 1",
-        "the request does not fit",
+        "the request is too long",
     );
     check("echo 'rate limit' >&2; exit 1", "too many requests");
     check("kill -9 $$", "it was killed by signal 9");

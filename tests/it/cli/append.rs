@@ -70,7 +70,7 @@ fn records_are_one_operation_and_an_invalid_one_writes_nothing() {
     let wrong = [record("one"), String::new(), r#"{"type":"usr"}"#.to_owned()].join("\n");
     assert_snapshot!(env.run_with_stdin(&["append"], wrong.as_bytes()), @r#"
     ------- stderr -------
-    error: line 3: its type is "usr", and it must be one of user, assistant, tool_use, tool_result, system
+    error: line 3: the record's type is "usr", but must be one of user, assistant, tool_use, tool_result, system
     hint: nothing was written; fix the line and try again
     hint: a valid line: {"role":"user","content":"What is in /w?"}
     [exit status: 2]

@@ -152,7 +152,7 @@ fn a_detached_session_leaves_the_file_alone() {
     assert_snapshot!(kept.env.run(&["attach", "6b0a"]), @r"
     Session 6b0a1c52  Build a boat.  (claude)
     It is attached to ~/.claude/projects/-work/6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl
-    main follows the file; its old position is kept as branch main.2
+    main now follows the file; main's old position is kept as branch main.2
     ");
     assert_snapshot!(kept.env.run(&["attach", "6b0a"]), @r"
     Session 6b0a1c52  Build a boat.  (claude)
@@ -396,7 +396,7 @@ fn an_agent_that_goes_on_is_followed_and_one_that_went_on_from_the_old_state_joi
     Session boat  Build a boat.  (pi)
     Checkpoint 3
     ------- stderr -------
-    warning: imported 1 entry that another program appended to the live file
+    warning: imported 1 entry that another program appended to the session's file
     hint: to come back to this checkpoint: undertext revert 3 -s boat
     ");
     kept.env.run(&["revert", "1", "--rotate", "-s", "boat"]).success();
@@ -409,7 +409,7 @@ fn an_agent_that_goes_on_is_followed_and_one_that_went_on_from_the_old_state_joi
     Session boat  Build a boat.  (pi)
     Checkpoint 4
     ------- stderr -------
-    warning: added 1 entry to branch main.1, from an agent that had only the old state
+    warning: an agent that knew only the old state added 1 entry to branch main.1
     hint: to come back to this checkpoint: undertext revert 4 -s boat
     ");
     assert_eq!(kept.said(&["boat"]), "Build a boat. | Of wood?");
@@ -450,7 +450,7 @@ fn a_file_that_another_store_set_aside_is_named_and_is_never_the_one_that_the_ag
             } else {
                 for wanted in [&[][..], &["--dry-run"], &["-v"]] {
                     let told = import(wanted);
-                    let why = "it was set aside, and this store does not contain it; name the file to import it";
+                    let why = "a change set it aside, and this store does not have its content; name the file to import it";
                     assert!(told.stderr.contains(&format!("{name}.undertext-1: {why}")), "{told}");
                 }
                 import(&[aside.to_str().unwrap()]);
@@ -484,7 +484,7 @@ fn a_file_that_was_rewritten_or_is_gone_is_told() {
     Session 6b0a1c52  Build a boat.  (claude)
     Checkpoint 2
     ------- stderr -------
-    warning: $HOME/.claude/projects/-work/6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl was rewritten; the session follows it, with 1 new entry; the old end is kept as branch main.2
+    warning: $HOME/.claude/projects/-work/6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl was rewritten; the session follows the file, which has 1 new entry; the old end is kept as branch main.2
     hint: to come back to this checkpoint: undertext revert 2 -s 6b0a1c52
     ");
     assert_eq!(kept.said(&["6b0a"]), "Build a boat. | Or a raft?");
@@ -497,7 +497,7 @@ fn a_file_that_was_rewritten_or_is_gone_is_told() {
       Build a boat.
     Undo  undertext undo 6b0a1c52
     ------- stderr -------
-    warning: $HOME/.claude/projects/-work/6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl was deleted; the session continues without it
+    warning: $HOME/.claude/projects/-work/6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl was deleted; the session continues without the file
     The agent's own file is not changed
     hint: to write this state to a file: undertext export 6b0a1c52 -o 6b0a1c52.jsonl
     "#);
@@ -549,7 +549,7 @@ fn derived_rows_of_older_rules_are_made_anew() {
     drop(db);
     let stale = kept.env.run(&["status", "6b0a"]);
     assert!(stale.success().stderr.is_empty());
-    assert_snapshot!(kept.env.run(&["log", "-q", "6b0a"]).success().stderr, @"warning: the store's derived rows are from an older version; the next change rebuilds them");
+    assert_snapshot!(kept.env.run(&["log", "-q", "6b0a"]).success().stderr, @"warning: the store's indexes are from an older version of undertext; the next change rebuilds them");
     kept.env.run(&["checkpoint", "-s", "6b0a"]).success();
     assert_eq!(kept.env.run(&["log", "6b0a"]).success().stderr, "");
     kept.env.run(&["verify"]).success();
@@ -778,7 +778,7 @@ fn an_import_tells_of_a_live_file_that_was_rewritten_or_ends_within_a_record() {
     fs::write(&kept.file, whole.replace('\n', "\n\n") + "\n{\"torn\":").unwrap();
     let file = "$HOME/.claude/projects/-work/6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl";
     let said = kept.env.run(&["import", "-v"]).success();
-    assert!(said.stdout.contains(&format!("{file}: rewritten: it does not continue")), "{said}");
+    assert!(said.stdout.contains(&format!("{file}: the file was rewritten: it does not continue")), "{said}");
     assert!(
         said.stdout.contains(&format!("{file}:10: the file ends in the middle of a record")),
         "{said}"

@@ -32,7 +32,7 @@ fn what_is_odd_in_a_file_is_a_note_as_the_import_named_it() {
     $HOME/project/odd.jsonl:2: not a JSON object
     $HOME/project/odd.jsonl:2: a second record on the same line
     $HOME/project/odd.jsonl:1: its parent is not in the file
-    $HOME/project/odd.jsonl:3: an earlier record has the same name
+    $HOME/project/odd.jsonl:3: an earlier record has the same id
     Imported 1 session (1 new): 5 new entries, 676 B
     Worked around damage in agents' files, which were not changed: 1 joined line, 1 broken parent link
     Noted: 1 line that is not a JSON object, 1 repeated record
@@ -75,7 +75,7 @@ fn damage_is_told_from_notes() {
     Session e572dff8  Why does the build fail?  (native)
     Checkpoint 2
     ------- stderr -------
-    warning: another program wrote 1 entry to $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1, which had been set aside; branch main.1 has them now
+    warning: another program wrote 1 entry to $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1 after that file was set aside; the new entries are on branch main.1
     hint: to come back to this checkpoint: undertext revert 2
     ");
     assert_snapshot!(env.run(&["verify"]), @"Verified 1 session, 8 operations, 5 entries: no damage found");

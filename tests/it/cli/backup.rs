@@ -156,7 +156,7 @@ fn a_place_that_is_taken_is_refused() {
     fs::write(env.project().join("file"), "").unwrap();
     assert_snapshot!(env.run(&["store", "backup", "full"]), @r"
     ------- stderr -------
-    error: $HOME/project/full is not empty; a backup needs a folder of its own
+    error: cannot use $HOME/project/full: it is not empty; a backup needs a folder of its own
     [exit status: 2]
     ");
     let inside = store(&env).join("copy");
@@ -208,7 +208,7 @@ fn a_damaged_store_gives_no_backup() {
     drop(db);
     assert_snapshot!(env.run(&["store", "backup", "copy"]), @r"
     ------- stderr -------
-    error: the store is damaged, so it was not copied: entry 3: line 3 is damaged: its length differs from the recorded one
+    error: the store was not copied because it is damaged: entry 3: line 3 is damaged: its length differs from the recorded one
     hint: see what is damaged: undertext verify
     hint: repair what session files still contain: undertext doctor --fix
     [exit status: 3]
@@ -279,7 +279,7 @@ fn a_backup_waits_for_a_change_no_longer_than_it_is_told() {
     lock.lock().unwrap();
     let refused = env.run(&["store", "backup", "../copy", "--wait", "2"]);
     assert_eq!(refused.code(), Some(3), "{refused}");
-    assert!(refused.stderr.contains("has been changing"), "{refused}");
+    assert!(refused.stderr.contains("another program is changing the store"), "{refused}");
     assert!(refused.stderr.contains("waiting"), "{refused}");
     assert!(!env.home().join("copy").exists());
     drop(lock);

@@ -75,7 +75,7 @@ fn names_and_places_that_cannot_be_are_refused() {
     assert_snapshot!(env.run(&["branch", "far", "HEAD~99"]), @r#"
     ------- stderr -------
     error: no entry matches "HEAD~99"
-    hint: HEAD does not exist, or has fewer entries before it
+    hint: HEAD does not exist, or has fewer turns before it
     hint: list the entries with their ids: undertext log
     [exit status: 1]
     "#);
@@ -103,8 +103,8 @@ fn a_branch_that_is_hidden_is_in_no_list_and_keeps_what_it_led_to() {
     assert_snapshot!(env.run(&["operations", "-n", "1"]), @"7  2001-02-03 04:05  hide  hid main.1 from lists");
     assert_snapshot!(env.run(&["branch", "--hide", "main"]), @"
     ------- stderr -------
-    error: main is the current branch, which cannot be hidden
-    hint: switch to another branch first; list them: undertext branch
+    error: cannot hide main: it is the current branch
+    hint: switch to another branch first; list the branches: undertext branch
     [exit status: 2]
     ");
     assert_snapshot!(env.run(&["branch", "--hide", "main.1"]), @r#"

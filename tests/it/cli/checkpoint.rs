@@ -18,7 +18,7 @@ fn turns_have_checkpoints_and_a_place_has_one() {
     assert_snapshot!(env.run(&["checkpoint", "--json"]), @r#"{"type":"checkpoint","session":"e572dff8-2304-400b-856a-555ac3a4558d","title":"Why does the build fail?","format":"native","checkpoint":2,"operation":null}"#);
     assert_snapshot!(env.run(&["checkpoint", "-m", "other words"]), @r"
     ------- stderr -------
-    error: checkpoint 2 is already here, and a checkpoint's note cannot be changed
+    error: this place already has checkpoint 2, and a checkpoint's note cannot be changed
     [exit status: 2]
     ");
     assert_snapshot!(env.run(&["checkpoints"]).masked(), @"

@@ -109,7 +109,7 @@ fn a_person_sees_the_numbers_then_what_was_done_and_takes_it_back() {
     ");
     assert_snapshot!(env.run(&["compact"]), @r"
     Session e572dff8  0 all work and no play all work and no play all wor…  (native)
-    Nothing to compact: nothing was said since the last compaction; nothing was changed
+    Nothing to compact: there are no new messages since the last compaction; nothing was changed
     ");
     assert_snapshot!(env.run(&["undo"]).masked(), @r#"
     entry-id is now at the end of @9 "18 all work and no play all work and no play…"
@@ -194,8 +194,8 @@ fn hooks_are_told_and_the_one_before_can_stop_it() {
     settings(&env, &format!("[compaction]\nbefore = \"{stop}\"\n"));
     assert_snapshot!(env.run(&["compact"]), @"
     ------- stderr -------
-    error: a command in your settings refused the compaction, and nothing was changed: not on a Friday
-    hint: the command is compaction.before in config.toml
+    error: nothing was changed: a command in your settings refused the compaction: not on a Friday
+    hint: the command is set as compaction.before in config.toml
     [exit status: 3]
     ");
     settings(&env, &format!("[compaction]\nbefore = \"{tell}\"\nafter = \"{tell}\"\n"));
@@ -242,7 +242,7 @@ fn a_failing_summariser_falls_back_and_with_strict_changes_nothing() {
     Compacted main: summarised 14 messages, kept 6 messages
     The context went from about 4,322 to 1,730 tokens in a 32,000-token window
     ------- stderr -------
-    warning: no model wrote a summary: dies: refused: exit code 7
+    warning: no model wrote a summary: dies: the request failed: exit code 7
     Used statistics and the last requests instead
     hint: to see what a model would be sent: undertext context
     hint: to undo: undertext undo
@@ -251,7 +251,7 @@ fn a_failing_summariser_falls_back_and_with_strict_changes_nothing() {
     ------- stderr -------
     error: the settings have no provider "nobody"
     hint: available: binary, dies, empty, long, slow
-    hint: set one in config.toml; every key, explained: undertext context --settings
+    hint: set one in config.toml; see all settings explained: undertext context --settings
     [exit status: 2]
     "#);
     env.run(&["verify"]).success();
@@ -373,7 +373,7 @@ fn a_session_that_a_provider_refused_is_recovered() {
     assert_snapshot!(env.run(&["recover", "--error", "Rate limit reached"]), @"
     ------- stderr -------
     error: the text of --error does not look like an overflow
-    hint: the provider asks for a pause; the session fits
+    hint: the provider only asks you to wait: the session fits
     hint: to shrink the context anyway: undertext recover --error 'Rate limit reached' --insist
     [exit status: 2]
     ");
@@ -382,7 +382,7 @@ fn a_session_that_a_provider_refused_is_recovered() {
     assert_snapshot!(env.run(&["recover", "--window", "8000"]), @"
     ------- stderr -------
     error: a window of 8000 tokens is too small: the minimum is 16000
-    hint: set another window with --window, or lower window.block in config.toml; every key, explained: undertext context --settings
+    hint: set another window with --window, or lower window.block in config.toml; see all settings explained: undertext context --settings
     [exit status: 2]
     ");
     env.run(&["verify"]).success();
@@ -428,7 +428,7 @@ fn a_turn_asks_a_model_and_tools_answer_it() {
     ------- stderr -------
     error: the settings have no provider "nobody"
     hint: available: local
-    hint: set one in config.toml; every key, explained: undertext context --settings
+    hint: set one in config.toml; see all settings explained: undertext context --settings
     [exit status: 2]
     "#);
     server.queue(vec![Reply::Raw(
@@ -438,8 +438,8 @@ fn a_turn_asks_a_model_and_tools_answer_it() {
     )]);
     assert_snapshot!(env.run(&["turn", "Hello"]), @"
     ------- stderr -------
-    error: m-1 at 127.0.0.1: refused with 401: no such key
-    hint: check the provider's settings in config.toml; every key, explained: undertext context --settings
+    error: m-1 at 127.0.0.1: the request failed with status 401: no such key
+    hint: check the provider's settings in config.toml; see all settings explained: undertext context --settings
     hint: the messages so far are kept; to continue from them: undertext turn
     [exit status: 3]
     ");
@@ -448,7 +448,7 @@ fn a_turn_asks_a_model_and_tools_answer_it() {
     assert_eq!(env.run(&["log"]).success().stdout.matches("Hello").count(), 1);
     assert_snapshot!(env.run(&["turn"]), @"
     ------- stderr -------
-    error: there is nothing to continue from: the model has already answered
+    error: there is nothing to continue: the model has already answered
     hint: give a PROMPT
     [exit status: 2]
     ");
@@ -557,8 +557,8 @@ fn a_turn_that_failed_says_how_to_go_on_as_it_was_begun() {
     let tools = answering(&env, "");
     assert_eq!(
         env.run(&["turn", "Hi", "--provider", "mine", "--tools", &tools]).stderr,
-        "error: mine: bad answer: no JSON: it gave no reason\n\
-             hint: check the provider's settings in config.toml; every key, explained: undertext context --settings\n\
+        "error: mine: unusable answer: not a JSON object: no reason was given\n\
+             hint: check the provider's settings in config.toml; see all settings explained: undertext context --settings\n\
              hint: the messages so far are kept; to continue from them: undertext turn --provider mine --tools $HOME/tools\n"
     );
     settings(&env, "[provider.mine]\nkind = \"command\"\ncommand = \"tee; exit 1\"\n");
@@ -595,7 +595,7 @@ fn a_recovery_and_a_turn_tell_what_failed_and_what_another_program_wrote() {
     let done = env.run(&["recover", "--error", said, "--summarizer", "dies"]).success();
     assert!(done.stdout.contains("Recorded as operation 4\n"), "{done}");
     for told in [
-        "warning: imported 1 entry that another program appended to the live file\n",
+        "warning: imported 1 entry that another program appended to the session's file\n",
         "warning: no model wrote a summary: ",
         failed,
     ] {

@@ -147,7 +147,7 @@ fn a_small_window_is_refused_and_a_tight_one_warned_of() {
     assert_snapshot!(with("15999"), @"
     ------- stderr -------
     error: a window of 15999 tokens is too small: the minimum is 16000
-    hint: set another window with --window, or lower window.block in config.toml; every key, explained: undertext context --settings
+    hint: set another window with --window, or lower window.block in config.toml; see all settings explained: undertext context --settings
     [exit status: 2]
     ");
     assert_snapshot!(with("16000").stderr, @"warning: a window of 16,000 tokens is tight; at least 32,000 is better");
@@ -161,7 +161,7 @@ fn a_small_window_of_the_session_itself_hinders_nobody_from_reading_it() {
     assert_ne!(small, weather);
     fs::write(env.project().join("weather.jsonl"), small).unwrap();
     let shown = env.run(&["context", "weather.jsonl"]).success();
-    assert_snapshot!(shown.stderr, @"warning: a window of 1,000 tokens, which is set in the session's file, is too small for a turn: the minimum is 16,000");
+    assert_snapshot!(shown.stderr, @"warning: a window of 1,000 tokens, set in the session's file, is too small for a turn: the minimum is 16,000");
     assert!(shown.stdout.contains(" of a window of 1,000 (the session's file, "), "{shown}");
     assert!(env.run(&["status", "weather.jsonl"]).success().stdout.contains(" of 1,000 tokens; "));
     env.run(&["import", "-q", "weather.jsonl"]).success();
@@ -173,8 +173,8 @@ fn a_small_window_of_the_session_itself_hinders_nobody_from_reading_it() {
     assert_eq!(planned.to_string(), compacted.to_string());
     assert_snapshot!(compacted, @"
     ------- stderr -------
-    error: a window of 1000 tokens, which is set in the session's file, is too small: the minimum is 16000
-    hint: set another window with --window, or lower window.block in config.toml; every key, explained: undertext context --settings
+    error: a window of 1000 tokens, set in the session's file, is too small: the minimum is 16000
+    hint: set another window with --window, or lower window.block in config.toml; see all settings explained: undertext context --settings
     [exit status: 2]
     ");
 }
@@ -240,7 +240,7 @@ fn settings_are_the_users_and_the_stores() {
     assert_snapshot!(env.run(&["context", "native-tools.jsonl"]), @r#"
     ------- stderr -------
     error: $HOME/.local/share/undertext/config.toml, line 2: limits.turns cannot be "ten": it must be a whole number, 0 or more
-    hint: every key, explained: undertext context --settings
+    hint: see all settings explained: undertext context --settings
     [exit status: 2]
     "#);
     let example = env.run(&["context", "--settings"]).success().stdout;

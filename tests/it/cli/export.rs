@@ -52,8 +52,8 @@ fn a_compressed_file_comes_back_as_it_lay_on_the_disk() {
     env.run(&["verify"]).success();
     assert_snapshot!(env.run(&["export", "native-tools.jsonl", "--container"]), @"
     ------- stderr -------
-    error: generation 1 was not compressed
-    hint: leave out --container and choose another file name
+    error: cannot use --container: generation 1 was not compressed
+    hint: leave out --container, and name a file that does not end in .zst
     [exit status: 1]
     ");
     assert_snapshot!(env.run(&["export", "4b6f", "--file", "no.jsonl"]), @"
@@ -136,7 +136,7 @@ fn no_file_of_a_store_or_an_agent_is_replaced_however_it_is_named() {
             let refused = env.run(&args);
             assert_eq!(refused.code(), Some(2), "{args:?}: {refused}");
             assert!(
-                refused.stderr.contains("inside a store") || refused.stderr.contains("its agent"),
+                refused.stderr.contains("inside a store") || refused.stderr.contains("an agent"),
                 "{refused}"
             );
         }
@@ -145,14 +145,14 @@ fn no_file_of_a_store_or_an_agent_is_replaced_however_it_is_named() {
     let out = agents.to_str().unwrap();
     assert_snapshot!(env.run(&["export", "7c2a", "--force", "-o", out]), @"
     ------- stderr -------
-    error: $HOME/.claude/projects/-garden/7c2a51de-90b4-4e6f-8a53-0d1f6b7e2c40.jsonl is a session file that its agent reads
-    hint: name another file; to change an agent's own file, use revert, switch or restore, which keep its content
+    error: $HOME/.claude/projects/-garden/7c2a51de-90b4-4e6f-8a53-0d1f6b7e2c40.jsonl is a session file that an agent reads
+    hint: name another file; to change an agent's own file, use revert, switch or restore, which keep the old content
     [exit status: 2]
     ");
     let out = store.join("store.db");
     assert_snapshot!(env.run(&["export", "7c2a", "--force", "-o", out.to_str().unwrap()]), @"
     ------- stderr -------
-    error: $HOME/.local/share/undertext/store.db is inside a store; name a place outside it
+    error: cannot use $HOME/.local/share/undertext/store.db: it is inside a store; name a place outside the store
     [exit status: 2]
     ");
     // A file that nobody reads can be replaced, and one that is not there yet be made where an agent looks for some.

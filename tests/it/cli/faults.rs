@@ -90,7 +90,7 @@ fn a_store_of_an_older_version_is_refused_with_a_way_on() {
     assert_snapshot!(env.run(&["append", "text"]), @"
     ------- stderr -------
     error: the store at $HOME/.local/share/undertext/store.db has version 1, but this program reads version 8
-    hint: move that file away, then import your agents' sessions again: undertext import
+    hint: move the old store away, then import your agents' sessions again: undertext import
     [exit status: 3]
     ");
     assert!(env.run(&["sessions"]).to_string().ends_with("[exit status: 3]\n"));
@@ -185,7 +185,7 @@ fn a_store_that_has_forgotten_is_noticed_and_not_changed() {
     [exit status: 1]
     ");
     assert_snapshot!(env.run(&["doctor"]), @"
-    $HOME/.local/share/undertext/store.db: it has lost changes: store.witness saw 6, but it has only 5 now. If you have a newer one, put it back, with its -wal file; otherwise its live files may still contain what it lost
+    $HOME/.local/share/undertext/store.db: it has lost changes: store.witness saw 6, but it has only 5 now. If you have a newer one, put it back, with its -wal file; otherwise, session files may still contain what was lost
     ------- stderr -------
     hint: to repair what can be repaired: undertext doctor --fix
     [exit status: 1]

@@ -139,7 +139,7 @@ fn claude_code_keeps_only_the_session_that_it_names_from_being_changed() {
     let named = |id: &str, what: &str| {
         format!("Claude Code has {id} \"{what}\" open (pid {}, pts/", agent.pid())
     };
-    let words = [named("5c0a1c52", "Build a raft."), "close it there and run this again".into()];
+    let words = [named("5c0a1c52", "Build a raft."), "close the session there and run this again".into()];
     let words = words.each_ref().map(String::as_str);
     refused(env, &raft, RAFT, &[], &words);
     refused(env, &raft, RAFT, &["--force"], &words);

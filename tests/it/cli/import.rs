@@ -55,13 +55,13 @@ fn a_folder_is_taken_in_once_and_read_on_when_it_grows() {
     ");
     fs::write(&path, &whole[1..]).unwrap();
     assert_snapshot!(env.run(&["import", path.to_str().unwrap()]), @"
-    $HOME/project/native-rewind.jsonl: rewritten: it does not continue the store's copy
+    $HOME/project/native-rewind.jsonl: the file was rewritten: it does not continue the store's copy
     Imported 1 session (0 new): 1 new entry, 5.0 kB
     Noted: 1 line that is not a JSON object, 1 file that was rewritten
     ");
     fs::write(&path, &whole).unwrap();
     assert_snapshot!(env.run(&["import", path.to_str().unwrap()]), @"
-    $HOME/project/native-rewind.jsonl: rewritten: it does not continue the store's copy
+    $HOME/project/native-rewind.jsonl: the file was rewritten: it does not continue the store's copy
     Imported 1 session (0 new): 0 new entries, 5.0 kB
     Noted: 1 file that was rewritten
     ");
@@ -197,8 +197,8 @@ fn what_holds_no_session_is_left_out_with_a_reason() {
     assert_snapshot!(env.run(&["import", "in", "-v"]), @r"
     Imported 1 session (1 new): 2 new entries, 456 B
     ------- stderr -------
-    warning: skipped $HOME/project/in/dangling: it is a link, and links are not followed; name its target
-    warning: skipped $HOME/project/in/loop: it is a link, and links are not followed; name its target
+    warning: skipped $HOME/project/in/dangling: it is a link, and links are not followed; name the target instead
+    warning: skipped $HOME/project/in/loop: it is a link, and links are not followed; name the target instead
     warning: skipped $HOME/project/in/notes.txt: it is not a session in a known format
     warning: skipped $HOME/project/in/odd\x1b[2J: it is not a session in a known format
     ");
@@ -226,7 +226,7 @@ fn a_line_that_is_too_long_ends_its_file_and_is_named_with_its_number() {
     Noted: 1 file with a line that is too long
     ------- stderr -------
     Claude Code: ~/.claude/projects
-    warning: $HOME/.claude/projects/-work/boat.jsonl:3: the line is longer than 512 MiB; the file was imported up to here
+    warning: $HOME/.claude/projects/-work/boat.jsonl:3: the line is longer than 512 MiB, so the file was imported up to here
     ");
     assert_snapshot!(env.run(&["import"]), @"
     Imported 0 sessions (0 new): 0 new entries, 0 B; 1 file is unchanged
@@ -268,7 +268,7 @@ fn a_branch_that_a_command_moved_is_kept() {
     let _ = env.run(&["revert", "-q", "0", "-s", "boat"]).success();
     claude(&env, "project/boat.jsonl", "{\"type\":\"ai-title\",\"aiTitle\":\"A boat\"}\n");
     assert_snapshot!(env.run(&["import", "boat.jsonl"]), @"
-    Session boat: main follows its file again; its old position is kept as branch main.2
+    Session boat: main follows the session's file again; main's old position is kept as branch main.2
     Imported 1 session (0 new): 1 new entry, 39 B
     ");
 }
@@ -621,7 +621,7 @@ fn what_the_settings_exclude_stays_out() {
     ------- stderr -------
     warning: skipped $HOME/.claude/projects/-work/deep.jsonl: your settings exclude it: exclude.folders has $HOME/secret
     error: your settings exclude everything that you named
-    hint: every key, explained: undertext context --settings
+    hint: see all settings explained: undertext context --settings
     [exit status: 3]
     ");
     let refused = env.run(&["attach", named]).to_string();
@@ -629,7 +629,7 @@ fn what_the_settings_exclude_stays_out() {
     assert_snapshot!(refused, @"
     ------- stderr -------
     error: $HOME/.claude/projects/-work/deep.jsonl was not imported: your settings exclude it (exclude.folders has $HOME/secret)
-    hint: every key, explained: undertext context --settings
+    hint: see all settings explained: undertext context --settings
     [exit status: 2]
     ");
     // What the store holds goes on without what came since.
@@ -674,14 +674,14 @@ fn settings_that_exclude_nothing_are_refused() {
     assert_snapshot!(env.run(&["import", "boat.jsonl"]), @"
     ------- stderr -------
     error: your settings: exclude.agents has claud, but there is no such agent
-    hint: every key, explained: undertext context --settings
+    hint: see all settings explained: undertext context --settings
     [exit status: 2]
     ");
     settings(&env, "[exclude]\nfolders = [\"work\"]\n");
     assert_snapshot!(env.run(&["import", "boat.jsonl"]), @"
     ------- stderr -------
     error: your settings: exclude.folders has work: a folder must begin with / or ~/ and must not contain ..
-    hint: every key, explained: undertext context --settings
+    hint: see all settings explained: undertext context --settings
     [exit status: 2]
     ");
     for (text, told) in [

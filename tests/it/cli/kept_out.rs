@@ -50,8 +50,8 @@ fn what_an_agent_says_again_is_covered_as_it_is_taken_in() {
     Session 8f14e45f  the token is [redacted]**************, use it  (claude)
     Checkpoint 6
     ------- stderr -------
-    warning: 2 new lines contain redacted text; the store omits it, but the file still contains it
-    warning: imported 2 entries that another program appended to the live file
+    warning: 2 new lines contain redacted text; the store leaves that text out, but the file still contains it
+    warning: imported 2 entries that another program appended to the session's file
     hint: to come back to this checkpoint: undertext revert 6 -s 8f14e45f
     ");
     assert_eq!(in_the_store(&env), Vec::<PathBuf>::new());
@@ -169,20 +169,20 @@ fn undertext_itself_writes_nothing_that_was_taken_out() {
     let before = fs::read(&files[1]).unwrap();
     assert_snapshot!(env.run(&["append", "-s", "c9f0", &format!("use {SECRET}")]), @r"
     ------- stderr -------
-    error: the text contains something that was redacted or forgotten; nothing was written
-    hint: write it without that text: redact and forget keep it out for good
+    error: nothing was written: the text contains something that was redacted or forgotten
+    hint: leave that part out and try again: what was redacted or forgotten cannot be written again
     [exit status: 2]
     ");
     assert_snapshot!(env.run(&["revert", "0", "-s", "c9f0", "-m", &format!("not {SECRET}")]), @r"
     ------- stderr -------
-    error: the text contains something that was redacted or forgotten; nothing was written
-    hint: write it without that text: redact and forget keep it out for good
+    error: nothing was written: the text contains something that was redacted or forgotten
+    hint: leave that part out and try again: what was redacted or forgotten cannot be written again
     [exit status: 2]
     ");
     assert_snapshot!(env.run(&["checkpoint", "-s", "c9f0", "-m", &format!("not {SECRET}")]), @r"
     ------- stderr -------
-    error: the text contains something that was redacted or forgotten; nothing was written
-    hint: write it without that text: redact and forget keep it out for good
+    error: nothing was written: the text contains something that was redacted or forgotten
+    hint: leave that part out and try again: what was redacted or forgotten cannot be written again
     [exit status: 2]
     ");
     assert_eq!(fs::read(&files[1]).unwrap(), before);

@@ -66,7 +66,7 @@ fn steps_of_a_turn_make_it_up() {
         let shown = env.run(&["show", &place]);
         if shown.code() != Some(0) {
             let last =
-                format!("there is no @0.{step}: the last step of the turn is @0.{}", step - 1);
+                format!("there is no @0.{step}: the last step of that turn is @0.{}", step - 1);
             assert!(shown.stderr.contains(&last), "{shown}");
             break;
         }
@@ -97,7 +97,7 @@ fn a_range_goes_from_the_one_turn_to_the_end_of_the_other_on_one_path() {
     let left = words(&env, &["show", "7c2a@0..@1"]);
     assert_eq!(left, [turn("0"), turn("1")].concat());
     let apart = env.run(&["log", "7c2a@1..@3"]);
-    let told = "these are on different paths: @1 is on an end without a name, @3 is on main";
+    let told = "these places are on different branches: @1 is on an unnamed branch, @3 is on main";
     assert!(apart.code() == Some(2) && apart.stderr.contains(told), "{apart}");
     env.run(&["revert", "7c2a@3"]).success();
     let both = env.run(&["log", "7c2a@1..@3"]);

@@ -151,10 +151,10 @@ fn a_resume_first_brings_the_agent_what_a_command_was_still_to_write() {
         drop(held);
         // No agent is installed here.
         let told = kept.env.run(&["resume", session]).to_string();
-        assert!(told.contains("an interrupted change of"), "{told}");
+        assert!(told.contains("an interrupted change to"), "{told}");
         assert_eq!(kept.read(), whole);
         let again = kept.env.run(&["resume", session]).to_string();
-        assert!(!again.contains("an interrupted change of"), "{again}");
+        assert!(!again.contains("an interrupted change to"), "{again}");
         kept.env.run(&["verify"]).success();
     }
 }

@@ -85,9 +85,9 @@ fn a_store_that_came_from_elsewhere_writes_no_file_that_its_facts_name() {
     fs::write(&file, MINE).unwrap();
     assert_snapshot!(env.run(&["revert", "1", "-s", "boat"]), @r"
     ------- stderr -------
-    error: $HOME/.bashrc was not written: it is outside its agent's folders, and nobody has named it on this machine
+    error: cannot write to $HOME/.bashrc: the file is outside the agent's folders, and you have not attached it on this machine
     hint: if this is the session's own file, attach it: undertext attach $HOME/.bashrc
-    hint: or leave the file alone from now on: undertext attach -s boat --off
+    hint: or tell undertext to leave the file alone: undertext attach -s boat --off
     [exit status: 3]
     ");
     all_refused(&env);
@@ -123,7 +123,7 @@ fn a_path_that_was_met_on_another_computer_is_no_file_here() {
       Of steel.
     Undo  undertext undo boat
     ------- stderr -------
-    warning: the session's file is on another computer or in another account; only the store was changed
+    warning: only the store was changed: the session's file is on another computer or in another account
     The agent's own file is not changed
     hint: to write this state to a file: undertext export boat -o boat.jsonl
     "#);
@@ -166,9 +166,9 @@ fn a_file_that_was_named_is_written_until_it_is_detached() {
     env.run(&["import", "boat.jsonl"]).success();
     assert_snapshot!(env.run(&["attach", "boat"]), @r"
     ------- stderr -------
-    error: $HOME/project/boat.jsonl was not written: it is outside its agent's folders, and nobody has named it on this machine
+    error: cannot write to $HOME/project/boat.jsonl: the file is outside the agent's folders, and you have not attached it on this machine
     hint: if this is the session's own file, attach it: undertext attach $HOME/project/boat.jsonl
-    hint: or leave the file alone from now on: undertext attach -s boat --off
+    hint: or tell undertext to leave the file alone: undertext attach -s boat --off
     [exit status: 3]
     ");
     env.run(&["revert", "1", "-s", "boat"]).success();
@@ -243,7 +243,7 @@ fn a_transcript_of_the_store_is_no_link_and_lies_in_no_linked_folder() {
     fs::rename(&folder, env.home().join("elsewhere")).unwrap();
     symlink(env.home().join("elsewhere"), &folder).unwrap();
     let before = fs::read(env.home().join("elsewhere").join(live.file_name().unwrap())).unwrap();
-    assert!(append().to_string().contains("its folder is a link"));
+    assert!(append().to_string().contains("the file's folder is a link"));
     assert!(before == fs::read(&live).unwrap());
     assert_eq!(fs::read_to_string(&mine).unwrap(), MINE);
 }
@@ -302,8 +302,8 @@ fn a_command_that_names_a_copy_does_not_take_the_session_there() {
     assert_snapshot!(env.run(&["revert", "1", "-s", "copy.jsonl"]), @"
     ------- stderr -------
     error: session boat continues in $HOME/.claude/projects/-work/boat.jsonl, not in $HOME/project/copy.jsonl; nothing was changed
-    hint: to change the session there, name it by its id or by that file, for example: undertext status -s boat
-    hint: to make it continue in the file that you named: undertext attach $HOME/project/copy.jsonl
+    hint: name the session by its id or by the file in which it continues, as in: undertext status -s boat
+    hint: or make the session continue in the file that you named: undertext attach $HOME/project/copy.jsonl
     [exit status: 2]
     ");
     for change in CHANGES {
@@ -334,7 +334,7 @@ fn a_command_that_attaches_the_file_that_it_names_tells_what_that_leaves() {
     env.run(&["attach", "boat", "--off"]).success();
     env.run(&["revert", "1", "-s", "boat"]).success();
     let told = env.run(&["append", "--note", "Here.", "-s", file.to_str().unwrap()]).success();
-    let words = "warning: main follows the file; its old position is kept as branch main.2";
+    let words = "warning: main now follows the file; main's old position is kept as branch main.2";
     assert!(told.stderr.contains(words), "{told}");
     let listed = env.run(&["branch", "-s", "boat"]).success().stdout;
     assert!(listed.contains("main.2"), "{listed}");

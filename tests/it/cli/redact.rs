@@ -887,7 +887,7 @@ fn what_stands_where_nothing_can_be_covered_keeps_nothing_else_from_being_taken_
     found by github-pat
     8f14e45f  1 line  claude
     ------- stderr -------
-    warning: rule github-pat matched in the key fields of entry 1 of session c9f0f895-fb98-4b91-8f2a-3c5b6d7e8f90, where text cannot be redacted, so it stays everywhere: replace the key itself
+    warning: rule github-pat matched text in the key fields of entry 1 of session c9f0f895-fb98-4b91-8f2a-3c5b6d7e8f90, where it cannot be redacted; that text was left everywhere, so revoke the key and use a new one
     Nothing was changed
     ");
     let done = env.run(&["redact", "--found", "--yes", "--json"]).said_no();
@@ -896,14 +896,14 @@ fn what_stands_where_nothing_can_be_covered_keeps_nothing_else_from_being_taken_
     assert_eq!(holding(&env, &[key]), Vec::<PathBuf>::new());
     assert_snapshot!(env.run(&["redact", "--found", "--yes"]), @r"
     ------- stderr -------
-    warning: rule github-pat matched in the key fields of entry 1 of session c9f0f895-fb98-4b91-8f2a-3c5b6d7e8f90, where text cannot be redacted, so it stays everywhere: replace the key itself
+    warning: rule github-pat matched text in the key fields of entry 1 of session c9f0f895-fb98-4b91-8f2a-3c5b6d7e8f90, where it cannot be redacted; that text was left everywhere, so revoke the key and use a new one
     Nothing can be redacted
     [exit status: 1]
     ");
     assert_snapshot!(env.run_with_stdin(&["redact", "--yes"], named.as_bytes()), @r"
     ------- stderr -------
-    error: the text is in the key fields of entry 1 of session c9f0f895-fb98-4b91-8f2a-3c5b6d7e8f90, and cannot be redacted there
-    hint: nothing was changed; names of sessions, files and records cannot be redacted, so replace the key itself
+    error: nothing was redacted: the text is in the key fields of entry 1 of session c9f0f895-fb98-4b91-8f2a-3c5b6d7e8f90, where it cannot be redacted
+    hint: names and ids of sessions, files and records cannot be redacted; revoke the key and use a new one
     [exit status: 2]
     ");
     env.run(&["verify"]).success();
@@ -1429,7 +1429,7 @@ fn wrong_use_changes_nothing() {
     ");
     assert_snapshot!(env.run_with_stdin(&["redact", "--yes"], b"tok"), @r"
     ------- stderr -------
-    error: text to redact needs at least 4 bytes: shorter text would match everywhere
+    error: text to redact must have at least 4 bytes: shorter text would match everywhere
     hint: include some of the text around it, exactly as it appears there
     [exit status: 2]
     ");

@@ -641,7 +641,7 @@ fn of_a_file_that_its_agent_compressed_is_said_how_the_session_follows_it_again(
     let refused = kept.env.run(&["attach", "-s", "019f"]);
     assert_eq!(refused.code(), Some(2));
     assert!(refused.stderr.contains(".jsonl.zst is compressed"), "{refused}");
-    assert!(refused.stderr.contains("hint: decompress it with its agent"), "{refused}");
+    assert!(refused.stderr.contains("hint: decompress the file with the agent"), "{refused}");
     fs::remove_file(&packed).unwrap();
     fs::write(&kept.file, &plain).unwrap();
     kept.env.run(&["import"]).success();
@@ -880,7 +880,7 @@ fn an_undo_of_a_restore_tells_that_the_file_is_let_go_and_how_it_is_attached_aga
     let attaching = newest_operation(&kept.env, "6b0a");
     let undone = kept.env.run(&["undo", "--op", &attaching, "-s", "6b0a"]).success();
     assert!(
-        undone.stderr.contains("jsonl is left alone; the session continues without it"),
+        undone.stderr.contains("jsonl is left alone from now on; the session continues without the file"),
         "{undone}"
     );
     assert!(undone.stderr.contains("undertext attach -s 6b0a1c52"), "{undone}");

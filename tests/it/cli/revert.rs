@@ -46,13 +46,13 @@ fn revert_keep_keeps_the_turn_and_takes_back_the_next() {
     assert_snapshot!(env.run(&["revert", "--keep", "1"]), @"
     ------- stderr -------
     error: cannot use --keep with @1: no turn follows it
-    hint: to go back to @1 instead, leave out --keep: undertext revert @1
+    hint: to go back to @1 itself, leave out --keep: undertext revert @1
     [exit status: 2]
     ");
     assert_snapshot!(env.run(&["revert", "--keep", "main"]), @"
     ------- stderr -------
     error: cannot use --keep with main: it is not a turn
-    hint: to go back to main instead, leave out --keep: undertext revert main
+    hint: to go back to main itself, leave out --keep: undertext revert main
     [exit status: 2]
     ");
     // A turn on another branch has no next one here.
@@ -61,7 +61,7 @@ fn revert_keep_keeps_the_turn_and_takes_back_the_next() {
     assert_snapshot!(env.run(&["revert", "--keep", "1"]), @"
     ------- stderr -------
     error: cannot use --keep with @1: it is not on the current branch
-    hint: to go back to @1 instead, leave out --keep: undertext revert @1
+    hint: to go back to @1 itself, leave out --keep: undertext revert @1
     [exit status: 2]
     ");
     assert_snapshot!(env.run(&["revert", "--keep", "0"]), @r#"

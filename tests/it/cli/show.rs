@@ -76,14 +76,14 @@ fn an_entry_that_is_not_there_is_an_error() {
     assert_snapshot!(env.run(&["show", "HEAD~99", "-s", "native-tools.jsonl"]), @r#"
     ------- stderr -------
     error: no entry matches "HEAD~99"
-    hint: HEAD does not exist, or has fewer entries before it
+    hint: HEAD does not exist, or has fewer turns before it
     hint: list the entries with their ids: undertext log native-tools.jsonl
     [exit status: 1]
     "#);
     assert_snapshot!(env.run(&["show", "../x\x1b[2J", "-s", "native-tools.jsonl"]), @r#"
     ------- stderr -------
     error: no entry matches "../x\u{1b}[2J"
-    hint: separate two places by a space:  /x\x1b[2J
+    hint: separate two places with a space:  /x\x1b[2J
     hint: list the entries with their ids: undertext log native-tools.jsonl
     [exit status: 1]
     "#);

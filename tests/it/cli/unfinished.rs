@@ -172,7 +172,7 @@ fn the_audit_looks_at_lines_that_were_read_unfinished() {
     Redacted in 1 line of 1 session and of 1 unfinished line; every entry keeps its id
     overwritten in ~/.claude/projects/-work/8f14e45f-ceea-467f-a26a-5dba2f5b6d35.jsonl
     ------- stderr -------
-    warning: session 8f14e45f-ceea-467f-a26a-5dba2f5b6d35: imported 1 entry that another program appended to the live file
+    warning: session 8f14e45f-ceea-467f-a26a-5dba2f5b6d35: imported 1 entry that another program appended to the session's file
     hint: check that everything else is intact: undertext verify
     ");
     assert_eq!(env.run(&["audit", "--secrets"]).code(), Some(0));
