@@ -71,7 +71,7 @@ impl Context {
             return Err(CommandError::user(error).hinted(Hint::settings("")));
         }
         let exclude = match exclude.agents.iter().find(is_unknown) {
-            Some(agent) => Err(format!("exclude.agents has {agent}, but there is no such agent")),
+            Some(agent) => Err(format!("exclude.agents contains {agent}, but there is no such agent")),
             None => exclude.at_home(self.env.home.as_deref(), &resolve),
         };
         exclude.map_err(|why| {

@@ -104,7 +104,7 @@ fn after_session(error: &SessionError) -> Vec<Hint> {
             let [import, _] = beginnings();
             vec![Hint::sessions(), import]
         }
-        E::AmbiguousSession { .. } => vec!["type more characters of one of these".into()],
+        E::AmbiguousSession { .. } => vec!["type more characters of the id or the title".into()],
         E::AmbiguousEntry { wanted, matches } => {
             let more = format!("type more characters of one of these: {}", listed(matches)).into();
             let is_number = wanted.parse::<u64>().is_ok();

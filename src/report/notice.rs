@@ -196,7 +196,7 @@ impl fmt::Display for Notice {
                 aside.display()
             ),
             Self::Ending { path, .. } => {
-                write!(f, "imported the new end of {}", path.display())
+                write!(f, "imported the changed end, without new entries, of {}", path.display())
             }
             Self::Followed { path, is_rewritten, entries, left, .. } => {
                 let noun = if *entries == 1 { "new entry" } else { "new entries" };

@@ -66,7 +66,7 @@ pub enum SessionError {
         nearest: Vec<(CheckpointNumber, String)>,
     },
     /// The session's records are of a format that is not known here.
-    #[error("unknown format {0:?}")]
+    #[error("unknown agent format {0:?}")]
     UnknownFormat(String),
     /// The output could not be written where it should go.
     #[error("cannot write")]

@@ -43,9 +43,9 @@ pub enum Exclusion {
 impl fmt::Display for Exclusion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Folder(folder) => write!(f, "exclude.folders has {}", folder.display()),
-            Self::Session(id) => write!(f, "exclude.sessions has {id}"),
-            Self::Agent(agent) => write!(f, "exclude.agents has {agent}"),
+            Self::Folder(folder) => write!(f, "exclude.folders contains {}", folder.display()),
+            Self::Session(id) => write!(f, "exclude.sessions contains {id}"),
+            Self::Agent(agent) => write!(f, "exclude.agents contains {agent}"),
             Self::Unplaced => {
                 f.write_str("exclude.folders excludes sessions whose folder is not known yet")
             }
@@ -79,7 +79,7 @@ impl Exclude {
                 let words = "folder names may not contain * ? or [, and everything below a folder is excluded too";
                 let instead = "name each folder, or the one above them";
                 return Err(format!(
-                    "exclude.folders has {}: {words}; {instead}",
+                    "exclude.folders contains {}: {words}; {instead}",
                     folder.display()
                 ));
             }
@@ -92,7 +92,7 @@ impl Exclude {
             let is_whole = whole.is_absolute() && is_plain;
             let shown = folder.display();
             is_whole.then(|| whole.components().collect()).ok_or_else(|| {
-                format!("exclude.folders has {shown}: a folder must begin with / or ~/ and must not contain ..")
+                format!("exclude.folders contains {shown}: a folder must begin with / or ~/ and must not contain ..")
             })
         };
         // An id behind the name of an agent may be empty, too.
@@ -100,13 +100,13 @@ impl Exclude {
             |id: &String| id.split_once(':').map_or(id.as_str(), |(_, id)| id).is_empty();
         if self.sessions.iter().any(is_empty) {
             return Err(
-                "exclude.sessions has an empty id, which would match every session".to_owned()
+                "exclude.sessions contains an empty id, which would match every session".to_owned()
             );
         }
         if let Some(id) = self.sessions.iter().find(|id| is_wild(id)) {
             let words =
                 "ids may not contain * ? or [, and the first characters of an id are enough";
-            return Err(format!("exclude.sessions has {id}: {words}"));
+            return Err(format!("exclude.sessions contains {id}: {words}"));
         }
         let folders = self.folders.iter().map(folder).collect::<Result<Vec<PathBuf>, _>>()?;
         let links = folders.iter().filter_map(|folder| Some((folder.clone(), resolve(folder)?)));
@@ -171,17 +171,17 @@ mod tests {
             let found = found.map(|by| by.to_string()).unwrap_or_default();
             assert_eq!(found, expected, "{agent} {session} {folder}");
         };
-        let secret = "exclude.folders has /home/ann/secret";
+        let secret = "exclude.folders contains /home/ann/secret";
         check("claude", "a", "/home/ann/secret", secret);
         check("claude", "a", "/home/ann/secret/deep/er", secret);
         check("claude", "a", "/home/ann/secrets", "");
         check("claude", "a", "/home/ann", "");
-        check("claude", "a", "/srv/app/", "exclude.folders has /srv/app");
-        check("claude", "8f14e45f/agent-1", "/", "exclude.sessions has 8f14");
+        check("claude", "a", "/srv/app/", "exclude.folders contains /srv/app");
+        check("claude", "8f14e45f/agent-1", "/", "exclude.sessions contains 8f14");
         check("claude", "18f14", "/", "");
-        check("pi", "boat", "/", "exclude.sessions has pi:b");
+        check("pi", "boat", "/", "exclude.sessions contains pi:b");
         check("claude", "boat", "/", "");
-        check("codex", "boat", "/", "exclude.agents has codex");
+        check("codex", "boat", "/", "exclude.agents contains codex");
         assert_eq!(exclude.find("claude", "a", None), None);
         assert!(!exclude.is_empty() && Exclude::default().is_empty());
     }
@@ -191,19 +191,19 @@ mod tests {
         let refused = |settings: Exclude, home| settings.at_home(home, &unlinked).unwrap_err();
         let home = Some(Path::new("/home/ann"));
         let words = "a folder must begin with / or ~/ and must not contain ..";
-        let folder = |folder: &str| format!("exclude.folders has {folder}: {words}");
+        let folder = |folder: &str| format!("exclude.folders contains {folder}: {words}");
         for name in ["work", "", "/a/../b"] {
             assert_eq!(refused(exclude(&[name], &[], &[]), home), folder(name));
         }
         assert_eq!(refused(exclude(&["~/a"], &[], &[]), None), folder("~/a"));
         for name in ["~/clients/*", "/srv/app?", "/srv/[ab]", "*"] {
             let told = refused(exclude(&[name], &[], &[]), home);
-            assert!(told.contains(&format!("exclude.folders has {name}: ")), "{told}");
+            assert!(told.contains(&format!("exclude.folders contains {name}: ")), "{told}");
             assert!(told.ends_with("name each folder, or the one above them"), "{told}");
         }
         let told = refused(exclude(&[], &["8f14*"], &[]), home);
         assert!(told.ends_with("the first characters of an id are enough"), "{told}");
-        let empty = "exclude.sessions has an empty id, which would match every session";
+        let empty = "exclude.sessions contains an empty id, which would match every session";
         for id in ["", "claude:"] {
             assert_eq!(refused(exclude(&[], &[id], &[]), home), empty);
         }

@@ -77,7 +77,7 @@ fn records_are_one_operation_and_an_invalid_one_writes_nothing() {
     "#);
     assert_snapshot!(env.run_with_stdin(&["append", "--jsonl"], b"\n{\"a\":\"\xff\"}"), @r#"
     ------- stderr -------
-    error: line 2: it is not UTF-8
+    error: line 2: the record is not UTF-8
     hint: nothing was written; fix the line and try again
     hint: a valid line: {"role":"user","content":"What is in /w?"}
     [exit status: 2]

@@ -76,7 +76,7 @@ fn settings_that_cannot_be_read_are_named_and_not_what_they_may_leave_out() {
         for args in [&["revert", "1", "boat", "--dry-run"][..], &["append", "-s", "boat", "More"]] {
             let refused = env.run(args);
             assert_eq!(refused.code(), Some(2), "{refused}");
-            assert!(!refused.stderr.contains("exclude.agents has claude"), "{refused}");
+            assert!(!refused.stderr.contains("exclude.agents contains claude"), "{refused}");
             assert!(!refused.stderr.contains("--off"), "{refused}");
         }
         for args in [&["log", "boat"][..], &["search", "plan"]] {
@@ -117,7 +117,7 @@ fn settings_behind_a_link_that_leads_nowhere_are_not_taken_for_none() {
 fn a_session_waits_until_its_folder_is_known() {
     for n in [1, 300] {
         for (folder, then) in [
-            ("/clients/acme", (0, "exclude.folders has /clients".to_owned())),
+            ("/clients/acme", (0, "exclude.folders contains /clients".to_owned())),
             ("/work", (1, String::new())),
         ] {
             let env = TestEnv::new();
@@ -151,7 +151,7 @@ fn a_session_of_kimi_waits_for_the_list_of_its_folder() {
     list("/elsewhere");
     assert_eq!(import(&env), waits);
     list("/clients/acme");
-    assert_eq!(import(&env), (0, "exclude.folders has /clients".to_owned()));
+    assert_eq!(import(&env), (0, "exclude.folders contains /clients".to_owned()));
     exclude(&env, "\"/client\"");
     assert_eq!(import(&env), (1, String::new()));
     // What the store knows of a session it knows without the list.
@@ -162,7 +162,7 @@ fn a_session_of_kimi_waits_for_the_list_of_its_folder() {
     assert_eq!(env.run(&["export", "-q", "c0ff"]).success().stdout, grown);
     exclude(&env, "\"/clients\"");
     write(&env, &format!("{KIMI}/context.jsonl"), &said.repeat(3));
-    assert_eq!(import(&env), (1, "exclude.folders has /clients".to_owned()));
+    assert_eq!(import(&env), (1, "exclude.folders contains /clients".to_owned()));
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn what_the_store_holds_of_a_session_that_is_left_out_later_stays_as_it_is() {
         let refused = env.run(args);
         assert_eq!(refused.code(), Some(2), "{args:?} {refused}");
         let words =
-            "session boat was not changed: your settings exclude it (exclude.folders has /clients)";
+            "session boat was not changed: your settings exclude it (exclude.folders contains /clients)";
         assert!(refused.stderr.contains(words), "{refused}");
         assert!(refused.stderr.contains("undertext attach -s boat --off"), "{refused}");
         assert_eq!((held(), fs::read_to_string(&file).unwrap()), (old.clone(), new.clone()));
@@ -265,7 +265,7 @@ fn a_file_of_a_session_that_is_left_out_does_not_come_back() {
     fs::remove_file(&file).unwrap();
     let refused = env.run(&["restore", "boat"]);
     assert_eq!(refused.code(), Some(2), "{refused}");
-    assert!(refused.stderr.contains("exclude.folders has /clients"), "{refused}");
+    assert!(refused.stderr.contains("exclude.folders contains /clients"), "{refused}");
     assert!(!file.exists());
 }
 

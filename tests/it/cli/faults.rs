@@ -66,7 +66,7 @@ fn a_newer_store_is_refused_before_anything_is_written() {
     let before = state();
     assert_snapshot!(env.run(&["append", "text"]), @"
     ------- stderr -------
-    error: the store at $HOME/.local/share/undertext/store.db has version 99, but this program reads version 8
+    error: the store at $HOME/.local/share/undertext/store.db has version 99, but this undertext reads only version 8
     hint: update undertext, or name another store with --store
     [exit status: 4]
     ");
@@ -89,7 +89,7 @@ fn a_store_of_an_older_version_is_refused_with_a_way_on() {
     let before = fs::read(&path).unwrap();
     assert_snapshot!(env.run(&["append", "text"]), @"
     ------- stderr -------
-    error: the store at $HOME/.local/share/undertext/store.db has version 1, but this program reads version 8
+    error: the store at $HOME/.local/share/undertext/store.db has version 1, but this undertext reads only version 8
     hint: move the old store away, then import your agents' sessions again: undertext import
     [exit status: 3]
     ");

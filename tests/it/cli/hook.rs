@@ -379,8 +379,8 @@ fn a_file_outside_of_the_agents_folders_is_not_read() {
         hook(&env, &["hook", "claude"], event(path).as_bytes());
     }
     wait(&env, "it is a pipe, not a file");
-    wait(&env, "a.jsonl: it is outside its agent's folders");
-    wait(&env, "40.jsonl: it is outside its agent's folders");
+    wait(&env, "a.jsonl: the file is outside the agent's folders");
+    wait(&env, "40.jsonl: the file is outside the agent's folders");
     // Another agent's folder is outside too.
     fs::remove_file(&inside).unwrap();
     fs::write(&inside, example("claude-garden.jsonl")).unwrap();

@@ -601,25 +601,25 @@ fn what_the_settings_exclude_stays_out() {
     ------- stderr -------
     Claude Code: ~/.claude/projects
     Kimi CLI: ~/.kimi/sessions
-    5 sessions excluded by your settings (-v lists them): exclude.agents has kimi; exclude.folders has $HOME/secret; exclude.sessions has claude:8f14
+    5 sessions excluded by your settings (-v lists them): exclude.agents contains kimi; exclude.folders contains $HOME/secret; exclude.sessions contains claude:8f14
     ");
     assert_snapshot!(env.run(&["import"]), @"
     Imported 1 session (1 new): 2 new entries, 456 B
     ------- stderr -------
     Claude Code: ~/.claude/projects
     Kimi CLI: ~/.kimi/sessions
-    5 sessions excluded by your settings (-v lists them): exclude.agents has kimi; exclude.folders has $HOME/secret; exclude.sessions has claude:8f14
+    5 sessions excluded by your settings (-v lists them): exclude.agents contains kimi; exclude.folders contains $HOME/secret; exclude.sessions contains claude:8f14
     ");
     assert_snapshot!(env.run(&["import", "--json", "-q"]).masked(), @r#"{"type":"summary","files":1,"unchanged":1,"skipped":5,"left_out":{"excluded":5},"sessions":0,"entries":0,"sidecars":0,"bytes":0,"gone":0,"oddities":{}}"#);
     assert_snapshot!(env.run(&["import", "-v", kimi.to_str().unwrap()]), @"
     ------- stderr -------
-    warning: skipped $HOME/.kimi/sessions/0123/k-1/context.jsonl: your settings exclude it: exclude.agents has kimi
+    warning: skipped $HOME/.kimi/sessions/0123/k-1/context.jsonl: your settings exclude it: exclude.agents contains kimi
     ");
     // A file that is named is refused, wherever it is named.
     let named = file.to_str().unwrap();
     assert_snapshot!(env.run(&["import", named]), @"
     ------- stderr -------
-    warning: skipped $HOME/.claude/projects/-work/deep.jsonl: your settings exclude it: exclude.folders has $HOME/secret
+    warning: skipped $HOME/.claude/projects/-work/deep.jsonl: your settings exclude it: exclude.folders contains $HOME/secret
     error: your settings exclude everything that you named
     hint: see all settings explained: undertext context --settings
     [exit status: 3]
@@ -628,7 +628,7 @@ fn what_the_settings_exclude_stays_out() {
     assert_eq!(env.run(&["checkpoint", named]).to_string(), refused);
     assert_snapshot!(refused, @"
     ------- stderr -------
-    error: $HOME/.claude/projects/-work/deep.jsonl was not imported: your settings exclude it (exclude.folders has $HOME/secret)
+    error: $HOME/.claude/projects/-work/deep.jsonl was not imported: your settings exclude it (exclude.folders contains $HOME/secret)
     hint: see all settings explained: undertext context --settings
     [exit status: 2]
     ");
@@ -642,7 +642,7 @@ fn what_the_settings_exclude_stays_out() {
     ------- stderr -------
     Claude Code: ~/.claude/projects
     Kimi CLI: ~/.kimi/sessions
-    4 sessions excluded by your settings (-v lists them): exclude.folders excludes sessions whose folder is not known yet; exclude.folders has /work
+    4 sessions excluded by your settings (-v lists them): exclude.folders excludes sessions whose folder is not known yet; exclude.folders contains /work
     ");
     fs::remove_file(&file).unwrap();
     assert_eq!(env.run(&["export", "-q", "open"]).success().stdout, whole);
@@ -662,7 +662,7 @@ fn a_folder_behind_a_link_stays_out() {
     Imported 1 session (1 new): 2 new entries, 456 B
     ------- stderr -------
     Claude Code: ~/.claude/projects
-    2 sessions excluded by your settings (-v lists them): exclude.folders has $HOME/secret/deep; exclude.folders has $HOME/secret/gone
+    2 sessions excluded by your settings (-v lists them): exclude.folders contains $HOME/secret/deep; exclude.folders contains $HOME/secret/gone
     ");
 }
 
@@ -673,14 +673,14 @@ fn settings_that_exclude_nothing_are_refused() {
     settings(&env, "[exclude]\nagents = [\"claud\"]\n");
     assert_snapshot!(env.run(&["import", "boat.jsonl"]), @"
     ------- stderr -------
-    error: your settings: exclude.agents has claud, but there is no such agent
+    error: your settings: exclude.agents contains claud, but there is no such agent
     hint: see all settings explained: undertext context --settings
     [exit status: 2]
     ");
     settings(&env, "[exclude]\nfolders = [\"work\"]\n");
     assert_snapshot!(env.run(&["import", "boat.jsonl"]), @"
     ------- stderr -------
-    error: your settings: exclude.folders has work: a folder must begin with / or ~/ and must not contain ..
+    error: your settings: exclude.folders contains work: a folder must begin with / or ~/ and must not contain ..
     hint: see all settings explained: undertext context --settings
     [exit status: 2]
     ");
@@ -693,7 +693,7 @@ fn settings_that_exclude_nothing_are_refused() {
         ("folders = [\"~/work\"]\n", "unknown key folders"),
         (
             "[exclude]\nfolders = [\"~/clients/*\"]\n",
-            "exclude.folders has ~/clients/*: folder names may not",
+            "exclude.folders contains ~/clients/*: folder names may not",
         ),
     ] {
         settings(&env, text);

@@ -327,7 +327,7 @@ fn a_live_file_without_a_session_is_named_and_becomes_one() {
     let verified = home.run(&["verify"]);
     assert_eq!(verified.code(), Some(1), "{verified}");
     assert!(
-        verified.to_string().contains("a live file whose session the store has lost"),
+        verified.to_string().contains("the file of a session that the store has lost"),
         "{verified}"
     );
     home.run(&["doctor", "--fix"]).success();
