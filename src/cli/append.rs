@@ -37,9 +37,9 @@ Examples:
   undertext append --result call_1 - < a.rs
   echo '{\"role\":\"user\",\"content\":\"Hello\"}' | undertext append
 
-A record is a message as OpenAI's and Anthropic's APIs have it, or a line of
-the session's own format; an id or a time that it leaves out is filled in. One
-append is one operation: if one record is invalid, nothing is written.")]
+A record is a message in the format of OpenAI's or Anthropic's API, or a line in
+the session's own format; a missing id or time is filled in. One append is one
+operation: if one record is invalid, nothing is written.")]
 pub(crate) struct Args {
     /// The text, or - to read it from stdin [default: records from stdin]
     #[arg(value_name = "TEXT")]
@@ -53,11 +53,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "NAME", requires = "input", conflicts_with_all = ["text", "result", "note", "jsonl"])]
     call: Option<String>,
 
-    /// Its arguments as JSON, or - to read stdin
+    /// Arguments of the call as JSON, or - to read stdin
     #[arg(long, value_name = "JSON", requires = "call", allow_hyphen_values = true, conflicts_with_all = ["text", "role", "result", "note", "jsonl", "error"])]
     input: Option<String>,
 
-    /// Its id, which the result names [default: a new one]
+    /// Id of the call, for its result [default: a new one]
     #[arg(long, value_name = "ID", requires = "call", conflicts_with_all = ["text", "role", "result", "note", "jsonl", "error"])]
     id: Option<String>,
 

@@ -24,8 +24,8 @@ Examples:
   undertext branch --rename main.1 wrong-turn
   undertext branch --hide wrong-turn -s 7c2a
 
-A new branch is not switched to. Hiding a branch removes only its name. If the
-first word looks like an id or a path, it names the session.")]
+Creating a branch does not switch to it. Hiding a branch removes only its name.
+If the first word looks like an id or a path, it names the session.")]
 pub(crate) struct Args {
     /// Create a branch with this name
     name: Option<OsString>,

@@ -9,8 +9,8 @@ use undertext::report::Line;
 
 /// Print a completion script for your shell
 ///
-/// It completes commands and options, and from the store sessions, checkpoints with their words, branches and agents.
-/// It also defines the short name ut, unless something else has it.
+/// It completes commands, options, and names from the store: sessions, checkpoints, branches and agents. It also defines the
+/// short name ut, unless another command has that name.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

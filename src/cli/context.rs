@@ -42,11 +42,11 @@ Examples:
   undertext context --as anthropic --json | head -1 | jq .request
   undertext context --explain 9c0d
 
-An agent's session is shown as the agent sends it. For an interface, a request
-is prepared that its provider accepts: every call gets its result, roles
-alternate, and whatever was changed is listed. Tokens are counted as the newest
-answer reports them, with an estimate of what came after it; exact counts as the
-model does.")]
+An agent's session is shown as the agent sends it. For a provider's interface,
+--as prepares a request that the provider accepts: every call gets its result,
+roles alternate, and all changes are listed. Token counts are those that the
+newest answer reports, plus an estimate of what came after it; --tokens exact
+counts with the model's own encoding.")]
 pub(crate) struct Args {
     #[command(flatten)]
     about: About,
@@ -55,7 +55,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ENTRY", add = complete::places())]
     at: Option<String>,
 
-    /// For agent, anthropic, openai, gemini or messages
+    /// Form: agent, anthropic, openai, gemini or messages
     #[arg(long = "as", value_name = "SHAPE", hide_possible_values = true)]
     shape: Option<ShapeArg>,
 

@@ -25,8 +25,8 @@ Examples:
   undertext diff @3 @7 --stat
   undertext diff --with 3f2a91c0       this session and its fork 3f2a91c0
 
-Compares what leads to each place, from the point where the two part. An entry
-that says the same under another id, as in a fork, is not a change.
+Compares the paths to both places, from the point where they diverge. An entry
+with the same text under another id, as in a fork, is not a change.
 
 Exit codes: 0 if they are the same, 1 if they differ")]
 pub(crate) struct Args {

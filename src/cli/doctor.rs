@@ -26,8 +26,8 @@ Examples:
   undertext doctor --fix
   undertext doctor --files 7c2a
 
-It checks the place and the modes of the store, everything that verify checks,
-what crashes left, and whether agents call an undertext that exists. --fix
+It checks the store's disk and file modes, everything that verify checks, files
+left by crashes, and whether the undertext that agents call exists. --fix
 rebuilds a damaged store from what can be read and from session files; the
 damaged one is kept next to it.
 

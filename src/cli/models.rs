@@ -70,7 +70,7 @@ pub(crate) struct Summing {
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
 
-    /// Show it files elsewhere too, but never keys
+    /// Show the model other files too, but never keys
     #[arg(long)]
     outside: bool,
 

@@ -15,9 +15,9 @@ Examples:
   undertext new --prefer language=French --configure model=large
   id=$(undertext new --json | jq -r .session)
 
-It prints the id and the live file, which is the conversation as JSON Lines:
-follow it with tail -F, or append to it. What is known of the machine, the user
-and the folder is recorded.")]
+It prints the id and the path of the live file, which contains the conversation
+as JSON Lines: follow it with tail -F, or append to it. The session records what
+is known of the machine, the user and the folder.")]
 pub(crate) struct Args {
     /// Record a preference of the user
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]

@@ -32,7 +32,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "TEXT")]
     error: Option<String>,
 
-    /// Treat that as too long, whatever it says
+    /// Treat it as too long, whatever --error says
     #[arg(long, requires = "error")]
     insist: bool,
 

@@ -34,7 +34,7 @@ session, also in base64 and URLs. It is overwritten in the store and in agents'
 files, and kept out of later imports. Entries keep their ids. This can't be
 undone. Revoke the key as well. docs/secrets.md says what is not covered.
 
-Exit codes: 1 if nothing has it, nobody agreed, or it remains somewhere")]
+Exit codes: 1 if nothing has the text, nobody agreed, or some text remains")]
 pub(crate) struct Args {
     /// Redact everything that this turn or entry says
     #[arg(value_name = "ENTRY")]

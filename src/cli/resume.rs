@@ -24,8 +24,8 @@ Examples:
   undertext resume 7c2a --print
 
 The agent starts in the session's folder and continues on the current branch. A
-change that waits is shown first, and made if you agree. --apply doesn't ask if
-it was you who saved it with --later.
+change that waits is shown first, and made if you agree. With --apply, a change
+that you saved yourself with --later is made without asking.
 
 Exit codes: 1 if nothing was started because a change waits, or if --apply or
   --drop finds none")]

@@ -29,11 +29,11 @@ Examples:
   undertext revert HEAD~2 7c2a         two turns back in session 7c2a
   undertext revert main.1              the end of a reverted branch
 
-A turn takes you to just before it; any other place, to just after it. Your
-prompt there is printed, to send again or change. Nothing is deleted: the
-reverted turns are kept as a branch. Files that the agent edited since are
-named, not restored. git's revert makes a new commit; this one moves to a
-place, like git's reset.")]
+If PLACE is a turn, you go to just before it; otherwise, to just after PLACE.
+Your prompt there is printed, so that you can send it again or change it.
+Nothing is deleted: the reverted turns are kept as a branch. Files that the
+agent edited since are named, not restored. git's revert makes a new commit;
+this one moves to a place, like git's reset.")]
 pub(crate) struct Args {
     /// A turn, a branch or an entry [default on a terminal: pick a turn]
     #[arg(value_name = "PLACE", allow_negative_numbers = true, add = complete::places())]

@@ -26,7 +26,7 @@ const PER_SESSION: usize = 3;
 /// The letters of the options that take a value.
 const TAKING: [char; 5] = ['A', 'B', 'C', 'n', 's'];
 
-/// Search everything said in all sessions, also what was reverted or compacted
+/// Search all sessions, including reverted and compacted text
 #[derive(Debug, clap::Args)]
 #[command(
     alias = "grep",
@@ -51,7 +51,7 @@ pub(crate) struct Args {
     #[arg(short = 'F', long = "fixed-strings")]
     fixed: bool,
 
-    /// The same, as whole words
+    /// Match exact text, whole words only
     #[arg(short, long, conflicts_with = "regex")]
     word: bool,
 

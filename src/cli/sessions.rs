@@ -83,7 +83,7 @@ pub(crate) struct Args {
     #[arg(long)]
     tree: bool,
 
-    /// Show full ids, times and folders, and origins
+    /// Show full ids, times, folders and parent sessions
     #[arg(short, long)]
     verbose: bool,
 

@@ -24,9 +24,9 @@ Examples:
   undertext setup claude
   undertext setup pi --off --dry-run
 
-You see the change of the agent's settings before it is made. The agent then
-calls undertext from its next start on, without waiting for it, and works on if
-you remove undertext. --off removes exactly what was added.
+You see how the agent's settings would change before they do. From its next
+start on, the agent calls undertext without waiting for it. If you remove
+undertext, the agent keeps working. --off removes exactly what was added.
 
 Exit codes: 1 if nobody agreed, or a call that you extended was left in place")]
 pub(crate) struct Args {

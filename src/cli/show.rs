@@ -57,11 +57,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PATTERN", conflicts_with_all = ["lines", "diff"], value_parser = pattern)]
     grep: Option<Regex>,
 
-    /// Print what truncation hid of the entry
+    /// Print the text that truncation hid
     #[arg(long, conflicts_with_all = ["diff", "original"])]
     hidden: bool,
 
-    /// Print what is hidden as a diff
+    /// Print the hidden text as a diff
     #[arg(long, conflicts_with_all = ["original", "lines"])]
     diff: bool,
 

@@ -31,7 +31,7 @@ pub(super) struct Shown {
     #[arg(long, value_name = "WORDS", value_parser = pattern)]
     grep: Option<Pattern>,
 
-    /// Show each record by itself, the agent's own too
+    /// Show each record separately, the agent's own too
     #[arg(short, long)]
     verbose: bool,
 }

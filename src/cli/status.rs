@@ -41,11 +41,11 @@ pub(crate) struct Args {
     #[command(flatten)]
     about: About,
 
-    /// Show what it knows of system, tools and workspace
+    /// Show what is recorded of system, tools and workspace
     #[arg(long)]
     layers: bool,
 
-    /// List the files it names, edited ones first
+    /// List the files it mentions, edited ones first
     #[arg(long, conflicts_with = "layers")]
     files: bool,
 }

@@ -28,9 +28,9 @@ Examples:
   undertext truncate --max-chars 20000 7c2a
 
 The agent resumes with the shorter results, which say how to read the rest.
-Without --max-chars, a result may have three tenths of the window, at four
-characters a token and at most 400,000. A cut invalidates the provider's cache
-from there on; the command says how much that is.
+Without --max-chars, a result may fill three tenths of the window, at four
+characters a token, but no more than 400,000 characters. A cut invalidates the
+provider's cache from there on, and the command reports how much of it.
 
 Exit codes: 1 with --when-cold while the provider has a cache")]
 pub(crate) struct Args {
@@ -53,7 +53,7 @@ pub(crate) struct Args {
     #[arg(long)]
     dry_run: bool,
 
-    /// Do nothing until the provider's cache has expired
+    /// Do nothing while the provider still has a cache
     #[arg(long)]
     when_cold: bool,
 }

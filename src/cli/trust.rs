@@ -27,8 +27,8 @@ Examples:
   undertext trust --list
 
 A .undertext folder may come with a clone or an archive, so it is ignored until
-you trust it on this machine. Even then, commands, addresses and keys come from
-your own settings alone.")]
+you trust it on this machine. Even then, commands, addresses and keys come only
+from your own settings.")]
 pub(crate) struct Args {
     /// The store or its folder [default: the nearest .undertext]
     path: Option<PathBuf>,

@@ -37,7 +37,7 @@ Examples:
 
 It compacts a window that is nearly full, and recovers if the request is refused
 as too long. Without --tools, calls wait for append --result. Without a prompt,
-it continues from there, or from where a turn failed. docs/own-agent.md has the
+turn continues after such results, or where it failed. docs/own-agent.md has the
 JSON that the command of --tools reads and prints.")]
 pub(crate) struct Args {
     /// The prompt, or - to read it from stdin [default: continue]

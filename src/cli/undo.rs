@@ -23,7 +23,7 @@ Examples:
 
 Without --op, the newest append, revert, switch, clear, truncate or compact is
 undone. --op undoes any operation, such as the new name of a branch. What came
-after it is kept as a branch. redo takes an undo back.")]
+after it is kept as a branch. redo reverses an undo.")]
 pub(crate) struct Args {
     /// Undo the operation with this number
     #[arg(long = "op", value_name = "N", value_parser = common::number::<OperationNumber>, allow_negative_numbers = true)]

@@ -182,11 +182,11 @@ pub enum Fate {
     Absent,
 }
 
-/// Decides which results give way, the oldest first, until all of them fit into a share of the request.
+/// Decides which results are shortened until all of them fit into a share of the request. There are three steps, and
+/// each takes the oldest result first: new results are cut, so that the model sees the beginning of each; then results of
+/// earlier requests are left out; then the new ones are.
 ///
-/// A result that an earlier request held stays as long as possible, because a cache of the request ends at the first
-/// change. New results are cut first, so that the model has seen the beginning of each; then those that it has seen are
-/// left out, the oldest first; the new ones are left out last.
+/// A result of an earlier request stays as it is as long as possible, because a provider's cache ends at the first change.
 pub fn guard(results: &[Weight], share: usize) -> Vec<Fate> {
     /// About how much a suffix, or the words in place of a result, take.
     const WORDS: usize = 250;
