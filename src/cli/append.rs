@@ -308,7 +308,7 @@ fn split_records(bytes: &[u8]) -> Result<Batch, CommandError> {
 /// Reads a message as the APIs of OpenAI and Anthropic have it: what is said, calls and results are entries of their own.
 fn of_message(message: &Value) -> Result<Vec<Draft>, String> {
     let text = |of: &Value, key: &str| of.get(key).and_then(Value::as_str).map(str::to_owned);
-    let named = |of: &Value, key: &str| text(of, key).ok_or_else(|| format!("the record has no {key:?}"));
+    let named = |of: &Value, key: &str| text(of, key).ok_or_else(|| format!("missing {key:?}"));
     let role = named(message, "role")?;
     if matches!(role.as_str(), "tool" | "function") {
         let id = named(message, "tool_call_id")?;

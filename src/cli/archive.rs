@@ -351,7 +351,7 @@ impl Context {
             attached.notices.retain(|notice| !matches!(notice, Notice::Unresumed { .. }));
             self.tell(&attached.notices);
             if let Some(left) = &attached.left {
-                let words = "main now follows the file; main's old position is kept as branch";
+                let words = "main follows the file; main's old end is kept as branch";
                 self.output.warn(&format!("{words} {left}"));
             }
             (archive, session)
@@ -596,9 +596,9 @@ impl Context {
                     .with("-n")
                     .with(n)
                     .to("list the newest operations"),
-                _ if !is_there => {
-                    Line::new("log").flag("checkpoints").to("list the turns that you can go back to")
-                }
+                _ if !is_there => Line::new("log")
+                    .flag("checkpoints")
+                    .to("list the turns that you can go back to"),
                 ("log", None) => {
                     Line::new("log").option("at", place).to("see the entries that led there")
                 }

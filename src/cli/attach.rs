@@ -62,8 +62,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     };
     context.say(&what)?;
     if let Some(left) = &attached.left {
-        context
-            .say(&format!("main now follows the file; main's old position is kept as branch {left}"))?;
+        context.say(&format!("main follows the file; main's old end is kept as branch {left}"))?;
     }
     Ok(Exit::Yes)
 }

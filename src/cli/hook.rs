@@ -153,7 +153,7 @@ fn take_in(
                 let may_pass = error.may_pass();
                 tried = if may_pass { Tried::Failed } else { tried };
                 let when = if may_pass { "until it succeeds" } else { "with the next hook" };
-                let failure = format!("{}; it will be tried again {when}", error.in_one_line());
+                let failure = format!("{}; the import runs again {when}", error.in_one_line());
                 if may_pass && *reported == failure {
                     told.clear();
                 } else {

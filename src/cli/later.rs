@@ -151,7 +151,7 @@ pub(crate) fn choose(
 ) -> Result<Choice, CommandError> {
     let name = context.name_of(&archive, &session)?;
     if context.json {
-        context.output.note("Nothing was started: you did not ask for this on this computer");
+        context.output.note("Nothing was started: you did not request the change here");
         return Ok(Choice::Cancel);
     }
     context.say(&format!("{name} has a change waiting: {waiting}"))?;
@@ -159,7 +159,7 @@ pub(crate) fn choose(
         context.say(&format!("Note: {}", note.to_text()))?;
     }
     if !waiting.is_own {
-        context.output.warn("you did not ask for this on this computer");
+        context.output.warn("you did not request this change on this computer");
     }
     let open = ops::open_in(&archive, &session).into_iter().next();
     let tried = change_of(waiting).and_then(|change| {

@@ -184,7 +184,7 @@ fn warn(context: &mut Context, redacted: &Redacted) {
         let why = if is_database {
             "another program is reading the store; the first change after it finishes redacts the file"
         } else {
-            "a process has the file open, undertext may not write to it or does not follow it, or the store has lost the replacement line"
+            "a process has the file open, undertext may not write to the file or does not follow it, or the store has lost the replacement line"
         };
         let path = context.env.homely(path);
         context.output.warn(&format!("{path} still contains the text: {why}"));

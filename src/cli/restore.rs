@@ -179,8 +179,7 @@ fn tell(
     }
     context.say_written(None, restored.rotated.as_deref())?;
     if let Some(left) = attached.and_then(|attached| attached.left.as_ref()) {
-        context
-            .say(&format!("main now follows the file; main's old position is kept as branch {left}"))?;
+        context.say(&format!("main follows the file; main's old end is kept as branch {left}"))?;
     }
     Ok(())
 }

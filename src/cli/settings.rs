@@ -30,7 +30,7 @@ impl Context {
         if let Some(first) = read.refused.first() {
             let keys: Vec<String> = read.refused.iter().map(Setting::name).collect();
             self.output.warn(&format!(
-                "{} may not set {}: only your own settings may run programs, send data, read beyond a session, exclude sessions or define secrets",
+                "{} may not set {}: only your own settings may run programs, send data, read files outside a session, exclude sessions or define secrets",
                 first.file,
                 keys.join(", "),
             ));
@@ -71,7 +71,7 @@ impl Context {
             return Err(CommandError::user(error).hinted(Hint::settings("")));
         }
         let exclude = match exclude.agents.iter().find(is_unknown) {
-            Some(agent) => Err(format!("exclude.agents contains {agent}, but there is no such agent")),
+            Some(agent) => Err(format!("exclude.agents: there is no agent {agent}")),
             None => exclude.at_home(self.env.home.as_deref(), &resolve),
         };
         exclude.map_err(|why| {

@@ -120,7 +120,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         Err(error) => return Err(error.into()),
     };
     if done.is_repeated {
-        context.output.note("The prompt is already at the end, unanswered; it was not added again");
+        context.output.note("The prompt is already the last message; it was not added again");
     }
     context.tell(&done.notices);
     for compacted in &done.compactions {

@@ -527,7 +527,7 @@ mod tests {
         let limits = Limits { messages: Some(3), ..since(1) };
         let changes = check(items, limits, &[1, 8, 9], false);
         let why: Vec<&str> = changes.iter().map(|change| &*change.why).collect();
-        assert_eq!(why, ["with its turn there would be more than 3 messages"; 6]);
+        assert_eq!(why, ["with this turn, there would be more than 3 messages"; 6]);
     }
 
     #[test]

@@ -107,7 +107,7 @@ fn leave_unanswered(mut items: Vec<Item>, changes: &mut Vec<Change>) -> Vec<Item
                 changes,
                 Act::Dropped,
                 item,
-                "its calls had no results, and the conversation went on",
+                "its calls had no results, and the conversation continued",
             );
         }
         is_kept

@@ -169,7 +169,7 @@ impl fmt::Display for Fault {
             Self::Refused { said, status: Some(status) } => {
                 write!(out, "the request failed with status {status}: {said}")
             }
-            Self::Exposed => out.write_str("the request was not sent, because the key would not be encrypted"),
+            Self::Exposed => out.write_str("request not sent: the key would be unencrypted"),
             Self::Unreachable { said, after: None } => write!(out, "cannot be reached: {said}"),
             Self::Unreachable { said, after: Some(after) } => {
                 write!(out, "cannot be reached; try again in {} s: {said}", after.as_secs())

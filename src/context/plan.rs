@@ -392,8 +392,11 @@ mod tests {
             "two calls and two results are one"
         );
         assert_eq!(planned("uauau1uauaB", WIDE), ".....1uauaB", "a late result");
-        assert_eq!(planned("u", WIDE), "nothing to compact: the only message is kept");
-        assert_eq!(planned("1uauauauauB", WIDE), "nothing to compact: all 11 messages are kept");
+        assert_eq!(planned("u", WIDE), "nothing to compact: the only message would be kept");
+        assert_eq!(
+            planned("1uauauauauB", WIDE),
+            "nothing to compact: all 11 messages would be kept"
+        );
         assert_eq!(
             planned("1Bu", Wish { keep: Keep::Last(2), ..WIDE }),
             "..u",
@@ -408,11 +411,11 @@ mod tests {
         assert_eq!(planned("uau", Wish { keep: Keep::Last(0), ..WIDE }), "...");
         assert_eq!(
             planned("uau", Wish { keep: Keep::Last(9), ..WIDE }),
-            "nothing to compact: all 3 messages are kept"
+            "nothing to compact: all 3 messages would be kept"
         );
         assert_eq!(
             planned("uau", Wish { keep: Keep::Share(100), ..WIDE }),
-            "nothing to compact: all 3 messages are kept"
+            "nothing to compact: all 3 messages would be kept"
         );
     }
 
@@ -422,7 +425,7 @@ mod tests {
         assert_eq!(planned("uau1", none), "...1");
         assert_eq!(planned("uau12B", none), "...12B");
         assert_eq!(planned("uau1s", none), "...1s");
-        assert_eq!(planned("1", none), "nothing to compact: the only message is kept");
+        assert_eq!(planned("1", none), "nothing to compact: the only message would be kept");
         // What nobody waits for is not.
         assert_eq!(planned("uau1B", none), ".....");
         assert_eq!(planned("uau1u", none), ".....");
@@ -434,7 +437,7 @@ mod tests {
         assert_eq!(planned("uaussss", Wish { keep: Keep::Share(20), room: 1, ..WIDE }), "..ussss");
         assert_eq!(
             planned("usss", Wish { keep: Keep::Last(2), ..WIDE }),
-            "nothing to compact: all 4 messages are kept"
+            "nothing to compact: all 4 messages would be kept"
         );
         assert_eq!(planned("usss", Wish { keep: Keep::Last(0), ..WIDE }), "....");
     }

@@ -282,7 +282,7 @@ fn list(largest: &[Large]) -> String {
     let name =
         |large: &Large| format!("{} ({}, {})", large.entry, large.what, tokens(large.tokens));
     let names: Vec<String> = largest.iter().take(NAMED).map(name).collect();
-    if names.is_empty() { String::new() } else { format!("; largest entries: {}", names.join(", ")) }
+    if names.is_empty() { String::new() } else { format!("; largest: {}", names.join(", ")) }
 }
 
 /// Makes a request, and as often as the ladder allows makes it fit.
@@ -513,7 +513,7 @@ mod tests {
         let mut patient = Figured::new(500_000, 3_999);
         let (answer, _) = run(&mut patient);
         let Err(Failed::Unrecovered(error)) = answer else { unreachable!("{answer:?}") };
-        insta::assert_snapshot!(error, @"session s1 does not fit in 16000 tokens (it has 66499), after 3 compactions; largest: 1a2b3c (Bash, 3999 tokens); the provider said: prompt is too long: 66499 tokens > 16000 maximum");
+        insta::assert_snapshot!(error, @"session s1 does not fit in 16000 tokens (the last request had 66499), even after 3 compactions; largest: 1a2b3c (Bash, 3999 tokens); the provider said: prompt is too long: 66499 tokens > 16000 maximum");
         assert_eq!(patient.n_attempts, 4);
     }
 

@@ -51,7 +51,7 @@ pub(super) fn fit(items: &mut [Item], cutting: &Cutting<'_>, changes: &mut Vec<C
         sent: answered.is_some_and(|answered| at < answered),
     };
     let weights: Vec<Weight> = held.iter().map(weigh).collect();
-    let why = "all results together have more than their share";
+    let why = "all results together exceed their share of the window";
     for ((at, _), fate) in held.into_iter().zip(cut::guard(&weights, cutting.share)) {
         let item = &mut items[at];
         let is_changed = match fate {

@@ -78,7 +78,7 @@ pub(super) fn validate(items: Vec<Item>, shape: Shape, changes: &mut Vec<Change>
     sift(&mut items, |valid, item| {
         if shape != Shape::Openai && has_begun && item.role() == Role::System {
             item.change(|message| message.role = Role::User);
-            note(changes, Act::Changed, item, "instructions in the middle are sent as the user's");
+            note(changes, Act::Changed, item, "a later system message is sent as the user's");
         }
         if shape != Shape::Openai && !has_begun && item.role() == Role::Assistant {
             let words = vec![Block::Text(BOOTSTRAP.to_owned())];

@@ -93,7 +93,7 @@ impl Holder {
                 format!("quit {name} in its terminal, {}", terminal.trim_start_matches("/dev/"))
             }
             (None, Some(stop)) => {
-                format!("close the session in {name} and wait a minute, or stop the service: {stop}")
+                format!("close the session in {name} and wait a minute, or end the service: {stop}")
             }
             (None, None) => format!("end {name}, which has no terminal: kill {pid}"),
         }

@@ -54,7 +54,7 @@ impl Folder {
 #[non_exhaustive]
 pub enum Denied {
     /// The path is known from the store alone.
-    #[error("the file is outside the agent's folders, and you have not attached it on this machine")]
+    #[error("the file is outside the agent's folders, and was never attached on this machine")]
     Outside,
     /// It no longer exists, and its path is known from the store alone.
     #[error(

@@ -74,7 +74,7 @@ impl OpsError {
                 let statistics = "or leave out --strict to accept statistics instead of a summary";
                 [extract].into_iter().chain(strict.then(|| statistics.into())).collect()
             }
-            Self::Hook { .. } => vec!["the command is set as compaction.before in config.toml".into()],
+            Self::Hook { .. } => vec!["the setting is compaction.before in config.toml".into()],
             Self::Unset { .. } => {
                 let words = "fix the file, or change it in the agent, then run the command again";
                 vec![words.into()]
@@ -109,7 +109,7 @@ fn after_session(error: &SessionError) -> Vec<Hint> {
             let more = format!("type more characters of one of these: {}", listed(matches)).into();
             let is_number = wanted.parse::<u64>().is_ok();
             let checkpoints =
-                Line::about("log").flag("checkpoints").to("to name a checkpoint, type @ before its number; list the checkpoints");
+                Line::about("log").flag("checkpoints").to("for checkpoint N, type @N; list them");
             is_number.then_some(checkpoints).into_iter().chain([more]).collect()
         }
         E::NoEntry(wanted) => {
@@ -307,7 +307,7 @@ fn after_store(error: &StoreError) -> Vec<Hint> {
             ]
         }
         E::Old { .. } => vec![
-            Line::new("import").to("move the old store away, then import your agents' sessions again"),
+            Line::new("import").to("move the store away, then import your agents' sessions again"),
         ],
         E::Newer { .. } | E::NewerFacts { .. } => {
             vec!["update undertext, or name another store with --store".into()]

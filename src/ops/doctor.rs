@@ -191,20 +191,20 @@ fn look_at_database(
         Ok((Some((witnessed, newest)), ..)) => ail(
             &database,
             &format!(
-                "it has lost changes: store.witness saw {witnessed}, but it has only {newest} now. If you have a newer one, put it back, with its -wal file; otherwise, session files may still contain what was lost"
+                "it has lost changes: store.witness saw {witnessed}, but it has only {newest} now. If you have a newer copy of the store, put it back, with its -wal file; otherwise, session files may still contain what was lost"
             ),
             Cure::Mend,
         ),
         Ok((None, true, ..)) => ail(
             &database,
-            "it has lost lines, but knows where they were: a file that has them can restore them",
+            "it has lost lines, but knows which ones: any file that contains them can restore them",
             Cure::Mend,
         ),
         Err(error) if sync::is_broken(root, &error) => {
             // The error names the store itself.
             let problem = match error {
                 StoreError::Corrupt { problem, .. } => format!("it is damaged: {problem}"),
-                _ => "it is missing or empty, but its witness saw changes in it".to_owned(),
+                _ => "it is missing or empty, but store.witness recorded changes in it".to_owned(),
             };
             ail(&database, &problem, Cure::Mend);
         }

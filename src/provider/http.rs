@@ -711,6 +711,9 @@ mod tests {
         assert_eq!(Http::new(plain).unwrap().masked(said), said);
         let said = "invalid key: sk-secret".to_owned();
         let fault = http.masked_fault(Fault::Refused { said, status: Some(401) });
-        assert_eq!(fault.to_string(), "refused with 401: invalid key: [masked: key]");
+        assert_eq!(
+            fault.to_string(),
+            "the request failed with status 401: invalid key: [masked: key]"
+        );
     }
 }

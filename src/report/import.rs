@@ -156,8 +156,8 @@ impl Quirk {
             Self::Rewritten => "the file was rewritten: it does not continue the store's copy",
             Self::Repeated => REPEATED,
             Self::Unkept => "the file's content is stored, but not its compressed form",
-            Self::TooLong => "the line is longer than 512 MiB, so the file was imported up to here",
-            Self::Unreadable => "the rest of the file cannot be read, so the file was imported up to here",
+            Self::TooLong => "the file was imported up to here: the line is longer than 512 MiB",
+            Self::Unreadable => "the file was imported up to here: the rest cannot be read",
             Self::LeftOut(what) | Self::Mended(what) => what,
         }
     }

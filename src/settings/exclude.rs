@@ -49,7 +49,7 @@ impl fmt::Display for Exclusion {
             Self::Unplaced => {
                 f.write_str("exclude.folders excludes sessions whose folder is not known yet")
             }
-            Self::Unread(why) => write!(f, "the settings cannot be read, so everything is excluded: {why}"),
+            Self::Unread(why) => write!(f, "unreadable settings exclude everything: {why}"),
         }
     }
 }

@@ -53,7 +53,7 @@ pub enum StoreError {
         problem: String,
     },
     /// The store was written by a newer version of the program.
-    #[error("the store at {path} has version {found}, but this undertext reads only version {known}")]
+    #[error("the store at {path} has version {found}, but this undertext reads version {known}")]
     Newer {
         /// Where the store is.
         path: PathBuf,
@@ -63,7 +63,7 @@ pub enum StoreError {
         known: i64,
     },
     /// The store was written by an older version of the program, before the first release.
-    #[error("the store at {path} has version {found}, but this undertext reads only version {known}")]
+    #[error("the store at {path} has version {found}, but this undertext reads version {known}")]
     Old {
         /// Where the store is.
         path: PathBuf,

@@ -141,7 +141,7 @@ pub enum SyncError {
         source: std::io::Error,
     },
     /// The operation is safe in the store, but the live file could not follow; the next command tries again.
-    #[error("operation {operation} is saved in the store, but the session's file {path} could not be updated")]
+    #[error("operation {operation} is saved, but the session's file {path} could not be updated")]
     Behind {
         /// The operation.
         operation: OperationNumber,
@@ -303,7 +303,7 @@ pub enum SyncError {
     #[error("nothing was written: the text contains something that was redacted or forgotten")]
     KeptOut,
     /// What is to be taken out is where nothing can be covered, such as in a name.
-    #[error("nothing was redacted: the text is in {place} of session {session}, where it cannot be redacted")]
+    #[error("nothing was redacted, because the text is in {place} of session {session}")]
     Fixed {
         /// The place.
         place: String,

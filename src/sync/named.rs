@@ -326,7 +326,7 @@ impl Waiting {
             Named::File(path) => {
                 let Ok(file) = path.canonicalize() else { return Ok(None) };
                 if !folders.iter().any(|folder| file.starts_with(folder)) {
-                    return Err(format!("{}: the file is outside the agent's folders", self.name()));
+                    return Err(format!("{}: it is outside the agent's folders", self.name()));
                 }
                 match disk::open(&file, Links::Refuse) {
                     Ok(_) => Ok(Some(file)),

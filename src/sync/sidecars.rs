@@ -161,7 +161,7 @@ impl Changed {
         let (file, seen) = match self.open() {
             Ok(opened) => opened,
             Err(error) if matches!(Refusal::of(&error), Some(Refusal::Link)) => {
-                return left_out(None, "it is a link next to the session, and links are not followed");
+                return left_out(None, "it is a link next to the session and is not followed");
             }
             Err(_) if self.place.is_none() => {
                 return left_out(

@@ -48,7 +48,7 @@ pub enum Why {
     #[error("a change set it aside, and the store has its content")]
     Aside,
     /// It was set aside by a command on another store, and may have what its session lacks.
-    #[error("a change set it aside, and this store does not have its content; name the file to import it")]
+    #[error("a change set it aside, and this store lacks its content; name the file to import it")]
     Unheld,
     /// It is the store's own.
     #[error("it is one of the store's own files")]

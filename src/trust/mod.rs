@@ -93,13 +93,13 @@ impl fmt::Display for Strange {
             Self::Link(part) if part == Path::new("") => {
                 f.write_str("it is a link, not a store's folder")
             }
-            Self::Link(part) => write!(f, "{} is a link, and a store never contains links", name(part)),
+            Self::Link(part) => write!(f, "{} is a link, and a store has no links", name(part)),
             Self::Odd(part) if part == Path::new("") => f.write_str("it is not a store's folder"),
             Self::Odd(part) => write!(f, "{} does not belong in a store", name(part)),
             Self::Foreign(part) => write!(f, "{} belongs to another user", name(part)),
             Self::Open => f.write_str("other users can access its files"),
             Self::Brought(part) => {
-                write!(f, "{} can be accessed by other users, so undertext did not create it", name(part))
+                write!(f, "{} is open to other users, so undertext did not create it", name(part))
             }
             Self::Unreadable(why) => write!(f, "it cannot be inspected: {why}"),
         }

@@ -270,7 +270,7 @@ pub(super) fn check_message(message: Option<Raw<'_>>, role: &str) -> Result<(), 
     let invalid = |why: &str| Err(Invalid(why.to_owned()));
     let Some(message) = message else { return invalid("the record has no message") };
     if text(message, "role").as_deref() != Some(role) {
-        let why = format!("the role of the message is not {role:?}, although the record's type asks for it");
+        let why = format!("the message's role must be {role:?}, like the record's type");
         return invalid(&why);
     }
     let is_content = |content: Raw<'_>| matches!(content.kind(), Kind::String | Kind::Array);

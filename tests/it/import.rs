@@ -141,7 +141,7 @@ fn a_file_that_cannot_be_read_on_is_taken_in_as_far_as_that() {
         assert!(whole.as_bytes().starts_with(&exported));
     }
     assert!(notices[0].ends_with(
-        "long.jsonl:33001: the line is longer than 512 MiB, so the file was imported up to here"
+        "long.jsonl:33001: the file was imported up to here: the line is longer than 512 MiB"
     ));
     // What stays as it is brings nothing, and what became whole brings the rest.
     let (summary, imported) = import(&mut archive, std::slice::from_ref(&long));

@@ -413,8 +413,15 @@ fn a_key_that_a_server_repeats_is_masked_in_its_error() {
         let plain = json!({"error": {"message": "bad key sk-secret"}}).to_string();
         let escaped = plain.replace("sk-secret", r"sk-\u0073ecret");
         for body in [plain.clone(), escaped, format!("\u{feff}data: {plain}\n\n")] {
-            assert_eq!(error(200, "", &body), "the request failed: bad key [masked: key]", "{api:?}");
-            assert_eq!(error(401, "", &body), "the request failed with status 401: bad key [masked: key]");
+            assert_eq!(
+                error(200, "", &body),
+                "the request failed: bad key [masked: key]",
+                "{api:?}"
+            );
+            assert_eq!(
+                error(401, "", &body),
+                "the request failed with status 401: bad key [masked: key]"
+            );
         }
         let moved = "location: https://x/?k=sk%2Dsecret\r\n";
         let told = "the request failed with status 307: it has moved to https://x/?k=[masked: key]";
@@ -562,10 +569,7 @@ fn a_command_that_fails_is_an_error_that_says_how() {
     };
     check("echo oops >&2; exit 3", "the request failed: exit code 3: oops");
     check("no-such-command-here", "exit code 127");
-    check(
-        "echo 'prompt is too long: 9 tokens > 5 maximum' >&2; exit 1",
-        "the request is too long",
-    );
+    check("echo 'prompt is too long: 9 tokens > 5 maximum' >&2; exit 1", "the request is too long");
     check("echo 'rate limit' >&2; exit 1", "too many requests");
     check("kill -9 $$", "it was killed by signal 9");
     check(r"printf '\000\001'", "its output is not text");
@@ -573,7 +577,7 @@ fn a_command_that_fails_is_an_error_that_says_how() {
     let mut endless = command("yes");
     endless.task.max_bytes = 1_000;
     let error = endless.summarize(&summary()).unwrap_err();
-    assert_eq!(error.to_string(), "yes: bad answer: it printed more than 1000 bytes");
+    assert_eq!(error.to_string(), "yes: unusable answer: it printed more than 1000 bytes");
 }
 
 #[test]

@@ -332,7 +332,10 @@ fn an_overflow_is_told_with_the_window_and_the_words_that_came_with_it() {
     let asked = Asked { window: Some(40_000), ..asked_for(Api::OpenAi) };
     let failed = turn(&mut archive, &session, "Hello", (&model, &asked), 0, &mut |_| ());
     let told = failed.unwrap_err().to_string();
-    assert!(told.contains("does not fit in 16384 tokens (the last request had 90000); largest entries:"), "{told}");
+    assert!(
+        told.contains("does not fit in 16384 tokens (the last request had 90000); largest:"),
+        "{told}"
+    );
     assert!(told.ends_with(&format!("; the provider said: {said}")), "{told}");
 }
 

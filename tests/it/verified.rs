@@ -78,7 +78,7 @@ fn a_live_file_is_compared_whole_in_whatever_order_the_store_has_its_lines() {
             write(&live, &other, modified);
             let found = told(&archive);
             let [(Severity::Damage, said)] = found.as_slice() else { panic!("{at}: {found:?}") };
-            assert!(said.ends_with("though its length and time are the same"), "{at}: {said}");
+            assert!(said.ends_with("although its length and time are the same"), "{at}: {said}");
         }
         for other in [[whole.as_slice(), b"{}"].concat(), whole[..whole.len() - 9].to_vec()] {
             write(&live, &other, modified);

@@ -176,7 +176,7 @@ fn open_to_read(path: &Path) -> Result<Connection, StoreError> {
         }
         // Nor can it be made where nothing may be written, and what is in the WAL is not to be left out.
         Err(error) if is_unopened(&error) && !beside(path, "-shm").exists() => {
-            let why = "the store's newest changes are in store.db-wal, and reading that needs this file, which cannot be created there: copy the folder to a place where you can write";
+            let why = "undertext needs this file to read the newest changes in store.db-wal, but cannot create it there: copy the folder to a place where you can write";
             let source = std::io::Error::other(why);
             Err(StoreError::Io { path: beside(path, "-shm"), source })
         }

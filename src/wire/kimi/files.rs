@@ -106,7 +106,7 @@ pub(super) fn list_folder(
     if listed.iter().filter_map(|known| known["path"].as_str()).any(is_its) {
         return Ok(None);
     }
-    let unknown = "the folder of this session is not listed, so Kimi CLI would empty the session's file";
+    let unknown = "the session's folder is not listed, so Kimi CLI would empty the session";
     let folder = folders.iter().find(|folder| is_its(folder)).ok_or_else(|| invalid(unknown))?;
     listed.push(json!({ "path": folder, "kaos": "local", "last_session_id": null }));
     Ok(serde_json::to_vec_pretty(&index).ok())

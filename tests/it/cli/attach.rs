@@ -152,7 +152,7 @@ fn a_detached_session_leaves_the_file_alone() {
     assert_snapshot!(kept.env.run(&["attach", "6b0a"]), @r"
     Session 6b0a1c52  Build a boat.  (claude)
     It is attached to ~/.claude/projects/-work/6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl
-    main now follows the file; main's old position is kept as branch main.2
+    main follows the file; main's old end is kept as branch main.2
     ");
     assert_snapshot!(kept.env.run(&["attach", "6b0a"]), @r"
     Session 6b0a1c52  Build a boat.  (claude)
@@ -450,7 +450,7 @@ fn a_file_that_another_store_set_aside_is_named_and_is_never_the_one_that_the_ag
             } else {
                 for wanted in [&[][..], &["--dry-run"], &["-v"]] {
                     let told = import(wanted);
-                    let why = "a change set it aside, and this store does not have its content; name the file to import it";
+                    let why = "a change set it aside, and this store lacks its content; name the file to import it";
                     assert!(told.stderr.contains(&format!("{name}.undertext-1: {why}")), "{told}");
                 }
                 import(&[aside.to_str().unwrap()]);
@@ -610,7 +610,7 @@ fn kimis_list_of_folders_has_the_one_of_a_session_that_is_written() {
     let elsewhere =
         env.command().current_dir(env.home()).args(["revert", "1", "-s", "boat"]).output();
     let said = String::from_utf8(elsewhere.unwrap().stderr).unwrap();
-    assert!(said.contains("so Kimi CLI would empty it"), "{said}");
+    assert!(said.contains("so Kimi CLI would empty the session"), "{said}");
     // What was made ready for the change is gone with it.
     let names = fs::read_dir(&session).unwrap().map(|found| found.unwrap().file_name());
     assert_eq!(names.collect::<Vec<_>>(), ["context.jsonl"]);
@@ -778,7 +778,10 @@ fn an_import_tells_of_a_live_file_that_was_rewritten_or_ends_within_a_record() {
     fs::write(&kept.file, whole.replace('\n', "\n\n") + "\n{\"torn\":").unwrap();
     let file = "$HOME/.claude/projects/-work/6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl";
     let said = kept.env.run(&["import", "-v"]).success();
-    assert!(said.stdout.contains(&format!("{file}: the file was rewritten: it does not continue")), "{said}");
+    assert!(
+        said.stdout.contains(&format!("{file}: the file was rewritten: it does not continue")),
+        "{said}"
+    );
     assert!(
         said.stdout.contains(&format!("{file}:10: the file ends in the middle of a record")),
         "{said}"

@@ -195,7 +195,7 @@ fn hooks_are_told_and_the_one_before_can_stop_it() {
     assert_snapshot!(env.run(&["compact"]), @"
     ------- stderr -------
     error: nothing was changed: a command in your settings refused the compaction: not on a Friday
-    hint: the command is set as compaction.before in config.toml
+    hint: the setting is compaction.before in config.toml
     [exit status: 3]
     ");
     settings(&env, &format!("[compaction]\nbefore = \"{tell}\"\nafter = \"{tell}\"\n"));
@@ -563,7 +563,7 @@ fn a_turn_that_failed_says_how_to_go_on_as_it_was_begun() {
     );
     settings(&env, "[provider.mine]\nkind = \"command\"\ncommand = \"tee; exit 1\"\n");
     let told = env.run(&["turn", "--provider", "mine"]).stderr;
-    assert!(told.starts_with("error: mine: refused: exit code 1\n"), "{told}");
+    assert!(told.starts_with("error: mine: the request failed: exit code 1\n"), "{told}");
 }
 
 #[test]

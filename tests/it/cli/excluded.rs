@@ -221,8 +221,7 @@ fn what_the_store_holds_of_a_session_that_is_left_out_later_stays_as_it_is() {
     ] {
         let refused = env.run(args);
         assert_eq!(refused.code(), Some(2), "{args:?} {refused}");
-        let words =
-            "session boat was not changed: your settings exclude it (exclude.folders contains /clients)";
+        let words = "session boat was not changed: your settings exclude it (exclude.folders contains /clients)";
         assert!(refused.stderr.contains(words), "{refused}");
         assert!(refused.stderr.contains("undertext attach -s boat --off"), "{refused}");
         assert_eq!((held(), fs::read_to_string(&file).unwrap()), (old.clone(), new.clone()));

@@ -66,7 +66,7 @@ fn a_newer_store_is_refused_before_anything_is_written() {
     let before = state();
     assert_snapshot!(env.run(&["append", "text"]), @"
     ------- stderr -------
-    error: the store at $HOME/.local/share/undertext/store.db has version 99, but this undertext reads only version 8
+    error: the store at $HOME/.local/share/undertext/store.db has version 99, but this undertext reads version 8
     hint: update undertext, or name another store with --store
     [exit status: 4]
     ");
@@ -89,8 +89,8 @@ fn a_store_of_an_older_version_is_refused_with_a_way_on() {
     let before = fs::read(&path).unwrap();
     assert_snapshot!(env.run(&["append", "text"]), @"
     ------- stderr -------
-    error: the store at $HOME/.local/share/undertext/store.db has version 1, but this undertext reads only version 8
-    hint: move the old store away, then import your agents' sessions again: undertext import
+    error: the store at $HOME/.local/share/undertext/store.db has version 1, but this undertext reads version 8
+    hint: move the store away, then import your agents' sessions again: undertext import
     [exit status: 3]
     ");
     assert!(env.run(&["sessions"]).to_string().ends_with("[exit status: 3]\n"));
@@ -138,7 +138,7 @@ fn what_a_newer_program_wrote_in_a_session_is_read_on_and_not_changed() {
     }
     assert_snapshot!(env.run(&["append", "text"]), @r"
     ------- stderr -------
-    error: operation 6 in the session was written by a newer version of undertext
+    error: operation 6 of the session was written by a newer version of undertext
     hint: update undertext, or name another store with --store
     [exit status: 4]
     ");
@@ -185,7 +185,7 @@ fn a_store_that_has_forgotten_is_noticed_and_not_changed() {
     [exit status: 1]
     ");
     assert_snapshot!(env.run(&["doctor"]), @"
-    $HOME/.local/share/undertext/store.db: it has lost changes: store.witness saw 6, but it has only 5 now. If you have a newer one, put it back, with its -wal file; otherwise, session files may still contain what was lost
+    $HOME/.local/share/undertext/store.db: it has lost changes: store.witness saw 6, but it has only 5 now. If you have a newer copy of the store, put it back, with its -wal file; otherwise, session files may still contain what was lost
     ------- stderr -------
     hint: to repair what can be repaired: undertext doctor --fix
     [exit status: 1]

@@ -139,7 +139,8 @@ fn claude_code_keeps_only_the_session_that_it_names_from_being_changed() {
     let named = |id: &str, what: &str| {
         format!("Claude Code has {id} \"{what}\" open (pid {}, pts/", agent.pid())
     };
-    let words = [named("5c0a1c52", "Build a raft."), "close the session there and run this again".into()];
+    let words =
+        [named("5c0a1c52", "Build a raft."), "close the session there and run this again".into()];
     let words = words.each_ref().map(String::as_str);
     refused(env, &raft, RAFT, &[], &words);
     refused(env, &raft, RAFT, &["--force"], &words);
@@ -203,7 +204,13 @@ fn a_lock_next_to_a_session_counts_while_the_process_that_wrote_it_lives() {
     change(env, "boat", &[]).success();
     // Nothing shows that it is the process that wrote this.
     lock(None);
-    refused(env, &kept.file, "boat", &[], &[" may have boat ", "lock file names)", "add --force"]);
+    refused(
+        env,
+        &kept.file,
+        "boat",
+        &[],
+        &[" may have boat ", "agent's lock file)", "add --force"],
+    );
     change(env, "boat", &["--force"]).success();
     drop(gateway);
     change(env, "boat", &[]).success();

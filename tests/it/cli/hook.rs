@@ -163,7 +163,7 @@ fn what_cannot_be_imported_now_is_retried_by_one_worker_until_it_succeeds() {
     queue.add("claude", &Named::File(path)).unwrap();
     let mut command = env.command();
     let mut worker = command.args(["hook", "--work", "--wait", "1"]).spawn().unwrap();
-    wait(&env, "it will be tried again until it succeeds");
+    wait(&env, "the import runs again until it succeeds");
     // Another one has nothing to do.
     env.run(&["hook", "--work", "--wait", "1"]).success();
     assert_eq!(log(&env).lines().count(), 1, "{}", log(&env));
@@ -379,8 +379,8 @@ fn a_file_outside_of_the_agents_folders_is_not_read() {
         hook(&env, &["hook", "claude"], event(path).as_bytes());
     }
     wait(&env, "it is a pipe, not a file");
-    wait(&env, "a.jsonl: the file is outside the agent's folders");
-    wait(&env, "40.jsonl: the file is outside the agent's folders");
+    wait(&env, "a.jsonl: it is outside the agent's folders");
+    wait(&env, "40.jsonl: it is outside the agent's folders");
     // Another agent's folder is outside too.
     fs::remove_file(&inside).unwrap();
     fs::write(&inside, example("claude-garden.jsonl")).unwrap();

@@ -226,7 +226,7 @@ fn a_line_that_is_too_long_ends_its_file_and_is_named_with_its_number() {
     Noted: 1 file with a line that is too long
     ------- stderr -------
     Claude Code: ~/.claude/projects
-    warning: $HOME/.claude/projects/-work/boat.jsonl:3: the line is longer than 512 MiB, so the file was imported up to here
+    warning: $HOME/.claude/projects/-work/boat.jsonl:3: the file was imported up to here: the line is longer than 512 MiB
     ");
     assert_snapshot!(env.run(&["import"]), @"
     Imported 0 sessions (0 new): 0 new entries, 0 B; 1 file is unchanged
@@ -673,7 +673,7 @@ fn settings_that_exclude_nothing_are_refused() {
     settings(&env, "[exclude]\nagents = [\"claud\"]\n");
     assert_snapshot!(env.run(&["import", "boat.jsonl"]), @"
     ------- stderr -------
-    error: your settings: exclude.agents contains claud, but there is no such agent
+    error: your settings: exclude.agents: there is no agent claud
     hint: see all settings explained: undertext context --settings
     [exit status: 2]
     ");
@@ -713,7 +713,7 @@ fn settings_that_exclude_nothing_are_refused() {
     assert_snapshot!(env.run(&["import", "boat.jsonl"]), @"
     Imported 1 session (1 new): 2 new entries, 456 B
     ------- stderr -------
-    warning: $HOME/.local/share/undertext/config.toml may not set exclude.agents: only your own settings may run programs, send data, read beyond a session, exclude sessions or define secrets
+    warning: $HOME/.local/share/undertext/config.toml may not set exclude.agents: only your own settings may run programs, send data, read files outside a session, exclude sessions or define secrets
     ");
 }
 

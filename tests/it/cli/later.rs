@@ -276,7 +276,10 @@ fn what_was_asked_for_elsewhere_is_made_only_after_a_question() {
     fs::write(&machine, "12345\n").unwrap();
     assert_eq!(waiting(&kept.env, "6b0a")["own"], false);
     let refused = run(&kept, &["resume", "--apply"]).said_no();
-    assert!(refused.stderr.contains("you did not ask for this on this computer"), "{refused}");
+    assert!(
+        refused.stderr.contains("you did not request this change on this computer"),
+        "{refused}"
+    );
     assert_eq!(kept.read(), before);
     assert_eq!(waiting(&kept.env, "6b0a")["checkpoint"], 1);
 }

@@ -85,7 +85,7 @@ fn a_store_that_came_from_elsewhere_writes_no_file_that_its_facts_name() {
     fs::write(&file, MINE).unwrap();
     assert_snapshot!(env.run(&["revert", "1", "-s", "boat"]), @r"
     ------- stderr -------
-    error: cannot write to $HOME/.bashrc: the file is outside the agent's folders, and you have not attached it on this machine
+    error: cannot write to $HOME/.bashrc: the file is outside the agent's folders, and was never attached on this machine
     hint: if this is the session's own file, attach it: undertext attach $HOME/.bashrc
     hint: or tell undertext to leave the file alone: undertext attach -s boat --off
     [exit status: 3]
@@ -166,7 +166,7 @@ fn a_file_that_was_named_is_written_until_it_is_detached() {
     env.run(&["import", "boat.jsonl"]).success();
     assert_snapshot!(env.run(&["attach", "boat"]), @r"
     ------- stderr -------
-    error: cannot write to $HOME/project/boat.jsonl: the file is outside the agent's folders, and you have not attached it on this machine
+    error: cannot write to $HOME/project/boat.jsonl: the file is outside the agent's folders, and was never attached on this machine
     hint: if this is the session's own file, attach it: undertext attach $HOME/project/boat.jsonl
     hint: or tell undertext to leave the file alone: undertext attach -s boat --off
     [exit status: 3]
@@ -301,7 +301,7 @@ fn a_command_that_names_a_copy_does_not_take_the_session_there() {
     let operations = env.run(&["operations", "boat"]).success().stdout;
     assert_snapshot!(env.run(&["revert", "1", "-s", "copy.jsonl"]), @"
     ------- stderr -------
-    error: session boat continues in $HOME/.claude/projects/-work/boat.jsonl, not in $HOME/project/copy.jsonl; nothing was changed
+    error: nothing was changed: session boat continues in $HOME/.claude/projects/-work/boat.jsonl, not in $HOME/project/copy.jsonl
     hint: name the session by its id or by the file in which it continues, as in: undertext status -s boat
     hint: or make the session continue in the file that you named: undertext attach $HOME/project/copy.jsonl
     [exit status: 2]
@@ -334,7 +334,7 @@ fn a_command_that_attaches_the_file_that_it_names_tells_what_that_leaves() {
     env.run(&["attach", "boat", "--off"]).success();
     env.run(&["revert", "1", "-s", "boat"]).success();
     let told = env.run(&["append", "--note", "Here.", "-s", file.to_str().unwrap()]).success();
-    let words = "warning: main now follows the file; main's old position is kept as branch main.2";
+    let words = "warning: main follows the file; main's old end is kept as branch main.2";
     assert!(told.stderr.contains(words), "{told}");
     let listed = env.run(&["branch", "-s", "boat"]).success().stdout;
     assert!(listed.contains("main.2"), "{listed}");

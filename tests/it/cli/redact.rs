@@ -902,7 +902,7 @@ fn what_stands_where_nothing_can_be_covered_keeps_nothing_else_from_being_taken_
     ");
     assert_snapshot!(env.run_with_stdin(&["redact", "--yes"], named.as_bytes()), @r"
     ------- stderr -------
-    error: nothing was redacted: the text is in the key fields of entry 1 of session c9f0f895-fb98-4b91-8f2a-3c5b6d7e8f90, where it cannot be redacted
+    error: nothing was redacted, because the text is in the key fields of entry 1 of session c9f0f895-fb98-4b91-8f2a-3c5b6d7e8f90
     hint: names and ids of sessions, files and records cannot be redacted; revoke the key and use a new one
     [exit status: 2]
     ");

@@ -557,7 +557,7 @@ fn a_file_comes_back_to_kimi_with_its_folder_in_kimis_list() {
             assert_eq!(listed["work_dirs"][0]["path"], project.to_str().unwrap());
         };
         let told = restored(env.home());
-        assert_eq!(told.contains("so Kimi CLI would empty it"), !is_known, "{told}");
+        assert_eq!(told.contains("so Kimi CLI would empty the session"), !is_known, "{told}");
         assert_eq!(list.exists(), is_known);
         if is_known {
             is_listed();
@@ -636,7 +636,7 @@ fn of_a_file_that_its_agent_compressed_is_said_how_the_session_follows_it_again(
     fs::write(&packed, zstd::encode_all(plain.as_bytes(), 3).unwrap()).unwrap();
     fs::remove_file(&kept.file).unwrap();
     let told = kept.env.run(&["import"]).success();
-    assert!(told.stderr.contains("the agent compressed its file as"), "{told}");
+    assert!(told.stderr.contains("the agent compressed the session's file as"), "{told}");
     assert!(!told.to_string().contains("deleted"), "{told}");
     let refused = kept.env.run(&["attach", "-s", "019f"]);
     assert_eq!(refused.code(), Some(2));
@@ -808,7 +808,7 @@ fn a_folder_that_only_a_variable_names_is_not_made() {
     fs::remove_dir_all(&moved).unwrap();
     let (code, told) = run(&["restore", "8f14"]);
     assert!(code == Some(3) && !moved.exists(), "{told}");
-    assert!(told.contains("create that folder and try again"), "{told}");
+    assert!(told.contains("create the folder and try again"), "{told}");
     let export = told.lines().find_map(|line| line.split_once("undertext export ")).unwrap().1;
     let words: Vec<&str> = ["export"].into_iter().chain(export.split(' ')).collect();
     assert_eq!(run(&words).0, Some(0), "{told}");
@@ -880,7 +880,9 @@ fn an_undo_of_a_restore_tells_that_the_file_is_let_go_and_how_it_is_attached_aga
     let attaching = newest_operation(&kept.env, "6b0a");
     let undone = kept.env.run(&["undo", "--op", &attaching, "-s", "6b0a"]).success();
     assert!(
-        undone.stderr.contains("jsonl is left alone from now on; the session continues without the file"),
+        undone
+            .stderr
+            .contains("jsonl is left alone from now on; the session continues without the file"),
         "{undone}"
     );
     assert!(undone.stderr.contains("undertext attach -s 6b0a1c52"), "{undone}");

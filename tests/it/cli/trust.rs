@@ -159,7 +159,7 @@ fn what_a_checkout_brings_into_a_trusted_store_makes_it_strange() {
         fs::set_permissions(&brought, Permissions::from_mode(0o644)).unwrap();
         let read = env.run(&["sessions"]).success();
         assert_eq!(read.stdout, "", "{part}");
-        let told = format!("{part} can be accessed by other users, so undertext did not create it");
+        let told = format!("{part} is open to other users, so undertext did not create it");
         assert!(read.stderr.contains(&told), "{part}: {read}");
         assert!(read.stderr.contains("undertext trust"), "{part}: {read}");
         // A person writes settings, and to trust the store says that the rest is theirs, too.
@@ -339,7 +339,7 @@ fn what_cannot_be_trusted_is_not_hinted_to_be() {
     fs::remove_file(&found).unwrap();
     plant(&env, &env.home().join("theirs"));
     symlink("/etc/passwd", found.join("config.toml")).unwrap();
-    assert_snapshot!(warned(), @"warning: ~/project/.undertext is not used: config.toml is a link, and a store never contains links");
+    assert_snapshot!(warned(), @"warning: ~/project/.undertext is not used: config.toml is a link, and a store has no links");
 }
 
 /// A store in a folder is mended by what is typed there, and stays the one that is used.

@@ -245,8 +245,7 @@ fn one_program_watches_for_a_store() {
     let mut watch = Watching::begin(&env, &[]);
     let second = env.run(&["watch"]);
     assert_eq!((second.code(), second.stdout.as_str()), (Some(3), ""));
-    let words =
-        "error: another program is already running `undertext watch` for the store at $HOME/.local/share/undertext: ";
+    let words = "error: another program is already running `undertext watch` for the store at $HOME/.local/share/undertext: ";
     assert!(second.stderr.starts_with(words), "{second}");
     // Another store has a watch of its own, and other commands go on meanwhile.
     let other = Watching::begin(&env, &["--store", "other"]);
@@ -287,7 +286,8 @@ fn one_program_watches_for_a_store_that_was_made_again() {
     thread::spawn(move || {
         talk.map_while(Result::ok).map_while(|line| send.send(line).ok()).for_each(drop);
     });
-    let is_told = |line: &str| line.contains("another program is already running `undertext watch`");
+    let is_told =
+        |line: &str| line.contains("another program is already running `undertext watch`");
     while !is_told(&told.recv_timeout(PATIENCE).unwrap()) {}
     drop(second);
     append(&file(&env, "boat"), &records("boat", 4..5));

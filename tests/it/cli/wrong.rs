@@ -141,7 +141,7 @@ fn a_wrong_call_is_answered_in_plain_words_with_a_next_step_and_changes_nothing(
             let said = if is_absent { format!("(exit code 1) {said}") } else { said };
             // The id of an entry covers the path of the home folder, and each change of the store has a version.
             let said = masked(&said, "HEAD (", ")");
-            let said = masked(&said, "this undertext reads only version ", "\n");
+            let said = masked(&said, "this undertext reads version ", "\n");
             writeln!(all, "$ {call}\n{said}").unwrap();
             check_words(call, exit, &error);
             if exit != 0 {
