@@ -69,7 +69,7 @@ pub enum SessionError {
     #[error("unknown agent format {0:?}")]
     UnknownFormat(String),
     /// The output could not be written where it should go.
-    #[error("cannot write")]
+    #[error("cannot write the output")]
     Write {
         /// How it failed.
         #[source]
