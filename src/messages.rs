@@ -464,7 +464,7 @@ fn notices(text: &mut String) {
         N::Elsewhere => [N::Elsewhere],
         N::Unresumed { .. } => [N::Unresumed { why: "the agent reads another file" }],
         N::Detached { .. } => [N::Detached { path: path() }],
-        N::Unattached { .. } => [N::Unattached { why: told("a.jsonl.zst is compressed, so the session cannot follow it") }],
+        N::Unattached { .. } => [N::Unattached { why: told("a.jsonl.zst is compressed, so undertext cannot keep the session in sync with it") }],
         N::Unlisted { .. } => [N::Unlisted { why: told("the session's folder is not listed") }],
         N::Packed { .. } => [N::Packed { path: path() }],
         N::Gone { .. } => [N::Gone { path: path(), to: None }, N::Gone { path: path(), to: Some(path()) }],

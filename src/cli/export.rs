@@ -339,7 +339,7 @@ fn write_file(
     match disk::look(path) {
         Ok(is_there) if is_there && !force => return Err(exists()),
         Err(error) if Refusal::of(&error).is_some() => {
-            let why = anyhow!("{} was not written: {error}", safe::path(path));
+            let why = anyhow!("cannot write to {}: {error}", safe::path(path));
             return Err(CommandError::user(why));
         }
         _ => {}

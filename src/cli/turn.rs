@@ -138,7 +138,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     }
     if let Some(branch) = &done.aside {
         context.output.note(&format!(
-            "Another command moved the session in the meantime: the last messages are kept on {}",
+            "Another command changed the session's position in the meantime: the last messages are kept on {}",
             safe::line(branch)
         ));
     }

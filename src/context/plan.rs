@@ -76,7 +76,7 @@ pub enum Nothing {
     #[error("nothing to compact: the context has no messages")]
     Empty,
     /// Nothing was said since the last compaction.
-    #[error("nothing to compact: there are no new messages since the last compaction")]
+    #[error("nothing to compact: there have been no new messages since the last compaction")]
     NothingNew,
     /// All messages are kept.
     #[error("nothing to compact: {}", all_kept(*.0))]
@@ -448,11 +448,11 @@ mod tests {
         assert_eq!(planned("s", WIDE), "nothing to compact: the context has no messages");
         assert_eq!(
             planned("S", WIDE),
-            "nothing to compact: there are no new messages since the last compaction"
+            "nothing to compact: there have been no new messages since the last compaction"
         );
         assert_eq!(
             planned("sSkkk", WIDE),
-            "nothing to compact: there are no new messages since the last compaction"
+            "nothing to compact: there have been no new messages since the last compaction"
         );
         assert_eq!(planned("sSkkk", Wish { again: true, ..WIDE }), "s+..k");
     }

@@ -196,7 +196,7 @@ fn after_sync(error: &SyncError) -> Vec<Hint> {
             vec!["you can still append messages, and revert turns of the fork itself".into()]
         }
         E::Unread(_) => {
-            vec![Line::new("import").flag("help").to("if you still have the file, import it")]
+            vec![Line::new("import").flag("help").to("if you have an intact copy of that file, import it")]
         }
         E::Unlisted { .. } => {
             vec!["run this command again in the session's folder".into()]
@@ -231,7 +231,7 @@ fn after_sync(error: &SyncError) -> Vec<Hint> {
             vec![Line::about("undo").flag("list").to("list the operations")]
         }
         E::Compressed(_) => vec![
-            "decompress the file with the agent or `zstd -d`, then import it; the session will follow it again".into(),
+            "decompress the file with the agent or `zstd -d`, then import it; undertext will keep the session in sync with it again".into(),
         ],
         E::Nothing(Vain::Attach) => {
             vec![Line::about("restore").to("restore the session's deleted files")]

@@ -151,7 +151,7 @@ pub enum OpsError {
     #[error("there is nothing to continue: the model has already answered")]
     NothingAsked,
     /// The session went elsewhere while something was prepared for it.
-    #[error("nothing was changed: another command moved the session in the meantime")]
+    #[error("nothing was changed: another command changed the session's position in the meantime")]
     Overtaken,
 }
 

@@ -196,12 +196,12 @@ impl fmt::Display for Notice {
                 aside.display()
             ),
             Self::Ending { path, .. } => {
-                write!(f, "imported the changed end, without new entries, of {}", path.display())
+                write!(f, "imported the changed end of {}, which has no new entries", path.display())
             }
             Self::Followed { path, is_rewritten, entries, left, .. } => {
                 let noun = if *entries == 1 { "new entry" } else { "new entries" };
                 let (path, what) = (path.display(), if *is_rewritten { "was rewritten" } else { "continues from another point" });
-                write!(f, "{path} {what}; the session follows the file, which has {entries} {noun}")?;
+                write!(f, "{path} {what}; the session continues in that file, which has {entries} {noun}")?;
                 left.as_ref()
                     .map_or(Ok(()), |left| write!(f, "; the old end is kept as branch {left}"))
             }
@@ -259,7 +259,7 @@ impl fmt::Display for Notice {
             }
             Self::Late { aside, entries, branch } => {
                 let noun = if *entries == 1 { "entry" } else { "entries" };
-                write!(f, "another program wrote {entries} {noun} to {} after that file was set aside", aside.display())?;
+                write!(f, "another program wrote {entries} {noun} to {} after that file was renamed", aside.display())?;
                 branch.as_ref().map_or(Ok(()), |branch| write!(f, "; the new entries are on branch {branch}"))
             }
         }

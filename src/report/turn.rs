@@ -32,7 +32,7 @@ pub struct Turned {
     pub pending: Vec<Call>,
     /// Whether the prompt stood at the end already, and was not said again.
     pub is_repeated: bool,
-    /// The branch that has what was said last, if another command moved the session meanwhile.
+    /// The branch that has what was said last, if another command changed the session's position meanwhile.
     pub aside: Option<String>,
     /// How often the model was asked.
     pub steps: usize,

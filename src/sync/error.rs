@@ -158,7 +158,7 @@ pub enum SyncError {
         path: PathBuf,
     },
     /// Another program holds the lock of the store.
-    #[error("another program is changing the store at {path}, and has not finished within {} s: {}", .limit.as_secs(), words(.holder.as_ref()))]
+    #[error("another program is changing the store at {path} (waited {} s): {}", .limit.as_secs(), words(.holder.as_ref()))]
     Held {
         /// The store's folder.
         path: PathBuf,
@@ -168,7 +168,7 @@ pub enum SyncError {
         limit: Duration,
     },
     /// Another program watches for the archive.
-    #[error("another program is already running `undertext watch` for the store at {path}: {}", words(.holder.as_ref()))]
+    #[error("another program is already running `watch` for the store at {path}: {}", words(.holder.as_ref()))]
     Watched {
         /// The store's folder.
         path: PathBuf,
@@ -317,10 +317,10 @@ pub enum SyncError {
     #[error(transparent)]
     Read(#[from] ReadError),
     /// No agent keeps the session, so that no file of an agent can be its live file.
-    #[error("undertext itself created this session, so only {0} can be its file")]
+    #[error("this session was created by undertext, so only {0} can be its file")]
     Own(PathBuf),
     /// A file is compressed: its agent unpacks it before it writes to it.
-    #[error("{0} is compressed, so the session cannot follow it")]
+    #[error("{0} is compressed, so undertext cannot keep the session in sync with it")]
     Compressed(PathBuf),
     /// A checkpoint with another note is already there.
     #[error("this place already has checkpoint {0}, and a checkpoint's note cannot be changed")]

@@ -45,10 +45,12 @@ pub enum Why {
     #[error("more than {MOST} files and folders were found; name a smaller folder")]
     TooMany,
     /// It was set aside by a command, which keeps its content.
-    #[error("a change set it aside, and the store has its content")]
+    #[error("an earlier change renamed and replaced this file, and the store has its content")]
     Aside,
     /// It was set aside by a command on another store, and may have what its session lacks.
-    #[error("a change set it aside, and this store lacks its content; name the file to import it")]
+    #[error(
+        "an earlier change renamed and replaced this file, and this store lacks its content; name the file to import it"
+    )]
     Unheld,
     /// It is the store's own.
     #[error("it is one of the store's own files")]

@@ -454,7 +454,7 @@ fn an_answer_that_is_none_is_a_readable_error() {
     check(raw(200, "[]"), "unusable answer: not a JSON object: []");
     check(raw(200, "{}"), "unusable answer: ");
     check(raw(200, ""), "unusable answer: not a JSON object: no reason was given");
-    check(raw(200, r#"{"choices":[],"content":0}"#), "unusable answer: ");
+    check(raw(200, r#"{"choices":[],"content":0}"#), "the answer is empty");
     check(raw(200, &"[".repeat(100_000)), "unusable answer: not a JSON object");
     check(
         raw(200, r#"{"error":{"message":"no such model","code":404}}"#),

@@ -450,7 +450,7 @@ fn a_file_that_another_store_set_aside_is_named_and_is_never_the_one_that_the_ag
             } else {
                 for wanted in [&[][..], &["--dry-run"], &["-v"]] {
                     let told = import(wanted);
-                    let why = "a change set it aside, and this store lacks its content; name the file to import it";
+                    let why = "an earlier change renamed and replaced this file, and this store lacks its content; name the file to import it";
                     assert!(told.stderr.contains(&format!("{name}.undertext-1: {why}")), "{told}");
                 }
                 import(&[aside.to_str().unwrap()]);
@@ -484,7 +484,7 @@ fn a_file_that_was_rewritten_or_is_gone_is_told() {
     Session 6b0a1c52  Build a boat.  (claude)
     Checkpoint 2
     ------- stderr -------
-    warning: $HOME/.claude/projects/-work/6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl was rewritten; the session follows the file, which has 1 new entry; the old end is kept as branch main.2
+    warning: $HOME/.claude/projects/-work/6b0a1c52-0d1e-4f6a-9f57-3c1a1b2c3d4e.jsonl was rewritten; the session continues in that file, which has 1 new entry; the old end is kept as branch main.2
     hint: to come back to this checkpoint: undertext revert 2 -s 6b0a1c52
     ");
     assert_eq!(kept.said(&["6b0a"]), "Build a boat. | Or a raft?");

@@ -75,7 +75,7 @@ fn damage_is_told_from_notes() {
     Session e572dff8  Why does the build fail?  (native)
     Checkpoint 2
     ------- stderr -------
-    warning: another program wrote 1 entry to $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1 after that file was set aside; the new entries are on branch main.1
+    warning: another program wrote 1 entry to $HOME/.local/share/undertext/transcripts/e572dff8-2304-400b-856a-555ac3a4558d.jsonl.undertext-1 after that file was renamed; the new entries are on branch main.1
     hint: to come back to this checkpoint: undertext revert 2
     ");
     assert_snapshot!(env.run(&["verify"]), @"Verified 1 session, 8 operations, 5 entries: no damage found");

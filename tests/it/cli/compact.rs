@@ -109,7 +109,7 @@ fn a_person_sees_the_numbers_then_what_was_done_and_takes_it_back() {
     ");
     assert_snapshot!(env.run(&["compact"]), @r"
     Session e572dff8  0 all work and no play all work and no play all wor…  (native)
-    Nothing to compact: there are no new messages since the last compaction; nothing was changed
+    Nothing to compact: there have been no new messages since the last compaction; nothing was changed
     ");
     assert_snapshot!(env.run(&["undo"]).masked(), @r#"
     entry-id is now at the end of @9 "18 all work and no play all work and no play…"
@@ -240,7 +240,7 @@ fn a_failing_summariser_falls_back_and_with_strict_changes_nothing() {
     assert_snapshot!(done, @"
     Session entry-id  0 all work and no play all work and no play all wor…  (native)
     Compacted main: summarised 14 messages, kept 6 messages
-    The context went from about 4,322 to 1,730 tokens in a 32,000-token window
+    The context went from about 4,322 to 1,733 tokens in a 32,000-token window
     ------- stderr -------
     warning: no model wrote a summary: dies: the request failed: exit code 7
     Used statistics and the last requests instead

@@ -145,7 +145,7 @@ fn no_file_of_a_store_or_an_agent_is_replaced_however_it_is_named() {
     let out = agents.to_str().unwrap();
     assert_snapshot!(env.run(&["export", "7c2a", "--force", "-o", out]), @"
     ------- stderr -------
-    error: $HOME/.claude/projects/-garden/7c2a51de-90b4-4e6f-8a53-0d1f6b7e2c40.jsonl is a session file that an agent reads
+    error: cannot use $HOME/.claude/projects/-garden/7c2a51de-90b4-4e6f-8a53-0d1f6b7e2c40.jsonl: it is a session file that an agent reads
     hint: name another file; to change an agent's own file, use revert, switch or restore, which keep the old content
     [exit status: 2]
     ");

@@ -184,7 +184,7 @@ fn what_failed_is_imported_once_its_cause_is_gone() {
     fs::create_dir_all(settings.parent().unwrap()).unwrap();
     fs::write(&settings, "[exclude]\nagents = [\"claud\"]\n").unwrap();
     hook(&env, &["hook", "claude", &event(&garden)], b"");
-    wait(&env, "there is no such agent");
+    wait(&env, "there is no agent claud");
     assert_eq!(sessions(&env).len(), 0);
     fs::remove_file(&settings).unwrap();
     wait(&env, "28 new entries");

@@ -642,7 +642,7 @@ fn what_the_settings_exclude_stays_out() {
     ------- stderr -------
     Claude Code: ~/.claude/projects
     Kimi CLI: ~/.kimi/sessions
-    4 sessions excluded by your settings (-v lists them): exclude.folders excludes sessions whose folder is not known yet; exclude.folders contains /work
+    4 sessions excluded by your settings (-v lists them): exclude.folders contains /work; exclude.folders excludes sessions whose folder is not known yet
     ");
     fs::remove_file(&file).unwrap();
     assert_eq!(env.run(&["export", "-q", "open"]).success().stdout, whole);

@@ -785,11 +785,11 @@ fn a_compressed_file_comes_back_and_is_no_live_file() {
     let of = |path: &serde_json::Value| path.as_str().unwrap().ends_with(".jsonl.zst");
     assert!(told["type"] == "restore" && of(&told["path"]) && of(&told["files"][0]), "{told}");
     let id = told["session"].as_str().unwrap();
-    assert_snapshot!(again(&["restore", id]), @r"
+    assert_snapshot!(again(&["restore", id]), @"
     Session 019fc000  When was the wind strongest?  (codex)
     ~/.codex/sessions/2026/08/20/rollout-2026-08-20T09-00-00-019f3c52-77aa-7a10-9c3e-2d4b8e6f1a05.jsonl.zst is back
     ------- stderr -------
-    warning: changes to the session are not written to its file: $HOME/.codex/sessions/2026/08/20/rollout-2026-08-20T09-00-00-019f3c52-77aa-7a10-9c3e-2d4b8e6f1a05.jsonl.zst is compressed
+    warning: changes to the session are not written to its file: $HOME/.codex/sessions/2026/08/20/rollout-2026-08-20T09-00-00-019f3c52-77aa-7a10-9c3e-2d4b8e6f1a05.jsonl.zst is compressed, so undertext cannot keep the session in sync with it
     ");
     assert_eq!(env.run(&["restore", id]).code(), Some(2), "it is there");
 }

@@ -284,14 +284,14 @@ fn who_waits_for_another_program_is_told_for_whom_and_not_for_ever() {
     let holder = format!("process {} (", std::process::id());
     let output = env.run(&["append", "text", "--wait", "2"]);
     assert!(output.stderr.contains(&format!("waiting for {holder}")), "{output}");
-    let error = format!("store/undertext for 2 s: {holder}").replace("store/", "share/");
+    let error = format!("share/undertext (waited 2 s): {holder}");
     assert!(output.stderr.contains(&error), "{output}");
     assert!(output.stderr.contains("hint: try again, or wait longer with --wait SECONDS\n"));
     assert!(output.to_string().ends_with("[exit status: 3]\n"), "{output}");
     // Reading does not wait, and who does not want to wait does not.
     env.run(&["log"]).success();
     let output = env.run(&["append", "text", "--wait", "0"]).to_string();
-    assert!(output.contains(" for 0 s: ") && !output.contains("waiting for"), "{output}");
+    assert!(output.contains("(waited 0 s): ") && !output.contains("waiting for"), "{output}");
     // Once the other is done, a change that waits goes on.
     let mut waiting = env.command();
     waiting.args(["append", "In turn.", "--wait", "300"]).stderr(Stdio::piped());

@@ -245,7 +245,7 @@ fn one_program_watches_for_a_store() {
     let mut watch = Watching::begin(&env, &[]);
     let second = env.run(&["watch"]);
     assert_eq!((second.code(), second.stdout.as_str()), (Some(3), ""));
-    let words = "error: another program is already running `undertext watch` for the store at $HOME/.local/share/undertext: ";
+    let words = "error: another program is already running `watch` for the store at $HOME/.local/share/undertext: ";
     assert!(second.stderr.starts_with(words), "{second}");
     // Another store has a watch of its own, and other commands go on meanwhile.
     let other = Watching::begin(&env, &["--store", "other"]);
