@@ -1,8 +1,9 @@
 //! The figures of a refusal: how many tokens were sent, and how many the model takes.
 //!
-//! A figure is what the words around it say that it is; a comparison says both at once.
+//! A number is a limit by the words around it, or because a larger one is compared with it. The largest number beyond the limit
+//! was sent.
 
-use crate::context::{refusal::Word, window::Windows};
+use crate::context::{phrases::PHRASES, refusal::Sentence, window::Windows};
 
 /// The token figures of an overflow, as far as the provider gave them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,7 +16,7 @@ pub struct Figures {
 
 /// The smallest figure that is believed to be a limit: a smaller one is a code of an error, a place in a list, a number of
 /// images or a bound of another parameter, and no model has so small a window.
-pub(super) const LEAST: u64 = 512;
+const LEAST: u64 = 512;
 
 impl Figures {
     /// Returns the limit as a window that a session can be made to fit in: at least the smallest one that is worked in, and
@@ -24,176 +25,78 @@ impl Figures {
         let least = Windows::default().block;
         self.limit.filter(|limit| *limit >= least && self.used.is_none_or(|used| *limit < used))
     }
-}
 
-/// What a figure represents.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Is {
-    Used,
-    Limit,
-    /// A part of a sum: the room for the answer is added to what was sent.
-    Part,
-}
-
-/// Reads the figures of sentences; the first one of each kind counts.
-pub(super) fn read<'a>(sentences: impl Iterator<Item = &'a [Word]>) -> Figures {
-    let mut figures = Figures::default();
-    // A second number next to a limit is what was over it, or the limit itself.
-    let mut also = Vec::new();
-    let mut more = 0_u64;
-    let limit = Word::Text("limit".to_owned());
-    for words in sentences {
-        if let Some((used, limit)) = compared(words) {
-            (figures.used, figures.limit) =
-                (figures.used.or(Some(used)), figures.limit.or(Some(limit)));
-            continue;
-        }
-        // A string has characters, a list items, and so has input that is malformed because it is too long.
-        if words.iter().any(|word| matches!(word.text(), "string" | "array" | "malformed")) {
-            continue;
-        }
-        let has_tokens = words.iter().any(|word| matches!(word.text(), "token" | "tokens"));
-        for (at, number) in
-            words.iter().enumerate().filter_map(|(at, word)| Some((at, word.number()?)))
-        {
-            // A bare number in brackets behind "limit", where nothing speaks of tokens, is a code.
-            let is_code = !has_tokens
-                && words
-                    .get(..at)
-                    .is_some_and(|before| before.ends_with(&[limit.clone(), Word::Mark('(')]))
-                && words.get(at + 1) == Some(&Word::Mark(')'));
-            match is(words, at).filter(|_| !is_code) {
-                Some(Is::Part) => more = more.saturating_add(number),
-                Some(Is::Used) => figures.used = figures.used.or(Some(number)),
-                Some(Is::Limit) if number < LEAST => {}
-                Some(Is::Limit) if figures.limit.is_none() => figures.limit = Some(number),
-                Some(Is::Limit) => also.push(number),
-                None => {}
-            }
-        }
+    /// Returns whether both are known, and more was sent than fits.
+    pub(super) fn is_over(&self) -> bool {
+        self.used.zip(self.limit).is_some_and(|(used, limit)| used > limit)
     }
-    let over = also.first().copied().filter(|over| Some(*over) > figures.limit);
-    figures.used = figures.used.or(over).map(|used| used.saturating_add(more));
-    if let (Some(used), None) = (figures.used, figures.window()) {
-        let with = |limit| Figures { used: Some(used), limit: Some(limit) };
-        let other = also.into_iter().find(|limit| with(*limit).window().is_some());
-        figures.limit = other.or(figures.limit);
-    }
-    // As small a figure is a count of tokens only next to a limit of them.
-    figures.used = figures.used.filter(|used| *used >= LEAST || figures.limit.is_some());
-    figures
 }
 
-/// Returns both sides of a comparison such as `1 + 2 > 3`, `5 tokens > 3`, `5 / 3` or `5 of 3`, if the first one is larger
-/// and the other one can be a limit.
-pub(super) fn compared(words: &[Word]) -> Option<(u64, u64)> {
-    for (at, first) in words.iter().enumerate().filter_map(|(at, word)| Some((at, word.number()?)))
+/// A number of a sentence.
+struct Number {
+    value: u64,
+    is_limit: bool,
+    /// Whether it counts what was sent, or tokens.
+    is_count: bool,
+}
+
+/// Reads the figures of sentences.
+pub(super) fn read<'a>(sentences: impl IntoIterator<Item = &'a Sentence>) -> Figures {
+    // A string has characters, a list items, and so has input that is malformed because it is too long.
+    let is_measured = |sentence: &&Sentence| !sentence.says(&PHRASES.unmeasured);
+    let mut found: Vec<Number> =
+        sentences.into_iter().filter(is_measured).flat_map(numbers).collect();
+    // Of two numbers alone the smaller one is the limit.
+    if let [one, other] = &mut found[..]
+        && !one.is_limit
+        && !other.is_limit
     {
-        let mut sum = first;
-        let mut rest = words.get(at + 1..).unwrap_or_default();
-        loop {
-            rest = match rest {
-                [Word::Text(unit), rest @ ..] if matches!(unit.as_str(), "token" | "tokens") => {
-                    rest
-                }
-                [Word::Mark('+'), Word::Number(more), rest @ ..] => {
-                    sum = sum.saturating_add(*more);
-                    rest
-                }
-                [Word::Text(of), rest @ ..]
-                    if of == "of" && matches!(rest, [Word::Number(limit), ..] if sum > *limit) =>
-                {
-                    let limit = rest.first().and_then(Word::number)?;
-                    return (limit >= LEAST).then_some((sum, limit));
-                }
-                [Word::Mark('>' | '/'), Word::Number(limit), rest @ ..] => {
-                    // What is subtracted from the limit was not sent.
-                    let is_whole = !matches!(rest, [Word::Mark('-'), ..]);
-                    if is_whole && sum > *limit && *limit >= LEAST {
-                        return Some((sum, *limit));
-                    }
-                    break;
-                }
-                _ => break,
-            };
-        }
+        let less = if one.value < other.value { one } else { other };
+        less.is_limit = less.value >= LEAST;
     }
-    None
+    let over = |limit: u64| found.iter().map(|one| one.value).filter(|one| *one > limit).max();
+    let limits = || found.iter().filter(|one| one.is_limit).map(|one| one.value);
+    let limit = limits().find(|limit| over(*limit).is_some()).or_else(|| limits().next());
+    // As small a count is one of tokens only next to a limit of them.
+    let is_used =
+        |one: &&Number| !one.is_limit && one.is_count && (one.value >= LEAST || limit.is_some());
+    let counted = || found.iter().find(is_used).map(|one| one.value);
+    Figures { used: limit.and_then(over).or_else(counted), limit }
 }
 
-/// Returns what a number represents, by the words behind it, then by those before it.
-fn is(words: &[Word], at: usize) -> Option<Is> {
-    let (before, behind) = (words.get(..at)?, words.get(at + 1..)?);
-    // `input 5 + max_tokens 3`, `5 in the messages plus 3 for the answer`.
-    let is_joined = |word: &Word| *word == Word::Mark('+') || matches!(word.text(), "plus");
-    let mut named = before.iter().rev().take(4).take_while(|word| word.number().is_none());
-    if named.any(is_joined) && before.iter().any(|word| word.number().is_some()) {
-        return Some(Is::Part);
-    }
-    // Of a range the end counts, and what stands alone between such brackets is a place in a list.
-    let before = match (before, behind) {
-        ([before @ .., Word::Mark('['), Word::Number(_), Word::Mark(',')], _) => before,
-        ([.., Word::Mark('[')], [Word::Mark(']' | ','), ..]) => return None,
-        _ => before,
-    };
-    for (nth, word) in behind.iter().take(3).enumerate() {
-        match word.text() {
-            "output" | "completion" | "draft" | "new" | "characters" | "chars" | "bytes" | "mb"
-            | "messages" => return None,
-            "used" | "sent" | "given" | "provided" | "requested" => return Some(Is::Used),
-            "max" if behind.get(nth + 1).is_some_and(|next| next.text() == "tokens") => break,
-            "maximum" | "max" | "limit" | "available" | "allowed" => return Some(Is::Limit),
-            "token" | "tokens" | "input" | "prompt" | "was" | "were" => {}
-            _ => break,
+/// Returns the numbers of a sentence that can be figures.
+fn numbers(sentence: &Sentence) -> Vec<Number> {
+    let mut found: Vec<Number> = Vec::new();
+    let mut before = "";
+    for (gap, value, after) in sentence.numbers() {
+        // Of a range the end counts.
+        before = if gap == " , " { before } else { gap };
+        let compared = before.replace([')', '(', '='], "").replace("tokens", "");
+        let is_sum = PHRASES.joins.is_in(before) && !PHRASES.over.is_in(before);
+        let mut is_less = false;
+        if let Some(last) = found.last_mut() {
+            if is_sum {
+                last.value = last.value.saturating_add(value);
+                continue;
+            }
+            is_less = value < last.value && matches!(compared.trim(), ">" | "/" | "of" | "vs");
+            last.is_limit &= !is_less;
+        }
+        let limit = PHRASES.limit_before.find_last(before);
+        let used = PHRASES.used_before.find_last(before);
+        let is_limit = is_less
+            || PHRASES.limit_after.begins(after)
+            || (limit > used && !PHRASES.used_after.begins(after));
+        let is_none = PHRASES.uncounted_before.ends(before)
+            || PHRASES.uncounted_after.begins(after)
+            || PHRASES.codes.contains(&value)
+            || (is_limit && value < LEAST);
+        if !is_none {
+            let is_count = used > limit || PHRASES.counted_after.begins(after);
+            found.push(Number { value, is_limit, is_count });
         }
     }
-    let mut noun = None;
-    let mut is_borne = false;
-    let is_given = matches!(before, [.., Word::Mark(':' | '=')]);
-    for (back, word) in before.iter().rev().take(9).enumerate() {
-        let word = match word {
-            Word::Number(_) | Word::Mark(',') => break,
-            // `< 5` is a bound, `<5>` is not.
-            Word::Mark('<') if behind.first() != Some(&Word::Mark('>')) => return Some(Is::Limit),
-            Word::Mark('-') => return None,
-            Word::Mark(':' | '(') if noun.is_some() => break,
-            Word::Mark(_) => continue,
-            Word::Text(word) => word.as_str(),
-        };
-        match word {
-            "maximum" | "max" | "limit" | "limits" | "window" | "context" | "ctx" | "supports"
-            | "holds" | "takes" | "most" | "only" | "allowed" | "allows" | "than" | "range"
-            | "limited" | "capacity" | "up" | "kv" => {
-                return Some(Is::Limit);
-            }
-            "exceed" | "exceeds" | "exceeded" | "exceeding" => return noun.or(Some(Is::Limit)),
-            "requested" | "used" | "contains" | "contain" | "resulted" | "has" | "have" | "had"
-            | "got" | "given" | "received" | "sent" | "total" | "needs" | "actual" | "first"
-            | "current" => {
-                return Some(Is::Used);
-            }
-            "prompt" | "prompts" | "input" | "inputs" | "request" | "messages" | "message"
-            | "conversation" | "content" | "text" | "prefill" | "sequence" | "n" | "value" => {
-                noun = noun.or(Some(Is::Used));
-            }
-            // What a model cannot take was sent.
-            "handle" | "process" | "accept" | "support" | "take" | "hold" | "fit" => {
-                is_borne = true;
-            }
-            "t" | "not" | "cannot" if is_borne => return Some(Is::Used),
-            "by" if back == 0 => return None,
-            // A count that is given as a field: `tokens: 5`.
-            "tokens" | "token" if back == 1 && is_given => noun = noun.or(Some(Is::Used)),
-            // What the model may answer was not sent.
-            "output" | "completion" if is_given => return None,
-            "length" | "len" | "size" | "count" | "number" | "tokens" | "token" | "of" | "is"
-            | "the" | "a" | "an" | "about" | "at" | "in" | "long" | "too" | "to" | "be"
-            | "should" | "model" | "with" | "least" | "your" | "this" | "supported" | "by"
-            | "was" | "num" | "accepts" | "just" | "seq" | "cache" => {}
-            _ => break,
-        }
-    }
-    noun
+    found
 }
 
 #[cfg(test)]

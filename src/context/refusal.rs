@@ -1,37 +1,10 @@
-//! The words of a refusal: plain, cut into sentences and these into words, numbers and marks, whatever they were wrapped in.
+//! The words of a refusal: plain, cut into sentences, whatever they were wrapped in.
 //!
 //! Invariant: an address is no part of the words: a link to a page on billing says nothing about the refusal.
 
 use std::time::Duration;
 
-/// A word of a sentence.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Word {
-    /// Letters, with the digits among them; names in other spellings are cut where their parts begin.
-    Text(String),
-    /// A whole number.
-    Number(u64),
-    /// A mark that is no end of a sentence.
-    Mark(char),
-}
-
-impl Word {
-    /// Returns the letters; a number or a mark has none.
-    pub(super) fn text(&self) -> &str {
-        match self {
-            Self::Text(text) => text,
-            Self::Number(_) | Self::Mark(_) => "",
-        }
-    }
-
-    /// Returns the number, if it is one.
-    pub(super) fn number(&self) -> Option<u64> {
-        match self {
-            Self::Number(number) => Some(*number),
-            Self::Text(_) | Self::Mark(_) => None,
-        }
-    }
-}
+use crate::context::phrases::{List, PHRASES};
 
 /// Returns words in lower case, without addresses, with what JSON escapes and with the parts of `CamelCase` apart.
 pub(super) fn plain(said: &str) -> String {
@@ -51,18 +24,18 @@ pub(super) fn plain(said: &str) -> String {
 fn unescaped(said: &str) -> String {
     let mut out = String::with_capacity(said.len());
     let mut rest = said;
-    while let Some((before, behind)) = rest.split_once('\\') {
+    while let Some((before, after)) = rest.split_once('\\') {
         out.push_str(before);
-        let code = behind.strip_prefix('u').and_then(|code| code.get(..4));
+        let code = after.strip_prefix('u').and_then(|code| code.get(..4));
         let letter = code.and_then(|code| char::from_u32(u32::from_str_radix(code, 16).ok()?));
-        let mut letters = behind.chars();
+        let mut letters = after.chars();
         (out, rest) = match (letter, letters.next()) {
             (Some(letter), _) => {
-                (out + letter.encode_utf8(&mut [0; 4]), behind.get(5..).unwrap_or_default())
+                (out + letter.encode_utf8(&mut [0; 4]), after.get(5..).unwrap_or_default())
             }
             (None, Some('n' | 'r')) => (out + "\n", letters.as_str()),
             (None, Some('"')) => (out + "\"", letters.as_str()),
-            (None, _) => (out, behind),
+            (None, _) => (out, after),
         };
     }
     out + rest
@@ -83,8 +56,8 @@ fn without_addresses(said: &str) -> String {
 
 /// Cuts plain words into sentences; the fields of an object are sentences too, and so are the names of those
 /// with words.
-pub(super) fn sentences(plain: &str) -> Vec<Vec<Word>> {
-    const ENDS: [&str; 11] = [
+pub(super) fn sentences(plain: &str) -> Vec<Sentence> {
+    const ENDS: [&str; 12] = [
         "\"message\":",
         "'message':",
         "\":\"",
@@ -96,58 +69,103 @@ pub(super) fn sentences(plain: &str) -> Vec<Vec<Word>> {
         "; ",
         "! ",
         "? ",
+        "validation error: ",
     ];
     let mut cut = plain.to_owned();
     for end in ENDS {
         cut = cut.replace(end, "\n");
     }
-    let parts = cut.split(['\n', '{', '}']).map(words);
-    parts.filter(|words| !words.is_empty()).collect()
+    let parts = cut.split(['\n', '{', '}']).map(Sentence::read);
+    // A number alone is a code.
+    parts.filter(|sentence| !matches!(sentence.text.trim(), "" | "#")).collect()
 }
 
-/// Cuts a sentence into its words.
-fn words(sentence: &str) -> Vec<Word> {
-    let mut words = Vec::new();
-    let mut rest = sentence;
-    while let Some(first) = rest.chars().next() {
-        let run = |is: &dyn Fn(char) -> bool| rest.find(|c| !is(c)).unwrap_or(rest.len());
-        let end = match first {
-            '0'..='9' => {
-                let end = run(&|c| c.is_ascii_digit() || matches!(c, ',' | '_' | '.'));
-                let digits = rest.get(..end).unwrap_or_default().trim_end_matches([',', '_', '.']);
-                let behind = rest.get(digits.len()..).unwrap_or_default();
-                let letters =
-                    behind.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(behind.len());
-                let run = rest.get(..digits.len() + letters).unwrap_or_default();
-                words.push(number(run).map_or_else(|| Word::Text(run.to_owned()), Word::Number));
-                run.len()
+/// What may separate the digits of a number.
+const SEPARATORS: [char; 6] = [',', '.', '_', '\'', '\u{a0}', '\u{202f}'];
+
+/// A sentence: its words with a space before and after each, where `#` is a number and `time` is any unit of time.
+pub(super) struct Sentence {
+    text: String,
+    /// The whole numbers; a fraction has none.
+    numbers: Vec<Option<u64>>,
+}
+
+impl Sentence {
+    fn read(sentence: &str) -> Self {
+        let (mut text, mut numbers) = (" ".to_owned(), Vec::new());
+        let mut rest = sentence;
+        while let Some(first) = rest.chars().next() {
+            let (word, after) = rest.split_at(word_end(rest).max(first.len_utf8()));
+            rest = after;
+            let letters = word.find(char::is_alphabetic).unwrap_or(word.len());
+            let (digits, unit) = word.split_at(letters);
+            let times = match unit {
+                "" => Some(1),
+                "k" => Some(1_000),
+                "m" => Some(1_000_000),
+                unit => is_unit(unit).then_some(1),
+            };
+            if let Some(times) = times.filter(|_| first.is_ascii_digit()) {
+                numbers.push(number(digits).and_then(|number| number.checked_mul(times)));
+                text += "# ";
+                if is_unit(unit) {
+                    text += "time ";
+                }
+            } else if is_unit(word) && (word.len() > 1 || text.ends_with("# ")) {
+                // One letter is a unit after a number only.
+                text += "time ";
+            } else if first.is_ascii_alphanumeric() || ",:()[]<>+-=/$€£¥".contains(first) {
+                text += word;
+                text += " ";
             }
-            first if first.is_ascii_alphabetic() => {
-                let end = run(&|c| c.is_ascii_alphanumeric());
-                words.push(Word::Text(rest.get(..end).unwrap_or_default().to_owned()));
-                end
-            }
-            ',' | ':' | '(' | ')' | '[' | ']' | '<' | '>' | '+' | '-' | '/' | '$' | '€' | '£'
-            | '¥' => {
-                words.push(Word::Mark(first));
-                first.len_utf8()
-            }
-            first => first.len_utf8(),
-        };
-        rest = rest.get(end.max(1)..).unwrap_or_default();
+        }
+        Self { text, numbers }
     }
-    words
+
+    /// Returns whether it has one of these phrases.
+    pub(super) fn says(&self, list: &List) -> bool {
+        list.is_in(&self.text)
+    }
+
+    /// Returns where the first of these phrases begins.
+    pub(super) fn find(&self, list: &List) -> Option<usize> {
+        list.find(&self.text)
+    }
+
+    /// Returns its numbers, each between the words before it and those after it.
+    pub(super) fn numbers(&self) -> impl Iterator<Item = (&str, u64, &str)> {
+        let after = self.text.split('#').skip(1);
+        let around = self.text.split('#').zip(after).zip(&self.numbers);
+        around.filter_map(|((before, after), number)| Some((before, (*number)?, after)))
+    }
 }
 
-/// Reads a whole number, with or without thousands separators: `128k` is a number here, `1.5` and `400b` are not.
-fn number(run: &str) -> Option<u64> {
-    let (digits, times) = match run.strip_suffix(['k', 'm']) {
-        Some(digits) if run.ends_with('k') => (digits, 1_000),
-        Some(digits) => (digits, 1_000_000),
-        None => (run, 1),
+/// Returns where the letters and digits end with which a text begins.
+fn word_end(text: &str) -> usize {
+    let joins = |at: usize, c: char| {
+        let (before, after) = text.split_at(at);
+        let n_digits = after.chars().skip(1).take_while(char::is_ascii_digit).count();
+        SEPARATORS.contains(&c)
+            && before.ends_with(|c: char| c.is_ascii_digit())
+            && (n_digits == 3 || (c == '.' && n_digits > 0))
     };
-    let digits: String = digits.chars().filter(|c| !matches!(c, ',' | '_')).collect();
-    digits.parse::<u64>().ok()?.checked_mul(times)
+    let mut letters = text.char_indices();
+    letters
+        .find(|&(at, c)| !c.is_ascii_alphanumeric() && !joins(at, c))
+        .map_or(text.len(), |(at, _)| at)
+}
+
+/// Reads a whole number, with or without thousands separators.
+fn number(digits: &str) -> Option<u64> {
+    let mut groups = digits.split(SEPARATORS);
+    let first = groups.next()?.to_owned();
+    groups.try_fold(first, |all, group| (group.len() == 3).then(|| all + group))?.parse().ok()
+}
+
+/// Whether a word is a unit of time.
+fn is_unit(word: &str) -> bool {
+    let is = |word: &str| PHRASES.units.iter().any(|unit| unit == word);
+    is(word) || word.strip_suffix('s').is_some_and(is)
 }
 
 /// Returns how long plain words ask to be left alone: `try again in 1m2.5s`, `retry after 20 seconds`, `"retrydelay": "34s"`.
@@ -175,9 +193,9 @@ fn duration(said: &str) -> Option<Duration> {
     loop {
         let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
         let Ok(number) = rest.get(..end)?.trim_end_matches('.').parse::<f64>() else { return sum };
-        let behind = rest.get(end..)?.trim_start_matches([' ', '-']);
-        let end = behind.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(behind.len());
-        let (unit, behind) = behind.split_at(end);
+        let after = rest.get(end..)?.trim_start_matches([' ', '-']);
+        let end = after.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(after.len());
+        let (unit, after) = after.split_at(end);
         let seconds = match unit {
             "ms" | "millisecond" | "milliseconds" => number / 1_000.0,
             "m" | "min" | "mins" | "minute" | "minutes" => number * 60.0,
@@ -187,7 +205,7 @@ fn duration(said: &str) -> Option<Duration> {
         };
         let part = Duration::try_from_secs_f64(seconds).ok()?;
         sum = Some(sum.unwrap_or(Duration::ZERO).checked_add(part)?);
-        rest = behind;
+        rest = after;
     }
 }
 
@@ -208,13 +226,29 @@ mod tests {
     #[test]
     fn numbers_are_read_with_their_separators() {
         let read = |said: &str| {
-            sentences(said).concat().iter().filter_map(Word::number).collect::<Vec<_>>()
+            let numbers = sentences(said).into_iter().flat_map(|sentence| sentence.numbers);
+            numbers.flatten().collect::<Vec<_>>()
         };
         assert_eq!(
             read("1,048,576, 200_000 and 128k; not 1.5 or 9251f066 or gpt-4o"),
             [1_048_576, 200_000, 128_000]
         );
         assert_eq!(read("99999999999999999999999 and 5."), [5]);
+        assert_eq!(
+            read("9.001 von 8\u{202f}192, [1,30720] 1,2,3"),
+            [9_001, 8_192, 1, 30_720, 1, 2, 3]
+        );
+    }
+
+    #[test]
+    fn a_span_of_time_is_a_number_of_a_unit() {
+        let read = |said: &str| sentences(said).into_iter().map(|one| one.text).collect::<String>();
+        for said in ["60s", "60 s", "1.5h", "2 hours", "500ms", "3 milliseconds"] {
+            assert_eq!(read(said), " # time ", "{said}");
+        }
+        for said in ["s", "hours", "60", "60 tokens", "128k", "7b", "the 5 model's"] {
+            assert!(!read(said).contains("# time"), "{said}");
+        }
     }
 
     #[test]

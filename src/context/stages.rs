@@ -24,6 +24,7 @@ use crate::{
         event::Event,
         files::Excerpt,
         model::{Fault, ModelError, Summarizer, SummaryRequest, Written},
+        phrases::PHRASES,
         plan,
         prompt::{self, Material},
         tokens,
@@ -470,112 +471,29 @@ fn without_lead(text: &str) -> &str {
 ///
 /// Words that stand further on are of the conversation: a user who cannot log in is no model that cannot help.
 fn refuses(text: &str) -> bool {
-    const OPENINGS: [&str; 8] = [
-        "unfortunately",
-        "leider",
-        "malheureusement",
-        "lamentablemente",
-        "infelizmente",
-        "purtroppo",
-        "к сожалению",
-        "很遗憾",
-    ];
-    const WORDS: [&str; 60] = [
-        "i can't",
-        "i cannot",
-        "i can not",
-        "i'm unable",
-        "i am unable",
-        "i won't",
-        "i will not",
-        "i'm not able",
-        "i am not able",
-        "i'm sorry",
-        "i am sorry",
-        "sorry,",
-        "i apologize",
-        "i apologise",
-        "i must decline",
-        "i do not have access",
-        "i don't have access",
-        "as an ai,",
-        "as an ai language",
-        "as an ai model",
-        "as an ai assistant",
-        "as a language model",
-        "as a large language model",
-        "unable to assist",
-        "unable to help",
-        "es tut mir leid",
-        "tut mir leid",
-        "das kann ich",
-        "dabei kann ich",
-        "ich kann das nicht",
-        "ich kann nicht",
-        "ich kann ihnen",
-        "ich kann dir",
-        "leider kann ich",
-        "désolé",
-        "je suis désolé",
-        "je ne peux",
-        "je ne suis pas en mesure",
-        "lo siento",
-        "no puedo",
-        "desculpe",
-        "sinto muito",
-        "não posso",
-        "mi dispiace",
-        "non posso",
-        "извините",
-        "простите",
-        "я не могу",
-        "抱歉",
-        "很抱歉",
-        "对不起",
-        "對不起",
-        "我无法",
-        "我無法",
-        "我不能",
-        "申し訳",
-        "すみません",
-        "ごめん",
-        "죄송",
-        "미안",
-    ];
     let is_mark = |c: char| !c.is_alphabetic();
     let start: String = text.trim_start_matches(is_mark).chars().take(80).collect();
     let start = start.to_lowercase().replace('’', "'");
-    let opened = OPENINGS.iter().find_map(|opening| start.strip_prefix(opening));
-    let behind = opened.map_or("", |rest| rest.trim_start_matches(is_mark));
+    let opened =
+        PHRASES.model.openings.iter().find_map(|opening| start.strip_prefix(opening.as_str()));
+    let after = opened.map_or("", |rest| rest.trim_start_matches(is_mark));
     !has_sections(text)
-        && WORDS.iter().any(|word| start.starts_with(word) || behind.starts_with(word))
+        && PHRASES
+            .model
+            .begins
+            .iter()
+            .any(|words| start.starts_with(words) || after.starts_with(words))
 }
 
 /// Whether a text says anywhere, in the first person, that it will not be a summary. Of one that names what the messages
 /// name these are words of the conversation.
 pub(super) fn declines(text: &str) -> bool {
-    const WORDS: &str = "i can't|i cannot|i can not|i'm unable|i am unable|i won't|i will not|i'm not able|i am not able|\
-        i must|i have to decline|i need to decline|i'll have to|respectfully|i'd rather|i would rather|i'd prefer|\
-        i would prefer|not comfortable|feel comfortable|i'm afraid|i regret|i'm not going to|i am not going to|in a position|\
-        something i can|i don't think i|i do not think i|unable to|decline|can't assist|cannot assist|can't comply|\
-        cannot comply|can't provide|cannot provide|can't help|cannot help|my guidelines|as an ai|language model|\
-        i'm sorry|i am sorry|i apologize|i apologise|my apologies|\
-        nicht in der lage|ablehnen|kann ich|ich kann|möchte ich|ich bedau|tut mir leid|leider|entschuldig|\
-        je ne|je dois|je regrette|je préfère|il m'est impossible|désolé|malheureusement|\
-        no puedo|no me es posible|debo declinar|no estoy|me temo|prefiero no|lo siento|lamento|\
-        não posso|não me é|não consigo|não estou|receio|desculp|sinto muito|infelizmente|\
-        non posso|non sono|devo declinare|preferisco|mi dispiace|purtroppo|\
-        ik kan|kan ik|spijt me|helaas|nie mogę|przykro mi|przepraszam|niestety|jag kan|tyvärr|jeg kan|beklager|desværre|\
-        не могу|не можу|не смогу|отказ|сожалени|извините|простите|вибачте|üzgünüm|maalesef|yapamam|xin lỗi|không thể|\
-        maaf|tidak dapat|tidak bisa|لا أستطيع|لا يمكن|آسف|عذر|क्षमा|नहीं कर|माफ़|\
-        无法|不能|抱歉|对不起|遗憾|拒绝|無法|對不起|できません|できかね|いたしかね|お断り|申し訳|すみません|\
-        수 없|어렵습니다|거절|죄송|미안";
     let text = text.to_lowercase().replace('\u{2019}', "'");
     let is_whole = |(at, _): (usize, &str)| {
         let before = text.get(..at).and_then(|before| before.chars().next_back());
         before.is_none_or(|c| !c.is_alphabetic() || tokens::is_dense(c))
     };
-    WORDS.split('|').any(|words| text.match_indices(words.trim()).any(is_whole))
+    PHRASES.model.declines.iter().any(|words| text.match_indices(words).any(is_whole))
 }
 
 fn has_sections(text: &str) -> bool {
