@@ -236,13 +236,10 @@ impl Env {
         self.variables.get(OsStr::new(name)).map(OsString::as_os_str).filter(|v| !v.is_empty())
     }
 
-    /// Returns the variables by which this program finds the same things where the system or an agent starts it, and those that
-    /// name folders of these agents.
-    pub(crate) fn handed_on(
-        &self,
-        agents: impl IntoIterator<Item = &'static str>,
-    ) -> Vec<(&'static str, OsString)> {
-        let folders = FOLDERS.into_iter().chain(agents).filter_map(|name| {
+    /// Returns the variables by which this program finds the same things where an agent starts it, and the one that names the
+    /// agent's folder.
+    pub(crate) fn handed_on(&self, agent: Option<&'static str>) -> Vec<(&'static str, OsString)> {
+        let folders = FOLDERS.into_iter().chain(agent).filter_map(|name| {
             let folder = Path::new(self.variable(name)?);
             let counts = folder.is_absolute() || !FOLDERS.contains(&name);
             counts.then(|| (name, self.current_dir.join(folder).into_os_string()))
@@ -431,6 +428,26 @@ mod tests {
     fn env(current_dir: &str, variables: &[(&str, &str)]) -> Env {
         let variables = variables.iter().map(|&(name, value)| (name.into(), value.into()));
         Env::new(Vec::new(), variables.collect(), current_dir.into(), Terminal::default())
+    }
+
+    /// A relative folder, which names no store, was made absolute and named another one; leave for a network was lost.
+    #[test]
+    fn the_variables_that_count_are_handed_on() {
+        let set = [
+            ("HOME", "/h"),
+            ("XDG_DATA_HOME", "data"),
+            ("XDG_STATE_HOME", "/var/state"),
+            ("AGENT_HOME", "code"),
+            ("UNDERTEXT_ALLOW_NETWORK", "yes"),
+        ];
+        let expected = [
+            ("HOME", "/h"),
+            ("XDG_STATE_HOME", "/var/state"),
+            ("AGENT_HOME", "/w/code"),
+            ("UNDERTEXT_ALLOW_NETWORK", "1"),
+        ];
+        let handed = env("/w", &set).handed_on(Some("AGENT_HOME"));
+        assert_eq!(handed, expected.map(|(name, value)| (name, value.into())));
     }
 
     #[test]

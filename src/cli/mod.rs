@@ -72,7 +72,6 @@ mod revert;
 mod rotations;
 mod search;
 mod secrets;
-mod service;
 mod sessions;
 mod settings;
 mod setup;

@@ -23,7 +23,6 @@ use undertext::report::{Becoming, Line, Watched, Watching};
 use super::common::{counted, first_line};
 use super::error::{CommandError, Exit};
 use super::output::Output;
-use super::service::Manager;
 use super::{Context, import};
 use crate::render::safe;
 
@@ -44,7 +43,7 @@ const INDEXING_EVERY: Duration = Duration::from_secs(10);
 #[command(after_help = "\
 Examples:
   undertext watch
-  undertext watch --service > ~/.config/systemd/user/undertext-watch.service
+  undertext watch --poll
 
 It runs until you stop it. What an agent writes is in the store within a second.
 Other commands keep working; only one watch runs for each store.")]
@@ -52,16 +51,9 @@ pub(crate) struct Args {
     /// Look at the files regularly, without system events
     #[arg(long)]
     poll: bool,
-
-    /// Print a service: systemd or launchd
-    #[arg(long, value_name = "MANAGER", num_args = 0..=1, default_missing_value = Manager::OF_THIS_SYSTEM, conflicts_with = "poll", hide_possible_values = true)]
-    service: Option<Manager>,
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    if let Some(manager) = args.service {
-        return context.print_service(manager);
-    }
     end_quietly().context("cannot watch for signals")?;
     let archive = context.open_intake()?;
     let alone = archive.watch_alone(None)?;
