@@ -7,11 +7,10 @@ use anyhow::anyhow;
 use undertext::live::Leftovers;
 use undertext::model::{DATABASE, SessionName};
 use undertext::ops::{
-    self, Archive, Elsewhere, Having, Here, Notice, Place, Session, SessionError, SyncError,
-    Waiting, Workspace,
+    self, Archive, Elsewhere, Having, Notice, Place, Session, SessionError, SyncError, Waiting,
+    Workspace,
 };
 use undertext::report::{Hint, Line, LiveState};
-use undertext::settings::Exclude;
 use undertext::store::{Access, Fault, SessionFilter, StoreError, Within};
 use undertext::wire;
 
@@ -26,26 +25,28 @@ impl Context {
     /// Opens the archive to read; nothing is written or made, and what is changed in it nobody else sees.
     pub(crate) fn open_reader(&mut self) -> Result<Archive, CommandError> {
         let root = self.root()?;
-        let exclude = self.exclude_or_all();
-        let unread = exclude.unread.clone();
-        let here = self.here();
-        let mut opened = self.reader_without(&root, exclude.clone(), here);
+        let mut opened = self.reader(&root);
         let is_new = match &opened {
             Ok(archive) => self.import_new(Some(archive)),
             Err(error) => error.is_absence() && self.import_new(None),
         };
         if is_new {
             // The first import gives this computer its number.
-            let here = self.here();
-            opened = self.reader_without(&root, exclude, here);
+            opened = self.reader(&root);
         }
         let archive = opened.map_err(|error| self.no_sessions(error))?;
         self.warn_of_place(&root);
         self.warn_of_torn(&archive);
         self.warn_of_forgotten(&archive);
-        if let Some(why) = unread {
-            let what = "new records in agents' files are not shown until this is repaired";
-            self.output.warn(&format!("{why}; {what}"));
+        let unread = [
+            ("agents' files", self.exclude().err()),
+            ("files of this computer", self.env.here().err()),
+        ];
+        for (files, error) in unread {
+            if let Some(why) = error.map(|error| error.in_one_line()) {
+                let what = format!("new records in {files} are not shown until this is repaired");
+                self.output.warn(&format!("{why}; {what}"));
+            }
         }
         Ok(archive)
     }
@@ -88,32 +89,11 @@ impl Context {
 
     /// Does the same for the archive in a folder, and says nothing.
     pub(crate) fn reader(&mut self, root: &Path) -> Result<Archive, CommandError> {
-        let exclude = self.exclude_or_all();
-        let here = self.env.here().unwrap_or_else(|_| self.env.nowhere());
-        self.reader_without(root, exclude, here)
-    }
-
-    /// Opens the archive in a folder to be read on this computer, without the sessions that are excluded.
-    fn reader_without(
-        &mut self,
-        root: &Path,
-        exclude: Exclude,
-        here: Here,
-    ) -> Result<Archive, CommandError> {
         let mut archive = Archive::open(root, Access::Read, self.env.ambient())?.preview()?;
-        archive.set_exclude(exclude);
-        archive.set_here(here);
+        archive.set_exclude(self.exclude_or_all());
+        archive.set_here(self.env.here().unwrap_or_else(|_| self.env.nowhere()));
         archive.set_writable(self.writable());
         Ok(archive)
-    }
-
-    /// Returns the computer that paths belong to; warns if its number cannot be read, by which files are known to lie here.
-    fn here(&mut self) -> Here {
-        self.env.here().unwrap_or_else(|error| {
-            let what = "new records in files of this computer are not shown until this is repaired";
-            self.output.warn(&format!("{}; {what}", error.in_one_line()));
-            self.env.nowhere()
-        })
     }
 
     /// Opens the archive to look at what would be taken in, but for what the user's settings leave out; an empty one if there is
@@ -130,7 +110,8 @@ impl Context {
         Ok(archive)
     }
 
-    /// Opens the archive to change it, but for what the user's settings leave out; it is made if it is not there.
+    /// Opens the archive to change it, but for what the user's settings leave out; it is made if it is not there. Warns of
+    /// what the settings say in vain.
     pub(crate) fn open_writer(&mut self) -> Result<Archive, CommandError> {
         let exclude = self.exclude()?;
         let root = self.root()?;
@@ -157,6 +138,7 @@ impl Context {
         self.warn_of_place(&root);
         archive.set_here(self.env.drawn_here()?);
         self.clear_leftovers();
+        self.settings()?;
         Ok(archive)
     }
 
@@ -190,13 +172,6 @@ impl Context {
     /// written, and the system takes its memory back at once where SQLite does so piece by piece.
     pub(crate) fn leave(archive: Archive) {
         std::mem::forget(archive);
-    }
-
-    /// Does the same to take in files; warns of what the settings say in vain.
-    pub(crate) fn open_intake(&mut self) -> Result<Archive, CommandError> {
-        let archive = self.open_writer()?;
-        self.settings()?;
-        Ok(archive)
     }
 
     /// Opens a session to read it as its live file has it now.
@@ -238,18 +213,6 @@ impl Context {
                 .hint(Line::about("restore").to("to put the file back where the agent reads it"));
         }
         Ok((archive, session))
-    }
-
-    /// Opens a session to read it, and to try a change of it: a session file that is named would be taken in first.
-    pub(crate) fn look_ahead(
-        &mut self,
-        wanted: Option<&OsStr>,
-    ) -> Result<(Archive, Session), CommandError> {
-        if self.file(wanted).is_some() {
-            self.change_or_preview(wanted, true)
-        } else {
-            self.look(wanted)
-        }
     }
 
     /// Lays over the store what a session's live file holds beyond it; returns how it compares.
@@ -314,25 +277,23 @@ impl Context {
             self.imports_new = false;
             ops::peek(&path, self.env.ambient())?
         } else {
+            let opened = self.open_reader().map_err(|error| match self.no_file(wanted) {
+                Some(none) if error.is_absence() => none,
+                _ => error,
+            });
+            let stored = opened.and_then(|archive| {
+                let session = self.session(&archive, wanted)?;
+                Ok((archive, session))
+            });
             let folder = wanted.filter(|wanted| !wanted.is_empty());
             let folder = folder.map(|folder| self.env.current_dir.join(folder));
-            match (self.held(wanted), folder.and_then(|folder| ops::file_of_session(&folder))) {
+            match (stored, folder.and_then(|folder| ops::file_of_session(&folder))) {
                 (Err(_), Some(path)) => ops::peek(&path, self.env.ambient())?,
-                (held, _) => held?,
+                (stored, _) => stored?,
             }
         };
         self.name(wanted, &found)?;
         Ok(found)
-    }
-
-    /// Opens a session of the store.
-    fn held(&mut self, wanted: Option<&OsStr>) -> Result<(Archive, Session), CommandError> {
-        let archive = self.open_reader().map_err(|error| match self.no_file(wanted) {
-            Some(none) if error.is_absence() => none,
-            _ => error,
-        })?;
-        let session = self.session(&archive, wanted)?;
-        Ok((archive, session))
     }
 
     /// Opens a session of the store to change it; a session file is taken in first and becomes its live file. The store is
@@ -343,7 +304,7 @@ impl Context {
     ) -> Result<(Archive, Session), CommandError> {
         let found = if let Some(file) = self.file(wanted) {
             self.imports_new = false;
-            let mut archive = self.open_intake()?;
+            let mut archive = self.open_writer()?;
             ops::check_live(&archive, &file)?;
             let (session, mut attached) = ops::take_up(&mut archive, &file)?;
             self.point_at(&attached.path, &session)?;
@@ -377,16 +338,12 @@ impl Context {
         Ok(found)
     }
 
-    /// Opens a session to change it, or to look at what a change would do.
-    pub(crate) fn change_or_preview(
+    /// Opens a session to try a change of it: a session file that is named is taken in first.
+    pub(crate) fn try_change(
         &mut self,
         wanted: Option<&OsStr>,
-        is_preview: bool,
     ) -> Result<(Archive, Session), CommandError> {
-        if !is_preview {
-            return self.change(wanted);
-        }
-        let Some(file) = self.file(wanted) else { return self.find(wanted) };
+        let Some(file) = self.file(wanted) else { return self.look(wanted) };
         let mut archive = self.open_preview()?;
         ops::check_live(&archive, &file)?;
         let (session, _) = ops::take_up(&mut archive, &file)?;

@@ -31,7 +31,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     // A file that is named is attached as it is taken in.
     let file = context.file(wanted).filter(|_| !args.off);
     let (archive, session, attached) = if let Some(file) = file {
-        let mut archive = context.open_intake()?;
+        let mut archive = context.open_writer()?;
         let (session, attached) = ops::take_up(&mut archive, &file)?;
         context.point_at(&attached.path, &session)?;
         (archive, session, attached)

@@ -141,7 +141,8 @@ impl Moving {
         context: &mut Context,
         wanted: Option<&OsStr>,
     ) -> Result<(Archive, Session), CommandError> {
-        let (mut archive, session) = context.change_or_preview(wanted, self.dry_run)?;
+        let (mut archive, session) =
+            if self.dry_run { context.try_change(wanted)? } else { context.change(wanted)? };
         archive.set_manner(self.writing.manner(context));
         Ok((archive, session))
     }

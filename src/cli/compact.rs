@@ -54,7 +54,7 @@ enum Trigger {
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let cause = if args.trigger == Trigger::Auto { Cause::Auto } else { Cause::Manual };
     if args.dry_run {
-        let (mut archive, session) = context.look_ahead(args.about.wanted()?)?;
+        let (mut archive, session) = context.try_change(args.about.wanted()?)?;
         archive.set_manner(args.writing.manner(context));
         compaction::say_plan(context, &mut archive, &session, &args.summing)?;
         if !context.json {
@@ -68,7 +68,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return later::save(context, args.about.wanted()?, manner, Later::Compact(words));
     }
     if args.summing.keeps_nothing() && context.can_ask() {
-        let (mut archive, session) = context.look_ahead(args.about.wanted()?)?;
+        let (mut archive, session) = context.try_change(args.about.wanted()?)?;
         if !compaction::say_plan(context, &mut archive, &session, &args.summing)? {
             return Ok(Exit::Yes);
         }

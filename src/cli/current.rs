@@ -134,7 +134,7 @@ impl Context {
         let begun = Instant::now();
         // A command that only reads waits for no other program.
         let wait = std::mem::replace(&mut self.wait, Duration::ZERO);
-        let opened = self.open_intake();
+        let opened = self.open_writer();
         self.wait = wait;
         let mut archive = opened?;
         let attach: Vec<PathBuf> = folders.iter().map(|folder| folder.path.clone()).collect();

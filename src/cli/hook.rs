@@ -176,7 +176,7 @@ fn import(
 ) -> Result<(), CommandError> {
     let folders = context.agent_folders().into_iter();
     let attach: Vec<PathBuf> = folders.map(|folder| folder.path).collect();
-    let mut archive = context.open_intake()?;
+    let mut archive = context.open_writer()?;
     ops::import(&mut archive, files, &attach, &mut |step| match step {
         Step::Imported(imported) => {
             let entries = counted(imported.entries, "new entry", "new entries");

@@ -126,7 +126,7 @@ pub(super) fn take_in(
     verbose: bool,
 ) -> Result<(LeftOut, u64), CommandError> {
     let mut left_out = LeftOut { verbose, ..LeftOut::default() };
-    let mut archive = context.open_intake()?;
+    let mut archive = context.open_writer()?;
     let mut sessions = Vec::new();
     let output = &mut context.output;
     let again = output.spell(again);

@@ -37,9 +37,8 @@ pub(crate) fn save(
     manner: Manner,
     change: Later,
 ) -> Result<Exit, CommandError> {
-    let (mut tried, session) = context.change_or_preview(wanted, true)?;
+    let (mut tried, session) = context.try_change(wanted)?;
     tried.set_manner(manner.clone());
-    context.follow(&tried, &session);
     let change = match change {
         Later::Undo(None) => Later::Undo(Some(ops::undoable(&tried, &session)?)),
         change => change,

@@ -61,7 +61,7 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let settings = context.settings()?;
     if args.dry_run {
-        let (mut archive, session) = context.look_ahead(args.about.wanted()?)?;
+        let (mut archive, session) = context.try_change(args.about.wanted()?)?;
         archive.set_manner(context.manner(args.force, false));
         let bound = bound(context, args, &settings, &archive, &session)?;
         let found = ops::oversized(&archive, &session, bound)?;

@@ -55,7 +55,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     end_quietly().context("cannot watch for signals")?;
-    let archive = context.open_intake()?;
+    let archive = context.open_writer()?;
     let alone = archive.watch_alone(None)?;
     // What changes from now on is seen, also while the rest is taken in.
     let mut watch = Watch::new(archive.root().map(PathBuf::from), !args.poll);
@@ -186,7 +186,7 @@ impl Loop<'_> {
     }
 
     fn take_in_portion(&mut self, portion: &Changes) -> Result<(), CommandError> {
-        let mut archive = self.context.open_intake()?;
+        let mut archive = self.context.open_writer()?;
         // Another program may watch for a store that was made again in its place.
         self.alone = archive.watch_alone(self.alone.take())?;
         let changed = self.context.sessions_of(&archive, &portion.changed)?;
