@@ -82,7 +82,7 @@ pub enum Misread {
     #[error("the agent's format cannot store a compaction")]
     NoRecord,
     /// It would resume nothing.
-    #[error("after the change, the agent could not resume the session")]
+    #[error("the change would leave the agent unable to resume the session")]
     Nothing,
     /// It would read what was not meant.
     #[error("the agent would read a context that differs from what undertext shows")]
