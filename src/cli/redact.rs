@@ -1,6 +1,6 @@
 //! `redact`: takes a secret, or what an entry says, out of the store and of the files of its sessions.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use anyhow::anyhow;
@@ -27,7 +27,6 @@ Examples:
   undertext redact < leaked-key.txt
   undertext redact --found --dry-run
   undertext redact @7.0 7c2a --reason 'a letter of a client'
-  printf %s \"$PIN\" | undertext redact --rekey
 
 Without ENTRY or --found, a secret is read from stdin and found in every
 session, also in base64 and URLs. It is overwritten in the store and in agents'
@@ -69,16 +68,11 @@ pub(super) struct Consent {
     /// Record a reason
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
-
-    /// Give the sessions new ids, for short secrets
-    #[arg(long)]
-    pub(super) rekey: bool,
 }
 
 impl Consent {
     /// Returns the hint to give a command again as it was given, and to agree to it.
     fn hint(&self, line: Line, words: &str) -> Hint {
-        let line = if self.rekey { line.flag("rekey") } else { line };
         let reason = self.reason.as_deref();
         let line = reason.into_iter().fold(line, |line, reason| line.option("reason", reason));
         line.flag("yes").to(words)
@@ -90,10 +84,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         return found(context, args);
     }
     let Some(entry) = args.entry.as_deref() else {
-        if let Some(session) = args.about.wanted()? {
-            if args.consent.rekey {
-                return rekey(context, session, &args.consent);
-            }
+        if args.about.wanted()?.is_some() {
             let error = anyhow!(
                 "a secret on stdin is redacted in every session; -s cannot limit it to one"
             );
@@ -122,54 +113,6 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     })?;
     let line = Line::about("redact").with(wanted);
     carry_out(context, archive, &Wanted::Entry(&session, &target), &args.consent, Some(line))
-}
-
-/// Gives a session of which something was taken out before other ids.
-fn rekey(context: &mut Context, wanted: &OsStr, consent: &Consent) -> Result<Exit, CommandError> {
-    let (archive, session) = context.look(Some(wanted))?;
-    if archive.root().is_none() {
-        let error = anyhow!(
-            "this session file is not in the store, and only sessions in the store can get new ids"
-        );
-        return Err(CommandError::user(error).hinted(Line::new("import").to("import it first")));
-    }
-    let is_covered = archive.store().state(session.key)?.is_covered();
-    drop(archive);
-    if !context.env.terminal.stdin && (consent.yes || !is_covered) {
-        context
-            .output
-            .note("Stdin is not read: --rekey with -s is for a session that was already redacted");
-    }
-    if !is_covered {
-        context.output.note("Nothing was redacted in this session");
-        return Ok(Exit::No);
-    }
-    if consent.dry_run {
-        context.output.note("Nothing was changed");
-        return Ok(Exit::Yes);
-    }
-    if !consent.yes {
-        let is_asked = context.can_ask();
-        if !(is_asked && context.output.ask("Permanently give all its entries new ids?")?) {
-            context.output.note("Nothing was changed");
-            if !is_asked {
-                context.output.hint(consent.hint(Line::about("redact"), "to give them new ids"));
-            }
-            return Ok(Exit::No);
-        }
-    }
-    let mut archive = context.open_writer()?;
-    let user = context.env.user.clone();
-    let redacted = ops::rekey(&mut archive, &session, user.as_deref())?;
-    if !redacted.rekeyed.is_empty() {
-        context.remember(format!("session {} has new ids", session.name.id));
-    }
-    context.tell_of_each(&redacted.notices);
-    if !context.answer(&redacted)? {
-        tell_ids(context, &redacted)?;
-        warn(context, &redacted);
-    }
-    Ok(end(&redacted, !redacted.rekeyed.is_empty()))
 }
 
 /// Returns the end of a command that redacts: it did its work if nothing of it remains anywhere.
@@ -201,18 +144,6 @@ fn warn(context: &mut Context, redacted: &Redacted) {
             .output
             .warn(&format!("{path} could not be searched; it may still contain the text"));
     }
-}
-
-/// Tells which sessions have other ids, and what is told only once.
-fn tell_ids(context: &mut Context, redacted: &Redacted) -> Result<(), CommandError> {
-    let ids: Vec<&str> = redacted.rekeyed.iter().map(|one| one.session.as_str()).collect();
-    for (one, id) in redacted.rekeyed.iter().zip(short_ids(&ids)) {
-        context.say(&format!(
-            "{id} has new ids; its old hash chain ended with {} (committed to with salt {})",
-            one.head, one.salt
-        ))?;
-    }
-    Ok(())
 }
 
 /// Takes out what looks like a secret.
@@ -299,7 +230,7 @@ pub(super) fn carry_out(
 ) -> Result<Exit, CommandError> {
     let user = context.env.user.clone();
     let (by, reason) = (user.as_deref(), consent.reason.as_deref());
-    let cause = Cause { rule: None, by, reason, rekey: consent.rekey };
+    let cause = Cause { rule: None, by, reason };
     let mut plan = ops::redaction(&archive, wanted, cause)?;
     drop(archive);
     if plan.is_nowhere() {
@@ -363,7 +294,7 @@ pub(super) fn carry_out(
     if context.answer(&redacted)? {
         return Ok(end(&redacted, true));
     }
-    tell(context, &redacted, consent.rekey)
+    tell(context, &redacted)
 }
 
 /// Warns of other stores of this user that are known here, and have a secret as well, and returns them.
@@ -373,9 +304,9 @@ fn warn_of_others(context: &mut Context, wanted: &Wanted<'_>) -> Vec<PathBuf> {
         return stores;
     }
     for root in context.other_stores() {
-        let cause = Cause { rule: None, by: None, reason: None, rekey: false };
-        let plan =
-            context.reader(&root).and_then(|archive| Ok(ops::redaction(&archive, wanted, cause)?));
+        let plan = context
+            .reader(&root)
+            .and_then(|archive| Ok(ops::redaction(&archive, wanted, Cause::default())?));
         let name = context.env.homely(&root);
         match plan {
             Ok(plan) if plan.is_nowhere() => continue,
@@ -503,10 +434,8 @@ fn taken_out(redacted: &Redacted) -> String {
     format!("redacted in {lines} of {}{more}", counted(changed, "session", "sessions"))
 }
 
-fn tell(context: &mut Context, redacted: &Redacted, rekey: bool) -> Result<Exit, CommandError> {
-    let ids = if redacted.rekeyed.is_empty() { "; every entry keeps its id" } else { "" };
-    context.say(&capitalise(&format!("{}{ids}", taken_out(redacted))))?;
-    tell_ids(context, redacted)?;
+fn tell(context: &mut Context, redacted: &Redacted) -> Result<Exit, CommandError> {
+    context.say(&capitalise(&format!("{}; every entry keeps its id", taken_out(redacted))))?;
     for path in &redacted.covered {
         let path = context.env.homely(path);
         context.say(&format!("overwritten in {path}"))?;
@@ -525,15 +454,10 @@ fn tell(context: &mut Context, redacted: &Redacted, rekey: bool) -> Result<Exit,
     }
     warn(context, redacted);
     warn_of_fixed(context, redacted);
-    if !redacted.kept_out && !rekey {
+    if !redacted.kept_out {
         context.output.warn(
             "text shorter than 8 bytes is not kept out of later imports; redact it again if it reappears",
         );
-    }
-    if rekey && redacted.rekeyed.is_empty() {
-        context
-            .output
-            .warn("the sessions keep their ids, because some files still contain the text");
     }
     let hints = undertext::report::Report::hints(redacted);
     context.output.hints(hints);

@@ -5,7 +5,7 @@
 use serde_json::{Map, Value};
 
 use super::{
-    CheckpointNumber, Digest, EntryId, FileNumber, OperationNumber, Text,
+    CheckpointNumber, EntryId, FileNumber, OperationNumber, Text,
     tagged::{Field, Malformed, Tagged, each_field, put_field, take_field},
 };
 
@@ -264,13 +264,6 @@ commands! {
         /// Why.
         5 reason: Option<Text>,
     }
-    /// The session was written again under ids that are made of the lines that it has now.
-    18 Rekey "rekey" {
-        /// The commitment to the hash with which its chain ended before.
-        1 before: Option<Digest>,
-        /// Who asked for it.
-        2 by: Option<Text>,
-    }
     /// A change was asked for, and waits.
     19 Later "later" {
         /// The word of its command.
@@ -325,12 +318,6 @@ impl Shown for EntryId {
     }
 }
 
-impl Shown for Digest {
-    fn shown(&self) -> Option<Value> {
-        Some(self.to_string().into())
-    }
-}
-
 impl<T: Shown> Shown for Option<T> {
     fn shown(&self) -> Option<Value> {
         self.as_ref()?.shown()
@@ -359,9 +346,9 @@ impl Command {
         }
     }
 
-    /// Returns whether it took bytes out for ever, or the ids that were made of them.
+    /// Returns true if it deleted bytes for ever.
     pub fn is_final(&self) -> bool {
-        matches!(self, Self::Redact { .. } | Self::Rekey { .. })
+        matches!(self, Self::Redact { .. })
     }
 
     /// Returns whether it went elsewhere in the conversation: what it added says again what was said before.

@@ -10,7 +10,6 @@
 //! | [`OperationId`] | `undertext operation 2` | see [`crate::model::Operation`] |
 //! | [`Digest`] of facts | `undertext facts 2` | their encodings, each behind its length |
 //! | [`Digest`] of words | `undertext words 2` | the salt (16 bytes), then the text |
-//! | [`Digest`] as a commitment | `undertext commitment 1` | a salt (16 bytes), then an operation's id |
 //! | [`Digest`] of bytes | none (plain BLAKE3) | the bytes of a file that is kept byte for byte |
 //!
 //! The link is empty where the line carries a name of its own (see [`crate::model::line::Shape::name`]), else it is the
@@ -38,7 +37,6 @@ const RUNNING: [u8; 32] = domain("undertext running 1");
 const OPERATION: [u8; 32] = domain("undertext operation 2");
 const FACTS: [u8; 32] = domain("undertext facts 2");
 const WORDS: [u8; 32] = domain("undertext words 2");
-const COMMITMENT: [u8; 32] = domain("undertext commitment 1");
 /// How many bytes of facts are hashed in one piece.
 const PIECE: usize = 1 << 16;
 
@@ -231,12 +229,6 @@ impl Digest {
     pub fn of_words(salt: &[u8; 16], text: &str) -> Self {
         let mut hasher = blake3::Hasher::new_keyed(&WORDS);
         Self(*hasher.update(salt).update(text.as_bytes()).finalize().as_bytes())
-    }
-
-    /// Returns the commitment to an operation's hash under a salt: without that, it says nothing about the hash.
-    pub fn commitment(salt: &[u8; 16], hash: OperationId) -> Self {
-        let mut hasher = blake3::Hasher::new_keyed(&COMMITMENT);
-        Self(*hasher.update(salt).update(hash.as_bytes()).finalize().as_bytes())
     }
 
     /// Returns the digest of bytes.

@@ -15,7 +15,7 @@ use crate::{
         wanted::{Search, Wanted},
     },
     report::{Redacted, RedactedSession, Remaining},
-    session::{Session, plan::given},
+    session::plan::given,
     settings::Exclude,
     store::SessionKey,
     sync::{self, Archive, Fixed, Found, Redaction, Step, SyncError, Why},
@@ -30,8 +30,6 @@ pub struct Cause<'c> {
     pub by: Option<&'c str>,
     /// The reason.
     pub reason: Option<&'c str>,
-    /// Whether the sessions get other ids, which are not made of it.
-    pub rekey: bool,
 }
 
 /// Returns what would be taken out.
@@ -40,7 +38,7 @@ pub fn redaction(
     wanted: &Wanted<'_>,
     cause: Cause<'_>,
 ) -> Result<Redacted, OpsError> {
-    let (search, found, fixed) = searched(archive, wanted, cause.rekey)?;
+    let (search, found, fixed) = searched(archive, wanted)?;
     refuse_fixed(&search, &found)?;
     refuse_said(&search, cause)?;
     let mut redacted = report(archive, &found, Some(&search))?;
@@ -68,19 +66,17 @@ pub fn redact(
     };
     let archive = &*archive;
     let (found, done) = sync::redact(archive, &command, cause.rule, || {
-        let (search, redactions, left_out) = searched(archive, wanted, cause.rekey)?;
+        let (search, redactions, left_out) = searched(archive, wanted)?;
         fixed = left_out;
         refuse_fixed(&search, &redactions)?;
         refuse_said(&search, cause)?;
         rules.get_or_init(|| search.rules());
         is_kept_out = search.is_kept_out();
         // Whoever has the store could try guesses at what is known of it.
-        let kept_out =
-            if cause.rekey { Vec::new() } else { search.rows(archive.salt(), cause.rule) };
-        let rekey = (cause.rekey, cause.by.map(given));
+        let kept_out = search.rows(archive.salt(), cause.rule);
         let has_whole = search.has_whole();
         let secrets = (search.secrets, has_whole);
-        Ok::<_, OpsError>(Found { redactions, kept_out, rekey, secrets })
+        Ok::<_, OpsError>(Found { redactions, kept_out, secrets })
     })?;
     let mut redacted = report(archive, &found, None)?;
     redacted.fixed = fixed;
@@ -92,7 +88,6 @@ pub fn redact(
     redacted.is_in_log = done.is_in_log;
     redacted.beside = done.beside;
     redacted.unseen = done.unseen;
-    redacted.rekeyed = done.rekeyed;
     redacted.notices = done.notices;
     Ok(redacted)
 }
@@ -135,23 +130,11 @@ pub fn follow_moved(
 /// Covers the files of sessions that hold again what was taken out of them before, as an older copy brings it back, and tells of those
 /// next to them that have what is wanted.
 pub fn cover_again(archive: &mut Archive, wanted: &Wanted<'_>) -> Result<Redacted, OpsError> {
-    let search = Search::new(archive, wanted, false)?;
+    let search = Search::new(archive, wanted)?;
     let done = sync::cover_again(archive, &search.secrets)?;
     let left = left(archive, done.left, done.is_in_log);
     let sync::Purged { covered, deleted, is_in_log, beside, unseen, .. } = done;
     Ok(Redacted { covered, left, beside, unseen, deleted, is_in_log, ..Redacted::default() })
-}
-
-/// Gives a session of which something was taken out before ids that are not made of it, and those that refer to its entries.
-pub fn rekey(
-    archive: &mut Archive,
-    session: &Session,
-    by: Option<&str>,
-) -> Result<Redacted, OpsError> {
-    let done = sync::rekey(archive, session, by.map(given).as_ref())?;
-    let left = left(archive, done.left, done.is_in_log);
-    let sync::Purged { covered, deleted, is_in_log, rekeyed, notices, .. } = done;
-    Ok(Redacted { covered, left, deleted, is_in_log, rekeyed, notices, ..Redacted::default() })
 }
 
 /// Returns the files that still hold it: those of sessions, and those of a database that another program reads.
@@ -166,9 +149,8 @@ fn left(archive: &Archive, left: Vec<(SessionKey, PathBuf)>, is_in_log: bool) ->
 fn searched(
     archive: &Archive,
     wanted: &Wanted<'_>,
-    rekey: bool,
 ) -> Result<(Search, Vec<Redaction>, Vec<Remaining>), OpsError> {
-    let mut search = Search::new(archive, wanted, rekey)?;
+    let mut search = Search::new(archive, wanted)?;
     let mut left_out = Vec::new();
     loop {
         let found = search.all(archive)?;

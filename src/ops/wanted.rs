@@ -70,17 +70,11 @@ pub(crate) struct Search {
     begun: BTreeSet<Vec<u8>>,
     /// The sessions of which all words of persons go.
     sessions: BTreeSet<SessionKey>,
-    /// Whether the sessions get other ids.
-    rekey: bool,
     sieve: Sieve,
 }
 
 impl Search {
-    pub(crate) fn new(
-        archive: &Archive,
-        wanted: &Wanted<'_>,
-        rekey: bool,
-    ) -> Result<Self, OpsError> {
+    pub(crate) fn new(archive: &Archive, wanted: &Wanted<'_>) -> Result<Self, OpsError> {
         let (mut secrets, mut whole, mut sessions) = (Vec::new(), BTreeMap::new(), BTreeSet::new());
         let (store, mut rules) = (archive.store(), Vec::new());
         let unfinished = match wanted {
@@ -139,7 +133,7 @@ impl Search {
         }
         let secrets = Secrets::new(secrets);
         let sieve = sieve(&secrets, !whole.is_empty());
-        Ok(Self { secrets, rules, whole, texts, begun, sessions, rekey, sieve })
+        Ok(Self { secrets, rules, whole, texts, begun, sessions, sieve })
     }
 
     /// Looks for all but these secrets.
@@ -166,9 +160,9 @@ impl Search {
         rows.flatten().collect()
     }
 
-    /// Returns whether all of it is kept out of what comes later: by other ids nothing is, and what is too short is not.
+    /// Returns whether all of it is kept out of what comes later: what is too short is not.
     pub(crate) fn is_kept_out(&self) -> bool {
-        !self.rekey && self.secrets.iter().all(Secret::can_be_kept_out)
+        self.secrets.iter().all(Secret::can_be_kept_out)
     }
 
     /// Returns the names of the rules that found what is looked for.

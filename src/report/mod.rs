@@ -49,7 +49,7 @@ pub use notice::Notice;
 pub use place::{
     Branched, Cleared, ListedBranch, Marked, OperationView, Redone, Reverted, Switched, Undone,
 };
-pub use redact::{Redacted, RedactedSession, Rekeyed, Remaining};
+pub use redact::{Redacted, RedactedSession, Remaining};
 pub use search::{Counted, FoundLine, FoundPlace, Hit, HitLine, Indexed, Searched};
 pub use secrets::{Secret, SecretPlace, Secrets, Spot};
 pub use session::{Attached, Concealed, Created, LostFile, Outcome, Restored, Sidecars};

@@ -40,8 +40,6 @@ pub struct Redacted {
     pub deleted: Vec<PathBuf>,
     /// Whether a program that reads an older state of the store keeps it in the store's log, until the next change behind that.
     pub is_in_log: bool,
-    /// The sessions that have other ids now.
-    pub rekeyed: Vec<Rekeyed>,
     /// Other stores of this user that have it or may have it.
     pub stores: Vec<PathBuf>,
     /// The notices about the sessions that have it, each with its session.
@@ -70,19 +68,6 @@ pub struct Remaining {
     pub session: String,
     /// The place there, in words.
     pub place: String,
-}
-
-/// A session that was written again under new ids, and how the chain that it had can be told one day.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Rekeyed {
-    /// The agent's id.
-    pub session: String,
-    /// The name of the format.
-    pub format: String,
-    /// The hash with which its chain ended.
-    pub head: String,
-    /// The salt of the commitment to that, which is kept nowhere.
-    pub salt: String,
 }
 
 impl Redacted {
@@ -119,7 +104,6 @@ report!(Redacted, "redact", |it| {
     files: texts(&it.files),
     deleted: texts(&it.deleted),
     stores: texts(&it.stores),
-    rekeyed: it.rekeyed,
 }, hints: |it| {
     let verify = || Line::new("verify").to("check that everything else is intact");
     (!it.planned && !it.is_nowhere()).then(verify)

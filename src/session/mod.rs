@@ -25,7 +25,6 @@ pub(crate) mod passage;
 mod places;
 pub(crate) mod plan;
 mod reader;
-pub(crate) mod rekey;
 pub(crate) mod replay;
 pub(crate) mod rows;
 pub(crate) mod select;

@@ -138,9 +138,6 @@ pub struct Commit {
     pub card: Option<Card>,
 }
 
-/// Operations in order, each with the facts next to its record.
-pub type Chain = [(Operation, Bulk)];
-
 /// Bytes that replace an entry's line, of the same length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Covering {

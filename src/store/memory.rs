@@ -19,8 +19,8 @@ use crate::{
         Origin, Place, Record, Run, SessionName, State, StoreId, Tie,
     },
     store::{
-        CacheStore, Came, Chain, Commit, Committed, Coverings, Cursor, Derived, FactStore, Fault,
-        KeptOut, Known, Listed, Reading, SessionFilter, SessionKey, Sieve, Sighting, Sizes, Store,
+        CacheStore, Came, Commit, Committed, Coverings, Cursor, Derived, FactStore, Fault, KeptOut,
+        Known, Listed, Reading, SessionFilter, SessionKey, Sieve, Sighting, Sizes, Store,
         StoreError, Total, Transaction,
         answer::{answer_by_look, check},
         overlay::{Overlay, laid::Laid},
@@ -205,10 +205,6 @@ impl Transaction for Writing<'_> {
         files.into_iter().try_for_each(|covering| held.overlay.cover_file(covering))?;
         runs.into_iter().try_for_each(|covering| held.overlay.cover_runs(covering))?;
         lines.into_iter().try_for_each(|covering| held.overlay.cover(covering))
-    }
-
-    fn rekey(&mut self, session: SessionKey, chain: &Chain) -> Result<(), StoreError> {
-        self.store.held.borrow_mut().overlay.rekey(session, chain)
     }
 
     fn count(

@@ -29,7 +29,7 @@ mod traits;
 mod values;
 
 pub use commit::{
-    Chain, Commit, Covering, Coverings, FileCovering, Known, NewLine, RunsCovering, TakenOut, Whole,
+    Commit, Covering, Coverings, FileCovering, Known, NewLine, RunsCovering, TakenOut, Whole,
 };
 pub(crate) use error::OTHER_WITNESS;
 pub use error::{FaultKind, StoreError};

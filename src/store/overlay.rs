@@ -22,8 +22,8 @@ use crate::{
         OperationNumber, Origin, Record, Run, SessionName, State, Tagged, Text, Tie,
     },
     store::{
-        Chain, Commit, Covering, Derived, FileCovering, NewLine, RunsCovering, SessionKey,
-        StoreError, TakenOut,
+        Commit, Covering, Derived, FileCovering, NewLine, RunsCovering, SessionKey, StoreError,
+        TakenOut,
     },
 };
 
@@ -153,29 +153,6 @@ impl Overlay {
             };
             sheet.runs.iter_mut().find(is_it).ok_or_else(refused)?.1 = run;
         }
-        Ok(())
-    }
-
-    /// Puts operations under other ids in place of those of a session of which nothing is below.
-    pub(super) fn rekey(&mut self, key: SessionKey, chain: &Chain) -> Result<(), StoreError> {
-        let sheet = self.sheets.get_mut(&key).map(Arc::make_mut);
-        let is_all = |sheet: &&mut Sheet| {
-            sheet.first == OperationNumber::FIRST && sheet.operations.len() == chain.len()
-        };
-        let refused = || StoreError::Refused("it is in the layer below".to_owned());
-        let sheet = sheet.filter(is_all).ok_or_else(refused)?;
-        for ((_, held), (operation, _)) in sheet.operations.iter_mut().zip(chain) {
-            *held = operation.clone();
-        }
-        let added = chain.iter().flat_map(|(_, bulk)| &bulk.entries);
-        for ((held, _), entry) in sheet.entries.iter_mut().zip(added) {
-            held.id = entry.id;
-        }
-        sheet.index = OnceLock::new();
-        sheet.runs = chain
-            .iter()
-            .flat_map(|(by, bulk)| bulk.runs.iter().map(|run| (by.n, run.clone())))
-            .collect();
         Ok(())
     }
 

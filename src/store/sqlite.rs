@@ -13,7 +13,7 @@
 //! `sqlite/held.rs` finds by their entries and `sqlite/known.rs` has by heart; `sqlite/body.rs` writes them down, some as
 //! `sqlite/difference.rs` has them, `sqlite/pack.rs` packs them, `sqlite/repack.rs` again and smaller, `sqlite/lengths.rs`
 //! has their lengths, `sqlite/check.rs` checks them; `sqlite/redact.rs` takes
-//! bytes out of them, which `sqlite/covered.rs` knows, `sqlite/rekey.rs` gives facts other ids; `sqlite/totals.rs` sums up how much is held; `sqlite/copy.rs` copies the
+//! bytes out of them, which `sqlite/covered.rs` knows; `sqlite/totals.rs` sums up how much is held; `sqlite/copy.rs` copies the
 //! database; `sqlite/words.rs` is the index of words, which `sqlite/seal.rs` vouches for; `sqlite/witness.rs` says next to it how far it had come. `sqlite/salvage.rs` copies what a damaged store still
 //! holds. This file puts them together.
 //!
@@ -42,7 +42,6 @@ mod opened;
 mod pack;
 mod query;
 mod redact;
-mod rekey;
 mod repack;
 mod rows;
 mod salvage;

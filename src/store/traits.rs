@@ -9,8 +9,8 @@ use crate::{
         Record, Run, SessionName, State, StoreId, Tie,
     },
     store::{
-        Came, Chain, Commit, Committed, Coverings, Cursor, Derived, Fault, KeptOut, Listed,
-        SessionFilter, SessionKey, Sieve, Sighting, Sizes, StoreError, Total,
+        Came, Commit, Committed, Coverings, Cursor, Derived, Fault, KeptOut, Listed, SessionFilter,
+        SessionKey, Sieve, Sighting, Sizes, StoreError, Total,
     },
 };
 
@@ -276,10 +276,6 @@ pub trait Transaction {
     /// whole. Each entry and each file that has one of these bodies is named, and what was there is kept nowhere. Takes words
     /// out, too. The caller derives the rows of the sessions.
     fn cover(&mut self, coverings: Coverings) -> Result<(), StoreError>;
-
-    /// Puts the operations of a session, with the ids and hashes among what they added, in place of those that it has: the
-    /// same numbers, under other ids. The caller derives the session's rows.
-    fn rekey(&mut self, session: SessionKey, chain: &Chain) -> Result<(), StoreError>;
 
     /// Keeps token counts of entries.
     fn count(

@@ -33,7 +33,6 @@ use crate::{
         Digest, EntryNumber, FileNumber, LineId, OperationNumber, REDACTING, Rotation, SessionName,
         State, Timestamp, UNCOVERED,
     },
-    report::Rekeyed,
     session::{Damages, Session},
     store::{SessionKey, Store, StoreError, WordIndex},
     sync::{
@@ -63,8 +62,6 @@ pub(crate) struct Purged {
     pub(crate) beside: Vec<PathBuf>,
     /// Folders near sessions that could not be looked through, and may have it.
     pub(crate) unseen: Vec<PathBuf>,
-    /// Sessions that have other ids now.
-    pub(crate) rekeyed: Vec<Rekeyed>,
     /// Whether a program that reads an older state of the store keeps it in the store's log.
     pub(crate) is_in_log: bool,
     /// The notices on the way, each with its session.

@@ -17,7 +17,7 @@ use crate::{
     cover::Secrets,
     model::{
         Command, CoveredFile, CoveredRuns, Digest, EntryNumber, FileNumber, LineId, Named,
-        OperationNumber, Run, SessionName, Text, Tombstone,
+        OperationNumber, Run, SessionName, Tombstone,
     },
     session::{Session, rows},
     store::{Covering, Coverings, FileCovering, RunsCovering, Store, TakenOut, whole_lines},
@@ -26,7 +26,6 @@ use crate::{
         change::{Buried, Change},
         loaded,
         purge::{Purged, cover_files, finish, is_in_log, mark},
-        rekey,
         together::Together,
         unkept,
     },
@@ -99,8 +98,6 @@ pub(crate) struct Found {
     pub(crate) redactions: Vec<Redaction>,
     /// By what it is kept out of what comes later.
     pub(crate) kept_out: Vec<Vec<u8>>,
-    /// Whether the sessions get other ids, which are not made of it, and who asks for it.
-    pub(crate) rekey: (bool, Option<Text>),
     /// What it is, as far as it is known by its characters, and whether lines go as a whole as well.
     pub(crate) secrets: (Secrets, bool),
 }
@@ -114,7 +111,7 @@ pub(crate) fn redact<E: From<SyncError>>(
 ) -> Result<(Vec<Redaction>, Purged), E> {
     let _lock = archive.lock()?;
     let mut notices = catch_up::catch_up_all(archive)?;
-    let Found { redactions, kept_out, rekey, secrets } = find()?;
+    let Found { redactions, kept_out, secrets } = find()?;
     let changed = redactions.iter().filter(|one| !one.is_nothing());
     let changed: Vec<Session> = changed.map(|one| one.session.clone()).collect();
     let is_changed = |name: &SessionName| changed.iter().any(|session| session.name == *name);
@@ -137,12 +134,8 @@ pub(crate) fn redact<E: From<SyncError>>(
         let left: Vec<_> = left.into_iter().filter(|path| !is_known(path)).collect();
         purged.left.extend(left.into_iter().map(|path| (session.key, path)));
     }
-    if let (true, by) = rekey {
-        rekey::rekey_purged(archive, &changed, by.as_ref(), &mut purged)?;
-    } else {
-        // What the files of other sessions hold was taken out before, and is for the doctor to tell of.
-        purged.left.retain(|(key, _)| changed.iter().any(|session| session.key == *key));
-    }
+    // What the files of other sessions hold was taken out before, and is for the doctor to tell of.
+    purged.left.retain(|(key, _)| changed.iter().any(|session| session.key == *key));
     Ok((redactions, purged))
 }
 

@@ -3,7 +3,7 @@
 use std::{fs::File, sync::Arc};
 
 use crate::{
-    store::{Chain, Commit, Coverings, Derived, SessionKey, StoreError, Transaction},
+    store::{Commit, Coverings, Derived, SessionKey, StoreError, Transaction},
     sync::{
         Archive, SyncError,
         change::{Change, Gathering},
@@ -79,11 +79,6 @@ impl<'a> Together<'a> {
     /// Forgets the sightings of files.
     pub(crate) fn unsight(&mut self, is_meant: &dyn Fn(&[u8]) -> bool) -> Result<(), StoreError> {
         self.writing.as_mut().ok_or(StoreError::Conflict)?.unsight(is_meant)
-    }
-
-    /// Puts a chain under other ids in place of a session's.
-    pub(crate) fn rekey(&mut self, session: SessionKey, chain: &Chain) -> Result<(), StoreError> {
-        self.writing.as_mut().ok_or(StoreError::Conflict)?.rekey(session, chain)
     }
 
     /// Replaces all derived rows of a session.

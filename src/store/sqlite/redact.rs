@@ -207,7 +207,7 @@ pub(super) fn take_out(db: &Connection, words: &[TakenOut]) -> Result<(), StoreE
     })
 }
 
-/// Takes unfinished lines out of runs: with deleting words and rekeying, the one way in which rows of facts change. The digest of
+/// Takes unfinished lines out of runs: with deleting words, the one way in which rows of facts change. The digest of
 /// those that stand there now is a fact of its own.
 pub(super) fn cover_runs(db: &Connection, coverings: &[RunsCovering]) -> Result<(), StoreError> {
     if coverings.is_empty() {

@@ -161,7 +161,7 @@ impl WitnessFile {
         Ok(())
     }
 
-    /// Leaves no word of how far the store has come: the hashes of its operations are about to be others.
+    /// Deletes the record of how far the store has come.
     pub(super) fn forget(&mut self) -> io::Result<()> {
         let file = match self.file.take() {
             Some(file) => file,

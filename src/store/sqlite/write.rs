@@ -32,8 +32,8 @@ use super::{
 use crate::{
     model::{Card, Entry, EntryId, EntryNumber, Glance, IdPrefix, Record, State, Tie, TieKind},
     store::{
-        CacheStore, Chain, Commit, Committed, Coverings, Derived, FactStore, Known, NewLine,
-        SessionKey, Sighting, StoreError, Transaction,
+        CacheStore, Commit, Committed, Coverings, Derived, FactStore, Known, NewLine, SessionKey,
+        Sighting, StoreError, Transaction,
         overlay::{Overlay, laid::Laid},
     },
 };
@@ -538,16 +538,6 @@ impl Transaction for Writing<'_> {
             redact::take_out(store.db(), &coverings.words)?;
             redact::cover_runs(store.db(), &coverings.runs)?;
             store.bytes()?.cover(store.db(), coverings)
-        })
-    }
-
-    fn rekey(&mut self, session: SessionKey, chain: &Chain) -> Result<(), StoreError> {
-        self.alive()?;
-        self.work(|writing| {
-            writing.go_direct()?;
-            writing.store.rekey(session, chain)?;
-            writing.store.journal_mut()?.newest = writing.store.tables.newest()?;
-            Ok(())
         })
     }
 

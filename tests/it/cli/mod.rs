@@ -37,7 +37,6 @@ mod places;
 mod pointed;
 mod preview;
 mod redact;
-mod rekey;
 mod restore;
 mod revert;
 mod screens;

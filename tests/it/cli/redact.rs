@@ -231,11 +231,9 @@ fn the_hint_to_agree_keeps_all_that_was_given() {
         assert_eq!(said.code(), Some(1), "{said}");
         said.stderr.lines().last().unwrap().to_owned()
     };
-    let reason = ["--reason", "it's private", "--rekey"];
-    assert_snapshot!(hint(&[&["forget", "8f14"], &reason[..]].concat()), @r"hint: to redact it: undertext forget --rekey --reason 'it'\''s private' --yes -s 8f14e45f");
-    assert_snapshot!(hint(&[&["redact", "HEAD", "-s", "8f14"], &reason[..]].concat()), @r"hint: to redact it: undertext redact HEAD --rekey --reason 'it'\''s private' --yes -s 8f14e45f");
-    env.run(&["forget", "8f14", "--yes"]).success();
-    assert_snapshot!(hint(&["redact", "--rekey", "-s", "8f14"]), @"hint: to give them new ids: undertext redact --rekey --yes -s 8f14e45f");
+    let reason = ["--reason", "it's private"];
+    assert_snapshot!(hint(&[&["forget", "8f14"], &reason[..]].concat()), @r"hint: to redact it: undertext forget --reason 'it'\''s private' --yes -s 8f14e45f");
+    assert_snapshot!(hint(&[&["redact", "HEAD", "-s", "8f14"], &reason[..]].concat()), @r"hint: to redact it: undertext redact HEAD --reason 'it'\''s private' --yes -s 8f14e45f");
 }
 
 /// Returns a file as it was before anything was taken out of it.
@@ -1306,7 +1304,7 @@ fn a_reason_that_says_it_is_refused_before_anything_is_changed() {
     env.run(&["import"]).success();
     let before = fs::read(&files[0]).unwrap();
     let reason = format!("leaked {SECRET}");
-    for how in [&["--dry-run"][..], &["--yes"], &["--yes", "--rekey"]] {
+    for how in [&["--dry-run"][..], &["--yes"]] {
         let args = [&["redact", "--reason", &reason], how].concat();
         let refused = env.run_with_stdin(&args, SECRET.as_bytes());
         assert_eq!(refused.code(), Some(2), "{refused}");

@@ -97,7 +97,7 @@ fn a_line_that_is_never_finished_goes_from_the_store_and_from_its_file() {
 
 #[test]
 fn a_line_with_a_secret_keeps_nothing_from_being_taken_out_of_other_sessions() {
-    for args in [SECRET, FOUND, &["redact", "--rekey"]] {
+    for args in [SECRET, FOUND] {
         let env = TestEnv::new();
         let (path, rest) = cut_before(&env, ONE, " more");
         append(&path, &rest);

@@ -5,9 +5,7 @@ use std::time::Duration;
 use crate::fixture::number;
 use undertext::{
     model::{CoveredRuns, EntryNumber, LineId, Named, OperationNumber, Tombstone},
-    store::{
-        Covering, Coverings, Derived, RunsCovering, SessionKey, Store, StoreError, whole_lines,
-    },
+    store::{Covering, Coverings, RunsCovering, SessionKey, Store, StoreError, whole_lines},
 };
 
 use super::{
@@ -101,47 +99,6 @@ fn a_secret_goes_from_all_lines_that_share_it_and_the_rest_stays() {
         assert!(all(store, *key).ends_with(&more));
         store.pack(&mut |_, _| {}).unwrap();
         assert!(all(store, *key).ends_with(&more));
-        assert_whole(store);
-    });
-}
-
-#[test]
-fn a_session_that_is_rekeyed_is_as_if_its_lines_had_come_as_they_are_now() {
-    over_each(|store| {
-        let mut writer = Writer::new(store, "one");
-        let mut key = commit(store, writer.begin()).unwrap();
-        for part in lines(0).chunks(11) {
-            key = commit(store, writer.next(part, |_| {})).unwrap();
-        }
-        cover(store, &mut [(writer, key)]).unwrap();
-        let held = all(store, key);
-        // The same operations, whose lines come as they are now.
-        let mut writer = Writer::new(store, "one");
-        let mut made = vec![writer.begin()];
-        let now: Vec<Vec<u8>> = lines(0).iter().map(|line| covered(line)).collect();
-        made.extend(now.chunks(11).map(|part| writer.next(part, |_| {})));
-        let told = store.state(key).unwrap().tombstones.into_iter();
-        let told = told.map(|one| Tombstone { line: None, covered: None, ..one }).collect();
-        made.push(writer.next(&[], |brought| brought.facts.tombstones = told));
-        let chain: Vec<_> = made.into_iter().map(|one| (one.operation, one.bulk)).collect();
-        let derived = Derived {
-            records: store.records(key, EntryNumber::ALL).unwrap(),
-            twins: store.twins(key).unwrap(),
-            ties: store.ties(key).unwrap(),
-            card: store.card(key).unwrap(),
-            state: writer.state.clone(),
-        };
-        let mut writing = store.begin().unwrap();
-        writing.rekey(key, &chain).unwrap();
-        writing.derive(key, &derived).unwrap();
-        writing.commit().unwrap();
-        assert!(all(store, key) == held);
-        let ids = store.entries(key, EntryNumber::ALL).unwrap();
-        let expected: Vec<_> = chain.iter().flat_map(|(_, bulk)| bulk.entries.clone()).collect();
-        assert_eq!(ids, expected);
-        assert_eq!(store.state(key).unwrap().hash(), chain.last().map(|(last, _)| last.hash));
-        assert_whole(store);
-        commit(store, writer.next(&repetitive(50, 3), |_| {})).unwrap();
         assert_whole(store);
     });
 }

@@ -19,10 +19,10 @@ use undertext::{
         Tombstone,
     },
     store::{
-        ByteStore, CacheStore, Came, Chain, Commit, Committed, Coverings, Cursor, Derived,
-        DoorStore, FactStore, Fault, FaultKind, KeptOut, Known, Listed, RunsCovering,
-        SessionFilter, SessionKey, Sieve, Sighting, Sizes, Store, StoreError, TakenOut, Total,
-        Transaction, Within, nearest,
+        ByteStore, CacheStore, Came, Commit, Committed, Coverings, Cursor, Derived, DoorStore,
+        FactStore, Fault, FaultKind, KeptOut, Known, Listed, RunsCovering, SessionFilter,
+        SessionKey, Sieve, Sighting, Sizes, Store, StoreError, TakenOut, Total, Transaction,
+        Within, nearest,
     },
 };
 
@@ -640,16 +640,6 @@ impl Transaction for Page<'_> {
                 let given = commit.bulk.checkpoints.iter_mut();
                 given.filter_map(|given| given.note.as_mut()).for_each(&mut forget);
             }
-        }
-        Ok(())
-    }
-
-    fn rekey(&mut self, session: SessionKey, chain: &Chain) -> Result<(), StoreError> {
-        let mut held = self.ledger.held.borrow_mut();
-        let own = held.added.iter_mut().filter(|(key, _)| *key == session);
-        for ((_, commit), (operation, bulk)) in own.zip(chain) {
-            commit.operation = operation.clone();
-            commit.bulk = bulk.clone();
         }
         Ok(())
     }
