@@ -276,13 +276,6 @@ CREATE TABLE total (
   bytes    INTEGER NOT NULL                          -- of their lines, as they arrived
 ) STRICT, WITHOUT ROWID;
 
--- What is known of a secret that was taken out, by which it is kept out of what comes later: a salted hash.
-CREATE TABLE kept_out (
-  row     BLOB NOT NULL,
-  session INTEGER NOT NULL,                          -- of whose operation it is a fact
-  PRIMARY KEY (row, session)
-) STRICT, WITHOUT ROWID;
-
 -- A line that came and was taken out: where the one stands that took its place.
 CREATE TABLE buried (
   tag     BLOB NOT NULL CHECK (length(tag) = 6),     -- of the id of the line that came

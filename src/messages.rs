@@ -239,7 +239,6 @@ fn sync(text: &mut String) {
         E::LeftOut { .. } => [E::LeftOut {
             session: told("70d782f7"), path: path(), by: Exclusion::Folder(PathBuf::from("/home/ann/secret")),
         }],
-        E::KeptOut => [E::KeptOut],
         E::Fixed { .. } => [E::Fixed { place: told("the path of a file"), session: told("8f14e45f") }],
         E::Unredacted(_) => [E::Unredacted(Box::new(E::Store(StoreError::Full)))],
         E::Read(_) => [
@@ -297,6 +296,7 @@ fn ops(text: &mut String) {
             E::NoGeneration { wanted: GenerationNumber::new(9), newest: GenerationNumber::new(2) },
         ],
         E::TooShort { .. } => [E::TooShort { least: 4 }],
+        E::SecretReason => [E::SecretReason],
         E::NotUndoable { .. } => [E::NotUndoable { n: SEVEN, why: "it created the session" }],
         E::NotKept { .. } => [E::NotKept { wanted: told("@13"), why: "no turn follows it" }],
         E::NoOperation(_) => [E::NoOperation(SEVEN)],
@@ -469,10 +469,7 @@ fn notices(text: &mut String) {
         N::Packed { .. } => [N::Packed { path: path() }],
         N::Gone { .. } => [N::Gone { path: path(), to: None }, N::Gone { path: path(), to: Some(path()) }],
         N::Dropped { .. } => [N::Dropped { operation: SEVEN }],
-        N::KeptOut { .. } => [
-            N::KeptOut { lines: 1, left: 0 }, N::KeptOut { lines: 2, left: 1 },
-            N::KeptOut { lines: 0, left: 2 },
-        ],
+        N::Redacted { .. } => [N::Redacted { lines: 1 }, N::Redacted { lines: 2 }],
         N::Unread { .. } => [N::Unread { path: path(), line: 3, why: "its words" }],
         N::Unsought { .. } => [N::Unsought { path: path(), why: "entry 7 is damaged".into() }],
         N::Late { .. } => [late(1, None), late(2, Some(branch()))],

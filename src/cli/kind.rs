@@ -82,7 +82,6 @@ fn kind_of(error: &OpsError) -> Kind {
             | SyncError::UnreadAgent { .. }
             | SyncError::Excluded { .. }
             | SyncError::LeftOut { .. }
-            | SyncError::KeptOut
             | SyncError::Fixed { .. }
             | SyncError::Invalid { .. }
             | SyncError::Nothing(_)
@@ -98,6 +97,7 @@ fn kind_of(error: &OpsError) -> Kind {
         | E::CurrentBranch(_)
         | E::BadName { .. }
         | E::TooShort { .. }
+        | E::SecretReason
         | E::NotUndoable { .. }
         | E::NotKept { .. }
         | E::NothingAsked

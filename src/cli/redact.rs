@@ -30,8 +30,9 @@ Examples:
 
 Without ENTRY or --found, a secret is read from stdin and found in every
 session, also in base64 and URLs. It is overwritten in the store and in agents'
-files, and kept out of later imports. Entries keep their ids. This can't be
-undone. Revoke the key as well. docs/secrets.md says what is not covered.
+files. Entries keep their ids. audit --secrets finds copies that are written
+later. This can't be undone. Revoke the key as well. docs/secrets.md says what
+is not covered.
 
 Exit codes: 1 if nothing has the text, nobody agreed, or some text remains")]
 pub(crate) struct Args {
@@ -294,7 +295,7 @@ pub(super) fn carry_out(
     if context.answer(&redacted)? {
         return Ok(end(&redacted, true));
     }
-    tell(context, &redacted)
+    tell(context, &redacted, wanted)
 }
 
 /// Warns of other stores of this user that are known here, and have a secret as well, and returns them.
@@ -348,8 +349,8 @@ fn cover_again(
             .note(&format!("{path} contained redacted text again; that text was overwritten"));
     }
     warn(context, &redacted);
-    let Redacted { rules, fixed, kept_out, .. } = plan;
-    Ok(Redacted { rules, fixed, kept_out, ..redacted })
+    let Redacted { rules, fixed, .. } = plan;
+    Ok(Redacted { rules, fixed, ..redacted })
 }
 
 fn list(context: &mut Context, plan: &Redacted) -> Result<(), CommandError> {
@@ -434,7 +435,11 @@ fn taken_out(redacted: &Redacted) -> String {
     format!("redacted in {lines} of {}{more}", counted(changed, "session", "sessions"))
 }
 
-fn tell(context: &mut Context, redacted: &Redacted) -> Result<Exit, CommandError> {
+fn tell(
+    context: &mut Context,
+    redacted: &Redacted,
+    wanted: &Wanted<'_>,
+) -> Result<Exit, CommandError> {
     context.say(&capitalise(&format!("{}; every entry keeps its id", taken_out(redacted))))?;
     for path in &redacted.covered {
         let path = context.env.homely(path);
@@ -454,12 +459,10 @@ fn tell(context: &mut Context, redacted: &Redacted) -> Result<Exit, CommandError
     }
     warn(context, redacted);
     warn_of_fixed(context, redacted);
-    if !redacted.kept_out {
-        context.output.warn(
-            "text shorter than 8 bytes is not kept out of later imports; redact it again if it reappears",
-        );
+    context.output.hints(undertext::report::Report::hints(redacted));
+    if !matches!(wanted, Wanted::Session(_)) {
+        let audit = Line::new("audit").flag("secrets");
+        context.output.hint(audit.to("find copies that are written elsewhere later"));
     }
-    let hints = undertext::report::Report::hints(redacted);
-    context.output.hints(hints);
     Ok(end(redacted, true))
 }

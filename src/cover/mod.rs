@@ -13,14 +13,12 @@
 //! Invariant: a covered line has the length of the line, is an object if that was one, and its strings stand where they stood.
 
 mod all;
-mod kept_out;
 mod place;
 mod secret;
 mod secrets;
 mod text;
 
 pub(crate) use all::{cover_all, cover_texts, said};
-pub(crate) use kept_out::Guard;
 pub(crate) use place::LEVELS;
 pub(crate) use secret::{SHORTEST, Secret};
 pub(crate) use secrets::Secrets;

@@ -335,8 +335,6 @@ pub struct Facts {
     pub tombstones: Vec<Tombstone>,
     /// The title that the agent keeps in a file of its own, if it became another.
     pub title: Option<Text>,
-    /// What is known of secrets that were taken out, by which they are kept out of what comes later.
-    pub kept_out: Vec<Vec<u8>>,
     /// Files kept whole of which bytes were taken out.
     pub covered_files: Vec<CoveredFile>,
     /// The folder in which the session works, if the agent keeps that in a file of its own.

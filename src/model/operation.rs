@@ -294,7 +294,6 @@ mod tests {
             }],
             // It came later, and what was pinned stays.
             title: None,
-            kept_out: Vec::new(),
             covered_files: Vec::new(),
             folder: None,
             covered_runs: Vec::new(),

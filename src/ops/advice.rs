@@ -82,6 +82,7 @@ impl OpsError {
             Self::TooShort { .. } => {
                 vec!["include some of the text around it, exactly as it appears there".into()]
             }
+            Self::SecretReason => vec!["give a reason without it: reasons are kept".into()],
             Self::NothingAsked => vec!["give a PROMPT".into()],
             Self::BadName { .. } => {
                 vec![
@@ -219,7 +220,6 @@ fn after_sync(error: &SyncError) -> Vec<Hint> {
                 .to("to change the session only in the store, tell undertext to leave the file alone"),
             Hint::settings(""),
         ],
-        E::KeptOut => vec!["leave that part out and try again: what was redacted or forgotten cannot be written again".into()],
         E::Fixed { .. } => vec![
             "names and ids of sessions, files and records cannot be redacted; revoke the key and use a new one".into(),
         ],

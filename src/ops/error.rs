@@ -89,6 +89,9 @@ pub enum OpsError {
         /// How many bytes it must have.
         least: usize,
     },
+    /// The reason of a redaction has the text that is redacted, and reasons are kept.
+    #[error("the reason contains the text to redact; nothing was changed")]
+    SecretReason,
     /// The operation cannot be undone.
     #[error("operation {n} cannot be undone: {why}")]
     NotUndoable {

@@ -43,7 +43,6 @@ pub fn redaction(
     refuse_said(&search, cause)?;
     let mut redacted = report(archive, &found, Some(&search))?;
     (redacted.rules, redacted.fixed) = (search.rules(), fixed);
-    redacted.kept_out = search.is_kept_out();
     Ok(redacted)
 }
 
@@ -55,7 +54,7 @@ pub fn redact(
 ) -> Result<Redacted, OpsError> {
     let whole = matches!(wanted, Wanted::Session(_));
     let rules: OnceCell<Vec<String>> = OnceCell::new();
-    let (mut is_kept_out, mut fixed) = (false, Vec::new());
+    let mut fixed = Vec::new();
     let all_rules = || rules.get().map(|rules| rules.join(", ")).filter(|rules| !rules.is_empty());
     let command = |lines| Command::Redact {
         lines,
@@ -71,17 +70,13 @@ pub fn redact(
         refuse_fixed(&search, &redactions)?;
         refuse_said(&search, cause)?;
         rules.get_or_init(|| search.rules());
-        is_kept_out = search.is_kept_out();
-        // Whoever has the store could try guesses at what is known of it.
-        let kept_out = search.rows(archive.salt(), cause.rule);
         let has_whole = search.has_whole();
         let secrets = (search.secrets, has_whole);
-        Ok::<_, OpsError>(Found { redactions, kept_out, secrets })
+        Ok::<_, OpsError>(Found { redactions, secrets })
     })?;
     let mut redacted = report(archive, &found, None)?;
     redacted.fixed = fixed;
     redacted.rules = rules.into_inner().unwrap_or_default();
-    redacted.kept_out = is_kept_out;
     redacted.covered = done.covered;
     redacted.left = left(archive, done.left, done.is_in_log);
     redacted.deleted = done.deleted;
@@ -183,7 +178,7 @@ fn refuse_fixed(search: &Search, found: &[Redaction]) -> Result<(), OpsError> {
 /// Refuses to keep a reason that says it.
 fn refuse_said(search: &Search, cause: Cause<'_>) -> Result<(), OpsError> {
     if cause.reason.is_some_and(|reason| search.secrets.is_in(reason.as_bytes())) {
-        return Err(SyncError::KeptOut.into());
+        return Err(OpsError::SecretReason);
     }
     Ok(())
 }

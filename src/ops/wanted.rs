@@ -151,20 +151,6 @@ impl Search {
         if self.secrets.is_in(id.as_bytes()) { MASKED.to_owned() } else { id.clone() }
     }
 
-    /// Returns the rows by which the store knows these secrets again in what comes later, and covers them there too. A line
-    /// that goes as a whole has none: its id tells.
-    pub(crate) fn rows(&self, salt: [u8; 16], rule: Option<&str>) -> Vec<Vec<u8>> {
-        let secrets = self.secrets.iter().enumerate();
-        let rows =
-            secrets.map(|(n, secret)| secret.rows(salt, self.rules.get(n).copied().or(rule)));
-        rows.flatten().collect()
-    }
-
-    /// Returns whether all of it is kept out of what comes later: what is too short is not.
-    pub(crate) fn is_kept_out(&self) -> bool {
-        self.secrets.iter().all(Secret::can_be_kept_out)
-    }
-
     /// Returns the names of the rules that found what is looked for.
     pub(crate) fn rules(&self) -> Vec<String> {
         let names: BTreeSet<&str> = self.rules.iter().copied().collect();

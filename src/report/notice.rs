@@ -109,12 +109,10 @@ pub enum Notice {
         /// The operation that had it wait.
         operation: OperationNumber,
     },
-    /// Lines came that have something that was taken out before: they are kept without it.
-    KeptOut {
+    /// Lines arrived again that were redacted before: the store has them as they were redacted.
+    Redacted {
         /// How many.
         lines: u64,
-        /// How many have it where it makes them the records that they are: these are kept as they came.
-        left: u64,
     },
     /// A file is taken in as far as it can be read.
     Unread {
@@ -241,17 +239,9 @@ impl fmt::Display for Notice {
             Self::Dropped { operation } => {
                 write!(f, "this drops the waiting change (operation {operation})")
             }
-            Self::KeptOut { lines, left } => {
-                let has = |count: u64| if count == 1 { "line contains" } else { "lines contain" };
-                if *lines > 0 {
-                    let has = has(*lines);
-                    write!(f, "{lines} new {has} redacted text; the store leaves that text out, but the file still contains it")?;
-                }
-                if *left > 0 {
-                    let (and, has) = (if *lines > 0 { "; " } else { "" }, has(*left));
-                    write!(f, "{and}{left} new {has} redacted text in a name or a time, where it cannot be redacted, so the text is stored unchanged")?;
-                }
-                Ok(())
+            Self::Redacted { lines } => {
+                let has = if *lines == 1 { "line contains" } else { "lines contain" };
+                write!(f, "{lines} new {has} redacted text; the store leaves that text out, but the file still contains it")
             }
             Self::Unread { path, line, why } => write!(f, "{}:{line}: {why}", path.display()),
             Self::Unsought { path, why } => {

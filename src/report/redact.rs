@@ -24,8 +24,6 @@ pub struct Redacted {
     pub rules: Vec<String>,
     /// The sessions that have it.
     pub sessions: Vec<RedactedSession>,
-    /// Whether all of it is kept out of what comes later.
-    pub kept_out: bool,
     /// The files of sessions in which it was covered.
     pub covered: Vec<PathBuf>,
     /// The files of sessions that may still hold it.
@@ -93,7 +91,6 @@ report!(Redacted, "redact", |it| {
     notes: it.notes,
     unfinished: it.unfinished,
     rules: it.rules,
-    kept_out: it.kept_out,
     sessions: it.sessions,
     fixed: it.fixed,
     covered: texts(&it.covered),

@@ -93,7 +93,6 @@ macro_rules! answer_by_look {
             fn counts(session: SessionKey, range: Range<EntryNumber>, rule: u64) -> Vec<(EntryNumber, Vec<u64>)>;
         });
         $crate::store::answer::answers!(DoorStore for $store {
-            fn kept_out() -> KeptOut;
             fn places() -> Vec<Vec<u8>>;
             fn sighting(path: &[u8]) -> Option<Sighting>;
             fn buried(line: LineId) -> Option<Came>;

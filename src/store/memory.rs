@@ -19,9 +19,9 @@ use crate::{
         Origin, Place, Record, Run, SessionName, State, StoreId, Tie,
     },
     store::{
-        CacheStore, Came, Commit, Committed, Coverings, Cursor, Derived, FactStore, Fault, KeptOut,
-        Known, Listed, Reading, SessionFilter, SessionKey, Sieve, Sighting, Sizes, Store,
-        StoreError, Total, Transaction,
+        CacheStore, Came, Commit, Committed, Coverings, Cursor, Derived, FactStore, Fault, Known,
+        Listed, Reading, SessionFilter, SessionKey, Sieve, Sighting, Sizes, Store, StoreError,
+        Total, Transaction,
         answer::{answer_by_look, check},
         overlay::{Overlay, laid::Laid},
     },

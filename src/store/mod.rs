@@ -46,6 +46,6 @@ pub use traits::{
     ByteStore, CacheStore, DoorStore, FactStore, Reading, Store, Transaction, whole_lines,
 };
 pub use values::{
-    Came, Committed, Cursor, Derived, KeptOut, Listed, SessionFilter, SessionKey, Sighting, Sizes,
-    Total, Within, nearest,
+    Came, Committed, Cursor, Derived, Listed, SessionFilter, SessionKey, Sighting, Sizes, Total,
+    Within, nearest,
 };

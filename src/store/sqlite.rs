@@ -78,9 +78,8 @@ use crate::{
         OperationNumber, Origin, Place, Record, Run, SessionName, State, StoreId, Tie, WITNESS,
     },
     store::{
-        CacheStore, Came, Cursor, DoorStore, FactStore, Fault, FaultKind, KeptOut, Listed,
-        OTHER_WITNESS, SessionFilter, SessionKey, Sieve, Sighting, Sizes, Store, StoreError, Total,
-        Transaction,
+        CacheStore, Came, Cursor, DoorStore, FactStore, Fault, FaultKind, Listed, OTHER_WITNESS,
+        SessionFilter, SessionKey, Sieve, Sighting, Sizes, Store, StoreError, Total, Transaction,
         answer::{answer_by_look, check},
         error::sound,
         overlay::{Overlay, laid::Laid},

@@ -9,7 +9,7 @@ use crate::{
         Record, Run, SessionName, State, StoreId, Tie,
     },
     store::{
-        Came, Commit, Committed, Coverings, Cursor, Derived, Fault, KeptOut, Listed, SessionFilter,
+        Came, Commit, Committed, Coverings, Cursor, Derived, Fault, Listed, SessionFilter,
         SessionKey, Sieve, Sighting, Sizes, StoreError, Total,
     },
 };
@@ -206,11 +206,8 @@ pub trait CacheStore {
     ) -> Result<Vec<(EntryNumber, Vec<u64>)>, StoreError>;
 }
 
-/// What tells of what comes in whether it is new, or was taken out and is to be kept out.
+/// Whether an incoming file or line is new, or was redacted before.
 pub trait DoorStore {
-    /// Returns what is known of what was taken out of any session, by which it is kept out of what comes later.
-    fn kept_out(&self) -> Result<KeptOut, StoreError>;
-
     /// Returns where the files of all sessions lie, each once and in the order of the bytes that a place is written as.
     fn places(&self) -> Result<Vec<Vec<u8>>, StoreError>;
 

@@ -92,15 +92,6 @@ impl Within {
     }
 }
 
-/// What is known of what was taken out of sessions, by which it is kept out of what comes later.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct KeptOut {
-    /// The salted hashes of secrets, in no order.
-    pub secrets: BTreeSet<Vec<u8>>,
-    /// Whether lines were taken out, which [`DoorStore::buried`](crate::store::DoorStore::buried) finds.
-    pub has_lines: bool,
-}
-
 /// The conditions that narrow a list of sessions.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SessionFilter {

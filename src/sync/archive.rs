@@ -25,7 +25,6 @@ use crate::{
     store::{Access, Fault, MemoryStore, SessionFilter, SqliteStore, Store, StoreError},
     sync::{
         SyncError,
-        door::{Door, Doors},
         lock::{self, Waiting},
         owner,
         rebuild::rebuild_all,
@@ -149,7 +148,6 @@ pub struct Archive {
     held: RefCell<Weak<File>>,
     /// What sessions share next to their files.
     pub(super) shared: RefCell<Shared>,
-    doors: Doors,
     /// Whether changes are only laid over the store, and no file is written.
     pub(crate) is_preview: bool,
     /// Why the store's last changes cannot be read, if they cannot.
@@ -215,7 +213,6 @@ impl Archive {
         let (disk, waiting) = (Arc::new(Kernel), Waiting::default());
         let (root, is_preview, exclude) = (None, false, Exclude::default());
         let (held, shared) = (RefCell::default(), RefCell::default());
-        let doors = Doors::default();
         Self {
             store,
             root,
@@ -228,7 +225,6 @@ impl Archive {
             waiting,
             held,
             shared,
-            doors,
             is_preview,
             torn: None,
             forgotten: None,
@@ -250,7 +246,7 @@ impl Archive {
             return Ok(self);
         }
         let store = Box::new(MemoryStore::over(self.store)?);
-        Ok(Self { store, disk: Arc::new(Paper), is_preview: true, doors: Doors::default(), ..self })
+        Ok(Self { store, disk: Arc::new(Paper), is_preview: true, ..self })
     }
 
     /// Makes an archive that lasts as long as its value.
@@ -341,11 +337,6 @@ impl Archive {
 
     pub(crate) fn offset(&self, at: Timestamp) -> FixedOffset {
         self.ambient.borrow_mut().offset(at)
-    }
-
-    /// Returns what is kept out of the store; the caller holds the lock.
-    pub(crate) fn door(&self) -> Result<Door, SyncError> {
-        Ok(self.doors.door(self.store())?)
     }
 
     pub(crate) fn uuid(&self) -> Uuid {

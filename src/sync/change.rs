@@ -40,8 +40,8 @@ use crate::{
     },
     store::{Commit, NewLine, SessionKey, StoreError, Transaction, Whole},
     sync::{
-        Archive, Notice, SyncError, change::bearers::Bearers, door::Door, follow::Follow,
-        scan::Scanned, standing::Standing,
+        Archive, Notice, SyncError, change::bearers::Bearers, follow::Follow, scan::Scanned,
+        standing::Standing,
     },
     wire::{
         Envelope, Format,
@@ -71,9 +71,8 @@ pub(crate) struct Change<'a> {
     fresh_ids: Lookup<EntryId, EntryNumber>,
     /// The lines of the session that replace others.
     covered: BTreeMap<LineId, LineId>,
-    /// What is kept out of the store, once it was asked for; how many lines were covered for it, and how many could not be.
-    door: Option<Door>,
-    kept_out: (u64, u64),
+    /// How many of the new lines were redacted before.
+    redacted: u64,
     moved: BTreeMap<String, (Option<Position>, Option<Position>)>,
     follow: Follow,
     writing: Writing<'a>,
@@ -172,8 +171,7 @@ impl<'a> Change<'a> {
             bearers: Bearers::default(),
             held_twins: None,
             fresh_ids: Lookup::default(),
-            door: None,
-            kept_out: (0, 0),
+            redacted: 0,
             moved: BTreeMap::new(),
             follow: Follow::default(),
             writing,
@@ -328,7 +326,6 @@ impl<'a> Change<'a> {
         growth: &mut Growth,
         bytes: &[u8],
     ) -> Result<(), SyncError> {
-        self.door()?.refuse(bytes)?;
         self.read_with(growth, |tail| Reader::resume(bytes, tail).expecting(bytes.len()))
     }
 
@@ -351,7 +348,8 @@ impl<'a> Change<'a> {
         }
         let tail = reader.into_tail().bytes;
         growth.tail = before;
-        self.end(growth, tail)
+        self.end(growth, tail);
+        Ok(())
     }
 
     /// Adds a line at the end of a growth and returns its entry.
@@ -464,7 +462,7 @@ impl<'a> Change<'a> {
         growth: &Growth,
     ) -> Result<EntryNumber, SyncError> {
         let n = self.next_entry();
-        self.keep_out(n, &mut line, &mut envelope)?;
+        self.cover_again(n, &mut line, &mut envelope)?;
         let kind = envelope.kind;
         let held = self
             .before

@@ -299,9 +299,6 @@ pub enum SyncError {
         /// The setting.
         by: Exclusion,
     },
-    /// Words that undertext would write have something that was taken out of the store.
-    #[error("nothing was written: the text contains something that was redacted or forgotten")]
-    KeptOut,
     /// What is to be taken out is where nothing can be covered, such as in a name.
     #[error("nothing was redacted, because the text is in {place} of session {session}")]
     Fixed {

@@ -41,13 +41,10 @@ pub(crate) fn sight(archive: &Archive, file: &WritableFile) -> Result<(), SyncEr
     keep_sightings(archive, &[sources::sighting(file.path(), &meta)])
 }
 
-/// Keeps the sightings of files whose whole content is in the store; of one whose name has something that was taken out, none.
+/// Keeps the sightings of files whose whole content is in the store.
 pub(crate) fn keep_sightings(archive: &Archive, sightings: &[Sighting]) -> Result<(), SyncError> {
-    let door = archive.door()?;
-    let may_be_kept = |seen: &&Sighting| !door.keeps_out(&seen.path);
-    let sightings: Vec<Sighting> = sightings.iter().filter(may_be_kept).cloned().collect();
     let mut writing = archive.store.begin()?;
-    writing.sight(&sightings)?;
+    writing.sight(sightings)?;
     writing.commit()?;
     Ok(())
 }

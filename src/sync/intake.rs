@@ -347,7 +347,7 @@ impl Intake<'_> {
                         _ => (last + 1, Quirk::Unreadable),
                     };
                     self.odd(path, Some(line), quirk);
-                    self.change.end(growth, Vec::new())?;
+                    self.change.end(growth, Vec::new());
                     return Ok(lines);
                 }
                 Err(why) => return Err(unreadable(why)),
@@ -375,7 +375,7 @@ impl Intake<'_> {
         }
         let tail = reader.into_tail();
         self.torn(path, (&tail.bytes, tail.number));
-        self.change.end(growth, tail.bytes)?;
+        self.change.end(growth, tail.bytes);
         Ok(lines)
     }
 

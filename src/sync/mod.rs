@@ -19,7 +19,6 @@ mod catch_up;
 mod change;
 pub(crate) mod compaction;
 mod copy;
-mod door;
 mod error;
 mod execute;
 mod failed;

@@ -96,8 +96,6 @@ impl Redaction {
 pub(crate) struct Found {
     /// In each session that has it.
     pub(crate) redactions: Vec<Redaction>,
-    /// By what it is kept out of what comes later.
-    pub(crate) kept_out: Vec<Vec<u8>>,
     /// What it is, as far as it is known by its characters, and whether lines go as a whole as well.
     pub(crate) secrets: (Secrets, bool),
 }
@@ -111,7 +109,7 @@ pub(crate) fn redact<E: From<SyncError>>(
 ) -> Result<(Vec<Redaction>, Purged), E> {
     let _lock = archive.lock()?;
     let mut notices = catch_up::catch_up_all(archive)?;
-    let Found { redactions, kept_out, secrets } = find()?;
+    let Found { redactions, secrets } = find()?;
     let changed = redactions.iter().filter(|one| !one.is_nothing());
     let changed: Vec<Session> = changed.map(|one| one.session.clone()).collect();
     let is_changed = |name: &SessionName| changed.iter().any(|session| session.name == *name);
@@ -121,7 +119,7 @@ pub(crate) fn redact<E: From<SyncError>>(
     }
     refuse_if_loaded(archive, &redactions)?;
     mark(archive)?;
-    commit(archive, (command, rule), &redactions, (kept_out, &secrets.0))?;
+    commit(archive, (command, rule), &redactions, &secrets.0)?;
     let mut purged = Purged { notices, ..finish(archive, archive.waiting.limit)? };
     for session in &changed {
         purged.looked_beside(unkept::with_any(archive, session, (&secrets.0, secrets.1))?);
@@ -192,7 +190,7 @@ fn commit(
     archive: &Archive,
     (command, rule): (&dyn Fn(u64) -> Command, Option<&str>),
     redactions: &[Redaction],
-    (mut kept_out, secrets): (Vec<Vec<u8>>, &Secrets),
+    secrets: &Secrets,
 ) -> Result<(), SyncError> {
     let store = archive.store();
     let mut together = Together::new(archive);
@@ -231,9 +229,7 @@ fn commit(
         }
         coverings.words.extend(redaction.words.iter().copied());
         let count = tombstones.len() as u64;
-        // The first operation keeps it out of all sessions.
-        let kept_out = std::mem::take(&mut kept_out);
-        let buried = Buried { tombstones, covered_files, covered_runs, kept_out };
+        let buried = Buried { tombstones, covered_files, covered_runs };
         Change::also(archive, session, &mut together)?.bury(command(count), buried)?;
     }
     together.cover(coverings)?;

@@ -150,13 +150,9 @@ impl Changed {
     /// Takes it into a change, unless the session holds it as it is.
     pub(crate) fn take(&self, change: &mut Change<'_>) -> Result<Taken, SyncError> {
         let left_out = |seen, why| Ok(Taken::LeftOut { seen, why });
-        let has_secret = "it contains redacted text";
         if let (Some(lines), Some(seen)) = (&self.lines, self.sighting.clone()) {
             let place = change.before.archive.place_of(&self.path);
-            return Ok(match change.sidecar(place, lines.clone())? {
-                Some(is_new) => Taken::Held { seen, is_new },
-                None => Taken::LeftOut { seen: Some(seen), why: has_secret },
-            });
+            return Ok(Taken::Held { seen, is_new: change.sidecar(place, lines.clone()) });
         }
         let (file, seen) = match self.open() {
             Ok(opened) => opened,
@@ -186,10 +182,7 @@ impl Changed {
             );
         }
         match disk::whole(file, LONGEST) {
-            Ok(bytes) => match change.sidecar(place, bytes)? {
-                Some(is_new) => Ok(Taken::Held { seen, is_new }),
-                None => left_out(Some(seen), has_secret),
-            },
+            Ok(bytes) => Ok(Taken::Held { seen, is_new: change.sidecar(place, bytes) }),
             Err(_) => left_out(None, "it is next to the session and cannot be read"),
         }
     }

@@ -206,13 +206,7 @@ fn facts() -> impl Strategy<Value = Facts> {
         (step(text()), step(integer().prop_map(FileNumber::new)), step(integer())),
         (vec(rotation, 0..2), vec(container, 0..3), vec(sidecar, 0..2), vec(integer(), 0..3)),
         (vec(base, 0..2), of(request), waiting, vec(tombstone, 0..2)),
-        (
-            of(text()),
-            vec(bytes(), 0..2),
-            vec(covered_file, 0..2),
-            of(text()),
-            vec(covered_runs, 0..2),
-        ),
+        (of(text()), vec(covered_file, 0..2), of(text()), vec(covered_runs, 0..2)),
     )
         .prop_map(|(a, b, c, d, e)| Facts {
             files: a.0,
@@ -230,10 +224,9 @@ fn facts() -> impl Strategy<Value = Facts> {
             waiting: d.2,
             tombstones: d.3,
             title: e.0,
-            kept_out: e.1,
-            covered_files: e.2,
-            folder: e.3,
-            covered_runs: e.4,
+            covered_files: e.1,
+            folder: e.2,
+            covered_runs: e.3,
         })
 }
 

@@ -162,7 +162,6 @@ fn a_fact_of_every_kind_comes_back() {
             kinds.request = facts.request.or(kinds.request);
             kinds.waiting = facts.waiting.or(kinds.waiting);
             kinds.tombstones.extend(facts.tombstones);
-            kinds.kept_out.extend(facts.kept_out);
             kinds.covered_files.extend(facts.covered_files);
             kinds.title = facts.title.or(kinds.title);
             kinds.folder = facts.folder.or(kinds.folder);
@@ -185,7 +184,6 @@ fn a_fact_of_every_kind_comes_back() {
             waiting,
             tombstones,
             title,
-            kept_out,
             covered_files,
             folder,
             covered_runs,
@@ -195,7 +193,7 @@ fn a_fact_of_every_kind_comes_back() {
         assert!(!containers.is_empty() && !sidecars.is_empty() && !gone.is_empty());
         assert!(!bases.is_empty() && request.is_some() && waiting.is_some());
         assert!(!tombstones.is_empty() && title.is_some() && folder.is_some());
-        assert!(!kept_out.is_empty() && !covered_files.is_empty() && !covered_runs.is_empty());
+        assert!(!covered_files.is_empty() && !covered_runs.is_empty());
     });
 }
 

@@ -64,7 +64,6 @@ tagged!(Facts {
     13: waiting,
     14: tombstones,
     15: title,
-    16: kept_out,
     17: covered_files,
     18: folder,
     19: covered_runs,

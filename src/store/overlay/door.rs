@@ -5,21 +5,12 @@ use std::sync::Arc;
 use super::{Sheet, laid::Laid};
 use crate::{
     model::{LineId, Place, Tagged as _},
-    store::{Came, DoorStore, KeptOut, SessionKey, Sighting, StoreError},
+    store::{Came, DoorStore, SessionKey, Sighting, StoreError},
 };
 
 impl DoorStore for Laid<'_> {
     fn sighting(&self, path: &[u8]) -> Result<Option<Sighting>, StoreError> {
         self.beneath(|store| store.sighting(path))
-    }
-
-    fn kept_out(&self) -> Result<KeptOut, StoreError> {
-        let mut found = self.beneath(|store| store.kept_out())?;
-        for state in self.over.sheets.values().map(|sheet| &sheet.state) {
-            found.secrets.extend(state.kept_out.iter().cloned());
-            found.has_lines |= !state.coverings().is_empty();
-        }
-        Ok(found)
     }
 
     fn places(&self) -> Result<Vec<Vec<u8>>, StoreError> {

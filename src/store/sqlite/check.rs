@@ -41,8 +41,8 @@ use crate::{
 const WINDOW: i64 = 1 << 19;
 /// How many threads check at most.
 const THREADS: usize = 8;
-/// The rows by which something is kept out of what comes later.
-const TAKEN_OUT: &str = "the list of redacted text";
+/// The rows by which a redacted line is recognised when it arrives again.
+const TAKEN_OUT: &str = "the list of redacted lines";
 /// How many bytes of lines are worth a thread.
 const WORTH: i64 = 1 << 20;
 
@@ -185,7 +185,7 @@ fn cards(
     ))?;
     let mut there =
         db.prepare("SELECT 1 FROM place WHERE place = ? AND session = ? AND file = ?")?;
-    let (mut places, mut kept_out, mut is_known) = (0, covered::Checked::begin(db)?, true);
+    let (mut places, mut redacted, mut is_known) = (0, covered::Checked::begin(db)?, true);
     let mut rows = query.query([])?;
     while let Some(row) = rows.next()? {
         let key = row.get(0)?;
@@ -205,8 +205,8 @@ fn cards(
                 fault(format!("file {file}"), "its path does not lead to it");
             }
         }
-        if kept_out.is_lacking(db, SessionKey(key), &state)? {
-            let problem = "something redacted is not kept out of later imports";
+        if redacted.is_lacking(db, SessionKey(key), &state)? {
+            let problem = "a redacted line is missing";
             fault(TAKEN_OUT.to_owned(), problem);
         }
     }
@@ -219,7 +219,7 @@ fn cards(
         let problem = format!("there are {count}, but the sessions have {places}");
         report(Fault::of(None, "the places of files", problem));
     }
-    if let Some(problem) = kept_out.too_many().filter(|_| is_known) {
+    if let Some(problem) = redacted.too_many().filter(|_| is_known) {
         report(Fault::of(None, TAKEN_OUT, problem));
     }
     Ok(())

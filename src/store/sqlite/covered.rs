@@ -1,7 +1,7 @@
-//! Covered lines: those of which bytes were taken out, as their entries' tombstones tell, and by what all of it is kept out
-//! of lines that come later.
+//! Covered lines: those of which bytes were taken out, as their entries' tombstones tell, and how an equal line is recognised
+//! when it arrives later.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use rusqlite::{Connection, params};
 
@@ -14,7 +14,7 @@ use crate::{
         Digest, EntryId, EntryNumber, Facts, LineId, Operation, OperationNumber, State, Tagged,
         Tombstone,
     },
-    store::{KeptOut, SessionKey, StoreError},
+    store::{SessionKey, StoreError},
 };
 
 /// Of each entry with a tombstone, the line that came and the one that is there now.
@@ -103,22 +103,6 @@ pub(super) fn in_place_of(
     covered.get(&n).filter(|(came, _)| EntryId::of(link, *came) == id).map(|(_, now)| *now)
 }
 
-/// Returns by what all that was taken out is kept out.
-pub(super) fn kept_out(db: &Connection) -> Result<KeptOut, StoreError> {
-    // Every change asks, so it is one statement; a row that holds nothing says that lines were taken out.
-    let sql = "SELECT row FROM kept_out UNION ALL SELECT * FROM (SELECT NULL FROM buried LIMIT 1)";
-    let mut query = db.prepare_cached(sql)?;
-    let mut kept_out = KeptOut::default();
-    let mut rows = query.query([])?;
-    while let Some(row) = rows.next()? {
-        match row.get::<_, Option<Vec<u8>>>(0)? {
-            Some(row) => drop(kept_out.secrets.insert(row)),
-            None => kept_out.has_lines = true,
-        }
-    }
-    Ok(kept_out)
-}
-
 /// Returns the entries for which a line may have come that has another one in its place.
 pub(super) fn buried(
     db: &Connection,
@@ -128,17 +112,12 @@ pub(super) fn buried(
     collect(db, sql, [tag(line)], |row| Ok((SessionKey(row.get(0)?), row.get(1)?)))
 }
 
-/// Adds the rows by which what was taken out of a session is kept out.
+/// Adds the rows by which a line that was taken out of a session is recognised.
 pub(super) fn add(
     db: &Connection,
     session: SessionKey,
-    kept_out: &[Vec<u8>],
     tombstones: &[Tombstone],
 ) -> Result<(), StoreError> {
-    for row in kept_out {
-        db.prepare_cached("INSERT OR IGNORE INTO kept_out (row, session) VALUES (?, ?)")?
-            .execute(params![row, session.0])?;
-    }
     for (entry, (came, _)) in gather(tombstones) {
         db.prepare_cached("INSERT OR IGNORE INTO buried (tag, session, entry) VALUES (?, ?, ?)")?
             .execute(params![tag(came), session.0, entry])?;
@@ -152,11 +131,8 @@ pub(super) fn derive(
     session: SessionKey,
     state: &State,
 ) -> Result<(), StoreError> {
-    for table in ["kept_out", "buried"] {
-        db.prepare_cached(&format!("DELETE FROM {table} WHERE session = ?"))?
-            .execute([session.0])?;
-    }
-    add(db, session, &state.kept_out, &state.tombstones)
+    db.prepare_cached("DELETE FROM buried WHERE session = ?")?.execute([session.0])?;
+    add(db, session, &state.tombstones)
 }
 
 /// Checks the rows of one session after the other.
@@ -169,8 +145,7 @@ pub(super) struct Checked {
 
 impl Checked {
     pub(super) fn begin(db: &Connection) -> Result<Self, StoreError> {
-        let sql = "SELECT (SELECT count(*) FROM kept_out) + (SELECT count(*) FROM buried)";
-        let there = db.query_row(sql, [], |row| row.get(0))?;
+        let there = db.query_row("SELECT count(*) FROM buried", [], |row| row.get(0))?;
         Ok(Self { there, given: 0 })
     }
 
@@ -182,18 +157,11 @@ impl Checked {
         state: &State,
     ) -> Result<bool, StoreError> {
         let mut is_lacking = false;
-        let mut see = |found: Option<()>| {
-            self.given += 1;
-            is_lacking |= found.is_none();
-        };
-        let kept_out: BTreeSet<&Vec<u8>> = state.kept_out.iter().collect();
-        for row in kept_out {
-            let sql = "SELECT 1 FROM kept_out WHERE row = ? AND session = ?";
-            see(first(db, sql, params![row, session.0], |_| Ok(()))?);
-        }
         for (entry, (came, _)) in gather(&state.tombstones) {
             let sql = "SELECT 1 FROM buried WHERE tag = ? AND session = ? AND entry = ?";
-            see(first(db, sql, params![tag(came), session.0, entry], |_| Ok(()))?);
+            let found = first(db, sql, params![tag(came), session.0, entry], |_| Ok(()))?;
+            self.given += 1;
+            is_lacking |= found.is_none();
         }
         Ok(is_lacking)
     }

@@ -19,8 +19,8 @@ use crate::{
         Tagged, Tie, TieKind, Timestamp, put_varint, take_varint,
     },
     store::{
-        CacheStore, Came, DoorStore, FactStore, KeptOut, Listed, SessionFilter, SessionKey,
-        Sighting, StoreError,
+        CacheStore, Came, DoorStore, FactStore, Listed, SessionFilter, SessionKey, Sighting,
+        StoreError,
     },
 };
 
@@ -374,10 +374,6 @@ impl DoorStore for Tables {
                 })
             },
         )
-    }
-
-    fn kept_out(&self) -> Result<KeptOut, StoreError> {
-        covered::kept_out(&self.db)
     }
 
     fn places(&self) -> Result<Vec<Vec<u8>>, StoreError> {

@@ -372,7 +372,7 @@ fn add_rest(db: &Connection, session: SessionKey, commit: &Commit) -> Result<(),
     for file in &facts.files {
         add::add_places(db, session, file.n, std::iter::once(&file.place))?;
     }
-    covered::add(db, session, &facts.kept_out, &facts.tombstones)
+    covered::add(db, session, &facts.tombstones)
 }
 
 /// A session, as it is known when a commit is checked.

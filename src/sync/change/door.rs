@@ -1,57 +1,41 @@
-//! What a change keeps out of the store.
+//! Lines that were redacted before and arrive again, such as from an older copy of a file. They are recognised by their ids.
 
 use super::Change;
 use crate::{
+    json::Raw,
     model::{EntryNumber, Tombstone},
     session::Growth,
-    store::NewLine,
-    sync::{
-        SyncError,
-        door::{Door, Entering},
-    },
+    store::{Came, NewLine, whole_lines},
+    sync::SyncError,
     wire::Envelope,
 };
 
 impl Change<'_> {
-    /// Ends a growth with the bytes behind its last line. If they were taken out, have something that was, or may end within it, they
-    /// are not held: they are read once they are a line.
-    pub(crate) fn end(&mut self, growth: &mut Growth, tail: Vec<u8>) -> Result<(), SyncError> {
-        let is_held = tail.is_empty()
-            || !self.before.state.has_taken_out(&tail) && !self.door()?.keeps_out_unfinished(&tail);
+    /// Ends a growth with the bytes behind its last line. If they were taken out, they are not held: they are read once they
+    /// are a line.
+    pub(crate) fn end(&self, growth: &mut Growth, tail: Vec<u8>) {
+        let is_held = tail.is_empty() || !self.before.state.has_taken_out(&tail);
         growth.end(if is_held { tail } else { Vec::new() });
-        Ok(())
     }
 
-    /// Returns what is kept out of the store.
-    pub(super) fn door(&mut self) -> Result<&Door, SyncError> {
-        let door = match self.door.take() {
-            Some(door) => door,
-            None => self.before.archive.door()?,
-        };
-        Ok(self.door.insert(door))
-    }
-
-    /// Covers a new line, if it was taken out before or has something that was.
-    pub(super) fn keep_out(
+    /// Replaces a new line that was redacted before with the line that replaced it then.
+    pub(super) fn cover_again(
         &mut self,
         n: EntryNumber,
         line: &mut NewLine,
         envelope: &mut Envelope,
     ) -> Result<(), SyncError> {
-        let (store, format) = (self.before.store(), self.before.format);
-        let size = line.bytes().len() as u64;
-        match self.door()?.cover(store, line, (format, envelope))? {
-            Entering::AsItIs => {}
-            Entering::Fixed => self.kept_out.1 += 1,
-            Entering::Covered { bytes, envelope: fresh, rule } => {
-                let came = Some(line.id());
-                line.cover(bytes);
-                *envelope = fresh;
-                let covered = Some(line.id());
-                self.facts.tombstones.push(Tombstone { entry: n, size, line: came, covered, rule });
-                self.kept_out.0 += 1;
-            }
-        }
+        let (store, came) = (self.before.store(), line.id());
+        let Some(Came { session, entry, rule }) = store.buried(came)? else { return Ok(()) };
+        let mut bytes = Vec::new();
+        whole_lines(store, session, &[entry], &mut |_, line| bytes = line)?;
+        let record = Raw::object(&bytes);
+        *envelope = record.map_or_else(Envelope::opaque, |it| self.before.format.envelope(it));
+        let size = bytes.len() as u64;
+        line.cover(bytes);
+        let (line, covered) = (Some(came), Some(line.id()));
+        self.facts.tombstones.push(Tombstone { entry: n, size, line, covered, rule });
+        self.redacted += 1;
         Ok(())
     }
 }

@@ -1,10 +1,7 @@
 //! The files that a change keeps whole: compressed ones, and sidecars.
 
 use super::Change;
-use crate::{
-    model::{Container, Digest, FileNumber, GenerationNumber, Place, Sidecar},
-    sync::SyncError,
-};
+use crate::model::{Container, Digest, FileNumber, GenerationNumber, Place, Sidecar};
 
 impl Change<'_> {
     /// Keeps a compressed file with the generation that it holds, and returns whether that is new. It is not kept where bytes
@@ -24,27 +21,19 @@ impl Change<'_> {
         true
     }
 
-    /// Keeps a file that is next to the session's own, and returns whether its bytes are new; nothing if they have something
-    /// that was taken out.
-    pub(crate) fn sidecar(
-        &mut self,
-        place: Place,
-        bytes: Vec<u8>,
-    ) -> Result<Option<bool>, SyncError> {
+    /// Keeps a file that is next to the session's own, and returns whether its bytes are new.
+    pub(crate) fn sidecar(&mut self, place: Place, bytes: Vec<u8>) -> bool {
         let (digest, size) = (Digest::of_bytes(&bytes), bytes.len() as u64);
         let known = self.sidecars().find(|(known, _)| **known == place).map(|(_, kept)| kept.file);
         if known.is_some_and(|file| self.is_held(file, digest)) {
-            return Ok(Some(false));
-        }
-        if self.door()?.keeps_out(&bytes) {
-            return Ok(None);
+            return false;
         }
         let held = known;
         let file = held.unwrap_or_else(|| self.file(place));
         self.facts.sidecars.push(Sidecar { file, digest, size });
         self.bytes += size;
         self.sidecars.push(bytes);
-        Ok(Some(true))
+        true
     }
 
     /// Returns whether a sidecar's newest bytes have this digest, as they came or as they are since something was taken out.

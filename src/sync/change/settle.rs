@@ -44,16 +44,14 @@ pub(crate) struct Buried {
     pub(crate) tombstones: Vec<Tombstone>,
     pub(crate) covered_files: Vec<CoveredFile>,
     pub(crate) covered_runs: Vec<CoveredRuns>,
-    /// By what they are kept out of what comes later.
-    pub(crate) kept_out: Vec<Vec<u8>>,
 }
 
 impl Change<'_> {
     /// Commits the changes that were gathered so far as an operation of its own, and goes on with the next one.
     pub(crate) fn part(&mut self, command: Command) -> Result<(), SyncError> {
-        let kept_out = std::mem::take(&mut self.kept_out);
+        let redacted = std::mem::take(&mut self.redacted);
         let session = self.commit(command)?.0.session;
-        self.kept_out = kept_out;
+        self.redacted = redacted;
         match &mut self.writing {
             Writing::Alone(writing) => *writing = Some(self.before.archive.store.begin()?),
             Writing::Among(gathering) => gathering.renew()?,
@@ -89,9 +87,9 @@ impl Change<'_> {
         follow
             .prepare(self.before.at, self.before.archive.is_preview)
             .map_err(|(path, source)| SyncError::Io { path, source })?;
-        let (lines, left) = std::mem::take(&mut self.kept_out);
-        if lines + left > 0 {
-            self.notices.push(Notice::KeptOut { lines, left });
+        let lines = std::mem::take(&mut self.redacted);
+        if lines > 0 {
+            self.notices.push(Notice::Redacted { lines });
         }
         // What another program wrote into the store's own file is covered there, too.
         let is_own = self.before.live_file().is_some_and(|live| !live.attached);
@@ -147,8 +145,8 @@ impl Change<'_> {
 
     /// Adds an operation that takes bytes out, and touches no file.
     pub(crate) fn bury(&mut self, command: Command, buried: Buried) -> Result<(), SyncError> {
-        let Buried { tombstones, covered_files, covered_runs, kept_out } = buried;
-        (self.facts.tombstones, self.facts.kept_out) = (tombstones, kept_out);
+        let Buried { tombstones, covered_files, covered_runs } = buried;
+        self.facts.tombstones = tombstones;
         (self.facts.covered_files, self.facts.covered_runs) = (covered_files, covered_runs);
         let commit = self.sealed(command)?;
         self.write(commit).map(drop)
@@ -270,16 +268,9 @@ impl Change<'_> {
             facts.waiting = self.dropped(&command, &facts);
         }
         let archive = self.before.archive;
-        let (door, mut is_kept_out) = (self.door()?.clone(), false);
-        let has_it =
-            |text: &Text| text.words().is_some_and(|words| door.keeps_out(words.text.as_bytes()));
-        // What an agent says of the session is not taken over.
-        facts.title = facts.title.filter(|title| !has_it(title));
-        facts.folder = facts.folder.filter(|folder| !has_it(folder));
         // A name has one digest, so that it stays one name when its words are taken out.
         let (known, mut drawn) = (&self.before.state.salts, BTreeMap::new());
         let mut salt = |text: &mut Text| {
-            is_kept_out |= has_it(text);
             let Some(words) = text.words() else { return };
             let draw = || *drawn.entry(words.text.clone()).or_insert_with(|| archive.salt());
             let salt = known.get(&words.text).copied().unwrap_or_else(draw);
@@ -288,9 +279,6 @@ impl Change<'_> {
         Tagged::texts(&mut command, &mut salt);
         Tagged::texts(&mut facts, &mut salt);
         self.bulk.checkpoints.iter_mut().filter_map(|given| given.note.as_mut()).for_each(salt);
-        if is_kept_out {
-            return Err(SyncError::KeptOut);
-        }
         facts.sort();
         self.bulk.sort();
         let place = (self.number(), self.before.at, self.before.state.next_entry());

@@ -1,5 +1,6 @@
 //! Commands as transcripts, a file for each or for those that belong together.
 
+mod again;
 mod append;
 mod attach;
 mod audit;
@@ -26,7 +27,6 @@ mod holders;
 mod hook;
 mod import;
 mod indexed;
-mod kept_out;
 mod later;
 mod log;
 mod mend;

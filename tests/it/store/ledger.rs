@@ -20,9 +20,8 @@ use undertext::{
     },
     store::{
         ByteStore, CacheStore, Came, Commit, Committed, Coverings, Cursor, Derived, DoorStore,
-        FactStore, Fault, FaultKind, KeptOut, Known, Listed, RunsCovering, SessionFilter,
-        SessionKey, Sieve, Sighting, Sizes, Store, StoreError, TakenOut, Total, Transaction,
-        Within, nearest,
+        FactStore, Fault, FaultKind, Known, Listed, RunsCovering, SessionFilter, SessionKey, Sieve,
+        Sighting, Sizes, Store, StoreError, TakenOut, Total, Transaction, Within, nearest,
     },
 };
 
@@ -359,15 +358,6 @@ impl ByteStore for Ledger {
 impl DoorStore for Ledger {
     fn sighting(&self, path: &[u8]) -> Result<Option<Sighting>, StoreError> {
         Ok(self.held().sightings.get(path).cloned())
-    }
-
-    fn kept_out(&self) -> Result<KeptOut, StoreError> {
-        let mut found = KeptOut::default();
-        for derived in self.held().derived.values() {
-            found.secrets.extend(derived.state.kept_out.iter().cloned());
-            found.has_lines |= derived.state.tombstones.iter().any(|one| one.covered.is_some());
-        }
-        Ok(found)
     }
 
     fn places(&self) -> Result<Vec<Vec<u8>>, StoreError> {

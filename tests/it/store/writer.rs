@@ -325,7 +325,6 @@ impl Writer {
             facts.tombstones.push(Tombstone { entry: number(2), size: 12, ..Tombstone::default() });
             facts.title = Some(given("A title"));
             facts.folder = Some(given("/work"));
-            facts.kept_out.push(vec![n.to_le_bytes()[0]; 61]);
             let (operation, rule) = (number(n), Some("a-rule".into()));
             facts.covered_files.push(CoveredFile { operation, at: 2, digest: two, size: b, rule });
             facts.covered_runs.push(CoveredRuns { operation, digest: two, ..Default::default() });
