@@ -29,10 +29,10 @@ Examples:
   undertext redact @7.0 7c2a --reason 'a letter of a client'
 
 Without ENTRY or --found, a secret is read from stdin and found in every
-session, also in base64 and URLs. It is overwritten in the store and in agents'
-files. Entries keep their ids. audit --secrets finds copies that are written
-later. This can't be undone. Revoke the key as well. docs/secrets.md says what
-is not covered.
+session, also in JSON escapes and base64. It is overwritten in the store and
+in agents' files. Entries keep their ids. audit --secrets finds copies that
+are written later. This can't be undone. Revoke the key as well.
+docs/secrets.md says what is not covered.
 
 Exit codes: 1 if nothing has the text, nobody agreed, or some text remains")]
 pub(crate) struct Args {

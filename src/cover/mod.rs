@@ -1,13 +1,9 @@
 //! Covering: what is to go of a line is written over, with as many bytes as before, however it is spelt there.
 //!
 //! ```text
-//! as it is           the token is hunter2!
-//! escaped            "the token is hunter2\u0021"
-//! escaped again      "{\"token\":\"hunter2\\u0021\"}"       JSON in JSON, as often as that goes on
-//! in base64          aHVudGVyMiE=                          wherever it begins in what was encoded
-//! in an address      hunter2%21, %68unter2!                whatever of it is encoded there; in a form with + for a space
-//! in HTML            hunter2&#33;, hunter2&amp;            by a name or a number
-//! coloured           hunt\x1b[1mer2!                       as a terminal shows it
+//! literal        the token is hunter2!
+//! escaped        "the token is hunter2\u0021"           JSON in JSON in JSON: up to three levels
+//! in base64      aHVudGVyMiE=                          wherever it begins in what was encoded
 //! ```
 //!
 //! Invariant: a covered line has the length of the line, is an object if that was one, and its strings stand where they stood.
@@ -22,21 +18,21 @@ pub(crate) use all::{cover_all, cover_texts, said};
 pub(crate) use place::LEVELS;
 pub(crate) use secret::{SHORTEST, Secret};
 pub(crate) use secrets::Secrets;
-pub(crate) use text::{READINGS, read, unescaped};
+pub(crate) use text::unescaped;
 
 /// A frame of records that have a name.
 #[cfg(test)]
 const FRAME: crate::json::Frame =
     crate::json::Frame { telling: &["uuid"], ..crate::json::Frame::NONE };
 
-/// Makes a secret, and a line that says it, escaped up to six times, among other characters.
+/// Makes a secret, and a line that says it, escaped up to three times, among other characters.
 #[cfg(test)]
 fn secret_in_line() -> impl proptest::strategy::Strategy<Value = (String, String)> {
     use proptest::strategy::Strategy as _;
 
     let secret = r#"[a-zA-Z0-9+/!"\\é-]{8,20}"#;
     let around = r#"[a-z "\\]{0,8}"#;
-    (secret, around, around, 1..7_usize).prop_map(|(secret, before, after, depth)| {
+    (secret, around, around, 1..=LEVELS).prop_map(|(secret, before, after, depth)| {
         let said = format!("{before}{secret}{after}");
         let text = (0..depth).fold(said, |text, _| crate::json::quote(&text));
         let line = format!(r#"{{"uuid":"u","a":{text}}}"#);

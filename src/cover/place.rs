@@ -5,8 +5,8 @@ use std::ops::Range;
 use super::text::Text;
 use crate::json::{Frame, Owner, Raw, owners};
 
-/// How often a text may be escaped within another: with each level what is escaped gets twice as long.
-pub(crate) const LEVELS: usize = 12;
+/// How many levels of JSON escapes are searched: JSON in JSON in a record's string.
+pub(crate) const LEVELS: usize = 3;
 /// What replaces what was taken out, where it fits in.
 const MARK: &str = "[redacted]";
 
@@ -80,24 +80,14 @@ pub(super) struct Spelt {
     pub(super) of: usize,
 }
 
-/// Which texts are looked through besides a line's own bytes.
-#[derive(Clone, Copy)]
-pub(super) struct Layers {
-    /// Those that are escaped within it.
-    pub(super) escaped: bool,
-    /// Those in which a plus in any of these is a space, as forms have it. What is encoded for addresses, for HTML or coloured is always
-    /// looked through.
-    pub(super) forms: bool,
-}
-
 /// Sees a spelling that was found in a text.
 pub(super) type See<'s> = dyn FnMut(Spelt) + 's;
 /// Finds the spellings in a text.
 type Find<'f> = dyn FnMut(&[u8], &mut See<'_>) + 'f;
 
-/// Returns where spellings stand in a line, in order: in its bytes, in these as they read without escapes, and so on. `find`
+/// Returns where spellings are in a line, in order: in its bytes, in these as they read without escapes, and so on. `find`
 /// is asked about each text.
-pub(super) fn places(line: &[u8], layers: Layers, find: &mut Find<'_>) -> Vec<Place> {
+pub(super) fn places(line: &[u8], find: &mut Find<'_>) -> Vec<Place> {
     let mut found = Vec::new();
     let mut look = |text: &Text| {
         find(&text.bytes, &mut |spelt: Spelt| {
@@ -113,8 +103,7 @@ pub(super) fn places(line: &[u8], layers: Layers, find: &mut Find<'_>) -> Vec<Pl
     let mut text = Text { bytes: line.to_vec(), from: None };
     for level in 0..=LEVELS {
         look(&text);
-        text.decoded(layers.forms).iter().for_each(&mut look);
-        if level == LEVELS || !layers.escaped || !text.bytes.contains(&b'\\') {
+        if level == LEVELS || !text.bytes.contains(&b'\\') {
             break;
         }
         let next = text.unescaped();

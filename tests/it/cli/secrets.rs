@@ -416,34 +416,6 @@ fn what_is_found_is_taken_out_with_the_names_of_the_rules() {
 }
 
 #[test]
-fn what_is_found_between_colours_or_in_html_is_taken_out() {
-    let env = TestEnv::new();
-    let (begin, end) = PASSWORD.split_at(4);
-    let (html, meant) = ("k9v&amp;Lq2zRt7", "k9v&Lq2zRt7");
-    let records = [
-        said("user", format!("DB_PASSWORD={begin}\u{1b}[1;31m{end}\u{1b}[0m\nPORT=80")),
-        said("assistant", format!("password=&quot;{html}&quot;")),
-        said("user", format!("it is {meant}")),
-    ];
-    let path = session(&env, ONE, &records);
-    let results = path.with_extension("").join("tool-results/a.txt");
-    write(&results, &format!("PASS {begin}\u{1b}[1m{end}\u{1b}[0m"));
-    env.run(&["import"]).success();
-    assert_eq!(audit(&env, &[]).0.len(), 2);
-    let done = env.run(&["redact", "--found", "--yes"]).success();
-    keeps_secret(&done);
-    assert_eq!(audit(&env, &[]).0.len(), 0);
-    for path in [path, results] {
-        let left = fs::read_to_string(&path).unwrap();
-        for part in [end, "Lq2z", "Rt7"] {
-            assert!(!left.contains(part), "{part} is left: {left}");
-        }
-        assert!(left.contains("[0m"), "{left}");
-    }
-    env.run(&["verify"]).success();
-}
-
-#[test]
 fn real_sessions_hardly_raise_a_false_alarm() {
     let Some(corpus) = needs::corpus() else { return };
     let env = TestEnv::new();
