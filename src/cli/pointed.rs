@@ -33,6 +33,11 @@ impl Context {
         discover::homes(self.env.home.as_deref(), &self.variables())
     }
 
+    /// Returns the folders of the agents on this machine.
+    pub(crate) fn agent_roots(&self) -> Vec<PathBuf> {
+        discover::roots(self.env.home.as_deref(), &self.variables())
+    }
+
     /// Returns the folders in which agents keep their sessions on this machine.
     pub(crate) fn agent_folders(&self) -> Vec<AgentFolder> {
         ops::agent_folders(self.env.home.as_deref(), &self.variables())

@@ -136,7 +136,7 @@ fn warn(context: &mut Context, redacted: &Redacted) {
     for path in &redacted.beside {
         let path = context.env.homely(path);
         context.output.warn(&format!(
-            "{path} is stored next to a session, but undertext does not manage it: it was not redacted, and may still contain the text"
+            "{path} is an agent's file that undertext does not manage: it was not redacted, and may still contain the text"
         ));
     }
     for path in &redacted.unseen {
@@ -283,7 +283,7 @@ pub(super) fn carry_out(
     let left = context.clear_leftovers();
     let folders: Vec<_> = context.agent_folders().into_iter().map(|folder| folder.path).collect();
     let unseen = ops::follow_moved(&mut archive, &plan, &folders)?;
-    let mut redacted = ops::redact(&mut archive, wanted, cause)?;
+    let mut redacted = ops::redact(&mut archive, wanted, cause, &context.agent_roots())?;
     redacted.unseen.extend(unseen);
     redacted.left.extend(left);
     redacted.deleted.extend(context.deleted.iter().cloned());
@@ -339,7 +339,7 @@ fn cover_again(
 ) -> Result<Redacted, CommandError> {
     let mut archive = context.open_writer()?;
     let left = context.clear_leftovers();
-    let mut redacted = ops::cover_again(&mut archive, wanted)?;
+    let mut redacted = ops::cover_again(&mut archive, wanted, &context.agent_roots())?;
     redacted.left.extend(left);
     redacted.deleted.extend(context.deleted.iter().cloned());
     for path in &redacted.covered {

@@ -72,6 +72,18 @@ impl Secrets {
         !self.places(line).is_empty()
     }
 
+    /// Returns true if any of them is in a text of several lines, of which some may be records.
+    pub(crate) fn are_in_lines(&self, text: &[u8]) -> bool {
+        if self.needles().is_some_and(|needles| !needles.is_match(text)) {
+            return false;
+        }
+        let places = self.places(text);
+        let is_sure = |place: &Place| self.all.get(place.of).is_some_and(|it| it.frame().is_none());
+        // A short one counts only where a record says it.
+        places.iter().any(is_sure)
+            || !places.is_empty() && text.split(|byte| *byte == b'\n').any(|line| self.is_in(line))
+    }
+
     /// Returns whether bytes that end too early end within any of them.
     pub(crate) fn are_cut_by(&self, bytes: &[u8]) -> bool {
         let mut text = Text { bytes: bytes.to_vec(), from: None };

@@ -46,11 +46,13 @@ pub fn redaction(
     Ok(redacted)
 }
 
-/// Takes something out of every session that has it, and leaves no trace of it in the store or in the sessions' own files.
+/// Takes something out of every session that has it, and leaves no trace of it in the store or in the sessions' own files. Then
+/// searches agents' folders for it.
 pub fn redact(
     archive: &mut Archive,
     wanted: &Wanted<'_>,
     cause: Cause<'_>,
+    folders: &[PathBuf],
 ) -> Result<Redacted, OpsError> {
     let whole = matches!(wanted, Wanted::Session(_));
     let rules: OnceCell<Vec<String>> = OnceCell::new();
@@ -64,7 +66,7 @@ pub fn redact(
         reason: cause.reason.map(given),
     };
     let archive = &*archive;
-    let (found, done) = sync::redact(archive, &command, cause.rule, || {
+    let (found, done) = sync::redact(archive, folders, &command, cause.rule, || {
         let (search, redactions, left_out) = searched(archive, wanted)?;
         fixed = left_out;
         refuse_fixed(&search, &redactions)?;
@@ -122,11 +124,15 @@ pub fn follow_moved(
     Ok(unseen)
 }
 
-/// Covers the files of sessions that hold again what was taken out of them before, as an older copy brings it back, and tells of those
-/// next to them that have what is wanted.
-pub fn cover_again(archive: &mut Archive, wanted: &Wanted<'_>) -> Result<Redacted, OpsError> {
+/// Covers the files of sessions that hold again what was taken out of them before, as an older copy brings it back, and searches
+/// agents' folders for what is wanted.
+pub fn cover_again(
+    archive: &mut Archive,
+    wanted: &Wanted<'_>,
+    folders: &[PathBuf],
+) -> Result<Redacted, OpsError> {
     let search = Search::new(archive, wanted)?;
-    let done = sync::cover_again(archive, &search.secrets)?;
+    let done = sync::cover_again(archive, folders, &search.secrets)?;
     let left = left(archive, done.left, done.is_in_log);
     let sync::Purged { covered, deleted, is_in_log, beside, unseen, .. } = done;
     Ok(Redacted { covered, left, beside, unseen, deleted, is_in_log, ..Redacted::default() })

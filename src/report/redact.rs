@@ -28,9 +28,9 @@ pub struct Redacted {
     pub covered: Vec<PathBuf>,
     /// The files of sessions that may still hold it.
     pub left: Vec<PathBuf>,
-    /// The files next to its sessions that undertext does not keep, and that have it or may have it.
+    /// The files in agents' folders that undertext does not keep, and that have it or may have it.
     pub beside: Vec<PathBuf>,
-    /// What could not be looked through and may have it: folders near its sessions, and where files of these may have been moved to.
+    /// What could not be searched and may have it: in agents' folders, and where files of its sessions may have been moved to.
     pub unseen: Vec<PathBuf>,
     /// The files that are kept whole, such as long answers of tools, and have it.
     pub files: Vec<PathBuf>,

@@ -58,9 +58,9 @@ pub(crate) struct Purged {
     pub(crate) left: Vec<(SessionKey, PathBuf)>,
     /// Folders with damaged stores, and successors that were never put in their places, which are deleted.
     pub(crate) deleted: Vec<PathBuf>,
-    /// Files next to sessions that are not kept of these, and have it or may have it.
+    /// Other files in agents' folders that have it or may have it.
     pub(crate) beside: Vec<PathBuf>,
-    /// Folders near sessions that could not be looked through, and may have it.
+    /// What could not be searched in agents' folders.
     pub(crate) unseen: Vec<PathBuf>,
     /// Whether a program that reads an older state of the store keeps it in the store's log.
     pub(crate) is_in_log: bool,

@@ -25,9 +25,9 @@ use crate::{
         Archive, Notice, SyncError, catch_up,
         change::{Buried, Change},
         loaded,
+        neighbours::{self, Neighbours},
         purge::{Purged, cover_files, finish, is_in_log, mark},
         together::Together,
-        unkept,
     },
 };
 
@@ -103,6 +103,7 @@ pub(crate) struct Found {
 /// Covers lines wherever a verb finds them once every session has caught up, under the rule by which they were found.
 pub(crate) fn redact<E: From<SyncError>>(
     archive: &Archive,
+    folders: &[PathBuf],
     command: &dyn Fn(u64) -> Command,
     rule: Option<&str>,
     find: impl FnOnce() -> Result<Found, E>,
@@ -121,45 +122,36 @@ pub(crate) fn redact<E: From<SyncError>>(
     mark(archive)?;
     commit(archive, (command, rule), &redactions, &secrets.0)?;
     let mut purged = Purged { notices, ..finish(archive, archive.waiting.limit)? };
-    for session in &changed {
-        purged.looked_beside(unkept::with_any(archive, session, (&secrets.0, secrets.1))?);
-    }
-    for session in changed.iter().filter(|_| !secrets.0.is_empty()) {
-        // Of a file that is not followed, what came later is in no line that the store knows.
-        let left = unkept::own_with_any(archive, session, &secrets.0)?;
-        purged.covered.retain(|path| !left.contains(path));
-        let is_known = |path: &PathBuf| purged.left.iter().any(|(_, known)| known == path);
-        let left: Vec<_> = left.into_iter().filter(|path| !is_known(path)).collect();
-        purged.left.extend(left.into_iter().map(|path| (session.key, path)));
-    }
     // What the files of other sessions hold was taken out before, and is for the doctor to tell of.
     purged.left.retain(|(key, _)| changed.iter().any(|session| session.key == *key));
+    let searched = neighbours::search(archive, folders, &changed, (&secrets.0, secrets.1))?;
+    purged.add(searched);
     Ok((redactions, purged))
 }
 
-/// Covers the files of sessions that hold again what was taken out of them before, as an older copy brings it back, and looks through
-/// those next to them for these secrets.
-pub(crate) fn cover_again(archive: &Archive, secrets: &Secrets) -> Result<Purged, SyncError> {
+/// Covers the files of sessions that hold again what was taken out of them before, as an older copy brings it back, and searches
+/// agents' folders for these secrets.
+pub(crate) fn cover_again(
+    archive: &Archive,
+    folders: &[PathBuf],
+    secrets: &Secrets,
+) -> Result<Purged, SyncError> {
     let _lock = archive.lock()?;
     let is_in_log = archive.root().is_some_and(is_in_log);
     let mut purged = Purged { is_in_log, ..Purged::default() };
     cover_files(archive, &mut purged)?;
-    for session in archive.every()?.iter().filter(|_| !secrets.is_empty()) {
-        if archive.store().state(session.key)?.is_covered() {
-            purged.looked_beside(unkept::with_any(archive, session, (secrets, false))?);
-        }
-    }
+    purged.add(neighbours::search(archive, folders, &[], (secrets, false))?);
     Ok(purged)
 }
 
 impl Purged {
-    /// Adds what was found next to a session, and what could not be looked through there; some is next to several.
-    fn looked_beside(&mut self, (found, unseen): (Vec<PathBuf>, Vec<PathBuf>)) {
-        for (all, more) in [(&mut self.beside, found), (&mut self.unseen, unseen)] {
-            all.extend(more);
-            all.sort();
-            all.dedup();
-        }
+    /// Adds what agents' folders still have.
+    fn add(&mut self, Neighbours { left, beside, unseen }: Neighbours) {
+        self.covered.retain(|path| !left.iter().any(|(_, found)| found == path));
+        let is_new = |(_, path): &(_, PathBuf)| !self.left.iter().any(|(_, known)| known == path);
+        let left: Vec<_> = left.into_iter().filter(is_new).collect();
+        self.left.extend(left);
+        (self.beside, self.unseen) = (beside, unseen.into_iter().collect());
     }
 }
 

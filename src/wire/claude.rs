@@ -61,8 +61,8 @@ use crate::{
     wire::{
         Annex, Answers, Back, Call, Callers, Claim, ClaimPlace, Cleanup, Draft, Earlier, Edited,
         Envelope, Failure, Files, Folder, Graph, Hooks, Identify, Interface, Invalid, Layout,
-        Named, Nearby, Path, Paths, Read, Sent, Setting, Telling, Titled, Told, Trace, Traits,
-        Walk, Write,
+        Named, Nearby, Path, Paths, Read, Sent, Setting, Telling, Titled, Told, Traits, Walk,
+        Write,
         compaction::{Compaction, Lines},
         fields::{self, text},
         layout::resuming,
@@ -167,10 +167,6 @@ impl Identify for Claude {
 }
 
 impl Files for Claude {
-    fn traces(&self, file: &std::path::Path, session: &str) -> Vec<Trace> {
-        annex::traces(file, session)
-    }
-
     fn shared_list(&self, root: &std::path::Path) -> Option<std::path::PathBuf> {
         Some(root.join(annex::PROMPTS))
     }

@@ -83,7 +83,7 @@ use crate::{
         Answers, Back, Base, Call, Draft, Earlier, Edit, Edited, Envelope, Failure, FileName,
         Files, Folder, Framed, Graph, Hooks, How, Identify, Interface, Invalid, Layout, Link,
         Named, Nearby, Onward, Path, Paths, PhysicalLine, Read, Segment, Sent, Service, Setting,
-        Shelf, Telling, Told, Trace, Traits, Unanswered, Walk, Write,
+        Shelf, Telling, Told, Traits, Unanswered, Walk, Write,
         compaction::{Compaction, Lines},
         fields::{moment, string, text},
         layout::resuming,
@@ -230,12 +230,6 @@ impl Layout for Codex {
 }
 
 impl Files for Codex {
-    fn traces(&self, file: &FilePath, _session: &str) -> Vec<Trace> {
-        let prompts = files::home(file).map(|home| home.join("history.jsonl"));
-        let lists = [self.title_list(file), self.index(file), prompts];
-        lists.into_iter().flatten().map(Trace::List).collect()
-    }
-
     fn resume(&self, session: &str, _file: &FilePath) -> Option<Vec<String>> {
         resuming(["codex", "resume"], session)
     }

@@ -39,6 +39,21 @@ pub fn homes(home: Option<&Path>, variable: &dyn Fn(&str) -> Option<PathBuf>) ->
     folders.filter_map(home_of).collect()
 }
 
+/// Returns the folders of the agents of a user, with all that they keep there besides sessions; where an agent keeps the folders of
+/// its projects too, that of the sessions.
+pub fn roots(home: Option<&Path>, variable: &dyn Fn(&str) -> Option<PathBuf>) -> Vec<PathBuf> {
+    let folders = FORMATS.into_iter().flat_map(|format| format.traits().folders);
+    let root_of = |folder: &Folder| {
+        let root = root(folder, home, variable)?;
+        Some(if folder.each.is_some() { root.join(folder.sessions) } else { root })
+    };
+    let mut roots: Vec<PathBuf> = folders.filter_map(root_of).collect();
+    roots.sort();
+    // One within another is searched with that.
+    roots.dedup_by(|inner, outer| inner.starts_with(outer));
+    roots
+}
+
 /// Returns the folders away from their sessions in which the agents of a user keep more of them, each behind the format.
 pub fn annexes(
     home: Option<&Path>,

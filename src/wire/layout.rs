@@ -155,11 +155,6 @@ pub trait Files {
         None
     }
 
-    /// Returns where more lies that the agent keeps under the name of the session of a file, whether that is taken in or not.
-    fn traces(&self, _file: &Path, _session: &str) -> Vec<Trace> {
-        Vec::new()
-    }
-
     /// Returns the file in an agent's own folder of which each line belongs to one session.
     fn shared_list(&self, _root: &Path) -> Option<PathBuf> {
         None
@@ -242,19 +237,6 @@ pub enum Share {
     Project,
     /// Each line belongs to the session that [`Files::owner`] reads from it.
     Lines,
-}
-
-/// Where an agent keeps anything under the name of a session.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Trace {
-    /// Below this folder.
-    Below(PathBuf),
-    /// In the folders within this one, where the names begin with the session's id.
-    Named(PathBuf),
-    /// Next to this path, where the names begin with its own.
-    Beside(PathBuf),
-    /// In this file, which tells of other sessions as well.
-    List(PathBuf),
 }
 
 /// A folder in which an agent keeps files of its sessions.

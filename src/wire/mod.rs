@@ -53,7 +53,7 @@ pub use graph::{Before, Failure, Graph};
 pub use hooks::{Call, Hooks, Named};
 pub use identify::{Identify, TIED};
 pub use kimi::Kimi;
-pub use layout::{Annex, Base, FileName, Files, Layout, Share, Shelf, Trace};
+pub use layout::{Annex, Base, FileName, Files, Layout, Share, Shelf};
 pub use native::Native;
 pub use pi::Pi;
 pub use read::{Edited, Envelope, Link, Read, Scene, Telling, Titled, Told};

@@ -29,7 +29,7 @@ use crate::{
     wire::{
         Answers, Back, Call, Claim, ClaimPlace, Draft, Earlier, Edited, Envelope, Failure, Files,
         Folder, Graph, Hooks, Identify, Invalid, Layout, Named, Nearby, Path, PhysicalLine, Read,
-        Scene, Sent, Setting, Telling, Titled, Told, Trace, Traits, Unanswered, Walk, Write,
+        Scene, Sent, Setting, Telling, Titled, Told, Traits, Unanswered, Walk, Write,
         compaction::{Compaction, Lines},
         fields::{self, line, text},
     },
@@ -137,15 +137,7 @@ impl Identify for Pi {
     }
 }
 
-/// The file in which `OpenClaw` lists its sessions, next to them.
-const LIST: &str = "sessions.json";
-
 impl Files for Pi {
-    /// A file that is repaired or deleted leaves a copy next to it, whose name begins as its own.
-    fn traces(&self, file: &std::path::Path, _session: &str) -> Vec<Trace> {
-        vec![Trace::Beside(file.with_extension("")), Trace::List(file.with_file_name(LIST))]
-    }
-
     fn resume(&self, _session: &str, file: &std::path::Path) -> Option<Vec<String>> {
         // `OpenClaw` opens its sessions itself.
         let is_its_own = file.components().any(|part| part.as_os_str() == ".openclaw");

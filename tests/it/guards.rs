@@ -568,7 +568,7 @@ fn what_an_agent_appends_while_its_file_is_covered_is_not_lost() {
         let is_done = AtomicBool::new(false);
         archive.set_disk(Arc::new(Meanwhile { step, file: file.clone(), line, is_done }));
         let secret = ops::Wanted::Secret("hunter2secret-01234");
-        let done = ops::redact(&mut archive, &secret, ops::Cause::default()).unwrap();
+        let done = ops::redact(&mut archive, &secret, ops::Cause::default(), &[]).unwrap();
         assert_eq!((done.covered.len(), done.left.len()), (1, 0), "{step}");
         assert_eq!(fs::read_to_string(&file).unwrap(), covered, "{step}");
         let notices = ops::checkpoint(&mut archive, &session, None).unwrap().notices;

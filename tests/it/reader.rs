@@ -101,7 +101,7 @@ fn a_handle_forgets_what_another_program_takes_out() {
     assert_eq!(texts(&handle.messages(10).unwrap()), [secret, "word 1"]);
     assert_eq!(texts(&handle.said(log.lines[0].n).unwrap()), [secret]);
     let mut other = fixture::open(folder.path(), 2);
-    ops::redact(&mut other, &ops::Wanted::Secret(secret), ops::Cause::default()).unwrap();
+    ops::redact(&mut other, &ops::Wanted::Secret(secret), ops::Cause::default(), &[]).unwrap();
     for said in [handle.said(log.lines[0].n).unwrap(), handle.messages(10).unwrap()] {
         assert!(texts(&said)[0].starts_with("[redacted]"), "{said:?}");
     }

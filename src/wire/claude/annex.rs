@@ -11,21 +11,10 @@
 //! file-history/<id>/*                              files as they were before it changed them
 //! image-cache/<id>/*                               images that were pasted
 //! ```
-//!
-//! Whatever else the program keeps under a session's name is not taken in:
-//!
-//! ```text
-//! projects/<slug>/<id>/session-memory/*            what it notes of the session
-//! todos/<id>-agent-<id>.json                       its list of things to do
-//! debug/<id>.txt, tasks/<id>/*, session-env/<id>/* and the like
-//! projects/<slug>/sessions-index.json              how each session of the folder begins, and what it is about
-//! usage-data/facets/<id>.json and the like         what it found of a session when it summed up how it was used
-//! usage-data/report.html                           that of all sessions
-//! ```
 
 use std::path::{Path, PathBuf};
 
-use crate::wire::{Annex, Share, Trace};
+use crate::wire::{Annex, Share};
 
 /// The folder in which the sessions lie.
 pub(super) const SESSIONS: &str = "projects";
@@ -39,12 +28,6 @@ const RESULTS: &str = "tool-results";
 const TITLE: &str = "custom-title.json";
 /// The folder of what the program notes of a project.
 const MEMORY: &str = "memory";
-/// The file that lists the sessions of a folder.
-const INDEX: &str = "sessions-index.json";
-/// The folder in which the program sums up how it was used.
-const USAGE: &str = "usage-data";
-/// The file in it that tells of all sessions.
-const REPORT: &str = "report.html";
 /// The file in which the program keeps what was typed in any session.
 pub(super) const PROMPTS: &str = "history.jsonl";
 /// How the file ends that describes a sub-agent.
@@ -87,26 +70,6 @@ pub(super) fn annexes(file: &Path, session: &str) -> Vec<Annex> {
             share: if name.is_some() { Share::Lines } else { Share::Session },
         })
     });
-    near.into_iter().chain(apart).collect()
-}
-
-/// Returns where all that the program keeps under the name of the session of a file is.
-pub(super) fn traces(file: &Path, session: &str) -> Vec<Trace> {
-    let (Some(folder), Some(stem)) = (file.parent(), stem(file, ".jsonl")) else {
-        return Vec::new();
-    };
-    if stem != session {
-        return Vec::new();
-    }
-    let home = folder.parent().filter(|above| above.ends_with(SESSIONS)).and_then(Path::parent);
-    let apart = home.into_iter().flat_map(|home| {
-        let usage = home.join(USAGE);
-        let lists = [usage.join(REPORT), home.join(PROMPTS)].map(Trace::List);
-        [Trace::Named(home.to_owned()), Trace::Named(usage)].into_iter().chain(lists)
-    });
-    let own = folder.join(session);
-    let list = Trace::List(folder.join(INDEX));
-    let near = [Trace::Below(own.clone()), Trace::Beside(own), list];
     near.into_iter().chain(apart).collect()
 }
 

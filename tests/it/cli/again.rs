@@ -107,7 +107,7 @@ fn a_list_of_names_brings_nothing_back_and_is_told_of() {
         assert!(env.run(&["sessions"]).success().stdout.contains("name tok-"));
         let done = env.run_with_stdin(args, stdin).said_no();
         for name in ["session_index.jsonl", "history.jsonl"] {
-            assert!(done.stderr.contains(&format!("{name} is stored next to")), "{done}");
+            assert!(done.stderr.contains(&format!("{name} is an agent's file")), "{done}");
         }
         env.run(&["import"]).success();
         assert!(!env.run(&["sessions"]).success().stdout.contains("name tok-"));
