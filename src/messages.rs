@@ -239,7 +239,6 @@ fn sync(text: &mut String) {
         E::LeftOut { .. } => [E::LeftOut {
             session: told("70d782f7"), path: path(), by: Exclusion::Folder(PathBuf::from("/home/ann/secret")),
         }],
-        E::Fixed { .. } => [E::Fixed { place: told("the path of a file"), session: told("8f14e45f") }],
         E::Unredacted(_) => [E::Unredacted(Box::new(E::Store(StoreError::Full)))],
         E::Read(_) => [
             E::Read(ReadError::Io { offset: 7, source: broken() }),

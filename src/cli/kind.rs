@@ -82,7 +82,6 @@ fn kind_of(error: &OpsError) -> Kind {
             | SyncError::UnreadAgent { .. }
             | SyncError::Excluded { .. }
             | SyncError::LeftOut { .. }
-            | SyncError::Fixed { .. }
             | SyncError::Invalid { .. }
             | SyncError::Nothing(_)
             | SyncError::Own(_)

@@ -128,7 +128,7 @@ fn warn(context: &mut Context, redacted: &Redacted) {
         let why = if is_database {
             "another program is reading the store; the first change after it finishes redacts the file"
         } else {
-            "a process has the file open, undertext may not write to the file or does not follow it, or the store has lost the replacement line"
+            "a process has the file open, undertext may not write to it or does not follow it, the text is where it cannot be redacted, or the store has lost the replacement line"
         };
         let path = context.env.homely(path);
         context.output.warn(&format!("{path} still contains the text: {why}"));
@@ -407,9 +407,9 @@ fn list(context: &mut Context, plan: &Redacted) -> Result<(), CommandError> {
 
 /// Warns of what stands where it cannot be covered.
 fn warn_of_fixed(context: &mut Context, redacted: &Redacted) {
-    for Remaining { rule, session, place } in &redacted.fixed {
+    for Remaining { session, place } in &redacted.fixed {
         context.output.warn(&format!(
-            "rule {rule} matched text in {place} of session {session}, where it cannot be redacted; that text was left everywhere, so revoke the key and use a new one"
+            "the text remains in {place} of session {session}, where it cannot be redacted: replace the key itself"
         ));
     }
 }

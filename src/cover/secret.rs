@@ -75,11 +75,6 @@ impl Secret {
         Some(encoded.chain([Needle { bytes: sure, of }]).collect())
     }
 
-    /// Returns whether it is in a line.
-    pub(crate) fn is_in(&self, line: &[u8]) -> bool {
-        !self.places(line).is_empty()
-    }
-
     /// Returns whether a text ends with the beginning of it, and not with all of it.
     pub(super) fn begins_at_end(&self, text: &[u8]) -> bool {
         let encoded = self.encoded.iter().map(|(_, core, _)| core);
@@ -87,12 +82,6 @@ impl Secret {
             let mut cuts = (SHORTEST..spelt.len()).filter_map(|length| spelt.get(..length));
             cuts.any(|cut| text.ends_with(cut))
         })
-    }
-
-    /// Returns where it is in a line, in order.
-    pub(super) fn places(&self, line: &[u8]) -> Vec<Place> {
-        let places = place::places(line, &mut |text, see| self.find(text, see));
-        said(line, places, |_| self.frame)
     }
 
     /// Finds all its spellings in a text.
@@ -125,11 +114,6 @@ impl Secret {
     /// Returns the frame in which it would stand by chance.
     pub(super) fn frame(&self) -> Option<&'static Frame> {
         self.frame
-    }
-
-    /// Returns the line with it covered, if it is there.
-    pub(crate) fn cover(&self, line: &[u8]) -> Option<Vec<u8>> {
-        place::cover(line, self.places(line))
     }
 }
 
@@ -209,11 +193,10 @@ mod tests {
 
     #[track_caller]
     fn check(secret: &str, line: &str, expected: &str) {
-        let secret = Secret::new(secret, &FRAME).unwrap();
-        let covered = secret.cover(line.as_bytes()).unwrap_or_else(|| line.into());
+        let secrets = Secrets::new(vec![Secret::new(secret, &FRAME).unwrap()]);
+        let covered = secrets.cover(line.as_bytes()).0.unwrap_or_else(|| line.into());
         assert_eq!(String::from_utf8_lossy(&covered), expected);
         assert_eq!(covered.len(), line.len());
-        let secrets = Secrets::new(vec![secret]);
         let passes = secrets.needles().is_none_or(|needles| needles.is_match(line));
         assert!(line == expected || passes, "{line}");
     }
@@ -280,12 +263,12 @@ mod tests {
 
     #[test]
     fn a_text_may_be_escaped_three_times() {
-        let secret = Secret::new("q\"q-secret-99", &FRAME).unwrap();
+        let secrets = Secrets::new(vec![Secret::new("q\"q-secret-99", &FRAME).unwrap()]);
         let mut text = "is q\"q-secret-99".to_owned();
         for level in 1..=LEVELS {
             text = crate::json::quote(&text);
             let line = format!(r#"{{"a":{text}}}"#);
-            let covered = secret.cover(line.as_bytes()).unwrap();
+            let covered = secrets.cover(line.as_bytes()).0.unwrap();
             assert!(!String::from_utf8(covered).unwrap().contains("secret"), "{level}");
         }
     }
@@ -299,8 +282,8 @@ mod tests {
     proptest! {
         #[test]
         fn a_covered_line_has_no_trace_of_it_and_is_read_as_before((secret, line) in secret_in_line()) {
-            let looked = Secret::new(&secret, &FRAME).unwrap();
-            let covered = looked.cover(line.as_bytes()).unwrap();
+            let looked = Secrets::new(vec![Secret::new(&secret, &FRAME).unwrap()]);
+            let covered = looked.cover(line.as_bytes()).0.unwrap();
             prop_assert_eq!(covered.len(), line.len());
             prop_assert!(!looked.is_in(&covered));
             prop_assert!(Raw::object(&covered).is_some(), "{}", String::from_utf8_lossy(&covered));

@@ -7,6 +7,8 @@ use std::{collections::BTreeSet, ops::Range};
 
 use aho_corasick::AhoCorasick;
 
+use crate::json::Frame;
+
 use super::{
     place::{self, Place, Spelt},
     secret::{Needle, Secret, said},
@@ -58,10 +60,6 @@ impl Secrets {
         self.all.is_empty()
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Secret> {
-        self.all.iter()
-    }
-
     /// Returns what finds bytes of which each line that has any of them has some; nothing if any line may have one.
     pub(crate) fn needles(&self) -> Option<&AhoCorasick> {
         self.needles.as_ref().filter(|_| self.anywhere.is_empty())
@@ -111,23 +109,32 @@ impl Secrets {
 
     /// Returns a line with all of them covered, if any is there, and which do.
     pub(crate) fn cover(&self, line: &[u8]) -> (Option<Vec<u8>>, BTreeSet<usize>) {
+        self.cover_where(line, &|_| true)
+    }
+
+    /// Returns a record with all of them covered, except in the fields that tell which record it is.
+    pub(crate) fn cover_said(&self, line: &[u8], frame: &Frame) -> Option<Vec<u8>> {
+        let said = place::untelling(line, frame)?;
+        self.cover_where(line, &|place| place.is_within(&said)).0
+    }
+
+    fn cover_where(
+        &self,
+        line: &[u8],
+        is_meant: &dyn Fn(&Place) -> bool,
+    ) -> (Option<Vec<u8>>, BTreeSet<usize>) {
         let (mut covered, mut found): (Option<Vec<u8>>, _) = (None, BTreeSet::new());
         // What replaces one may be a part of another.
         for _ in 0..ROUNDS {
             let now = covered.as_deref().unwrap_or(line);
-            let places = self.places(now);
+            let mut places = self.places(now);
+            places.retain(is_meant);
             let own: BTreeSet<usize> = places.iter().map(|place| place.of).collect();
             let Some(next) = place::cover(now, places) else { break };
             found.extend(own);
             covered = Some(next);
         }
         (covered, found)
-    }
-
-    /// Returns those that are not among these.
-    pub(crate) fn without(&self, out: &BTreeSet<usize>) -> Self {
-        let left = self.all.iter().enumerate().filter(|(n, _)| !out.contains(n));
-        Self::new(left.map(|(_, secret)| secret.clone()).collect())
     }
 
     /// Returns the stretches of a text in which any of them stand, in order, each with the number of the one that does.

@@ -220,9 +220,6 @@ fn after_sync(error: &SyncError) -> Vec<Hint> {
                 .to("to change the session only in the store, tell undertext to leave the file alone"),
             Hint::settings(""),
         ],
-        E::Fixed { .. } => vec![
-            "names and ids of sessions, files and records cannot be redacted; revoke the key and use a new one".into(),
-        ],
         E::Unredacted(error) => match error.as_ref() {
             E::Store(error) => after_store(error),
             error => after_sync(error),

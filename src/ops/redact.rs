@@ -1,11 +1,7 @@
 //! Redacting: a secret, an entry or a session is taken out wherever it is kept, and the chain of operations still verifies.
 
 use std::{
-    cell::OnceCell,
-    collections::{BTreeMap, BTreeSet},
-    ffi::OsStr,
-    os::unix::ffi::OsStrExt,
-    path::PathBuf,
+    cell::OnceCell, collections::BTreeSet, ffi::OsStr, os::unix::ffi::OsStrExt, path::PathBuf,
 };
 
 use crate::{
@@ -18,7 +14,7 @@ use crate::{
     session::plan::given,
     settings::Exclude,
     store::SessionKey,
-    sync::{self, Archive, Fixed, Found, Redaction, Step, SyncError, Why},
+    sync::{self, Archive, Found, Redaction, Step, SyncError, Why},
 };
 
 /// Who takes something out, and why.
@@ -38,11 +34,11 @@ pub fn redaction(
     wanted: &Wanted<'_>,
     cause: Cause<'_>,
 ) -> Result<Redacted, OpsError> {
-    let (search, found, fixed) = searched(archive, wanted)?;
-    refuse_fixed(&search, &found)?;
+    let search = Search::new(archive, wanted)?;
+    let found = search.all(archive)?;
     refuse_said(&search, cause)?;
     let mut redacted = report(archive, &found, Some(&search))?;
-    (redacted.rules, redacted.fixed) = (search.rules(), fixed);
+    (redacted.rules, redacted.fixed) = (search.rules(), remaining(&search, &found));
     Ok(redacted)
 }
 
@@ -67,9 +63,9 @@ pub fn redact(
     };
     let archive = &*archive;
     let (found, done) = sync::redact(archive, folders, &command, cause.rule, || {
-        let (search, redactions, left_out) = searched(archive, wanted)?;
-        fixed = left_out;
-        refuse_fixed(&search, &redactions)?;
+        let search = Search::new(archive, wanted)?;
+        let redactions = search.all(archive)?;
+        fixed = remaining(&search, &redactions);
         refuse_said(&search, cause)?;
         rules.get_or_init(|| search.rules());
         let has_whole = search.has_whole();
@@ -145,40 +141,14 @@ fn left(archive: &Archive, left: Vec<(SessionKey, PathBuf)>, is_in_log: bool) ->
     left.into_iter().map(|(_, path)| path).chain(database).collect()
 }
 
-/// Looks for what is wanted in all sessions. Of what rules find, that is left out which is where it cannot be covered: it keeps
-/// nothing else from being taken out.
-fn searched(
-    archive: &Archive,
-    wanted: &Wanted<'_>,
-) -> Result<(Search, Vec<Redaction>, Vec<Remaining>), OpsError> {
-    let mut search = Search::new(archive, wanted)?;
-    let mut left_out = Vec::new();
-    loop {
-        let found = search.all(archive)?;
-        let mut fixed: BTreeMap<usize, Remaining> = BTreeMap::new();
-        for Redaction { session, fixed: places, .. } in &found {
-            for Fixed { place, secret } in places {
-                let rule = secret.and_then(|n| search.rules.get(n));
-                let Some((n, rule)) = secret.zip(rule) else { continue };
-                let (rule, place) = (rule.to_string(), place.clone());
-                let told = || Remaining { rule, session: search.told_id(session), place };
-                fixed.entry(n).or_insert_with(told);
-            }
-        }
-        if fixed.is_empty() {
-            return Ok((search, found, left_out));
-        }
-        search = search.without(&fixed.keys().copied().collect());
-        left_out.extend(fixed.into_values());
-    }
-}
-
-/// Refuses to take something out that is where it cannot be covered.
-fn refuse_fixed(search: &Search, found: &[Redaction]) -> Result<(), OpsError> {
-    let mut all = found.iter().flat_map(|one| one.fixed.iter().map(move |fixed| (one, fixed)));
-    let Some((one, Fixed { place, .. })) = all.next() else { return Ok(()) };
-    let (place, session) = (place.clone(), search.told_id(&one.session));
-    Err(SyncError::Fixed { place, session }.into())
+/// Returns where something is that cannot be covered there.
+fn remaining(search: &Search, found: &[Redaction]) -> Vec<Remaining> {
+    let of_one = |one: &Redaction| {
+        let session = search.told_id(&one.session);
+        let places = one.fixed.clone().into_iter();
+        places.map(move |place| Remaining { session: session.clone(), place }).collect::<Vec<_>>()
+    };
+    found.iter().flat_map(of_one).collect()
 }
 
 /// Refuses to keep a reason that says it.
@@ -205,7 +175,8 @@ fn report(
     if planned && let Some(root) = archive.root() {
         redacted.deleted = sync::set_aside(root).map_err(SyncError::at(root))?;
     }
-    for Redaction { session, lines, words, kept, unfinished, .. } in found {
+    for redaction in found.iter().filter(|one| !one.is_nothing()) {
+        let Redaction { session, lines, words, kept, unfinished, .. } = redaction;
         let card = archive.store().card(session.key)?;
         let count = lines.len() as u64;
         redacted.lines += count;

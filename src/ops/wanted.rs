@@ -23,7 +23,7 @@ use crate::{
     },
     session::{Session, SessionError, Target, lines, origins},
     store::{SessionKey, Sieve, Store, StoreError, TakenOut, whole_lines},
-    sync::{self, Archive, Fixed, Kept, Redaction, Unfinished},
+    sync::{self, Archive, Kept, Redaction, Unfinished},
     wire::{self, Envelope},
 };
 
@@ -136,15 +136,6 @@ impl Search {
         Ok(Self { secrets, rules, whole, texts, begun, sessions, sieve })
     }
 
-    /// Looks for all but these secrets.
-    pub(crate) fn without(self, out: &BTreeSet<usize>) -> Self {
-        let secrets = self.secrets.without(out);
-        let rules = self.rules.into_iter().enumerate().filter(|(n, _)| !out.contains(n));
-        let rules = rules.map(|(_, rule)| rule).collect();
-        let sieve = sieve(&secrets, !self.whole.is_empty());
-        Self { secrets, rules, sieve, ..self }
-    }
-
     /// Returns the id of a session as it is told: without what is looked for.
     pub(crate) fn told_id(&self, session: &Session) -> String {
         let id = &session.name.id;
@@ -165,8 +156,10 @@ impl Search {
     /// Looks through all sessions.
     pub(crate) fn all(&self, archive: &Archive) -> Result<Vec<Redaction>, OpsError> {
         let sessions = archive.every()?;
+        let has_it = |session: &Session| self.secrets.is_in(session.name.id.as_bytes());
+        let names_session = self.whole.is_empty() && sessions.iter().any(has_it);
         let work = |store: &dyn Store, n: usize| match sessions.get(n) {
-            Some(session) => self.look(store, session).map(Some),
+            Some(session) => self.look(store, session, names_session).map(Some),
             None => Ok(None),
         };
         let (mut found, mut failed) = (Vec::new(), None);
@@ -178,24 +171,36 @@ impl Search {
         failed.map_or(Ok(found), |error: OpsError| Err(error))
     }
 
-    /// Looks through a session.
-    fn look(&self, store: &dyn Store, session: &Session) -> Result<Redaction, OpsError> {
+    /// Looks through a session. What is looked for may be a part of a session's id, which records of any session have.
+    fn look(
+        &self,
+        store: &dyn Store,
+        session: &Session,
+        names_session: bool,
+    ) -> Result<Redaction, OpsError> {
         let state = store.state(session.key)?;
         let (mut lines, mut damaged) = (Vec::new(), None);
         let mut fixed = self.fixed(session, &state);
+        let is_named = names_session || !fixed.is_empty();
+        let mut keys = Vec::new();
         let mut rules = BTreeMap::new();
         let all = EntryNumber::FIRST..state.next_entry();
         store.sift(session.key, all, &self.sieve, &mut |entry, line| match line {
             Ok(line) => {
                 let (covered, found) = self.cover(session, &line);
-                if let Some(covered) = covered.filter(|covered| *covered != line) {
-                    if !self.stays_itself(session, &line, &covered) {
-                        let place = format!("the key fields of entry {entry}");
-                        fixed.extend(self.fixed_in(session, &line, &place));
+                let Some(mut covered) = covered.filter(|covered| *covered != line) else { return };
+                // Records name their session, and where it works.
+                if is_named || !self.stays_itself(session, &line, &covered) {
+                    let rest = self.secrets.cover_said(&line, &wire::FRAME);
+                    let rest = rest.filter(|rest| self.stays_itself(session, &line, rest));
+                    if rest.as_ref() != Some(&covered) {
+                        keys.push(entry);
                     }
-                    rules.extend(found.map(|found| (entry, found)));
-                    lines.push((entry, covered));
+                    let Some(rest) = rest else { return };
+                    covered = rest;
                 }
+                rules.extend(found.map(|found| (entry, found)));
+                lines.push((entry, covered));
             }
             Err(error) => damaged = damaged.take().or(Some(error)),
         })?;
@@ -203,6 +208,11 @@ impl Search {
             // What cannot be read might have it.
             return Err(error.into());
         }
+        fixed.extend(match &keys[..] {
+            [] => None,
+            [entry] => Some(format!("the key fields of entry {entry}")),
+            all => Some(format!("the key fields of {} entries", all.len())),
+        });
         let words = self.words(store, session, &state)?;
         let kept = self.kept(store, session, &state)?;
         let unfinished = self.unfinished(store, session, &state)?;
@@ -275,32 +285,17 @@ impl Search {
             || self.secrets.are_cut_by(line)
     }
 
-    /// Returns what of a session's names holds something that is looked for: names stay, so that no redaction covers it.
-    fn fixed(&self, session: &Session, state: &State) -> Vec<Fixed> {
+    /// Returns the names of a session that have something that is looked for: names stay, so that no redaction covers it.
+    fn fixed(&self, session: &Session, state: &State) -> Vec<String> {
         // An entry's long texts, and what a session says, are no names.
         if !self.whole.is_empty() {
             return Vec::new();
         }
         let paths = state.files.iter().map(|place| ("the path of a file", place.path()));
         let names = [("the id", session.name.id.as_bytes())].into_iter().chain(paths);
-        let names = names.filter(|(_, name)| self.secrets.is_in(name));
-        let all = names.flat_map(|(place, name)| {
-            let each = self.secrets.iter().enumerate().filter(|(_, secret)| secret.is_in(name));
-            each.map(|(n, _)| Fixed { place: place.to_owned(), secret: Some(n) })
-        });
-        all.collect()
-    }
-
-    /// Returns what of a line cannot be covered, or the line, if that is known of nothing in it alone.
-    fn fixed_in(&self, session: &Session, line: &[u8], place: &str) -> Vec<Fixed> {
-        let is_fixed = |secret: &Secret| {
-            let covered = secret.cover(line);
-            covered.is_some_and(|covered| !self.stays_itself(session, line, &covered))
-        };
-        let each = self.secrets.iter().enumerate().filter(|(_, secret)| is_fixed(secret));
-        let all: Vec<Fixed> =
-            each.map(|(n, _)| Fixed { place: place.to_owned(), secret: Some(n) }).collect();
-        if all.is_empty() { vec![Fixed { place: place.to_owned(), secret: None }] } else { all }
+        let names: BTreeSet<&str> =
+            names.filter(|(_, name)| self.secrets.is_in(name)).map(|(place, _)| place).collect();
+        names.into_iter().map(str::to_owned).collect()
     }
 
     /// Returns whether a line is the same record once something in it is covered.

@@ -18,7 +18,7 @@ pub struct Redacted {
     pub notes: u64,
     /// How many unfinished lines, as they were read once, have it.
     pub unfinished: u64,
-    /// What rules found and nothing takes out.
+    /// Where it stays, because nothing can be covered there.
     pub fixed: Vec<Remaining>,
     /// The rules that found it, if rules did.
     pub rules: Vec<String>,
@@ -57,11 +57,9 @@ pub struct RedactedSession {
     pub lines: u64,
 }
 
-/// Something that a rule found and that stays, because it is where nothing can be covered.
+/// A place in which something stays, because nothing can be covered there.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Remaining {
-    /// The name of the rule.
-    pub rule: String,
     /// The id of a session in which it is so, unless that has it.
     pub session: String,
     /// The place there, in words.

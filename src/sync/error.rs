@@ -299,14 +299,6 @@ pub enum SyncError {
         /// The setting.
         by: Exclusion,
     },
-    /// What is to be taken out is where nothing can be covered, such as in a name.
-    #[error("nothing was redacted, because the text is in {place} of session {session}")]
-    Fixed {
-        /// The place.
-        place: String,
-        /// The session's id.
-        session: String,
-    },
     /// A redaction was cut short, and cannot be carried out now.
     #[error("an interrupted redaction cannot be finished now")]
     Unredacted(#[source] Box<SyncError>),

@@ -97,7 +97,7 @@ pub(crate) use owner::has_others;
 pub use peek::peek;
 pub(crate) use purge::{Purged, has_uncovered, is_in_log, is_mark};
 pub(crate) use put_back::{PutBack, put_back, put_sidecars_back};
-pub(crate) use redact::{Fixed, Found, Kept, Redaction, Unfinished, cover_again, redact};
+pub(crate) use redact::{Found, Kept, Redaction, Unfinished, cover_again, redact};
 pub(crate) use remainders::remainders;
 pub use rotations::rotations;
 pub(crate) use sources::cover_packed;

@@ -46,17 +46,8 @@ pub(crate) struct Redaction {
     pub(crate) kept: Vec<Kept>,
     /// The operations that read unfinished lines which are taken out.
     pub(crate) unfinished: Vec<Unfinished>,
-    /// The places in which it is and cannot be covered, such as a name.
-    pub(crate) fixed: Vec<Fixed>,
-}
-
-/// A place in which something is that cannot be covered there.
-#[derive(Clone, Debug)]
-pub(crate) struct Fixed {
-    /// The place, in words.
-    pub(crate) place: String,
-    /// Which of those that are looked for together, if it is one of them.
-    pub(crate) secret: Option<usize>,
+    /// The places in which it is and cannot be covered, such as a name, in words.
+    pub(crate) fixed: Vec<String>,
 }
 
 /// The runs of an operation without unfinished lines that are taken out.
