@@ -686,6 +686,43 @@ mod tests {
     }
 
     #[test]
+    fn what_people_and_consoles_say_is_found() {
+        let hex = "3f786850e387550fdab836ed7e6dc881";
+        for (text, rule, secret) in [
+            (
+                "DISCORD_TOKEN=^",
+                "discord-bot-token",
+                "MTk4NjIyNDgzNDcxOTI1MjQ4.Gq7pL2.aK3mZq8RtYw2LpVx9NbHd5GsQ1eW4rTyUc7Jf6",
+            ),
+            (
+                "Authorization: Bot ^",
+                "discord-bot-token",
+                "NzkyNzE1NDU0MTk2MDg4ODQy.X-hvzA.Ovy4MCQywSkoMRRclStW4xAYK7Ivq8RtYw2",
+            ),
+            (
+                "curl -b 'sessionid=^' https://x.example",
+                "session-cookie-in-command",
+                "aK3mZq8RtYw2LpVx9NbHd5GsQ1eW4rTy",
+            ),
+            ("the password for ada is ^.", "password-in-prose", "Yv3crw8DaiI9"),
+            ("GMAIL_APP_PASSWORD = \"^\"", "app-password", "qzkx wvtp mhgr bdnj"),
+            ("  db_password: ^\n", "password-in-base64", "WXYzY3J3OERhaUk5ZA=="),
+            ("DD_API_KEY=^", "datadog-key", hex),
+            ("$ cat config/master.key\n^", "rails-master-key", hex),
+        ] {
+            check_in_record(&text.replace('^', secret), &[(rule, secret)]);
+        }
+        for text in [
+            "the password is stored as sha256-hash",
+            "git checkout -b auth-token=feature",
+            "smtp: this will send mail",
+            "the password is validated2",
+        ] {
+            check(text, &[]);
+        }
+    }
+
+    #[test]
     fn what_somebody_is_known_by_is_found() {
         let chars =
             "aK3mZq8RtYw2LpVx9NbHd5GsQ1eW4rTyUc7Jf6XoBi0MvEaK3mZq8RtYw2LpVx9NbHd5GsQ1eW4rTy";
