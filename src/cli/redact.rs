@@ -409,7 +409,7 @@ fn list(context: &mut Context, plan: &Redacted) -> Result<(), CommandError> {
 fn warn_of_fixed(context: &mut Context, redacted: &Redacted) {
     for Remaining { session, place } in &redacted.fixed {
         context.output.warn(&format!(
-            "the text remains in {place} of session {session}, where it cannot be redacted: replace the key itself"
+            "the text remains in {place} of session {session}, where it cannot be redacted: revoke the key and use a new one"
         ));
     }
 }
