@@ -99,11 +99,7 @@ impl fmt::Display for Strange {
             Self::Foreign(part) => write!(f, "{} belongs to another user", name(part)),
             Self::Open => f.write_str("other users can access its files"),
             Self::Brought(part) => {
-                write!(
-                    f,
-                    "{} was not created by undertext, which never gives other users access to its files",
-                    name(part)
-                )
+                write!(f, "{} is readable by others, so undertext did not create it", name(part))
             }
             Self::Unreadable(why) => write!(f, "it cannot be inspected: {why}"),
         }

@@ -159,9 +159,7 @@ fn what_a_checkout_brings_into_a_trusted_store_makes_it_strange() {
         fs::set_permissions(&brought, Permissions::from_mode(0o644)).unwrap();
         let read = env.run(&["sessions"]).success();
         assert_eq!(read.stdout, "", "{part}");
-        let told = format!(
-            "{part} was not created by undertext, which never gives other users access to its files"
-        );
+        let told = format!("{part} is readable by others, so undertext did not create it");
         assert!(read.stderr.contains(&told), "{part}: {read}");
         assert!(read.stderr.contains("undertext trust"), "{part}: {read}");
         // A person writes settings, and to trust the store says that the rest is theirs, too.
