@@ -278,7 +278,7 @@ fn unknown_command(env: &Env, (name, group): (&str, &clap::Command), word: &str)
             if !PLAIN.contains(&name.as_str()) {
                 return Line::new("help").with(name);
             }
-            rest.iter().fold(Line::new(name), |line, word| line.with(word))
+            rest.iter().fold(Line::new(name), Line::with)
         };
         hints.extend(near.map(|name| line(name).to("perhaps you mean")));
     }

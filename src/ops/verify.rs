@@ -121,9 +121,11 @@ fn is_damage(error: &OpsError) -> bool {
 /// What a piece of the work has found.
 enum Piece {
     Bytes(Vec<Fault>, Result<(), StoreError>),
-    /// A session; its state and its live file if it can be read.
-    Session(Seen, Result<Option<(Box<State>, Option<Hashed>)>, OpsError>),
+    Session(Seen, Result<Option<Whole>, OpsError>),
 }
+
+/// The state of a session that can be read, and its live file.
+type Whole = (Box<State>, Option<Hashed>);
 
 /// Returns another look at a store: the piece about the bytes compares the lines with their entries, so that no other does.
 fn reader(store: &dyn Store) -> Option<Box<dyn Store>> {

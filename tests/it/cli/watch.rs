@@ -286,8 +286,7 @@ fn one_program_watches_for_a_store_that_was_made_again() {
     thread::spawn(move || {
         talk.map_while(Result::ok).map_while(|line| send.send(line).ok()).for_each(drop);
     });
-    let is_told =
-        |line: &str| line.contains("another program is already running `watch`");
+    let is_told = |line: &str| line.contains("another program is already running `watch`");
     while !is_told(&told.recv_timeout(PATIENCE).unwrap()) {}
     drop(second);
     append(&file(&env, "boat"), &records("boat", 4..5));
