@@ -268,7 +268,7 @@ fn check(ops: &[Op]) {
     for (n, op) in ops.iter().enumerate() {
         match op {
             Op::DeleteLive => {
-                // Written again, it may get the inode by which a rotation knows its old file, and be imported once more.
+                // Written again, it may get the inode that a rotation knows its old file by, and be imported once more.
                 alike &= !is_inode_free;
                 let _ = fs::remove_file(live(&file.archive, &file.session));
                 continue;

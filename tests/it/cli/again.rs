@@ -91,7 +91,7 @@ fn lines_of_a_forgotten_session_are_known_wherever_they_come() {
 }
 
 #[test]
-fn a_list_of_names_brings_nothing_back_and_is_told_of() {
+fn a_list_of_names_brings_nothing_back_and_is_named() {
     let stdin = SECRET.as_bytes();
     for args in [&["redact", "--yes"][..], &["forget", "019a", "--yes"]] {
         let env = TestEnv::new();

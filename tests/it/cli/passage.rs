@@ -97,8 +97,9 @@ fn a_range_goes_from_the_one_turn_to_the_end_of_the_other_on_one_path() {
     let left = words(&env, &["show", "7c2a@0..@1"]);
     assert_eq!(left, [turn("0"), turn("1")].concat());
     let apart = env.run(&["log", "7c2a@1..@3"]);
-    let told = "these places are on different branches: @1 is on an unnamed branch, @3 is on main";
-    assert!(apart.code() == Some(2) && apart.stderr.contains(told), "{apart}");
+    let reason =
+        "these places are on different branches: @1 is on an unnamed branch, @3 is on main";
+    assert!(apart.code() == Some(2) && apart.stderr.contains(reason), "{apart}");
     env.run(&["revert", "7c2a@3"]).success();
     let both = env.run(&["log", "7c2a@1..@3"]);
     assert!(both.stderr.contains("@3 is on main.1"), "{both}");
