@@ -338,7 +338,7 @@ impl Context {
         Ok(found)
     }
 
-    /// Opens a session to try a change of it: a session file that is named is taken in first.
+    /// Opens a session to try a change without making it. A session file is imported into memory first.
     pub(crate) fn try_change(
         &mut self,
         wanted: Option<&OsStr>,

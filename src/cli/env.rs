@@ -236,8 +236,8 @@ impl Env {
         self.variables.get(OsStr::new(name)).map(OsString::as_os_str).filter(|v| !v.is_empty())
     }
 
-    /// Returns the variables by which this program finds the same things where an agent starts it, and the one that names the
-    /// agent's folder.
+    /// Returns the environment variables that an agent must pass to undertext, so that it finds the same store and settings,
+    /// and the variable for the agent's folder.
     pub(crate) fn handed_on(&self, agent: Option<&'static str>) -> Vec<(&'static str, OsString)> {
         let folders = FOLDERS.into_iter().chain(agent).filter_map(|name| {
             let folder = Path::new(self.variable(name)?);

@@ -265,7 +265,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
 }
 
 impl Args {
-    /// Returns whether only a part of what was said is searched.
+    /// Returns true if an option limits what is searched.
     fn has_filters(&self) -> bool {
         let Self { agent, folder, here, since, until, role, parts, tool, branch, reverted, .. } =
             self;

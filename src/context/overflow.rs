@@ -1,10 +1,10 @@
 //! The meaning of a provider's refusal: an overflow, a limit of rate, a refusal, or a server that is not there.
 //!
 //! Providers have no common code for "this request is larger than the model's window". Each words it in its own way, and
-//! changes the words from version to version. So an overflow is recognised by the shape of the sentence: it speaks of what
-//! was sent, of the context or of tokens, and says that this is more than fits, or gives two figures, of which the larger one
-//! was sent. The words are in `refusals.toml`. Known misses, which nothing in the answer betrays: a server that silently cuts
-//! the prompt (Ollama as it is installed), a gateway that answers 400 without a body.
+//! changes the words from version to version. So an overflow is recognised by the shape of the sentence: it mentions the
+//! input, the context or tokens, and says that they do not fit, or gives two figures, the larger one for what was sent. The
+//! words are in `refusals.toml`. Known misses, because the answer says nothing: a server that silently cuts the prompt (Ollama
+//! by default), a gateway that answers 400 without a body.
 //!
 //! Invariant: a refusal that names a rate, a quota or a throttle is never an overflow, whatever else it says; nor is a
 //! status that is about who asks (401, 402, 403), about a place (404) or about a rate (429).
@@ -48,7 +48,7 @@ pub fn judge(status: Option<u16>, said: &str) -> Verdict {
     match (is_rate, spent) {
         (true, None) => return Verdict::RateLimited(None),
         (true, Some(_)) => return Verdict::Refused,
-        // What is for sale is said after an overflow; an account that is spent is said first.
+        // An overflow may end with an offer to buy more. A refusal for lack of credit begins with the credit.
         (false, Some(at)) => sentences.truncate(at),
         (false, None) => {}
     }

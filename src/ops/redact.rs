@@ -69,8 +69,7 @@ pub fn redact(
         refuse_said(&search, cause)?;
         rules.get_or_init(|| search.rules());
         let has_whole = search.has_whole();
-        let secrets = (search.secrets, has_whole);
-        Ok::<_, OpsError>(Found { redactions, secrets })
+        Ok::<_, OpsError>(Found { redactions, secrets: search.secrets, has_whole })
     })?;
     let mut redacted = report(archive, &found, None)?;
     redacted.fixed = fixed;

@@ -41,24 +41,25 @@ pub(super) struct Neighbours {
     pub(super) unseen: BTreeSet<PathBuf>,
 }
 
-/// Searches agents' folders and the files of these sessions for secrets, and for the names of sessions of which whole lines were
-/// redacted, because what else is said under such a name is not known.
+/// Searches agents' folders and the files of these sessions for secrets, and for the ids of the named sessions, whose other
+/// files may say anything.
 pub(super) fn search(
     archive: &Archive,
     folders: &[PathBuf],
     sessions: &[Session],
-    (secrets, has_whole): (&Secrets, bool),
+    named: &[Session],
+    secrets: &Secrets,
 ) -> Result<Neighbours, SyncError> {
     let mut files = Files::of(folders);
-    let (mut own, mut asides, mut ids) = (BTreeMap::new(), BTreeSet::new(), Vec::new());
+    let (mut own, mut asides) = (BTreeMap::new(), BTreeSet::new());
     for session in sessions {
         let state = archive.store().state(session.key)?;
         let paths = state.files.iter().filter_map(|place| archive.path_of(place));
         own.extend(paths.map(|path| (path, session.key)));
         asides.extend(state.rotations.into_iter().map(|(_, rotation)| rotation.aside));
-        ids.extend(Secret::new(&session.name.id, &Frame::NONE).filter(|_| has_whole));
     }
-    let ids = Secrets::new(ids);
+    let ids = named.iter().filter_map(|session| Secret::new(&session.name.id, &Frame::NONE));
+    let ids = Secrets::new(ids.collect());
     let mut found = Neighbours { unseen: files.unseen, ..Neighbours::default() };
     files.all.extend(own.keys().cloned());
     for path in files.all {

@@ -87,8 +87,10 @@ impl Redaction {
 pub(crate) struct Found {
     /// In each session that has it.
     pub(crate) redactions: Vec<Redaction>,
-    /// What it is, as far as it is known by its characters, and whether lines go as a whole as well.
-    pub(crate) secrets: (Secrets, bool),
+    /// What it is, as far as it is known by its characters.
+    pub(crate) secrets: Secrets,
+    /// Whether whole lines are redacted as well.
+    pub(crate) has_whole: bool,
 }
 
 /// Covers lines wherever a verb finds them once every session has caught up, under the rule by which they were found.
@@ -101,7 +103,7 @@ pub(crate) fn redact<E: From<SyncError>>(
 ) -> Result<(Vec<Redaction>, Purged), E> {
     let _lock = archive.lock()?;
     let mut notices = catch_up::catch_up_all(archive)?;
-    let Found { redactions, secrets } = find()?;
+    let Found { redactions, secrets, has_whole } = find()?;
     let changed = redactions.iter().filter(|one| !one.is_nothing());
     let changed: Vec<Session> = changed.map(|one| one.session.clone()).collect();
     let is_changed = |name: &SessionName| changed.iter().any(|session| session.name == *name);
@@ -111,12 +113,12 @@ pub(crate) fn redact<E: From<SyncError>>(
     }
     refuse_if_loaded(archive, &redactions)?;
     mark(archive)?;
-    commit(archive, (command, rule), &redactions, &secrets.0)?;
+    commit(archive, (command, rule), &redactions, &secrets)?;
     let mut purged = Purged { notices, ..finish(archive, archive.waiting.limit)? };
     // What the files of other sessions hold was taken out before, and is for the doctor to tell of.
     purged.left.retain(|(key, _)| changed.iter().any(|session| session.key == *key));
-    let searched = neighbours::search(archive, folders, &changed, (&secrets.0, secrets.1))?;
-    purged.add(searched);
+    let named = if has_whole { changed.as_slice() } else { &[] };
+    purged.add(neighbours::search(archive, folders, &changed, named, &secrets)?);
     Ok((redactions, purged))
 }
 
@@ -131,7 +133,7 @@ pub(crate) fn cover_again(
     let is_in_log = archive.root().is_some_and(is_in_log);
     let mut purged = Purged { is_in_log, ..Purged::default() };
     cover_files(archive, &mut purged)?;
-    purged.add(neighbours::search(archive, folders, &[], (secrets, false))?);
+    purged.add(neighbours::search(archive, folders, &[], &[], secrets)?);
     Ok(purged)
 }
 
