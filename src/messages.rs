@@ -254,6 +254,7 @@ fn sync(text: &mut String) {
         E::Misread(Misread::Earlier) => [E::Misread(Misread::Earlier)],
         E::Twins { .. } => [E::Twins { session: told("8f14e45f") }],
         E::NoPlace { why: NoPlace::NoName, .. } => [E::NoPlace { path: path(), why: NoPlace::NoName }],
+        E::NoPlace { why: NoPlace::Full { .. }, .. } => [E::NoPlace { path: path(), why: NoPlace::Full { needed: 420, free: 17 } }],
         E::NoPlace { why: NoPlace::InStore, .. } => [E::NoPlace { path: path(), why: NoPlace::InStore }],
         E::NoPlace { why: NoPlace::AgentsFile, .. } => [E::NoPlace { path: path(), why: NoPlace::AgentsFile }],
         E::NoPlace { why: NoPlace::NotEmpty, .. } => [E::NoPlace { path: path(), why: NoPlace::NotEmpty }],

@@ -211,11 +211,11 @@ fn mend(
     let folders: Vec<PathBuf> = folders.collect();
     let exclude = context.exclude_or_all();
     let trusted = fs::canonicalize(root).ok().and_then(|root| context.trusted_place(&root).ok());
-    let ambient = context.env.ambient();
+    let (ambient, writable) = (context.env.ambient(), context.writable());
     let output = &mut context.output;
     let outcome = ops::mend(
         root,
-        (&here, &folders, exclude),
+        (&here, &folders, exclude, writable),
         ambient,
         &mut |finding| findings.push(finding.clone()),
         &mut |done, all| {
@@ -254,7 +254,8 @@ fn tell_mended(context: &mut Context, mended: &Mended) -> Result<(), CommandErro
     if context.answer(mended)? {
         return Ok(());
     }
-    let Mended { path, kept, sessions, entries, refilled, forgotten, taken_back, lost } = mended;
+    let Mended { path, kept, sessions, entries, refilled, forgotten, taken_back, lost, .. } =
+        mended;
     let (sessions, entries) =
         (counted(*sessions, "session", "sessions"), counted(*entries, "entry", "entries"));
     context.say(&format!("Repaired: {} has {sessions}, {entries}", shown(path)))?;
@@ -274,6 +275,11 @@ fn tell_mended(context: &mut Context, mended: &Mended) -> Result<(), CommandErro
             .as_ref()
             .map(|left| format!("; the store's old position is branch {}", safe::line(left)));
         context.say(&format!("  {came}{}", left.unwrap_or_default()))?;
+    }
+    if mended.imported > 0 {
+        let entries = counted(mended.imported, "entry", "entries");
+        let sessions = counted(mended.imported_sessions, "session", "sessions");
+        context.say(&format!("  {entries} of {sessions} imported from agents' files"))?;
     }
     if *forgotten > 0 {
         let changes = counted(*forgotten, "change", "changes");

@@ -177,7 +177,6 @@ fn words(view: &OperationView) -> String {
             let reason = reason.as_ref().map(|why| format!(": {}", why.to_text()));
             format!("{what}{rule}{}", reason.unwrap_or_default())
         }
-        Command::Lost {} => "the store has lost it".to_owned(),
         _ => "written by a newer version of undertext".to_owned(),
     }
 }

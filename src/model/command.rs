@@ -249,8 +249,6 @@ commands! {
         /// The branch that keeps where the current one was.
         3 left: Option<Text>,
     }
-    /// An operation that the store has lost: what is known of it is in its place.
-    16 Lost "lost" {}
     /// Bytes were taken out of lines.
     17 Redact "redact" {
         /// Of how many lines.

@@ -365,13 +365,6 @@ pub struct Named {
     pub digest: Digest,
 }
 
-impl Checkpoint {
-    /// Returns whether it represents one that the store has lost: it leads nowhere.
-    pub fn is_lost(&self) -> bool {
-        self.place.generation == 0
-    }
-}
-
 impl Place {
     /// Returns the path, relative to the folder that it is below.
     pub fn path(&self) -> &[u8] {

@@ -18,6 +18,8 @@ pub const SEAL: &str = "search.seal";
 pub const TRANSCRIPTS: &str = "transcripts";
 /// The folder in which a fresh store is made of a damaged one.
 pub const MENDING: &str = "mending";
+/// The lines of a damaged store that no operation has any more, in the folder in which it is kept.
+pub const STRAYS: &str = "lines.jsonl";
 /// The file whose lock a program holds that changes the archive.
 pub const LOCK: &str = "lock";
 /// The file whose lock a program holds that watches for the archive.

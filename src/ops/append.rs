@@ -79,7 +79,7 @@ impl Stood {
         let since = before.store().operations(session.key, self.next..OperationNumber::ALL.end)?;
         let moves = |command: &Command| match command {
             Command::Truncate { .. } => false,
-            Command::Lost {} | Command::Unknown { .. } => true,
+            Command::Unknown { .. } => true,
             command => command.goes_elsewhere() || command.takes_in(),
         };
         let Some(head) = self.position.head.filter(|_| self.position.head != now.head) else {

@@ -3,14 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use crate::{
-    model::DATABASE,
+    live::Writable,
+    model::{DATABASE, Place, SessionName},
     ops::{OpsError, verify::verify_store},
-    report::{Finding, Mended, Severity},
+    report::{Finding, Mended, Severity, Summary},
     settings::Exclude,
     store::{Access, FaultKind, SqliteStore},
     sync::{
-        Ambient, Archive, Here, Machine, Mending, SyncError, is_broken, lock_to_mend, sweep,
-        take_back,
+        Ambient, Archive, Here, Machine, Mending, SyncError, import, is_broken, lock_to_mend,
+        sweep, take_back,
     },
 };
 
@@ -39,7 +40,7 @@ const UNREADABLE: &str = "none of its operations can be read, so it was not chan
 /// some may be left out. `told` hears what is wrong with it, `each` how much of it was read, and of how much.
 pub fn mend(
     root: &Path,
-    (here, folders, exclude): (&Here, &[PathBuf], Exclude),
+    (here, folders, exclude, writable): (&Here, &[PathBuf], Exclude, Writable),
     ambient: Box<dyn Ambient>,
     told: &mut dyn FnMut(&Finding),
     each: &mut dyn FnMut(u64, u64),
@@ -74,7 +75,8 @@ pub fn mend(
     let mut archive = Archive::open(root, Access::Write, ambient)?;
     archive.set_here(here.clone());
     archive.set_exclude(exclude);
-    let (taken_back, left) = take_back(&archive, forgotten)?;
+    archive.set_writable(writable);
+    let (taken_back, left) = take_back(&archive)?;
     if mended.is_none() && taken_back.is_empty() && left.is_empty() {
         return Ok(Outcome::Left(NOWHERE));
     }
@@ -82,6 +84,10 @@ pub fn mend(
         Some((kept, refilled, lost)) => (Some(kept), refilled, lost),
         None => (None, Vec::new(), Vec::new()),
     };
+    let mut imported = Summary::default();
+    if kept.is_some() && follows_agents(&archive, &lost)? {
+        imported = import(&mut archive, folders, folders, &mut |_| ())?;
+    }
     lost.extend(left);
     let store = archive.store();
     let names = store.names()?;
@@ -95,8 +101,28 @@ pub fn mend(
         refilled,
         forgotten,
         taken_back,
+        imported: imported.entries,
+        imported_sessions: imported.sessions,
         lost,
     }))
+}
+
+/// Returns whether files of agents may hold what the store has lost.
+fn follows_agents(
+    archive: &Archive,
+    lost: &[(Option<SessionName>, String)],
+) -> Result<bool, OpsError> {
+    if lost.iter().any(|(session, _)| session.is_some()) {
+        return Ok(true);
+    }
+    for (key, _) in archive.store().names()? {
+        let state = archive.store().state(key)?;
+        let live = state.live.and_then(|live| state.file(live));
+        if live.is_some_and(|place| !matches!(place, Place::Store(_))) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// How damaged a store is.

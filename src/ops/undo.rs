@@ -36,16 +36,12 @@ pub fn operations(
     // The hash of each covers that of the one before.
     let mut operations = store.operations(session.key, from.minus(1)..next)?.into_iter().peekable();
     let first = operations.next_if(|operation| operation.n < from);
-    let is_lost = |operation: &Operation| matches!(operation.command, Command::Lost {});
-    let (mut hash, mut is_after_lost) =
-        (first.as_ref().map(|first| first.hash), first.as_ref().is_some_and(is_lost));
+    let mut hash = first.map(|first| first.hash);
     let (mut sound, mut damaged) = (Vec::new(), Vec::new());
     for operation in operations {
         let is_right = operation.hash_after(hash, own, &session.name) == operation.hash;
-        // Behind a lost operation no hash can be checked.
-        let is_shown = is_right || is_after_lost;
-        (hash, is_after_lost) = (Some(operation.hash), is_lost(&operation));
-        if is_shown {
+        hash = Some(operation.hash);
+        if is_right {
             sound.push(operation);
         } else {
             damaged.push((session.name.clone(), operation.n));

@@ -11,10 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     disk,
-    model::{
-        Checkpoint, Command, DATABASE, Digest, EntryNumber, OperationNumber, Origin, Running,
-        SessionName, State,
-    },
+    model::{DATABASE, Digest, EntryNumber, OperationNumber, Origin, Running, SessionName, State},
     ops::{
         OpsError,
         compared::{self, Files, Hashed, Seen, StoreIs},
@@ -198,9 +195,10 @@ fn look(
                 let name = session.and_then(|session| names.get(&session));
                 let session = name.map(|name| name.id.clone());
                 let severity = match kind {
-                    FaultKind::GivenUp | FaultKind::Witness => Severity::Note,
+                    FaultKind::Witness => Severity::Note,
                     _ => Severity::Damage,
                 };
+                verified.lost += u64::from(kind == FaultKind::Lost);
                 let finding = Finding { severity, kind, session, item, problem };
                 tell(&finding, &mut verified, each);
             }
@@ -286,13 +284,11 @@ struct Check<'a> {
     store: &'a dyn Store,
     session: &'a Session,
     seen: Seen,
-    /// Whether an operation is lost, or a part of one.
-    has_lost: bool,
 }
 
 impl<'a> Check<'a> {
     fn new(store: &'a dyn Store, session: &'a Session) -> Self {
-        Self { store, session, seen: Seen::default(), has_lost: false }
+        Self { store, session, seen: Seen::default() }
     }
 
     fn find(&mut self, severity: Severity, item: &str, problem: &str) {
@@ -344,8 +340,6 @@ impl<'a> Check<'a> {
         let (store, key) = (self.store, self.session.key);
         for range in EntryNumber::batches(EntryNumber::FIRST..state.next_entry(), BATCH) {
             let entries = store.entries(key, range.clone())?;
-            let lost = entries.iter().filter(|entry| key.has_lost(entry)).count();
-            self.seen.verified.lost += lost as u64;
             if entries.len() as u64 != range.end.since(range.start) {
                 self.damage(
                     &format!("entries {} to {}", range.start, range.end.minus(1)),
@@ -364,7 +358,7 @@ impl<'a> Check<'a> {
     fn operations(&mut self) -> Result<State, OpsError> {
         let (store, session, key) = (self.store, self.session, self.session.key);
         let own = store.id()?;
-        let (mut is_lost, mut first) = (false, EntryNumber::FIRST);
+        let mut first = EntryNumber::FIRST;
         let mut covered: Option<BTreeMap<OperationNumber, Digest>> = None;
         let mut origins: BTreeMap<OperationNumber, Vec<Origin>> = BTreeMap::new();
         for (n, origin) in store.origins(key, EntryNumber::ALL)? {
@@ -377,18 +371,8 @@ impl<'a> Check<'a> {
                 self.damage(&item, "it does not follow the one before it");
             }
             let last = before.newest.map(|newest| newest.hash);
-            let is_right = operation.hash_after(last, own, &session.name) == operation.hash;
-            if !is_right && is_lost {
-                let what = "it follows one that the store has lost, so its hash cannot be checked";
-                self.find(Severity::Note, &item, what);
-            } else if !is_right {
+            if operation.hash_after(last, own, &session.name) != operation.hash {
                 self.damage(&item, "its record does not match its hash");
-            }
-            is_lost = matches!(operation.command, Command::Lost {});
-            if is_lost {
-                self.has_lost = true;
-                let what = "the store has lost it; a placeholder has what is known about it";
-                self.find(Severity::Note, &item, what);
             }
             bulk.entries = store.entries(key, operation.added())?;
             bulk.origins = origins.remove(&n).unwrap_or_default();
@@ -400,20 +384,7 @@ impl<'a> Check<'a> {
                 operation.names(bulk, covered.get(&n).copied())
             };
             if !is_named {
-                let problem = "its facts do not match its record";
-                let is_unknown = bulk.entries.iter().any(|entry| key.has_lost(entry));
-                self.has_lost |= is_unknown;
-                // Behind lost entries nothing tells where others were put.
-                let is_unplaced = operation.runs.is_some() && bulk.runs.is_empty();
-                let is_given_up = is_unknown
-                    || bulk.checkpoints.iter().any(Checkpoint::is_lost)
-                    || self.has_lost && is_unplaced;
-                if is_given_up {
-                    let what = format!("{problem}: the store has lost some of them");
-                    self.find(Severity::Note, &item, &what);
-                } else {
-                    self.damage(&item, problem);
-                }
+                self.damage(&item, "its facts do not match its record");
             }
             first = operation.added().end;
             self.seen.verified.operations += 1;
@@ -428,16 +399,6 @@ impl<'a> Check<'a> {
         Ok(state)
     }
 
-    /// Tells of a generation that does not come out. Where an operation is lost, or a part of one, none can.
-    fn generation(&mut self, item: &str, problem: &str) {
-        if self.has_lost {
-            let what = format!("{problem}: part of it was lost with an operation");
-            self.find(Severity::Note, item, &what);
-        } else {
-            self.damage(item, problem);
-        }
-    }
-
     /// Recomputes the running hash of every generation.
     fn generations(&mut self, state: &State) -> Result<(), OpsError> {
         let (store, key) = (self.store, self.session.key);
@@ -446,7 +407,7 @@ impl<'a> Check<'a> {
             let (mut running, mut place) = (Running::EMPTY, 0);
             for run in store.runs(key, generation, 0)? {
                 if run.start != place {
-                    self.generation(&item, "a run does not follow the one before it");
+                    self.damage(&item, "a run does not follow the one before it");
                 }
                 let mut separators = run.gaps.iter(run.start, run.count);
                 let mut placed = 0;
@@ -468,7 +429,7 @@ impl<'a> Check<'a> {
                     let problem = format!(
                         "its running hash does not match the recorded one at entry {place}"
                     );
-                    self.generation(&item, &problem);
+                    self.damage(&item, &problem);
                     running = run.running;
                 }
             }

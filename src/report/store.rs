@@ -279,6 +279,10 @@ pub struct Mended {
     pub forgotten: u64,
     /// The live files that gave back what the store had forgotten.
     pub taken_back: Vec<TakenBack>,
+    /// How many entries were imported from agents' files because the store had lost it.
+    pub imported: u64,
+    /// How many sessions that concerns.
+    pub imported_sessions: u64,
     /// What did not come back, each of a session or of the store.
     pub lost: Vec<(Option<SessionName>, String)>,
 }
@@ -328,6 +332,8 @@ report!(Mended, "mended", |it| {
     refilled: it.refilled,
     forgotten: it.forgotten,
     taken_back: it.taken_back,
+    imported: it.imported,
+    imported_sessions: it.imported_sessions,
     lost: it.lost.iter().map(|(session, item)| Lost {
         session: session.as_ref().map(|name| name.id.as_str()),
         item,

@@ -104,7 +104,7 @@ fn standing(
 ) -> Result<Vec<(OperationNumber, Checkpoint)>, SessionError> {
     let mut given = store.checkpoints(session.key, range)?;
     let undone = store.state(session.key)?.undone();
-    given.retain(|(operation, given)| !undone.contains(operation) && !given.is_lost());
+    given.retain(|(operation, _)| !undone.contains(operation));
     Ok(given)
 }
 

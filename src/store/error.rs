@@ -22,8 +22,6 @@ pub enum FaultKind {
     Forgotten,
     /// A line was given up when the store was mended: that it is lost is known, and a file may give it back.
     Lost,
-    /// What was given up for good is in no way.
-    GivenUp,
     /// The witness is damaged or missing, and the next change writes it again.
     Witness,
     /// A file of a session is not as the store left it; in the store nothing is damaged.

@@ -36,7 +36,6 @@ mod known;
 mod lengths;
 mod list;
 mod long;
-mod lost;
 mod open;
 mod opened;
 mod pack;
@@ -67,7 +66,7 @@ use std::{
 use rusqlite::{Connection, ffi};
 
 pub use open::{Access, FORMAT_VERSION, RULES_VERSION};
-pub use salvage::{Loss, Salvage, Tried, Unknown, Unplaced, Wanted, WantedFile};
+pub use salvage::{Loss, Salvage, Wanted, WantedFile};
 pub use witness::{Witness, is_witnessed};
 pub use words::{Document, Mark, Piece, Reach, Settled, WEIGHTS, Weight, WordIndex};
 
@@ -185,9 +184,9 @@ impl SqliteStore {
 
     /// Returns whether lines or files are lost for which a mending kept the place, and which a file may give back.
     pub fn has_lost_lines(&self) -> Result<bool, StoreError> {
-        let kept = "SELECT EXISTS (SELECT 1 FROM kept WHERE line = ?)";
-        let has_files: bool = self.db().query_row(kept, [lost::LOST], |row| row.get(0))?;
-        Ok(has_files || lost::has_lines(self.db())?)
+        let sql = "SELECT EXISTS (SELECT 1 FROM kept WHERE line = ?1)
+            OR EXISTS (SELECT 1 FROM entry WHERE line = ?1)";
+        Ok(self.db().query_row(sql, [bytes::LOST], |row| row.get(0))?)
     }
 
     /// Returns whether its first operation has the hash that is made with the store's id: with another id none has.

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     model::{
-        Card, Entry, EntryId, EntryNumber, GenerationNumber, NameTag, OperationId, Record,
-        SessionName, State, Tie, Timestamp, Tombstone,
+        Card, EntryNumber, GenerationNumber, NameTag, OperationId, Record, SessionName, State, Tie,
+        Timestamp, Tombstone,
     },
     store::StoreError,
 };
@@ -13,19 +13,6 @@ use crate::{
 /// The number under which a store knows a session; it means nothing outside of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct SessionKey(pub i64);
-
-impl SessionKey {
-    /// Returns the id of an entry of the session of which nothing is known but that it was there.
-    pub(crate) fn unknown(self, n: EntryNumber) -> EntryId {
-        let name = format!("lost entry {n} of session {}", self.0);
-        EntryId::new(*blake3::hash(name.as_bytes()).as_bytes())
-    }
-
-    /// Returns whether nothing is known of an entry of the session.
-    pub(crate) fn has_lost(self, entry: &Entry) -> bool {
-        entry.id == self.unknown(entry.n)
-    }
-}
 
 /// How far someone has read the operations that a store took in; only that store can read it.
 ///

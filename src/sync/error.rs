@@ -101,6 +101,14 @@ pub enum NoPlace {
     /// It names nothing, such as `..`.
     #[error("does not end in the name of a file or folder")]
     NoName,
+    /// It has no room for a second store.
+    #[error("has {free} MB free, and the repaired store needs {needed} MB beside the damaged one")]
+    Full {
+        /// How many megabytes are needed.
+        needed: u64,
+        /// How many are free.
+        free: u64,
+    },
     /// It is in what would be copied, or in another store.
     #[error("is inside a store; name a place outside the store")]
     InStore,

@@ -3,17 +3,13 @@
 //!
 //! ```text
 //! salvage   mending/store.db      what can be read of the damaged one
-//! fill      lines that are lost, and where they were put, from every file in which a session was ever met
-//! derive    the rows that are functions of facts and bytes, and checkpoints that are lost
+//! fill      lines and kept files that are lost, from every file in which a session was ever met
+//! derive    the rows that are functions of facts and bytes
 //! change    damaged-1/store.db    the damaged one is linked there, with its log and its witness
 //!           store.db              the fresh one is renamed over it
 //! ```
 //!
 //! Invariant: the damaged store is kept whole, and at every moment one of the two has the store's name.
-
-mod gather;
-mod numbers;
-mod places;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -31,20 +27,19 @@ use crate::{
     disk::{self, Disk, Kernel},
     live,
     model::{
-        DATABASE, EntryId, LOG, LineId, MENDING, SHARED, SessionName, TRANSCRIPTS, WITNESS,
+        DATABASE, EntryId, LOG, LineId, MENDING, SHARED, STRAYS, SessionName, TRANSCRIPTS, WITNESS,
         damaged_folder, is_damaged_folder,
     },
     report::Refilled,
     store::{self, Access, Salvage, SessionKey, SqliteStore, StoreError, WordIndex},
     sync::{
-        Here, SyncError,
+        Here, NoPlace, SyncError,
         lock::{self, Waiting},
-        rebuild::{rebuild, rebuild_all},
+        rebuild::rebuild_all,
         sources,
     },
     wire::jsonl::Reader,
 };
-use gather::Lines;
 
 /// The files of a store's database; the first one is the database itself.
 const FILES: [&str; 3] = [DATABASE, LOG, WITNESS];
@@ -101,6 +96,7 @@ impl Mending {
         (here, folders): (&Here, &[PathBuf]),
         each: &mut dyn FnMut(u64, u64),
     ) -> Result<Self, SyncError> {
+        has_room(root)?;
         let folder = root.join(MENDING);
         DirBuilder::new().mode(0o700).create(&folder).map_err(SyncError::at(&folder))?;
         let fresh = folder.join(DATABASE);
@@ -119,16 +115,11 @@ impl Mending {
         mending.refilled = fill(&whereabouts, &mut salvage)?;
         mending.forgotten = salvage.forgotten()?;
         mending.is_empty = salvage.is_empty();
-        salvage.conclude()?;
+        salvage.write_strays(&mending.folder.join(STRAYS))?;
+        let lost = salvage.finish()?.into_iter();
+        mending.lost = lost.map(|loss| (loss.session, loss.item)).collect();
         let store = SqliteStore::open(&fresh, Access::Write)?;
         rebuild_all(&store, &mut |_, _| ())?;
-        let (numbered, unnumbered) = numbers::number(store, &mut salvage)?;
-        let lost = salvage.finish()?.into_iter();
-        mending.lost = lost.map(|loss| (loss.session, loss.item)).chain(unnumbered).collect();
-        let store = SqliteStore::open(&fresh, Access::Write)?;
-        for session in &numbered {
-            rebuild(&store, session)?;
-        }
         store.close_log()?;
         Ok(mending)
     }
@@ -140,7 +131,7 @@ impl Mending {
 
     /// Puts the fresh store in place of the damaged one, and returns the folder in which that is kept.
     pub(crate) fn accept(&self) -> Result<PathBuf, SyncError> {
-        // Sessions keep their numbers, by which the index knows them, but that of one whose name is lost may be given again.
+        // Sessions keep their numbers, by which the index knows them, but that of one that is lost may be given again.
         WordIndex::remove(&self.root)?;
         change_places(&self.root, &self.folder).map_err(SyncError::at(&self.root))
     }
@@ -150,6 +141,21 @@ impl Drop for Mending {
     fn drop(&mut self) {
         // The next one removes it as well.
         let _ = clear(&self.folder);
+    }
+}
+
+/// Refuses a folder that has no room for a second store.
+fn has_room(root: &Path) -> Result<(), SyncError> {
+    let length = |name| fs::metadata(root.join(name)).map_or(0, |meta| meta.len());
+    let needed = length(DATABASE) + length(LOG);
+    let free = rustix::fs::statvfs(root).map(|disk| disk.f_bavail.saturating_mul(disk.f_frsize));
+    match free {
+        Ok(free) if free < needed => {
+            let megabytes = |bytes: u64| bytes.div_ceil(1_000_000);
+            let (needed, free) = (megabytes(needed), megabytes(free));
+            Err(SyncError::NoPlace { path: root.to_owned(), why: NoPlace::Full { needed, free } })
+        }
+        _ => Ok(()),
     }
 }
 
@@ -164,7 +170,7 @@ struct Whereabouts<'a> {
 impl<'a> Whereabouts<'a> {
     fn of(root: &'a Path, here: &'a Here, folders: &[PathBuf], salvage: &Salvage) -> Self {
         let mut files = Vec::new();
-        if salvage.is_wanting() {
+        if salvage.wanted().next().is_some() || !salvage.wanted_files().is_empty() {
             sources::walk(folders, None, &mut |met| files.extend(met.path().map(Path::to_owned)));
         }
         let paths: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
@@ -178,16 +184,8 @@ impl<'a> Whereabouts<'a> {
     }
 }
 
-/// Looks for what is lost in the files of its sessions: entries of which little is known, files that were kept whole, lines.
+/// Looks for what is lost in the files of its sessions: files that were kept whole, and lines.
 fn fill(whereabouts: &Whereabouts<'_>, salvage: &mut Salvage) -> Result<Vec<Refilled>, SyncError> {
-    let mut found = Found::default();
-    let unknown = salvage.unknown().iter().map(|unknown| unknown.session).collect();
-    each_session(whereabouts, salvage, unknown, &mut |salvage, session, lines, name| {
-        for (path, lines) in gather::identify(salvage, session, lines)? {
-            found.add(name, path, lines, false);
-        }
-        Ok(())
-    })?;
     let mut wanted: BTreeMap<SessionKey, Sought> = BTreeMap::new();
     for line in salvage.wanted() {
         let Sought { left, covered, links } = wanted.entry(line.session).or_default();
@@ -197,84 +195,22 @@ fn fill(whereabouts: &Whereabouts<'_>, salvage: &mut Salvage) -> Result<Vec<Refi
         }
         links.extend(line.link.filter(|_| links.len() < LINKS));
     }
-    let kept = salvage.wanted_files().iter().map(|file| file.session).collect();
-    each_file(whereabouts, salvage, kept, &mut |salvage, session, path, name| {
-        let is_whole = fill_file(salvage, session, &path)?;
-        found.add(name, path, 0, is_whole);
-        Ok(())
-    })?;
-    let sessions = wanted.keys().copied().collect();
-    each_file(whereabouts, salvage, sessions, &mut |salvage, session, path, name| {
-        let sought = wanted.get_mut(&session).filter(|sought| !sought.left.is_empty());
-        let lines = sought.map_or(Ok(0), |sought| found_in(&path, sought, salvage))?;
-        found.add(name, path, lines, false);
-        Ok(())
-    })?;
-    // How long the lines are that came back tells where they were put.
-    let unplaced = salvage.unplaced().iter().map(|one| one.session).collect();
-    each_session(whereabouts, salvage, unplaced, &mut |salvage, session, lines, _| {
-        places::place(salvage, session, lines)
-    })?;
-    Ok(found.refilled())
-}
-
-/// What came back, by session and file: how many lines, and whether the file itself was kept whole and is there again.
-#[derive(Default)]
-struct Found(BTreeMap<(String, PathBuf), (u64, bool)>);
-
-impl Found {
-    fn add(&mut self, session: &SessionName, path: PathBuf, lines: u64, is_whole: bool) {
-        if lines > 0 || is_whole {
-            let found = self.0.entry((session.id.clone(), path)).or_default();
-            *found = (found.0 + lines, found.1 || is_whole);
-        }
-    }
-
-    fn refilled(self) -> Vec<Refilled> {
-        let each = self.0.into_iter();
-        each.map(|((session, path), (lines, whole))| Refilled { session, path, lines, whole })
-            .collect()
-    }
-}
-
-/// What looks at a session with the lines of its files.
-type Look<'l> =
-    dyn FnMut(&mut Salvage, SessionKey, &[Lines], &SessionName) -> Result<(), SyncError> + 'l;
-
-/// What looks at a session with one of its files.
-type LookInto<'l> =
-    dyn FnMut(&mut Salvage, SessionKey, PathBuf, &SessionName) -> Result<(), SyncError> + 'l;
-
-/// Reads all files of sessions, for each session those in which it was met; `look` gets their lines.
-fn each_session(
-    whereabouts: &Whereabouts<'_>,
-    salvage: &mut Salvage,
-    sessions: BTreeSet<SessionKey>,
-    look: &mut Look<'_>,
-) -> Result<(), SyncError> {
-    for session in sessions {
-        let Some(name) = salvage.sessions_found().get(&session).cloned() else { continue };
-        let paths = files(whereabouts, salvage, session, &name)?;
-        let lines: Vec<Lines> = paths.iter().filter_map(|path| Lines::read(path)).collect();
-        look(salvage, session, &lines, &name)?;
-    }
-    Ok(())
-}
-
-/// Looks in the files in which sessions were met, one after the other.
-fn each_file(
-    whereabouts: &Whereabouts<'_>,
-    salvage: &mut Salvage,
-    sessions: BTreeSet<SessionKey>,
-    look: &mut LookInto<'_>,
-) -> Result<(), SyncError> {
+    let kept = salvage.wanted_files().iter().map(|file| file.session);
+    let sessions: BTreeSet<SessionKey> = kept.chain(wanted.keys().copied()).collect();
+    let mut refilled = Vec::new();
     for session in sessions {
         let Some(name) = salvage.sessions_found().get(&session).cloned() else { continue };
         for path in files(whereabouts, salvage, session, &name)? {
-            look(salvage, session, path, &name)?;
+            let whole = fill_file(salvage, session, &path)?;
+            let sought = wanted.get_mut(&session).filter(|sought| !sought.left.is_empty());
+            let lines = sought.map_or(Ok(0), |sought| found_in(&path, sought, salvage))?;
+            if whole || lines > 0 {
+                let session = name.id.clone();
+                refilled.push(Refilled { session, path, lines, whole });
+            }
         }
     }
-    Ok(())
+    Ok(refilled)
 }
 
 /// Gives a file back that was kept whole, if it is one that is lost.
@@ -395,6 +331,10 @@ fn change_places(root: &Path, mending: &Path) -> io::Result<PathBuf> {
             Err(error) if error.kind() == ErrorKind::NotFound => {}
             linked => linked?,
         }
+    }
+    match fs::rename(mending.join(STRAYS), kept.join(STRAYS)) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        renamed => renamed?,
     }
     disk::sync_folder(&kept)?;
     disk::sync_folder(root)?;

@@ -1,17 +1,8 @@
-//! Taking back: a store that has forgotten operations takes in what its live files still hold of them.
+//! Taking back: a store that has forgotten operations takes in what its own live files still hold of them.
 //!
-//! A live file is ahead of its store if it was stamped with a later operation, or holds what the store does not know. For each
-//! operation that may be one of the session's, one that says `lost` takes its number, and a checkpoint that leads nowhere
-//! takes one of its numbers, so that no number that a person may have noted is given again. Then the session goes on where
-//! the live file is; where the store was before stays as a branch. A live file without a session becomes one. Where a
-//! session has a hole in the middle, since an operation there is lost, the live file may still hold what belongs into it.
-//!
-//! ```text
-//! an agent's file that has only grown    no more operations than new lines: each of those that may be lost took in one or wrote one
-//! any other                              as many as the store has forgotten
-//! ```
-//!
-//! A witness may claim any number, so there is a limit to both.
+//! A live file is ahead of its store if it was stamped with a later operation, or is not as long as the store has it. The session
+//! goes on where the file is; where the store was before stays as a branch. A live file without a session becomes one. What
+//! agents' files hold is imported like any other change of theirs.
 //!
 //! Invariant: no byte of a live file is changed: nothing else holds the lost operations.
 
@@ -25,49 +16,31 @@ use std::{
 
 use crate::{
     live,
-    model::{
-        Command, Entry, EntryNumber, FileNumber, Kind, MAIN, Position, Run, SessionName, State,
-        TRANSCRIPTS,
-    },
+    model::{Command, EntryNumber, FileNumber, MAIN, Position, SessionName, State, TRANSCRIPTS},
     report::TakenBack,
-    session::{
-        Session, View,
-        plan::{Steps, branch_text},
-    },
+    session::{Session, View, plan::branch_text},
     store::StoreError,
     sync::{
         Archive, SyncError,
         catch_up::is_left_out,
         change::Change,
         file::is_subsequence,
-        held::judged,
-        judge::Verdict,
         live_file::{self, expected, live_file},
         sources,
-        together::Together,
     },
-    wire::{Format, jsonl::Reader},
 };
 
 /// What could not be taken back: of which session, and why.
 pub(crate) type Left = (Option<SessionName>, String);
 
-/// How many operations a session may have lost.
-const MOST: u64 = 1000;
-
-/// Takes in what live files hold of the operations that a store has forgotten; its witness says that there are at most this
-/// many. One that the witness does not know of shows by a stamp alone.
+/// Takes in what the store's own live files hold of operations that it has forgotten.
 ///
 /// Sessions of which this fails keep no other from it; they are returned with the reason.
-pub(crate) fn take_back(
-    archive: &Archive,
-    forgotten: u64,
-) -> Result<(Vec<TakenBack>, Vec<Left>), SyncError> {
+pub(crate) fn take_back(archive: &Archive) -> Result<(Vec<TakenBack>, Vec<Left>), SyncError> {
     let (mut taken, mut left) = (Vec::new(), Vec::new());
-    let lost = forgotten.clamp(1, MOST);
     let _lock = archive.lock()?;
     for session in archive.every()? {
-        match take_back_one(archive, &session, forgotten, lost) {
+        match take_back_one(archive, &session) {
             Ok(one) => taken.extend(one),
             Err(error) if is_of_machine(&error) => return Err(error),
             Err(error) => left.push((
@@ -77,7 +50,7 @@ pub(crate) fn take_back(
         }
     }
     for path in strays(archive)? {
-        match begin(archive, &path, lost) {
+        match begin(archive, &path) {
             Ok(one) => taken.extend(one),
             Err(error) if is_of_machine(&error) => return Err(error),
             Err(error) => left.push((None, format!("the content of {}: {error}", path.display()))),
@@ -91,62 +64,17 @@ fn is_of_machine(error: &SyncError) -> bool {
     matches!(error, SyncError::Store(StoreError::Io { .. } | StoreError::Full | StoreError::Busy))
 }
 
-fn take_back_one(
-    archive: &Archive,
-    session: &Session,
-    forgotten: u64,
-    lost: u64,
-) -> Result<Option<TakenBack>, SyncError> {
+fn take_back_one(archive: &Archive, session: &Session) -> Result<Option<TakenBack>, SyncError> {
     let tip = archive.store.state(session.key)?;
-    if tip.position().is_none() {
-        stand(archive, session, &tip)?;
-    }
-    let tip = archive.store.state(session.key)?;
-    let has_hole = has_hole(archive, session)?;
-    let live = live_file(archive, &tip).filter(|live| match live::look(&live.path) {
-        Ok(Some(seen)) => {
-            let is_ahead = !live.attached && live_file::is_ahead(&seen, &tip);
-            has_hole || is_ahead || forgotten > 0 && seen.length != expected(&tip)
-        }
-        _ => false,
-    });
+    let live = live_file(archive, &tip).filter(|live| !live.attached);
     let Some(live) = live.filter(|live| !is_left_out(archive, session, live)) else {
         return Ok(None);
     };
-    let held = Held::of(&live.path, session.format)?;
-    // An operation that made a hole has its place already.
-    let lost = if has_hole && forgotten == 0 { 0 } else { lost };
-    let lost = match tip.position().filter(|_| live.attached) {
-        Some(at) => {
-            let state = (at.generation, tip.growth());
-            match judged(archive, session, state, &live.path) {
-                Ok(Verdict::Grown) => {
-                    let known = tip.growth().map_or(0, Run::end);
-                    lost.min(held.lines.saturating_sub(known))
-                }
-                _ => lost,
-            }
-        }
-        None => lost,
-    };
-    lose(archive, &session.name, session.format, (lost, held.turns))?;
-    let mut change = Change::bare(archive, session)?;
-    follow(&mut change, &live.path, live.n).map(Some)
-}
-
-/// Returns whether entries are lost of the state of the file in which a session is: behind some that are known, or before.
-pub(crate) fn has_hole(archive: &Archive, session: &Session) -> Result<bool, SyncError> {
-    let (store, key) = (&archive.store, session.key);
-    let Some(position) = store.state(key)?.position() else { return Ok(false) };
-    let mut place = 0;
-    for run in store.runs(key, position.generation, 0)? {
-        let is_lost = |entry: &Entry| key.has_lost(entry);
-        if run.start != place || store.entries(key, run.entries())?.iter().any(is_lost) {
-            return Ok(true);
-        }
-        place = run.end();
+    let seen = live::look(&live.path).ok().flatten();
+    if seen.is_none_or(|seen| !live_file::is_ahead(&seen, &tip) && seen.length == expected(&tip)) {
+        return Ok(None);
     }
-    Ok(false)
+    follow(&mut Change::bare(archive, session)?, &live.path, live.n).map(Some)
 }
 
 /// Returns the live files below the store's folder that no session has.
@@ -179,67 +107,6 @@ fn transcripts(archive: &Archive) -> Result<Vec<PathBuf>, SyncError> {
     }
     paths.sort();
     Ok(paths)
-}
-
-/// What a file holds.
-#[derive(Default)]
-struct Held {
-    lines: u64,
-    /// How many of them are turns of the user.
-    turns: u64,
-}
-
-impl Held {
-    fn of(path: &Path, format: &dyn Format) -> Result<Self, SyncError> {
-        let mut reader = Reader::new(sources::open(path, 0).map_err(SyncError::at(path))?);
-        let mut held = Self::default();
-        while let Some(located) = reader.next_line()? {
-            let kind = located.line.record().map(|record| format.envelope(record).kind);
-            held.lines += 1;
-            held.turns += u64::from(kind == Some(Kind::User));
-        }
-        Ok(held)
-    }
-}
-
-/// Takes the numbers of lost operations of a session, each of which may have given a checkpoint; the last one, one for each turn.
-/// They become durable together.
-fn lose(
-    archive: &Archive,
-    name: &SessionName,
-    format: &'static dyn Format,
-    (operations, turns): (u64, u64),
-) -> Result<(), SyncError> {
-    let mut together = Together::new(archive);
-    together.open()?;
-    let mut change = match archive.session(name)? {
-        Some(session) => Change::also(archive, &session, &mut together)?,
-        None => Change::among(archive, name.clone(), format, &mut together),
-    };
-    let given = change.before.state.checkpoints;
-    for n in 1..=operations {
-        let last = if n == operations { turns.saturating_sub(given) } else { 0 };
-        for _ in 0..=last {
-            let checkpoint = Some((Position::default(), None));
-            change.step(Steps { checkpoint, ..Steps::default() });
-        }
-        change.part(Command::Lost {})?;
-    }
-    drop(change);
-    Ok(together.end()?)
-}
-
-/// Lets a session whose branches are lost stand at the end of its newest generation.
-fn stand(archive: &Archive, session: &Session, tip: &State) -> Result<(), SyncError> {
-    let Some(end) = tip.ends.values().next_back() else { return Ok(()) };
-    let mut change = Change::bare(archive, session)?;
-    let growth = change.growth(end.generation)?;
-    let head = change.head(&growth)?;
-    let position = Position { generation: end.generation, head, horizon: growth.entries };
-    change.set_branch(MAIN, Some(position));
-    change.set_current(MAIN);
-    change.commit(Command::CatchUp { entries: 0, branch: None, left: None })?;
-    Ok(())
 }
 
 /// Lets a session stand where its live file is.
@@ -317,10 +184,9 @@ fn asides(live: &Path, tip: &State) -> io::Result<Vec<PathBuf>> {
 }
 
 /// Makes a session of a live file that has none.
-fn begin(archive: &Archive, path: &Path, lost: u64) -> Result<Option<TakenBack>, SyncError> {
+fn begin(archive: &Archive, path: &Path) -> Result<Option<TakenBack>, SyncError> {
     let Ok((format, name)) = sources::identify(path) else { return Ok(None) };
     let place = archive.place_in(path);
-    lose(archive, &name, format, (lost, Held::of(path, format)?.turns))?;
     let mut change = match archive.session(&name)? {
         Some(session) => Change::bare(archive, &session)?,
         None => Change::first(archive, name, format)?,

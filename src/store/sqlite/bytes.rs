@@ -27,14 +27,16 @@ use super::{
     held::{Held, held},
     known::Known,
     lengths::Lengths,
-    lost::{self, GivenUp, LOST},
     opened::Opened,
     pack::{LONG, Packing, REST, SEGMENT, Segment, last_line},
 };
 use crate::{
     model::{EntryId, EntryNumber, LineId, line::LINE_MAX},
-    store::{NewLine, SessionKey, StoreError, commit::Whole, error::sound},
+    store::{Fault, FaultKind, NewLine, SessionKey, StoreError, commit::Whole, error::sound},
 };
+
+/// The number of a line that was damaged and found nowhere.
+pub(super) const LOST: i64 = 0;
 
 /// How often, in lines, an appending program looks whether there is a segment's worth to pack.
 const PACK_EVERY: i64 = 64;
@@ -93,6 +95,11 @@ impl Body<'_> {
             Self::Inline(_, size) | Self::OnItsWay(_, size) | Self::Packed(_, _, size) => *size,
         }
     }
+}
+
+/// Returns the fault of what had a line that is lost.
+pub(super) fn lost(session: SessionKey, item: String) -> Fault {
+    Fault { kind: FaultKind::Lost, ..Fault::of(Some(session), item, "its line is lost") }
 }
 
 fn torn(line: i64, problem: &str) -> StoreError {
@@ -419,8 +426,7 @@ impl Bytes {
         let torn = |problem: &str| StoreError::corrupt(format!("entry {n}"), problem);
         let (id, link, key) = row.ok_or_else(|| torn("it has no line"))?;
         if key == LOST {
-            let given_up = GivenUp::of(session, n, id);
-            return Err(given_up.fault(session, format!("entry {n}")).into());
+            return Err(lost(session, format!("entry {n}")).into());
         }
         let line = self.line(db, key)?;
         if self.is_left_to_check {
@@ -460,7 +466,7 @@ impl Bytes {
                 Err(error) => return Err(error),
             }
         }
-        lost::is_behind(db, session, entry.0)
+        Ok(false)
     }
 
     /// Returns a line, which is checked against nothing but its length.

@@ -22,11 +22,9 @@ use rusqlite::{Connection, OptionalExtension, ffi, params};
 use super::{
     add::OWN,
     body::{Parts, Place},
-    bytes::Bytes,
+    bytes::{self, Bytes},
     covered::{self, Covered},
-    long,
-    lost::{self, GivenUp},
-    open,
+    long, open,
     query::hash,
     totals,
 };
@@ -333,8 +331,8 @@ impl Window {
             problem.clone()
         } else if self.get(line).is_some() {
             wrong.to_owned()
-        } else if line == lost::LOST {
-            return GivenUp::Line.fault(session, item);
+        } else if line == bytes::LOST {
+            return bytes::lost(session, item);
         } else {
             format!("its line, {line}, is missing")
         };
@@ -553,10 +551,8 @@ impl Part<'_> {
                 continue;
             }
             let item = format!("entry {n}");
-            self.faults.push(match lost::reason(self.db, of, entry, (line, found.is_some()))? {
-                Some(given_up) => given_up.fault(of, item),
-                None => window.fault(of, item, (line, "its id does not match its link and line")),
-            });
+            let problem = "its id does not match its link and line";
+            self.faults.push(window.fault(of, item, (line, problem)));
         }
         Ok(())
     }

@@ -1,66 +1,49 @@
-//! Salvaging: what can still be read of a damaged store, row by row, in a fresh one beside it.
+//! Salvaging: what can still be read of a damaged store goes into a fresh one beside it.
 //!
 //! ```text
-//! rows      every row of a fact that can be read, by `salvage/scan.rs`; the journal's operations are settled
-//! names     those of the sessions, and the store's own id, with which the hashes of operations come out
-//! loose     rows on pages to which no other page leads, if something vouches for them; the words that are lost are named
-//! lines     every line whose bytes are still those of its entries' ids; the others are wanted
-//! chains    an operation that is missing, or has become another, gets one in its place that says so: `lost`
-//! kept      every file that an operation keeps whole; the others are wanted
-//! orphans   lines that belong to no entry any more are tried where the rows of entries are lost
-//! fill      a caller that finds a wanted line or file gives it back, or lines that are tried where the rows of entries are lost
-//! places    where operations put their entries, where the rows that told it are lost: a caller reads it from files
-//! conclude  all else that is missing has its place: an entry without an id of its own, a checkpoint that leads nowhere
-//! renumber  a caller that derives the checkpoints of an operation gives them their numbers again
+//! rows      every row of a fact, by its key, around the pages that cannot be read; the journal's operations are settled
+//! names     those with which the hashes of operations come out: of the store, and of its sessions
+//! words     those that are what their digests say
+//! chains    a session keeps its operations up to the first that is missing, or whose facts are not those that it names
+//! lines     those that are what their entries' ids say; the others are wanted
+//! kept      files that operations keep whole, if they are what their digests say; the others are wanted
+//! fill      a caller that finds a wanted line or file gives it back
 //! ```
 //!
-//! Numbers stay: sessions, operations, entries, checkpoints and generations have those that they had. The damaged store
-//! is only read.
+//! Sessions, operations, entries and checkpoints keep their numbers. The damaged store is only read.
 //!
-//! Invariant: no row is made up: what replaces a missing one says that it is missing.
+//! Invariant: every row in the fresh store is one that the damaged store had, checked by a hash.
 
-mod chain;
-mod entries;
 mod first_page;
-mod identity;
-mod kept;
-mod loose;
-mod numbers;
-mod page;
-mod places;
 mod scan;
-mod words;
 
 use std::{
     collections::{BTreeMap, BTreeSet, btree_map::Entry},
     fs,
+    io::{BufWriter, Write as _},
     path::{Path, PathBuf},
 };
 
-use rusqlite::{Connection, params, types::Value};
+use rusqlite::{Connection, OptionalExtension, Row, params, types::Value};
 
 use super::{
     add::OWN,
-    bytes::Bytes,
-    covered::{self, Covered},
-    journal,
-    lost::LOST,
-    open,
+    bytes::{Bytes, LOST},
+    covered::{self, Covered, kept_digest},
+    journal, open,
     query::{self, Emptied, collect, hash},
     rows::Tables,
     witness,
     write::{place, placed},
 };
 use crate::{
+    disk,
     model::{
-        Cutting, EntryId, EntryNumber, LineId, Operation, OperationId, SessionName, Tagged, Text,
-        line,
+        Bulk, CheckpointNumber, Digest, EntryId, EntryNumber, LineId, Operation, OperationId,
+        OperationNumber, Origin, STRAYS, SessionName, StoreId, Tagged, Text, line,
     },
     store::{Access, FactStore, NewLine, SessionKey, StoreError},
 };
-pub use entries::{Tried, Unknown};
-pub use kept::WantedFile;
-pub use places::Unplaced;
 use scan::{Probes, Table};
 
 /// A line that a store had and that cannot be read.
@@ -87,32 +70,39 @@ pub struct Loss {
     pub item: String,
 }
 
+/// A file that a store kept and that cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WantedFile {
+    /// The session.
+    pub session: SessionKey,
+    /// The operation that kept it.
+    pub operation: OperationNumber,
+    /// Which of the operation's files it is.
+    pub n: u64,
+    /// The digest of its bytes.
+    pub digest: Digest,
+}
+
 /// A fresh store that is being filled from a damaged one.
 pub struct Salvage {
     damaged: PathBuf,
     old: Connection,
-    /// Where all bytes of the damaged store are, if some are out of reach in it.
-    bytes: Option<Connection>,
     fresh: Tables,
     triggers: Vec<String>,
-    /// The names that sessions may have, as rows and an index tell them; the row's own first.
-    named: BTreeMap<SessionKey, Vec<SessionName>>,
     names: BTreeMap<SessionKey, SessionName>,
     wanted: BTreeMap<EntryId, Vec<Wanted>>,
     files: Vec<WantedFile>,
+    /// The numbers of lines that no operation has any more: below zero, those of the damaged store.
+    strays: Vec<i64>,
     losses: Vec<Loss>,
-    unknown: Vec<Unknown>,
-    unplaced: Vec<Unplaced>,
-    /// The number of the newest operation that could be read.
-    newest: u64,
     probes: Probes,
     /// How long a store is that holds nothing.
     least: u64,
 }
 
-/// The tables of facts that are copied as they stand: the name, the columns, and the number by which rows are found in
-/// a session, or in all.
-const COPIED: [(&str, &str, &str, bool); 5] = [
+/// The tables of facts that are copied: the name, the columns, and the number by which rows are found in a session, or in all.
+/// Lines have numbers below zero until they are read.
+const COPIED: [(&str, &str, &str, bool); 6] = [
     ("operation", "seq, session, store, n, hash, record", "seq", false),
     (
         "run",
@@ -127,62 +117,72 @@ const COPIED: [(&str, &str, &str, bool); 5] = [
         true,
     ),
     ("origin", "session, entry, operation, origin, cut", "entry", true),
-    ("kept", "session, operation, n, -line", "operation", true),
+    ("kept", "session, operation, n, line", "operation", true),
+    ("entry", "session, n, id, link, line", "n", true),
 ];
 
+/// The tables with facts of sessions, and the column with the number of the operation that a row belongs to.
+const OF_OPERATIONS: [(&str, &str); 6] = [
+    ("operation", "n"),
+    ("run", "operation"),
+    ("checkpoint", "operation"),
+    ("origin", "operation"),
+    ("words", "operation"),
+    ("kept", "operation"),
+];
+
+/// The numbers that the next operation of a session must have.
+struct Next {
+    before: Option<OperationId>,
+    operation: OperationNumber,
+    entry: EntryNumber,
+    checkpoint: CheckpointNumber,
+}
+
 impl Salvage {
-    /// Copies what can be read of the store in a file to a fresh one, which must not be there yet. `each` hears how many tables
-    /// of sessions were read, and of how many.
+    /// Copies what can be read of the store in a file to a fresh one, which must not be there yet. `each` hears how many
+    /// tables of sessions were read, and of how many.
     pub fn begin(
         damaged: &Path,
         fresh: &Path,
         each: &mut dyn FnMut(u64, u64),
     ) -> Result<Self, StoreError> {
         let opened = open::open(fresh, Access::Write)?;
+        query::empty_wal(&opened.db, Emptied::Truncated)?;
         let old = first_page::open(damaged, fresh)?;
         let least = length_of(fresh);
         let tables = Tables::new(opened.db, opened.id, fresh);
         let fresh = &tables.db;
         fresh.execute_batch("BEGIN IMMEDIATE")?;
-        // Facts are added out of their order here, and completed later.
+        // Facts are added out of their order here.
         let sql = "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'";
         let triggers: Vec<(String, String)> =
             collect(fresh, sql, [], |row| Ok((row.get(0)?, row.get(1)?)))?;
         for (name, _) in &triggers {
             fresh.execute_batch(&format!("DROP TRIGGER {name}"))?;
         }
-        let triggers = triggers.into_iter().map(|(_, sql)| sql).collect();
         let mut salvage = Self {
             damaged: damaged.to_owned(),
             old,
-            bytes: None,
             fresh: tables,
-            triggers,
-            named: BTreeMap::new(),
+            triggers: triggers.into_iter().map(|(_, sql)| sql).collect(),
             names: BTreeMap::new(),
             wanted: BTreeMap::new(),
             files: Vec::new(),
+            strays: Vec::new(),
             losses: Vec::new(),
-            unknown: Vec::new(),
-            unplaced: Vec::new(),
-            newest: 0,
             probes: Probes::default(),
             least,
         };
-        salvage.sessions()?;
-        salvage.facts(each)?;
+        let named = salvage.sessions()?;
+        salvage.facts(&named, each)?;
+        salvage.journal(&named)?;
+        salvage.take_names(named)?;
         let torn = salvage.words()?;
-        salvage.journal()?;
-        salvage.take_names()?;
-        salvage.nameless()?;
-        salvage.take_id()?;
-        salvage.loose()?;
-        salvage.lose_words(&torn)?;
-        salvage.newest = salvage.fresh.newest()?.map_or(0, |(seq, _)| seq);
-        let held = salvage.lines()?;
         salvage.chains()?;
+        salvage.lose_words(torn)?;
+        salvage.lines()?;
         salvage.kept()?;
-        salvage.orphans(&held)?;
         Ok(salvage)
     }
 
@@ -191,10 +191,9 @@ impl Salvage {
         self.wanted.values().flatten()
     }
 
-    /// Returns whether anything is missing that files may give back.
-    pub fn is_wanting(&self) -> bool {
-        let is_whole = self.wanted.is_empty() && self.files.is_empty();
-        !is_whole || !self.unknown.is_empty() || !self.unplaced.is_empty()
+    /// Returns the files that are wanted.
+    pub fn wanted_files(&self) -> &[WantedFile] {
+        &self.files
     }
 
     /// Returns the names of the sessions.
@@ -202,7 +201,7 @@ impl Salvage {
         &self.names
     }
 
-    /// Returns the operations of a session, those included that stand for lost ones.
+    /// Returns the operations of a session.
     pub fn operations(&self, session: SessionKey) -> Result<Vec<Operation>, StoreError> {
         let rows = collect(
             self.db(),
@@ -214,28 +213,24 @@ impl Salvage {
         Ok(rows.into_iter().filter_map(open).collect())
     }
 
-    /// Returns how many operations are missing that the witness has seen, without those that others stand for.
+    /// Returns how many operations are missing that the witness has seen.
     pub fn forgotten(&self) -> Result<u64, StoreError> {
-        let own = self.fresh.id()?;
-        let witness = witness::read(&witness::path_of(&self.damaged), own).ok().flatten();
-        let Some(witness) = witness else { return Ok(0) };
-        let is_other = witness.seq <= self.newest
-            && self.fresh.hash_at(witness.seq)?.is_some_and(|hash| hash != witness.hash);
+        let witness = witness::read(&witness::path_of(&self.damaged), self.fresh.id()?);
+        let Some(witness) = witness.ok().flatten() else { return Ok(0) };
         let newest = self.fresh.newest()?.map_or(0, |(seq, _)| seq);
+        let is_other = self.fresh.hash_at(witness.seq)?.is_some_and(|hash| hash != witness.hash);
         Ok(witness.seq.saturating_sub(newest).max(u64::from(is_other)))
     }
 
-    /// Returns whether nothing could be read of a store that had some operations: it has as many pages as one without any, or more.
+    /// Returns whether no session could be read of a store that had some: it has as many pages as one without any, or more.
     pub fn is_empty(&self) -> bool {
+        let length = length_of(&self.damaged);
         let had_some = || {
             let witness = witness::newest(&self.damaged);
-            witness.is_some_and(|witness| witness.seq > 0) || length_of(&self.damaged) > self.least
+            witness.is_some_and(|witness| witness.seq > 0) || length > self.least
         };
-        // Entries that are there tell of operations that are lost.
-        self.fresh.newest().is_ok_and(|newest| newest.is_none())
-            && length_of(&self.damaged) >= self.least
-            && had_some()
-            && first_page::has_more(&self.damaged)
+        let knows_none = self.losses.iter().all(|loss| loss.session.is_none());
+        self.names.is_empty() && knows_none && length >= self.least && had_some()
     }
 
     /// Gives back the line of an entry, found anywhere, and returns for how many entries it was wanted.
@@ -254,29 +249,56 @@ impl Salvage {
         Ok(found.len())
     }
 
-    /// Makes all of it durable that was found, so that what follows from it can be derived. Only checkpoints may come behind.
-    pub fn conclude(&mut self) -> Result<(), StoreError> {
-        for wanted in std::mem::take(&mut self.wanted).into_values().flatten() {
-            let item = format!("the line of entry {:.8}", wanted.id);
-            self.lose(wanted.session, item);
-            self.copy_record(wanted.session, wanted.entry)?;
+    /// Gives back a file that operations kept, found anywhere, and returns for how many it was wanted.
+    pub fn fill_file(&mut self, bytes: &[u8]) -> Result<usize, StoreError> {
+        let digest = Digest::of_bytes(bytes);
+        let (found, left): (Vec<_>, Vec<_>) =
+            std::mem::take(&mut self.files).into_iter().partition(|file| file.digest == digest);
+        self.files = left;
+        for file in &found {
+            self.keep(file, Some(bytes.to_vec()))?;
         }
-        self.lose_files();
-        self.lose_places();
-        for unknown in std::mem::take(&mut self.unknown) {
-            let Unknown { session, operation, missing, .. } = unknown;
-            self.lose(
-                session,
-                format!("{} of operation {operation}", counted(missing.len(), "entry", "entries")),
-            );
-        }
-        self.fresh.bytes.borrow_mut().settle(self.db())?;
-        Ok(self.db().execute_batch("COMMIT")?)
+        Ok(found.len())
     }
 
-    /// Completes the fresh store, which is concluded, and returns what is lost.
-    pub fn finish(self) -> Result<Vec<Loss>, StoreError> {
-        self.db().execute_batch("BEGIN IMMEDIATE")?;
+    /// Writes the lines that no operation has any more into a file, those that can be read.
+    pub fn write_strays(&mut self, path: &Path) -> Result<(), StoreError> {
+        if self.strays.is_empty() {
+            return Ok(());
+        }
+        let io = StoreError::at(path);
+        let mut file = BufWriter::new(disk::make(path).map_err(&io)?);
+        let bytes = Bytes::default();
+        let mut count = 0;
+        for line in std::mem::take(&mut self.strays) {
+            let found = match line {
+                ..0 => bytes.line(&self.old, -line),
+                _ => self.fresh.bytes.borrow().line(self.db(), line),
+            };
+            if let Ok(mut found) = found {
+                found.push(b'\n');
+                file.write_all(&found).map_err(&io)?;
+                count += 1;
+            }
+        }
+        let file = file.into_inner().map_err(|error| io(error.into_error()))?;
+        file.sync_all().map_err(io)?;
+        let item =
+            format!("the places of {count} lines, which are in {STRAYS} beside the damaged store");
+        self.losses.push(Loss { session: None, item });
+        Ok(())
+    }
+
+    /// Makes the fresh store durable, and returns what is lost. The rows that are derived are not there yet.
+    pub fn finish(mut self) -> Result<Vec<Loss>, StoreError> {
+        for wanted in std::mem::take(&mut self.wanted).into_values().flatten() {
+            self.lose(wanted.session, format!("the line of entry {:.8}", wanted.id));
+            self.copy_record(wanted.session, wanted.entry)?;
+        }
+        for WantedFile { session, operation, n, .. } in std::mem::take(&mut self.files) {
+            self.lose(session, format!("file {n} that operation {operation} kept"));
+        }
+        self.fresh.bytes.borrow_mut().settle(self.db())?;
         for trigger in &self.triggers {
             self.db().execute_batch(trigger)?;
         }
@@ -289,17 +311,13 @@ impl Salvage {
         &self.fresh.db
     }
 
-    fn bytes_db(&self) -> &Connection {
-        self.bytes.as_ref().unwrap_or(&self.old)
-    }
-
     fn lose(&mut self, session: SessionKey, item: impl Into<String>) {
         let session = self.names.get(&session).cloned();
         self.losses.push(Loss { session, item: item.into() });
     }
 
-    /// Reads the names of sessions; the index of their rows has them once more, and their cards.
-    fn sessions(&mut self) -> Result<(), StoreError> {
+    /// Returns the names that sessions may have: the index of their rows has them once more, and their cards.
+    fn sessions(&self) -> Result<BTreeMap<SessionKey, Vec<SessionName>>, StoreError> {
         let mut named: BTreeMap<SessionKey, Vec<SessionName>> = BTreeMap::new();
         let places =
             [("session", "key"), ("session INDEXED BY session_name", "key"), ("card", "session")];
@@ -315,60 +333,45 @@ impl Salvage {
                 Ok(())
             })?;
         }
-        let firsts = named.iter().filter_map(|(key, names)| Some((*key, names.first()?.clone())));
-        self.names = firsts.collect();
-        self.named = named;
-        Ok(())
+        Ok(named)
     }
 
-    /// Leaves out the operations of sessions whose names are lost.
-    fn nameless(&mut self) -> Result<(), StoreError> {
-        let nameless = "DELETE FROM operation WHERE session NOT IN (SELECT key FROM session)";
-        let lost = self.db().execute(nameless, [])?;
-        if lost > 0 {
-            let item = format!("{lost} operations of sessions whose names are lost");
-            self.losses.push(Loss { session: None, item });
-        }
-        Ok(())
-    }
-
-    /// Copies rows of facts as they stand, and entries with the numbers of their lines below zero until these are read.
-    fn facts(&mut self, each: &mut dyn FnMut(u64, u64)) -> Result<(), StoreError> {
-        let keys: Vec<SessionKey> = self.names.keys().copied().collect();
-        let all = (COPIED.len() * keys.len()) as u64;
+    /// Copies rows of facts.
+    fn facts(
+        &self,
+        named: &BTreeMap<SessionKey, Vec<SessionName>>,
+        each: &mut dyn FnMut(u64, u64),
+    ) -> Result<(), StoreError> {
+        let all = (COPIED.len() * named.len()) as u64;
         let mut done = 0;
-        let mut next = || {
-            done += 1;
-            each(done, all);
-        };
         for (name, columns, key, is_per_session) in COPIED {
+            let read = columns.replace(" line", " -max(line, 0)");
             let count = columns.split(", ").count();
-            let table = Table { columns, name, key, within: None };
-            if is_per_session {
-                for session in &keys {
-                    let within = Some(("session = ?3", session.0));
-                    copy(&self.old, self.db(), &Table { within, ..table }, count, &self.probes)?;
-                    next();
+            let copy = |within| {
+                let table = Table { columns: &read, name, key, within };
+                table.scan(&self.old, &self.probes, &mut |row| {
+                    let values = (0..count).map(|column| row.get(column));
+                    insert(self.db(), name, columns, values.collect::<Result<_, _>>()?)
+                })
+            };
+            if !is_per_session {
+                copy(None)?;
+            }
+            for session in named.keys() {
+                if is_per_session {
+                    copy(Some(("session = ?3", session.0)))?;
                 }
-            } else {
-                copy(&self.old, self.db(), &table, count, &self.probes)?;
+                done += 1;
+                each(done, all);
             }
         }
-        for session in &keys {
-            let table = Table {
-                columns: "session, n, id, link, -line",
-                name: "entry",
-                key: "n",
-                within: Some(("session = ?3", session.0)),
-            };
-            copy(&self.old, self.db(), &table, 5, &self.probes)?;
-            next();
-        }
+        // No number of an operation is negative.
+        self.db().execute("DELETE FROM operation WHERE seq < 1", [])?;
         Ok(())
     }
 
     /// Settles the operations of the journal that can be read.
-    fn journal(&mut self) -> Result<(), StoreError> {
+    fn journal(&self, named: &BTreeMap<SessionKey, Vec<SessionName>>) -> Result<(), StoreError> {
         let mut rows = BTreeMap::new();
         let table = Table { columns: "seq, body", name: "journal", key: "seq", within: None };
         table.scan(&self.old, &self.probes, &mut |row| {
@@ -377,37 +380,21 @@ impl Salvage {
             rows.insert(seq, journal::decode(seq, body, true)?);
             Ok(())
         })?;
+        rows.retain(|_, row| named.contains_key(&row.session));
         for (seq, row) in rows {
             self.settle(seq, row)?;
         }
         Ok(())
     }
 
-    /// Settles an operation of the journal, unless it is there. Where anything that it brought is there, it was settled, and the
-    /// rest of it is where it belongs: it may have been covered since.
+    /// Settles an operation of the journal, unless it, or another one, is in its place already.
     fn settle(&self, seq: u64, mut row: journal::Row) -> Result<(), StoreError> {
-        let by = &row.commit.operation;
-        let there =
-            "SELECT 1 FROM operation WHERE seq = ?1 OR (session = ?2 AND store = ?3 AND n = ?4)";
-        let key = params![seq, row.session.0, OWN, by.n];
-        if self.db().prepare_cached(there)?.exists(key)? || !self.names.contains_key(&row.session) {
-            return Ok(());
-        }
-        if self.has_facts_of(row.session, &row.commit)? {
-            self.db().execute(
-                "INSERT INTO operation (seq, session, store, n, hash, record) VALUES (?, ?, ?, ?, ?, ?)",
-                params![seq, row.session.0, OWN, by.n, by.hash.as_bytes(), by.record],
-            )?;
-            return Ok(());
-        }
-        self.drop_strays(row.session, by)?;
         // The lines of the rows before it stay, whatever becomes of this one.
         self.fresh.bytes.borrow_mut().settle(self.db())?;
         self.db().execute_batch("SAVEPOINT settled")?;
         let lines = place(self.db(), &mut self.fresh.bytes.borrow_mut(), &mut row.commit)?;
         let placed = placed(row.session, seq, &row.commit, lines);
         match super::add::add_facts(self.db(), &[placed]) {
-            // A row that says to be of another operation has the place of one of its own.
             Err(StoreError::Refused(_)) => {
                 self.db().execute_batch("ROLLBACK TO settled")?;
                 self.fresh.forget();
@@ -417,12 +404,221 @@ impl Salvage {
         Ok(self.db().execute_batch("RELEASE settled")?)
     }
 
+    /// Takes the id of the store, and the name of each session, with which the hash of its first operation comes out. A session
+    /// without one is left out.
+    fn take_names(
+        &mut self,
+        named: BTreeMap<SessionKey, Vec<SessionName>>,
+    ) -> Result<(), StoreError> {
+        let sql = "SELECT session, record, hash FROM operation WHERE store = ? AND n = 1";
+        let firsts = collect(self.db(), sql, [OWN], |row| {
+            let (record, id) = (row.get(1)?, OperationId::new(hash(row, 2)?));
+            Ok((SessionKey(row.get(0)?), Operation::open(OperationNumber::FIRST, record, id, &[])))
+        })?;
+        let firsts: BTreeMap<SessionKey, Operation> =
+            firsts.into_iter().filter_map(|(session, by)| Some((session, by.ok()?))).collect();
+        let is_right = |id: StoreId, session: &SessionKey, name: &SessionName| {
+            firsts.get(session).is_some_and(|by| by.hash_after(None, id, name) == by.hash)
+        };
+        let count = |id: StoreId| {
+            let is_named = |(session, names): &(&SessionKey, &Vec<SessionName>)| {
+                names.iter().any(|name| is_right(id, session, name))
+            };
+            named.iter().filter(is_named).count()
+        };
+        let ids = self.own_ids();
+        // Of equals, the first one counts.
+        let best = ids.into_iter().rev().max_by_key(|id| count(*id));
+        if let Some(id) = best {
+            let sql = "UPDATE store SET id = ? WHERE key = ?";
+            self.db().execute(sql, params![id.as_bytes(), OWN])?;
+            self.fresh.id = id;
+        }
+        for (session, mut names) in named {
+            let right = names.iter().position(|name| is_right(self.fresh.id, &session, name));
+            if let Some(at) = right {
+                let name = names.swap_remove(at);
+                self.db().execute(
+                    "INSERT INTO session (key, format, id) VALUES (?, ?, ?)",
+                    params![session.0, name.format, name.id],
+                )?;
+                self.names.insert(session, name);
+            } else {
+                let item = "all operations".to_owned();
+                self.losses.push(Loss { session: names.into_iter().next(), item });
+            }
+        }
+        for (table, _) in OF_OPERATIONS.into_iter().chain([("entry", "")]) {
+            let nameless =
+                format!("DELETE FROM {table} WHERE session NOT IN (SELECT key FROM session)");
+            self.db().execute(&nameless, [])?;
+        }
+        Ok(())
+    }
+
+    /// Returns the ids that the damaged store may have: its row has it, the index of that row, and the witness.
+    fn own_ids(&self) -> Vec<StoreId> {
+        let read = |from: &str| {
+            let sql = format!("SELECT id FROM {from} WHERE key = ?");
+            self.old.query_row(&sql, [OWN], |row| row.get(0)).ok().map(StoreId::new)
+        };
+        let mut seen = witness::read_all(&witness::path_of(&self.damaged)).unwrap_or_default();
+        seen.sort_by_key(|witness| std::cmp::Reverse(witness.seq));
+        let seen = seen.into_iter().map(|witness| witness.store);
+        [read("store"), read("store INDEXED BY store_id")]
+            .into_iter()
+            .flatten()
+            .chain(seen)
+            .collect()
+    }
+
+    /// Copies the words of persons that are those of their digests, and returns the sessions of which not all could be.
+    fn words(&self) -> Result<Vec<SessionKey>, StoreError> {
+        let columns = "session, operation, digest, salt, CAST(text AS BLOB)";
+        let mut torn = Vec::new();
+        for session in self.names.keys() {
+            let within = Some(("session = ?3", session.0));
+            let table = Table { columns, name: "words", key: "operation", within };
+            let mut are_right = true;
+            let is_whole = table.scan(&self.old, &self.probes, &mut |row| {
+                are_right &= add_words(self.db(), row)?;
+                Ok(())
+            })?;
+            torn.extend((!is_whole || !are_right).then_some(*session));
+        }
+        Ok(torn)
+    }
+
+    /// Says which words are lost of these sessions: their operations and checkpoints name them.
+    fn lose_words(&mut self, torn: Vec<SessionKey>) -> Result<(), StoreError> {
+        for session in torn {
+            let mut lost = BTreeSet::new();
+            let mut name = |n: OperationNumber, text: &mut Text| {
+                lost.extend(matches!(text, Text::Absent(_)).then_some(n));
+            };
+            for mut by in self.fresh.operations(session, OperationNumber::ALL)? {
+                let n = by.n;
+                by.texts(&mut |text| name(n, text));
+            }
+            for (n, mut given) in self.fresh.checkpoints(session, CheckpointNumber::ALL)? {
+                given.texts(&mut |text| name(n, text));
+            }
+            for n in lost {
+                self.lose(session, format!("text of operation {n}, unless it was redacted"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Cuts each session off before the first operation that is missing, or that is not what its hash says.
+    fn chains(&mut self) -> Result<(), StoreError> {
+        let names = self.names.clone();
+        for (session, name) in names {
+            let mut lost = None;
+            // What an operation took out of an earlier one explains that one; without it, the earlier one goes as well.
+            while let Some((first, last)) = self.cut(session, &name)? {
+                lost = Some((first, lost.map_or(last, |(_, last)| last)));
+            }
+            let Some((first, last)) = lost else { continue };
+            let item = match (first, last) {
+                (OperationNumber::FIRST, _) => "all operations".to_owned(),
+                (first, last) if first >= last => format!("operation {first}"),
+                (first, last) => format!("operations {first} to {last}"),
+            };
+            self.lose(session, item);
+            if first == OperationNumber::FIRST {
+                self.db().execute("DELETE FROM session WHERE key = ?", [session.0])?;
+                self.names.remove(&session);
+            }
+        }
+        Ok(())
+    }
+
+    /// Cuts a session off, and returns the first operation that went and the last of which anything was found.
+    fn cut(
+        &mut self,
+        session: SessionKey,
+        name: &SessionName,
+    ) -> Result<Option<(OperationNumber, OperationNumber)>, StoreError> {
+        let mut next = Next {
+            before: None,
+            operation: OperationNumber::FIRST,
+            entry: EntryNumber::FIRST,
+            checkpoint: CheckpointNumber::FIRST,
+        };
+        let mut origins: BTreeMap<OperationNumber, Vec<Origin>> = BTreeMap::new();
+        // Where they cannot be read, no operation has the origins that it names.
+        for (n, origin) in self.fresh.origins(session, EntryNumber::ALL).unwrap_or_default() {
+            origins.entry(n).or_default().push(origin);
+        }
+        for by in self.operations(session)? {
+            let origins = origins.remove(&by.n).unwrap_or_default();
+            if !self.is_whole((session, name), &next, &by, origins).or_else(refuse_damaged)? {
+                break;
+            }
+            next = Next {
+                before: Some(by.hash),
+                operation: by.n.next(),
+                entry: by.added().end,
+                checkpoint: next.checkpoint.plus(by.checkpoints.map_or(0, |given| given.count)),
+            };
+        }
+        let mut last: Option<OperationNumber> = None;
+        for (table, column) in OF_OPERATIONS {
+            let sql =
+                format!("SELECT max({column}) FROM {table} WHERE session = ? AND {column} >= ?");
+            let key = params![session.0, next.operation];
+            last = last.max(self.db().query_row(&sql, key, |row| row.get(0))?);
+            let sql = format!("DELETE FROM {table} WHERE session = ? AND {column} >= ?");
+            self.db().execute(&sql, key)?;
+        }
+        let sql = "SELECT line FROM entry WHERE session = ? AND n >= ? ORDER BY n";
+        let strays: Vec<i64> =
+            collect(self.db(), sql, params![session.0, next.entry], |row| row.get(0))?;
+        self.strays.extend(strays);
+        for (table, n) in [("entry", next.entry.get()), ("checkpoint", next.checkpoint.get())] {
+            let sql = format!("DELETE FROM {table} WHERE session = ? AND n >= ?");
+            self.db().execute(&sql, params![session.0, n])?;
+        }
+        Ok(last.map(|last| (next.operation, last)))
+    }
+
+    /// Returns whether an operation follows the one before it and has all facts that its record names.
+    fn is_whole(
+        &self,
+        (session, name): (SessionKey, &SessionName),
+        next: &Next,
+        by: &Operation,
+        origins: Vec<Origin>,
+    ) -> Result<bool, StoreError> {
+        let follows = by.n == next.operation
+            && by.first == next.entry
+            && by.hash_after(next.before, self.fresh.id, name) == by.hash;
+        if !follows {
+            return Ok(false);
+        }
+        let given = by.checkpoints.map_or(0, |given| given.count);
+        let numbers = next.checkpoint..next.checkpoint.plus(given);
+        let runs = self.fresh.growths(session, by.n.alone())?.into_iter();
+        let checkpoints = self.fresh.checkpoints(session, numbers)?.into_iter();
+        let bulk = Bulk {
+            entries: self.fresh.entries(session, by.added())?,
+            runs: runs.map(|(_, run)| run).collect(),
+            checkpoints: checkpoints.map(|(_, checkpoint)| checkpoint).collect(),
+            origins,
+        };
+        if by.names(&bulk, None) {
+            return Ok(true);
+        }
+        let covered = covered::runs_by_operations(self.db(), session, by.n)?;
+        Ok(by.names(&bulk, covered))
+    }
+
     /// Copies lines in the order in which they lie, each once; those that are not what their entries' ids say are wanted.
-    /// Returns the numbers of the lines that have an entry.
-    fn lines(&mut self) -> Result<BTreeSet<i64>, StoreError> {
+    fn lines(&mut self) -> Result<(), StoreError> {
         let all = collect(
             self.db(),
-            "SELECT e.session, e.n, e.id, k.id, -e.line, k.n FROM entry e
+            "SELECT e.session, e.n, e.id, k.id, -e.line FROM entry e
              LEFT JOIN entry k ON k.session = e.session AND k.n = e.n - e.link
              WHERE e.line <= 0 ORDER BY -e.line",
             [],
@@ -435,18 +631,14 @@ impl Salvage {
                     link: link.map(EntryId::new),
                     covered: None,
                 };
-                let linked: Option<EntryNumber> = row.get(5)?;
-                let unknown = linked.map(|link| wanted.session.unknown(link));
-                let is_behind = unknown.is_some() && wanted.link == unknown;
-                Ok((wanted, row.get::<_, i64>(4)?, is_behind))
+                Ok((wanted, row.get::<_, i64>(4)?))
             },
         )?;
-        let mut held = BTreeSet::new();
         let bytes = Bytes::default();
         let mut last: Option<(i64, LineId, i64)> = None;
         let mut session = None;
         let mut covered: BTreeMap<SessionKey, Covered> = BTreeMap::new();
-        for (wanted, old, is_behind) in all {
+        for (wanted, old) in all {
             if session.replace(wanted.session) != Some(wanted.session) {
                 self.fresh.bytes.borrow_mut().begin_operation(self.db(), None)?;
             }
@@ -461,12 +653,11 @@ impl Salvage {
             let covered = covered::in_place_of(known, entry, wanted.link);
             let is_of = |line: LineId| match covered {
                 Some(covered) => line == covered,
-                // The id of one that is linked to an unknown entry cannot be checked.
-                None => is_behind || EntryId::of(wanted.link, line) == wanted.id,
+                None => EntryId::of(wanted.link, line) == wanted.id,
             };
             let number = match last.filter(|(at, id, _)| *at == old && is_of(*id)) {
                 Some((_, _, number)) => number,
-                None => match bytes.line(self.bytes_db(), old) {
+                None => match bytes.line(&self.old, old) {
                     Ok(line) if is_of(LineId::of(&line)) => {
                         let number =
                             self.add(&line, wanted.link.is_none().then_some(&wanted.id))?;
@@ -478,13 +669,65 @@ impl Salvage {
             };
             self.set_line(wanted.session, wanted.entry, number)?;
             if number == LOST {
-                // The line may be right, and the id be damaged.
                 self.wanted.entry(wanted.id).or_default().push(Wanted { covered, ..wanted });
-            } else {
-                held.insert(old);
             }
         }
-        Ok(held)
+        Ok(())
+    }
+
+    /// Copies the files that operations keep whole; those that cannot be read are wanted.
+    pub(super) fn kept(&mut self) -> Result<(), StoreError> {
+        let keys: Vec<SessionKey> = self.names.keys().copied().collect();
+        let bytes = Bytes::default();
+        for session in keys {
+            for by in self.operations(session)? {
+                let count = by.facts.containers.len() + by.facts.sidecars.len();
+                for n in 0..count as u64 {
+                    let operation = by.n;
+                    let known = covered::file_by_operations(self.db(), session, (operation, n))?;
+                    let Some(digest) = known.or_else(|| kept_digest(&by, n)) else { continue };
+                    let file = WantedFile { session, operation, n, digest };
+                    let line = self.row_of(&file)?;
+                    if line.is_some_and(|line| line > 0) {
+                        continue;
+                    }
+                    let found = line.and_then(|line| bytes.line(&self.old, -line).ok());
+                    let found = found.filter(|found| {
+                        let found = Digest::of_bytes(found);
+                        found == digest || Some(found) == kept_digest(&by, n)
+                    });
+                    if found.is_none() {
+                        self.files.push(file);
+                    }
+                    self.keep(&file, found)?;
+                }
+            }
+        }
+        self.db().execute("DELETE FROM kept WHERE line < 0", [])?;
+        Ok(())
+    }
+
+    /// Returns the number of a file's line: below zero if it is that of the damaged store.
+    fn row_of(&self, file: &WantedFile) -> Result<Option<i64>, StoreError> {
+        let sql = "SELECT line FROM kept WHERE session = ? AND operation = ? AND n = ?";
+        let key = params![file.session.0, file.operation, file.n];
+        Ok(self.db().prepare_cached(sql)?.query_row(key, |row| row.get(0)).optional()?)
+    }
+
+    fn keep(&self, file: &WantedFile, bytes: Option<Vec<u8>>) -> Result<(), StoreError> {
+        let line = match bytes {
+            Some(bytes) => {
+                let line = NewLine::new(bytes, Vec::new());
+                self.fresh.bytes.borrow_mut().add(self.db(), line, None)?
+            }
+            None => LOST,
+        };
+        self.db()
+            .prepare_cached(
+                "INSERT OR REPLACE INTO kept (session, operation, n, line) VALUES (?, ?, ?, ?)",
+            )?
+            .execute(params![file.session.0, file.operation, file.n, line])?;
+        Ok(())
     }
 
     fn add(&mut self, line: &[u8], id: Option<&EntryId>) -> Result<i64, StoreError> {
@@ -528,37 +771,27 @@ fn length_of(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |meta| meta.len())
 }
 
-fn counted(n: usize, one: &str, many: &str) -> String {
-    format!("{n} {}", if n == 1 { one } else { many })
+/// Takes a row that cannot be read for one that is not right.
+fn refuse_damaged(error: StoreError) -> Result<bool, StoreError> {
+    match error {
+        StoreError::Corrupt { .. } => Ok(false),
+        error => Err(error),
+    }
 }
 
-/// Copies the rows of a table that can be read; the columns have as many values as `count` says.
-fn copy(
-    old: &Connection,
-    fresh: &Connection,
-    table: &Table<'_>,
-    count: usize,
-    probes: &Probes,
-) -> Result<(), StoreError> {
-    let columns = table.columns.replace("-line", "line");
-    let names: Vec<&str> = table.columns.split(", ").collect();
-    // A row with a value that none of its column may have is damaged, and would hinder the reading of its session.
-    let is_wrong = |(value, name): (&Value, &&str)| match value {
-        // No number of a fact is negative.
-        Value::Integer(number) => *number != 0 && (*number < 0) != name.starts_with('-'),
-        Value::Blob(bytes) if *name == "cut" => Cutting::read(bytes, &mut Vec::new()).is_err(),
-        Value::Blob(bytes) if *name == "note" => Text::read(bytes, &mut Vec::new()).is_err(),
-        _ => false,
-    };
-    table.scan(old, probes, &mut |row| {
-        let values = (0..count).map(|column| row.get(column));
-        let values: Vec<Value> = values.collect::<Result<_, _>>()?;
-        if values.iter().zip(&names).any(is_wrong) {
-            return Ok(());
-        }
-        insert(fresh, table.name, &columns, values)
-    })?;
-    Ok(())
+/// Copies a row of words, if they are those of their digest.
+fn add_words(fresh: &Connection, row: &Row<'_>) -> Result<bool, StoreError> {
+    let salt: Option<[u8; 16]> = row.get(3).ok();
+    let text: Option<Vec<u8>> = row.get(4).ok();
+    let text = text.and_then(|text| String::from_utf8(text).ok());
+    let (Some(salt), Some(text)) = (salt, text) else { return Ok(false) };
+    let digest = Digest::of_words(&salt, &text);
+    if row.get(2).ok() != Some(*digest.as_bytes()) {
+        return Ok(false);
+    }
+    let values = [row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?, Value::Text(text)];
+    insert(fresh, "words", "session, operation, digest, salt, text", values.into())?;
+    Ok(true)
 }
 
 fn insert(

@@ -5,7 +5,12 @@ use std::ops::Range;
 
 use rusqlite::{Connection, params};
 
-use super::{body::Parts, bytes::Bytes, lost::LOST, pack::Segment, query::bounds};
+use super::{
+    body::Parts,
+    bytes::{Bytes, LOST},
+    pack::Segment,
+    query::bounds,
+};
 use crate::{
     model::EntryNumber,
     store::{SessionKey, Sieve, StoreError, sieve::Verdict},

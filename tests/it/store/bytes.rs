@@ -392,8 +392,7 @@ fn a_fork_of_a_fork_takes_up_what_differs_in_it() {
         all_come_back(&folder.read());
         // What is copied from a damaged store is written down alike.
         let fresh = folder.path().with_file_name("fresh.db");
-        let mut salvage = Salvage::begin(&folder.path(), &fresh, &mut |_, _| ()).unwrap();
-        salvage.conclude().unwrap();
+        let salvage = Salvage::begin(&folder.path(), &fresh, &mut |_, _| ()).unwrap();
         salvage.finish().unwrap();
         let salvaged = SqliteStore::open(&fresh, Access::Write).unwrap();
         assert!(salvaged.sizes().unwrap().kept < third + most, "{}", folder.name());
