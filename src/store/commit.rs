@@ -3,14 +3,15 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     ops::Range,
+    sync::Arc,
 };
 
 use crate::{
     model::{
-        Bulk, Card, Digest, EntryId, EntryNumber, GenerationNumber, LineId, Lookup, NameTag, Named,
+        Bulk, Card, CoveredFile, CoveredRuns, Digest, EntryId, EntryNumber, GenerationNumber, LineId, Lookup, NameTag, Named,
         Operation, OperationId, OperationNumber, Parent, Record, Run, SessionName, State, StoreId,
         Tie, Tombstone,
-        line::{Line, TEXT_MIN},
+        line::{self, Line, TEXT_MIN},
     },
     store::{SessionKey, StoreError},
 };
@@ -68,6 +69,19 @@ impl NewLine {
         Self { bytes, id, came: None, alone, texts, text_ids: Vec::new(), wholes: Vec::new() }
     }
 
+    /// Makes a line of bytes that have been stored before.
+    pub fn of_bytes(bytes: Vec<u8>) -> Self {
+        let found = line::split(&bytes, true, false).next();
+        let whole = found.filter(|found| found.bytes.len() == bytes.len());
+        let texts = whole.and_then(|whole| whole.shape).map(|shape| shape.texts);
+        Self::new(bytes, texts.unwrap_or_default())
+    }
+
+    /// Makes the line that is there now of one out of which bytes were taken.
+    pub(super) fn covering(bytes: Vec<u8>, came: LineId) -> Self {
+        Self { came: Some(came), alone: EntryId::of(None, came), ..Self::of_bytes(bytes) }
+    }
+
     /// Puts other bytes, as many, in place of the line, whose entry keeps its id. Its commit has a tombstone for it.
     pub fn cover(&mut self, bytes: Vec<u8>) {
         self.came = self.came.or(Some(self.id));
@@ -113,6 +127,49 @@ impl NewLine {
     }
 }
 
+/// What was taken out of a session, as the newest facts say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Covered {
+    /// The lines.
+    pub lines: BTreeMap<EntryNumber, Tombstone>,
+    /// The runs, by their operation.
+    pub runs: BTreeMap<OperationNumber, CoveredRuns>,
+    /// The files, by the operation and the place among those that it keeps.
+    pub files: BTreeMap<(OperationNumber, u64), CoveredFile>,
+}
+
+impl Covered {
+    /// Returns what was taken out of a session with this state.
+    pub fn of(state: &State) -> Self {
+        Self::from_facts(
+            state.tombstones.to_vec(),
+            state.covered_runs.clone(),
+            state.covered_files.clone(),
+        )
+    }
+
+    pub(super) fn from_facts(
+        lines: Vec<Tombstone>,
+        runs: Vec<CoveredRuns>,
+        files: Vec<CoveredFile>,
+    ) -> Self {
+        Self {
+            lines: lines.into_iter().map(|one| (one.entry, one)).collect(),
+            runs: runs.into_iter().map(|one| (one.operation, one)).collect(),
+            files: files.into_iter().map(|one| ((one.operation, one.at), one)).collect(),
+        }
+    }
+
+    /// Returns the part of it that was taken out of a session when it had this state, or later.
+    #[must_use]
+    pub fn within(mut self, state: &State) -> Self {
+        self.lines.retain(|entry, _| *entry < state.next_entry());
+        self.runs.retain(|operation, _| *operation < state.next_operation());
+        self.files.retain(|(operation, _), _| *operation < state.next_operation());
+        self
+    }
+}
+
 /// One operation with all that it brings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commit {
@@ -136,6 +193,8 @@ pub struct Commit {
     pub ties: Vec<(GenerationNumber, Vec<Tie>)>,
     /// The card that lists show from now on; None leaves the old one.
     pub card: Option<Card>,
+    /// What later operations of its session took out, where it comes from a bundle.
+    pub covered: Arc<Covered>,
 }
 
 /// Bytes that replace an entry's line, of the same length.
@@ -363,7 +422,9 @@ impl Commit {
     /// Refuses a record or a hash that does not cover what it should.
     fn is_sealed(&self, store: StoreId) -> Result<(), StoreError> {
         let operation = &self.operation;
-        if !operation.names(&self.bulk, None)
+        let n = operation.n;
+        let runs = self.covered.runs.get(&n).map(|runs| runs.digest);
+        if !operation.names(&self.bulk, runs)
             || operation.hash != operation.hash_after(self.expected, store, &self.session)
         {
             return Err(refused("the operation's hash does not cover it"));
@@ -378,7 +439,10 @@ impl Commit {
         let containers = facts.containers.iter().map(|kept| (kept.digest, kept.size));
         let sidecars = facts.sidecars.iter().map(|kept| (kept.digest, kept.size));
         let found = self.kept.iter().map(|bytes| (Digest::of_bytes(bytes), bytes.len() as u64));
-        if containers.chain(sidecars).eq(found) {
+        let kept = (0..).zip(containers.chain(sidecars)).map(|(at, kept)| {
+            self.covered.files.get(&(n, at)).map_or(kept, |file| (file.digest, file.size))
+        });
+        if kept.eq(found) {
             Ok(())
         } else {
             Err(refused("the bytes of a kept file do not match its digest"))
@@ -418,7 +482,8 @@ impl Commit {
                 let lines = (one.line, one.covered) == (line.came, Some(line.id));
                 lines && one.size == line.bytes.len() as u64
             };
-            if line.came.is_some() && tombstones.get(&n).is_none_or(|one| !is_told(one)) {
+            let tombstone = self.covered.lines.get(&n).or_else(|| tombstones.get(&n).copied());
+            if line.came.is_some() && tombstone.is_none_or(|one| !is_told(&one)) {
                 return Err(refused("no tombstone covers a replaced line"));
             }
             if known.holds(&entry.id)? {

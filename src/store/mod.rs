@@ -17,7 +17,9 @@
 //! Invariant: absence is `None` or an empty answer; an error means that the store failed or is damaged.
 
 mod answer;
+mod bundle;
 mod commit;
+mod encoding;
 mod error;
 mod fault;
 mod memory;
@@ -28,8 +30,9 @@ mod threads;
 mod traits;
 mod values;
 
+pub use bundle::{BundleError, BundleReader, BundleWriter, Bundled, is_bundle};
 pub use commit::{
-    Commit, Covering, Coverings, FileCovering, Known, NewLine, RunsCovering, TakenOut, Whole,
+    Commit, Covered, Covering, Coverings, FileCovering, Known, NewLine, RunsCovering, TakenOut, Whole,
 };
 pub(crate) use error::OTHER_WITNESS;
 pub use error::{FaultKind, StoreError};

@@ -9,17 +9,20 @@
 //! checksum                                        of all that and of the row's number
 //! ```
 //!
-//! Numbers are varints; a list is its length and its items, bytes are their length and themselves.
-//!
 //! Invariant: reading gives the data written, or an error that names the operation.
+
+use std::sync::Arc;
 
 use crate::{
     model::{
-        Bulk, Card, Entry, EntryId, EntryNumber, GenerationNumber, Kind, LineId, NameTag,
-        Operation, OperationId, OperationNumber, Parent, Record, SessionName, Tagged, Text, Tie,
-        TieKind, Timestamp, Words, put_varint, take_varint,
+        Card, EntryId, EntryNumber, GenerationNumber, Kind, LineId, NameTag, Parent, Record,
+        SessionName, Tie, TieKind, Timestamp,
     },
-    store::{Commit, NewLine, SessionKey, StoreError, commit::Whole},
+    store::{
+        Commit, NewLine, SessionKey, StoreError,
+        commit::Whole,
+        encoding::{In, Out},
+    },
 };
 
 /// The version of the encoding.
@@ -46,20 +49,14 @@ pub(super) fn encode(seq: u64, session: SessionKey, commit: &Commit) -> Option<V
     let Commit { operation, bulk, lines, kept, records, twins, ties, card, .. } = commit;
     let mut out = Out(Vec::with_capacity(size + 256 + 160 * lines.len()));
     out.0.push(VERSION);
-    out.number(session.0.cast_unsigned()).number(operation.n.get());
-    out.raw(operation.hash.as_bytes()).bytes(&operation.record);
-    out.list(&operation.words(bulk), |out, words| {
-        out.raw(&words.salt).bytes(words.text.as_bytes());
-    });
+    out.number(session.0.cast_unsigned()).operation(operation, bulk);
     let entries: Vec<_> = bulk.entries.iter().zip(lines).zip(records).collect();
     out.list(&entries, |out, ((entry, line), record)| {
-        out.raw(entry.id.as_bytes()).number(entry.link.map_or(0, |link| entry.n.since(link)));
+        out.entry(entry);
         put_line(out, line);
         put_record(out, record);
     });
-    out.list(&bulk.runs, Out::tagged);
-    out.list(&bulk.checkpoints, Out::tagged);
-    out.list(&bulk.origins, Out::tagged);
+    out.growth(bulk);
     out.list(kept, |out, kept| {
         out.bytes(kept);
     });
@@ -106,28 +103,17 @@ fn checksum(seq: u64, content: &[u8]) -> [u8; 8] {
 
 fn read(mut from: In<'_>, hashes: bool) -> Option<Row> {
     let session = SessionKey(from.number()?.cast_signed());
-    let n = OperationNumber::new(from.number()?);
-    let (hash, record) = (OperationId::new(from.raw()?), from.bytes()?.to_vec());
-    let words = from.list(|from| Some(Words { salt: from.raw()?, text: from.text()? }))?;
-    let operation = Operation::open(n, record, hash, &words).ok()?;
-    let (mut bulk, mut lines, mut records) = (Bulk::default(), Vec::new(), Vec::new());
+    let (operation, words) = from.operation()?;
+    let (mut entries, mut lines, mut records) = (Vec::new(), Vec::new(), Vec::new());
     let mut next = operation.first;
     from.list(|from| {
-        let (id, link) = (EntryId::new(from.raw()?), from.number()?);
-        let link =
-            if link == 0 { None } else { Some(EntryNumber::new(next.get().checked_sub(link)?)) };
-        bulk.entries.push(Entry { n: next, id, link });
+        entries.push(from.entry(next)?);
         lines.push(take_line(from, hashes)?);
         records.push(take_record(from, next)?);
         next = next.next();
         Some(())
     })?;
-    bulk.runs = from.list(In::tagged)?;
-    bulk.checkpoints = from.list(In::tagged)?;
-    bulk.origins = from.list(In::tagged)?;
-    for checkpoint in &mut bulk.checkpoints {
-        checkpoint.texts(&mut |text: &mut Text| text.fill(&words));
-    }
+    let bulk = from.growth(&words, entries)?;
     let kept = from.list(|from| Some(from.bytes()?.to_vec()))?;
     let twins = from.list(|from| from.number().map(NameTag::new))?;
     let ties = from.list(|from| {
@@ -150,6 +136,7 @@ fn read(mut from: In<'_>, hashes: bool) -> Option<Row> {
         twins,
         ties,
         card,
+        covered: Arc::default(),
     };
     from.0.is_empty().then_some(Row { session, commit })
 }
@@ -254,86 +241,4 @@ fn zigzag(number: i64) -> u64 {
 
 fn unzigzag(number: u64) -> i64 {
     (number >> 1).cast_signed() ^ -(number & 1).cast_signed()
-}
-
-/// The bytes being written.
-struct Out(Vec<u8>);
-
-impl Out {
-    fn number(&mut self, number: u64) -> &mut Self {
-        put_varint(&mut self.0, number);
-        self
-    }
-
-    fn raw(&mut self, bytes: &[u8]) -> &mut Self {
-        self.0.extend_from_slice(bytes);
-        self
-    }
-
-    fn bytes(&mut self, bytes: &[u8]) -> &mut Self {
-        self.number(bytes.len() as u64).raw(bytes)
-    }
-
-    fn tagged(&mut self, value: &impl Tagged) {
-        self.bytes(&value.to_bytes());
-    }
-
-    fn maybe(&mut self, number: Option<u64>) -> &mut Self {
-        self.list(number.as_slice(), |out, number| {
-            out.number(*number);
-        });
-        self
-    }
-
-    fn list<T>(&mut self, items: &[T], mut put: impl FnMut(&mut Self, &T)) {
-        self.number(items.len() as u64);
-        for item in items {
-            put(self, item);
-        }
-    }
-}
-
-/// The bytes still to be read.
-struct In<'a>(&'a [u8]);
-
-impl<'a> In<'a> {
-    fn number(&mut self) -> Option<u64> {
-        take_varint(&mut self.0)
-    }
-
-    fn length(&mut self) -> Option<usize> {
-        usize::try_from(self.number()?).ok()
-    }
-
-    fn byte(&mut self) -> Option<u8> {
-        let (&byte, rest) = self.0.split_first()?;
-        self.0 = rest;
-        Some(byte)
-    }
-
-    fn raw<const N: usize>(&mut self) -> Option<[u8; N]> {
-        let (bytes, rest) = self.0.split_first_chunk()?;
-        self.0 = rest;
-        Some(*bytes)
-    }
-
-    fn bytes(&mut self) -> Option<&'a [u8]> {
-        let length = self.length()?;
-        let (bytes, rest) = self.0.split_at_checked(length)?;
-        self.0 = rest;
-        Some(bytes)
-    }
-
-    fn text(&mut self) -> Option<String> {
-        String::from_utf8(self.bytes()?.to_vec()).ok()
-    }
-
-    fn tagged<T: Tagged>(&mut self) -> Option<T> {
-        let mut unknown = Vec::new();
-        T::read(self.bytes()?, &mut unknown).ok().filter(|_| unknown.is_empty())
-    }
-
-    fn list<T>(&mut self, mut take: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
-        (0..self.number()?).map(|_| take(self)).collect()
-    }
 }

@@ -40,7 +40,7 @@ use crate::{
     disk,
     model::{
         Bulk, CheckpointNumber, Digest, EntryId, EntryNumber, LineId, Operation, OperationId,
-        OperationNumber, Origin, STRAYS, SessionName, StoreId, Tagged, Text, line,
+        OperationNumber, Origin, STRAYS, SessionName, StoreId, Tagged, Text,
     },
     store::{Access, FactStore, NewLine, SessionKey, StoreError},
 };
@@ -731,14 +731,7 @@ impl Salvage {
     }
 
     fn add(&mut self, line: &[u8], id: Option<&EntryId>) -> Result<i64, StoreError> {
-        let found = line::split(line, true, false).next();
-        let whole = found.filter(|found| found.bytes.len() == line.len());
-        let texts = whole.and_then(|whole| whole.shape).map(|shape| shape.texts);
-        self.fresh.bytes.borrow_mut().add(
-            self.db(),
-            NewLine::new(line.to_vec(), texts.unwrap_or_default()),
-            id,
-        )
+        self.fresh.bytes.borrow_mut().add(self.db(), NewLine::of_bytes(line.to_vec()), id)
     }
 
     fn set_line(

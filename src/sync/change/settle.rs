@@ -5,6 +5,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     path::Path,
+    sync::Arc,
     time::Duration,
 };
 
@@ -172,6 +173,7 @@ impl Change<'_> {
             twins: twins.into_iter().collect(),
             ties,
             card: Some(card),
+            covered: Arc::default(),
         })
     }
 

@@ -1,6 +1,8 @@
 //! A session as its writer knows it: commits that follow one another, put together by hand, so that they can also be put
 //! together wrongly.
 
+use std::sync::Arc;
+
 use crate::fixture::number;
 use undertext::{
     model::{
@@ -168,6 +170,7 @@ impl Writer {
             }),
             operation,
             bulk,
+            covered: Arc::default(),
         }
     }
 
