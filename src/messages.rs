@@ -20,7 +20,7 @@ use crate::ops::OpsError;
 use crate::report::{Notice, Quirk};
 use crate::session::{Elsewhere, Gap, SessionError};
 use crate::settings::{Exclusion, SettingsError};
-use crate::store::StoreError;
+use crate::store::{BundleError, StoreError};
 use crate::sync::{Misread, NoPlace, SyncError, Vain, Why};
 use crate::trust::Strange;
 use crate::wire::jsonl::ReadError;
@@ -257,10 +257,7 @@ fn sync(text: &mut String) {
         E::NoPlace { why: NoPlace::Full { .. }, .. } => [E::NoPlace { path: path(), why: NoPlace::Full { needed: 420, free: 17 } }],
         E::NoPlace { why: NoPlace::InStore, .. } => [E::NoPlace { path: path(), why: NoPlace::InStore }],
         E::NoPlace { why: NoPlace::AgentsFile, .. } => [E::NoPlace { path: path(), why: NoPlace::AgentsFile }],
-        E::NoPlace { why: NoPlace::NotEmpty, .. } => [E::NoPlace { path: path(), why: NoPlace::NotEmpty }],
         E::NoPlace { why: NoPlace::Taken, .. } => [E::NoPlace { path: path(), why: NoPlace::Taken }],
-        E::NoPlace { why: NoPlace::NotAFolder, .. } => [E::NoPlace { path: path(), why: NoPlace::NotAFolder }],
-        E::NoPlace { why: NoPlace::Unfinished, .. } => [E::NoPlace { path: path(), why: NoPlace::Unfinished }],
     });
 }
 
@@ -312,13 +309,21 @@ fn ops(text: &mut String) {
         ],
         E::Hook { .. } => [E::Hook { hook: "before_compaction", why: told("its words") }],
         E::Unset { .. } => [E::Unset { path: path(), why: told("it is not a JSON object") }],
-        E::NoBackup { .. } => [
-            E::NoBackup { damaged: 1, first: told("entry 3") },
-            E::NoBackup { damaged: 3, first: told("entry 3") },
+        E::NoBundle(_) => [E::NoBundle(told("session 7c2a: entry 3: line 3 is damaged"))],
+        E::Bundle { .. } => [
+            bundle(BundleError::Foreign, 0),
+            bundle(BundleError::Newer(told("it has version 2")), 0),
+            bundle(BundleError::Short, 1),
+            bundle(BundleError::Damaged(told("a hash does not match")), 3),
+            bundle(BundleError::Read(broken()), 0),
         ],
         E::NothingAsked => [E::NothingAsked],
         E::Overtaken => [E::Overtaken],
     });
+}
+
+fn bundle(why: BundleError, imported: u64) -> OpsError {
+    OpsError::Bundle { path: path(), why, imported }
 }
 
 fn model(fault: Fault) -> ModelError {

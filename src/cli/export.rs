@@ -1,6 +1,7 @@
 //! `export`: writes a session's file, byte for byte, or its conversation as a document.
 
 use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -9,13 +10,14 @@ use anyhow::{Context as _, anyhow};
 use undertext::disk::{self, Refusal};
 use undertext::live::{Leftovers, temporary_path};
 use undertext::model::GenerationNumber;
-use undertext::ops::{self, Archive, Conversation, Session};
-use undertext::report::{Exported, Line};
+use undertext::ops::{self, Archive, Bundling, Conversation, Session};
+use undertext::report::{BackedUp, Exported, Line};
 
-use super::Context;
-use super::common::{counted, first_line};
+use super::common::{counted, first_line, shown};
 use super::error::{CommandError, Exit, Kind, of_path};
-use super::words::About;
+use super::output::Progress;
+use super::words::one;
+use super::{Context, complete};
 use crate::render::answers::Pairs;
 use crate::render::markdown::{Document, Front};
 use crate::render::style::Label;
@@ -27,16 +29,23 @@ use crate::render::{safe, units};
 #[command(after_help = "\
 Examples:
   undertext export -o session.jsonl
+  undertext export -o all.bundle
   undertext export --as markdown -o session.md
   undertext export --list
   undertext export --generation 2 | less
 
 Without --as, you get the session's file byte for byte, secrets included. In a
-document, what audit --secrets finds is masked.")]
+document, what audit --secrets finds is masked. FILE.bundle gets the sessions
+that you name, or all, with their branches and history, for `import`.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Args {
-    #[command(flatten)]
-    about: About,
+    /// The session's id, title or file; several with -o FILE.bundle
+    #[arg(value_name = "SESSION", add = complete::sessions())]
+    session: Vec<OsString>,
+
+    /// The session, where a word would be ambiguous
+    #[arg(short = 's', long = "session", value_name = "SESSION", add = complete::sessions())]
+    named: Option<OsString>,
 
     /// Write to FILE, which must be new [default: stdout]
     #[arg(short, long, value_name = "FILE")]
@@ -76,6 +85,17 @@ pub(crate) struct Args {
 }
 
 impl Args {
+    /// Returns the session that is named.
+    fn wanted(&self) -> Result<Option<&OsStr>, CommandError> {
+        if let [_, second, ..] = self.session.as_slice() {
+            let error = anyhow!("{} is a second session; a file has one", second.display());
+            let bundle = Line::new("export").option("out", "sessions.bundle");
+            let bundle = self.session.iter().fold(bundle, Line::with);
+            return Err(CommandError::user(error).hinted(bundle.to("write them to a bundle")));
+        }
+        one(self.session.first().map(OsString::as_os_str), self.named.as_deref())
+    }
+
     /// Returns the file to write, unless it is the standard output.
     fn file(&self) -> Option<&Path> {
         self.out.as_deref().filter(|out| *out != Path::new("-"))
@@ -91,7 +111,19 @@ enum Form {
 }
 
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
-    let (archive, session) = context.look(args.about.wanted()?)?;
+    if let Some(out) = args.file().filter(|out| out.extension().is_some_and(|it| it == "bundle")) {
+        let is_whole = args.form.is_none()
+            && args.generation.is_none()
+            && args.file.is_none()
+            && !args.container
+            && !args.leave_damaged;
+        if !is_whole {
+            let error = anyhow!("a bundle has whole sessions; name a file with another ending");
+            return Err(CommandError::user(error));
+        }
+        return export_bundle(context, args, out);
+    }
+    let (archive, session) = context.look(args.wanted()?)?;
     if args.list {
         list(context, &archive, &session)?;
         return Ok(Exit::Yes);
@@ -159,6 +191,63 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     context.answer(&exported)?;
     context.output.note(&format!("Wrote {} to {}", units::size(bytes), safe::path(out)));
     context.tell_damaged(&damaged)
+}
+
+fn export_bundle(context: &mut Context, args: &Args, out: &Path) -> Result<Exit, CommandError> {
+    let archive = context.open_reader()?;
+    let wanted = args.session.iter().chain(&args.named);
+    let mut sessions = Vec::new();
+    for word in wanted {
+        let session = context.lookup(&archive, Some(word))?;
+        if !sessions.iter().any(|other: &Session| other.key == session.key) {
+            sessions.push(session);
+        }
+    }
+    if sessions.is_empty() {
+        sessions = archive.every()?;
+    }
+    bundle(context, &archive, &sessions, out, args.force)
+}
+
+/// Writes sessions to a bundle, and reads it back.
+pub(super) fn bundle(
+    context: &mut Context,
+    archive: &Archive,
+    sessions: &[Session],
+    out: &Path,
+    force: bool,
+) -> Result<Exit, CommandError> {
+    context.check_apart(archive, out)?;
+    context.clear_leftovers();
+    let leftovers = context.leftovers();
+    let path = context.env.current_dir.join(out);
+    let mut written = BackedUp::default();
+    let output = &mut context.output;
+    write_file(&path, force, leftovers.as_ref(), &mut |file| {
+        let mut progress = |bundling| {
+            let (label, done, all) = match bundling {
+                Bundling::Writing(done, all) => ("writing session", done, all),
+                Bundling::Checking(done, all) => ("checking session", done, all),
+            };
+            output.progress(Progress { label, done, total: Some(all), bytes: 0, of: None });
+        };
+        ops::bundle(archive, sessions, file, &mut progress)?;
+        let fresh = temporary_path(&path);
+        written = ops::check_bundle(&fresh, sessions.len() as u64, &mut progress)?;
+        Ok(())
+    })?;
+    written.path = path;
+    context.remember(format!("the bundle is {}", shown(&written.path)));
+    if !context.answer(&written)? {
+        context.say(&format!(
+            "Wrote {} and {} ({}) to {} and checked them",
+            counted(written.sessions, "session", "sessions"),
+            counted(written.entries, "entry", "entries"),
+            units::size(written.bytes),
+            shown(&written.path),
+        ))?;
+    }
+    Ok(Exit::Yes)
 }
 
 /// Writes the conversation of the current branch as Markdown.

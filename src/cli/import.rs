@@ -2,14 +2,16 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::io::ErrorKind;
-use std::path::PathBuf;
+use std::io::{ErrorKind, Read as _};
+use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
+use undertext::disk::{self, Links};
 use undertext::model::SessionName;
 use undertext::ops::{self, Imported, Notice, Quirk, Session, Skipped, Step, Summary, Why};
-use undertext::report::{FoundFile, Hint, Line, QuirkKind, Report as _};
+use undertext::report::{Brought, Fate, FoundFile, Hint, Line, QuirkKind, Report as _};
 use undertext::settings::Exclusion;
+use undertext::store;
 
 use super::Context;
 use super::common::{counted, shown};
@@ -26,6 +28,7 @@ Examples:
   undertext import
   undertext import --dry-run
   undertext import ~/old-sessions session.jsonl.zst
+  undertext import ~/undertext-monday.bundle
 
 Reads sessions of Claude Code, Codex, pi, OpenClaw, Kimi CLI and clawdcode.
 Importing writes no session file, and reads only what is new. Later changes are
@@ -54,6 +57,15 @@ pub(crate) struct Args {
 pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandError> {
     let mut paths: Vec<PathBuf> =
         args.paths.iter().map(|path| context.env.current_dir.join(path)).collect();
+    let (bundles, others): (Vec<PathBuf>, Vec<PathBuf>) =
+        paths.iter().cloned().partition(|path| is_bundle(path));
+    if !bundles.is_empty() {
+        if let Some(other) = others.first() {
+            let error = anyhow!("{} is not a bundle; import bundles by themselves", shown(other));
+            return Err(CommandError::user(error));
+        }
+        return import_bundles(context, args, &bundles);
+    }
     let folders = context.agent_folders();
     let is_missing = |path: &PathBuf| {
         fs::symlink_metadata(path).is_err_and(|error| error.kind() == ErrorKind::NotFound)
@@ -115,6 +127,75 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
     let again = if args.detached { again.flag("detached") } else { again };
     let (left_out, files) = take_in(context, (&paths, &attach), &again, args.verbose)?;
     left_out.conclude(&mut context.output, files)
+}
+
+/// Returns whether a file is a bundle, by its beginning or else its name.
+fn is_bundle(path: &Path) -> bool {
+    let mut beginning = Vec::new();
+    let read = disk::open(path, Links::Follow)
+        .and_then(|file| file.take(BEGINNING).read_to_end(&mut beginning));
+    read.is_ok()
+        && (store::is_bundle(&beginning) || path.extension().is_some_and(|end| end == "bundle"))
+}
+
+fn import_bundles(
+    context: &mut Context,
+    args: &Args,
+    bundles: &[PathBuf],
+) -> Result<Exit, CommandError> {
+    let archive = if args.dry_run { context.open_preview()? } else { context.open_writer()? };
+    let (mut all, mut refused) = (Vec::new(), 0);
+    for path in bundles {
+        let output = &mut context.output;
+        let mut brought = Vec::new();
+        let read = ops::import_bundle(&archive, path, &mut |session| {
+            let (label, done) = ("importing session", brought.len() as u64);
+            output.progress(Progress { label, done, total: None, bytes: 0, of: None });
+            brought.push(session);
+        });
+        for one in brought {
+            refused += u64::from(matches!(one.fate, Fate::Refused(_)));
+            if !context.answer(&one)? {
+                tell_bundled(context, &one, args)?;
+            }
+            all.push(one);
+        }
+        read?;
+    }
+    let count = |fate: &Fate| all.iter().filter(|one| one.fate == *fate).count() as u64;
+    let (new, grown, same) = (count(&Fate::New), count(&Fate::Grown), count(&Fate::Same));
+    if !args.dry_run && !context.json {
+        context.say(&format!(
+            "Imported {} ({new} new) with {}; {} already complete",
+            counted(new + grown, "session", "sessions"),
+            counted(all.iter().map(|one| one.entries).sum(), "new entry", "new entries"),
+            counted(same, "was", "were"),
+        ))?;
+    }
+    if refused == 0 {
+        return Ok(Exit::Yes);
+    }
+    let are = counted(refused, "session was", "sessions were");
+    let error = CommandError::new(Kind::Failed, anyhow!("{are} not imported"));
+    let elsewhere = bundles
+        .iter()
+        .fold(Line::new("import"), Line::with)
+        .to("import them into another store; add --store DIR");
+    Err(error.hinted(elsewhere))
+}
+
+fn tell_bundled(context: &mut Context, one: &Brought, args: &Args) -> Result<(), CommandError> {
+    let SessionName { format, id } = &one.session;
+    if let Fate::Refused(why) = &one.fate {
+        context.output.warn(&format!("session {format}:{id} is not imported: {why}"));
+    } else if args.dry_run || args.verbose {
+        let entries = counted(one.entries, "new entry", "new entries");
+        context.say(&format!("{}  {format}:{id}  {entries}", one.fate.as_str()))?;
+    }
+    if let Some(why) = &one.unwritten {
+        context.output.warn(&format!("the file of session {format}:{id} is not written: {why}"));
+    }
+    Ok(())
 }
 
 /// Takes in the session files at and below some paths, those below others as live files, and tells what came of it. Returns
@@ -307,6 +388,9 @@ fn odd(kind: QuirkKind, n: u64) -> String {
     };
     counted(n, one, more)
 }
+
+/// How many bytes of a file tell whether it is a bundle.
+const BEGINNING: u64 = 32;
 
 /// How many of the files and folders that were left out of a folder are named; the rest are counted.
 const NAMED: usize = 3;

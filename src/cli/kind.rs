@@ -4,7 +4,7 @@ use undertext::{
     context::recover::Unrecovered,
     ops::{self, OpsError, SessionError, SyncError},
     report::Hint,
-    store::{Listed, StoreError},
+    store::{BundleError, Listed, StoreError},
 };
 
 use super::{
@@ -55,7 +55,8 @@ impl From<OpsError> for CommandError {
 fn kind_of(error: &OpsError) -> Kind {
     use OpsError as E;
     match error {
-        E::Store(StoreError::Newer { .. } | StoreError::NewerFacts { .. }) => Kind::NewerStore,
+        E::Store(StoreError::Newer { .. } | StoreError::NewerFacts { .. })
+        | E::Bundle { why: BundleError::Newer(_), .. } => Kind::NewerStore,
         E::Store(StoreError::Absent { .. })
         | E::Session(
             SessionError::NoSession(_)
@@ -100,6 +101,7 @@ fn kind_of(error: &OpsError) -> Kind {
         | E::NotUndoable { .. }
         | E::NotKept { .. }
         | E::NothingAsked
+        | E::Bundle { why: BundleError::Foreign, .. }
         | E::Window { .. }
         | E::Unrecovered(Unrecovered::Blocked { .. }) => Kind::User,
         _ => Kind::Failed,

@@ -206,7 +206,7 @@ impl WritableFile {
     }
 
     /// Deletes it.
-    pub(super) fn remove(&self) -> io::Result<()> {
+    pub(crate) fn remove(&self) -> io::Result<()> {
         self.disk.remove(&self.folder, &self.name)?;
         self.sync_folder()
     }

@@ -11,7 +11,7 @@ use crate::{
     report::{Hint, Line},
     session::{Elsewhere, Gap, SessionError},
     settings::Exclusion,
-    store::StoreError,
+    store::{BundleError, StoreError},
     sync::{self, NoPlace, SyncError, Vain},
 };
 
@@ -27,7 +27,14 @@ impl OpsError {
             Self::Store(error) => after_store(error),
             Self::Session(error) => after_session(error),
             Self::Sync(error) => after_sync(error),
-            Self::NoBackup { .. } => damage(),
+            Self::NoBundle(_) => damage(),
+            Self::Bundle { why: BundleError::Newer(_), .. } => vec!["update undertext".into()],
+            Self::Bundle { why: BundleError::Short | BundleError::Damaged(_), .. } => {
+                vec!["copy the file again from where it was written, or use another backup".into()]
+            }
+            Self::Bundle { .. } => {
+                vec![Line::new("import").flag("help").to("see what can be imported")]
+            }
             Self::Overtaken => vec!["try again".into()],
             Self::NoBranch { branches, .. } => {
                 vec![Line::about("branch").to(format!("{}; list them", there_are(branches)))]

@@ -11,7 +11,7 @@ use crate::{
     },
     model::{GenerationNumber, OperationNumber, State},
     session::SessionError,
-    store::StoreError,
+    store::{BundleError, StoreError},
     sync::SyncError,
     wire::Failure,
 };
@@ -134,13 +134,19 @@ pub enum OpsError {
         /// Its words.
         why: String,
     },
-    /// A copy of the store has the damage of the store, and was not kept.
-    #[error("the store was not copied because it is damaged: {first}{}", more(*.damaged))]
-    NoBackup {
-        /// How many things are damaged.
-        damaged: u64,
-        /// The first of them.
-        first: String,
+    /// A bundle would lack what is damaged in the store; this is the first of it.
+    #[error("the bundle was not written because the store is damaged: {0}")]
+    NoBundle(String),
+    /// A bundle cannot be read.
+    #[error("cannot read {}: {why}; {} imported from it", .path.display(), sessions(*.imported))]
+    Bundle {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        why: BundleError,
+        /// How many sessions before the place were imported.
+        imported: u64,
     },
     /// The settings of an agent are not ones that can be changed.
     #[error("{} was not changed: {why}", .path.display())]
@@ -158,11 +164,11 @@ pub enum OpsError {
     Overtaken,
 }
 
-/// Returns in words that the first of several damaged things is not the only one.
-fn more(damaged: u64) -> String {
-    match damaged {
-        0 | 1 => String::new(),
-        n => format!(", and {} more", n - 1),
+fn sessions(imported: u64) -> String {
+    match imported {
+        0 => "nothing was".to_owned(),
+        1 => "1 session was".to_owned(),
+        n => format!("{n} sessions were"),
     }
 }
 

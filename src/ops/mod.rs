@@ -10,10 +10,10 @@ mod answered;
 mod append;
 mod attach;
 mod audit;
-mod backup;
 mod best;
 mod boundaries;
 mod branch;
+mod bundle;
 mod cached;
 mod checkpoint;
 mod compact;
@@ -80,11 +80,11 @@ pub use advice::{shortened, spelling};
 pub use append::{append, append_cut};
 pub use attach::{attach, check_live, detach, take_up};
 pub use audit::audit;
-pub use backup::{Copying, backup};
 pub use boundaries::audit_boundaries;
 pub use branch::{
     branch, branch_end, branches, hide_branch, is_branch_name, rename_branch, switch,
 };
+pub use bundle::{Bundling, bundle, check_bundle, import_bundle};
 pub use cached::cached;
 pub use checkpoint::checkpoint;
 pub use compact::{compact, compact_if_due, plan_compaction, try_compaction};

@@ -60,7 +60,7 @@ pub use status::{
     Surroundings, UnreadPart, UnreadSession,
 };
 pub use store::{
-    Ailment, BackedUp, Cure, Examined, Finding, Forgetful, LeftOut, Mended, Packed, Refilled,
+    Ailment, BackedUp, Brought, Cure, Examined, Fate, Finding, Forgetful, Mended, Packed, Refilled,
     SessionStats, Severity, Stats, TakenBack, Verified,
 };
 pub use truncate::{Bounded, Cached, Oversized, Truncated};

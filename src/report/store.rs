@@ -59,10 +59,10 @@ pub struct SessionStats {
 
 report!(SessionStats, "session");
 
-/// A copy of a store.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// A bundle of sessions.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct BackedUp {
-    /// Its folder.
+    /// Its file.
     #[serde(serialize_with = "path")]
     pub path: PathBuf,
     /// How many sessions it holds.
@@ -71,25 +71,70 @@ pub struct BackedUp {
     pub operations: u64,
     /// How many entries.
     pub entries: u64,
-    /// How many files lie next to its database.
-    pub files: u64,
-    /// How many bytes the database has.
+    /// How many bytes the file has.
     pub bytes: u64,
-    /// What is next to the database and is not copied.
-    pub left_out: Vec<LeftOut>,
-}
-
-/// A file that is not copied.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct LeftOut {
-    /// Where it is.
-    #[serde(serialize_with = "path")]
-    pub path: PathBuf,
-    /// Why.
-    pub why: String,
 }
 
 report!(BackedUp, "backup");
+
+/// What becomes of a session of a bundle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It was not here.
+    New,
+    /// It goes on from the one here.
+    Grown,
+    /// The one here has all of it.
+    Same,
+    /// It is not imported, for this reason.
+    Refused(String),
+}
+
+impl Fate {
+    /// Returns its name, for programs.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::New => "new",
+            Self::Grown => "grown",
+            Self::Same => "same",
+            Self::Refused(_) => "refused",
+        }
+    }
+}
+
+/// A session of a bundle that was imported, or was not.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Brought {
+    /// The session.
+    pub session: SessionName,
+    /// What became of it.
+    pub fate: Fate,
+    /// How many operations are new here.
+    pub operations: u64,
+    /// How many entries.
+    pub entries: u64,
+    /// Why its live file could not be written; the next change of the session tries again.
+    pub unwritten: Option<String>,
+}
+
+impl Brought {
+    pub(crate) fn new(session: &SessionName, fate: Fate) -> Self {
+        let (operations, entries, unwritten) = (0, 0, None);
+        Self { session: session.clone(), fate, operations, entries, unwritten }
+    }
+}
+
+report!(Brought, "bundled", |it| {
+    session: it.session.id,
+    format: it.session.format,
+    state: it.fate.as_str(),
+    why: match &it.fate {
+        Fate::Refused(why) => Some(why),
+        _ => it.unwritten.as_ref(),
+    },
+    operations: it.operations,
+    entries: it.entries,
+});
 
 /// A store that was packed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -29,8 +29,8 @@ use zstd::{Decoder, Encoder};
 
 use crate::{
     model::{
-        Bulk, Entry, EntryId, EntryNumber, HintBytes, Kind, Operation, Parent, Record, SessionName, State,
-        StoreId, line::LINE_MAX,
+        Bulk, Entry, EntryId, EntryNumber, HintBytes, Kind, Operation, Parent, Record, SessionName,
+        State, StoreId, line::LINE_MAX,
     },
     store::{
         Commit, Covered, Known, NewLine, StoreError,

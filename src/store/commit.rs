@@ -8,9 +8,9 @@ use std::{
 
 use crate::{
     model::{
-        Bulk, Card, CoveredFile, CoveredRuns, Digest, EntryId, EntryNumber, GenerationNumber, LineId, Lookup, NameTag, Named,
-        Operation, OperationId, OperationNumber, Parent, Record, Run, SessionName, State, StoreId,
-        Tie, Tombstone,
+        Bulk, Card, CoveredFile, CoveredRuns, Digest, EntryId, EntryNumber, GenerationNumber,
+        LineId, Lookup, NameTag, Named, Operation, OperationId, OperationNumber, Parent, Record,
+        Run, SessionName, State, StoreId, Tie, Tombstone,
         line::{self, Line, TEXT_MIN},
     },
     store::{SessionKey, StoreError},

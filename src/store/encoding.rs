@@ -105,7 +105,10 @@ impl<'a> In<'a> {
         T::read(self.bytes()?, &mut unknown).ok().filter(|_| unknown.is_empty())
     }
 
-    pub(super) fn list<T>(&mut self, mut take: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
+    pub(super) fn list<T>(
+        &mut self,
+        mut take: impl FnMut(&mut Self) -> Option<T>,
+    ) -> Option<Vec<T>> {
         (0..self.number()?).map(|_| take(self)).collect()
     }
 

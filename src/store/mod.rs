@@ -32,7 +32,8 @@ mod values;
 
 pub use bundle::{BundleError, BundleReader, BundleWriter, Bundled, is_bundle};
 pub use commit::{
-    Commit, Covered, Covering, Coverings, FileCovering, Known, NewLine, RunsCovering, TakenOut, Whole,
+    Commit, Covered, Covering, Coverings, FileCovering, Known, NewLine, RunsCovering, TakenOut,
+    Whole,
 };
 pub(crate) use error::OTHER_WITNESS;
 pub use error::{FaultKind, StoreError};

@@ -25,7 +25,6 @@ mod add;
 mod body;
 mod bytes;
 mod check;
-mod copy;
 mod covered;
 mod derived;
 mod difference;
@@ -294,11 +293,6 @@ impl SqliteStore {
         let path = witness::path_of(&self.path);
         let read = witness::read(&path, self.own_id()?);
         read.map_err(StoreError::at(&path))
-    }
-
-    /// Returns how many bytes a page has.
-    pub fn page_size(&self) -> Result<u64, StoreError> {
-        Ok(self.db().query_row("PRAGMA page_size", [], |row| row.get(0))?)
     }
 
     fn db(&self) -> &Connection {

@@ -32,7 +32,7 @@ pub fn check_apart(archive: &Archive, path: &Path) -> Result<(), SyncError> {
 }
 
 /// Returns whether a folder is that of a store, or is in one.
-pub(crate) fn is_in_store(folder: &Path) -> bool {
+fn is_in_store(folder: &Path) -> bool {
     let is_store = |folder: &Path| {
         let has = |name: &&str| folder.join(name).is_file();
         [DATABASE, WITNESS].iter().any(has) && folder.join(TRANSCRIPTS).is_dir()

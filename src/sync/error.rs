@@ -95,7 +95,7 @@ pub enum Misread {
     Earlier,
 }
 
-/// Why a backup or a file is not made in a place that a person named.
+/// Why a store or a file is not made in a place that a person named.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoPlace {
     /// It names nothing, such as `..`.
@@ -115,18 +115,9 @@ pub enum NoPlace {
     /// It has a file of a session.
     #[error("is a session file that an agent reads")]
     AgentsFile,
-    /// Something is in it.
-    #[error("is not empty; a backup needs a folder of its own")]
-    NotEmpty,
     /// It holds what undertext has not made.
     #[error("has files but no store; undertext creates a store only in a new or empty folder")]
     Taken,
-    /// It is something else.
-    #[error("is not a folder; name an empty folder, or one that does not exist yet")]
-    NotAFolder,
-    /// A backup that was cut short has the name under which this one would be made.
-    #[error("is left over from an unfinished backup; delete it first")]
-    Unfinished,
 }
 
 /// A change that was not made, or a file that could not follow it.
@@ -333,7 +324,7 @@ pub enum SyncError {
         /// The session's id.
         session: String,
     },
-    /// A backup or a file is not made there.
+    /// A store or a file is not made there.
     #[error("cannot use {path}: it {why}")]
     NoPlace {
         /// The place.

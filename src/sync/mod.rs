@@ -15,10 +15,10 @@ mod archive;
 pub(crate) mod attached;
 pub(crate) mod back;
 pub(crate) mod beside;
+pub(crate) mod bundle;
 mod catch_up;
 mod change;
 pub(crate) mod compaction;
-mod copy;
 mod error;
 mod execute;
 mod failed;
@@ -73,11 +73,9 @@ mod why;
 mod workspace;
 
 pub use apart::check_apart;
-pub(crate) use apart::is_in_store;
 pub(crate) use archive::Places;
 pub use archive::{Ambient, Archive, Here, Machine, Manner};
 pub use catch_up::{follow, live_state};
-pub(crate) use copy::copy;
 pub use error::{Misread, NoPlace, SyncError, Vain};
 pub(crate) use execute::{cache, exclusively, execute, execute_first, execute_uncaught};
 pub use folders::{
