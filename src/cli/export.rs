@@ -237,14 +237,14 @@ pub(super) fn bundle(
         Ok(())
     })?;
     written.path = path;
-    context.remember(format!("the bundle is {}", shown(&written.path)));
+    context.remember(format!("{} was written", shown(out)));
     if !context.answer(&written)? {
         context.say(&format!(
             "Wrote {} and {} ({}) to {} and checked them",
             counted(written.sessions, "session", "sessions"),
             counted(written.entries, "entry", "entries"),
             units::size(written.bytes),
-            shown(&written.path),
+            shown(out),
         ))?;
     }
     Ok(Exit::Yes)

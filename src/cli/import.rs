@@ -166,10 +166,13 @@ fn import_bundles(
     let (new, grown, same) = (count(&Fate::New), count(&Fate::Grown), count(&Fate::Same));
     if !args.dry_run && !context.json {
         context.say(&format!(
-            "Imported {} ({new} new) with {}; {} already complete",
+            "Imported {} ({new} new): {}{}",
             counted(new + grown, "session", "sessions"),
             counted(all.iter().map(|one| one.entries).sum(), "new entry", "new entries"),
-            counted(same, "was", "were"),
+            match same {
+                0 => String::new(),
+                n => format!("; {} unchanged", counted(n, "session is", "sessions are")),
+            },
         ))?;
     }
     if refused == 0 {

@@ -8,6 +8,7 @@
 //! comes, and `lab` has the stores and the questions.
 
 mod altered;
+mod bundle;
 mod bytes;
 mod covered;
 mod faults;

@@ -1,9 +1,8 @@
-//! Backups: a copy of the store that is whole, private and checked, made while others write, and put back.
+//! Bundles: sessions in one file, as a backup or for another store, and their import.
 
 use std::fs;
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _, symlink};
-use std::os::unix::process::ExitStatusExt as _;
-use std::path::Path;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
@@ -11,21 +10,12 @@ use std::time::Duration;
 use insta::assert_snapshot;
 use rusqlite::Connection;
 
-use super::{conversation, json, live_path, store};
-use crate::env::TestEnv;
+use super::{conversation, json, live, live_path, store};
+use crate::env::{CommandOutput, TestEnv};
+use crate::fixture::Dice;
 use crate::needs;
 
-#[track_caller]
-fn assert_private(folder: &Path) {
-    for entry in fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o777;
-        assert_eq!(mode, if path.is_dir() { 0o700 } else { 0o600 }, "{}", path.display());
-        if path.is_dir() {
-            assert_private(&path);
-        }
-    }
-}
+const SECRET: &str = "hunter2hunter2";
 
 /// Returns the names in a folder.
 fn names(folder: &Path) -> Vec<String> {
@@ -65,55 +55,222 @@ fn a_store_that_is_packed_says_what_it_said() {
     env.run(&["verify"]).success();
 }
 
+/// Fills a home with sessions of every sort, and returns the newest native one.
+fn sessions(env: &TestEnv) -> String {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let folder = env.home().join(".claude/projects/-work");
+    fs::create_dir_all(folder.join("7c2a51de-0f1b-4a5e-9d37-3f6a1b2c4d5e/tool-results")).unwrap();
+    for file in fs::read_dir(examples).unwrap() {
+        let path = file.unwrap().path();
+        if path.extension().is_some_and(|end| end == "jsonl") {
+            fs::copy(&path, folder.join(path.file_name().unwrap())).unwrap();
+        }
+    }
+    let record = |id: &str, n: usize, more: &str| {
+        format!(
+            "{{\"parentUuid\":null,\"isSidechain\":false,\"cwd\":\"/work\",\"sessionId\":\"{id}\",\
+             \"version\":\"2.1.0\",\"type\":\"user\",\"message\":{{\"role\":\"user\",\"content\":\
+             \"{more}\"}},\"uuid\":\"{id}-{n}\",\"timestamp\":\"2026-01-01T00:00:00.000Z\"}}\n"
+        )
+    };
+    let id = "8f14e45f-ceea-467f-a26a-5dba2f5b6d35";
+    let results = folder.join(id).join("tool-results");
+    fs::create_dir_all(&results).unwrap();
+    fs::write(results.join("a.txt"), "a long answer\n".repeat(100)).unwrap();
+    let tail = "{\"half\":";
+    let words = record(id, 1, "say it") + &record(id, 2, "and again") + tail;
+    fs::write(folder.join(format!("{id}.jsonl")), words).unwrap();
+    env.run(&["import"]).success();
+    let secret = conversation(env);
+    env.run(&["append", "-s", &secret, &format!("The key is {SECRET}.")]).success();
+    env.run_with_stdin(&["redact", "--yes"], SECRET.as_bytes()).success();
+    let session = conversation(env);
+    env.run(&["revert", "1", "-s", &session, "-m", "Look at the flags."]).success();
+    env.run(&["undo", "-s", &session]).success();
+    env.run(&["redo", "-s", &session]).success();
+    env.run(&["append", "-s", &session, "We go on."]).success();
+    session
+}
+
+/// Returns what a store says of all its sessions, without the hashes of operations.
+fn all(env: &TestEnv, store: &Path) -> Vec<String> {
+    let store = store.to_str().unwrap();
+    let mut said = Vec::new();
+    let ids = env.run(&["sessions", "--all", "-n", "0", "--json", "--store", store]).success();
+    for session in ids.stdout.lines().map(json) {
+        let id = format!(
+            "{}:{}",
+            session["format"].as_str().unwrap(),
+            session["session"].as_str().unwrap()
+        );
+        for command in [
+            &["log", "--json"][..],
+            &["graph", "--json"],
+            &["operations", "--json"],
+            &["log", "--checkpoints", "--json"],
+        ] {
+            let args = [command, &["--store", store, "-s", &id, "--no-import"]].concat();
+            let answer = env.run(&args).success().stdout;
+            let without = |line: &str| line.split("\"hash\":").next().unwrap().to_owned();
+            said.extend(answer.lines().map(without));
+        }
+    }
+    said
+}
+
+/// Returns the store of another machine.
+fn other(env: &TestEnv) -> PathBuf {
+    env.home().join("other")
+}
+
+fn import(env: &TestEnv, bundle: &str) -> CommandOutput {
+    env.run(&["import", bundle, "--store", "../other"])
+}
+
+#[track_caller]
+fn verify(env: &TestEnv) {
+    env.run(&["verify", "--store", "../other"]).success();
+}
+
 #[test]
-fn a_backup_is_a_store_and_can_be_put_back() {
+fn a_backup_brings_every_session_to_another_store() {
     let env = TestEnv::new();
-    let session = conversation(&env);
-    env.run(&["revert", "1", "-m", "Look at the flags."]).success();
-    let copy = env.home().join("copy");
-    let made = env.run(&["store", "backup", "../copy", "--json"]).success();
+    let session = sessions(&env);
+    let made = env.run(&["store", "backup", "../all.bundle", "--json"]).success();
     let made = json(&made.stdout);
     assert_eq!(made["type"], "backup");
-    assert_eq!((&made["sessions"], &made["files"]), (&1.into(), &2.into()), "{made}");
-    assert_eq!(names(&copy), ["store.db", "store.witness", "transcripts"]);
-    assert_eq!(fs::metadata(&copy).unwrap().permissions().mode() & 0o777, 0o700);
-    assert_private(&copy);
-    // It says what the store says, and can be written.
-    for args in [&["log", "--json"][..], &["operations", "--json"], &["sessions", "--json"]] {
-        let of_copy = env.run(&[args, &["--store", "../copy"]].concat()).success().stdout;
-        assert_eq!(of_copy, env.run(args).success().stdout, "{args:?}");
-    }
-    let verified = env.run(&["verify", "--store", "../copy"]).success();
-    assert!(!verified.stdout.contains("note:"), "{verified}");
-    env.run(&["doctor", "--store", "../copy"]).success();
+    let path = env.home().join("all.bundle");
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    assert_eq!(made["bytes"], fs::metadata(&path).unwrap().len());
+    assert!(!fs::read(&path).unwrap().windows(SECRET.len()).any(|part| part == SECRET.as_bytes()));
 
-    // What came since is lost with the store; the backup takes its place.
-    env.run(&["append", "What came since."]).success();
+    let listed = env.run(&["import", "../all.bundle", "--store", "../other", "-n"]).success();
+    assert_eq!(made["sessions"], listed.stdout.lines().count(), "{listed}");
+    assert!(!other(&env).exists());
+    import(&env, "../all.bundle").success();
+    verify(&env);
+    assert_eq!(all(&env, &other(&env)), all(&env, &store(&env)));
+    let file = other(&env).join(format!("transcripts/{session}.jsonl"));
+    assert_eq!(fs::read(&file).unwrap(), live(&env, &session));
+
+    let again = env.run(&["import", "../all.bundle", "--store", "../other", "--json"]).success();
+    assert!(again.stdout.lines().all(|line| json(line)["state"] == "same"), "{again}");
+    assert_eq!(import(&env, "../all.bundle").success().stdout.contains("0 sessions"), true);
+
+    // What came since is added, and the live file follows.
+    env.run(&["revert", "1", "-s", &session]).success();
+    env.run(&["append", "-s", &session, "Another way."]).success();
+    env.run(&["append", "-s", &session, "And on."]).success();
+    env.run(&["export", "-o", "one.bundle", &session]).success();
+    let grown = import(&env, "one.bundle").success();
+    assert!(grown.stdout.contains("1 session (0 new): "), "{grown}");
+    verify(&env);
+    assert_eq!(all(&env, &other(&env)), all(&env, &store(&env)));
+    assert_eq!(fs::read(&file).unwrap(), live(&env, &session));
+    // An older bundle changes nothing.
+    import(&env, "../all.bundle").success();
+    assert_eq!(all(&env, &other(&env)), all(&env, &store(&env)));
+}
+
+#[test]
+fn a_store_that_is_lost_comes_back_from_its_backup() {
+    let env = TestEnv::new();
+    let session = conversation(&env);
+    env.run(&["store", "backup", "../all.bundle"]).success();
+    let said = all(&env, &store(&env));
     fs::remove_dir_all(store(&env)).unwrap();
-    let status = env.shell("sh", "cp -a ~/copy ~/.local/share/undertext").status().unwrap();
-    assert!(status.success());
-    let verified = env.run(&["verify"]).success();
-    assert!(!verified.stdout.contains("note:"), "{verified}");
-    env.run(&["append", "We go on."]).success();
-    let log = env.run(&["log"]).success().stdout;
-    assert!(log.contains("We go on.") && !log.contains("What came since."), "{log}");
+    env.run(&["import", "../all.bundle"]).success();
+    assert_eq!(all(&env, &store(&env)), said);
     assert!(live_path(&env, &session).is_file());
+    env.run(&["append", "We go on."]).success();
     env.run(&["verify"]).success();
 }
 
 #[test]
-fn a_backup_holds_what_lies_in_the_wal_alone() {
+fn a_session_that_differs_is_refused_and_the_others_come() {
+    let env = TestEnv::new();
+    let (first, second) = (conversation(&env), conversation(&env));
+    env.run(&["export", "-o", "a.bundle", &first]).success();
+    import(&env, "a.bundle").success();
+    env.run(&["append", "-s", &first, "--store", "../other", "There."]).success();
+    env.run(&["append", "-s", &first, "Here."]).success();
+    let before = all(&env, &other(&env));
+    env.run(&["store", "backup", "b.bundle"]).success();
+    let refused = import(&env, "b.bundle");
+    assert_eq!(refused.code(), Some(3), "{refused}");
+    let why = format!("session native:{first} is not imported: its operation 6 differs");
+    assert!(refused.stderr.contains(&why), "{refused}");
+    verify(&env);
+    let after = all(&env, &other(&env));
+    assert!(before.iter().all(|line| after.contains(line)));
+    assert!(other(&env).join(format!("transcripts/{second}.jsonl")).is_file());
+    // Nor does an import delete what is here.
+    env.run_with_stdin(&["redact", "--yes"], b"A symbol is missing").success();
+    env.run(&["export", "-o", "c.bundle", &second]).success();
+    let refused = import(&env, "c.bundle");
+    assert!(refused.stderr.contains("an import deletes nothing"), "{refused}");
+    assert_eq!((refused.code(), all(&env, &other(&env))), (Some(3), after));
+}
+
+#[test]
+fn a_bundle_that_is_cut_or_changed_is_an_error_and_leaves_the_store_whole() {
     let env = TestEnv::new();
     conversation(&env);
-    // Nothing of it is in the database itself.
-    let reader = Connection::open(store(&env).join("store.db")).unwrap();
-    reader.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
-    reader.execute_batch("BEGIN; SELECT * FROM rules").unwrap();
-    env.run(&["append", "In the log alone."]).success();
-    env.run(&["store", "backup", "../copy"]).success();
-    drop(reader);
-    let log = env.run(&["log", "--store", "../copy"]).success().stdout;
-    assert!(log.contains("In the log alone."), "{log}");
+    conversation(&env);
+    env.run(&["store", "backup", "whole.bundle"]).success();
+    let whole = fs::read(env.project().join("whole.bundle")).unwrap();
+    let bad = env.project().join("bad.bundle");
+    let mut random = Dice(7);
+    let rounds = needs::rounds(40, 12);
+    for n in 0..rounds as u64 {
+        let length = usize::try_from(random.below(whole.len() as u64)).unwrap();
+        fs::write(&bad, &whole[..length]).unwrap();
+        let cut = import(&env, "bad.bundle");
+        assert!(matches!(cut.code(), Some(2 | 3)), "{length}: {cut}");
+        assert!(cut.stderr.contains("cannot read"), "{length}: {cut}");
+        let mut bytes = whole.clone();
+        bytes[length] ^= 1 << (n % 8);
+        fs::write(&bad, bytes).unwrap();
+        let changed = import(&env, "bad.bundle");
+        assert!(matches!(changed.code(), Some(0 | 2 | 3 | 4)), "{length}: {changed}");
+    }
+    import(&env, "whole.bundle").success();
+    verify(&env);
+    assert_eq!(all(&env, &other(&env)), all(&env, &store(&env)));
+}
+
+#[test]
+fn a_bundle_of_a_newer_version_is_refused() {
+    let env = TestEnv::new();
+    fs::write(env.project().join("new.bundle"), "undertext bundle 2\nand more").unwrap();
+    fs::write(env.project().join("no.bundle"), "something else").unwrap();
+    assert_snapshot!(env.run(&["import", "new.bundle"]), @"");
+    assert_snapshot!(env.run(&["import", "no.bundle"]), @"");
+}
+
+#[test]
+fn a_file_that_is_there_is_replaced_only_when_asked() {
+    let env = TestEnv::new();
+    conversation(&env);
+    fs::write(env.project().join("a.bundle"), "mine").unwrap();
+    assert_snapshot!(env.run(&["store", "backup", "a.bundle"]), @"");
+    env.run(&["store", "backup", "a.bundle", "--force"]).success();
+    let inside = store(&env).join("a.bundle");
+    assert_eq!(env.run(&["store", "backup", inside.to_str().unwrap()]).code(), Some(2));
+    assert_eq!(env.run(&["store", "backup", ".."]).code(), Some(2));
+    assert_eq!(names(&env.project()), ["a.bundle"]);
+}
+
+#[test]
+fn a_damaged_store_gives_no_backup() {
+    let env = TestEnv::new();
+    conversation(&env);
+    crate::fixture::settle(&store(&env));
+    let db = Connection::open(store(&env).join("store.db")).unwrap();
+    db.execute("UPDATE fresh SET body = zeroblob(3) WHERE key = 3", []).unwrap();
+    drop(db);
+    assert_snapshot!(env.run(&["store", "backup", "a.bundle"]), @"");
+    assert_eq!(names(&env.project()), [""; 0]);
 }
 
 #[test]
@@ -135,153 +292,51 @@ fn a_backup_is_whole_while_others_write() {
         while n < 3 || writers.iter().any(|writer| !writer.is_finished()) {
             let mut command = env.command();
             let output =
-                command.args(["store", "backup", &format!("../copy{n}")]).output().unwrap();
+                command.args(["store", "backup", &format!("{n}.bundle")]).output().unwrap();
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
             n += 1;
         }
+        // Each goes on from the one before.
         for n in 0..n {
-            // No live file differs from its store, and nothing is damaged.
-            let verified = env.run(&["verify", "--store", &format!("../copy{n}")]).success();
-            assert!(!verified.stdout.contains("note:"), "{verified}");
+            import(&env, &format!("{n}.bundle")).success();
         }
+        verify(&env);
     });
 }
 
 #[test]
-fn a_place_that_is_taken_is_refused() {
+fn a_backup_or_an_import_that_is_killed_leaves_sessions_whole_or_absent() {
     let env = TestEnv::new();
-    conversation(&env);
-    fs::create_dir_all(env.project().join("full/of")).unwrap();
-    fs::create_dir(env.project().join("empty")).unwrap();
-    fs::write(env.project().join("file"), "").unwrap();
-    assert_snapshot!(env.run(&["store", "backup", "full"]), @r"
-    ------- stderr -------
-    error: cannot use $HOME/project/full: it is not empty; a backup needs a folder of its own
-    [exit status: 2]
-    ");
-    let inside = store(&env).join("copy");
-    let inside = inside.to_str().unwrap();
-    for taken in ["file", inside, "missing/copy", "/", ".."] {
-        let output = env.run(&["store", "backup", taken]).to_string();
-        assert!(output.contains("error: "), "{taken}: {output}");
-    }
-    assert!(!store(&env).join("copy").exists());
-    env.run(&["store", "backup", "empty"]).success();
-    assert_eq!(names(&env.project()), ["empty", "file", "full"]);
-}
-
-#[test]
-fn no_backup_takes_the_place_of_the_folder_that_one_is_in() {
-    let env = TestEnv::new();
-    conversation(&env);
-    let (project, home) = (env.project(), env.home().to_owned());
-    let inner = project.join("a b/c");
-    fs::create_dir_all(&inner).unwrap();
-    symlink(&inner, home.join("link")).unwrap();
-    fs::create_dir(home.join("empty")).unwrap();
-    symlink("empty", home.join("to-empty")).unwrap();
-    let (whole, above) = (inner.to_str().unwrap(), project.join("a b/.").display().to_string());
-    for place in [".", "./", "..", "../..", "../c", "../../a b/c/", "../../../link", whole, &above]
-    {
-        let mut command = env.command();
-        let output = command.args(["store", "backup", place]).current_dir(&inner).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert_eq!(output.status.code(), Some(2), "{place}: {said}");
-        assert!(said.contains("the current folder"), "{place}: {said}");
-        let hint = said.split_once(": undertext ").unwrap().1.trim().to_owned();
-        let mut shell = env.shell("sh", &format!("undertext {hint} && rm -r backup-1"));
-        let typed = shell.current_dir(&inner).output().unwrap();
-        assert!(typed.status.success(), "{place}: {hint}: {typed:?}");
-    }
-    // An empty folder that a link leads to is filled, and the link stays.
-    env.run(&["store", "backup", "../to-empty"]).success();
-    assert!(home.join("to-empty").is_symlink() && home.join("empty/store.db").is_file());
-}
-
-#[test]
-fn a_damaged_store_gives_no_backup() {
-    let env = TestEnv::new();
-    conversation(&env);
-    crate::fixture::settle(&store(&env));
-    let db = Connection::open(store(&env).join("store.db")).unwrap();
-    db.execute("UPDATE fresh SET body = zeroblob(3) WHERE key = 3", []).unwrap();
-    drop(db);
-    assert_snapshot!(env.run(&["store", "backup", "copy"]), @r"
-    ------- stderr -------
-    error: the store was not copied because it is damaged: entry 3: line 3 is damaged: its length differs from the recorded one
-    hint: see what is damaged: undertext verify
-    hint: repair what session files still contain: undertext doctor --fix
-    [exit status: 3]
-    ");
-    assert_eq!(names(&env.project()), [""; 0]);
-}
-
-#[test]
-fn a_backup_that_is_killed_leaves_nothing_that_looks_whole() {
-    let env = TestEnv::new();
-    conversation(&env);
-    for delay in (0..60).step_by(needs::rounds(12, 3)) {
-        let to = env.home().join(format!("copy{delay}"));
-        let mut command = env.command();
-        command.args(["store", "backup"]).arg(&to).stdout(Stdio::null()).stderr(Stdio::null());
-        let mut child = command.spawn().unwrap();
-        thread::sleep(Duration::from_millis(delay));
-        child.kill().unwrap();
-        let status = child.wait().unwrap();
-        assert!(status.success() || status.signal() == Some(9));
-        if to.exists() {
-            env.run(&["verify", "--store", to.to_str().unwrap()]).success();
+    let session = sessions(&env);
+    env.run(&["store", "backup", "../all.bundle"]).success();
+    let whole = all(&env, &store(&env));
+    for delay in (0..120).step_by(needs::rounds(12, 3)) {
+        for args in [
+            &["store", "backup", "a.bundle"][..],
+            &["import", "../all.bundle", "--store", "../other"],
+        ] {
+            let mut command = env.command();
+            command.args(args).stdout(Stdio::null()).stderr(Stdio::null());
+            let mut child = command.spawn().unwrap();
+            thread::sleep(Duration::from_millis(delay));
+            let _ = child.kill();
+            child.wait().unwrap();
         }
-        for name in names(env.home()) {
-            let is_whole = name == "project" || env.home().join(&name) == to;
-            let is_known = is_whole || name.starts_with('.') || name.starts_with("copy");
-            assert!(is_known, "{name}");
-            let is_other = name.starts_with(&format!("copy{delay}")) && !is_whole;
-            assert!(!is_other || name.contains(".undertext-new-"), "{name}");
+        if env.project().join("a.bundle").exists() {
+            env.run(&["import", "a.bundle", "--store", "../other"]).success();
+            fs::remove_file(env.project().join("a.bundle")).unwrap();
         }
+        if other(&env).join("store.db").exists() {
+            verify(&env);
+            let found = all(&env, &other(&env));
+            assert!(found.iter().all(|line| whole.contains(line)), "{delay}");
+        }
+        import(&env, "../all.bundle").success();
+        assert_eq!(all(&env, &other(&env)), whole, "{delay}");
+        let file = other(&env).join(format!("transcripts/{session}.jsonl"));
+        assert_eq!(fs::read(&file).unwrap(), live(&env, &session), "{delay}");
+        fs::remove_dir_all(other(&env)).unwrap();
     }
-    // The next change deletes what is left, and the note that says where it lies.
-    env.run(&["store", "backup", "../last"]).success();
-    env.run(&["append", "We go on."]).success();
-    let left = names(env.home()).into_iter().filter(|name| name.contains("undertext-new"));
+    let left = names(&env.project()).into_iter().filter(|name| name.contains("undertext-new"));
     assert_eq!(left.collect::<Vec<_>>(), [""; 0]);
-    assert_eq!(names(&env.home().join(".local/state/undertext/unfinished")), [""; 0]);
-}
-
-#[test]
-fn what_is_no_file_is_left_out_of_a_backup_and_named() {
-    let env = TestEnv::new();
-    conversation(&env);
-    fs::write(env.home().join("dotfile"), "").unwrap();
-    symlink(env.home().join("dotfile"), store(&env).join("config.toml")).unwrap();
-    fs::DirBuilder::new().mode(0o700).create(store(&env).join("transcripts/notes")).unwrap();
-    let made = env.run(&["store", "backup", "../copy"]).success();
-    assert!(made.stdout.contains("1 file and"), "{made}");
-    assert_eq!(
-        made.stderr.lines().filter(|line| line.starts_with("warning: ")).collect::<Vec<_>>(),
-        [
-            "warning: ~/.local/share/undertext/transcripts/notes is not in the backup: it is a folder, not a file",
-            "warning: ~/.local/share/undertext/config.toml is not in the backup: it is a link, not a file",
-        ]
-    );
-    assert_eq!(names(&env.home().join("copy")), ["store.db", "store.witness", "transcripts"]);
-    let again = json(&env.run(&["store", "backup", "../again", "--json"]).success().stdout);
-    assert_eq!(again["left_out"][1]["why"], "it is a link, not a file");
-    let doctor = env.run(&["doctor"]);
-    assert!(doctor.stdout.contains("transcripts/notes: it is not a file"), "{doctor}");
-}
-
-#[test]
-fn a_backup_waits_for_a_change_no_longer_than_it_is_told() {
-    let env = TestEnv::new();
-    conversation(&env);
-    let lock = fs::File::options().write(true).open(store(&env).join("lock")).unwrap();
-    lock.lock().unwrap();
-    let refused = env.run(&["store", "backup", "../copy", "--wait", "2"]);
-    assert_eq!(refused.code(), Some(3), "{refused}");
-    assert!(refused.stderr.contains("another program is changing the store"), "{refused}");
-    assert!(refused.stderr.contains("waiting"), "{refused}");
-    assert!(!env.home().join("copy").exists());
-    drop(lock);
-    env.run(&["store", "backup", "../copy", "--wait", "0"]).success();
 }

@@ -199,7 +199,8 @@ fn fill_the_disk(root: &Path) {
     conversation(&env);
     let copy = root.join("store");
     let copy = copy.to_str().unwrap();
-    env.run(&["store", "backup", copy]).success();
+    env.run(&["store", "backup", "all.bundle"]).success();
+    env.run(&["import", "all.bundle", "--store", copy]).success();
     // The newest of it is in the WAL alone, of which no index is left on the disk.
     env.run(&["append", "--store", copy, "The last word."]).success();
     fs::remove_file(root.join("store/store.db-shm")).unwrap();

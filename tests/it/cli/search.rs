@@ -1143,7 +1143,8 @@ fn a_store_that_may_not_be_written_is_searched() {
     conversation(&env);
     let copy = env.home().join("copy");
     let copy = copy.to_str().unwrap();
-    env.run(&["store", "backup", copy]).success();
+    env.run(&["store", "backup", "all.bundle"]).success();
+    env.run(&["import", "all.bundle", "--store", copy]).success();
     let mode = |mode| {
         fs::set_permissions(copy, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
     };

@@ -269,8 +269,7 @@ fn a_damaged_one_is_named_and_a_backup_has_them_all() {
     let file = result(&env, "a.txt");
     write(&file, b"said");
     assert_eq!(taken(&env), 1);
-    let backup = env.home().join("backup");
-    env.run(&["store", "backup", backup.to_str().unwrap()]).success();
+    env.run(&["store", "backup", "all.bundle"]).success();
     crate::fixture::settle(&store(&env));
     let db = Connection::open(store(&env).join("store.db")).unwrap();
     let changed = db.execute(
@@ -287,7 +286,7 @@ fn a_damaged_one_is_named_and_a_backup_has_them_all() {
     assert_ne!(env.run(&["restore", "8f14"]).code(), Some(0));
     assert!(path.exists() && !file.exists());
     fs::remove_dir_all(store(&env)).unwrap();
-    fs::rename(&backup, store(&env)).unwrap();
+    env.run(&["import", "all.bundle"]).success();
     env.run(&["restore", "8f14"]).success();
     assert_eq!(fs::read(&file).unwrap(), b"said");
 }

@@ -70,7 +70,7 @@ fn a_change_of_more_than_a_session_is_said_to_be_made_too() {
     for (command, made) in [
         ("import session.jsonl", "1 session is up to date in the store"),
         ("setup claude --yes --json", "~/.claude/settings.json was written"),
-        ("store backup ../copy", "the copy is in "),
+        ("store backup ../copy.bundle", "../copy.bundle was written"),
         ("store pack", "the store is packed"),
         ("forget --yes -s 7c2a", "redacted in "),
     ] {
