@@ -312,7 +312,7 @@ fn ops(text: &mut String) {
         E::NoBundle(_) => [E::NoBundle(told("session 7c2a: entry 3: line 3 is damaged"))],
         E::Bundle { .. } => [
             bundle(BundleError::Foreign, 0),
-            bundle(BundleError::Newer(told("it has version 2")), 0),
+            bundle(BundleError::Newer(told("version 2")), 0),
             bundle(BundleError::Short, 1),
             bundle(BundleError::Damaged(told("a hash does not match")), 3),
             bundle(BundleError::Read(broken()), 0),

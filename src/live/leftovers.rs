@@ -5,8 +5,8 @@
 //! <state>/unfinished/<process>-<n>     the path of what a process is writing; locked by the process
 //! ```
 //!
-//! Invariant: nothing is deleted unless a note of this user names it, no process holds that note, and its name and kind are those
-//! of something that undertext wrote. No link is followed.
+//! Invariant: nothing is deleted unless a note of this user names it, no process holds that note, and it has the name of a
+//! file that undertext wrote. No link is followed.
 
 use std::{
     ffi::OsStr,
@@ -20,10 +20,7 @@ use std::{
 };
 
 use super::name::is_temporary;
-use crate::{
-    disk::{self, Links},
-    model::{BESIDE, is_own},
-};
+use crate::disk::{self, Links};
 
 /// Maximum number of notes of one process.
 const NOTES: u64 = 1_000;
@@ -55,7 +52,7 @@ impl Leftovers {
         Self { folder: state.join("unfinished") }
     }
 
-    /// Notes that this process is about to write a file or a folder.
+    /// Notes that this process is about to write a file.
     pub fn note(&self, path: &Path) -> io::Result<Writing> {
         DirBuilder::new().recursive(true).mode(0o700).create(&self.folder)?;
         for n in 0..NOTES {
@@ -90,7 +87,7 @@ impl Leftovers {
         let (mut deleted, mut left) = (Vec::new(), Vec::new());
         self.each(&mut |path| {
             let Some(path) = path else { return true };
-            let done = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+            let done = fs::remove_file(path);
             let all = if done.is_ok() { &mut deleted } else { &mut left };
             all.push(path.to_owned());
             done.is_ok()
@@ -122,17 +119,12 @@ impl Leftovers {
     }
 }
 
-/// Returns true if a file, or a folder with nothing but parts of a store, is at a path under a temporary name.
+/// Returns true if a file is at a path under a temporary name.
 fn is_leftover(path: &Path) -> bool {
-    let is_part = |name: &OsStr| is_own(name) || BESIDE.iter().any(|beside| name == *beside);
-    let is_store = || {
-        let mut names = fs::read_dir(path).ok()?;
-        Some(names.all(|name| name.is_ok_and(|name| is_part(&name.file_name()))))
-    };
     path.is_absolute()
         && path.file_name().is_some_and(is_temporary)
         && match fs::symlink_metadata(path) {
-            Ok(meta) => meta.is_file() || (meta.is_dir() && is_store().unwrap_or(true)),
+            Ok(meta) => meta.is_file(),
             Err(error) => !disk::is_absent(&error),
         }
 }
@@ -143,24 +135,22 @@ mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
-    use crate::{live::temporary_path, model::DATABASE};
+    use crate::live::temporary_path;
 
     #[test]
     fn what_no_process_writes_is_deleted_if_undertext_wrote_it() {
         let home = tempfile::tempdir().unwrap();
         let leftovers = Leftovers::of(home.path());
         let path = |name: &str| temporary_path(&home.path().join(name));
-        let [file, store, other, link, gone] = ["file", "store", "other", "link", "gone"].map(path);
+        let [file, other, link, gone] = ["file", "other", "link", "gone"].map(path);
         let plain = home.path().join("plain");
         for written in [&file, &plain] {
             fs::write(written, "words").unwrap();
         }
-        for (folder, name) in [(&store, DATABASE), (&other, "thesis.txt")] {
-            fs::create_dir(folder).unwrap();
-            fs::write(folder.join(name), "words").unwrap();
-        }
+        fs::create_dir(&other).unwrap();
+        fs::write(other.join("thesis.txt"), "words").unwrap();
         symlink(&other, &link).unwrap();
-        let all = [&file, &store, &other, &link, &gone, &plain];
+        let all = [&file, &other, &link, &gone, &plain];
         let notes = all.map(|path| leftovers.note(path).unwrap());
         assert_eq!(leftovers.find().unwrap(), [""; 0].map(PathBuf::from));
         assert_eq!(leftovers.clear().unwrap(), (Vec::new(), Vec::new()));
@@ -169,13 +159,9 @@ mod tests {
             note.lock.unlock().unwrap();
             std::mem::forget(note);
         }
-        let mut found = leftovers.find().unwrap();
-        found.sort();
-        assert_eq!(found, [file.clone(), store.clone()]);
-        let (mut deleted, left) = leftovers.clear().unwrap();
-        deleted.sort();
-        assert_eq!((deleted, left), (found, Vec::new()));
-        assert!(!file.exists() && !store.exists());
+        assert_eq!(leftovers.find().unwrap(), [file.clone()]);
+        assert_eq!(leftovers.clear().unwrap(), (vec![file.clone()], Vec::new()));
+        assert!(!file.exists());
         assert!(plain.exists() && link.is_symlink() && other.join("thesis.txt").exists());
         assert_eq!(leftovers.find().unwrap(), [""; 0].map(PathBuf::from));
         assert_eq!(fs::read_dir(home.path().join("unfinished")).unwrap().count(), 0);

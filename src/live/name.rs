@@ -27,13 +27,13 @@ pub fn is_fresh(name: &OsStr) -> bool {
     split(name).is_some_and(|(_, what)| what == NEW.as_bytes() || is_of_a_process(what))
 }
 
-/// Returns the name under which this process writes a file or a folder until all of it is there.
+/// Returns the name under which this process writes a file until all of it is there.
 pub fn temporary_path(path: &Path) -> PathBuf {
     let what = format!("{NEW}-{}", std::process::id());
     path.with_file_name(beside(path.file_name().unwrap_or_default(), &what))
 }
 
-/// Returns true for the name of a file or a folder that a process writes.
+/// Returns true for the name of a file that a process writes.
 pub(super) fn is_temporary(name: &OsStr) -> bool {
     split(name).is_some_and(|(_, what)| is_of_a_process(what))
 }

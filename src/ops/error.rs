@@ -143,7 +143,6 @@ pub enum OpsError {
         /// The file.
         path: PathBuf,
         /// Why.
-        #[source]
         why: BundleError,
         /// How many sessions before the place were imported.
         imported: u64,

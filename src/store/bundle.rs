@@ -28,6 +28,7 @@ use std::{
 use zstd::{Decoder, Encoder};
 
 use crate::{
+    disk,
     model::{
         Bulk, Entry, EntryId, EntryNumber, HintBytes, Kind, Operation, Parent, Record, SessionName,
         State, StoreId, line::LINE_MAX,
@@ -72,8 +73,8 @@ pub enum BundleError {
     #[error("it is damaged: {0}")]
     Damaged(String),
     /// The file system failed.
-    #[error("it cannot be read")]
-    Read(#[source] io::Error),
+    #[error("{}", disk::words(.0))]
+    Read(io::Error),
 }
 
 impl From<io::Error> for BundleError {
@@ -235,7 +236,7 @@ impl<R: BufRead> BundleReader<R> {
         let version = str::from_utf8(version).ok().and_then(|version| version.parse().ok());
         match version.ok_or(BundleError::Foreign)? {
             VERSION => {}
-            newer => return Err(BundleError::Newer(format!("it has version {newer}"))),
+            newer => return Err(BundleError::Newer(format!("version {newer}"))),
         }
         let from = Decoder::with_buffer(from)?;
         let mut begun = Self { from, hash: [0; 32], store: StoreId::default(), sessions: 0 };

@@ -26,7 +26,10 @@ use crate::{
         BundleError, BundleReader, BundleWriter, Bundled, Commit, Covered, SessionKey, Store,
         StoreError, Transaction, whole_lines,
     },
-    sync::{Archive, SyncError, catch_up, live_file::live_file},
+    sync::{
+        Archive, SyncError, catch_up,
+        live_file::{self, live_file},
+    },
     wire,
 };
 
@@ -182,12 +185,15 @@ fn take<R: BufRead>(
     brought.entries = derived.state.entries() - state.entries();
     writing.derive(key, &derived)?;
     let after = own_file(&derived.state);
-    // The store has all of it, and the next change writes it if this one is cut short.
-    if let Some(live) = own_file(&state).filter(|live| Some(live) == after.as_ref()) {
-        let file = archive.writable_file(&session.name, &live)?;
-        if !archive.is_preview() && file.look().map_err(SyncError::at(&live.path))?.is_some() {
-            file.remove().map_err(SyncError::at(&live.path))?;
+    let before = own_file(&state).filter(|live| Some(live) == after.as_ref());
+    if let Some(live) = before.filter(|_| !archive.is_preview()) {
+        if live_file::is_behind(archive, &state)? {
+            let why = format!("{} has changed in the meantime", live.path.display());
+            return Err(Refusal::Session(why));
         }
+        // The store has all of it, and the next change writes it if this one is cut short.
+        let file = archive.writable_file(&session.name, &live)?;
+        file.remove().map_err(SyncError::at(&live.path))?;
     }
     writing.commit()?;
     if after.is_some()

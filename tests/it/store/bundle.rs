@@ -1,21 +1,69 @@
 //! What is written to a bundle is read from it, and nothing else is.
 
-use std::sync::Arc;
+use std::{fs, path::Path, sync::Arc};
 
 use proptest::{collection::vec, prelude::*};
 
-use super::writer::Writer;
-use crate::fixture::Dice;
-use undertext::store::{
-    BundleError, BundleReader, BundleWriter, Commit, Covered, MemoryStore, Store as _,
+use super::writer::{Writer, given, place};
+use crate::fixture::{Dice, damage, number, open};
+use undertext::{
+    model::{
+        Checkpoint, CoveredFile, CoveredRuns, Digest, File, Named, Origin, Place, Run, Sidecar,
+        Tombstone,
+    },
+    ops,
+    report::Fate,
+    store::{BundleError, BundleReader, BundleWriter, Commit, Covered, MemoryStore},
 };
 
-/// Returns the commits of a session that has a fact of every kind, and then these lines.
+/// Returns the commits of a session with these lines, out of which a line, a file and an unfinished line were taken.
 fn commits(lines: &[Vec<Vec<u8>>]) -> (Writer, Vec<Commit>) {
     let mut writer = Writer::new(&MemoryStore::new(), "s");
-    let mut commits = vec![writer.begin()];
-    commits.extend(writer.rest());
-    commits.extend(lines.iter().map(|lines| writer.next(lines, |_| {})));
+    let mut first = writer.begin();
+    let mut commits: Vec<Commit> = lines.iter().map(|lines| writer.next(lines, |_| {})).collect();
+    let (bytes, end) = (b"a long secret".to_vec(), writer.state.ends[&number(1)].clone());
+    let torn =
+        Run { start: end.end(), count: 0, first: number(0), tail: b"{\"torn".to_vec(), ..end };
+    let mut kept = writer.next(&[], |brought| {
+        let (digest, size) = (Digest::of_bytes(&bytes), bytes.len() as u64);
+        brought.facts.sidecars.push(Sidecar { file: number(1), digest, size });
+        brought.kept.push(bytes);
+        brought.bulk.runs.push(torn);
+        brought.bulk.checkpoints.push(Checkpoint {
+            n: number(0),
+            place: place(1),
+            before: Some(number(1)),
+            own: Some("x".into()),
+            note: Some(given("here")),
+        });
+        brought.bulk.origins.push(Origin { entry: number(2), origin: number(1), cut: None });
+    });
+    let came = first.lines[0].id();
+    first.lines[0].cover(br#"{"uuid":"*"}"#.to_vec());
+    kept.kept[0] = b"a long ******".to_vec();
+    kept.bulk.runs[0].tail.clear();
+    let covering = writer.next(&[], |brought| {
+        let (line, bytes, n) = (&first.lines[0], &kept.kept[0], kept.operation.n);
+        brought.facts.tombstones.push(Tombstone {
+            entry: number(1),
+            size: line.bytes().len() as u64,
+            line: Some(came),
+            covered: Some(line.id()),
+            rule: None,
+        });
+        let (digest, size) = (Digest::of_bytes(bytes), bytes.len() as u64);
+        brought.facts.covered_files.push(CoveredFile {
+            operation: n,
+            at: 0,
+            digest,
+            size,
+            rule: None,
+        });
+        let digest = Named::runs(&kept.bulk.runs).unwrap().digest;
+        brought.facts.covered_runs.push(CoveredRuns { operation: n, digest, lines: Vec::new() });
+    });
+    commits.insert(0, first);
+    commits.extend([kept, covering]);
     (writer, commits)
 }
 
@@ -49,7 +97,7 @@ fn bare(commit: &Commit) -> Commit {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: crate::needs::rounds(16, 64) as u32, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: crate::needs::rounds(16, 64), ..ProptestConfig::default() })]
 
     #[test]
     fn a_bundle_gives_back_the_commits_that_were_written(
@@ -88,4 +136,51 @@ fn a_bundle_that_is_cut_anywhere_is_short_and_one_with_a_flipped_bit_says_nothin
         }
     }
     assert!(matches!(read(&[&whole[..], b"x"].concat()), Err(BundleError::Damaged(_))));
+}
+
+/// Writes a bundle of a session with these commits next to an archive, and imports it.
+fn imported(root: &Path, writer: &Writer, commits: &[Commit]) -> Fate {
+    let path = root.with_extension("bundle");
+    fs::write(&path, written(writer, commits)).unwrap();
+    let mut fates = Vec::new();
+    let archive = open(root, 1);
+    ops::import_bundle(&archive, &path, &mut |brought| fates.push(brought.fate)).unwrap();
+    assert_eq!(damage(&archive), [""; 0]);
+    let [fate] = <[Fate; 1]>::try_from(fates).unwrap();
+    fate
+}
+
+#[test]
+fn a_file_that_is_no_transcript_of_its_own_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("store");
+    for path in [
+        "x.jsonl",
+        "store.db",
+        "/etc/passwd",
+        "transcripts",
+        "transcripts/",
+        "transcripts/..",
+        "transcripts/../../x",
+        "transcripts/a/b",
+        "transcripts/.x",
+        "../transcripts/x",
+    ] {
+        let mut writer = Writer::new(&MemoryStore::new(), "s");
+        let commit = writer.next(&[], |brought| {
+            let place = Place::Store(path.into());
+            brought.facts.files.push(File { n: number(1), place });
+        });
+        let fate = imported(&root, &writer, &[commit]);
+        assert!(
+            matches!(fate, Fate::Refused(why) if why.contains("would have the file")),
+            "{path}"
+        );
+    }
+    let mut one = Writer::new(&MemoryStore::new(), "one");
+    let mut other = Writer::new(&MemoryStore::new(), "other");
+    let (first, second) = (one.begin(), other.begin());
+    assert_eq!(imported(&root, &one, &[first]), Fate::New);
+    assert!(matches!(imported(&root, &other, &[second]), Fate::Refused(_)));
+    assert_eq!(open(&root, 2).every().unwrap().len(), 1);
 }
