@@ -36,10 +36,10 @@ Examples:
 
 Without --as, you get the session's file byte for byte, secrets included. In a
 document, what audit --secrets finds is masked. FILE.bundle gets the sessions
-that you name, or all, with their branches and history, for `import`.")]
+you name, or all, with their branches and history; `import` reads it.")]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of its own")]
 pub(crate) struct Args {
-    /// The session's id, title or file; several with -o FILE.bundle
+    /// Ids, titles or files [default: newest of this folder]
     #[arg(value_name = "SESSION", add = complete::sessions())]
     session: Vec<OsString>,
 

@@ -142,7 +142,7 @@ pub fn doctor(root: &Path) -> Result<Vec<Ailment>, OpsError> {
             ail(path, &problem, Cure::Person);
         }
         if path.parent() == Some(&transcripts) && !meta.is_file() {
-            ail(path, "it is not a file, so backups leave it out", Cure::Person);
+            ail(path, "it is not a file", Cure::Person);
         }
     }
     for path in left_behind(&root, paths) {

@@ -126,7 +126,7 @@ impl Brought {
 
 report!(Brought, "bundled", |it| {
     session: it.session.id,
-    format: it.session.format,
+    agent: it.session.format,
     state: it.fate.as_str(),
     why: match &it.fate {
         Fate::Refused(why) => Some(why),
