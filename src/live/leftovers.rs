@@ -159,7 +159,7 @@ mod tests {
             note.lock.unlock().unwrap();
             std::mem::forget(note);
         }
-        assert_eq!(leftovers.find().unwrap(), [file.clone()]);
+        assert_eq!(leftovers.find().unwrap(), std::slice::from_ref(&file));
         assert_eq!(leftovers.clear().unwrap(), (vec![file.clone()], Vec::new()));
         assert!(!file.exists());
         assert!(plain.exists() && link.is_symlink() && other.join("thesis.txt").exists());

@@ -273,10 +273,10 @@ impl<R: BufRead> BundleReader<R> {
     /// Returns the next operation of a session with all that it brings, but for what a store derives from it.
     pub fn commit(&mut self, of: &mut Bundled) -> Result<Option<Commit>, BundleError> {
         if of.state.operations() == of.operations {
-            return match Covered::of(&of.state) == *of.covered {
-                true => Ok(None),
-                false => Err(wrong(of, "the redactions of its operations are others")),
-            };
+            if Covered::of(&of.state) != *of.covered {
+                return Err(wrong(of, "the redactions of its operations are others"));
+            }
+            return Ok(None);
         }
         let payload = self.item(OPERATION)?;
         let read = read_operation(&mut In(&payload), of.state.next_entry());
