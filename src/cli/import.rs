@@ -35,7 +35,8 @@ Importing writes no session file, and reads only what is new. Later changes are
 written to the agents' own folders; files elsewhere are only read until you
 attach them. [exclude] in your settings leaves sessions out.
 
-Exit codes: 0 even if files were skipped, 3 if nothing could be read")]
+Exit codes: 0 even if files were skipped; 3 if nothing could be read, or if a
+bundle has a session that differs from the store's")]
 pub(crate) struct Args {
     /// Files and folders [default: the folders of all agents]
     #[arg(value_name = "PATH")]

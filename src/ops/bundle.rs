@@ -64,7 +64,7 @@ pub fn check_bundle(
     let mut from = open(path).map_err(failed)?;
     while let Some(mut of) = from.session().map_err(failed)? {
         each(Bundling::Checking(found.sessions, sessions));
-        while from.commit(&mut of).map_err(failed)?.is_some() {}
+        from.finish(&mut of).map_err(failed)?;
         found.sessions += 1;
         found.operations += of.operations;
         found.entries += of.state.entries();

@@ -246,11 +246,6 @@ impl<R: BufRead> BundleReader<R> {
         Ok(begun)
     }
 
-    /// Returns the id of the store from which the sessions come.
-    pub fn store(&self) -> StoreId {
-        self.store
-    }
-
     /// Returns the next session, of which all operations are read before the one that follows.
     pub fn session(&mut self) -> Result<Option<Bundled>, BundleError> {
         let (kind, payload) = self.any()?;
@@ -311,6 +306,12 @@ impl<R: BufRead> BundleReader<R> {
         of.ids.extend(commit.bulk.entries.iter().map(|entry| entry.id));
         of.state.apply(&commit.operation, &commit.bulk);
         Ok(Some(commit))
+    }
+
+    /// Reads the rest of a session.
+    pub fn finish(&mut self, of: &mut Bundled) -> Result<(), BundleError> {
+        while self.commit(of)?.is_some() {}
+        Ok(())
     }
 
     fn lines(&mut self, of: &Bundled, bulk: &Bulk) -> Result<Vec<NewLine>, BundleError> {

@@ -13,8 +13,8 @@
 //! `sqlite/held.rs` finds by their entries and `sqlite/known.rs` has by heart; `sqlite/body.rs` writes them down, some as
 //! `sqlite/difference.rs` has them, `sqlite/pack.rs` packs them, `sqlite/repack.rs` again and smaller, `sqlite/lengths.rs`
 //! has their lengths, `sqlite/check.rs` checks them; `sqlite/redact.rs` takes
-//! bytes out of them, which `sqlite/covered.rs` knows; `sqlite/totals.rs` sums up how much is held; `sqlite/copy.rs` copies the
-//! database; `sqlite/words.rs` is the index of words, which `sqlite/seal.rs` vouches for; `sqlite/witness.rs` says next to it how far it had come. `sqlite/salvage.rs` copies what a damaged store still
+//! bytes out of them, which `sqlite/covered.rs` knows; `sqlite/totals.rs` sums up how much is held;
+//! `sqlite/words.rs` is the index of words, which `sqlite/seal.rs` vouches for; `sqlite/witness.rs` says next to it how far it had come. `sqlite/salvage.rs` copies what a damaged store still
 //! holds. This file puts them together.
 //!
 //! Invariant: a transaction is one step with one sync. The work behind it (settling, packing, emptying the WAL) may

@@ -117,15 +117,9 @@ pub(crate) fn import<R: BufRead>(
             Err(Refusal::Bundle(error)) => return Ok(Err(error)),
             Err(Refusal::Archive(error)) => return Err(error),
             Err(Refusal::Session(why)) => {
-                // The sessions after it are read all the same.
-                let rest = loop {
-                    match from.commit(&mut of) {
-                        Ok(Some(_)) => {}
-                        rest => break rest,
-                    }
-                };
                 each(Brought::new(&of.name, Fate::Refused(why)));
-                if let Err(error) = rest {
+                // The sessions after it are read all the same.
+                if let Err(error) = from.finish(&mut of) {
                     return Ok(Err(error));
                 }
             }
