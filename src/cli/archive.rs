@@ -35,7 +35,6 @@ impl Context {
             opened = self.reader(&root);
         }
         let archive = opened.map_err(|error| self.no_sessions(error))?;
-        self.warn_of_place(&root);
         self.warn_of_torn(&archive);
         self.warn_of_forgotten(&archive);
         let unread = [
@@ -135,7 +134,6 @@ impl Context {
         archive.set_exclude(exclude);
         archive.set_writable(self.writable());
         archive.set_waiting(Waiting { limit: self.wait, told: Output::waits() });
-        self.warn_of_place(&root);
         archive.set_here(self.env.drawn_here()?);
         self.clear_leftovers();
         self.settings()?;

@@ -22,7 +22,6 @@ use std::time::{Duration, Instant};
 use undertext::disk;
 use undertext::model::LineId;
 use undertext::ops::{self, AgentFolder, Archive, Look, Looked, Step};
-use undertext::report::Line;
 
 use super::Context;
 use super::common::counted;
@@ -138,16 +137,12 @@ impl Context {
         self.wait = wait;
         let mut archive = opened?;
         let attach: Vec<PathBuf> = folders.iter().map(|folder| folder.path.clone()).collect();
-        let again = self.output.spell(&Line::new("import"));
         let mut formats: BTreeMap<String, u64> = BTreeMap::new();
         let mut sessions = Vec::new();
         let output = &mut self.output;
         let summary =
             ops::import_changed(&mut archive, (files, &[]), &attach, &mut |step| match step {
                 Step::Reading { done, total, bytes, of, .. } if begun.elapsed() > PATIENCE => {
-                    output.keep(&format!(
-                        "Interrupted. Imported sessions are saved. To import the rest: {again}"
-                    ));
                     let (total, of) = (Some(total), Some(of));
                     output.progress(Progress { label: "importing", done, total, bytes, of });
                 }

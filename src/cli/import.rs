@@ -124,9 +124,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         let left_out = LeftOut { verbose: args.verbose, ..LeftOut::default() };
         return list(context, (&paths, &attach), left_out);
     }
-    let again = args.paths.iter().fold(Line::new("import"), Line::with);
-    let again = if args.detached { again.flag("detached") } else { again };
-    let (left_out, files) = take_in(context, (&paths, &attach), &again, args.verbose)?;
+    let (left_out, files) = take_in(context, (&paths, &attach), args.verbose)?;
     left_out.conclude(&mut context.output, files)
 }
 
@@ -207,29 +205,19 @@ fn tell_bundled(context: &mut Context, one: &Brought, args: &Args) -> Result<(),
 pub(super) fn take_in(
     context: &mut Context,
     (paths, attach): (&[PathBuf], &[PathBuf]),
-    again: &Line,
     verbose: bool,
 ) -> Result<(LeftOut, u64), CommandError> {
     let mut left_out = LeftOut { verbose, ..LeftOut::default() };
     let mut archive = context.open_writer()?;
     let mut sessions = Vec::new();
     let output = &mut context.output;
-    let again = output.spell(again);
-    let kept = |n| {
-        let sessions = counted(n, "session is", "sessions are");
-        format!("Interrupted: {sessions} imported and saved; to import the rest: {again}")
-    };
-    output.keep(&kept(0));
     let summary = ops::import(&mut archive, paths, attach, &mut |step| match step {
         Step::Reading { done, total, bytes, of, .. } => {
             let (total, of) = (Some(total), Some(of));
             output.progress(Progress { label: "importing", done, total, bytes, of });
         }
         Step::Skipped(skipped) => left_out.tell(output, &skipped),
-        Step::Imported(imported) => {
-            sessions.push(imported);
-            output.keep(&kept(sessions.len() as u64));
-        }
+        Step::Imported(imported) => sessions.push(imported),
         Step::Gone { .. } => {}
     })?;
     let asked = context.usual();

@@ -19,7 +19,6 @@ use undertext::report::{Hint, Line};
 use super::env::{self, Env};
 use super::error::CommandError;
 use super::hint::Naming;
-use super::kept::Kept;
 use crate::render::style::{Label, Styles};
 use crate::render::{json, safe, units, wrap};
 
@@ -55,7 +54,6 @@ pub(crate) struct Output {
     data_is_terminal: bool,
     talk_is_terminal: bool,
     progress: Option<Drawing>,
-    kept: Option<Kept>,
 }
 
 /// How far long work has come.
@@ -114,7 +112,6 @@ impl Output {
             talk_is_terminal: env.terminal.stderr,
             progress: (env.terminal.stderr && !manners.quiet && !env.is_dumb)
                 .then(Drawing::default),
-            kept: None,
         }
     }
 
@@ -301,13 +298,6 @@ impl Output {
             Some(Drawing { begun: Some(begun), last: Some(Instant::now()), shown: true });
     }
 
-    /// Says what of the work is kept if a signal ends this program from now on, where a person sees it.
-    pub(crate) fn keep(&mut self, words: &str) {
-        if self.progress.is_some() {
-            self.kept.get_or_insert_with(Kept::watch).tell(&safe::line(words));
-        }
-    }
-
     /// Returns whether anybody may still read stdout: a pipe that its reader closed has nobody.
     pub(crate) fn is_read() -> bool {
         let stdout = io::stdout();
@@ -321,7 +311,6 @@ impl Output {
     /// Writes the buffered data, waits for the pager, and prints the talk that was held back for it.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         self.clear_progress();
-        self.kept = None;
         let mut written = self.data.flush();
         if let Pager::Running(child) = &mut self.pager {
             // The pager goes on until its input is closed.
@@ -462,7 +451,6 @@ mod tests {
                 data_is_terminal: true,
                 talk_is_terminal: false,
                 progress: (!quiet).then(Drawing::default),
-                kept: None,
             }
         }
 

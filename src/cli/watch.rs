@@ -18,7 +18,7 @@ use signal_hook::flag::register_conditional_shutdown;
 use undertext::disk::{Changes, Watch};
 use undertext::model::SessionName;
 use undertext::ops::{self, AgentFolder, Archive, Imported, Notice, Session, Skipped, Step, Why};
-use undertext::report::{Becoming, Line, Watched, Watching};
+use undertext::report::{Becoming, Watched, Watching};
 
 use super::common::{counted, first_line};
 use super::error::{CommandError, Exit};
@@ -67,8 +67,7 @@ pub(crate) fn run(context: &mut Context, args: &Args) -> Result<Exit, CommandErr
         context.tell_folder(folder);
     }
     if !folders.is_empty() {
-        let again = Line::new("watch");
-        let (left_out, _) = import::take_in(context, (&paths, &paths), &again, false)?;
+        let (left_out, _) = import::take_in(context, (&paths, &paths), false)?;
         left_out.count(&mut context.output);
     }
     context.begin_watching(&paths, &watch)?;

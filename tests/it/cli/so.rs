@@ -308,33 +308,6 @@ fn who_waits_for_another_program_is_told_for_whom_and_not_for_ever() {
 }
 
 #[test]
-fn what_the_place_of_a_store_lacks_is_said_once_a_day() {
-    let env = TestEnv::new();
-    conversation(&env);
-    assert_eq!(env.run(&["log"]).success().stderr, "");
-    fs::set_permissions(store(&env), fs::Permissions::from_mode(0o755)).unwrap();
-    assert_snapshot!(env.run(&["log", "-q"]).success().stderr, @"warning: ~/.local/share/undertext: other users can access the folder: its mode is 0755; for more, run undertext doctor");
-    for _ in 0..2 {
-        assert_eq!(env.run(&["log"]).success().stderr, "");
-    }
-    assert!(!env.run(&["append", "text"]).success().stderr.contains("other users can access"));
-    let mut tomorrow = env.command();
-    let start = 981_173_106_000_u64 + 24 * 60 * 60 * 1000;
-    let output = tomorrow.arg("log").env("UNDERTEXT_TEST_CLOCK", start.to_string()).output();
-    let stderr = String::from_utf8(output.unwrap().stderr).unwrap();
-    assert!(stderr.contains("other users can access the folder"), "{stderr}");
-
-    let synced = env.home().join("Dropbox");
-    fs::create_dir(&synced).unwrap();
-    let store = synced.join("store");
-    let store = store.to_str().unwrap();
-    env.run(&["new", "--store", store]).success();
-    fs::remove_file(env.home().join(".local/state/undertext/warned")).unwrap();
-    let said = env.run(&["sessions", "--store", store]).success().stderr;
-    assert!(said.contains("it is in a synchronised folder"), "{said}");
-}
-
-#[test]
 fn a_change_that_is_said_to_have_failed_was_not_made() {
     let env = TestEnv::new();
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/claude-garden.jsonl");
