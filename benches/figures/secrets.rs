@@ -31,7 +31,10 @@ pub(crate) fn audit(arguments: &Arguments) {
     let tables = RULES.map(|text| text.parse::<toml::Table>().unwrap());
     let all = tables.iter().flat_map(|table| table["rules"].as_array().unwrap());
     let all = all.filter_map(|rule| rule.get("keywords")?.as_array());
-    let all: BTreeSet<&str> = all.flatten().filter_map(|keyword| keyword.as_str()).collect();
+    let assigned = tables.iter().filter_map(|table| table.get("assigned")?.as_table());
+    let assigned = assigned.flatten().filter_map(|(_, of)| of["name"].as_str());
+    let called = all.flatten().filter_map(|keyword| keyword.as_str());
+    let all: BTreeSet<&str> = called.chain(assigned.flat_map(|name| name.split('|'))).collect();
     let all: Vec<&str> = all.into_iter().collect();
     fs::write(&rules, all.join("\n")).unwrap();
     let ours = || {

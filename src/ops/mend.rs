@@ -34,7 +34,7 @@ const NOWHERE: &str = "no file contains what was lost";
 /// Why one is that is in place of another: what is mended of it would mix with what is left of that one.
 const ELSEWHERE: &str = "it replaced another store";
 /// Why one is of which nothing can be read at all: an empty one would only look whole.
-const UNREADABLE: &str = "none of its operations can be read, so it was not changed. Put a backup in its place, or move it away with its -wal file and run this again to recover what session files still contain";
+const UNREADABLE: &str = "none of its operations can be read, so it was not changed. Move it away with its -wal file, then import a backup, or run this again to recover what session files still contain";
 
 /// Mends the store in a folder if it is damaged or has forgotten something; agents keep their sessions in other folders, of which
 /// some may be left out. `told` hears what is wrong with it, `each` how much of it was read, and of how much.

@@ -46,6 +46,18 @@ pub(super) struct Rule {
     compiled: OnceLock<Option<Compiled>>,
 }
 
+/// A rule for what is assigned to a name.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Assigned {
+    /// The words that are keywords, with bars between them.
+    name: String,
+    /// The expression of the secret.
+    value: String,
+    #[serde(default)]
+    entropy: f64,
+}
+
 /// What is no secret.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -110,6 +122,25 @@ pub(super) struct Match<'t> {
 }
 
 impl Rule {
+    /// Returns the rule for what is assigned to a name: between them are at most a few words, and a sign of assignment.
+    pub(super) fn assigned(name: String, of: &Assigned) -> Self {
+        let (words, value) = (&of.name, &of.value);
+        let expression = format!(
+            r#"(?i)[\w.-]{{0,50}}?(?:{words})(?:[ \t\w.-]{{0,20}})[\s'"]{{0,3}}(?:=|>|:{{1,3}}=|\|\||:|=>|\?=|,)[\x60'"\s=]{{0,5}}({value})(?:[\x60'"\s;]|\\[nr]|$)"#
+        );
+        Self {
+            name,
+            expression,
+            secret_group: 0,
+            entropy: of.entropy,
+            keywords: words.split('|').map(str::to_owned).collect(),
+            weak: false,
+            long: false,
+            allowlists: Vec::new(),
+            compiled: OnceLock::new(),
+        }
+    }
+
     /// Returns the compiled expression; nothing if it is none.
     pub(super) fn compiled(&self) -> Option<&Compiled> {
         self.compiled.get_or_init(|| Compiled::new(&self.expression, &self.keywords)).as_ref()

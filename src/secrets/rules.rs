@@ -1,11 +1,11 @@
 //! All rules, read once a process from the files that come with the program.
 
-use std::sync::OnceLock;
+use std::{collections::BTreeMap, sync::OnceLock};
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use serde::Deserialize;
 
-use super::rule::{Allow, Match, Rule};
+use super::rule::{Allow, Assigned, Match, Rule};
 
 /// The rules of gitleaks, and those of this program, which come first.
 const FILES: [&str; 2] = [include_str!("own.toml"), include_str!("gitleaks.toml")];
@@ -19,6 +19,9 @@ pub(super) struct File {
     allowlists: Vec<Allow>,
     /// What represents any secret.
     placeholders: Option<Allow>,
+    /// Rules of one shape, by their names. A file that has some has all its rules in the order of their names.
+    #[serde(default)]
+    assigned: BTreeMap<String, Assigned>,
     rules: Vec<Rule>,
 }
 
@@ -44,7 +47,12 @@ impl Rules {
 
     fn new(files: impl Iterator<Item = File>) -> Self {
         let (mut rules, mut allowed, mut placeholders) = (Vec::new(), Vec::new(), Vec::new());
-        for file in files {
+        for mut file in files {
+            if !file.assigned.is_empty() {
+                let assigned = std::mem::take(&mut file.assigned).into_iter();
+                file.rules.extend(assigned.map(|(name, of)| Rule::assigned(name, &of)));
+                file.rules.sort_by(|one, other| one.name.cmp(&other.name));
+            }
             rules.extend(file.rules);
             allowed.extend(file.allowlists);
             placeholders.extend(file.placeholders);
@@ -100,7 +108,7 @@ mod tests {
     #[test]
     fn every_rule_compiles_and_is_called_by_its_keywords() {
         let files: Vec<File> = FILES.iter().map(|text| toml::from_str(text).unwrap()).collect();
-        let all: usize = files.iter().map(|file| file.rules.len()).sum();
+        let all: usize = files.iter().map(|file| file.rules.len() + file.assigned.len()).sum();
         let rules = Rules::get();
         assert!(all > 240 && rules.all.len() == all && rules.keywords.is_some());
         let names: BTreeSet<&str> = rules.names().collect();
