@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
 use undertext::model::DATABASE;
-use undertext::ops::{self, Ailment, Archive, Cure, Finding, MendOutcome, Severity, Verifying};
+use undertext::ops::{
+    self, Agents, Ailment, Archive, Cure, Finding, MendOutcome, Severity, Verifying,
+};
 use undertext::report::{Calling, Examined, Forgetful, Line, Mended, Refilled, Report, TakenBack};
 use undertext::store::{Access, FaultKind, StoreError};
 
@@ -212,10 +214,11 @@ fn mend(
     let exclude = context.exclude_or_all();
     let trusted = fs::canonicalize(root).ok().and_then(|root| context.trusted_place(&root).ok());
     let (ambient, writable) = (context.env.ambient(), context.writable());
+    let agents = Agents { here: &here, folders: &folders, exclude, writable };
     let output = &mut context.output;
     let outcome = ops::mend(
         root,
-        (&here, &folders, exclude, writable),
+        agents,
         ambient,
         &mut |finding| findings.push(finding.clone()),
         &mut |done, all| {

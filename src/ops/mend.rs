@@ -1,16 +1,14 @@
 //! Mending: a damaged store is replaced by what can be salvaged of it, and by what its sessions' files still hold.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::{
-    live::Writable,
     model::{DATABASE, Place, SessionName},
     ops::{OpsError, verify::verify_store},
     report::{Finding, Mended, Severity, Summary},
-    settings::Exclude,
     store::{Access, FaultKind, SqliteStore},
     sync::{
-        Ambient, Archive, Here, Machine, Mending, SyncError, import, is_broken, lock_to_mend,
+        Agents, Ambient, Archive, Machine, Mending, SyncError, import, is_broken, lock_to_mend,
         sweep, take_back,
     },
 };
@@ -36,11 +34,11 @@ const ELSEWHERE: &str = "it replaced another store";
 /// Why one is of which nothing can be read at all: an empty one would only look whole.
 const UNREADABLE: &str = "none of its operations can be read, so it was not changed. Move it away with its -wal file, then import a backup, or run this again to recover what session files still contain";
 
-/// Mends the store in a folder if it is damaged or has forgotten something; agents keep their sessions in other folders, of which
-/// some may be left out. `told` hears what is wrong with it, `each` how much of it was read, and of how much.
+/// Repairs the store in a folder if it is damaged or has lost changes. `told` hears what is wrong with it, `each` how many tables of
+/// it were read, and of how many.
 pub fn mend(
     root: &Path,
-    (here, folders, exclude, writable): (&Here, &[PathBuf], Exclude, Writable),
+    agents: Agents<'_>,
     ambient: Box<dyn Ambient>,
     told: &mut dyn FnMut(&Finding),
     each: &mut dyn FnMut(u64, u64),
@@ -57,7 +55,7 @@ pub fn mend(
         let lock = lock_to_mend(root)?;
         before = damage(root, told)?;
         if before > Damage::default() {
-            mending = Some(Mending::begin(root, lock, (here, folders), each)?);
+            mending = Some(Mending::begin(root, lock, &agents, each)?);
         }
     }
     if let Some(mending) = mending {
@@ -73,9 +71,9 @@ pub fn mend(
         }
     }
     let mut archive = Archive::open(root, Access::Write, ambient)?;
-    archive.set_here(here.clone());
-    archive.set_exclude(exclude);
-    archive.set_writable(writable);
+    archive.set_here(agents.here.clone());
+    archive.set_exclude(agents.exclude);
+    archive.set_writable(agents.writable);
     let (taken_back, left) = take_back(&archive)?;
     if mended.is_none() && taken_back.is_empty() && left.is_empty() {
         return Ok(Outcome::Left(NOWHERE));
@@ -86,7 +84,7 @@ pub fn mend(
     };
     let mut imported = Summary::default();
     if kept.is_some() && follows_agents(&archive, &lost)? {
-        imported = import(&mut archive, folders, folders, &mut |_| ())?;
+        imported = import(&mut archive, agents.folders, agents.folders, &mut |_| ())?;
     }
     lost.extend(left);
     let store = archive.store();

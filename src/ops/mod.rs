@@ -76,6 +76,7 @@ mod unfinished;
 mod verify;
 mod wanted;
 
+pub use crate::sync::Agents;
 pub use advice::{shortened, spelling};
 pub use append::{append, append_cut};
 pub use attach::{attach, check_live, detach, take_up};

@@ -80,13 +80,13 @@ report!(BackedUp, "backup");
 /// What becomes of a session of a bundle.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It was not here.
+    /// The store did not have it.
     New,
-    /// It goes on from the one here.
+    /// The store had its beginning.
     Grown,
-    /// The one here has all of it.
+    /// The store had all of it.
     Same,
-    /// It is not imported, for this reason.
+    /// It was not imported, for this reason.
     Refused(String),
 }
 
@@ -109,7 +109,7 @@ pub struct Brought {
     pub session: SessionName,
     /// What became of it.
     pub fate: Fate,
-    /// How many operations are new here.
+    /// How many operations were new.
     pub operations: u64,
     /// How many entries.
     pub entries: u64,

@@ -50,7 +50,7 @@ pub(super) struct Rule {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Assigned {
-    /// The words that are keywords, with bars between them.
+    /// The keywords, separated by bars.
     name: String,
     /// The expression of the secret.
     value: String,
@@ -122,7 +122,7 @@ pub(super) struct Match<'t> {
 }
 
 impl Rule {
-    /// Returns the rule for what is assigned to a name: between them are at most a few words, and a sign of assignment.
+    /// Makes a rule for a value that is assigned to a name, with at most a few words between the two.
     pub(super) fn assigned(name: String, of: &Assigned) -> Self {
         let (words, value) = (&of.name, &of.value);
         let expression = format!(

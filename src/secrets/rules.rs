@@ -19,7 +19,7 @@ pub(super) struct File {
     allowlists: Vec<Allow>,
     /// What represents any secret.
     placeholders: Option<Allow>,
-    /// Rules of one shape, by their names. A file that has some has all its rules in the order of their names.
+    /// Rules of one shape, by their names. In a file with such rules, all rules are sorted by name.
     #[serde(default)]
     assigned: BTreeMap<String, Assigned>,
     rules: Vec<Rule>,

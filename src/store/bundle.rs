@@ -69,7 +69,7 @@ pub enum BundleError {
     /// Its end is missing.
     #[error("it is cut short")]
     Short,
-    /// Its bytes are not the ones that were written.
+    /// Its bytes have changed.
     #[error("it is damaged: {0}")]
     Damaged(String),
     /// The file system failed.
@@ -119,7 +119,7 @@ impl<W: Write> BundleWriter<W> {
         Ok(begun)
     }
 
-    /// Begins a session, of which all operations follow; `state` is its newest one.
+    /// Begins a session with this newest state. All its operations must follow.
     pub fn session(&mut self, name: &SessionName, state: &State) -> io::Result<()> {
         self.flush()?;
         self.sessions += 1;
@@ -132,7 +132,7 @@ impl<W: Write> BundleWriter<W> {
         self.item(SESSION, &out.0)
     }
 
-    /// Writes the next operation, of which the lines follow, then the files that it kept whole.
+    /// Writes the next operation. Its lines must follow, then the files that it kept whole.
     pub fn operation(&mut self, operation: &Operation, bulk: &Bulk) -> io::Result<()> {
         self.flush()?;
         let mut out = Out(Vec::new());
@@ -246,7 +246,7 @@ impl<R: BufRead> BundleReader<R> {
         Ok(begun)
     }
 
-    /// Returns the next session, of which all operations are read before the one that follows.
+    /// Returns the next session. Read all its operations before you ask for another one.
     pub fn session(&mut self) -> Result<Option<Bundled>, BundleError> {
         let (kind, payload) = self.any()?;
         let mut from = In(&payload);
@@ -265,7 +265,7 @@ impl<R: BufRead> BundleReader<R> {
         }
     }
 
-    /// Returns the next operation of a session with all that it brings, but for what a store derives from it.
+    /// Returns the next operation of a session with its facts, lines and files, without derived rows.
     pub fn commit(&mut self, of: &mut Bundled) -> Result<Option<Commit>, BundleError> {
         if of.state.operations() == of.operations {
             if Covered::of(&of.state) != *of.covered {

@@ -77,7 +77,7 @@ impl NewLine {
         Self::new(bytes, texts.unwrap_or_default())
     }
 
-    /// Makes the line that is there now of one out of which bytes were taken.
+    /// Makes a redacted line; `came` is the id of the original.
     pub(super) fn covering(bytes: Vec<u8>, came: LineId) -> Self {
         Self { came: Some(came), alone: EntryId::of(None, came), ..Self::of_bytes(bytes) }
     }
@@ -127,7 +127,7 @@ impl NewLine {
     }
 }
 
-/// What was taken out of a session, as the newest facts say.
+/// What is redacted in a session, by the newest facts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Covered {
     /// The lines.
@@ -139,7 +139,7 @@ pub struct Covered {
 }
 
 impl Covered {
-    /// Returns what was taken out of a session with this state.
+    /// Returns what is redacted in a session with this state.
     pub fn of(state: &State) -> Self {
         Self::from_facts(
             state.tombstones.to_vec(),
@@ -160,7 +160,7 @@ impl Covered {
         }
     }
 
-    /// Returns the part of it that was taken out of a session when it had this state, or later.
+    /// Returns the part that concerns what a session had in this state.
     #[must_use]
     pub fn within(mut self, state: &State) -> Self {
         self.lines.retain(|entry, _| *entry < state.next_entry());
@@ -193,7 +193,7 @@ pub struct Commit {
     pub ties: Vec<(GenerationNumber, Vec<Tie>)>,
     /// The card that lists show from now on; None leaves the old one.
     pub card: Option<Card>,
-    /// What later operations of its session took out, where it comes from a bundle.
+    /// For an operation from a bundle: what later operations of the session redacted.
     pub covered: Arc<Covered>,
 }
 

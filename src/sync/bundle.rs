@@ -10,8 +10,8 @@
 //!
 //! An operation keeps its number and its record, and gets the hash that it has after the one before it in this store.
 //!
-//! Invariant: what a bundle says of places is data. A file below the store's folder is a transcript that no other session has;
-//! to a file of an agent nothing is written here.
+//! Invariant: places in a bundle are data. A file below the store's folder must be a transcript that no other session has, and no
+//! agent's file is written.
 
 use std::{
     collections::BTreeMap,
@@ -74,11 +74,11 @@ pub(crate) fn write<W: Write>(
 
 /// Why a session is not imported.
 enum Refusal {
-    /// It and no other one.
+    /// Something is wrong with this session; others can be imported.
     Session(String),
-    /// The bundle ends for the reader here.
+    /// The rest of the bundle cannot be read.
     Bundle(BundleError),
-    /// Nor can any other one be.
+    /// No other session can be imported either.
     Archive(SyncError),
 }
 

@@ -25,12 +25,13 @@ use std::{
 
 use crate::{
     disk::{self, Disk, Kernel},
-    live,
+    live::{self, Writable},
     model::{
         DATABASE, EntryId, LOG, LineId, MENDING, SHARED, STRAYS, SessionName, TRANSCRIPTS, WITNESS,
         damaged_folder, is_damaged_folder,
     },
     report::Refilled,
+    settings::Exclude,
     store::{self, Access, Salvage, SessionKey, SqliteStore, StoreError, WordIndex},
     sync::{
         Here, NoPlace, SyncError,
@@ -73,6 +74,19 @@ pub(crate) fn sweep(root: &Path) -> Result<(), SyncError> {
         .map_err(SyncError::at(root))
 }
 
+/// What a repair has to know about the agents of this machine.
+#[derive(Debug)]
+pub struct Agents<'a> {
+    /// This machine.
+    pub here: &'a Here,
+    /// The agents' folders.
+    pub folders: &'a [PathBuf],
+    /// The sessions to leave out.
+    pub exclude: Exclude,
+    /// The files that may be written.
+    pub writable: Writable,
+}
+
 /// A fresh store with all that could be salvaged of a damaged one. Dropped, it is forgotten.
 pub(crate) struct Mending {
     root: PathBuf,
@@ -93,7 +107,7 @@ impl Mending {
     pub(crate) fn begin(
         root: &Path,
         lock: File,
-        (here, folders): (&Here, &[PathBuf]),
+        agents: &Agents<'_>,
         each: &mut dyn FnMut(u64, u64),
     ) -> Result<Self, SyncError> {
         has_room(root)?;
@@ -111,7 +125,7 @@ impl Mending {
             _lock: lock,
         };
         let mut salvage = Salvage::begin(&root.join(DATABASE), &fresh, each)?;
-        let whereabouts = Whereabouts::of(root, here, folders, &salvage);
+        let whereabouts = Whereabouts::of(root, agents, &salvage);
         mending.refilled = fill(&whereabouts, &mut salvage)?;
         mending.forgotten = salvage.forgotten()?;
         mending.is_empty = salvage.is_empty();
@@ -168,10 +182,12 @@ struct Whereabouts<'a> {
 }
 
 impl<'a> Whereabouts<'a> {
-    fn of(root: &'a Path, here: &'a Here, folders: &[PathBuf], salvage: &Salvage) -> Self {
+    fn of(root: &'a Path, agents: &Agents<'a>, salvage: &Salvage) -> Self {
         let mut files = Vec::new();
         if salvage.wanted().next().is_some() || !salvage.wanted_files().is_empty() {
-            sources::walk(folders, None, &mut |met| files.extend(met.path().map(Path::to_owned)));
+            sources::walk(agents.folders, None, &mut |met| {
+                files.extend(met.path().map(Path::to_owned));
+            });
         }
         let paths: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
         let mut met: BTreeMap<SessionName, Vec<PathBuf>> = BTreeMap::new();
@@ -180,7 +196,7 @@ impl<'a> Whereabouts<'a> {
                 met.entry(name).or_default().push(path.clone());
             }
         }
-        Self { root, here, met }
+        Self { root, here: agents.here, met }
     }
 }
 

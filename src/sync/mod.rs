@@ -89,6 +89,7 @@ pub(crate) use live_file::{mark, may_be_behind};
 pub use loaded::open_in;
 pub use lock::{Told, Waiting};
 pub(crate) use lock::{is_lock, lock_if_there};
+pub use mend::Agents;
 pub(crate) use mend::{Mending, is_broken, lock_to_mend, set_aside, sweep};
 pub use named::{Queue, Work};
 pub(crate) use owner::has_others;

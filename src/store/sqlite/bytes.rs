@@ -97,7 +97,7 @@ impl Body<'_> {
     }
 }
 
-/// Returns the fault of what had a line that is lost.
+/// Returns the fault of an entry or a file whose line is lost.
 pub(super) fn lost(session: SessionKey, item: String) -> Fault {
     Fault { kind: FaultKind::Lost, ..Fault::of(Some(session), item, "its line is lost") }
 }

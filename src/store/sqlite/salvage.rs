@@ -92,7 +92,7 @@ pub struct Salvage {
     names: BTreeMap<SessionKey, SessionName>,
     wanted: BTreeMap<EntryId, Vec<Wanted>>,
     files: Vec<WantedFile>,
-    /// The numbers of lines that no operation has any more: below zero, those of the damaged store.
+    /// The numbers of lines whose operations are lost; negative ones are lines of the damaged store.
     strays: Vec<i64>,
     losses: Vec<Loss>,
     probes: Probes,
@@ -100,8 +100,8 @@ pub struct Salvage {
     least: u64,
 }
 
-/// The tables of facts that are copied: the name, the columns, and the number by which rows are found in a session, or in all.
-/// Lines have numbers below zero until they are read.
+/// The tables of facts to copy: the name, the columns, the key column, and whether that counts in each session for itself.
+/// A line's number is negative until the line is copied.
 const COPIED: [(&str, &str, &str, bool); 6] = [
     ("operation", "seq, session, store, n, hash, record", "seq", false),
     (
@@ -222,7 +222,7 @@ impl Salvage {
         Ok(witness.seq.saturating_sub(newest).max(u64::from(is_other)))
     }
 
-    /// Returns whether no session could be read of a store that had some: it has as many pages as one without any, or more.
+    /// Returns true if no session could be read although the store had some: it is longer than an empty one, or its witness says so.
     pub fn is_empty(&self) -> bool {
         let length = length_of(&self.damaged);
         let had_some = || {
@@ -249,7 +249,7 @@ impl Salvage {
         Ok(found.len())
     }
 
-    /// Gives back a file that operations kept, found anywhere, and returns for how many it was wanted.
+    /// Takes a file for all operations that want it, and returns how many do.
     pub fn fill_file(&mut self, bytes: &[u8]) -> Result<usize, StoreError> {
         let digest = Digest::of_bytes(bytes);
         let (found, left): (Vec<_>, Vec<_>) =
@@ -261,7 +261,7 @@ impl Salvage {
         Ok(found.len())
     }
 
-    /// Writes the lines that no operation has any more into a file, those that can be read.
+    /// Writes the readable lines of lost operations into a file.
     pub fn write_strays(&mut self, path: &Path) -> Result<(), StoreError> {
         if self.strays.is_empty() {
             return Ok(());
@@ -289,7 +289,7 @@ impl Salvage {
         Ok(())
     }
 
-    /// Makes the fresh store durable, and returns what is lost. The rows that are derived are not there yet.
+    /// Makes the fresh store durable, and returns what is lost. Its derived rows must still be made.
     pub fn finish(mut self) -> Result<Vec<Loss>, StoreError> {
         for wanted in std::mem::take(&mut self.wanted).into_values().flatten() {
             self.lose(wanted.session, format!("the line of entry {:.8}", wanted.id));
@@ -316,7 +316,7 @@ impl Salvage {
         self.losses.push(Loss { session, item: item.into() });
     }
 
-    /// Returns the names that sessions may have: the index of their rows has them once more, and their cards.
+    /// Returns the possible names of each session, from its row, the index and its card.
     fn sessions(&self) -> Result<BTreeMap<SessionKey, Vec<SessionName>>, StoreError> {
         let mut named: BTreeMap<SessionKey, Vec<SessionName>> = BTreeMap::new();
         let places =
@@ -387,7 +387,7 @@ impl Salvage {
         Ok(())
     }
 
-    /// Settles an operation of the journal, unless it, or another one, is in its place already.
+    /// Settles an operation of the journal, unless its place is taken.
     fn settle(&self, seq: u64, mut row: journal::Row) -> Result<(), StoreError> {
         // The lines of the rows before it stay, whatever becomes of this one.
         self.fresh.bytes.borrow_mut().settle(self.db())?;
@@ -404,8 +404,8 @@ impl Salvage {
         Ok(self.db().execute_batch("RELEASE settled")?)
     }
 
-    /// Takes the id of the store, and the name of each session, with which the hash of its first operation comes out. A session
-    /// without one is left out.
+    /// Chooses the store's id and each session's name so that the hashes of first operations are right. A session for which no
+    /// name is right is left out.
     fn take_names(
         &mut self,
         named: BTreeMap<SessionKey, Vec<SessionName>>,
@@ -456,7 +456,7 @@ impl Salvage {
         Ok(())
     }
 
-    /// Returns the ids that the damaged store may have: its row has it, the index of that row, and the witness.
+    /// Returns the possible ids of the store, from its row, the index and the witness.
     fn own_ids(&self) -> Vec<StoreId> {
         let read = |from: &str| {
             let sql = format!("SELECT id FROM {from} WHERE key = ?");
@@ -472,7 +472,7 @@ impl Salvage {
             .collect()
     }
 
-    /// Copies the words of persons that are those of their digests, and returns the sessions of which not all could be.
+    /// Copies the notes and names that match their digests, and returns the sessions that have lost some.
     fn words(&self) -> Result<Vec<SessionKey>, StoreError> {
         let columns = "session, operation, digest, salt, CAST(text AS BLOB)";
         let mut torn = Vec::new();
@@ -489,7 +489,7 @@ impl Salvage {
         Ok(torn)
     }
 
-    /// Says which words are lost of these sessions: their operations and checkpoints name them.
+    /// Reports the operations of these sessions whose notes or names are lost.
     fn lose_words(&mut self, torn: Vec<SessionKey>) -> Result<(), StoreError> {
         for session in torn {
             let mut lost = BTreeSet::new();
@@ -510,7 +510,7 @@ impl Salvage {
         Ok(())
     }
 
-    /// Cuts each session off before the first operation that is missing, or that is not what its hash says.
+    /// Ends each session before its first operation that is missing or damaged.
     fn chains(&mut self) -> Result<(), StoreError> {
         let names = self.names.clone();
         for (session, name) in names {
@@ -534,7 +534,7 @@ impl Salvage {
         Ok(())
     }
 
-    /// Cuts a session off, and returns the first operation that went and the last of which anything was found.
+    /// Deletes all facts from the first damaged operation on, and returns the range of the operations that had any.
     fn cut(
         &mut self,
         session: SessionKey,
@@ -553,7 +553,7 @@ impl Salvage {
         }
         for by in self.operations(session)? {
             let origins = origins.remove(&by.n).unwrap_or_default();
-            if !self.is_whole((session, name), &next, &by, origins).or_else(refuse_damaged)? {
+            if !self.is_whole(session, name, &next, &by, origins).or_else(refuse_damaged)? {
                 break;
             }
             next = Next {
@@ -586,7 +586,8 @@ impl Salvage {
     /// Returns whether an operation follows the one before it and has all facts that its record names.
     fn is_whole(
         &self,
-        (session, name): (SessionKey, &SessionName),
+        session: SessionKey,
+        name: &SessionName,
         next: &Next,
         by: &Operation,
         origins: Vec<Origin>,
@@ -764,7 +765,7 @@ fn length_of(path: &Path) -> u64 {
     fs::metadata(path).map_or(0, |meta| meta.len())
 }
 
-/// Takes a row that cannot be read for one that is not right.
+/// Treats an unreadable row as a wrong one.
 fn refuse_damaged(error: StoreError) -> Result<bool, StoreError> {
     match error {
         StoreError::Corrupt { .. } => Ok(false),
@@ -772,7 +773,7 @@ fn refuse_damaged(error: StoreError) -> Result<bool, StoreError> {
     }
 }
 
-/// Copies a row of words, if they are those of their digest.
+/// Copies a row of words, if they match their digest.
 fn add_words(fresh: &Connection, row: &Row<'_>) -> Result<bool, StoreError> {
     let salt: Option<[u8; 16]> = row.get(3).ok();
     let text: Option<Vec<u8>> = row.get(4).ok();
