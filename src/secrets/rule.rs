@@ -58,6 +58,29 @@ pub(super) struct Assigned {
     entropy: f64,
 }
 
+/// A rule for a token that begins with a literal.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Token {
+    /// The literals, separated by bars. In small letters they are the keywords.
+    begins: String,
+    /// The expression of the rest.
+    rest: String,
+    #[serde(default)]
+    entropy: f64,
+}
+
+/// What may be next to a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Bound {
+    /// It does not begin within a word.
+    Word,
+    /// Nor does it end without a quote, a space or the like.
+    Apart,
+    Anywhere,
+}
+
 /// What is no secret.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -128,12 +151,28 @@ impl Rule {
         let expression = format!(
             r#"(?i)[\w.-]{{0,50}}?(?:{words})(?:[ \t\w.-]{{0,20}})[\s'"]{{0,3}}(?:=|>|:{{1,3}}=|\|\||:|=>|\?=|,)[\x60'"\s=]{{0,5}}({value})(?:[\x60'"\s;]|\\[nr]|$)"#
         );
+        Self::plain(name, expression, of.entropy, words)
+    }
+
+    /// Makes a rule for a token that begins with a literal.
+    pub(super) fn token(name: String, bound: Bound, of: &Token) -> Self {
+        let literals: Vec<String> = of.begins.split('|').map(regex_syntax::escape).collect();
+        let token = format!("(?:{}){}", literals.join("|"), of.rest);
+        let expression = match bound {
+            Bound::Word => format!(r"\b{token}"),
+            Bound::Apart => format!(r#"\b({token})(?:[\x60'"\s;]|\\[nr]|$)"#),
+            Bound::Anywhere => token,
+        };
+        Self::plain(name, expression, of.entropy, &of.begins.to_ascii_lowercase())
+    }
+
+    fn plain(name: String, expression: String, entropy: f64, keywords: &str) -> Self {
         Self {
             name,
             expression,
             secret_group: 0,
-            entropy: of.entropy,
-            keywords: words.split('|').map(str::to_owned).collect(),
+            entropy,
+            keywords: keywords.split('|').map(str::to_owned).collect(),
             weak: false,
             long: false,
             allowlists: Vec::new(),

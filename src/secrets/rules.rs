@@ -5,7 +5,7 @@ use std::{collections::BTreeMap, sync::OnceLock};
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
 use serde::Deserialize;
 
-use super::rule::{Allow, Assigned, Match, Rule};
+use super::rule::{Allow, Assigned, Bound, Match, Rule, Token};
 
 /// The rules of gitleaks, and those of this program, which come first.
 const FILES: [&str; 2] = [include_str!("own.toml"), include_str!("gitleaks.toml")];
@@ -19,9 +19,11 @@ pub(super) struct File {
     allowlists: Vec<Allow>,
     /// What represents any secret.
     placeholders: Option<Allow>,
-    /// Rules of one shape, by their names. In a file with such rules, all rules are sorted by name.
+    /// Rules of one shape, by their names.
     #[serde(default)]
     assigned: BTreeMap<String, Assigned>,
+    #[serde(default)]
+    tokens: BTreeMap<Bound, BTreeMap<String, Token>>,
     rules: Vec<Rule>,
 }
 
@@ -47,13 +49,12 @@ impl Rules {
 
     fn new(files: impl Iterator<Item = File>) -> Self {
         let (mut rules, mut allowed, mut placeholders) = (Vec::new(), Vec::new(), Vec::new());
-        for mut file in files {
-            if !file.assigned.is_empty() {
-                let assigned = std::mem::take(&mut file.assigned).into_iter();
-                file.rules.extend(assigned.map(|(name, of)| Rule::assigned(name, &of)));
-                file.rules.sort_by(|one, other| one.name.cmp(&other.name));
+        for file in files {
+            for (bound, tokens) in file.tokens {
+                rules.extend(tokens.into_iter().map(|(name, of)| Rule::token(name, bound, &of)));
             }
             rules.extend(file.rules);
+            rules.extend(file.assigned.into_iter().map(|(name, of)| Rule::assigned(name, &of)));
             allowed.extend(file.allowlists);
             placeholders.extend(file.placeholders);
         }
@@ -108,7 +109,8 @@ mod tests {
     #[test]
     fn every_rule_compiles_and_is_called_by_its_keywords() {
         let files: Vec<File> = FILES.iter().map(|text| toml::from_str(text).unwrap()).collect();
-        let all: usize = files.iter().map(|file| file.rules.len() + file.assigned.len()).sum();
+        let tokens = |file: &File| file.tokens.values().map(BTreeMap::len).sum::<usize>();
+        let all: usize = files.iter().map(|file| file.rules.len() + file.assigned.len() + tokens(file)).sum();
         let rules = Rules::get();
         assert!(all > 240 && rules.all.len() == all && rules.keywords.is_some());
         let names: BTreeSet<&str> = rules.names().collect();
